@@ -1,0 +1,72 @@
+//! What characters, NPCs and owners share: one namespace of slugs, and tools an AI entity may call.
+
+use entity::shapes::ToolRef;
+use sqlx::Row;
+use uuid::Uuid;
+
+use crate::{
+    error::{Error, FieldError, Result},
+    http::resource::{Place, Ref},
+};
+
+/// The ids of actors named by id or slug in a request's body, in the order given.
+///
+/// # Errors
+/// `validation_failed` with `unknown_reference` at each name that is none.
+pub async fn resolve(place: &Place<'_>, pointer: &str, names: &[String], kinds: &[&str]) -> Result<Vec<Uuid>> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = sqlx::query(
+        "SELECT actor_id, slug FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 AND kind = ANY ($3) \
+         AND (slug = ANY ($4) OR actor_id = ANY ($5))",
+    )
+    .bind(place.tx.tenant())
+    .bind(place.campaign)
+    .bind(kinds)
+    .bind(names)
+    .bind(names.iter().filter_map(|n| Uuid::try_parse(n).ok()).collect::<Vec<_>>())
+    .fetch_all(&mut *place.tx.connection().await)
+    .await?;
+    let known: Vec<(Uuid, String)> = rows.iter().map(|r| (r.get("actor_id"), r.get("slug"))).collect();
+    let mut ids = Vec::with_capacity(names.len());
+    let mut errors = Vec::new();
+    for (i, name) in names.iter().enumerate() {
+        let found = known.iter().find(|(id, slug)| match Ref::parse(name) {
+            Ref::Id(given) => given == *id,
+            Ref::Slug(given) => given == *slug,
+        });
+        match found {
+            Some((id, _)) if !ids.contains(id) => ids.push(*id),
+            Some(_) => {}
+            None => errors.push(FieldError {
+                pointer: format!("{pointer}/{i}"),
+                code: "unknown_reference".into(),
+                message: format!("There is no such {} in this campaign.", kinds.join(" or ")),
+            }),
+        }
+    }
+    if errors.is_empty() { Ok(ids) } else { Err(Error::validation(errors)) }
+}
+
+/// A list of tools is short, and its names are names. Whether a tool exists is decided when it is called, so that a
+/// world may be written for tools to come.
+pub fn tool_refs(tools: &[ToolRef], _: &()) -> garde::Result {
+    if tools.len() > 100 {
+        return Err(garde::Error::new("must have at most 100 tools"));
+    }
+    let is_name = |n: &str| (1..=64).contains(&n.len()) && n.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
+    if !tools.iter().all(|t| is_name(t.name())) {
+        return Err(garde::Error::new("tool names have 1 to 64 letters, digits, _, - and ."));
+    }
+    if tools.iter().filter_map(ToolRef::description).any(|d| d.chars().count() > 2000) {
+        return Err(garde::Error::new("a tool's description has at most 2000 characters"));
+    }
+    Ok(())
+}
+
+/// How much must happen before an entity reacts by itself, unless given.
+#[must_use]
+pub fn threshold() -> i32 {
+    10
+}

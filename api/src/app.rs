@@ -1,0 +1,124 @@
+//! The application: its state, and the service made of it, the same for `serve` and for tests.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use actix_web::{App as ActixApp, HttpServer, dev::Server, middleware::from_fn, web};
+use moka::future::Cache;
+use sqlx::{PgPool, Row};
+
+use crate::{
+    auth::{jwt::Tokens, keys::Keys},
+    config::Config,
+    error::{Error, Result},
+    http::{docs, docs::Documents, observe::observe},
+    limits::Limits,
+    models::Models,
+    ops::metrics,
+    prompt::cache::Prompts,
+    routes,
+    secrets::Secrets,
+    turns::Running,
+};
+
+/// What every handler can reach.
+pub struct App {
+    pub config: Config,
+    pub pool: PgPool,
+    pub keys: Keys,
+    pub tokens: Tokens,
+    pub secrets: Secrets,
+    pub limits: Limits,
+    pub llm: Models,
+    pub prompts: Prompts,
+    pub running: Running,
+    origins: Cache<(), Arc<Vec<String>>>,
+    stopping: AtomicBool,
+}
+
+impl App {
+    /// Puts the parts together. The model's endpoint is the operator's or the rehearsal model's.
+    ///
+    /// # Errors
+    /// `internal` if the model client cannot be made.
+    pub fn new(config: Config, pool: PgPool, secrets: Secrets, model: crate::llm::Endpoint, instance: i64) -> Result<Self> {
+        metrics::register_all();
+        Ok(Self {
+            keys: Keys::new(pool.clone()),
+            tokens: Tokens::new(&secrets),
+            limits: Limits::default(),
+            llm: Models::new(config.llm.clone(), model, config.reply_mode)?,
+            prompts: Prompts::new(config.prompt_cache_bytes_max),
+            running: Running::new(instance),
+            origins: Cache::builder().max_capacity(1).time_to_live(Duration::from_secs(5)).build(),
+            stopping: AtomicBool::new(false),
+            config,
+            pool,
+            secrets,
+        })
+    }
+
+    /// Whether the server is shutting down, so that no one should send it more work.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// From now on readiness fails.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// The origins of all tenants, at most five seconds old; none if the database cannot be asked.
+    pub async fn origins(&self) -> Arc<Vec<String>> {
+        let load = async {
+            let rows = sqlx::query("SELECT * FROM all_origins() AS origin").fetch_all(&self.pool).await?;
+            Ok::<_, sqlx::Error>(Arc::new(rows.iter().map(|row| row.get("origin")).collect::<Vec<String>>()))
+        };
+        self.origins.try_get_with((), load).await.unwrap_or_default()
+    }
+}
+
+/// The API's description, from the routes.
+#[must_use]
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    use utoipa_actix_web::AppExt as _;
+    let (_, mut api) = ActixApp::new().into_utoipa_app().configure(routes::configure).split_for_parts();
+    routes::describe(&mut api);
+    api
+}
+
+/// Binds and starts the HTTP server.
+///
+/// # Errors
+/// `internal` if the address cannot be bound.
+pub fn serve(app: web::Data<App>) -> Result<(Server, std::net::SocketAddr)> {
+    use utoipa_actix_web::AppExt as _;
+    let documents = web::Data::new(Documents::of(&openapi())?);
+    let (workers, shutdown, bind) = (app.config.workers, app.config.shutdown_seconds, app.config.bind);
+    let server = HttpServer::new(move || {
+        ActixApp::new()
+            .into_utoipa_app()
+            .app_data(app.clone())
+            .app_data(documents.clone())
+            .configure(routes::configure)
+            .into_app()
+            .service(docs::stylesheet)
+            .default_service(web::to(docs::fallback))
+            .wrap(from_fn(observe))
+    })
+    .workers(workers)
+    .h1_allow_half_closed(false)
+    .client_request_timeout(Duration::from_secs(10))
+    .shutdown_timeout(shutdown)
+    .disable_signals()
+    .bind(bind)
+    .map_err(|e| Error::internal(format!("cannot listen on {bind}: {e}")))?;
+    let addr = server.addrs().first().copied().unwrap_or(bind);
+    Ok((server.run(), addr))
+}

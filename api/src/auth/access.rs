@@ -1,0 +1,132 @@
+//! What each route asks of a credential, and what a player's token may do there. What is not listed is denied.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+use super::Scope::{self, Admin, Gm, Play, Read, Tools, Write};
+
+/// What a token narrowed to a player character may do on a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Player {
+    /// Nothing: 403.
+    Never,
+    /// What everyone may; the handler leaves out what players do not see.
+    Filtered,
+    /// Only as, or about, its own character.
+    Own,
+}
+
+/// One route's demand.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    pub method: &'static str,
+    pub path: &'static str,
+    /// None: any live credential.
+    pub scope: Option<Scope>,
+    pub player: Player,
+}
+
+const fn on(method: &'static str, path: &'static str, scope: Scope, player: Player) -> Access {
+    Access { method, path, scope: Some(scope), player }
+}
+
+use Player::{Filtered, Never, Own};
+
+/// Every route under `/v1`.
+#[rustfmt::skip]
+pub const TABLE: &[Access] = &[
+    Access { method: "POST", path: "/v1/auth/token", scope: None, player: Never },
+    on("GET",    "/v1/tenant", Read, Never),
+    on("PATCH",  "/v1/tenant", Admin, Never),
+    on("GET",    "/v1/usage", Read, Never),
+    on("GET",    "/v1/api-keys", Admin, Never),
+    on("POST",   "/v1/api-keys", Admin, Never),
+    on("GET",    "/v1/api-keys/{x}", Admin, Never),
+    on("PATCH",  "/v1/api-keys/{x}", Admin, Never),
+    on("DELETE", "/v1/api-keys/{x}", Admin, Never),
+
+    on("GET",    "/v1/campaigns", Read, Filtered),
+    on("POST",   "/v1/campaigns", Write, Never),
+    on("GET",    "/v1/campaigns/{c}", Read, Filtered),
+    on("PATCH",  "/v1/campaigns/{c}", Write, Never),
+    on("DELETE", "/v1/campaigns/{c}", Write, Never),
+    on("GET",    "/v1/campaigns/{c}/changes", Gm, Never),
+    on("POST",   "/v1/campaigns/{c}/import/seed", Write, Never),
+
+    on("GET",    "/v1/campaigns/{c}/characters", Read, Filtered),
+    on("POST",   "/v1/campaigns/{c}/characters", Write, Never),
+    on("GET",    "/v1/campaigns/{c}/characters/{x}", Read, Filtered),
+    on("PATCH",  "/v1/campaigns/{c}/characters/{x}", Write, Never),
+    on("DELETE", "/v1/campaigns/{c}/characters/{x}", Write, Never),
+
+    on("GET",    "/v1/campaigns/{c}/npcs", Read, Filtered),
+    on("POST",   "/v1/campaigns/{c}/npcs", Write, Never),
+    on("GET",    "/v1/campaigns/{c}/npcs/{x}", Read, Filtered),
+    on("PATCH",  "/v1/campaigns/{c}/npcs/{x}", Write, Never),
+    on("DELETE", "/v1/campaigns/{c}/npcs/{x}", Write, Never),
+    on("GET",    "/v1/campaigns/{c}/npcs/{x}/memories", Read, Own),
+    on("POST",   "/v1/campaigns/{c}/npcs/{x}/memories", Write, Never),
+    on("POST",   "/v1/campaigns/{c}/npcs/{x}/prompt", Gm, Never),
+    on("POST",   "/v1/campaigns/{c}/npcs/{x}/turns", Play, Own),
+
+    on("GET",    "/v1/campaigns/{c}/owners", Read, Filtered),
+    on("POST",   "/v1/campaigns/{c}/owners", Write, Never),
+    on("GET",    "/v1/campaigns/{c}/owners/{x}", Read, Filtered),
+    on("PATCH",  "/v1/campaigns/{c}/owners/{x}", Write, Never),
+    on("DELETE", "/v1/campaigns/{c}/owners/{x}", Write, Never),
+    on("GET",    "/v1/campaigns/{c}/owners/{x}/memories", Read, Own),
+    on("POST",   "/v1/campaigns/{c}/owners/{x}/memories", Write, Never),
+    on("POST",   "/v1/campaigns/{c}/owners/{x}/prompt", Gm, Never),
+    on("POST",   "/v1/campaigns/{c}/owners/{x}/turns", Play, Own),
+
+    on("GET",    "/v1/campaigns/{c}/lore", Read, Filtered),
+    on("POST",   "/v1/campaigns/{c}/lore", Write, Never),
+    on("GET",    "/v1/campaigns/{c}/lore/{x}", Read, Filtered),
+    on("PATCH",  "/v1/campaigns/{c}/lore/{x}", Write, Never),
+    on("DELETE", "/v1/campaigns/{c}/lore/{x}", Write, Never),
+
+    on("GET",    "/v1/campaigns/{c}/memories", Read, Own),
+    on("GET",    "/v1/campaigns/{c}/memories/{x}", Read, Own),
+    on("PATCH",  "/v1/campaigns/{c}/memories/{x}", Write, Never),
+    on("DELETE", "/v1/campaigns/{c}/memories/{x}", Write, Never),
+    on("DELETE", "/v1/campaigns/{c}/broadcasts/{x}", Write, Never),
+
+    on("GET",    "/v1/campaigns/{c}/scenes", Read, Filtered),
+    on("POST",   "/v1/campaigns/{c}/scenes", Write, Never),
+    on("GET",    "/v1/campaigns/{c}/scenes/{x}", Read, Filtered),
+    on("PATCH",  "/v1/campaigns/{c}/scenes/{x}", Write, Never),
+    on("DELETE", "/v1/campaigns/{c}/scenes/{x}", Write, Never),
+
+    on("GET",    "/v1/campaigns/{c}/messages", Read, Filtered),
+    on("POST",   "/v1/campaigns/{c}/messages", Write, Never),
+    on("GET",    "/v1/campaigns/{c}/messages/{x}", Read, Filtered),
+    on("DELETE", "/v1/campaigns/{c}/messages/{x}", Write, Never),
+
+    on("GET",    "/v1/campaigns/{c}/tools", Read, Never),
+    on("POST",   "/v1/campaigns/{c}/tools/{x}", Tools, Never),
+
+    on("GET",    "/v1/campaigns/{c}/turns", Read, Never),
+    on("GET",    "/v1/campaigns/{c}/turns/{x}", Read, Never),
+    on("POST",   "/v1/campaigns/{c}/turns/{x}/cancel", Play, Own),
+    on("POST",   "/v1/campaigns/{c}/turns/{x}/undo", Gm, Never),
+];
+
+static INDEX: LazyLock<HashMap<(&'static str, &'static str), &'static Access>> =
+    LazyLock::new(|| TABLE.iter().map(|a| ((a.method, a.path), a)).collect());
+
+/// What a method on a route's pattern asks; none if the pair is not listed.
+#[must_use]
+pub fn of(method: &str, pattern: &str) -> Option<&'static Access> {
+    INDEX.get(&(method, pattern)).copied()
+}
+
+/// The methods allowed on a path as it was requested.
+#[must_use]
+pub fn methods(path: &str) -> Vec<&'static str> {
+    TABLE.iter().filter(|a| fits(a.path, path)).map(|a| a.method).collect()
+}
+
+fn fits(pattern: &str, path: &str) -> bool {
+    let mut given = path.trim_end_matches('/').split('/');
+    pattern.split('/').all(|part| given.next().is_some_and(|g| g == part || (part.starts_with('{') && !g.is_empty())))
+        && given.next().is_none()
+}

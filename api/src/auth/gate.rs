@@ -1,0 +1,118 @@
+//! The middleware in front of every `/v1` route: credential, scope, player, request limit, in this order.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use actix_web::{
+    HttpMessage,
+    body::{BoxBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    http::header,
+    middleware::Next,
+    web,
+};
+
+use super::{Caller, CallerParts, Scope, Scopes, access, access::Player, keys};
+use crate::{
+    app::App,
+    error::{Code, Error, Result},
+    http::RequestId,
+    limits::Class,
+};
+
+/// Lets a request pass if its credential allows its route.
+///
+/// # Errors
+/// Those of what comes after; a refusal is an answer.
+pub async fn gate<B: MessageBody + 'static>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> std::result::Result<ServiceResponse<BoxBody>, actix_web::Error> {
+    match admit(&request).await {
+        Ok(()) => next.call(request).await.map(ServiceResponse::map_into_boxed_body),
+        Err(error) => Ok(request.error_response(error)),
+    }
+}
+
+async fn admit(request: &ServiceRequest) -> Result<()> {
+    let pattern = request.match_pattern();
+    let Some(wanted) = pattern.and_then(|p| access::of(request.method().as_str(), &p)) else {
+        return Err(crate::http::docs::no_route(request.request()));
+    };
+    let app = request.app_data::<web::Data<App>>().cloned().ok_or_else(|| Error::internal("no application state"))?;
+    let caller = match authenticate(&app, request).await {
+        Ok(caller) => caller,
+        Err(error) if error.code == Code::Unauthenticated => return Err(throttle_failures(&app, request, error)),
+        Err(error) => return Err(error),
+    };
+    let rate = app.limits.check(&caller.tenant, Class::Requests);
+    request.extensions_mut().insert(rate);
+    request.extensions_mut().insert(caller.clone());
+    rate.allowed("requests")?;
+    if caller.is_player() && wanted.player == Player::Never {
+        return Err(Error::new(Code::Forbidden, "A player's token cannot do this."));
+    }
+    if wanted.scope.is_some_and(|scope| !caller.scopes.has(scope)) {
+        let scope = wanted.scope.map_or("", Scope::as_str);
+        return Err(Error::new(Code::Forbidden, format!("This needs the scope `{scope}`.")));
+    }
+    Ok(())
+}
+
+/// Guessing credentials is slowed down by address.
+fn throttle_failures(app: &App, request: &ServiceRequest, error: Error) -> Error {
+    let peer = request.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |a| a.ip());
+    let rate = app.limits.check_failure(peer);
+    request.extensions_mut().insert(rate);
+    rate.allowed("failed sign-ins").err().unwrap_or(error)
+}
+
+async fn authenticate(app: &App, request: &ServiceRequest) -> Result<Caller> {
+    let refuse = |why: &str| Error::new(Code::Unauthenticated, why);
+    let header = request.headers().get(header::AUTHORIZATION).ok_or_else(|| refuse("Send a credential."))?;
+    let credential = header
+        .to_str()
+        .ok()
+        .and_then(|h| h.split_once(' '))
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        .map(|(_, credential)| credential.trim())
+        .ok_or_else(|| refuse("Send `Authorization: Bearer` and a key or token."))?;
+    let request_id = request.extensions().get::<RequestId>().cloned().unwrap_or_else(RequestId::generate);
+    caller_of(app, credential, request_id).await?.ok_or_else(|| refuse("The credential is unknown, expired or revoked."))
+}
+
+/// The caller of a credential, if it is one.
+///
+/// # Errors
+/// `unavailable` when the database cannot be asked.
+pub async fn caller_of(app: &App, credential: &str, request: RequestId) -> Result<Option<Caller>> {
+    if let Some(prefix) = keys::prefix_of(credential) {
+        let record = app.keys.record(prefix).await?.filter(|r| r.is_live() && r.is(credential));
+        return Ok(record.map(|r| {
+            Caller::new(CallerParts {
+                tenant: r.tenant.clone(),
+                key: r.id,
+                key_prefix: prefix.to_owned(),
+                scopes: r.scopes,
+                campaign: None,
+                player: None,
+                is_token: false,
+                request,
+            })
+        }));
+    }
+    let Some(claims) = app.tokens.check(credential) else { return Ok(None) };
+    let record = app.keys.record(&claims.sub).await?.filter(|r| r.is_live() && r.tenant.id == claims.tid);
+    Ok(record.map(|r| {
+        let narrowed: Scopes = claims.scope.split(' ').filter_map(Scope::parse).collect();
+        Caller::new(CallerParts {
+            tenant: r.tenant.clone(),
+            key: r.id,
+            key_prefix: claims.sub,
+            scopes: r.scopes.intersect(narrowed),
+            campaign: claims.campaign,
+            player: claims.player,
+            is_token: true,
+            request,
+        })
+    }))
+}

@@ -1,0 +1,108 @@
+//! Access tokens: a key's rights, narrowed, for a few minutes. HS256 only, whatever a token's header says.
+
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, TokenData, Validation, decode, decode_header, encode};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{
+    clock,
+    error::{Error, Result},
+    secrets::Secrets,
+};
+
+const ISSUER: &str = "tavernkeep";
+const AUDIENCE: &str = "tavernkeep-api";
+const TOKEN_BYTES_MAX: usize = 4096;
+const LEEWAY_SECONDS: u64 = 30;
+
+/// What a token says.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Claims {
+    pub iss: String,
+    pub aud: String,
+    /// The prefix of the key the token was traded for; it stops with that key.
+    pub sub: String,
+    /// The tenant.
+    pub tid: Uuid,
+    /// Scopes, separated by spaces.
+    pub scope: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub campaign: Option<Uuid>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub player: Option<Uuid>,
+    pub iat: i64,
+    pub nbf: i64,
+    pub exp: i64,
+}
+
+struct Key {
+    kid: String,
+    encoding: EncodingKey,
+    decoding: DecodingKey,
+}
+
+/// Signs and checks tokens: the first secret signs, every live secret checks.
+pub struct Tokens {
+    keys: Vec<Key>,
+    validation: Validation,
+}
+
+impl Tokens {
+    #[must_use]
+    pub fn new(secrets: &Secrets) -> Self {
+        let mut validation = Validation::new(Algorithm::HS256);
+        validation.set_audience(&[AUDIENCE]);
+        validation.set_issuer(&[ISSUER]);
+        validation.set_required_spec_claims(&["exp", "nbf", "aud", "iss", "sub"]);
+        validation.validate_nbf = true;
+        validation.leeway = LEEWAY_SECONDS;
+        let keys = secrets.signing().map(|(kid, secret)| Key {
+            kid,
+            encoding: EncodingKey::from_secret(&secret),
+            decoding: DecodingKey::from_secret(&secret),
+        });
+        Self { keys: keys.collect(), validation }
+    }
+
+    /// A signed token that is good for `ttl_seconds`.
+    ///
+    /// # Errors
+    /// `internal` if it cannot be signed.
+    pub fn sign(&self, key_prefix: &str, tenant: Uuid, narrowed: Narrowed, ttl_seconds: i64) -> Result<String> {
+        let now = clock::now().unix_timestamp();
+        let claims = Claims {
+            iss: ISSUER.to_owned(),
+            aud: AUDIENCE.to_owned(),
+            sub: key_prefix.to_owned(),
+            tid: tenant,
+            scope: narrowed.scope,
+            campaign: narrowed.campaign,
+            player: narrowed.player,
+            iat: now,
+            nbf: now,
+            exp: now + ttl_seconds,
+        };
+        let key = self.keys.first().ok_or_else(|| Error::internal("no signing secret"))?;
+        let header = Header { kid: Some(key.kid.clone()), ..Header::new(Algorithm::HS256) };
+        encode(&header, &claims, &key.encoding).map_err(Error::internal)
+    }
+
+    /// The claims of a token that is ours, whole and in its time.
+    #[must_use]
+    pub fn check(&self, token: &str) -> Option<Claims> {
+        if token.len() > TOKEN_BYTES_MAX {
+            return None;
+        }
+        let kid = decode_header(token).ok()?.kid?;
+        let key = self.keys.iter().find(|k| k.kid == kid)?;
+        let data: TokenData<Claims> = decode(token, &key.decoding, &self.validation).ok()?;
+        Some(data.claims)
+    }
+}
+
+/// What a token is narrowed to.
+pub struct Narrowed {
+    pub scope: String,
+    pub campaign: Option<Uuid>,
+    pub player: Option<Uuid>,
+}

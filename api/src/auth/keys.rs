@@ -1,0 +1,129 @@
+//! API keys: `tk_<8 characters>_<43 characters>`, of which only a hash is stored.
+//!
+//! A key's record is looked up through a definer function (nobody's tenant is known yet) and kept for half a second, so
+//! that a revocation takes effect within one. The secret part is compared in constant time.
+
+use std::{sync::Arc, time::Duration};
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use moka::future::Cache;
+use rand::Rng;
+use sha2::{Digest, Sha256};
+use sqlx::{PgPool, Row};
+use subtle::ConstantTimeEq;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::{Scope, Scopes};
+use crate::{clock, error::{Error, Result}, tenants::Tenant};
+
+const FRESH: Duration = Duration::from_millis(500);
+const RECORDS_MAX: u64 = 10_000;
+
+/// What is stored of a key, with its tenant as of now.
+pub struct KeyRecord {
+    pub id: Uuid,
+    pub tenant: Arc<Tenant>,
+    pub scopes: Scopes,
+    hash: Vec<u8>,
+    expires_at: Option<OffsetDateTime>,
+    revoked_at: Option<OffsetDateTime>,
+}
+
+impl KeyRecord {
+    /// Whether the key may be used now.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|at| at > clock::now())
+    }
+
+    /// Whether `key` is this key.
+    #[must_use]
+    pub fn is(&self, key: &str) -> bool {
+        hash(key).ct_eq(&self.hash).into()
+    }
+}
+
+/// A new key: its prefix and the whole, to be shown once.
+pub struct NewKey {
+    pub prefix: String,
+    pub key: String,
+    pub hash: Vec<u8>,
+}
+
+impl NewKey {
+    /// A key of 256 random bits.
+    #[must_use]
+    pub fn generate() -> Self {
+        const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+        let mut rng = rand::rng();
+        let mut secret = [0u8; 32];
+        rng.fill_bytes(&mut secret);
+        let mut name = [0u8; 8];
+        rng.fill_bytes(&mut name);
+        let prefix: String = name.iter().map(|b| char::from(LETTERS[usize::from(*b) % LETTERS.len()])).collect();
+        Self::of(&format!("tk_{prefix}_{}", BASE64_URL_SAFE_NO_PAD.encode(secret))).unwrap_or_else(Self::generate)
+    }
+
+    /// A key an operator chose, if it has the form of one.
+    #[must_use]
+    pub fn of(key: &str) -> Option<Self> {
+        let prefix = prefix_of(key)?.to_owned();
+        Some(Self { prefix, key: key.to_owned(), hash: hash(key) })
+    }
+}
+
+/// The prefix of something that has the form of a key.
+#[must_use]
+pub fn prefix_of(key: &str) -> Option<&str> {
+    let (prefix, secret) = key.strip_prefix("tk_")?.split_at_checked(8)?;
+    let secret = secret.strip_prefix('_')?;
+    let fits = prefix.bytes().all(|b| b.is_ascii_alphanumeric())
+        && secret.len() == 43
+        && secret.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+    fits.then_some(prefix)
+}
+
+fn hash(key: &str) -> Vec<u8> {
+    Sha256::digest(key.as_bytes()).to_vec()
+}
+
+/// The records of keys in use.
+pub struct Keys {
+    pool: PgPool,
+    records: Cache<String, Option<Arc<KeyRecord>>>,
+}
+
+impl Keys {
+    #[must_use]
+    pub fn new(pool: PgPool) -> Self {
+        Self { pool, records: Cache::builder().max_capacity(RECORDS_MAX).time_to_live(FRESH).build() }
+    }
+
+    /// The record of a prefix, at most half a second old.
+    ///
+    /// # Errors
+    /// `unavailable` when the database cannot be asked.
+    pub async fn record(&self, prefix: &str) -> Result<Option<Arc<KeyRecord>>> {
+        if let Some(known) = self.records.get(prefix).await {
+            return Ok(known);
+        }
+        let loading = self.records.try_get_with_by_ref(prefix, async { self.load(prefix).await });
+        loading.await.map_err(|shared: Arc<Error>| Error::new(shared.code, shared.detail.clone()))
+    }
+
+    async fn load(&self, prefix: &str) -> Result<Option<Arc<KeyRecord>>> {
+        let Some(row) = sqlx::query("SELECT * FROM auth_key($1)").bind(prefix).fetch_optional(&self.pool).await? else {
+            return Ok(None);
+        };
+        let names: Vec<String> = row.get("scopes");
+        Ok(Some(Arc::new(KeyRecord {
+            id: row.get("key_id"),
+            scopes: names.iter().filter_map(|n| Scope::parse(n)).collect(),
+            hash: row.get("hash"),
+            expires_at: row.get("expires_at"),
+            revoked_at: row.get("revoked_at"),
+            tenant: Arc::new(Tenant::from_row(&row)?),
+        })))
+    }
+}

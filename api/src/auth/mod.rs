@@ -1,0 +1,176 @@
+//! Who calls, and what that allows.
+//!
+//! [`keys`] turns a bearer credential into a [`Caller`]; [`access`] is the one table of what each route asks; [`jwt`]
+//! narrows a key to a short-lived token; [`gate`] is the middleware that puts them together before any handler runs. A
+//! route that is not in the table is denied. Nothing else in the server reads an Authorization header.
+
+pub mod access;
+pub mod gate;
+pub mod http;
+pub mod jwt;
+pub mod keys;
+
+use std::sync::Arc;
+
+use actix_web::{FromRequest, HttpMessage, HttpRequest, dev::Payload};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{
+    error::{Code, Error, Result},
+    http::RequestId,
+    tenancy::{Actor, Origin},
+    tenants::Tenant,
+};
+
+/// What a credential may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// Read the world.
+    Read,
+    /// Write the world.
+    Write,
+    /// Play: commands and turns as a player.
+    Play,
+    /// Execute tools.
+    Tools,
+    /// The game master: secrets, prompts, traces, undo.
+    Gm,
+    /// Keys, users and settings.
+    Admin,
+}
+
+impl Scope {
+    /// Every scope there is.
+    pub const ALL: [Scope; 6] = [Scope::Read, Scope::Write, Scope::Play, Scope::Tools, Scope::Gm, Scope::Admin];
+
+    /// The scope's name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Scope::Read => "read",
+            Scope::Write => "write",
+            Scope::Play => "play",
+            Scope::Tools => "tools",
+            Scope::Gm => "gm",
+            Scope::Admin => "admin",
+        }
+    }
+
+    /// The scope of a name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|s| s.as_str() == name)
+    }
+}
+
+/// A set of scopes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scopes(u8);
+
+impl Scopes {
+    #[must_use]
+    pub fn has(self, scope: Scope) -> bool {
+        self.0 & (1 << scope as u8) != 0
+    }
+
+    #[must_use]
+    pub fn intersect(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = Scope> {
+        Scope::ALL.into_iter().filter(move |s| self.has(*s))
+    }
+
+    /// The names, separated by spaces, as OAuth writes them.
+    #[must_use]
+    pub fn to_text(self) -> String {
+        self.iter().map(Scope::as_str).collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl FromIterator<Scope> for Scopes {
+    fn from_iter<T: IntoIterator<Item = Scope>>(scopes: T) -> Self {
+        Self(scopes.into_iter().fold(0, |set, s| set | 1 << s as u8))
+    }
+}
+
+/// A caller whose credential was checked and whose scope fits the route. Taking one is the proof.
+#[derive(Clone)]
+pub struct Caller(Arc<CallerParts>);
+
+/// What is known of a caller.
+pub struct CallerParts {
+    pub tenant: Arc<Tenant>,
+    pub key: Uuid,
+    pub key_prefix: String,
+    pub scopes: Scopes,
+    /// The one campaign a token was narrowed to.
+    pub campaign: Option<Uuid>,
+    /// The one player character a token was narrowed to.
+    pub player: Option<Uuid>,
+    /// Whether the credential is an access token (which cannot be traded for another).
+    pub is_token: bool,
+    pub request: RequestId,
+}
+
+impl std::ops::Deref for Caller {
+    type Target = CallerParts;
+    fn deref(&self) -> &CallerParts {
+        &self.0
+    }
+}
+
+impl Caller {
+    #[must_use]
+    pub fn new(parts: CallerParts) -> Self {
+        Self(Arc::new(parts))
+    }
+
+    #[must_use]
+    pub fn tenant_id(&self) -> Uuid {
+        self.tenant.id
+    }
+
+    /// Whether the credential can only play one character.
+    #[must_use]
+    pub fn is_player(&self) -> bool {
+        self.player.is_some()
+    }
+
+    /// Whether secrets may be shown.
+    #[must_use]
+    pub fn sees_secrets(&self) -> bool {
+        self.scopes.has(Scope::Gm) && !self.is_player()
+    }
+
+    /// Acting as another than the token's player is refused.
+    ///
+    /// # Errors
+    /// `forbidden`.
+    pub fn may_act_as(&self, player: Uuid) -> Result<()> {
+        if self.player.is_none_or(|own| own == player) {
+            return Ok(());
+        }
+        Err(Error::new(Code::Forbidden, "This token can only act as the player it was made for."))
+    }
+
+    /// Who the journal says did it.
+    #[must_use]
+    pub fn actor(&self) -> Actor {
+        Actor { tenant: self.tenant.id, key: Some(self.key), turn: None, origin: Origin::Api, request: self.request.clone() }
+    }
+}
+
+impl FromRequest for Caller {
+    type Error = Error;
+    type Future = std::future::Ready<Result<Self>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let caller = request.extensions().get::<Caller>().cloned();
+        std::future::ready(caller.ok_or_else(|| Error::new(Code::Unauthenticated, "Send a credential.")))
+    }
+}

@@ -1,0 +1,84 @@
+//! `/v1/campaigns`.
+
+use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, web};
+use entity::campaign;
+use serde::Deserialize;
+use serde_json::Value;
+use utoipa::IntoParams;
+
+use super::{CampaignInput, Campaigns};
+use crate::{
+    app::App,
+    auth::Caller,
+    error::{Problem, Result},
+    http::{
+        Body, Reply,
+        paging::{self, Items, ListParams, NoFilter, Page},
+        resource,
+    },
+    journal,
+};
+
+/// The tenant's campaigns.
+#[utoipa::path(tag = "campaigns", operation_id = "list_campaigns", params(ListParams),
+    responses((status = 200, body = Items<campaign::Model>), (status = "default", body = Problem)))]
+#[get("/campaigns")]
+pub async fn list(app: web::Data<App>, caller: Caller, page: Page<NoFilter>) -> Result<Reply> {
+    resource::list::<Campaigns>(&app, &caller, None, &page).await
+}
+
+/// Creates a campaign.
+#[utoipa::path(tag = "campaigns", operation_id = "create_campaign", request_body = CampaignInput,
+    responses((status = 201, body = campaign::Model), (status = "default", body = Problem)))]
+#[post("/campaigns")]
+pub async fn create(app: web::Data<App>, caller: Caller, request: HttpRequest, body: Body<CampaignInput>) -> Result<Reply> {
+    resource::create::<Campaigns>(&app, &caller, None, request.path(), body).await
+}
+
+/// Reads a campaign.
+#[utoipa::path(tag = "campaigns", operation_id = "get_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
+    responses((status = 200, body = campaign::Model), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}")]
+pub async fn get(app: web::Data<App>, caller: Caller, request: HttpRequest, path: web::Path<String>) -> Result<HttpResponse> {
+    resource::get::<Campaigns>(&app, &caller, &request, None, &path).await
+}
+
+/// Changes a campaign by a JSON merge patch.
+#[utoipa::path(tag = "campaigns", operation_id = "patch_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
+    request_body(content = CampaignInput, content_type = "application/merge-patch+json"),
+    responses((status = 200, body = campaign::Model), (status = "default", body = Problem)))]
+#[patch("/campaigns/{c}")]
+pub async fn patch(
+    app: web::Data<App>, caller: Caller, request: HttpRequest, path: web::Path<String>, body: Body<Value>,
+) -> Result<Reply> {
+    resource::patch::<Campaigns>(&app, &caller, &request, None, &path, body).await
+}
+
+/// Deletes a campaign and everything in it.
+#[utoipa::path(tag = "campaigns", operation_id = "delete_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
+    responses((status = 204), (status = "default", body = Problem)))]
+#[delete("/campaigns/{c}")]
+pub async fn delete(app: web::Data<App>, caller: Caller, request: HttpRequest, path: web::Path<String>) -> Result<Reply> {
+    resource::delete::<Campaigns>(&app, &caller, &request, None, &path).await
+}
+
+/// Where to read the journal from.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct ChangesParams {
+    /// The last `seq` already seen; 0 for the beginning.
+    after: i64,
+    /// Rows, 1..200; 50 unless given.
+    limit: Option<i64>,
+}
+
+/// The journal after a position: every change of the world, in the order of commits, without gaps.
+#[utoipa::path(tag = "campaigns", operation_id = "list_changes",
+    params(("c" = String, Path, description = "Campaign id or slug"), ChangesParams),
+    responses((status = 200, body = journal::Changes), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/changes")]
+pub async fn changes(app: web::Data<App>, caller: Caller, request: HttpRequest, path: web::Path<String>) -> Result<Reply> {
+    let asked: ChangesParams = paging::read_filter(paging::parameters(request.query_string())?)?;
+    journal::changes(&app, &caller, &path, asked.after, asked.limit.unwrap_or(50)).await
+}

@@ -1,0 +1,80 @@
+//! Campaigns: one world each. A campaign's slug is unique in its tenant; deleting one deletes what is in it.
+
+pub mod http;
+
+use entity::{campaign, shapes::Extensions};
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::{
+    error::Result,
+    http::{
+        paging::NoFilter,
+        resource::{self, Place, Resource, Stamp},
+        validate,
+    },
+};
+
+/// What a client writes of a campaign.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct CampaignInput {
+    #[garde(custom(validate::opt_slug))]
+    #[serde(default)]
+    pub slug: Option<String>,
+    #[garde(custom(validate::line))]
+    pub name: String,
+    #[garde(length(chars, max = 20_000))]
+    #[serde(default)]
+    pub description: String,
+    #[garde(custom(known_rules))]
+    #[serde(default = "dnd5e")]
+    pub game_system: String,
+    #[garde(length(chars, max = 200))]
+    #[serde(default)]
+    pub game_time: Option<String>,
+    #[garde(custom(validate::extensions))]
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub settings: Extensions,
+    #[garde(custom(validate::extensions))]
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub extensions: Extensions,
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    pub external_ref: Option<String>,
+}
+
+fn dnd5e() -> String {
+    "dnd5e".to_owned()
+}
+
+fn known_rules(value: &str, _: &()) -> garde::Result {
+    if value == "dnd5e" { Ok(()) } else { Err(garde::Error::new("the only rules there are: `dnd5e`")) }
+}
+
+/// The kind.
+pub struct Campaigns;
+
+impl Resource for Campaigns {
+    const TABLE: &'static str = "campaign";
+    const IN_CAMPAIGN: bool = false;
+    const HIDDEN_FROM_PLAYERS: &'static [&'static str] = &["settings"];
+    type Entity = campaign::Entity;
+    type Model = campaign::Model;
+    type View = campaign::Model;
+    type Input = CampaignInput;
+    type Filter = NoFilter;
+
+    fn stamp(m: &campaign::Model) -> Stamp<'_> {
+        Stamp { id: m.id.0, version: m.version, label: &m.name, updated_at: m.updated_at }
+    }
+
+    async fn columns(_: &Place<'_>, input: CampaignInput) -> Result<Map<String, Value>> {
+        resource::plain_columns(&input)
+    }
+}

@@ -1,0 +1,248 @@
+//! Player characters: a sheet of the 5e rules and who plays it. A whole sheet has at most 16 KiB of JSON.
+
+pub mod service;
+
+use std::collections::BTreeMap;
+
+use entity::{
+    character,
+    shapes::{
+        Abilities, Concentration, Condition, DeathSaves, Effect, Extensions, Feature, HitDice, Resource as Pool, Spell, SpellSlot,
+        Weapon,
+    },
+};
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use crate::{
+    error::{Code, Error, Result},
+    http::{
+        resource::{self, Place, Resource, Stamp, col},
+        validate,
+    },
+    world_routes,
+};
+
+/// Bytes of a sheet as JSON.
+pub const SHEET_BYTES_MAX: usize = 16 * 1024;
+
+/// What a client writes of a character.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct CharacterInput {
+    #[garde(custom(validate::opt_slug))]
+    #[serde(default)]
+    pub slug: Option<String>,
+    #[garde(custom(validate::line))]
+    pub name: String,
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    pub player_name: Option<String>,
+    #[serde(default)]
+    pub player_user: Option<Uuid>,
+    #[garde(length(chars, max = 200))]
+    #[serde(default)]
+    pub race: String,
+    #[garde(length(chars, max = 200))]
+    #[serde(default)]
+    pub profession: String,
+    #[garde(range(min = 1, max = 20))]
+    #[schema(minimum = 1, maximum = 20)]
+    #[serde(default = "one")]
+    pub level: i32,
+    #[garde(custom(scores_fit))]
+    #[serde(default)]
+    pub abilities: Abilities,
+    #[garde(range(min = 1, max = 100_000))]
+    #[serde(default)]
+    pub max_hp: Option<i32>,
+    #[garde(range(min = 0, max = 100_000))]
+    #[serde(default)]
+    pub hp: Option<i32>,
+    #[garde(range(min = 0, max = 100_000))]
+    #[serde(default)]
+    pub temp_hp: i32,
+    #[garde(range(min = 0, max = 100))]
+    #[serde(default = "ten")]
+    pub armor_class: i32,
+    /// Feet a round.
+    #[garde(range(min = 0, max = 10_000))]
+    #[serde(default = "thirty")]
+    pub speed: i32,
+    #[garde(custom(known_size))]
+    #[serde(default = "medium")]
+    pub size: String,
+    #[garde(custom(validate::words))]
+    #[serde(default)]
+    pub skill_proficiencies: Vec<String>,
+    #[garde(custom(validate::words))]
+    #[serde(default)]
+    pub saving_throw_proficiencies: Vec<String>,
+    #[garde(custom(validate::words))]
+    #[serde(default)]
+    pub weapon_proficiencies: Vec<String>,
+    #[serde(default)]
+    pub features: Vec<Feature>,
+    #[serde(default)]
+    pub weapons: Vec<Weapon>,
+    #[serde(default)]
+    pub armor: Option<Value>,
+    #[serde(default)]
+    pub shield: Option<Value>,
+    #[garde(custom(opt_ability))]
+    #[serde(default)]
+    pub spellcasting_ability: Option<String>,
+    #[serde(default)]
+    pub spells: Vec<Spell>,
+    #[serde(default)]
+    pub effects: Vec<Effect>,
+    #[serde(default)]
+    pub concentration: Option<Concentration>,
+    #[serde(default)]
+    pub hit_dice: Option<HitDice>,
+    #[serde(default)]
+    pub death_saves: DeathSaves,
+    #[garde(custom(validate::words))]
+    #[serde(default)]
+    pub resistances: Vec<String>,
+    #[garde(custom(validate::words))]
+    #[serde(default)]
+    pub immunities: Vec<String>,
+    #[garde(custom(validate::words))]
+    #[serde(default)]
+    pub vulnerabilities: Vec<String>,
+    #[garde(custom(slots))]
+    #[serde(default)]
+    pub spell_slots: BTreeMap<String, SpellSlot>,
+    #[garde(custom(pools))]
+    #[serde(default)]
+    pub resources: Vec<Pool>,
+    #[serde(default)]
+    pub conditions: Vec<Condition>,
+    #[serde(default)]
+    pub inventory: Vec<Value>,
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    pub location: Option<String>,
+    #[garde(custom(validate::extensions))]
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub extensions: Extensions,
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    pub external_ref: Option<String>,
+}
+
+fn one() -> i32 {
+    1
+}
+fn ten() -> i32 {
+    10
+}
+fn thirty() -> i32 {
+    30
+}
+fn medium() -> String {
+    "medium".to_owned()
+}
+
+fn scores_fit(a: &Abilities, _: &()) -> garde::Result {
+    let all = [a.strength, a.dexterity, a.constitution, a.intelligence, a.wisdom, a.charisma];
+    if all.iter().all(|score| (1..=30).contains(score)) { Ok(()) } else { Err(garde::Error::new("ability scores are 1 to 30")) }
+}
+
+fn known_size(value: &str, _: &()) -> garde::Result {
+    if rules::SIZES.contains(&value) { Ok(()) } else { Err(garde::Error::new(format!("is one of {}", rules::SIZES.join(", ")))) }
+}
+
+fn opt_ability(value: &Option<String>, _: &()) -> garde::Result {
+    match value {
+        Some(name) if !rules::ABILITIES.contains(&name.as_str()) => {
+            Err(garde::Error::new(format!("is one of {}", rules::ABILITIES.join(", "))))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn slots(slots: &BTreeMap<String, SpellSlot>, _: &()) -> garde::Result {
+    let fits = |(level, slot): (&String, &SpellSlot)| {
+        level.parse::<u8>().is_ok_and(|l| (1..=9).contains(&l)) && (0..=slot.max).contains(&slot.remaining) && slot.max <= 100
+    };
+    if slots.iter().all(fits) { Ok(()) } else { Err(garde::Error::new("levels are 1 to 9, `remaining` is 0 to `max`")) }
+}
+
+fn pools(pools: &[Pool], _: &()) -> garde::Result {
+    let fits = |p: &Pool| p.max <= 10_000 && (0..=p.max).contains(&p.remaining) && !p.name.is_empty();
+    if pools.iter().all(fits) { Ok(()) } else { Err(garde::Error::new("resources have a name and `remaining` from 0 to `max`")) }
+}
+
+/// Filters of the list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct CharacterFilter {
+    /// Only those of this player.
+    player_name: Option<String>,
+    /// Only those at this place, as written.
+    location: Option<String>,
+}
+
+/// The kind.
+pub struct Characters;
+
+impl Resource for Characters {
+    const TABLE: &'static str = "character";
+    const IS_ACTOR: bool = true;
+    type Entity = character::Entity;
+    type Model = character::Model;
+    type View = character::Model;
+    type Input = CharacterInput;
+    type Filter = CharacterFilter;
+
+    fn stamp(m: &character::Model) -> Stamp<'_> {
+        Stamp { id: m.id.0, version: m.version, label: &m.name, updated_at: m.updated_at }
+    }
+
+    fn filter(select: sea_orm::Select<character::Entity>, filter: &CharacterFilter) -> Result<sea_orm::Select<character::Entity>> {
+        use sea_orm::{QueryFilter, QueryTrait, sea_query::ExprTrait};
+        Ok(select
+            .apply_if(filter.player_name.clone(), |s, v| s.filter(col("player_name").eq(v)))
+            .apply_if(filter.location.clone(), |s, v| s.filter(col("location").eq(v))))
+    }
+
+    async fn columns(_: &Place<'_>, mut input: CharacterInput) -> Result<Map<String, Value>> {
+        let max_hp = input.max_hp.or(input.hp.filter(|hp| *hp > 0)).unwrap_or(10);
+        let hp = input.hp.unwrap_or(max_hp);
+        if hp > max_hp {
+            return Err(Error::invalid("/hp", "invalid_value", format!("must be at most max_hp, {max_hp}")));
+        }
+        (input.max_hp, input.hp) = (Some(max_hp), Some(hp));
+        let columns = resource::plain_columns(&input)?;
+        let filled = columns.iter().filter(|(_, v)| !is_empty(v)).collect::<BTreeMap<_, _>>();
+        let bytes = serde_json::to_vec(&filled).map_err(Error::internal)?.len();
+        if bytes > SHEET_BYTES_MAX {
+            let detail = format!("A sheet may have {SHEET_BYTES_MAX} bytes of JSON; this one has {bytes}.");
+            return Err(Error::new(Code::PayloadTooLarge, detail));
+        }
+        Ok(columns)
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::String(text) => text.is_empty(),
+        _ => false,
+    }
+}
+
+world_routes!(
+    Characters, CharacterInput, character::Model, CharacterFilter, "character", "characters",
+    "/campaigns/{c}/characters", "/campaigns/{c}/characters/{x}"
+);

@@ -1,0 +1,310 @@
+//! The command line. Each command is a function; `serve` has a file of its own.
+
+mod serve;
+mod with_postgres;
+
+use std::{io::Write, net::SocketAddr, path::PathBuf, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+use sqlx::{Connection, PgConnection};
+
+use crate::{
+    app,
+    auth::{Scope, http::store_key, keys::NewKey},
+    clock,
+    config::{self, Config},
+    database, demo, embedded_postgres,
+    error::{Code, Error, Result},
+    limits::TenantLimits,
+    tenants::service as tenants,
+};
+
+/// The game-master backend for AI tabletop play.
+#[derive(Parser)]
+#[command(name = "tavernkeep", version, after_help = config::HELP)]
+struct Cli {
+    /// Answer in JSON.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the server.
+    Serve,
+    /// Bring the database's schema up to date and end.
+    Migrate,
+    /// Make the demo tenant and its campaign in the given database.
+    Demo,
+    /// Make tenants and set their limits.
+    #[command(subcommand)]
+    Tenant(TenantCommand),
+    /// Make and revoke API keys.
+    #[command(subcommand)]
+    Key(KeyCommand),
+    /// Serve the rehearsal model: a small deterministic model that speaks the OpenAI API.
+    Rehearse {
+        /// Where to listen.
+        #[arg(long, default_value = "127.0.0.1:8089")]
+        bind: SocketAddr,
+        /// A script of replies (see docs/rehearsal.md).
+        #[arg(long)]
+        script: Option<PathBuf>,
+        /// How many requests to keep for GET /rehearsal/requests.
+        #[arg(long, default_value_t = 1000)]
+        record: usize,
+    },
+    /// Print the OpenAPI document.
+    Openapi,
+    /// Run a command with DATABASE_URL set to a private PostgreSQL, then stop it.
+    WithPostgres {
+        /// Where the cluster lives.
+        #[arg(long)]
+        data_dir: PathBuf,
+        /// The command.
+        #[arg(required = true, trailing_var_arg = true)]
+        command: Vec<String>,
+    },
+}
+
+#[derive(Subcommand)]
+enum TenantCommand {
+    /// Make a tenant.
+    Create {
+        #[arg(long)]
+        slug: String,
+        #[arg(long)]
+        name: String,
+    },
+    /// Set a tenant's limits; what is not named stays. 0 is unlimited.
+    Limits {
+        #[arg(long)]
+        tenant: String,
+        #[arg(long)]
+        requests_per_minute: Option<u32>,
+        #[arg(long)]
+        tools_per_minute: Option<u32>,
+        #[arg(long)]
+        turns_per_minute: Option<u32>,
+        #[arg(long)]
+        planner_per_player_per_minute: Option<u32>,
+        #[arg(long)]
+        concurrent_turns: Option<u32>,
+        #[arg(long)]
+        tokens_per_day: Option<u64>,
+        #[arg(long)]
+        rows_per_kind: Option<u64>,
+    },
+}
+
+#[derive(Subcommand)]
+enum KeyCommand {
+    /// Make a key and print it, alone, on standard output.
+    Create {
+        #[arg(long)]
+        tenant: String,
+        /// Scopes separated by commas.
+        #[arg(long, value_delimiter = ',', required = true)]
+        scopes: Vec<String>,
+        /// How long it is good for: a number and s, m, h or d.
+        #[arg(long)]
+        expires_in: Option<String>,
+        #[arg(long, default_value = "")]
+        name: String,
+    },
+    /// Revoke a key by its prefix (the eight characters after `tk_`).
+    Revoke { prefix: String },
+}
+
+/// Runs the command line.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let is_serve = matches!(cli.command, Command::Serve);
+    init_log(is_serve);
+    match actix_web::rt::System::new().block_on(run(cli)) {
+        Ok(code) => code,
+        Err(error) => {
+            let cause = error.cause().map(ToString::to_string).unwrap_or_default();
+            eprintln!("tavernkeep: {} {cause}", error.detail.trim());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn init_log(is_serve: bool) {
+    let default = if is_serve { "info,sqlx=warn,actix_server=warn" } else { "warn" };
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| default.into());
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A second subscriber in one process is refused, which is as good.
+    let _ = if is_serve { log.json().flatten_event(true).try_init() } else { log.try_init() };
+}
+
+async fn run(cli: Cli) -> Result<ExitCode> {
+    let json = cli.json;
+    match cli.command {
+        Command::Openapi => {
+            let yaml = app::openapi().to_yaml().map_err(Error::internal)?;
+            std::io::stdout().write_all(yaml.as_bytes()).map_err(Error::internal)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Command::WithPostgres { data_dir, command } => return with_postgres::run(&data_dir, &command).await,
+        Command::Rehearse { bind, script, record } => return rehearse(bind, script, record).await,
+        _ => {}
+    }
+    let config = match Config::from_env() {
+        Ok(config) => config,
+        Err(mistakes) => {
+            mistakes.iter().for_each(|m| eprintln!("tavernkeep: {m}"));
+            return Ok(ExitCode::from(2));
+        }
+    };
+    if let Command::Serve = cli.command {
+        return serve::run(config).await;
+    }
+    let url = owner_url(&config).await?;
+    match cli.command {
+        Command::Migrate => {
+            database::migrate(&url, config.database_url.as_deref().unwrap_or(&url)).await?;
+            say(json, &serde_json::json!({ "migrated": true }), "The schema is up to date.");
+        }
+        Command::Demo => {
+            database::migrate(&url, config.database_url.as_deref().unwrap_or(&url)).await?;
+            let pool = database::connect(config.database_url.as_deref().unwrap_or(&url), 2).await?;
+            let made = demo::ensure(&url, &pool, config.demo_api_key.as_deref()).await?;
+            let text = match &made.api_key {
+                Some(key) => format!("The demo is ready. API key: {key}"),
+                None => "The demo is there already; its API key was shown when it was made.".to_owned(),
+            };
+            say(json, &serde_json::json!({ "api_key": made.api_key, "is_new": made.is_new }), &text);
+        }
+        Command::Tenant(command) => tenant(&url, command, json).await?,
+        Command::Key(command) => key(&url, command, json).await?,
+        Command::Serve | Command::Openapi | Command::WithPostgres { .. } | Command::Rehearse { .. } => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn say(json: bool, value: &serde_json::Value, text: &str) {
+    if json {
+        println!("{value}");
+    } else {
+        println!("{text}");
+    }
+}
+
+/// The schema owner's database: named by the environment, or that of a server running on the data directory.
+async fn owner_url(config: &Config) -> Result<String> {
+    if let Some(url) = config.migration_database_url.as_ref().or(config.database_url.as_ref()) {
+        return Ok(url.clone());
+    }
+    let running = embedded_postgres::connection_url_of_running(&config.data_dir).await.map_err(Error::internal)?;
+    running.ok_or_else(|| {
+        let dir = config.data_dir.display();
+        Error::new(Code::Unavailable, format!("No server runs on {dir}: start `tavernkeep serve`, or set DATABASE_URL."))
+    })
+}
+
+async fn tenant(url: &str, command: TenantCommand, json: bool) -> Result<()> {
+    let mut db = PgConnection::connect(url).await?;
+    match command {
+        TenantCommand::Create { slug, name } => {
+            let id = tenants::create(&mut db, &slug, &name, &TenantLimits::default()).await?;
+            say(json, &serde_json::json!({ "id": id, "slug": slug, "name": name }), &id.to_string());
+        }
+        TenantCommand::Limits {
+            tenant,
+            requests_per_minute,
+            tools_per_minute,
+            turns_per_minute,
+            planner_per_player_per_minute,
+            concurrent_turns,
+            tokens_per_day,
+            rows_per_kind,
+        } => {
+            let (id, now) = tenants::by_slug(&mut db, &tenant).await?;
+            let limits = TenantLimits {
+                requests_per_minute: requests_per_minute.unwrap_or(now.requests_per_minute),
+                tools_per_minute: tools_per_minute.unwrap_or(now.tools_per_minute),
+                turns_per_minute: turns_per_minute.unwrap_or(now.turns_per_minute),
+                planner_per_player_per_minute: planner_per_player_per_minute.unwrap_or(now.planner_per_player_per_minute),
+                concurrent_turns: concurrent_turns.unwrap_or(now.concurrent_turns),
+                tokens_per_day: tokens_per_day.unwrap_or(now.tokens_per_day),
+                rows_per_kind: rows_per_kind.unwrap_or(now.rows_per_kind),
+            };
+            tenants::set_limits(&mut db, id, &limits).await?;
+            let shown = serde_json::to_value(&limits).map_err(Error::internal)?;
+            say(json, &shown, &shown.to_string());
+        }
+    }
+    Ok(())
+}
+
+async fn key(url: &str, command: KeyCommand, json: bool) -> Result<()> {
+    let mut db = PgConnection::connect(url).await?;
+    match command {
+        KeyCommand::Create { tenant, scopes, expires_in, name } => {
+            let mut parsed = Vec::new();
+            for scope in scopes.iter().map(|s| s.trim()) {
+                let known = Scope::parse(scope);
+                parsed.push(known.ok_or_else(|| Error::new(Code::ValidationFailed, format!("`{scope}` is no scope.")))?);
+            }
+            let expires_at = match expires_in {
+                None => None,
+                Some(text) => Some(clock::now() + duration(&text)?),
+            };
+            let (id, _) = tenants::by_slug(&mut db, &tenant).await?;
+            let new = NewKey::generate();
+            store_key(&mut db, id, &new, &name, &parsed, expires_at).await?;
+            say(json, &serde_json::json!({ "key": new.key, "prefix": new.prefix, "tenant": tenant }), &new.key);
+        }
+        KeyCommand::Revoke { prefix } => {
+            let prefix = prefix.strip_prefix("tk_").unwrap_or(&prefix);
+            let prefix = prefix.split('_').next().unwrap_or(prefix);
+            let done = sqlx::query("UPDATE api_key SET revoked_at = coalesce(revoked_at, now()) WHERE prefix = $1")
+                .bind(prefix)
+                .execute(&mut db)
+                .await?;
+            if done.rows_affected() == 0 {
+                return Err(Error::not_found("API key"));
+            }
+            say(json, &serde_json::json!({ "prefix": prefix, "revoked": true }), "revoked");
+        }
+    }
+    Ok(())
+}
+
+/// `30d`, `12h`, `5m`, `90s`.
+fn duration(text: &str) -> Result<time::Duration> {
+    let wrong = || Error::new(Code::ValidationFailed, format!("`{text}` is no duration: use a number and s, m, h or d."));
+    let unit = text.chars().last().ok_or_else(wrong)?;
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3600,
+        'd' => 86_400,
+        _ => return Err(wrong()),
+    };
+    let number: i64 = text.trim_end_matches(unit).parse().map_err(|_| wrong())?;
+    let total = number.checked_mul(seconds).filter(|s| (1..=315_360_000).contains(s)).ok_or_else(wrong)?;
+    Ok(time::Duration::seconds(total))
+}
+
+async fn rehearse(bind: SocketAddr, script: Option<PathBuf>, record: usize) -> Result<ExitCode> {
+    let script = match script {
+        None => rehearsal::Script::default(),
+        Some(path) => {
+            let text = std::fs::read_to_string(&path)
+                .map_err(|e| Error::new(Code::BadRequest, format!("{}: {e}", path.display())))?;
+            rehearsal::Script::from_json(&text).map_err(|e| Error::new(Code::BadRequest, format!("{}: {e}", path.display())))?
+        }
+    };
+    let options = rehearsal::Options { bind, script, record_requests_max: record, ..rehearsal::Options::default() };
+    let model = rehearsal::start(options).await.map_err(Error::internal)?;
+    println!("The rehearsal model answers at {}", model.base_url());
+    serve::interrupted().await;
+    model.stop().await;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,174 @@
+//! `serve`: database, schema, model, HTTP, and an orderly end.
+
+use std::{process::ExitCode, sync::Arc, time::Duration};
+
+use actix_web::web;
+use rand::RngExt;
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    app::{self, App},
+    config::Config,
+    database, demo,
+    embedded_postgres::{self, EmbeddedPostgres},
+    error::{Error, Result},
+    llm::Endpoint,
+    ops::maintenance,
+    prompt::tokens,
+    secrets::Secrets,
+    turns::store,
+};
+
+/// Where the data is, and who runs it.
+struct Data {
+    embedded: Option<EmbeddedPostgres>,
+    app_url: String,
+    owner_url: String,
+    secrets: Secrets,
+}
+
+async fn data(config: &mut Config) -> Result<Data> {
+    let secrets = config.secrets.take();
+    if let Some(url) = &config.database_url {
+        let owner_url = config.migration_database_url.clone().unwrap_or_else(|| url.clone());
+        let secrets = secrets.ok_or_else(|| Error::internal("TAVERNKEEP_SECRET_KEY is not set"))?;
+        return Ok(Data { embedded: None, app_url: url.clone(), owner_url, secrets });
+    }
+    let cluster = embedded_postgres::start(&config.data_dir).await.map_err(Error::internal)?;
+    cluster.notes().iter().for_each(|note| println!("{note}"));
+    let secrets = match secrets {
+        Some(secrets) => secrets,
+        None => kept_secret(cluster.data_dir())?,
+    };
+    let url = cluster.owner_url().to_owned();
+    Ok(Data { embedded: Some(cluster), app_url: url.clone(), owner_url: url, secrets })
+}
+
+/// The secret of this data directory; made at the first start.
+fn kept_secret(dir: &std::path::Path) -> Result<Secrets> {
+    use std::{io::Write, os::unix::fs::OpenOptionsExt};
+    let path = dir.join("secret.key");
+    let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    match made {
+        Ok(mut file) => {
+            let secret: String = rand::rng().sample_iter(rand::distr::Alphanumeric).take(64).map(char::from).collect();
+            file.write_all(secret.as_bytes()).and_then(|()| file.sync_all()).map_err(Error::internal)?;
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+        Err(e) => return Err(Error::internal(format!("{}: {e}", path.display()))),
+    }
+    let text = std::fs::read_to_string(&path).map_err(Error::internal)?;
+    Secrets::parse(text.trim()).map_err(|why| Error::internal(format!("{} {why}", path.display())))
+}
+
+/// Runs until told to stop.
+///
+/// # Errors
+/// What kept the server from starting.
+pub(super) async fn run(mut config: Config) -> Result<ExitCode> {
+    let mut data = data(&mut config).await?;
+    database::migrate(&data.owner_url, &data.app_url).await?;
+    let pool = database::connect(&data.app_url, config.database_connections_max).await?;
+    let made = match &data.embedded {
+        Some(_) => Some(demo::ensure(&data.owner_url, &pool, config.demo_api_key.as_deref()).await?),
+        None => None,
+    };
+    let rehearsing = match &config.model {
+        Some(_) => None,
+        None => Some(rehearsal::start(rehearsal::Options { record_requests_max: 0, ..rehearsal::Options::default() }).await.map_err(Error::internal)?),
+    };
+    let endpoint = match (&config.model, &rehearsing) {
+        (Some(model), _) => model.clone(),
+        (None, model) => {
+            let url = model.as_ref().map(rehearsal::Rehearsal::base_url).unwrap_or_default();
+            tracing::warn!("no model is configured: the rehearsal model answers");
+            Endpoint::trusted(&url, None, "rehearsal").map_err(Error::internal)?
+        }
+    };
+    let instance = i64::from(rand::rng().random_range(1..i32::MAX));
+    let held = database::hold_instance(&data.app_url, instance).await?;
+    store::sweep(&pool).await?;
+    tokio::task::spawn_blocking(|| tokens::count("ready")).await.map_err(Error::internal)?;
+    let stop_seconds = config.shutdown_seconds;
+    let app = web::Data::new(App::new(config, pool.clone(), data.secrets, endpoint, instance)?);
+    let state = app.clone().into_inner();
+    maintenance::start(&state, &data.app_url, held);
+    let (server, addr) = app::serve(app.clone())?;
+    let handle = server.handle();
+    let mut running = actix_web::rt::spawn(server);
+    welcome(addr, made.as_ref(), app.config.llm_label());
+    let code = tokio::select! {
+        () = interrupted() => ExitCode::SUCCESS,
+        ended = &mut running => {
+            tracing::error!(?ended, "the HTTP server ended by itself");
+            ExitCode::FAILURE
+        }
+        notice = exit_of(data.embedded.as_mut()) => {
+            tracing::error!(notice, "PostgreSQL ended by itself");
+            ExitCode::FAILURE
+        }
+    };
+    tracing::info!("stopping: no new requests, running turns may end");
+    app.stop();
+    let drained = drain(&state, Duration::from_secs(stop_seconds));
+    tokio::select! {
+        _ = futures_util::future::join(drained, handle.stop(true)) => {}
+        () = interrupted() => tracing::warn!("stopping at once"),
+    }
+    pool.close().await;
+    if let Some(model) = rehearsing {
+        model.stop().await;
+    }
+    if let Some(cluster) = data.embedded {
+        cluster.stop().await.map_err(Error::internal)?;
+    }
+    Ok(code)
+}
+
+async fn exit_of(cluster: Option<&mut EmbeddedPostgres>) -> String {
+    match cluster {
+        Some(cluster) => cluster.wait().await.to_string(),
+        None => std::future::pending().await,
+    }
+}
+
+async fn drain(app: &Arc<App>, patience: Duration) {
+    let started = Instant::now();
+    while app.running.count() > 0 && started.elapsed() < patience {
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Ctrl-C or SIGTERM.
+pub(super) async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminate) => tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate.recv() => {}
+        },
+        Err(_) => {
+            let _ = tokio::signal::ctrl_c().await;
+        }
+    }
+}
+
+fn welcome(addr: std::net::SocketAddr, made: Option<&demo::Demo>, model: &str) {
+    println!("\nTavernkeep answers at http://{addr}  (API: http://{addr}/docs, model: {model})");
+    let Some(made) = made else { return };
+    let key = match &made.api_key {
+        Some(key) => {
+            println!("Sign in with the demo tenant's API key, which has every scope:\n  {key}");
+            key.as_str()
+        }
+        None => {
+            println!("The demo's API key was shown at the first start. Another one:");
+            println!("  tavernkeep key create --tenant demo --scopes read,write,play,tools,gm,admin");
+            "$TAVERNKEEP_KEY"
+        }
+    };
+    println!("A first turn:");
+    println!("  curl -s http://{addr}/v1/campaigns/port-town/npcs/innkeeper_bob/turns \\");
+    println!("    -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' \\");
+    println!("    -d '{{\"player_id\":\"player_alice\",\"action\":\"I pay for my drink and leave a generous tip.\"}}'\n");
+}

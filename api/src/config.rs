@@ -1,0 +1,203 @@
+//! Configuration from the environment. All mistakes are reported at once, by the name of the variable.
+
+use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
+
+use crate::{
+    llm::{AllowedHost, Endpoint, LlmSettings, ReplyMode, Secret},
+    secrets::Secrets,
+};
+
+/// Everything the server is told from outside.
+pub struct Config {
+    pub bind: SocketAddr,
+    pub data_dir: PathBuf,
+    /// None: the embedded PostgreSQL.
+    pub database_url: Option<String>,
+    /// The schema owner's, if it is another than the server's.
+    pub migration_database_url: Option<String>,
+    pub database_connections_max: u32,
+    /// None: a secret kept in the data directory.
+    pub secrets: Option<Secrets>,
+    /// None: the rehearsal model.
+    pub model: Option<Endpoint>,
+    pub reply_mode: ReplyMode,
+    pub llm: LlmSettings,
+    pub prompt_cache_bytes_max: usize,
+    pub turn_steps_max: u32,
+    pub journal_retention_days: Option<u32>,
+    pub turn_retention_days: u32,
+    pub demo_api_key: Option<String>,
+    pub metrics_token: Option<String>,
+    pub workers: usize,
+    pub shutdown_seconds: u64,
+}
+
+/// What `--help` prints after the commands.
+pub const HELP: &str = "Environment:
+  DATABASE_URL                     PostgreSQL 15 or newer; without it a private cluster is run in the data directory
+  MIGRATION_DATABASE_URL           the schema owner's address, if the server connects as another role
+  DATABASE_CONNECTIONS_MAX         16
+  TAVERNKEEP_BIND                  127.0.0.1:8080
+  TAVERNKEEP_DATA_DIR              ./data
+  TAVERNKEEP_SECRET_KEY            at least 32 characters; two, separated by a comma, while rotating
+  TAVERNKEEP_WORKERS               HTTP threads; the number of cores
+  TAVERNKEEP_SHUTDOWN_SECONDS      30: how long running work may take to end
+  TAVERNKEEP_METRICS_TOKEN         if set, /metrics asks for it as bearer token
+  TAVERNKEEP_DEMO_API_KEY          fixes the demo tenant's API key (tk_<8>_<43>)
+  TAVERNKEEP_PROMPT_CACHE_MIB      64
+  TAVERNKEEP_TURN_STEPS_MAX        8: model calls of one turn
+  TAVERNKEEP_JOURNAL_RETENTION_DAYS  unset: for ever
+  TAVERNKEEP_TURN_RETENTION_DAYS   30
+  LLM_API_ENDPOINT                 base URL or chat-completions URL; without it the rehearsal model answers
+  LLM_API_KEY, LLM_MODEL_NAME      for that endpoint
+  LLM_REPLY_MODE                   native (tool calls) or xml
+  LLM_CONNECT_TIMEOUT_MS           3000
+  LLM_FIRST_TOKEN_TIMEOUT_MS       20000
+  LLM_TIMEOUT_MS                   60000
+  LLM_RETRIES                      2
+  LLM_TENANT_HOSTS_ALLOWED         hosts a tenant may name as its endpoint, separated by commas; unset: public https hosts
+  LLM_TENANT_PRIVATE_ALLOWED       true lets tenants name private addresses; for development
+  RUST_LOG                         info";
+
+struct Reader<'a> {
+    get: &'a dyn Fn(&str) -> Option<String>,
+    errors: Vec<String>,
+}
+
+impl Reader<'_> {
+    fn text(&self, name: &str) -> Option<String> {
+        (self.get)(name).filter(|v| !v.trim().is_empty())
+    }
+
+    fn parsed<T: FromStr>(&mut self, name: &str, default: T, what: &str) -> T {
+        match self.text(name).map(|v| v.trim().parse()) {
+            None => default,
+            Some(Ok(value)) => value,
+            Some(Err(_)) => {
+                self.errors.push(format!("{name} must be {what}"));
+                default
+            }
+        }
+    }
+
+    fn millis(&mut self, name: &str, default: Duration) -> Duration {
+        let ms = self.parsed(name, u64::try_from(default.as_millis()).unwrap_or(u64::MAX), "a number of milliseconds");
+        if !(1..=3_600_000).contains(&ms) {
+            self.errors.push(format!("{name} must be 1 to 3600000 milliseconds"));
+        }
+        Duration::from_millis(ms)
+    }
+}
+
+impl Config {
+    /// Reads the process's environment.
+    ///
+    /// # Errors
+    /// One sentence for each mistake.
+    pub fn from_env() -> Result<Self, Vec<String>> {
+        Self::read(&|name| std::env::var(name).ok())
+    }
+
+    /// Reads variables from anywhere.
+    ///
+    /// # Errors
+    /// One sentence for each mistake.
+    pub fn read(get: &dyn Fn(&str) -> Option<String>) -> Result<Self, Vec<String>> {
+        let mut r = Reader { get, errors: Vec::new() };
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let retention = r.parsed("TAVERNKEEP_JOURNAL_RETENTION_DAYS", 0u32, "a number of days");
+        let config = Self {
+            bind: r.parsed("TAVERNKEEP_BIND", SocketAddr::from(([127, 0, 0, 1], 8080)), "an address such as 127.0.0.1:8080"),
+            data_dir: r.text("TAVERNKEEP_DATA_DIR").unwrap_or_else(|| "./data".to_owned()).into(),
+            database_url: database(&mut r, "DATABASE_URL"),
+            migration_database_url: database(&mut r, "MIGRATION_DATABASE_URL"),
+            database_connections_max: r.parsed("DATABASE_CONNECTIONS_MAX", 16, "a number"),
+            secrets: secrets(&mut r),
+            model: model(&mut r),
+            reply_mode: r.parsed("LLM_REPLY_MODE", ReplyMode::Native, "native or xml"),
+            llm: llm(&mut r),
+            prompt_cache_bytes_max: r.parsed("TAVERNKEEP_PROMPT_CACHE_MIB", 64usize, "a number of MiB").saturating_mul(1024 * 1024),
+            turn_steps_max: r.parsed("TAVERNKEEP_TURN_STEPS_MAX", 8u32, "a number").clamp(1, 32),
+            journal_retention_days: (retention > 0).then_some(retention),
+            turn_retention_days: r.parsed("TAVERNKEEP_TURN_RETENTION_DAYS", 30, "a number of days"),
+            demo_api_key: demo_key(&mut r),
+            metrics_token: r.text("TAVERNKEEP_METRICS_TOKEN"),
+            workers: r.parsed("TAVERNKEEP_WORKERS", cores, "a number").clamp(1, 256),
+            shutdown_seconds: r.parsed("TAVERNKEEP_SHUTDOWN_SECONDS", 30, "a number of seconds"),
+        };
+        if !(2..=1000).contains(&config.database_connections_max) {
+            r.errors.push("DATABASE_CONNECTIONS_MAX must be 2 to 1000".to_owned());
+        }
+        if config.database_url.is_some() && config.secrets.is_none() && r.text("TAVERNKEEP_SECRET_KEY").is_none() {
+            r.errors.push("TAVERNKEEP_SECRET_KEY must be set beside DATABASE_URL: all replicas share it".to_owned());
+        }
+        if r.errors.is_empty() { Ok(config) } else { Err(r.errors) }
+    }
+
+    /// What readers are told of the operator's model.
+    #[must_use]
+    pub fn llm_label(&self) -> &str {
+        self.model.as_ref().map_or("rehearsal", |m| &m.model)
+    }
+}
+
+fn database(r: &mut Reader<'_>, name: &str) -> Option<String> {
+    let url = r.text(name)?;
+    if !(url.starts_with("postgres://") || url.starts_with("postgresql://")) {
+        r.errors.push(format!("{name} must begin with postgres://"));
+    }
+    Some(url)
+}
+
+fn secrets(r: &mut Reader<'_>) -> Option<Secrets> {
+    match Secrets::parse(&r.text("TAVERNKEEP_SECRET_KEY")?) {
+        Ok(secrets) => Some(secrets),
+        Err(why) => {
+            r.errors.push(format!("TAVERNKEEP_SECRET_KEY {why}"));
+            None
+        }
+    }
+}
+
+fn model(r: &mut Reader<'_>) -> Option<Endpoint> {
+    let url = r.text("LLM_API_ENDPOINT")?;
+    let Some(name) = r.text("LLM_MODEL_NAME") else {
+        r.errors.push("LLM_MODEL_NAME must be set beside LLM_API_ENDPOINT".to_owned());
+        return None;
+    };
+    match Endpoint::trusted(&url, r.text("LLM_API_KEY").map(Secret::new), name) {
+        Ok(endpoint) => Some(endpoint),
+        Err(why) => {
+            r.errors.push(format!("LLM_API_ENDPOINT: {why}"));
+            None
+        }
+    }
+}
+
+fn llm(r: &mut Reader<'_>) -> LlmSettings {
+    let defaults = LlmSettings::default();
+    let mut allowed_hosts = Vec::new();
+    for host in r.text("LLM_TENANT_HOSTS_ALLOWED").unwrap_or_default().split(',').map(str::trim).filter(|h| !h.is_empty()) {
+        match host.parse::<AllowedHost>() {
+            Ok(host) => allowed_hosts.push(host),
+            Err(_) => r.errors.push(format!("LLM_TENANT_HOSTS_ALLOWED: `{host}` is no host")),
+        }
+    }
+    LlmSettings {
+        connect_timeout: r.millis("LLM_CONNECT_TIMEOUT_MS", defaults.connect_timeout),
+        first_token_timeout: r.millis("LLM_FIRST_TOKEN_TIMEOUT_MS", defaults.first_token_timeout),
+        total_timeout: r.millis("LLM_TIMEOUT_MS", defaults.total_timeout),
+        retries: r.parsed("LLM_RETRIES", defaults.retries, "a number").min(10),
+        allow_private: r.parsed("LLM_TENANT_PRIVATE_ALLOWED", false, "true or false"),
+        allowed_hosts,
+        ..defaults
+    }
+}
+
+fn demo_key(r: &mut Reader<'_>) -> Option<String> {
+    let key = r.text("TAVERNKEEP_DEMO_API_KEY")?;
+    if crate::auth::keys::prefix_of(&key).is_none() {
+        r.errors.push("TAVERNKEEP_DEMO_API_KEY must have the form tk_<8 letters or digits>_<43 of A-Z a-z 0-9 - _>".to_owned());
+    }
+    Some(key)
+}

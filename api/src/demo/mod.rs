@@ -1,0 +1,109 @@
+//! The demo: a tenant with every scope and a small town to play in. Making it again changes nothing that is there.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use sqlx::{Connection, PgConnection, PgPool, Row};
+use uuid::Uuid;
+
+use crate::{
+    auth::{Caller, CallerParts, Scope, http::store_key, keys::NewKey},
+    campaigns::{CampaignInput, Campaigns},
+    error::{Error, Result},
+    http::{
+        RequestId, body,
+        resource::{self, Place},
+    },
+    imports,
+    limits::TenantLimits,
+    scenes::{SceneInput, Scenes},
+    tenancy::{Actor, Origin, TenantTx},
+    tenants::{self, Settings, Tenant},
+};
+
+/// The demo tenant's slug.
+pub const TENANT: &str = "demo";
+/// The demo campaign's slug.
+pub const CAMPAIGN: &str = "port-town";
+
+/// What the demo left for whoever wants to sign in.
+pub struct Demo {
+    /// A key with every scope; none if one was made before and not fixed by the environment.
+    pub api_key: Option<String>,
+    /// Whether the tenant is new.
+    pub is_new: bool,
+}
+
+/// Makes the demo tenant, its key and its campaign where they are missing.
+///
+/// # Errors
+/// Those of the database.
+pub async fn ensure(owner_url: &str, pool: &PgPool, fixed_key: Option<&str>) -> Result<Demo> {
+    let mut owner = PgConnection::connect(owner_url).await?;
+    let found = sqlx::query("SELECT tenant_id FROM tenant WHERE slug = $1").bind(TENANT).fetch_optional(&mut owner).await?;
+    let (tenant, is_new) = match found {
+        Some(row) => (row.get::<Uuid, _>("tenant_id"), false),
+        None => (tenants::service::create(&mut owner, TENANT, "Demo", &TenantLimits::unlimited()).await?, true),
+    };
+    let new_key = match fixed_key {
+        Some(key) => NewKey::of(key),
+        None => is_new.then(NewKey::generate),
+    };
+    let mut api_key = None;
+    if let Some(new) = new_key {
+        let known = sqlx::query("SELECT 1 FROM api_key WHERE prefix = $1").bind(&new.prefix).fetch_optional(&mut owner).await?;
+        if known.is_none() {
+            store_key(&mut owner, tenant, &new, "demo", &Scope::ALL, None).await?;
+        }
+        api_key = Some(new.key);
+    }
+    owner.close().await?;
+    world(pool, tenant).await?;
+    Ok(Demo { api_key, is_new })
+}
+
+fn caller(tenant: Uuid) -> Caller {
+    let tenant = Tenant {
+        id: tenant,
+        version: 0,
+        limits: TenantLimits::unlimited(),
+        settings: Settings::default(),
+        origins: Vec::new(),
+        llm_api_key: None,
+    };
+    Caller::new(CallerParts {
+        tenant: Arc::new(tenant),
+        key: Uuid::nil(),
+        key_prefix: String::new(),
+        scopes: Scope::ALL.into_iter().collect(),
+        campaign: None,
+        player: None,
+        is_token: false,
+        request: RequestId::generate(),
+    })
+}
+
+async fn world(pool: &PgPool, tenant: Uuid) -> Result<()> {
+    let tx = TenantTx::write(pool, &Actor { origin: Origin::Import, ..Actor::system(tenant) }).await?;
+    let exists = sqlx::query("SELECT 1 FROM campaign WHERE tenant_id = $1 AND slug = $2")
+        .bind(tenant)
+        .bind(CAMPAIGN)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?;
+    if exists.is_some() {
+        return Ok(());
+    }
+    let caller = caller(tenant);
+    let place = Place { tx: &tx, campaign: Uuid::now_v7(), caller: &caller };
+    let document: Value = serde_json::from_str(include_str!("port-town.json")).map_err(Error::internal)?;
+    let part = |name: &str| document.get(name).cloned().unwrap_or_default();
+    let campaign: CampaignInput = body::typed(part("campaign"))?;
+    resource::insert::<Campaigns>(&place, campaign).await?;
+    let entities = json!({
+        "owners": part("owners"), "players": part("players"), "npcs": part("npcs"), "lore": part("lore"),
+    });
+    imports::import(&place, entities, false).await?;
+    let scene: SceneInput = body::typed(part("scene"))?;
+    resource::insert::<Scenes>(&place, scene).await?;
+    tx.commit().await
+}

@@ -1,0 +1,287 @@
+//! The one error of the server: what went wrong, as a stable code, and what the caller can do about it.
+//!
+//! A code decides status, title and log level here and nowhere else. Causes go to the log, never to the body. To add a
+//! code: one line in `codes!` and, if the database raises it, one arm in [`Error::from_database`].
+
+use std::borrow::Cow;
+
+use actix_web::{HttpResponse, ResponseError, http::StatusCode};
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+macro_rules! codes {
+    ($($name:ident $status:literal $code:literal $title:literal $help:literal;)+) => {
+        /// Stable codes of problems, as `code` in the body and as page `/problems/{code}`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Code { $($name),+ }
+
+        impl Code {
+            /// Every code there is.
+            pub const ALL: &[Code] = &[$(Code::$name),+];
+            /// The code as it stands on the wire.
+            #[must_use] pub fn as_str(self) -> &'static str { match self { $(Code::$name => $code),+ } }
+            /// The HTTP status of this code.
+            #[must_use] pub fn status(self) -> u16 { match self { $(Code::$name => $status),+ } }
+            /// A short sentence that does not change from one occurrence to the next.
+            #[must_use] pub fn title(self) -> &'static str { match self { $(Code::$name => $title),+ } }
+            /// What a client can do about it, for the page of this code.
+            #[must_use] pub fn help(self) -> &'static str { match self { $(Code::$name => $help),+ } }
+        }
+    };
+}
+
+codes! {
+    BadRequest 400 "bad_request" "The request is malformed" "Send well-formed JSON in UTF-8 and only the query parameters that the route names.";
+    Unauthenticated 401 "unauthenticated" "A credential is needed" "Send `Authorization: Bearer` with an API key or an access token that is neither expired nor revoked.";
+    Forbidden 403 "forbidden" "The credential does not allow this" "Use a key with the scope named in the detail, or act as the player the token was made for.";
+    NotFound 404 "not_found" "There is no such thing" "Check the id or slug. What belongs to someone else reads as absent.";
+    MethodNotAllowed 405 "method_not_allowed" "The method is not allowed here" "Use one of the methods in the Allow header.";
+    Conflict 409 "conflict" "The request conflicts with the present state" "Read the current state and send the request again.";
+    TurnInProgress 409 "turn_in_progress" "A turn is in progress" "Wait for the turn to end, cancel it, or send `on_busy: queue`.";
+    EncounterNotEnded 409 "encounter_not_ended" "The encounter has not ended" "End the encounter first.";
+    EncounterAlreadyEnded 409 "encounter_already_ended" "The encounter has ended" "Start another encounter.";
+    NotYourTurn 409 "not_your_turn" "It is another participant's turn" "Wait for the turn, or advance it.";
+    NoActionLeft 409 "no_action_left" "Nothing is left to do this turn" "End the turn.";
+    NotDying 409 "not_dying" "The participant is not dying" "Death saves are rolled at 0 hit points only.";
+    SlugTaken 409 "slug_taken" "The slug is taken" "Choose another slug; characters, NPCs and owners of a campaign share one namespace.";
+    Referenced 409 "referenced" "Something still refers to this" "Remove the reference first.";
+    UndoConflict 409 "undo_conflict" "A row was changed since" "Look at `errors`: each names a row that someone changed after the turn. Nothing was undone.";
+    IdempotencyInFlight 409 "idempotency_in_flight" "The first request with this key is still running" "Wait and send the same request again.";
+    Gone 410 "gone" "This lies before what is kept" "Start from the present state; history before the retention limit is pruned.";
+    PreconditionFailed 412 "precondition_failed" "The ETag is stale" "Read the resource again and repeat the change on what it is now.";
+    PayloadTooLarge 413 "payload_too_large" "The body is too large" "Send less; the detail names the limit in bytes.";
+    UnsupportedMediaType 415 "unsupported_media_type" "The media type is not supported" "Send `application/json` without a content encoding.";
+    ValidationFailed 422 "validation_failed" "The request breaks a rule" "Each entry of `errors` points at a value and says what is wrong with it.";
+    InvalidFormula 422 "invalid_formula" "The dice formula is invalid" "The detail says where and what was expected.";
+    InvalidDice 422 "invalid_dice" "The given dice do not fit" "Give exactly the dice the roll needs, each within its faces.";
+    IdempotencyKeyReused 422 "idempotency_key_reused" "The key was used for another request" "Use a new Idempotency-Key for a different body.";
+    RateLimited 429 "rate_limited" "Too many requests" "Wait for the seconds in Retry-After.";
+    QuotaExceeded 429 "quota_exceeded" "A quota is used up" "Wait for the seconds in Retry-After or ask the operator for more.";
+    Internal 500 "internal" "Something went wrong on our side" "Try again; if it persists, give the operator the request id.";
+    LlmUnavailable 502 "llm_unavailable" "The model cannot be reached" "Try again with the same Idempotency-Key; check the model's endpoint and key.";
+    Unavailable 503 "unavailable" "The service is not ready" "Wait for the seconds in Retry-After.";
+    FeatureDisabled 503 "feature_disabled" "The feature is switched off" "Ask the tenant's administrator to switch it on.";
+    LlmTimeout 504 "llm_timeout" "The model did not answer in time" "Try again with the same Idempotency-Key.";
+}
+
+/// One broken rule: where in the body, which rule, and a sentence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct FieldError {
+    /// A JSON pointer into the request body, or the name of a query parameter.
+    pub pointer: String,
+    pub code: Cow<'static, str>,
+    pub message: String,
+}
+
+/// What went wrong. Build it with [`Error::new`] or one of the shorthands.
+#[derive(Debug)]
+pub struct Error {
+    pub code: Code,
+    pub detail: String,
+    pub errors: Vec<FieldError>,
+    pub retry_after_seconds: Option<u64>,
+    pub turn_id: Option<Uuid>,
+    pub allow: Option<String>,
+    pub(crate) cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// A problem with a detail for the caller.
+    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+        let retry_after_seconds = matches!(code.status(), 429 | 503).then_some(1);
+        Self { code, detail: detail.into(), errors: Vec::new(), retry_after_seconds, turn_id: None, allow: None, cause: None }
+    }
+
+    /// 404. The same whether the thing is absent or someone else's.
+    pub fn not_found(what: &str) -> Self {
+        Self::new(Code::NotFound, format!("There is no such {what} here."))
+    }
+
+    /// 422 for one value.
+    pub fn invalid(pointer: impl Into<String>, code: &'static str, message: impl Into<String>) -> Self {
+        Self::validation(vec![FieldError { pointer: pointer.into(), code: code.into(), message: message.into() }])
+    }
+
+    /// 422 for several values.
+    pub fn validation(errors: Vec<FieldError>) -> Self {
+        let detail = errors.first().map_or_else(String::new, |e| format!("{}: {}", e.pointer, e.message));
+        Self { errors, ..Self::new(Code::ValidationFailed, detail) }
+    }
+
+    /// 500 with a cause for the log.
+    pub fn internal(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self { cause: Some(cause.into()), ..Self::new(Code::Internal, "An unexpected error occurred.") }
+    }
+
+    #[must_use]
+    pub fn with_cause(mut self, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.cause = Some(cause.into());
+        self
+    }
+
+    #[must_use]
+    pub fn retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after_seconds = Some(seconds.max(1));
+        self
+    }
+
+    #[must_use]
+    pub fn for_turn(mut self, turn: Uuid) -> Self {
+        self.turn_id = Some(turn);
+        self
+    }
+
+    /// What the log should know.
+    #[must_use]
+    pub fn cause(&self) -> Option<&(dyn std::error::Error + Send + Sync)> {
+        self.cause.as_deref()
+    }
+
+    /// Whether the transaction may succeed if tried again (serialisation failure or deadlock).
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        self.cause
+            .as_deref()
+            .and_then(|c| c.downcast_ref::<sqlx::Error>())
+            .and_then(sqlx::Error::as_database_error)
+            .and_then(|d| d.code())
+            .is_some_and(|c| c == "40001" || c == "40P01")
+    }
+
+    /// Whether a unique constraint of this name was broken.
+    #[must_use]
+    pub fn broke(&self, constraint: &str) -> bool {
+        self.cause
+            .as_deref()
+            .and_then(|c| c.downcast_ref::<sqlx::Error>())
+            .and_then(sqlx::Error::as_database_error)
+            .and_then(sqlx::error::DatabaseError::constraint)
+            == Some(constraint)
+    }
+
+    fn from_database(cause: sqlx::Error) -> Self {
+        let error = match &cause {
+            sqlx::Error::RowNotFound => Self::not_found("row"),
+            sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Io(_) | sqlx::Error::Tls(_) => {
+                Self::new(Code::Unavailable, "The database cannot be reached right now.").retry_after(2)
+            }
+            sqlx::Error::Database(e) => {
+                let state = e.code().unwrap_or_default();
+                Self::from_sqlstate(&state, e.constraint().unwrap_or_default(), e.message())
+            }
+            _ => Self::new(Code::Internal, "An unexpected error occurred."),
+        };
+        error.with_cause(cause)
+    }
+
+    fn from_sqlstate(state: &str, constraint: &str, message: &str) -> Self {
+        match state {
+            "23505" if constraint.contains("slug") => Self::new(Code::SlugTaken, "This slug is taken in this campaign."),
+            "23505" if constraint == "turn_one_at_a_time" => {
+                Self::new(Code::TurnInProgress, "This entity is already answering this player.")
+            }
+            "23505" => Self::new(Code::Conflict, format!("Another row has the same {}.", column_of(constraint))),
+            "23503" if message.starts_with("insert") => {
+                Self::invalid(format!("/{}", column_of(constraint)), "unknown_reference", "No such row in this campaign.")
+            }
+            "23503" => Self::new(Code::Referenced, "Something still refers to this."),
+            "22021" | "22P05" => Self::invalid("", "invalid_text", "Text may not hold NUL characters."),
+            "40001" | "40P01" => Self::new(Code::Conflict, "Another change came first; try again."),
+            "57014" | "55P03" | "25P03" => {
+                Self::new(Code::Unavailable, "The database is too busy; try again.").retry_after(1)
+            }
+            s if s.starts_with("57P") || s.starts_with("08") || s.starts_with("53") => {
+                Self::new(Code::Unavailable, "The database cannot be reached right now.").retry_after(2)
+            }
+            _ => Self::new(Code::Internal, "An unexpected error occurred."),
+        }
+    }
+}
+
+/// `npc_owner_owner_id_fkey` and `scene_channel_key` name a column in their middle.
+fn column_of(constraint: &str) -> &str {
+    let name = constraint.strip_suffix("_fkey").or_else(|| constraint.strip_suffix("_key")).unwrap_or(constraint);
+    ["player_id", "scene_id", "owner_id", "npc_id", "campaign_id", "character_id", "external_ref", "channel"]
+        .into_iter()
+        .find(|c| name.ends_with(c))
+        .unwrap_or("value")
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.code.as_str(), self.detail)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<sqlx::Error> for Error {
+    fn from(cause: sqlx::Error) -> Self {
+        Self::from_database(cause)
+    }
+}
+
+impl From<sea_orm::DbErr> for Error {
+    fn from(error: sea_orm::DbErr) -> Self {
+        use sea_orm::{DbErr, RuntimeErr};
+        match error {
+            DbErr::Conn(RuntimeErr::SqlxError(e))
+            | DbErr::Exec(RuntimeErr::SqlxError(e))
+            | DbErr::Query(RuntimeErr::SqlxError(e)) => match std::sync::Arc::try_unwrap(e) {
+                Ok(e) => Self::from_database(e),
+                Err(shared) => Self::internal(shared.to_string()),
+            },
+            DbErr::RecordNotFound(_) | DbErr::RecordNotUpdated => Self::not_found("row"),
+            other => Self::internal(other),
+        }
+    }
+}
+
+/// The body of every error (RFC 9457).
+#[derive(Serialize, ToSchema)]
+pub struct Problem {
+    /// `/problems/{code}`: a page that explains the code.
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub title: &'static str,
+    pub status: u16,
+    pub detail: String,
+    /// Stable; clients decide by it.
+    pub code: &'static str,
+    pub request_id: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<FieldError>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn_id: Option<Uuid>,
+}
+
+impl Problem {
+    /// The body for an error that happened while answering `request_id`.
+    #[must_use]
+    pub fn of(error: &Error, request_id: &str) -> Self {
+        Self {
+            kind: format!("/problems/{}", error.code.as_str()),
+            title: error.code.title(),
+            status: error.code.status(),
+            detail: error.detail.clone(),
+            code: error.code.as_str(),
+            request_id: request_id.to_owned(),
+            errors: error.errors.clone(),
+            turn_id: error.turn_id,
+        }
+    }
+}
+
+/// actix renders an error before the middleware sees it; `http::observe` gives the answer its body and headers.
+impl ResponseError for Error {
+    fn status_code(&self) -> StatusCode {
+        StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        HttpResponse::new(self.status_code())
+    }
+}

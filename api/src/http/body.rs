@@ -1,0 +1,137 @@
+//! Request bodies: bounded, JSON, without NUL, with a pointer for what is wrong.
+
+use actix_web::{FromRequest, HttpRequest, dev::Payload, http::header, web};
+use futures_util::{StreamExt, future::LocalBoxFuture};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::idempotency::IdempotencyKey;
+use crate::error::{Code, Error, FieldError, Result};
+
+/// Bytes of a JSON body unless a route says otherwise.
+pub const BODY_BYTES_MAX: usize = 1024 * 1024;
+
+/// A JSON body read as `T`. An empty body reads as `{}`.
+pub struct Body<T, const BYTES_MAX: usize = BODY_BYTES_MAX> {
+    pub value: T,
+    /// The client's `Idempotency-Key`, bound to this body.
+    pub idempotency: Option<IdempotencyKey>,
+}
+
+/// The body of a route that takes none: whatever is sent must be `{}`.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoBody {}
+
+impl<T: DeserializeOwned + 'static, const BYTES_MAX: usize> FromRequest for Body<T, BYTES_MAX> {
+    type Error = Error;
+    type Future = LocalBoxFuture<'static, Result<Self>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (request, mut payload) = (request.clone(), payload.take());
+        Box::pin(async move {
+            let bytes = read(&request, &mut payload, BYTES_MAX).await?;
+            let idempotency = IdempotencyKey::from_request(&request, &Sha256::digest(&bytes))?;
+            let value = if bytes.is_empty() { Value::Object(serde_json::Map::default()) } else { parse(&request, &bytes)? };
+            Ok(Self { value: typed(value)?, idempotency })
+        })
+    }
+}
+
+async fn read(request: &HttpRequest, payload: &mut Payload, bytes_max: usize) -> Result<web::BytesMut> {
+    if request.headers().get(header::CONTENT_ENCODING).is_some_and(|e| e != "identity") {
+        return Err(Error::new(Code::UnsupportedMediaType, "Send the body without a content encoding."));
+    }
+    let too_large = || Error::new(Code::PayloadTooLarge, format!("A body of this route may have {bytes_max} bytes."));
+    let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|n| n > bytes_max) {
+        return Err(too_large());
+    }
+    let mut bytes = web::BytesMut::with_capacity(announced.unwrap_or(0).min(64 * 1024));
+    while let Some(chunk) = payload.next().await {
+        let chunk = chunk.map_err(|e| Error::new(Code::BadRequest, "The body ended early.").with_cause(e.to_string()))?;
+        if bytes.len() + chunk.len() > bytes_max {
+            return Err(too_large());
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+fn parse(request: &HttpRequest, bytes: &[u8]) -> Result<Value> {
+    let media = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let essence = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if essence != "application/json" && essence != "application/merge-patch+json" {
+        return Err(Error::new(Code::UnsupportedMediaType, "Send `Content-Type: application/json`."));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|_| Error::new(Code::BadRequest, "The body is not UTF-8."))?;
+    let value = serde_json::from_str(text)
+        .map_err(|e| Error::new(Code::BadRequest, format!("The body is not JSON: {e}")))?;
+    refuse_nul(&value, &mut String::new())?;
+    Ok(value)
+}
+
+/// PostgreSQL stores no NUL character; say so with a pointer instead of failing there.
+fn refuse_nul(value: &Value, pointer: &mut String) -> Result<()> {
+    let nul = |pointer: &str| Error::invalid(pointer, "invalid_text", "Text may not hold NUL characters.");
+    match value {
+        Value::String(text) if text.contains('\0') => Err(nul(pointer)),
+        Value::Array(items) => items.iter().enumerate().try_for_each(|(i, item)| {
+            let length = pointer.len();
+            pointer.push_str(&format!("/{i}"));
+            let result = refuse_nul(item, pointer);
+            pointer.truncate(length);
+            result
+        }),
+        Value::Object(members) => members.iter().try_for_each(|(key, member)| {
+            if key.contains('\0') {
+                return Err(nul(pointer));
+            }
+            let length = pointer.len();
+            pointer.push('/');
+            pointer.push_str(&escape(key));
+            let result = refuse_nul(member, pointer);
+            pointer.truncate(length);
+            result
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Reads `value` as `T`.
+///
+/// # Errors
+/// `validation_failed` with a pointer to the first value that does not fit.
+pub fn typed<T: DeserializeOwned>(value: Value) -> Result<T> {
+    serde_path_to_error::deserialize(value).map_err(|e| {
+        let mut pointer = String::new();
+        for segment in e.path() {
+            use serde_path_to_error::Segment;
+            match segment {
+                Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
+                Segment::Map { key } => pointer.push_str(&format!("/{}", escape(key))),
+                Segment::Enum { variant } => pointer.push_str(&format!("/{}", escape(variant))),
+                Segment::Unknown => {}
+            }
+        }
+        let message = e.into_inner().to_string();
+        let quoted = message.split('`').nth(1).map(ToOwned::to_owned).unwrap_or_default();
+        let code = if message.starts_with("unknown field") {
+            if !pointer.ends_with(&format!("/{}", escape(&quoted))) {
+                pointer.push_str(&format!("/{}", escape(&quoted)));
+            }
+            "unknown_field"
+        } else if message.starts_with("missing field") {
+            pointer.push_str(&format!("/{}", escape(&quoted)));
+            "required"
+        } else {
+            "invalid_value"
+        };
+        Error::validation(vec![FieldError { pointer, code: code.into(), message }])
+    })
+}
+
+fn escape(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}

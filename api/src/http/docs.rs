@@ -1,0 +1,189 @@
+//! `/openapi.yaml`, `/docs` (rendered by the server, so that it works without the internet), `/problems/{code}`, and the
+//! answer for paths that are none.
+
+use std::fmt::Write as _;
+
+use actix_web::{HttpRequest, HttpResponse, get, web};
+use askama::Template;
+use utoipa::openapi::{Content, OpenApi, RefOr, path::Operation};
+
+use crate::{
+    auth::access,
+    error::{Code, Error, Result},
+};
+
+/// The OpenAPI document, as YAML and as what the pages show.
+pub struct Documents {
+    pub yaml: String,
+    pub page: String,
+}
+
+impl Documents {
+    /// Renders a document once.
+    ///
+    /// # Errors
+    /// `internal` if the document cannot be written.
+    pub fn of(api: &OpenApi) -> Result<Self> {
+        let yaml = api.to_yaml().map_err(Error::internal)?;
+        let page = Docs { version: &api.info.version, groups: groups(api) }.render().map_err(Error::internal)?;
+        Ok(Self { yaml, page })
+    }
+}
+
+#[derive(Template)]
+#[template(path = "docs.html")]
+struct Docs<'a> {
+    version: &'a str,
+    groups: Vec<Group>,
+}
+
+struct Group {
+    tag: String,
+    routes: Vec<Route>,
+}
+
+struct Route {
+    id: String,
+    method: &'static str,
+    path: String,
+    summary: String,
+    scope: String,
+    parameters: Vec<(String, String, String)>,
+    request: Option<String>,
+    responses: Vec<(String, String)>,
+}
+
+fn groups(api: &OpenApi) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for (path, item) in &api.paths.paths {
+        let methods = [
+            ("GET", &item.get),
+            ("POST", &item.post),
+            ("PUT", &item.put),
+            ("PATCH", &item.patch),
+            ("DELETE", &item.delete),
+        ];
+        for (method, operation) in methods.into_iter().filter_map(|(m, o)| Some((m, o.as_ref()?))) {
+            let tag = operation.tags.as_ref().and_then(|t| t.first().cloned()).unwrap_or_else(|| "service".to_owned());
+            let route = route(method, path, operation);
+            match groups.iter_mut().find(|g| g.tag == tag) {
+                Some(group) => group.routes.push(route),
+                None => groups.push(Group { tag, routes: vec![route] }),
+            }
+        }
+    }
+    groups
+}
+
+fn route(method: &'static str, path: &str, operation: &Operation) -> Route {
+    let access = access::of(method, path);
+    let parameters = operation.parameters.iter().flatten().filter_map(here).map(|p| {
+        let place = serde_json::to_string(&p.parameter_in).unwrap_or_default().trim_matches('"').to_owned();
+        (p.name.clone(), place, p.description.clone().unwrap_or_default())
+    });
+    let request = operation.request_body.as_ref().and_then(here).and_then(|b| schema_of(b.content.values()));
+    let responses = operation
+        .responses
+        .responses
+        .iter()
+        .map(|(status, r)| (status.clone(), here(r).and_then(|r| schema_of(r.content.values())).unwrap_or_default()));
+    Route {
+        id: operation.operation_id.clone().unwrap_or_default(),
+        method,
+        path: path.to_owned(),
+        summary: operation.summary.clone().unwrap_or_default(),
+        scope: access.map_or_else(|| "none".to_owned(), |a| a.scope.map_or("any credential", |s| s.as_str()).to_owned()),
+        parameters: parameters.collect(),
+        request,
+        responses: responses.collect(),
+    }
+}
+
+/// What is written out where it is used; our documents hold no references but to schemas.
+fn here<T>(item: &RefOr<T>) -> Option<&T> {
+    match item {
+        RefOr::T(item) => Some(item),
+        RefOr::Ref(_) => None,
+    }
+}
+
+fn schema_of<'a>(mut contents: impl Iterator<Item = &'a RefOr<Content>>) -> Option<String> {
+    contents.next().and_then(here).map(|c| pretty(&c.schema))
+}
+
+/// The name of a schema, without the path of its place in the document.
+fn pretty(schema: &impl serde::Serialize) -> String {
+    let text = serde_json::to_string(schema).unwrap_or_default();
+    match text.split("#/components/schemas/").nth(1).and_then(|t| t.split('"').next()) {
+        Some(name) => name.to_owned(),
+        None if text == "null" => String::new(),
+        None => text,
+    }
+}
+
+/// The API's description for machines.
+#[utoipa::path(tag = "service", operation_id = "openapi", responses((status = 200, content_type = "application/yaml")))]
+#[get("/openapi.yaml")]
+pub async fn openapi(documents: web::Data<Documents>) -> HttpResponse {
+    HttpResponse::Ok().content_type("application/yaml").body(documents.yaml.clone())
+}
+
+/// The API's description for people.
+#[utoipa::path(tag = "service", operation_id = "docs", responses((status = 200, content_type = "text/html")))]
+#[get("/docs")]
+pub async fn docs(documents: web::Data<Documents>) -> HttpResponse {
+    HttpResponse::Ok()
+        .content_type("text/html; charset=utf-8")
+        .insert_header(("content-security-policy", PAGE_POLICY))
+        .body(documents.page.clone())
+}
+
+const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+#[derive(Template)]
+#[template(path = "problem.html")]
+struct ProblemPage {
+    code: Code,
+}
+
+/// What a problem's code means and what to do about it.
+#[utoipa::path(tag = "service", operation_id = "problem", params(("code" = String, Path, description = "A problem's code")),
+    responses((status = 200, content_type = "text/html")))]
+#[get("/problems/{code}")]
+pub async fn problem(path: web::Path<String>) -> Result<HttpResponse> {
+    let code = Code::ALL.iter().copied().find(|c| c.as_str() == path.as_str());
+    let page = ProblemPage { code: code.ok_or_else(|| Error::not_found("problem code"))? };
+    Ok(HttpResponse::Ok()
+        .content_type("text/html; charset=utf-8")
+        .insert_header(("content-security-policy", PAGE_POLICY))
+        .body(page.render().map_err(Error::internal)?))
+}
+
+/// The stylesheet of the pages.
+#[get("/static/tavernkeep.css")]
+pub async fn stylesheet() -> HttpResponse {
+    HttpResponse::Ok()
+        .content_type("text/css; charset=utf-8")
+        .insert_header(("cache-control", "public, max-age=3600"))
+        .body(include_str!("../../../static/tavernkeep.css"))
+}
+
+/// The error for a path that is no route, or none with this method.
+#[must_use]
+pub fn no_route(request: &HttpRequest) -> Error {
+    let allowed = access::methods(request.path());
+    if allowed.is_empty() || allowed.contains(&request.method().as_str()) {
+        return Error::not_found("page");
+    }
+    let mut detail = "This path takes ".to_owned();
+    let _ = write!(detail, "{}.", allowed.join(", "));
+    Error { allow: Some(allowed.join(", ")), ..Error::new(Code::MethodNotAllowed, detail) }
+}
+
+/// Everything that no route took.
+///
+/// # Errors
+/// Always: `not_found` or `method_not_allowed`.
+pub async fn fallback(request: HttpRequest) -> Result<HttpResponse> {
+    Err(no_route(&request))
+}

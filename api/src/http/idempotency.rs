@@ -1,0 +1,120 @@
+//! `Idempotency-Key`: the first answer is stored in the transaction of the work it answers, and replayed for 24 hours.
+//!
+//! Nothing is stored for a request that failed, so that it can be corrected or tried again under the same key. Turns,
+//! whose work spans two transactions, keep their key in `turns::store`.
+
+use actix_web::HttpRequest;
+use sha2::{Digest, Sha256};
+use sqlx::Row;
+use uuid::Uuid;
+
+use super::Reply;
+use crate::{
+    error::{Code, Error, Result},
+    tenancy::TenantTx,
+};
+
+/// A key bound to a route and a body.
+#[derive(Clone, Debug)]
+pub struct IdempotencyKey {
+    pub key: String,
+    pub route: String,
+    pub fingerprint: Vec<u8>,
+}
+
+impl IdempotencyKey {
+    /// The request's key, quoted (as a structured field) or bare.
+    ///
+    /// # Errors
+    /// `bad_request` if it is empty, longer than 255 characters or not printable.
+    pub fn from_request(request: &HttpRequest, body_hash: &[u8]) -> Result<Option<Self>> {
+        let Some(value) = request.headers().get("idempotency-key") else { return Ok(None) };
+        let text = value.to_str().unwrap_or_default().trim();
+        let key = text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(text);
+        if key.is_empty() || key.len() > 255 || !key.bytes().all(|b| b.is_ascii_graphic() || b == b' ') {
+            return Err(Error::new(Code::BadRequest, "An Idempotency-Key has 1 to 255 printable characters."));
+        }
+        let query = request.query_string();
+        let fingerprint = Sha256::new().chain_update(body_hash).chain_update(query.as_bytes()).finalize().to_vec();
+        Ok(Some(Self { key: key.to_owned(), route: format!("{} {}", request.method(), request.path()), fingerprint }))
+    }
+
+    /// Takes the key for this transaction's work, or returns the stored answer. One statement for a fresh key.
+    ///
+    /// # Errors
+    /// `idempotency_key_reused` for another body, `idempotency_in_flight` while the first request still runs.
+    pub async fn claim(&self, tx: &TenantTx) -> Result<Option<Reply>> {
+        let claimed = sqlx::query(
+            "INSERT INTO idempotency (tenant_id, id, key, route, fingerprint, state) \
+             VALUES ($1, $2, $3, $4, $5, 'running') ON CONFLICT (tenant_id, route, key) DO NOTHING",
+        )
+        .bind(tx.tenant())
+        .bind(Uuid::now_v7())
+        .bind(&self.key)
+        .bind(&self.route)
+        .bind(&self.fingerprint)
+        .execute(&mut *tx.connection().await)
+        .await?;
+        if claimed.rows_affected() == 1 {
+            return Ok(None);
+        }
+        self.stored(tx).await
+    }
+
+    async fn stored(&self, tx: &TenantTx) -> Result<Option<Reply>> {
+        let row = sqlx::query(
+            "SELECT fingerprint, state, status, headers, body FROM idempotency \
+             WHERE tenant_id = $1 AND route = $2 AND key = $3",
+        )
+        .bind(tx.tenant())
+        .bind(&self.route)
+        .bind(&self.key)
+        .fetch_one(&mut *tx.connection().await)
+        .await?;
+        self.check_same(&row.get::<Vec<u8>, _>("fingerprint"))?;
+        if row.get::<String, _>("state") != "done" {
+            return Err(in_flight());
+        }
+        let mut reply: Reply = serde_json::from_value(row.get("headers")).map_err(Error::internal)?;
+        reply.body = row.get::<Option<Vec<u8>>, _>("body").unwrap_or_default();
+        reply.replayed = true;
+        Ok(Some(reply))
+    }
+
+    /// Whether the stored fingerprint is that of this request.
+    ///
+    /// # Errors
+    /// `idempotency_key_reused` if it is not.
+    pub fn check_same(&self, fingerprint: &[u8]) -> Result<()> {
+        if fingerprint == self.fingerprint {
+            return Ok(());
+        }
+        Err(Error::new(Code::IdempotencyKeyReused, "This Idempotency-Key was used with another body."))
+    }
+
+    /// Stores the answer, to be committed with the work.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn store(&self, tx: &TenantTx, reply: &Reply) -> Result<()> {
+        sqlx::query(
+            "UPDATE idempotency SET state = 'done', status = $4, headers = $5, body = $6 \
+             WHERE tenant_id = $1 AND route = $2 AND key = $3",
+        )
+        .bind(tx.tenant())
+        .bind(&self.route)
+        .bind(&self.key)
+        .bind(i32::from(reply.status))
+        .bind(serde_json::to_value(reply).map_err(Error::internal)?)
+        .bind(&reply.body)
+        .execute(&mut *tx.connection().await)
+        .await?;
+        Ok(())
+    }
+}
+
+/// The first request with a key still runs.
+#[must_use]
+pub fn in_flight() -> Error {
+    Error::new(Code::IdempotencyInFlight, "The first request with this Idempotency-Key is still running.").retry_after(1)
+}

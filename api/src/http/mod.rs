@@ -1,0 +1,126 @@
+//! What HTTP asks of every route: ids of requests, bodies, pages, patches, ETags, idempotency, problem documents.
+//!
+//! Slices use these and never parse a header themselves. Nothing here knows a table of the world.
+
+pub mod body;
+pub mod cors;
+pub mod docs;
+pub mod etag;
+pub mod idempotency;
+pub mod observe;
+pub mod paging;
+pub mod patch;
+pub mod reply;
+pub mod resource;
+pub mod validate;
+
+use actix_web::{HttpMessage, HttpRequest};
+use uuid::Uuid;
+
+pub use body::{Body, NoBody};
+pub use reply::Reply;
+
+/// The id of one request, made here or taken from `X-Request-Id`.
+#[derive(Clone, Debug)]
+pub enum RequestId {
+    /// A UUID: ours, or the client's if it sent one.
+    Uuid(Uuid),
+    /// Another name the client gave: at most 128 visible ASCII characters.
+    Given(String),
+}
+
+impl RequestId {
+    /// A new id.
+    #[must_use]
+    pub fn generate() -> Self {
+        Self::Uuid(Uuid::now_v7())
+    }
+
+    /// The client's id if it is short and printable, else a new one.
+    #[must_use]
+    pub fn from_header(value: Option<&[u8]>) -> Self {
+        let given = value
+            .filter(|v| (1..=128).contains(&v.len()) && v.iter().all(u8::is_ascii_graphic))
+            .and_then(|v| std::str::from_utf8(v).ok());
+        match given {
+            None => Self::generate(),
+            Some(text) => match Uuid::try_parse(text) {
+                Ok(id) if text.len() == 36 && !text.bytes().any(|b| b.is_ascii_uppercase()) => Self::Uuid(id),
+                _ => Self::Given(text.to_owned()),
+            },
+        }
+    }
+
+    /// The id as a UUID, if it is one.
+    #[must_use]
+    pub fn as_uuid(&self) -> Option<Uuid> {
+        match self {
+            Self::Uuid(id) => Some(*id),
+            Self::Given(_) => None,
+        }
+    }
+
+    /// The name the client gave; empty if the id is a UUID.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Uuid(_) => "",
+            Self::Given(text) => text,
+        }
+    }
+
+    /// The id of `request`, as the middleware found it.
+    #[must_use]
+    pub fn of(request: &HttpRequest) -> Self {
+        request.extensions().get::<Self>().cloned().unwrap_or_else(Self::generate)
+    }
+}
+
+impl std::fmt::Display for RequestId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Uuid(id) => id.fmt(f),
+            Self::Given(text) => text.fmt(f),
+        }
+    }
+}
+
+/// Runs `work` in a transaction, once per idempotency key, and commits it with the answer it gave. A deadlock or
+/// serialisation failure is tried again up to three times.
+///
+/// # Errors
+/// Those of `work`; nothing of it stays behind.
+pub async fn write(
+    app: &crate::app::App,
+    caller: &crate::auth::Caller,
+    key: Option<&idempotency::IdempotencyKey>,
+    work: impl AsyncFn(&crate::tenancy::TenantTx) -> crate::error::Result<Reply>,
+) -> crate::error::Result<Reply> {
+    let mut attempts_left = 3;
+    loop {
+        match write_once(app, caller, key, &work).await {
+            Err(e) if e.is_transient() && attempts_left > 1 => attempts_left -= 1,
+            result => return result,
+        }
+    }
+}
+
+async fn write_once(
+    app: &crate::app::App,
+    caller: &crate::auth::Caller,
+    key: Option<&idempotency::IdempotencyKey>,
+    work: &impl AsyncFn(&crate::tenancy::TenantTx) -> crate::error::Result<Reply>,
+) -> crate::error::Result<Reply> {
+    let tx = crate::tenancy::TenantTx::write(&app.pool, &caller.actor()).await?;
+    if let Some(key) = key
+        && let Some(stored) = key.claim(&tx).await?
+    {
+        return Ok(stored);
+    }
+    let reply = work(&tx).await?;
+    if let Some(key) = key {
+        key.store(&tx, &reply).await?;
+    }
+    tx.commit().await?;
+    Ok(reply)
+}

@@ -1,0 +1,134 @@
+//! The outermost middleware: request ids, problem bodies, headers of every answer, metrics, the access log.
+
+use actix_web::{
+    HttpMessage, HttpResponse,
+    body::{BoxBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    http::{Method, header},
+    middleware::Next,
+    web,
+};
+use tokio::time::Instant;
+
+use super::{RequestId, cors};
+use crate::{
+    app::App,
+    auth::Caller,
+    error::{Code, Error, Problem},
+    limits::Rate,
+    ops::metrics,
+};
+
+/// Wraps one request.
+///
+/// # Errors
+/// None of its own.
+pub async fn observe<B: MessageBody + 'static>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
+    let started = Instant::now();
+    let id = RequestId::from_header(request.headers().get("x-request-id").map(header::HeaderValue::as_bytes));
+    request.extensions_mut().insert(id.clone());
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    let mut response = if request.method() == Method::OPTIONS && origin.is_some() {
+        let answer = match request.app_data::<web::Data<App>>().cloned() {
+            Some(app) => cors::preflight(&app, &request).await,
+            None => HttpResponse::NoContent().finish(),
+        };
+        request.into_response(answer)
+    } else {
+        next.call(request).await?.map_into_boxed_body()
+    };
+    if response.response().error().is_some() || response.status().as_u16() == 404 {
+        response = with_problem(response, &id);
+    }
+    finish_headers(&mut response, &id, origin.as_ref());
+    record(&response, &id, started);
+    Ok(response)
+}
+
+/// Gives an error its body and the headers its code asks for.
+fn with_problem(response: ServiceResponse, id: &RequestId) -> ServiceResponse {
+    let status = response.status().as_u16();
+    let other;
+    let error = match response.response().error() {
+        Some(e) => match e.as_error::<Error>() {
+            Some(ours) => ours,
+            None => {
+                other = match status {
+                    404 => Error::not_found("page"),
+                    405 => Error::new(Code::MethodNotAllowed, "Use another method."),
+                    400..500 => Error::new(Code::BadRequest, "The request is malformed."),
+                    _ => Error::internal(e.to_string()),
+                };
+                &other
+            }
+        },
+        None => return response,
+    };
+    if error.code.status() >= 500 {
+        let cause = error.cause().map(ToString::to_string);
+        tracing::error!(request_id = %id, code = error.code.as_str(), detail = %error.detail, cause, "request failed");
+    }
+    let body = serde_json::to_vec(&Problem::of(error, &id.to_string())).unwrap_or_default();
+    let mut answer = HttpResponse::build(actix_web::http::StatusCode::from_u16(error.code.status()).unwrap_or_default());
+    answer.content_type("application/problem+json");
+    if let Some(seconds) = error.retry_after_seconds {
+        answer.insert_header((header::RETRY_AFTER, seconds.to_string()));
+    }
+    if let Some(allow) = &error.allow {
+        answer.insert_header((header::ALLOW, allow.as_str()));
+    }
+    if error.code == Code::Unauthenticated {
+        answer.insert_header((header::WWW_AUTHENTICATE, "Bearer realm=\"tavernkeep\", error=\"invalid_token\""));
+    }
+    if error.code == Code::UnsupportedMediaType {
+        answer.insert_header(("accept-patch", "application/merge-patch+json, application/json"));
+    }
+    let answer = answer.body(body);
+    response.into_response(answer)
+}
+
+fn finish_headers(response: &mut ServiceResponse, id: &RequestId, origin: Option<&header::HeaderValue>) {
+    let rate = response.request().extensions().get::<Rate>().copied().unwrap_or_else(|| Rate::unlimited("requests"));
+    let caller = response.request().extensions().get::<Caller>().cloned();
+    let is_api = response.request().path().starts_with("/v1");
+    let headers = response.headers_mut();
+    let (policy, state) = rate.headers();
+    for (name, value) in [("x-request-id", id.to_string()), ("ratelimit-policy", policy), ("ratelimit", state)] {
+        if let Ok(value) = header::HeaderValue::from_str(&value) {
+            headers.insert(header::HeaderName::from_static(name), value);
+        }
+    }
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, header::HeaderValue::from_static("nosniff"));
+    if is_api && !headers.contains_key(header::CACHE_CONTROL) {
+        let value = if headers.contains_key(header::ETAG) { "private, no-cache" } else { "private, no-store" };
+        headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static(value));
+    }
+    if let (Some(origin), Some(caller)) = (origin, caller) {
+        cors::expose(headers, origin, &caller.tenant.origins);
+    }
+}
+
+fn record(response: &ServiceResponse, id: &RequestId, started: Instant) {
+    let request = response.request();
+    let route = request.match_pattern().unwrap_or_else(|| "unmatched".to_owned());
+    let status = response.status();
+    let seconds = started.elapsed().as_secs_f64();
+    let method = match request.method().as_str() {
+        m @ ("GET" | "POST" | "PATCH" | "PUT" | "DELETE" | "OPTIONS" | "HEAD") => m,
+        _ => "other",
+    };
+    metrics::REQUESTS.with_label_values(&[method, route.as_str(), status.as_str()]).inc();
+    metrics::REQUEST_SECONDS.with_label_values(&[route.as_str()]).observe(seconds);
+    if status.as_u16() == 429 {
+        metrics::RATE_LIMITED.inc();
+    }
+    let ms = seconds * 1000.0;
+    if status.is_success() && method == "GET" {
+        tracing::debug!(request_id = %id, method, route, status = status.as_u16(), ms, "answered");
+    } else {
+        tracing::info!(request_id = %id, method, route, status = status.as_u16(), ms, "answered");
+    }
+}

@@ -1,0 +1,196 @@
+//! Lists: `limit`, `cursor`, `sort`, `q`, `updated_since`. Keyset paging: a page costs the same however far it is.
+
+use std::collections::BTreeMap;
+
+use actix_web::{FromRequest, HttpRequest, dev::Payload};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use sha2::{Digest, Sha256};
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use crate::error::{Code, Error, Result};
+
+/// Query parameters of every list.
+#[derive(Debug, Default, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes the parameters for the OpenAPI file; `Page` reads them")]
+pub struct ListParams {
+    /// Rows a page, 1..200.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// Words to look for.
+    #[param(max_length = 200)]
+    q: Option<String>,
+    /// Only what changed at or after this time (RFC 3339).
+    updated_since: Option<String>,
+    /// `created_at`, `updated_at` or `name`; with `-` in front, descending.
+    sort: Option<String>,
+}
+
+/// One page's request: where to go on, and the filters of the list, read as `F`.
+#[derive(Debug)]
+pub struct Page<F> {
+    pub limit: u64,
+    pub sort: Sort,
+    pub after: Option<Cursor>,
+    pub q: Option<String>,
+    pub updated_since: Option<OffsetDateTime>,
+    pub filter: F,
+    fingerprint: String,
+}
+
+/// What a list is ordered by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sort {
+    pub key: SortKey,
+    pub descending: bool,
+}
+
+/// Columns a list can be ordered by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SortKey {
+    /// Ids are UUIDv7: their order is that of creation.
+    Created,
+    Updated,
+    Name,
+}
+
+/// The last row of a page, by the list's order.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Cursor {
+    /// The sorted column's value; absent when sorted by creation.
+    #[serde(rename = "v")]
+    pub value: Option<String>,
+    #[serde(rename = "i")]
+    pub id: Uuid,
+    #[serde(rename = "f")]
+    fingerprint: String,
+}
+
+/// A page of a list.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Items<T> {
+    pub items: Vec<T>,
+    /// Pass as `cursor` for the next page; null on the last.
+    pub next_cursor: Option<String>,
+}
+
+/// Filters of a list that has none of its own.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoFilter {}
+
+impl<F: DeserializeOwned + 'static> FromRequest for Page<F> {
+    type Error = Error;
+    type Future = std::future::Ready<Result<Self>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        std::future::ready(Self::parse(request.query_string()))
+    }
+}
+
+impl<F: DeserializeOwned> Page<F> {
+    /// Reads a query string.
+    ///
+    /// # Errors
+    /// `bad_request` for a parameter that is unknown, repeated or out of its bounds.
+    pub fn parse(query: &str) -> Result<Self> {
+        let mut given = parameters(query)?;
+        let limit = match given.remove("limit") {
+            None => 50,
+            Some(text) => {
+                text.parse().ok().filter(|n| (1..=200).contains(n)).ok_or_else(|| bad("limit", "is 1 to 200"))?
+            }
+        };
+        let sort = Sort::parse(given.remove("sort").as_deref().unwrap_or("created_at"))?;
+        let cursor = given.remove("cursor");
+        let q = given.remove("q").filter(|q| !q.trim().is_empty());
+        if q.as_deref().is_some_and(|q| q.chars().count() > 200) {
+            return Err(bad("q", "has at most 200 characters"));
+        }
+        let fingerprint = fingerprint(sort, q.as_deref(), &given);
+        let since = given.remove("updated_since");
+        let updated_since = since
+            .map(|text| OffsetDateTime::parse(&text, &Rfc3339).map_err(|_| bad("updated_since", "is a time in RFC 3339")))
+            .transpose()?;
+        let after = cursor.map(|c| Cursor::decode(&c, &fingerprint)).transpose()?;
+        Ok(Self { limit, sort, after, q, updated_since, filter: read_filter(given)?, fingerprint })
+    }
+
+    /// Cuts `rows`, fetched with one more than the limit, to a page. `key` gives a row's id and sorted value.
+    pub fn finish<T>(&self, mut rows: Vec<T>, key: impl Fn(&T) -> (Uuid, Option<String>)) -> Items<T> {
+        let more = rows.len() as u64 > self.limit;
+        rows.truncate(usize::try_from(self.limit).unwrap_or(usize::MAX));
+        let next_cursor = rows.last().filter(|_| more).map(|row| {
+            let (id, value) = key(row);
+            Cursor { value, id, fingerprint: self.fingerprint.clone() }.encode()
+        });
+        Items { items: rows, next_cursor }
+    }
+}
+
+/// The query's parameters, each at most once.
+///
+/// # Errors
+/// `bad_request` for a repeated parameter or one that is not UTF-8.
+pub fn parameters(query: &str) -> Result<BTreeMap<String, String>> {
+    let mut given = BTreeMap::new();
+    for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        if value.contains('\0') || value.contains('\u{fffd}') {
+            return Err(bad(&name, "is not clean UTF-8 text"));
+        }
+        if given.insert(name.clone().into_owned(), value.into_owned()).is_some() {
+            return Err(bad(&name, "is given twice"));
+        }
+    }
+    Ok(given)
+}
+
+/// Reads what is left of the parameters as `F`; text is converted as a query string's would be.
+///
+/// # Errors
+/// `bad_request` for an unknown or ill-typed parameter.
+pub fn read_filter<F: DeserializeOwned>(given: BTreeMap<String, String>) -> Result<F> {
+    let text = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(given).finish();
+    serde_urlencoded::from_str(&text).map_err(|e| Error::new(Code::BadRequest, format!("Query parameter: {e}")))
+}
+
+fn bad(name: &str, rule: &str) -> Error {
+    Error::new(Code::BadRequest, format!("The query parameter `{name}` {rule}."))
+}
+
+fn fingerprint(sort: Sort, q: Option<&str>, filter: &BTreeMap<String, String>) -> String {
+    let hash = Sha256::digest(format!("{sort:?}{q:?}{filter:?}"));
+    BASE64_URL_SAFE_NO_PAD.encode(&hash[..6])
+}
+
+impl Sort {
+    fn parse(text: &str) -> Result<Self> {
+        let (descending, name) = text.strip_prefix('-').map_or((false, text), |name| (true, name));
+        let key = match name {
+            "created_at" => SortKey::Created,
+            "updated_at" => SortKey::Updated,
+            "name" | "title" => SortKey::Name,
+            _ => return Err(bad("sort", "is `created_at`, `updated_at` or `name`, with `-` in front for descending")),
+        };
+        Ok(Self { key, descending })
+    }
+}
+
+impl Cursor {
+    fn encode(&self) -> String {
+        BASE64_URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
+    }
+
+    fn decode(text: &str, fingerprint: &str) -> Result<Self> {
+        let cursor: Option<Self> =
+            BASE64_URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        cursor
+            .filter(|c| c.fingerprint == fingerprint && c.value.as_deref().is_none_or(|v| !v.contains('\0')))
+            .ok_or_else(|| bad("cursor", "is not one of this list with these filters"))
+    }
+}

@@ -1,0 +1,85 @@
+//! An answer as a value, so that it can be stored under an idempotency key and sent again.
+
+use actix_web::{HttpRequest, HttpResponse, http::StatusCode, http::header};
+use serde::{Deserialize, Serialize};
+
+use super::etag;
+use crate::error::{Error, Result};
+
+/// A success: status, the headers that belong to it, and a JSON body.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Reply {
+    pub status: u16,
+    pub location: Option<String>,
+    pub etag: Option<String>,
+    #[serde(skip)]
+    pub body: Vec<u8>,
+    /// Whether this is a stored answer.
+    #[serde(skip)]
+    pub replayed: bool,
+}
+
+impl Reply {
+    /// 200 with a body.
+    ///
+    /// # Errors
+    /// `internal` if the body cannot be written as JSON.
+    pub fn ok(body: &impl Serialize) -> Result<Self> {
+        Ok(Self { status: 200, body: serde_json::to_vec(body).map_err(Error::internal)?, ..Self::default() })
+    }
+
+    /// 201 with a body, where it is and its version.
+    ///
+    /// # Errors
+    /// `internal` if the body cannot be written as JSON.
+    pub fn created(location: String, version: i64, body: &impl Serialize) -> Result<Self> {
+        Ok(Self { status: 201, location: Some(location), ..Self::ok(body)?.versioned(version) })
+    }
+
+    /// 202 with a body.
+    ///
+    /// # Errors
+    /// `internal` if the body cannot be written as JSON.
+    pub fn accepted(body: &impl Serialize) -> Result<Self> {
+        Ok(Self { status: 202, ..Self::ok(body)? })
+    }
+
+    /// 204.
+    #[must_use]
+    pub fn no_content() -> Self {
+        Self { status: 204, ..Self::default() }
+    }
+
+    /// Adds the ETag of a version.
+    #[must_use]
+    pub fn versioned(mut self, version: i64) -> Self {
+        self.etag = Some(etag::of(version));
+        self
+    }
+}
+
+impl From<Reply> for HttpResponse {
+    fn from(reply: Reply) -> Self {
+        let mut response = HttpResponse::build(StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK));
+        if let Some(location) = reply.location {
+            response.insert_header((header::LOCATION, location));
+        }
+        if let Some(etag) = reply.etag {
+            response.insert_header((header::ETAG, etag));
+        }
+        if reply.replayed {
+            response.insert_header(("idempotency-replayed", "true"));
+        }
+        if reply.status == 204 {
+            return response.finish();
+        }
+        response.content_type("application/json").body(reply.body)
+    }
+}
+
+impl actix_web::Responder for Reply {
+    type Body = actix_web::body::BoxBody;
+    fn respond_to(self, _: &HttpRequest) -> HttpResponse {
+        self.into()
+    }
+}

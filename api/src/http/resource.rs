@@ -1,0 +1,551 @@
+//! Lists, reads, creates, patches and deletes of world rows, the same for every kind.
+//!
+//! A slice implements [`Resource`] for its kind and names its routes with [`world_routes!`]; this file is the rest:
+//! paging, slugs, ETags, merge patches, idempotency, tenancy. It never decides a rule of a kind.
+
+use std::{collections::HashSet, fmt::Write as _};
+
+use actix_web::{HttpRequest, HttpResponse};
+use entity::shapes::Extensions;
+use sea_orm::{
+    Condition, EntityTrait, FromQueryResult, Iden, Iterable, Order, QueryFilter, QueryOrder, QuerySelect, Select,
+    sea_query::{Alias, Expr, ExprTrait, Query, extension::postgres::PgExpr},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+use sqlx::{AssertSqlSafe, Row};
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use uuid::Uuid;
+
+use super::{Body, Reply, etag, paging::{Items, Page, SortKey}, patch, validate};
+use crate::{
+    app::App,
+    auth::Caller,
+    error::{Code, Error, Result},
+    tenancy::TenantTx,
+};
+
+/// A path segment that names a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ref {
+    Id(Uuid),
+    Slug(String),
+}
+
+impl Ref {
+    /// Reads an id or a slug.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        Uuid::try_parse(text).map_or_else(|_| Self::Slug(text.to_owned()), Self::Id)
+    }
+
+    fn matches(&self, id: &str) -> Expr {
+        match self {
+            Self::Id(value) => col(id).eq(*value),
+            Self::Slug(value) => col("slug").eq(value.as_str()),
+        }
+    }
+}
+
+/// What every row has.
+pub struct Stamp<'a> {
+    pub id: Uuid,
+    pub version: i64,
+    pub label: &'a str,
+    pub updated_at: OffsetDateTime,
+}
+
+/// Where a row is being written, for checks that look at its neighbours.
+pub struct Place<'a> {
+    pub tx: &'a TenantTx,
+    pub campaign: Uuid,
+    pub caller: &'a Caller,
+}
+
+/// One kind of world row.
+pub trait Resource: 'static {
+    /// The table, and the word used in messages.
+    const TABLE: &'static str;
+    /// The column people know a row by: sorted and searched.
+    const LABEL: &'static str = "name";
+    /// Whether rows live in a campaign (all but campaigns themselves).
+    const IN_CAMPAIGN: bool = true;
+    /// Whether the kind shares the slugs of characters, NPCs and owners.
+    const IS_ACTOR: bool = false;
+    /// Whether rows have a slug.
+    const HAS_SLUG: bool = true;
+    /// Members of the view that a client cannot write, beside those of every row.
+    const READ_ONLY: &'static [&'static str] = &[];
+    /// Members of the view that a player's token does not see.
+    const HIDDEN_FROM_PLAYERS: &'static [&'static str] = &[];
+    /// A function that finds rows by words behind row security; else the label is searched.
+    const SEARCH: Option<&'static str> = None;
+
+    type Entity: EntityTrait<Model = Self::Model>;
+    type Model: FromQueryResult + Send + Sync;
+    type View: Serialize + From<Self::Model>;
+    type Input: Serialize + DeserializeOwned + garde::Validate<Context = ()>;
+    type Filter: DeserializeOwned;
+
+    fn stamp(model: &Self::Model) -> Stamp<'_>;
+
+    /// Rows the caller may not see are left out.
+    fn restrict(select: Select<Self::Entity>, _: &Caller) -> Select<Self::Entity> {
+        select
+    }
+
+    /// The filters of the list.
+    ///
+    /// # Errors
+    /// `bad_request` for a value that cannot be.
+    fn filter(select: Select<Self::Entity>, _: &Self::Filter) -> Result<Select<Self::Entity>> {
+        Ok(select)
+    }
+
+    /// The columns a valid input is stored as: references resolved, derived columns filled.
+    fn columns(place: &Place<'_>, input: Self::Input) -> impl Future<Output = Result<Map<String, Value>>>;
+}
+
+/// Members of every row that a client cannot write.
+pub const READ_ONLY: &[&str] = &["id", "campaign_id", "version", "created_at", "updated_at"];
+
+/// A column by name.
+pub fn col(name: &str) -> Expr {
+    Expr::col(Alias::new(name))
+}
+
+/// Restricts a select to one campaign, named by id or slug, as far as the caller's token reaches.
+fn in_campaign<E: EntityTrait>(select: Select<E>, caller: &Caller, campaign: &Ref) -> Select<E> {
+    let select = match campaign {
+        Ref::Id(id) => select.filter(col("campaign_id").eq(*id)),
+        Ref::Slug(slug) => select.filter(
+            col("campaign_id").in_subquery(
+                Query::select()
+                    .column(Alias::new("id"))
+                    .from(Alias::new("campaign"))
+                    .and_where(col("tenant_id").eq(caller.tenant_id()))
+                    .and_where(col("slug").eq(slug.as_str()))
+                    .to_owned(),
+            ),
+        ),
+    };
+    match caller.campaign {
+        Some(only) => select.filter(col("campaign_id").eq(only)),
+        None => select,
+    }
+}
+
+fn base<R: Resource>(caller: &Caller, campaign: Option<&Ref>) -> Select<R::Entity> {
+    let select = R::Entity::find().filter(col("tenant_id").eq(caller.tenant_id()));
+    let select = match (campaign, caller.campaign) {
+        (Some(campaign), _) => in_campaign(select, caller, campaign),
+        (None, Some(only)) => select.filter(col("id").eq(only)),
+        (None, None) => select,
+    };
+    R::restrict(select, caller)
+}
+
+/// The id of a campaign the caller may see.
+///
+/// # Errors
+/// `not_found`.
+pub async fn campaign_id(tx: &TenantTx, caller: &Caller, campaign: &Ref) -> Result<Uuid> {
+    let (id, slug) = match campaign {
+        Ref::Id(id) => (Some(*id), None),
+        Ref::Slug(slug) => (None, Some(slug.as_str())),
+    };
+    let row = sqlx::query("SELECT id FROM campaign WHERE tenant_id = $1 AND (id = $2 OR slug = $3)")
+        .bind(tx.tenant())
+        .bind(id)
+        .bind(slug)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?;
+    row.map(|row| row.get::<Uuid, _>("id"))
+        .filter(|id| caller.campaign.is_none_or(|only| only == *id))
+        .ok_or_else(|| Error::not_found("campaign"))
+}
+
+/// One row.
+///
+/// # Errors
+/// `not_found`, also for a row of someone else's.
+pub async fn find<R: Resource>(tx: &TenantTx, caller: &Caller, campaign: Option<&Ref>, x: &Ref) -> Result<R::Model> {
+    base::<R>(caller, campaign).filter(x.matches("id")).one(tx).await?.ok_or_else(|| Error::not_found(R::TABLE))
+}
+
+/// The row as the caller may see it.
+///
+/// # Errors
+/// `internal` if it cannot be written as JSON.
+pub fn view<R: Resource>(model: R::Model, caller: &Caller) -> Result<Value> {
+    let mut value = serde_json::to_value(R::View::from(model)).map_err(Error::internal)?;
+    if let (true, Value::Object(members)) = (caller.is_player(), &mut value) {
+        for name in R::HIDDEN_FROM_PLAYERS {
+            members.remove(*name);
+        }
+    }
+    Ok(value)
+}
+
+/// GET of one row: three round trips (begin with settings, select, end).
+///
+/// # Errors
+/// `not_found`.
+pub async fn get<R: Resource>(app: &App, caller: &Caller, request: &HttpRequest, c: Option<&str>, x: &str) -> Result<HttpResponse> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let model = find::<R>(&tx, caller, c.map(Ref::parse).as_ref(), &Ref::parse(x)).await?;
+    let version = R::stamp(&model).version;
+    if etag::is_known(request, version) {
+        return Ok(HttpResponse::NotModified().insert_header(("etag", etag::of(version))).finish());
+    }
+    let reply = if caller.is_player() { Reply::ok(&view::<R>(model, caller)?)? } else { Reply::ok(&R::View::from(model))? };
+    Ok(reply.versioned(version).into())
+}
+
+/// GET of a list.
+///
+/// # Errors
+/// `not_found` for the campaign, `bad_request` for the parameters.
+pub async fn list<R: Resource>(app: &App, caller: &Caller, c: Option<&str>, page: &Page<R::Filter>) -> Result<Reply> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = match c {
+        Some(c) => Some(campaign_id(&tx, caller, &Ref::parse(c)).await?),
+        None => None,
+    };
+    let select = R::filter(base::<R>(caller, campaign.map(Ref::Id).as_ref()), &page.filter)?;
+    let rows = paged::<R>(select, campaign, page)?.all(&tx).await?;
+    let items = page.finish(rows, |row| {
+        let stamp = R::stamp(row);
+        let value = match page.sort.key {
+            SortKey::Created => None,
+            SortKey::Updated => stamp.updated_at.format(&Rfc3339).ok(),
+            SortKey::Name => Some(stamp.label.to_owned()),
+        };
+        (stamp.id, value)
+    });
+    let views = items.items.into_iter().map(|row| view::<R>(row, caller)).collect::<Result<Vec<_>>>()?;
+    Reply::ok(&Items { items: views, next_cursor: items.next_cursor })
+}
+
+fn paged<R: Resource>(mut select: Select<R::Entity>, campaign: Option<Uuid>, page: &Page<R::Filter>) -> Result<Select<R::Entity>> {
+    if let Some(since) = page.updated_since {
+        select = select.filter(col("updated_at").gte(since));
+    }
+    if let Some(q) = &page.q {
+        select = match (R::SEARCH, campaign) {
+            (Some(function), Some(campaign)) => select.filter(Expr::cust_with_values(
+                format!("id IN (SELECT {function}($1, $2, 10000))"),
+                [sea_orm::Value::from(campaign), sea_orm::Value::from(q.as_str())],
+            )),
+            _ => {
+                let pattern = format!("%{}%", q.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_"));
+                select.filter(Condition::any().add(col(R::LABEL).ilike(pattern.as_str())).add(col("slug").ilike(pattern)))
+            }
+        };
+    }
+    let (column, value_type) = match page.sort.key {
+        SortKey::Created => ("id", "uuid"),
+        SortKey::Updated => ("updated_at", "timestamptz"),
+        SortKey::Name => (R::LABEL, "text"),
+    };
+    if let Some(after) = &page.after {
+        let sign = if page.sort.descending { "<" } else { ">" };
+        let value = after.value.clone().unwrap_or_else(|| after.id.to_string());
+        if page.sort.key == SortKey::Updated && OffsetDateTime::parse(&value, &Rfc3339).is_err() {
+            return Err(Error::new(Code::BadRequest, "The cursor is not one of this list."));
+        }
+        select = select.filter(Expr::cust_with_values(
+            format!("({column}, id) {sign} ($1::{value_type}, $2)"),
+            [sea_orm::Value::from(value), sea_orm::Value::from(after.id)],
+        ));
+    }
+    let order = if page.sort.descending { Order::Desc } else { Order::Asc };
+    Ok(select.order_by(col(column), order.clone()).order_by(col("id"), order).limit(page.limit + 1))
+}
+
+/// POST of a new row.
+///
+/// # Errors
+/// `validation_failed`, `slug_taken`, `not_found` for the campaign.
+pub async fn create<R: Resource>(app: &App, caller: &Caller, c: Option<&str>, path: &str, body: Body<R::Input>) -> Result<Reply> {
+    validate::check(&body.value)?;
+    let input = serde_json::to_value(&body.value).map_err(Error::internal)?;
+    super::write(app, caller, body.idempotency.as_ref(), async |tx| {
+        let campaign = match c {
+            Some(c) => campaign_id(tx, caller, &Ref::parse(c)).await?,
+            None if caller.campaign.is_some() => {
+                return Err(Error::new(Code::Forbidden, "This token is for one campaign only."));
+            }
+            None => Uuid::now_v7(),
+        };
+        app.limits.check_rows(tx, caller, R::TABLE).await?;
+        let model = insert::<R>(&Place { tx, campaign, caller }, super::body::typed(input.clone())?).await?;
+        let stamp = R::stamp(&model);
+        let (location, version) = (format!("{path}/{}", stamp.id), stamp.version);
+        Reply::created(location, version, &view::<R>(model, caller)?)
+    })
+    .await
+}
+
+/// Inserts a valid input; the slug is derived from the label unless given. A campaign's id is `place.campaign`.
+///
+/// # Errors
+/// `slug_taken`, `validation_failed` for references.
+pub async fn insert<R: Resource>(place: &Place<'_>, input: R::Input) -> Result<R::Model> {
+    let mut columns = R::columns(place, input).await?;
+    if R::HAS_SLUG && columns.get("slug").is_none_or(Value::is_null) {
+        let label = columns.get(R::LABEL).and_then(Value::as_str).unwrap_or_default().to_owned();
+        columns.insert("slug".to_owned(), free_slug::<R>(place, &label).await?.into());
+    }
+    let id = if R::IN_CAMPAIGN { Uuid::now_v7() } else { place.campaign };
+    columns.insert("id".to_owned(), id.to_string().into());
+    columns.insert("tenant_id".to_owned(), place.tx.tenant().to_string().into());
+    if R::IN_CAMPAIGN {
+        columns.insert("campaign_id".to_owned(), place.campaign.to_string().into());
+    }
+    let names = quoted(columns.keys(), "");
+    let sql = format!(
+        "INSERT INTO {0} ({names}) SELECT {names} FROM jsonb_populate_record(NULL::\"{0}\", $1) RETURNING {1}",
+        R::TABLE,
+        returning::<R>("")
+    );
+    let row = sqlx::query(AssertSqlSafe(sql))
+        .bind(Value::Object(columns))
+        .fetch_one(&mut *place.tx.connection().await)
+        .await?;
+    Ok(R::Model::from_query_result(&row.into(), "")?)
+}
+
+/// PATCH of one row: locks it, merges, checks the whole document, writes it.
+///
+/// # Errors
+/// `precondition_failed`, `validation_failed`, `not_found`.
+pub async fn patch<R: Resource>(app: &App, caller: &Caller, request: &HttpRequest, c: Option<&str>, x: &str, body: Body<Value>) -> Result<Reply> {
+    super::write(app, caller, None, async |tx| {
+        let select = base::<R>(caller, c.map(Ref::parse).as_ref()).filter(Ref::parse(x).matches("id"));
+        let current = select.lock_exclusive().one(tx).await?.ok_or_else(|| Error::not_found(R::TABLE))?;
+        let stamp = R::stamp(&current);
+        let (id, version) = (stamp.id, stamp.version);
+        etag::check(request, version)?;
+        let shown = serde_json::to_value(R::View::from(current)).map_err(Error::internal)?;
+        let campaign = shown.get("campaign_id").and_then(Value::as_str).and_then(|c| c.parse().ok()).unwrap_or(id);
+        let read_only: Vec<_> = READ_ONLY.iter().chain(R::READ_ONLY).copied().collect();
+        let input: R::Input = super::body::typed(patch::apply(shown, body.value.clone(), &read_only)?)?;
+        validate::check(&input)?;
+        let model = update::<R>(&Place { tx, campaign, caller }, id, input).await?;
+        let version = R::stamp(&model).version;
+        Ok(Reply::ok(&view::<R>(model, caller)?)?.versioned(version))
+    })
+    .await
+}
+
+/// Writes a valid input over a row that the transaction holds.
+///
+/// # Errors
+/// `slug_taken`, `validation_failed` for references.
+pub async fn update<R: Resource>(place: &Place<'_>, id: Uuid, input: R::Input) -> Result<R::Model> {
+    let columns = R::columns(place, input).await?;
+    write_columns::<R>(place, id, columns).await
+}
+
+/// Writes checked columns over a row.
+///
+/// # Errors
+/// `slug_taken`, `validation_failed` for references.
+pub async fn write_columns<R: Resource>(place: &Place<'_>, id: Uuid, mut columns: Map<String, Value>) -> Result<R::Model> {
+    if columns.get("slug").is_none_or(Value::is_null) {
+        columns.remove("slug");
+    }
+    let sql = format!(
+        "UPDATE {0} t SET ({1}) = ROW ({2}) FROM jsonb_populate_record(NULL::\"{0}\", $1) r \
+         WHERE t.tenant_id = $2 AND t.id = $3 RETURNING {3}",
+        R::TABLE,
+        quoted(columns.keys(), ""),
+        quoted(columns.keys(), "r."),
+        returning::<R>("t.")
+    );
+    let row = sqlx::query(AssertSqlSafe(sql))
+        .bind(Value::Object(columns))
+        .bind(place.tx.tenant())
+        .bind(id)
+        .fetch_one(&mut *place.tx.connection().await)
+        .await?;
+    Ok(R::Model::from_query_result(&row.into(), "")?)
+}
+
+/// DELETE of one row.
+///
+/// # Errors
+/// `precondition_failed`, `referenced`, `not_found`.
+pub async fn delete<R: Resource>(app: &App, caller: &Caller, request: &HttpRequest, c: Option<&str>, x: &str) -> Result<Reply> {
+    super::write(app, caller, None, async |tx| {
+        let select = base::<R>(caller, c.map(Ref::parse).as_ref()).filter(Ref::parse(x).matches("id"));
+        let current = select.lock_exclusive().one(tx).await?.ok_or_else(|| Error::not_found(R::TABLE))?;
+        let stamp = R::stamp(&current);
+        etag::check(request, stamp.version)?;
+        let sql = format!("DELETE FROM {} WHERE tenant_id = $1 AND id = $2", R::TABLE);
+        sqlx::query(AssertSqlSafe(sql)).bind(tx.tenant()).bind(stamp.id).execute(&mut *tx.connection().await).await?;
+        Ok(Reply::no_content())
+    })
+    .await
+}
+
+/// Column names are ours: they come from serde names of our own types and from entities.
+fn quoted<'a>(names: impl Iterator<Item = &'a String>, prefix: &str) -> String {
+    let mut out = String::new();
+    for name in names {
+        let _ = write!(out, "{}{prefix}\"{name}\"", if out.is_empty() { "" } else { ", " });
+    }
+    out
+}
+
+fn returning<R: Resource>(prefix: &str) -> String {
+    let names: Vec<String> =
+        <R::Entity as EntityTrait>::Column::iter().map(|c| format!("{prefix}\"{}\"", Iden::unquoted(&c))).collect();
+    names.join(", ")
+}
+
+/// A slug made of `label` that nothing in its namespace has.
+async fn free_slug<R: Resource>(place: &Place<'_>, label: &str) -> Result<String> {
+    let joint = if R::IN_CAMPAIGN { "_" } else { "-" };
+    let base = slug_of(label, joint).unwrap_or_else(|| R::TABLE.to_owned());
+    let candidates: Vec<String> =
+        std::iter::once(base.clone()).chain((2..=99).map(|n| format!("{base}{joint}{n}"))).collect();
+    let sql = match (R::IS_ACTOR, R::IN_CAMPAIGN) {
+        (true, _) => "SELECT slug FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 AND slug = ANY ($3)".to_owned(),
+        (_, true) => format!("SELECT slug FROM {} WHERE tenant_id = $1 AND campaign_id = $2 AND slug = ANY ($3)", R::TABLE),
+        (_, false) => "SELECT slug FROM campaign WHERE tenant_id = $1 AND id <> $2 AND slug = ANY ($3)".to_owned(),
+    };
+    let rows = sqlx::query(AssertSqlSafe(sql))
+        .bind(place.tx.tenant())
+        .bind(place.campaign)
+        .bind(&candidates)
+        .fetch_all(&mut *place.tx.connection().await)
+        .await?;
+    let taken: HashSet<String> = rows.iter().map(|row| row.get("slug")).collect();
+    candidates
+        .into_iter()
+        .find(|c| !HashSet::contains(&taken, c))
+        .ok_or_else(|| Error::new(Code::SlugTaken, "Give a slug: a hundred others have this name."))
+}
+
+/// What a name reads as in a slug: lower case ASCII, everything else one joint. None if nothing is left.
+#[must_use]
+pub fn slug_of(text: &str, joint: &str) -> Option<String> {
+    let mut slug = String::new();
+    for c in deunicode::deunicode(text).chars() {
+        if c.is_ascii_alphanumeric() {
+            slug.push(c.to_ascii_lowercase());
+        } else if !slug.is_empty() && !slug.ends_with(joint) {
+            slug.push_str(joint);
+        }
+        if slug.len() >= 56 {
+            break;
+        }
+    }
+    let slug = slug.trim_end_matches(joint).to_owned();
+    (!slug.is_empty()).then_some(slug)
+}
+
+/// How places, races, professions and factions are compared: as slugs, so that case and spaces do not matter.
+#[must_use]
+pub fn scope_key(text: &str) -> String {
+    slug_of(text, "_").unwrap_or_else(|| text.trim().to_lowercase())
+}
+
+/// The columns of an input as they serialise, for kinds whose input is their columns.
+///
+/// # Errors
+/// `internal` if it cannot be written as JSON.
+pub fn plain_columns(input: &impl Serialize) -> Result<Map<String, Value>> {
+    match serde_json::to_value(input).map_err(Error::internal)? {
+        Value::Object(columns) => Ok(columns),
+        _ => Ok(Map::new()),
+    }
+}
+
+/// An empty set of clients' own keys.
+#[must_use]
+pub fn no_extensions() -> Extensions {
+    Extensions::new()
+}
+
+/// The five routes of a kind. The doc tags and paths are literals because actix and utoipa read them at compile time.
+#[macro_export]
+macro_rules! world_routes {
+    ($resource:ty, $input:ty, $view:ty, $filter:ty, $one:literal, $many:literal, $list:literal, $item:literal) => {
+        use actix_web::{delete, get, patch, post};
+        use $crate::http::paging::Items;
+
+        #[utoipa::path(
+            tag = $many, operation_id = concat!("list_", $many),
+            params(("c" = String, Path, description = "Campaign id or slug"), $crate::http::paging::ListParams, $filter),
+            responses((status = 200, body = Items<$view>), (status = "default", body = $crate::error::Problem)),
+        )]
+        #[get($list)]
+        /// A page of the list.
+        pub async fn list(
+            app: actix_web::web::Data<$crate::app::App>, caller: $crate::auth::Caller,
+            path: actix_web::web::Path<String>, page: $crate::http::paging::Page<$filter>,
+        ) -> $crate::error::Result<$crate::http::Reply> {
+            $crate::http::resource::list::<$resource>(&app, &caller, Some(&path), &page).await
+        }
+
+        #[utoipa::path(
+            tag = $many, operation_id = concat!("create_", $one), request_body = $input,
+            params(("c" = String, Path, description = "Campaign id or slug")),
+            responses((status = 201, body = $view), (status = "default", body = $crate::error::Problem)),
+        )]
+        #[post($list)]
+        /// Creates one.
+        pub async fn create(
+            app: actix_web::web::Data<$crate::app::App>, caller: $crate::auth::Caller, request: actix_web::HttpRequest,
+            path: actix_web::web::Path<String>, body: $crate::http::Body<$input>,
+        ) -> $crate::error::Result<$crate::http::Reply> {
+            $crate::http::resource::create::<$resource>(&app, &caller, Some(&path), request.path(), body).await
+        }
+
+        #[utoipa::path(
+            tag = $many, operation_id = concat!("get_", $one),
+            params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
+            responses((status = 200, body = $view), (status = "default", body = $crate::error::Problem)),
+        )]
+        #[get($item)]
+        /// Reads one.
+        pub async fn get(
+            app: actix_web::web::Data<$crate::app::App>, caller: $crate::auth::Caller, request: actix_web::HttpRequest,
+            path: actix_web::web::Path<(String, String)>,
+        ) -> $crate::error::Result<actix_web::HttpResponse> {
+            $crate::http::resource::get::<$resource>(&app, &caller, &request, Some(&path.0), &path.1).await
+        }
+
+        #[utoipa::path(
+            tag = $many, operation_id = concat!("patch_", $one),
+            request_body(content = $input, content_type = "application/merge-patch+json", description = "JSON merge patch"),
+            params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
+            responses((status = 200, body = $view), (status = "default", body = $crate::error::Problem)),
+        )]
+        #[patch($item)]
+        /// Changes one by a JSON merge patch.
+        pub async fn patch(
+            app: actix_web::web::Data<$crate::app::App>, caller: $crate::auth::Caller, request: actix_web::HttpRequest,
+            path: actix_web::web::Path<(String, String)>, body: $crate::http::Body<serde_json::Value>,
+        ) -> $crate::error::Result<$crate::http::Reply> {
+            $crate::http::resource::patch::<$resource>(&app, &caller, &request, Some(&path.0), &path.1, body).await
+        }
+
+        #[utoipa::path(
+            tag = $many, operation_id = concat!("delete_", $one),
+            params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
+            responses((status = 204), (status = "default", body = $crate::error::Problem)),
+        )]
+        #[delete($item)]
+        /// Deletes one.
+        pub async fn delete(
+            app: actix_web::web::Data<$crate::app::App>, caller: $crate::auth::Caller, request: actix_web::HttpRequest,
+            path: actix_web::web::Path<(String, String)>,
+        ) -> $crate::error::Result<$crate::http::Reply> {
+            $crate::http::resource::delete::<$resource>(&app, &caller, &request, Some(&path.0), &path.1).await
+        }
+    };
+}

@@ -1,0 +1,41 @@
+//! Tavernkeep: the game-master backend for AI tabletop play. This file is the table of contents.
+
+// The frame: how the program is put together.
+pub mod app;
+pub mod cli;
+pub mod clock;
+pub mod config;
+pub mod database;
+pub mod demo;
+pub mod embedded_postgres;
+pub mod error;
+pub mod ops;
+pub mod routes;
+pub mod secrets;
+
+// What every request passes.
+pub mod auth;
+pub mod http;
+pub mod limits;
+pub mod tenancy;
+
+// The world.
+pub mod actors;
+pub mod campaigns;
+pub mod characters;
+pub mod imports;
+pub mod journal;
+pub mod lore;
+pub mod memory;
+pub mod messages;
+pub mod npcs;
+pub mod owners;
+pub mod scenes;
+pub mod tenants;
+
+// AI.
+pub mod llm;
+pub mod models;
+pub mod prompt;
+pub mod tools;
+pub mod turns;

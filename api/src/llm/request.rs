@@ -1,0 +1,255 @@
+//! The request as it goes over the wire, written straight from shared pieces.
+//!
+//! It must never copy a prompt: [`Message::content`] is a list of shared pieces that the serialiser writes as
+//! one JSON string. To add a field of the API, add it to [`ChatRequest`] and to `Payload`'s `serialize`.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::de::IgnoredAny;
+use serde::ser::{SerializeMap, SerializeSeq};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// How a model is asked to propose calls.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplyMode {
+    /// The provider's tool calls.
+    #[default]
+    Native,
+    /// Text with `<response><narrative>…</narrative><tools>[…]</tools></response>`, or its JSON forms.
+    Xml,
+}
+
+impl ReplyMode {
+    /// The name used on the wire and in settings.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Xml => "xml",
+        }
+    }
+}
+
+impl fmt::Display for ReplyMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A reply mode that is neither `native` nor `xml`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a reply mode is `native` or `xml`")]
+pub struct UnknownReplyMode;
+
+impl FromStr for ReplyMode {
+    type Err = UnknownReplyMode;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        [Self::Native, Self::Xml]
+            .into_iter()
+            .find(|mode| text.trim().eq_ignore_ascii_case(mode.as_str()))
+            .ok_or(UnknownReplyMode)
+    }
+}
+
+/// Who speaks in a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The game's own instructions.
+    System,
+    /// Players and everything else that is data.
+    User,
+    /// The model.
+    Assistant,
+    /// The result of one of the model's calls.
+    Tool,
+}
+
+/// One message of the conversation.
+#[derive(Debug, Clone)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// Pieces that are sent as one string, joined without a separator.
+    pub content: Vec<Arc<str>>,
+    /// Calls an assistant message made; empty for the other roles.
+    pub tool_calls: Vec<WireToolCall>,
+    /// Which call a tool message answers.
+    pub tool_call_id: Option<String>,
+}
+
+impl Message {
+    /// A message of one piece without calls.
+    pub fn text(role: Role, content: impl Into<Arc<str>>) -> Self {
+        Self {
+            role,
+            content: vec![content.into()],
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+        }
+    }
+
+    /// The result of the call `tool_call_id`.
+    pub fn tool_result(tool_call_id: impl Into<String>, content: impl Into<Arc<str>>) -> Self {
+        Self {
+            tool_call_id: Some(tool_call_id.into()),
+            ..Self::text(Role::Tool, content)
+        }
+    }
+
+    /// What the model said, for the next call of a tool loop.
+    pub fn assistant(content: impl Into<Arc<str>>, tool_calls: Vec<WireToolCall>) -> Self {
+        Self {
+            tool_calls,
+            ..Self::text(Role::Assistant, content)
+        }
+    }
+}
+
+/// A call as the model wrote it. Untrusted: see [`super::reply::parse_native`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WireToolCall {
+    /// The provider's id, never empty and unique within its reply.
+    pub id: String,
+    /// The tool's name; empty when the model gave none.
+    pub name: String,
+    /// Raw JSON text; may be anything at all.
+    pub arguments: String,
+}
+
+/// One chat request. `prefix` and `messages` are sent as one list; neither is copied.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ChatRequest<'a> {
+    /// The shared, stable part of the conversation.
+    pub prefix: &'a [Message],
+    /// What follows it.
+    pub messages: &'a [Message],
+    /// The ready `tools` array.
+    pub tools: Option<&'a RawValue>,
+    /// Forces this function to be called; sent only with `tools`.
+    pub tool_choice: Option<&'a str>,
+    /// Groups requests that share a prefix, where the provider takes it.
+    pub prompt_cache_key: Option<&'a str>,
+}
+
+/// A request together with the model it is for.
+pub(super) struct Payload<'a> {
+    pub(super) model: &'a str,
+    pub(super) request: &'a ChatRequest<'a>,
+}
+
+impl Serialize for Payload<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let request = self.request;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("model", self.model)?;
+        map.serialize_entry("messages", &Chain(request.prefix, request.messages))?;
+        if let Some(tools) = request.tools {
+            map.serialize_entry("tools", tools)?;
+            if let Some(name) = request.tool_choice {
+                map.serialize_entry(
+                    "tool_choice",
+                    &Function {
+                        kind: "function",
+                        function: Named { name },
+                    },
+                )?;
+            }
+        }
+        if let Some(key) = request.prompt_cache_key {
+            map.serialize_entry("prompt_cache_key", key)?;
+        }
+        map.end()
+    }
+}
+
+struct Chain<'a>(&'a [Message], &'a [Message]);
+
+impl Serialize for Chain<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.0.len() + self.1.len()))?;
+        for message in self.0.iter().chain(self.1) {
+            list.serialize_element(message)?;
+        }
+        list.end()
+    }
+}
+
+/// Pieces written as one JSON string.
+struct Joined<'a>(&'a [Arc<str>]);
+
+impl fmt::Display for Joined<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|piece| f.write_str(piece))
+    }
+}
+
+impl Serialize for Joined<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Serialize for Message {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("role", &self.role)?;
+        if !self.tool_calls.is_empty() && self.content.iter().all(|piece| piece.is_empty()) {
+            map.serialize_entry("content", &())?;
+        } else {
+            map.serialize_entry("content", &Joined(&self.content))?;
+        }
+        if !self.tool_calls.is_empty() {
+            map.serialize_entry("tool_calls", &self.tool_calls)?;
+        }
+        if let Some(id) = &self.tool_call_id {
+            map.serialize_entry("tool_call_id", id)?;
+        }
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+struct Function<T> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: T,
+}
+
+#[derive(Serialize)]
+struct Named<'a> {
+    name: &'a str,
+}
+
+#[derive(Serialize)]
+struct Called<'a> {
+    name: &'a str,
+    arguments: &'a str,
+}
+
+impl Serialize for WireToolCall {
+    /// Endpoints answer 400 to a history that holds a nameless call or arguments they cannot parse, which would
+    /// end the turn; the model learns of its mistake from the call's result instead.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let is_json = serde_json::from_str::<IgnoredAny>(&self.arguments).is_ok();
+        let called = Called {
+            name: if self.name.is_empty() {
+                "unknown"
+            } else {
+                &self.name
+            },
+            arguments: if is_json { &self.arguments } else { "{}" },
+        };
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("id", &self.id)?;
+        map.serialize_entry("type", "function")?;
+        map.serialize_entry("function", &called)?;
+        map.end()
+    }
+}

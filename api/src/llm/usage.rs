@@ -1,0 +1,98 @@
+//! Token counts as providers report them, made safe to add up.
+//!
+//! A provider's numbers are untrusted: a negative, missing, fractional or absurd one must never reach a ledger.
+
+use std::ops::{Add, AddAssign};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The most tokens one call is believed to have used; beyond any context window there is.
+pub const TOKENS_PER_CALL_MAX: u64 = 100_000_000;
+
+/// Model calls and tokens of one call or the sum over several. All counts are tokens except `llm_calls`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Usage {
+    /// Model calls that were answered.
+    pub llm_calls: u32,
+    /// Tokens of the prompt, cached ones included.
+    pub prompt_tokens: u64,
+    /// Tokens of the prompt that the provider took from its cache.
+    pub cached_tokens: u64,
+    /// Tokens the model wrote.
+    pub completion_tokens: u64,
+    /// As the provider counts it, else prompt plus completion.
+    pub total_tokens: u64,
+}
+
+impl Usage {
+    /// Reads the `usage` object of a reply: OpenAI's names, and those of common look-alikes.
+    /// Anything that is not a sensible count is clamped to `0..=`[`TOKENS_PER_CALL_MAX`].
+    pub(super) fn of_one_call(wire: Option<&Value>) -> Self {
+        let count = |paths: &[&str]| {
+            paths
+                .iter()
+                .find_map(|path| wire.and_then(|usage| usage.pointer(path)).and_then(tokens))
+        };
+        let prompt_tokens = count(&["/prompt_tokens", "/input_tokens"]).unwrap_or(0);
+        let cached_tokens = count(&[
+            "/prompt_tokens_details/cached_tokens",
+            "/input_tokens_details/cached_tokens",
+            "/prompt_cache_hit_tokens",
+            "/cached_tokens",
+        ]);
+        let completion_tokens = count(&["/completion_tokens", "/output_tokens"]).unwrap_or(0);
+        let total_tokens = match count(&["/total_tokens"]) {
+            Some(total) if total > 0 => total,
+            _ => (prompt_tokens + completion_tokens).min(TOKENS_PER_CALL_MAX),
+        };
+        Self {
+            llm_calls: 1,
+            prompt_tokens,
+            cached_tokens: cached_tokens.unwrap_or(0).min(prompt_tokens),
+            completion_tokens,
+            total_tokens,
+        }
+    }
+}
+
+/// `None` when the value is no number at all, so that another name for it may be tried.
+fn tokens(value: &Value) -> Option<u64> {
+    let count = match value {
+        Value::Number(number) => match number.as_u64() {
+            Some(count) => count,
+            // A float cast saturates: negative and NaN give 0.
+            None => number.as_f64()? as u64,
+        },
+        Value::String(text) => text.trim().parse().ok()?,
+        _ => return None,
+    };
+    Some(count.min(TOKENS_PER_CALL_MAX))
+}
+
+impl Add for Usage {
+    type Output = Self;
+
+    fn add(mut self, other: Self) -> Self {
+        self += other;
+        self
+    }
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.llm_calls = self.llm_calls.saturating_add(other.llm_calls);
+        self.prompt_tokens = self.prompt_tokens.saturating_add(other.prompt_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
+        self.completion_tokens = self
+            .completion_tokens
+            .saturating_add(other.completion_tokens);
+        self.total_tokens = self.total_tokens.saturating_add(other.total_tokens);
+    }
+}
+
+impl std::iter::Sum for Usage {
+    fn sum<I: Iterator<Item = Self>>(calls: I) -> Self {
+        calls.fold(Self::default(), Add::add)
+    }
+}

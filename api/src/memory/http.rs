@@ -1,0 +1,329 @@
+//! `/campaigns/{c}/memories`, `/npcs/{x}/memories`, `/owners/{x}/memories`, `/broadcasts/{id}`.
+
+use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, web};
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sqlx::{AssertSqlSafe, Row};
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use super::{MemoryView, service};
+use crate::{
+    app::App,
+    auth::Caller,
+    characters,
+    error::{Error, Problem, Result},
+    http::{
+        Body, Reply, etag,
+        paging::{Items, ListParams, Page, SortKey},
+        patch as merge_patch,
+        resource::{Ref, campaign_id},
+        validate,
+    },
+    tenancy::TenantTx,
+};
+
+/// What a client writes of a memory.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryInput {
+    /// The player character it is about, by id or slug.
+    player_id: String,
+    /// At most 2,000 characters.
+    #[schema(min_length = 1, max_length = 2000)]
+    text: String,
+}
+
+/// What can be changed of a memory.
+#[derive(Debug, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct MemoryChange {
+    #[schema(min_length = 1, max_length = 2000)]
+    text: String,
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    #[garde(custom(validate::extensions))]
+    extensions: entity::shapes::Extensions,
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    external_ref: Option<String>,
+}
+
+/// Filters of the list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct MemoryFilter {
+    /// Only those about this player character, by id or slug.
+    player_id: Option<String>,
+    /// Only those of this NPC or owner, by id or slug.
+    holder_id: Option<String>,
+    /// `personal`, `private`, `broadcast`, `editor` or `import`.
+    source: Option<String>,
+    broadcast_id: Option<Uuid>,
+    turn_id: Option<Uuid>,
+}
+
+/// An NPC or owner of a campaign, as a path names it.
+struct HolderPath {
+    kind: &'static str,
+    name: String,
+}
+
+async fn holder_id(tx: &TenantTx, campaign: Uuid, holder: &HolderPath) -> Result<Uuid> {
+    find_actor(tx, campaign, &[holder.kind], &holder.name).await?.ok_or_else(|| Error::not_found(holder.kind))
+}
+
+async fn find_actor(tx: &TenantTx, campaign: Uuid, kinds: &[&str], name: &str) -> Result<Option<Uuid>> {
+    let (id, slug) = match Ref::parse(name) {
+        Ref::Id(id) => (Some(id), None),
+        Ref::Slug(slug) => (None, Some(slug)),
+    };
+    let row = sqlx::query(
+        "SELECT actor_id FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 AND kind = ANY ($3) \
+         AND (actor_id = $4 OR slug = $5)",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(kinds)
+    .bind(id)
+    .bind(slug)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    Ok(row.map(|row| row.get("actor_id")))
+}
+
+async fn list(app: &App, caller: &Caller, c: &str, holder: Option<HolderPath>, page: &Page<MemoryFilter>) -> Result<Reply> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
+    let empty = || Reply::ok(&Items::<MemoryView> { items: Vec::new(), next_cursor: None });
+    let mut holder_id = match &holder {
+        Some(holder) => Some(holder_id(&tx, campaign, holder).await?),
+        None => None,
+    };
+    if let Some(name) = &page.filter.holder_id {
+        match find_actor(&tx, campaign, &["npc", "owner"], name).await? {
+            Some(id) if holder_id.is_none_or(|path| path == id) => holder_id = Some(id),
+            _ => return empty(),
+        }
+    }
+    let mut player = caller.player;
+    if let Some(name) = &page.filter.player_id {
+        match characters::service::find(&tx, campaign, name).await? {
+            Some(id) if player.is_none_or(|own| own == id) => player = Some(id),
+            _ => return empty(),
+        }
+    }
+    let (column, cast) = match page.sort.key {
+        SortKey::Created => ("m.id", "uuid"),
+        SortKey::Updated => ("m.updated_at", "timestamptz"),
+        SortKey::Name => ("m.text", "text"),
+    };
+    let (sign, order) = if page.sort.descending { ("<", "DESC") } else { (">", "ASC") };
+    let sql = format!(
+        "{} WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND ($3::uuid IS NULL OR m.holder_id = $3) \
+           AND ($4::uuid IS NULL OR m.subject_id = $4) AND ($5::text IS NULL OR m.source = $5) \
+           AND ($6::uuid IS NULL OR m.broadcast_id = $6) AND ($7::uuid IS NULL OR m.turn_id = $7) \
+           AND ($8::timestamptz IS NULL OR m.updated_at >= $8) \
+           AND ($9::text IS NULL OR m.id IN (SELECT search_memory($2, $9, 10000))) \
+           AND ($10::text IS NULL OR ({column}, m.id) {sign} ($10::{cast}, $11)) \
+         ORDER BY {column} {order}, m.id {order} LIMIT $12",
+        service::SELECT
+    );
+    let after = page.after.as_ref();
+    let rows = sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(holder_id)
+        .bind(player)
+        .bind(&page.filter.source)
+        .bind(page.filter.broadcast_id)
+        .bind(page.filter.turn_id)
+        .bind(page.updated_since)
+        .bind(&page.q)
+        .bind(after.map(|a| a.value.clone().unwrap_or_else(|| a.id.to_string())))
+        .bind(after.map(|a| a.id))
+        .bind(i64::try_from(page.limit + 1).unwrap_or(201))
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    let rows: Vec<_> = rows.iter().map(MemoryView::of).collect();
+    let time = |at: OffsetDateTime| at.format(&Rfc3339).ok();
+    Reply::ok(&page.finish(rows, |m| {
+        let value = match page.sort.key {
+            SortKey::Created => None,
+            SortKey::Updated => time(m.updated_at),
+            SortKey::Name => Some(m.text.clone()),
+        };
+        (m.id, value)
+    }))
+}
+
+async fn create(app: &App, caller: &Caller, c: &str, holder: HolderPath, body: Body<MemoryInput>) -> Result<Reply> {
+    let MemoryInput { player_id, text } = &body.value;
+    let text = service::text(text, "/text")?;
+    crate::http::write(app, caller, body.idempotency.as_ref(), async |tx| {
+        let campaign = campaign_id(tx, caller, &Ref::parse(c)).await?;
+        let holder_id = holder_id(tx, campaign, &holder).await?;
+        let player = characters::service::player_id(tx, campaign, player_id).await?;
+        app.limits.check_rows(tx, caller, "memory").await?;
+        let new = service::NewMemory {
+            campaign,
+            holder_type: holder.kind,
+            holder: holder_id,
+            player,
+            text,
+            source: "editor",
+            author: Some(caller.key),
+            turn: None,
+        };
+        let id = service::insert(tx, &new).await?;
+        let view = service::find(tx, campaign, id, None).await?;
+        Reply::created(format!("/v1/campaigns/{campaign}/memories/{id}"), view.version, &view)
+    })
+    .await
+}
+
+/// What an NPC remembers.
+#[utoipa::path(tag = "memories", operation_id = "list_npc_memories",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug"), ListParams, MemoryFilter),
+    responses((status = 200, body = Items<MemoryView>), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/npcs/{x}/memories")]
+pub async fn list_npc(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>, page: Page<MemoryFilter>) -> Result<Reply> {
+    let (c, name) = path.into_inner();
+    list(&app, &caller, &c, Some(HolderPath { kind: "npc", name }), &page).await
+}
+
+/// What an owner remembers.
+#[utoipa::path(tag = "memories", operation_id = "list_owner_memories",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Owner id or slug"), ListParams, MemoryFilter),
+    responses((status = 200, body = Items<MemoryView>), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/owners/{x}/memories")]
+pub async fn list_owner(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>, page: Page<MemoryFilter>) -> Result<Reply> {
+    let (c, name) = path.into_inner();
+    list(&app, &caller, &c, Some(HolderPath { kind: "owner", name }), &page).await
+}
+
+/// All memories of the campaign.
+#[utoipa::path(tag = "memories", operation_id = "list_memories",
+    params(("c" = String, Path, description = "Campaign id or slug"), ListParams, MemoryFilter),
+    responses((status = 200, body = Items<MemoryView>), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/memories")]
+pub async fn list_all(app: web::Data<App>, caller: Caller, path: web::Path<String>, page: Page<MemoryFilter>) -> Result<Reply> {
+    list(&app, &caller, &path, None, &page).await
+}
+
+/// Adds a memory to an NPC.
+#[utoipa::path(tag = "memories", operation_id = "create_npc_memory", request_body = MemoryInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug")),
+    responses((status = 201, body = MemoryView), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/npcs/{x}/memories")]
+pub async fn create_npc(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>, body: Body<MemoryInput>) -> Result<Reply> {
+    let (c, name) = path.into_inner();
+    create(&app, &caller, &c, HolderPath { kind: "npc", name }, body).await
+}
+
+/// Adds a memory to an owner.
+#[utoipa::path(tag = "memories", operation_id = "create_owner_memory", request_body = MemoryInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Owner id or slug")),
+    responses((status = 201, body = MemoryView), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/owners/{x}/memories")]
+pub async fn create_owner(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>, body: Body<MemoryInput>) -> Result<Reply> {
+    let (c, name) = path.into_inner();
+    create(&app, &caller, &c, HolderPath { kind: "owner", name }, body).await
+}
+
+/// Reads a memory.
+#[utoipa::path(tag = "memories", operation_id = "get_memory",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 200, body = MemoryView), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/memories/{x}")]
+pub async fn get(app: web::Data<App>, caller: Caller, request: HttpRequest, path: web::Path<(String, Uuid)>) -> Result<HttpResponse> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
+    let view = service::find(&tx, campaign, path.1, caller.player).await?;
+    if etag::is_known(&request, view.version) {
+        return Ok(HttpResponse::NotModified().insert_header(("etag", etag::of(view.version))).finish());
+    }
+    Ok(Reply::ok(&view)?.versioned(view.version).into())
+}
+
+/// Locks a memory and returns it with its campaign, after the ETag was checked.
+async fn locked(tx: &TenantTx, caller: &Caller, request: &HttpRequest, path: &(String, Uuid)) -> Result<MemoryView> {
+    let campaign = campaign_id(tx, caller, &Ref::parse(&path.0)).await?;
+    sqlx::query("SELECT 1 FROM memory WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 FOR UPDATE")
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(path.1)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?;
+    let view = service::find(tx, campaign, path.1, None).await?;
+    etag::check(request, view.version)?;
+    Ok(view)
+}
+
+/// Corrects a memory; the next prompt shows it corrected.
+#[utoipa::path(tag = "memories", operation_id = "patch_memory",
+    request_body(content = MemoryChange, content_type = "application/merge-patch+json"),
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 200, body = MemoryView), (status = "default", body = Problem)))]
+#[patch("/campaigns/{c}/memories/{x}")]
+pub async fn patch(
+    app: web::Data<App>, caller: Caller, request: HttpRequest, path: web::Path<(String, Uuid)>, body: Body<Value>,
+) -> Result<Reply> {
+    crate::http::write(&app, &caller, None, async |tx| {
+        let current = locked(tx, &caller, &request, &path).await?;
+        let shown = serde_json::to_value(&current).map_err(Error::internal)?;
+        let read_only = [
+            "id", "campaign_id", "holder", "player_id", "player_slug", "source", "broadcast_id", "author", "turn_id", "version",
+            "created_at", "updated_at",
+        ];
+        let change: MemoryChange = crate::http::body::typed(merge_patch::apply(shown, body.value.clone(), &read_only)?)?;
+        validate::check(&change)?;
+        sqlx::query("UPDATE memory SET text = $3, extensions = $4, external_ref = $5 WHERE tenant_id = $1 AND id = $2")
+            .bind(tx.tenant())
+            .bind(current.id)
+            .bind(service::text(&change.text, "/text")?)
+            .bind(json!(change.extensions))
+            .bind(&change.external_ref)
+            .execute(&mut *tx.connection().await)
+            .await?;
+        let view = service::find(tx, current.campaign_id, current.id, None).await?;
+        Ok(Reply::ok(&view)?.versioned(view.version))
+    })
+    .await
+}
+
+/// Deletes a memory; the next prompt is without it.
+#[utoipa::path(tag = "memories", operation_id = "delete_memory",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 204), (status = "default", body = Problem)))]
+#[delete("/campaigns/{c}/memories/{x}")]
+pub async fn delete(app: web::Data<App>, caller: Caller, request: HttpRequest, path: web::Path<(String, Uuid)>) -> Result<Reply> {
+    crate::http::write(&app, &caller, None, async |tx| {
+        let current = locked(tx, &caller, &request, &path).await?;
+        sqlx::query("DELETE FROM memory WHERE tenant_id = $1 AND id = $2")
+            .bind(tx.tenant())
+            .bind(current.id)
+            .execute(&mut *tx.connection().await)
+            .await?;
+        Ok(Reply::no_content())
+    })
+    .await
+}
+
+/// Retracts a broadcast: every memory it left is deleted.
+#[utoipa::path(tag = "memories", operation_id = "delete_broadcast",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Broadcast id")),
+    responses((status = 204), (status = "default", body = Problem)))]
+#[delete("/campaigns/{c}/broadcasts/{x}")]
+pub async fn retract(app: web::Data<App>, caller: Caller, path: web::Path<(String, Uuid)>) -> Result<Reply> {
+    crate::http::write(&app, &caller, None, async |tx| {
+        let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
+        service::retract(tx, campaign, path.1).await?;
+        Ok(Reply::no_content())
+    })
+    .await
+}

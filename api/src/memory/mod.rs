@@ -1,0 +1,85 @@
+//! Memories: what an NPC or an owner remembers about a player. People add, correct and delete them; AI tools write them
+//! through the same [`service`].
+//!
+//! A broadcast is one row for each NPC of an owner, sharing `broadcast_id`; retracting it deletes them all.
+
+pub mod http;
+pub mod service;
+
+use entity::memory::{Holder, Source};
+use serde::Serialize;
+use sqlx::{Row, postgres::PgRow};
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// Characters of a memory.
+pub const TEXT_CHARS_MAX: usize = 2000;
+
+/// A memory as clients see it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct MemoryView {
+    pub id: Uuid,
+    pub campaign_id: Uuid,
+    pub holder: HolderView,
+    /// The player character it is about.
+    pub player_id: Uuid,
+    pub player_slug: Option<String>,
+    pub text: String,
+    #[schema(inline)]
+    pub source: Source,
+    pub broadcast_id: Option<Uuid>,
+    /// The key or user that wrote it, if a person did.
+    pub author: Option<Uuid>,
+    pub turn_id: Option<Uuid>,
+    #[schema(value_type = Object)]
+    pub extensions: serde_json::Value,
+    pub external_ref: Option<String>,
+    pub version: i64,
+    #[serde(with = "time::serde::rfc3339")]
+    pub created_at: OffsetDateTime,
+    #[serde(with = "time::serde::rfc3339")]
+    pub updated_at: OffsetDateTime,
+}
+
+/// Who remembers.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct HolderView {
+    #[serde(rename = "type")]
+    #[schema(inline)]
+    pub kind: Holder,
+    pub id: Uuid,
+    pub slug: Option<String>,
+}
+
+impl MemoryView {
+    /// Reads a row of [`service::SELECT`].
+    #[must_use]
+    pub fn of(row: &PgRow) -> Self {
+        let kind = if row.get::<String, _>("holder_type") == "npc" { Holder::Npc } else { Holder::Owner };
+        let source = match row.get::<String, _>("source").as_str() {
+            "personal" => Source::Personal,
+            "private" => Source::Private,
+            "broadcast" => Source::Broadcast,
+            "import" => Source::Import,
+            _ => Source::Editor,
+        };
+        Self {
+            id: row.get("id"),
+            campaign_id: row.get("campaign_id"),
+            holder: HolderView { kind, id: row.get("holder_id"), slug: row.get("holder_slug") },
+            player_id: row.get("subject_id"),
+            player_slug: row.get("player_slug"),
+            text: row.get("text"),
+            source,
+            broadcast_id: row.get("broadcast_id"),
+            author: row.get("author"),
+            turn_id: row.get("turn_id"),
+            extensions: row.get("extensions"),
+            external_ref: row.get("external_ref"),
+            version: row.get("version"),
+            created_at: row.get("created_at"),
+            updated_at: row.get("updated_at"),
+        }
+    }
+}

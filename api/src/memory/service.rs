@@ -1,0 +1,129 @@
+//! Writing and finding memories, for the API and the AI tools alike.
+
+use sqlx::{AssertSqlSafe, Row};
+use uuid::Uuid;
+
+use super::{MemoryView, TEXT_CHARS_MAX};
+use crate::{
+    error::{Error, Result},
+    tenancy::TenantTx,
+};
+
+/// A memory with the slugs of its holder and player.
+pub const SELECT: &str = "SELECT m.*, c.slug AS player_slug, a.slug AS holder_slug FROM memory m \
+    LEFT JOIN character c ON c.tenant_id = m.tenant_id AND c.id = m.subject_id \
+    LEFT JOIN actor_slug a ON a.tenant_id = m.tenant_id AND a.actor_id = m.holder_id";
+
+/// A memory to be written.
+pub struct NewMemory<'a> {
+    pub campaign: Uuid,
+    /// `npc` or `owner`.
+    pub holder_type: &'static str,
+    pub holder: Uuid,
+    pub player: Uuid,
+    pub text: &'a str,
+    /// `personal`, `private`, `editor` or `import`.
+    pub source: &'static str,
+    pub author: Option<Uuid>,
+    pub turn: Option<Uuid>,
+}
+
+/// Cleans a memory's text: what to remember, on its own.
+///
+/// # Errors
+/// `validation_failed` at `pointer` if nothing is left or it is too long.
+pub fn text<'a>(text: &'a str, pointer: &str) -> Result<&'a str> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(Error::invalid(pointer, "invalid_value", "must not be blank"));
+    }
+    if text.chars().count() > TEXT_CHARS_MAX {
+        return Err(Error::invalid(pointer, "too_long", format!("must have at most {TEXT_CHARS_MAX} characters")));
+    }
+    if text.contains('\0') {
+        return Err(Error::invalid(pointer, "invalid_text", "Text may not hold NUL characters."));
+    }
+    Ok(text)
+}
+
+/// Writes one memory. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn insert(tx: &TenantTx, new: &NewMemory<'_>) -> Result<Uuid> {
+    let id = Uuid::now_v7();
+    sqlx::query(
+        "INSERT INTO memory (tenant_id, id, campaign_id, holder_type, holder_id, subject_id, text, source, author, turn_id) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+    )
+    .bind(tx.tenant())
+    .bind(id)
+    .bind(new.campaign)
+    .bind(new.holder_type)
+    .bind(new.holder)
+    .bind(new.player)
+    .bind(new.text)
+    .bind(new.source)
+    .bind(new.author)
+    .bind(new.turn)
+    .execute(&mut *tx.connection().await)
+    .await?;
+    Ok(id)
+}
+
+/// Writes one memory for each NPC the owner has at this moment. One statement: all or none.
+///
+/// # Errors
+/// Those of the database.
+pub async fn broadcast(tx: &TenantTx, owner: Uuid, new: &NewMemory<'_>) -> Result<(Uuid, Vec<Uuid>)> {
+    let id = Uuid::now_v7();
+    let rows = sqlx::query(
+        "INSERT INTO memory (tenant_id, id, campaign_id, holder_type, holder_id, subject_id, text, source, broadcast_id, \
+                             author, turn_id) \
+         SELECT $1, uuid7(), $2, 'npc', o.npc_id, $4, $5, 'broadcast', $6, $7, $8 \
+         FROM npc_owner o WHERE o.tenant_id = $1 AND o.owner_id = $3 ORDER BY o.npc_id RETURNING holder_id",
+    )
+    .bind(tx.tenant())
+    .bind(new.campaign)
+    .bind(owner)
+    .bind(new.player)
+    .bind(new.text)
+    .bind(id)
+    .bind(new.author)
+    .bind(new.turn)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    Ok((id, rows.iter().map(|row| row.get("holder_id")).collect()))
+}
+
+/// Deletes every memory of a broadcast.
+///
+/// # Errors
+/// `not_found` if there is none, or it is of another campaign or owner.
+pub async fn retract(tx: &TenantTx, campaign: Uuid, broadcast: Uuid) -> Result<u64> {
+    let done = sqlx::query("DELETE FROM memory WHERE tenant_id = $1 AND campaign_id = $2 AND broadcast_id = $3")
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(broadcast)
+        .execute(&mut *tx.connection().await)
+        .await?;
+    if done.rows_affected() == 0 { Err(Error::not_found("broadcast")) } else { Ok(done.rows_affected()) }
+}
+
+/// One memory; `player` limits it to those about that character.
+///
+/// # Errors
+/// `not_found`.
+pub async fn find(tx: &TenantTx, campaign: Uuid, id: Uuid, player: Option<Uuid>) -> Result<MemoryView> {
+    let sql = format!(
+        "{SELECT} WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND m.id = $3 AND ($4::uuid IS NULL OR m.subject_id = $4)"
+    );
+    let row = sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(id)
+        .bind(player)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?;
+    row.as_ref().map(MemoryView::of).ok_or_else(|| Error::not_found("memory"))
+}

@@ -1,0 +1,205 @@
+//! Messages: the campaign's history, append-only. Whispers and blind rolls are for those they are for.
+
+use actix_web::{HttpRequest, HttpResponse, delete, get, post, web};
+use entity::{
+    message::{self, Author, Type},
+    shapes::{Extensions, Speaker},
+};
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use crate::{
+    app::App,
+    auth::Caller,
+    characters,
+    error::{Error, Problem, Result},
+    http::{
+        Body, Reply,
+        paging::{Items, ListParams, Page},
+        resource::{self, Place, Resource, Stamp, col},
+        validate,
+    },
+};
+
+/// What a client writes of a message.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct MessageInput {
+    #[serde(default)]
+    pub session_id: Option<Uuid>,
+    /// A scene, by id or slug.
+    #[serde(default)]
+    pub scene_id: Option<String>,
+    #[serde(default, rename = "type")]
+    #[schema(inline)]
+    pub kind: Type,
+    #[serde(default)]
+    pub speaker: Speaker,
+    #[garde(length(chars, min = 1, max = 20_000))]
+    pub content: String,
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    pub flavor: Option<String>,
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub roll: Option<Value>,
+    #[serde(default)]
+    #[schema(inline)]
+    pub author: Author,
+    /// A player character, by id or slug.
+    #[serde(default)]
+    pub player_id: Option<String>,
+    /// `gm` or player characters, by id or slug; empty: everyone.
+    #[garde(length(max = 50))]
+    #[serde(default)]
+    pub whisper_to: Vec<String>,
+    /// Whether only the game master sees the result.
+    #[serde(default)]
+    pub blind: bool,
+    #[garde(custom(validate::extensions))]
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub extensions: Extensions,
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    pub external_ref: Option<String>,
+}
+
+/// Filters of the list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct MessageFilter {
+    player_id: Option<Uuid>,
+    /// The NPC or owner spoken with.
+    entity_id: Option<Uuid>,
+    scene_id: Option<Uuid>,
+    session_id: Option<Uuid>,
+    turn_id: Option<Uuid>,
+    #[serde(rename = "type")]
+    #[param(inline)]
+    kind: Option<Type>,
+}
+
+/// The kind.
+pub struct Messages;
+
+impl Resource for Messages {
+    const TABLE: &'static str = "message";
+    const LABEL: &'static str = "content";
+    const HAS_SLUG: bool = false;
+    type Entity = message::Entity;
+    type Model = message::Model;
+    type View = message::Model;
+    type Input = MessageInput;
+    type Filter = MessageFilter;
+
+    fn stamp(m: &message::Model) -> Stamp<'_> {
+        Stamp { id: m.id.0, version: m.version, label: &m.content, updated_at: m.updated_at }
+    }
+
+    fn restrict(select: sea_orm::Select<message::Entity>, caller: &Caller) -> sea_orm::Select<message::Entity> {
+        use sea_orm::{QueryFilter, sea_query::Expr};
+        if caller.sees_secrets() {
+            return select;
+        }
+        // Without `gm`: what is for everyone, and what is to or from the token's player.
+        let player = caller.player.unwrap_or_default();
+        select.filter(Expr::cust_with_values(
+            "((NOT blind AND (whisper_to = '[]' OR whisper_to @> to_jsonb($1::text))) OR (player_id = $2 AND NOT blind))",
+            [sea_orm::Value::from(player.to_string()), sea_orm::Value::from(player)],
+        ))
+    }
+
+    fn filter(select: sea_orm::Select<message::Entity>, filter: &MessageFilter) -> Result<sea_orm::Select<message::Entity>> {
+        use sea_orm::{QueryFilter, QueryTrait, sea_query::ExprTrait};
+        Ok(select
+            .apply_if(filter.player_id, |s, v| s.filter(col("player_id").eq(v)))
+            .apply_if(filter.entity_id, |s, v| s.filter(col("entity_id").eq(v)))
+            .apply_if(filter.scene_id, |s, v| s.filter(col("scene_id").eq(v)))
+            .apply_if(filter.session_id, |s, v| s.filter(col("session_id").eq(v)))
+            .apply_if(filter.turn_id, |s, v| s.filter(col("turn_id").eq(v)))
+            .apply_if(filter.kind, |s, v| s.filter(col("type").eq(v))))
+    }
+
+    async fn columns(place: &Place<'_>, input: MessageInput) -> Result<Map<String, Value>> {
+        if input.session_id.is_some() {
+            return Err(Error::invalid("/session_id", "unknown_reference", "There is no such session in this campaign."));
+        }
+        let mut columns = resource::plain_columns(&input)?;
+        if let Some(player) = &input.player_id {
+            let id = characters::service::player_id(place.tx, place.campaign, player).await?;
+            place.caller.may_act_as(id)?;
+            columns.insert("player_id".to_owned(), json!(id));
+        }
+        if let Some(scene) = &input.scene_id {
+            columns.insert("scene_id".to_owned(), json!(scene_id(place, scene).await?));
+        }
+        let mut whisper_to = Vec::with_capacity(input.whisper_to.len());
+        for (i, name) in input.whisper_to.iter().enumerate() {
+            whisper_to.push(match name.as_str() {
+                "gm" => "gm".to_owned(),
+                player => match characters::service::find(place.tx, place.campaign, player).await? {
+                    Some(id) => id.to_string(),
+                    None => return Err(unknown(&format!("/whisper_to/{i}"), "character")),
+                },
+            });
+        }
+        columns.insert("whisper_to".to_owned(), json!(whisper_to));
+        Ok(columns)
+    }
+}
+
+fn unknown(pointer: &str, what: &str) -> Error {
+    Error::invalid(pointer, "unknown_reference", format!("There is no such {what} in this campaign."))
+}
+
+async fn scene_id(place: &Place<'_>, scene: &str) -> Result<Uuid> {
+    let campaign = resource::Ref::Id(place.campaign);
+    let found = resource::find::<crate::scenes::Scenes>(place.tx, place.caller, Some(&campaign), &resource::Ref::parse(scene)).await;
+    found.map(|scene| scene.id.0).map_err(|e| if e.code.status() == 404 { unknown("/scene_id", "scene") } else { e })
+}
+
+/// The campaign's messages.
+#[utoipa::path(tag = "messages", operation_id = "list_messages",
+    params(("c" = String, Path, description = "Campaign id or slug"), ListParams, MessageFilter),
+    responses((status = 200, body = Items<message::Model>), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/messages")]
+pub async fn list(app: web::Data<App>, caller: Caller, path: web::Path<String>, page: Page<MessageFilter>) -> Result<Reply> {
+    resource::list::<Messages>(&app, &caller, Some(&path), &page).await
+}
+
+/// Adds a message.
+#[utoipa::path(tag = "messages", operation_id = "create_message", request_body = MessageInput,
+    params(("c" = String, Path, description = "Campaign id or slug")),
+    responses((status = 201, body = message::Model), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/messages")]
+pub async fn create(
+    app: web::Data<App>, caller: Caller, request: HttpRequest, path: web::Path<String>, body: Body<MessageInput>,
+) -> Result<Reply> {
+    resource::create::<Messages>(&app, &caller, Some(&path), request.path(), body).await
+}
+
+/// Reads a message.
+#[utoipa::path(tag = "messages", operation_id = "get_message",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id")),
+    responses((status = 200, body = message::Model), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/messages/{x}")]
+pub async fn get(
+    app: web::Data<App>, caller: Caller, request: HttpRequest, path: web::Path<(String, Uuid)>,
+) -> Result<HttpResponse> {
+    resource::get::<Messages>(&app, &caller, &request, Some(&path.0), &path.1.to_string()).await
+}
+
+/// Deletes a message; a transcript it was part of is rebuilt without it.
+#[utoipa::path(tag = "messages", operation_id = "delete_message",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id")),
+    responses((status = 204), (status = "default", body = Problem)))]
+#[delete("/campaigns/{c}/messages/{x}")]
+pub async fn delete(app: web::Data<App>, caller: Caller, request: HttpRequest, path: web::Path<(String, Uuid)>) -> Result<Reply> {
+    resource::delete::<Messages>(&app, &caller, &request, Some(&path.0), &path.1.to_string()).await
+}

@@ -1,0 +1,138 @@
+//! NPCs: who they are, how they speak, what tools they may call, and a stat block for when it comes to blows.
+
+use entity::{
+    npc,
+    shapes::{Condition, Effect, Extensions, Stats, ToolRef},
+};
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    actors,
+    error::Result,
+    http::{
+        resource::{self, Place, Resource, Stamp, col},
+        validate,
+    },
+    world_routes,
+};
+
+/// What a client writes of an NPC.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct NpcInput {
+    #[garde(custom(validate::opt_slug))]
+    #[serde(default)]
+    pub slug: Option<String>,
+    #[garde(custom(validate::line))]
+    pub name: String,
+    #[garde(length(chars, max = 20_000))]
+    #[serde(default)]
+    pub description: String,
+    #[garde(length(chars, max = 20_000))]
+    #[serde(default)]
+    pub personality_prompt: String,
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    pub race: Option<String>,
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    pub profession: Option<String>,
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    pub location: Option<String>,
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    pub faction: Option<String>,
+    /// Owners, by id or slug.
+    #[garde(length(max = 50))]
+    #[serde(default)]
+    pub owner_ids: Vec<String>,
+    #[garde(custom(actors::tool_refs))]
+    #[serde(default)]
+    pub available_tools: Vec<ToolRef>,
+    #[serde(default)]
+    pub stats: Stats,
+    #[garde(length(max = 50))]
+    #[serde(default)]
+    pub conditions: Vec<Condition>,
+    #[garde(length(max = 50))]
+    #[serde(default)]
+    pub effects: Vec<Effect>,
+    #[garde(length(chars, max = 200))]
+    #[serde(default = "neutral")]
+    pub disposition: String,
+    #[garde(length(max = 500))]
+    #[serde(default)]
+    pub inventory: Vec<Value>,
+    #[garde(range(min = 0, max = 1_000_000))]
+    #[serde(default = "actors::threshold")]
+    pub reaction_threshold: i32,
+    #[garde(custom(validate::extensions))]
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub extensions: Extensions,
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    pub external_ref: Option<String>,
+}
+
+fn neutral() -> String {
+    "neutral".to_owned()
+}
+
+/// Filters of the list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct NpcFilter {
+    /// Only those at this place, as written.
+    location: Option<String>,
+    /// Only those of this faction, as written.
+    faction: Option<String>,
+    /// Only those of this owner's id.
+    owner_id: Option<uuid::Uuid>,
+}
+
+/// The kind.
+pub struct Npcs;
+
+impl Resource for Npcs {
+    const TABLE: &'static str = "npc";
+    const IS_ACTOR: bool = true;
+    const HIDDEN_FROM_PLAYERS: &'static [&'static str] =
+        &["personality_prompt", "available_tools", "stats", "reaction_threshold", "owner_ids", "extensions"];
+    type Entity = npc::Entity;
+    type Model = npc::Model;
+    type View = npc::Model;
+    type Input = NpcInput;
+    type Filter = NpcFilter;
+
+    fn stamp(m: &npc::Model) -> Stamp<'_> {
+        Stamp { id: m.id.0, version: m.version, label: &m.name, updated_at: m.updated_at }
+    }
+
+    fn filter(select: sea_orm::Select<npc::Entity>, filter: &NpcFilter) -> Result<sea_orm::Select<npc::Entity>> {
+        use sea_orm::{QueryFilter, QueryTrait, sea_query::{Expr, ExprTrait}};
+        Ok(select
+            .apply_if(filter.location.clone(), |s, v| s.filter(col("location").eq(v)))
+            .apply_if(filter.faction.clone(), |s, v| s.filter(col("faction").eq(v)))
+            .apply_if(filter.owner_id, |s, v| {
+                s.filter(Expr::cust_with_values("id IN (SELECT npc_id FROM npc_owner WHERE owner_id = $1)", [v]))
+            }))
+    }
+
+    async fn columns(place: &Place<'_>, input: NpcInput) -> Result<Map<String, Value>> {
+        let owners = actors::resolve(place, "/owner_ids", &input.owner_ids, &["owner"]).await?;
+        let mut columns = resource::plain_columns(&input)?;
+        columns.insert("owner_ids".to_owned(), json!(owners));
+        Ok(columns)
+    }
+}
+
+world_routes!(
+    Npcs, NpcInput, npc::Model, NpcFilter, "npc", "npcs", "/campaigns/{c}/npcs", "/campaigns/{c}/npcs/{x}"
+);

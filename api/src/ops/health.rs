@@ -1,0 +1,50 @@
+//! `/healthz` (the process), `/readyz` (the database and its schema), `/metrics`.
+
+use std::time::Duration;
+
+use actix_web::{HttpRequest, HttpResponse, get, http::header, web};
+use serde_json::json;
+use subtle::ConstantTimeEq;
+
+use super::metrics;
+use crate::{
+    app::App,
+    error::{Code, Error, Problem, Result},
+    http::Reply,
+};
+
+/// The process answers. Never touches the database.
+#[utoipa::path(tag = "service", operation_id = "healthz", responses((status = 200)))]
+#[get("/healthz")]
+pub async fn healthz() -> Result<Reply> {
+    Reply::ok(&json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") }))
+}
+
+/// The database answers within a second, its schema is this server's, and the server is not shutting down.
+#[utoipa::path(tag = "service", operation_id = "readyz", responses((status = 200), (status = 503, body = Problem)))]
+#[get("/readyz")]
+pub async fn readyz(app: web::Data<App>) -> Result<Reply> {
+    let not_ready = |why: &str| Error::new(Code::Unavailable, why).retry_after(2);
+    if app.is_stopping() {
+        return Err(not_ready("The server is shutting down."));
+    }
+    let asked = tokio::time::timeout(Duration::from_secs(1), sqlx::query("SELECT 1").execute(&app.pool));
+    asked.await.map_err(|_| not_ready("The database does not answer."))?.map_err(|e| not_ready("The database cannot be reached.").with_cause(e))?;
+    Reply::ok(&json!({ "status": "ready", "model": app.config.llm_label() }))
+}
+
+/// Prometheus' text format. With `TAVERNKEEP_METRICS_TOKEN` set, only with that bearer token.
+#[utoipa::path(tag = "service", operation_id = "metrics", responses((status = 200, content_type = "text/plain")))]
+#[get("/metrics")]
+pub async fn scrape(app: web::Data<App>, request: HttpRequest) -> Result<HttpResponse> {
+    if let Some(token) = &app.config.metrics_token {
+        let given = request.headers().get(header::AUTHORIZATION).map(header::HeaderValue::as_bytes).unwrap_or_default();
+        if !bool::from(given.ct_eq(format!("Bearer {token}").as_bytes())) {
+            return Err(Error::new(Code::Unauthenticated, "Metrics need their own token."));
+        }
+    }
+    metrics::POOL.set(i64::from(app.pool.size()));
+    metrics::PROMPT_CACHE_BYTES.set(i64::try_from(app.prompts.bytes()).unwrap_or(i64::MAX));
+    metrics::BREAKERS_OPEN.set(app.llm.open_breakers());
+    Ok(HttpResponse::Ok().content_type("text/plain; version=0.0.4").body(metrics::text()))
+}

@@ -1,0 +1,150 @@
+//! Tasks that run by themselves: sign of life, leases, the sweeper, the prompt cache's tail of the journal, retention.
+//!
+//! Each does a bounded amount of work at a time and may die at any moment without loss.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use sqlx::{Connection, PgConnection, Row};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use uuid::Uuid;
+
+use super::metrics;
+use crate::{
+    app::App,
+    database,
+    error::Result,
+    turns::store::{LEASE_SECONDS, sweep},
+};
+
+const LEASE_EVERY: Duration = Duration::from_secs(3);
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+const TAIL_FAST: Duration = Duration::from_millis(250);
+const TAIL_SLOW: Duration = Duration::from_secs(2);
+const PRUNE_EVERY: Duration = Duration::from_secs(300);
+const PRUNE_ROWS: i32 = 5000;
+const TAIL_ROWS: i32 = 500;
+
+/// Starts every task; they end with the runtime.
+pub fn start(app: &Arc<App>, url: &str, held: PgConnection) {
+    tokio::spawn(leases(app.clone(), url.to_owned(), held));
+    tokio::spawn(sweeper(app.clone()));
+    tokio::spawn(tail(app.clone()));
+    tokio::spawn(retention(app.clone()));
+}
+
+/// Keeps the advisory lock and the leases, and cancels what another replica was asked to cancel.
+async fn leases(app: Arc<App>, url: String, mut held: PgConnection) {
+    let mut ticks = interval(LEASE_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if held.ping().await.is_err() {
+            match database::hold_instance(&url, app.running.instance).await {
+                Ok(again) => held = again,
+                Err(error) => tracing::warn!(%error, "the sign of life cannot be renewed"),
+            }
+        }
+        if app.running.count() == 0 {
+            continue;
+        }
+        let renewed = sqlx::query("SELECT * FROM renew_leases($1, $2) AS id")
+            .bind(app.running.instance)
+            .bind(LEASE_SECONDS)
+            .fetch_all(&app.pool)
+            .await;
+        match renewed {
+            Ok(rows) => rows.iter().for_each(|row| {
+                app.running.cancel(row.get("id"));
+            }),
+            Err(error) => tracing::warn!(%error, "leases could not be renewed"),
+        }
+    }
+}
+
+async fn sweeper(app: Arc<App>) {
+    let mut ticks = interval(SWEEP_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if let Err(error) = sweep(&app.pool).await {
+            tracing::warn!(%error, "abandoned turns could not be swept");
+        }
+    }
+}
+
+/// Evicts cached prompts whose sources changed, so that memory holds what is of use. Correctness does not depend on it.
+async fn tail(app: Arc<App>) {
+    let mut seen: HashMap<(Uuid, Uuid), i64> = HashMap::new();
+    loop {
+        let wait = match tail_once(&app, &mut seen).await {
+            Ok(0) => TAIL_SLOW,
+            Ok(_) => TAIL_FAST,
+            Err(error) => {
+                tracing::warn!(%error, "the journal's tail cannot be read");
+                TAIL_SLOW
+            }
+        };
+        sleep(wait).await;
+    }
+}
+
+async fn tail_once(app: &App, seen: &mut HashMap<(Uuid, Uuid), i64>) -> Result<usize> {
+    let mut held: Vec<(Uuid, Uuid)> = app.prompts.base.keys().into_iter().map(|(tenant, key)| (tenant, key.campaign)).collect();
+    held.sort_unstable();
+    held.dedup();
+    seen.retain(|campaign, _| held.binary_search(campaign).is_ok());
+    if held.is_empty() {
+        return Ok(0);
+    }
+    let tenants: Vec<_> = held.iter().map(|h| h.0).collect();
+    let campaigns: Vec<_> = held.iter().map(|h| h.1).collect();
+    // A campaign met for the first time starts at its head: what came before is in the prompts' stamps.
+    let fresh: Vec<_> = held.iter().filter(|h| !seen.contains_key(h)).copied().collect();
+    for (tenant, campaign) in fresh {
+        let row = sqlx::query("SELECT feed_position($1, $2) AS seq").bind(tenant).bind(campaign).fetch_one(&app.pool).await?;
+        seen.insert((tenant, campaign), row.get::<Option<i64>, _>("seq").unwrap_or_default());
+    }
+    let seqs: Vec<i64> = held.iter().map(|h| seen.get(h).copied().unwrap_or_default()).collect();
+    let rows = sqlx::query("SELECT tenant_id, campaign_id, seq, heads FROM journal_tail($1, $2, $3, $4)")
+        .bind(&tenants)
+        .bind(&campaigns)
+        .bind(&seqs)
+        .bind(TAIL_ROWS)
+        .fetch_all(&app.pool)
+        .await?;
+    for row in &rows {
+        let (tenant, campaign): (Uuid, Uuid) = (row.get("tenant_id"), row.get("campaign_id"));
+        seen.insert((tenant, campaign), row.get("seq"));
+        let heads: Vec<String> = row.get("heads");
+        let gone = app.prompts.base.forget(tenant, |key, base| {
+            key.campaign == campaign && heads.iter().any(|head| base.depends_on(head))
+        });
+        metrics::PROMPT_CACHE_EVICTED.inc_by(gone as u64);
+    }
+    Ok(rows.len())
+}
+
+/// Forgets what is older than its retention, a few thousand rows at a time.
+async fn retention(app: Arc<App>) {
+    loop {
+        sleep(PRUNE_EVERY).await;
+        if let Err(error) = prune(&app).await {
+            tracing::warn!(%error, "old rows could not be pruned");
+        }
+    }
+}
+
+/// Prunes one portion of the journal, of turn records and of idempotency keys.
+///
+/// # Errors
+/// Those of the database.
+pub async fn prune(app: &App) -> Result<()> {
+    let journal_days = app.config.journal_retention_days.map(i64::from);
+    sqlx::query("SELECT prune_journal($1 * interval '1 day', $2)").bind(journal_days).bind(PRUNE_ROWS).execute(&app.pool).await?;
+    sqlx::query("SELECT prune_system($1 * interval '1 day', interval '24 hours', $2)")
+        .bind(i64::from(app.config.turn_retention_days))
+        .bind(PRUNE_ROWS)
+        .execute(&app.pool)
+        .await?;
+    Ok(())
+}

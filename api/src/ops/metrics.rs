@@ -1,0 +1,109 @@
+//! The Prometheus series. Labels are bounded: routes, codes, kinds and our own tools, never tenants or text.
+//!
+//! To add a series: a line here, a call where it happens, a row in `docs/operations.md`.
+
+use std::sync::LazyLock;
+
+use prometheus::{
+    Encoder, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, TextEncoder, core::Collector,
+};
+
+#[expect(clippy::expect_used, reason = "names are literals; a wrong one fails every test at once")]
+fn registered<C: Collector + Clone + 'static>(made: prometheus::Result<C>) -> C {
+    let series = made.expect("a valid series");
+    prometheus::register(Box::new(series.clone())).expect("a series registered once");
+    series
+}
+
+fn counter(name: &str, help: &str) -> IntCounter {
+    registered(IntCounter::new(format!("tavernkeep_{name}"), help))
+}
+
+fn counters(name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+    registered(IntCounterVec::new(Opts::new(format!("tavernkeep_{name}"), help), labels))
+}
+
+fn gauge(name: &str, help: &str) -> IntGauge {
+    registered(IntGauge::new(format!("tavernkeep_{name}"), help))
+}
+
+fn seconds(name: &str, help: &str, labels: &[&str], buckets: &[f64]) -> HistogramVec {
+    let opts = HistogramOpts::new(format!("tavernkeep_{name}"), help).buckets(buckets.to_vec());
+    registered(HistogramVec::new(opts, labels))
+}
+
+const FAST: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
+const SLOW: &[f64] = &[0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 60.0];
+
+/// Answers by method, route and status.
+pub static REQUESTS: LazyLock<IntCounterVec> =
+    LazyLock::new(|| counters("http_requests_total", "Answers by method, route and status", &["method", "route", "status"]));
+/// Time to answer by route.
+pub static REQUEST_SECONDS: LazyLock<HistogramVec> =
+    LazyLock::new(|| seconds("http_request_seconds", "Time to answer by route", &["route"], FAST));
+/// Statements sent to the database inside tenant transactions.
+pub static STATEMENTS: LazyLock<IntCounter> =
+    LazyLock::new(|| counter("db_statements_total", "Statements inside tenant transactions, without BEGIN and COMMIT"));
+/// Connections of the pool.
+pub static POOL: LazyLock<IntGauge> = LazyLock::new(|| gauge("db_pool_connections", "Open database connections"));
+/// Ended turns.
+pub static TURNS: LazyLock<IntCounterVec> = LazyLock::new(|| counters("turns_total", "Ended turns by kind and status", &["kind", "status"]));
+/// Duration of turns.
+pub static TURN_SECONDS: LazyLock<HistogramVec> =
+    LazyLock::new(|| seconds("turn_seconds", "Duration of turns by kind", &["kind"], SLOW));
+/// Turns under way.
+pub static TURNS_RUNNING: LazyLock<IntGauge> = LazyLock::new(|| gauge("turns_running", "Turns under way"));
+/// Turns whose server died, reverted by the sweeper.
+pub static TURNS_SWEPT: LazyLock<IntCounter> = LazyLock::new(|| counter("turns_swept_total", "Turns reverted after their server died"));
+/// Calls of models.
+pub static LLM_CALLS: LazyLock<IntCounterVec> = LazyLock::new(|| counters("llm_calls_total", "Model calls by outcome", &["outcome"]));
+/// Duration of model calls.
+pub static LLM_SECONDS: LazyLock<HistogramVec> = LazyLock::new(|| seconds("llm_call_seconds", "Duration of model calls", &["outcome"], SLOW));
+/// Tokens as the provider counted them.
+pub static LLM_TOKENS: LazyLock<IntCounterVec> =
+    LazyLock::new(|| counters("llm_tokens_total", "Tokens by kind: prompt, cached, completion", &["kind"]));
+/// Endpoints whose breaker is open.
+pub static BREAKERS_OPEN: LazyLock<IntGauge> = LazyLock::new(|| gauge("llm_breakers_open", "Model endpoints whose breaker is open"));
+/// Replies that could not be read.
+pub static PARSE_ERRORS: LazyLock<IntCounter> = LazyLock::new(|| counter("reply_parse_errors_total", "Model replies whose tools could not be read"));
+/// Tool calls.
+pub static TOOL_CALLS: LazyLock<IntCounterVec> =
+    LazyLock::new(|| counters("tool_calls_total", "Tool calls by tool and status", &["tool", "status"]));
+/// Prompt cache look-ups.
+pub static PROMPT_CACHE: LazyLock<IntCounterVec> =
+    LazyLock::new(|| counters("prompt_cache_total", "Base prompts by hit or miss", &["result"]));
+/// Segments rebuilt.
+pub static SEGMENTS_BUILT: LazyLock<IntCounterVec> =
+    LazyLock::new(|| counters("prompt_segments_built_total", "Prompt segments built by section", &["section"]));
+/// Bytes of cached prompts.
+pub static PROMPT_CACHE_BYTES: LazyLock<IntGauge> = LazyLock::new(|| gauge("prompt_cache_bytes", "Bytes of cached prompts"));
+/// Entries evicted because the journal moved.
+pub static PROMPT_CACHE_EVICTED: LazyLock<IntCounter> =
+    LazyLock::new(|| counter("prompt_cache_evicted_total", "Cached prompts evicted by the journal's tail"));
+/// Refusals by limits.
+pub static RATE_LIMITED: LazyLock<IntCounter> = LazyLock::new(|| counter("rate_limited_total", "Answers with status 429"));
+
+/// Makes every series exist, so that the first scrape shows them all.
+pub fn register_all() {
+    for counter in [&STATEMENTS, &TURNS_SWEPT, &PARSE_ERRORS, &PROMPT_CACHE_EVICTED, &RATE_LIMITED] {
+        LazyLock::force(counter);
+    }
+    for gauge in [&POOL, &TURNS_RUNNING, &BREAKERS_OPEN, &PROMPT_CACHE_BYTES] {
+        LazyLock::force(gauge);
+    }
+    for vec in [&REQUESTS, &TURNS, &LLM_CALLS, &LLM_TOKENS, &TOOL_CALLS, &PROMPT_CACHE, &SEGMENTS_BUILT] {
+        LazyLock::force(vec);
+    }
+    for histogram in [&REQUEST_SECONDS, &TURN_SECONDS, &LLM_SECONDS] {
+        LazyLock::force(histogram);
+    }
+}
+
+/// All series in Prometheus' text format.
+#[must_use]
+pub fn text() -> Vec<u8> {
+    let mut out = Vec::new();
+    // Writing to memory fails only for series that no registry would have taken.
+    let _ = TextEncoder::new().encode(&prometheus::gather(), &mut out);
+    out
+}

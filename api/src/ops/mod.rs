@@ -1,0 +1,5 @@
+//! What operators see: health, metrics, shutdown and the tasks that run by themselves.
+
+pub mod health;
+pub mod maintenance;
+pub mod metrics;

@@ -1,0 +1,540 @@
+//! From names to a base prompt: the cached one if its version heads are the database's, else one whose stale sections
+//! are written again.
+//!
+//! A hit costs one statement. Everything that a section is written from has a head; the head is read before it.
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+};
+
+use entity::{campaign, character, npc, owner, shapes::{Extensions, ToolRef}};
+use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+use sqlx::Row;
+use uuid::Uuid;
+
+use super::{
+    EntityKind,
+    cache::{Prompts, StampedLore, Weigh},
+    fence,
+    lore::ScopeLore,
+    scope::{self, LoreScope},
+    section::Section,
+    segment::{self, Segment, short_hash},
+    tokens,
+    transcript::Transcript,
+};
+use crate::{
+    auth::Caller,
+    error::{Error, Result},
+    http::resource::{Ref, campaign_id, col},
+    llm::{Message, ReplyMode, Role},
+    ops::metrics,
+    tenancy::TenantTx,
+    tools,
+};
+
+/// What a request calls the campaign, the entity and the player.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Alias {
+    pub tenant: Uuid,
+    pub campaign: String,
+    pub kind: EntityKind,
+    pub entity: String,
+    pub player: String,
+    pub mode: ReplyMode,
+}
+
+/// What a base prompt is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PromptKey {
+    pub campaign: Uuid,
+    pub entity: Uuid,
+    pub player: Uuid,
+    pub mode: ReplyMode,
+}
+
+/// Who takes part, as of the heads in the prompt.
+#[derive(Debug)]
+pub struct Cast {
+    pub campaign: Uuid,
+    pub settings: Extensions,
+    pub game_time: String,
+    pub entity: EntityFacts,
+    pub player: PlayerFacts,
+}
+
+/// The entity that answers.
+#[derive(Debug)]
+pub struct EntityFacts {
+    pub kind: EntityKind,
+    pub id: Uuid,
+    pub slug: String,
+    pub name: String,
+    pub description: String,
+    pub personality: String,
+    pub race: String,
+    pub profession: String,
+    pub faction: String,
+    pub location: String,
+    pub disposition: String,
+    /// An owner's aspect and what it watches over.
+    pub watches_over: String,
+    pub tools: Vec<ToolRef>,
+    pub scopes: Vec<LoreScope>,
+}
+
+/// The player character that acts.
+#[derive(Debug)]
+pub struct PlayerFacts {
+    pub id: Uuid,
+    pub slug: String,
+    pub name: String,
+    pub race: String,
+    pub profession: String,
+    pub location: String,
+}
+
+/// A base prompt, ready to be sent with a conversation.
+pub struct BasePrompt {
+    pub key: PromptKey,
+    pub cast: Arc<Cast>,
+    /// In the order of [`Section::BASE`].
+    pub segments: Vec<Arc<Segment>>,
+    /// Lore that may wake by keywords, in the order of its sections.
+    pub lore: Vec<Arc<ScopeLore>>,
+    pub transcript: Arc<Transcript>,
+    pub situation: Arc<str>,
+    pub hash: String,
+    pub tokens: u32,
+    pub cache_key: String,
+    /// The tools' definitions as a model takes them; none in XML mode.
+    pub tools: Option<Box<RawValue>>,
+    heads: BTreeMap<String, i64>,
+    head_keys: Vec<String>,
+}
+
+impl Weigh for BasePrompt {
+    fn bytes(&self) -> usize {
+        self.segments.iter().map(|s| s.bytes()).sum::<usize>()
+            + self.transcript.bytes()
+            + self.head_keys.iter().map(|k| 2 * k.len() + 80).sum::<usize>()
+            + self.tools.as_ref().map_or(0, |t| t.get().len())
+            + 1000
+    }
+}
+
+impl BasePrompt {
+    /// Whether a change of one of these heads makes it stale.
+    #[must_use]
+    pub fn depends_on(&self, head: &str) -> bool {
+        self.heads.contains_key(head)
+    }
+
+    /// The version head of its conversation.
+    #[must_use]
+    pub fn talk_head(&self) -> String {
+        format!("talk:{}:{}", self.key.entity, self.key.player)
+    }
+
+    /// The same prompt after one more exchange, which raised the conversation's head to `version`.
+    #[must_use]
+    pub fn after(&self, transcript: Transcript) -> Self {
+        let mut heads = self.heads.clone();
+        heads.insert(self.talk_head(), transcript.version);
+        Self {
+            key: self.key,
+            cast: self.cast.clone(),
+            segments: self.segments.clone(),
+            lore: self.lore.clone(),
+            transcript: Arc::new(transcript),
+            situation: self.situation.clone(),
+            hash: self.hash.clone(),
+            tokens: self.tokens,
+            cache_key: self.cache_key.clone(),
+            tools: self.tools.clone(),
+            heads,
+            head_keys: self.head_keys.clone(),
+        }
+    }
+
+    /// The messages a model is sent: rules, then everything about the world and the character, then the conversation.
+    /// Roles alternate, as strict endpoints ask; nothing is copied.
+    #[must_use]
+    pub fn messages(&self, transcript: &Transcript, turn: Arc<str>) -> Vec<Message> {
+        let plain = |role, content| Message { role, content, tool_calls: Vec::new(), tool_call_id: None };
+        let mut texts = self.segments.iter().map(|s| s.text.clone());
+        let mut messages = Vec::with_capacity(2 * transcript.exchanges.len() + 2);
+        messages.push(plain(Role::System, texts.next().into_iter().collect()));
+        let mut user: Vec<Arc<str>> = texts.filter(|t| !t.is_empty()).collect();
+        for exchange in &transcript.exchanges {
+            user.push(exchange.user.clone());
+            messages.push(plain(Role::User, std::mem::take(&mut user)));
+            messages.push(plain(Role::Assistant, vec![exchange.assistant.clone()]));
+        }
+        user.push(turn);
+        messages.push(plain(Role::User, user));
+        messages
+    }
+}
+
+/// What is wanted, in a request's words.
+pub struct Wanted<'a> {
+    pub campaign: &'a str,
+    pub kind: EntityKind,
+    pub entity: &'a str,
+    pub player: &'a str,
+    pub mode: ReplyMode,
+}
+
+/// A base prompt and whether it came whole from the cache.
+pub struct Assembled {
+    pub base: Arc<BasePrompt>,
+    pub hit: bool,
+}
+
+type Heads = BTreeMap<String, i64>;
+
+/// The base prompt of an entity for a player. One statement if it is cached and nothing moved.
+///
+/// # Errors
+/// `not_found` for campaign or entity, `validation_failed` for the player, `forbidden` for another's.
+pub async fn assemble(prompts: &Prompts, tx: &TenantTx, caller: &Caller, wanted: &Wanted<'_>) -> Result<Assembled> {
+    let alias = Alias {
+        tenant: tx.tenant(),
+        campaign: wanted.campaign.to_owned(),
+        kind: wanted.kind,
+        entity: wanted.entity.to_owned(),
+        player: wanted.player.to_owned(),
+        mode: wanted.mode,
+    };
+    let cached = prompts.known_as(&alias).and_then(|key| prompts.base.get(tx.tenant(), &key));
+    if let Some(base) = &cached {
+        let now = heads(tx, base.key.campaign, &base.head_keys).await?;
+        if now == base.heads {
+            may_use(caller, &base.key)?;
+            metrics::PROMPT_CACHE.with_label_values(&["hit"]).inc();
+            return Ok(Assembled { base: base.clone(), hit: true });
+        }
+    }
+    let key = resolve(tx, caller, wanted).await?;
+    may_use(caller, &key)?;
+    let old = cached.filter(|base| base.key == key).or_else(|| prompts.base.get(tx.tenant(), &key));
+    let builder = Builder { prompts, tx, old: old.as_deref(), key, built: false };
+    let (base, built) = builder.build(wanted).await?;
+    let base = Arc::new(base);
+    prompts.base.put(tx.tenant(), key, base.clone());
+    prompts.learn(alias, key);
+    let hit = old.is_some() && !built;
+    metrics::PROMPT_CACHE.with_label_values(&[if hit { "hit" } else { "miss" }]).inc();
+    Ok(Assembled { base, hit })
+}
+
+fn may_use(caller: &Caller, key: &PromptKey) -> Result<()> {
+    if caller.campaign.is_some_and(|only| only != key.campaign) {
+        return Err(Error::not_found("campaign"));
+    }
+    caller.may_act_as(key.player)
+}
+
+/// The present versions of heads; one that never moved is 0.
+async fn heads(tx: &TenantTx, campaign: Uuid, keys: &[String]) -> Result<Heads> {
+    let rows = sqlx::query("SELECT key, version FROM version_head WHERE tenant_id = $1 AND campaign_id = $2 AND key = ANY ($3)")
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(keys)
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    let mut heads: Heads = keys.iter().map(|k| (k.clone(), 0)).collect();
+    heads.extend(rows.iter().map(|row| (row.get("key"), row.get("version"))));
+    Ok(heads)
+}
+
+async fn resolve(tx: &TenantTx, caller: &Caller, wanted: &Wanted<'_>) -> Result<PromptKey> {
+    let campaign = campaign_id(tx, caller, &Ref::parse(wanted.campaign)).await?;
+    let rows = sqlx::query(
+        "SELECT kind, actor_id, slug FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 \
+         AND (slug = ANY ($3) OR actor_id = ANY ($4))",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind([wanted.entity, wanted.player])
+    .bind([wanted.entity, wanted.player].iter().filter_map(|n| Uuid::try_parse(n).ok()).collect::<Vec<_>>())
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let find = |kind: &str, name: &str| {
+        rows.iter().find_map(|row| {
+            let (id, slug): (Uuid, &str) = (row.get("actor_id"), row.get("slug"));
+            let named = match Ref::parse(name) {
+                Ref::Id(given) => given == id,
+                Ref::Slug(given) => given == slug,
+            };
+            (named && row.get::<&str, _>("kind") == kind).then_some(id)
+        })
+    };
+    let entity = find(wanted.kind.as_str(), wanted.entity).ok_or_else(|| Error::not_found(wanted.kind.as_str()))?;
+    let player = find("character", wanted.player)
+        .ok_or_else(|| Error::invalid("/player_id", "unknown_reference", "There is no such character in this campaign."))?;
+    Ok(PromptKey { campaign, entity, player, mode: wanted.mode })
+}
+
+struct Builder<'a> {
+    prompts: &'a Prompts,
+    tx: &'a TenantTx,
+    old: Option<&'a BasePrompt>,
+    key: PromptKey,
+    built: bool,
+}
+
+impl Builder<'_> {
+    async fn build(mut self, wanted: &Wanted<'_>) -> Result<(BasePrompt, bool)> {
+        let mut known = self.cast_heads().await?;
+        let cast = Arc::new(self.cast(wanted.kind, &mut known).await?);
+        let player_scopes = scope::of_player(&cast.player.race, &cast.player.profession, &cast.entity.scopes);
+        let (memory, talk) = (
+            format!("memory:{}:{}", self.key.entity, self.key.player),
+            format!("talk:{}:{}", self.key.entity, self.key.player),
+        );
+        let global = [LoreScope::global()];
+        let scopes = global.iter().chain(&cast.entity.scopes).chain(&player_scopes);
+        let mut keys: Vec<String> = scopes.map(LoreScope::head).collect();
+        keys.extend([memory.clone(), talk.clone()]);
+        known.extend(heads(self.tx, self.key.campaign, &keys).await?);
+
+        let lore_global = self.lore(&global, &known).await?;
+        let lore_scoped = self.lore(&cast.entity.scopes, &known).await?;
+        let lore_player = self.lore(&player_scopes, &known).await?;
+        let head = |name: &str, id: Uuid| format!("{name}:{id}");
+        let (campaign, entity, player) =
+            (head("campaign", self.key.campaign), head("entity", self.key.entity), head("player", self.key.player));
+        let stamps = |keys: &[&String], scopes: &[LoreScope]| -> Vec<(String, i64)> {
+            let keys = keys.iter().map(|k| (*k).clone()).chain(scopes.iter().map(LoreScope::head));
+            keys.map(|k| { let v = known.get(&k).copied().unwrap_or_default(); (k, v) }).collect()
+        };
+        let budget = |section: Section| section.budget_in(&cast.settings);
+        let mode = self.key.mode;
+        let id = self.key.entity;
+        let mut segments = Vec::with_capacity(Section::BASE.len());
+        for section in Section::BASE {
+            let stamps = match section {
+                Section::EngineRules => Vec::new(),
+                Section::GlobalLore => stamps(&[&campaign], &global),
+                Section::ScopedLore => stamps(&[&campaign], &cast.entity.scopes),
+                Section::Personality | Section::Tools => stamps(&[&entity], &[]),
+                Section::PlayerLore => stamps(&[&campaign, &player], &player_scopes),
+                _ => stamps(&[&campaign, &player, &memory], &[]),
+            };
+            let same = self.old.and_then(|old| old.segments.iter().find(|s| s.section == section && s.heads == stamps));
+            if let Some(same) = same {
+                segments.push(same.clone());
+                continue;
+            }
+            self.built = true;
+            metrics::SEGMENTS_BUILT.with_label_values(&[section.name()]).inc();
+            let written = match section {
+                Section::EngineRules => Segment::of(section, segment::engine_rules(mode)),
+                Section::GlobalLore => segment::lore_section(section, "world_lore", &lore_global, id, budget(section)),
+                Section::ScopedLore => segment::lore_section(section, "local_lore", &lore_scoped, id, budget(section)),
+                Section::Personality => Segment::of(section, segment::personality(&cast)),
+                Section::Tools => Segment::of(section, segment::tools(&cast, mode)),
+                Section::PlayerLore => {
+                    let lore = segment::lore_section(section, "player_lore", &lore_player, id, budget(section));
+                    let text = format!("{}{}", segment::player_heading(&cast), lore.text);
+                    Segment { lore: lore.lore, cut: lore.cut, ..Segment::of(section, text) }
+                }
+                _ => segment::memories(self.tx, &cast, budget(section)).await?,
+            };
+            segments.push(Arc::new(Segment { heads: stamps, ..written }));
+        }
+        let talk_version = known.get(&talk).copied().unwrap_or_default();
+        let transcript = match self.old.map(|old| &old.transcript).filter(|t| t.version == talk_version) {
+            Some(same) => same.clone(),
+            None => Arc::new(Transcript::load(self.tx, self.key.entity, self.key.player, talk_version).await?),
+        };
+        let mut hash = Sha256::new();
+        segments.iter().for_each(|s| hash.update(s.hash.as_bytes()));
+        let cache_key = Sha256::digest([self.tx.tenant().as_bytes(), &self.key.campaign.as_bytes()[..], b"1"].concat());
+        let base = BasePrompt {
+            key: self.key,
+            tokens: segments.iter().map(|s| s.tokens).sum(),
+            hash: short_hash(&hash.finalize()),
+            segments,
+            lore: lore_global.into_iter().chain(lore_scoped).chain(lore_player).collect(),
+            transcript,
+            situation: segment::situation(&cast).into(),
+            cache_key: short_hash(&cache_key),
+            tools: (mode == ReplyMode::Native).then(|| tools::definitions(cast.entity.kind, &cast.entity.tools)).flatten(),
+            cast,
+            head_keys: known.keys().cloned().collect(),
+            heads: known,
+        };
+        Ok((base, self.built))
+    }
+
+    /// Heads of what the cast is read from, before it is read.
+    async fn cast_heads(&self) -> Result<Heads> {
+        let PromptKey { campaign, entity, player, .. } = self.key;
+        let keys = [
+            format!("campaign:{campaign}"),
+            format!("clock:{campaign}"),
+            format!("entity:{entity}"),
+            format!("mood:{entity}"),
+            format!("player:{player}"),
+            format!("place:{player}"),
+        ];
+        heads(self.tx, campaign, &keys).await
+    }
+
+    async fn row<E: EntityTrait>(&self, id: Uuid, what: &str) -> Result<E::Model> {
+        let select = E::find().filter(col("tenant_id").eq(self.tx.tenant())).filter(col("id").eq(id));
+        select.one(self.tx).await?.ok_or_else(|| Error::not_found(what))
+    }
+
+    async fn cast(&self, kind: EntityKind, known: &mut Heads) -> Result<Cast> {
+        let campaign: campaign::Model = self.row::<campaign::Entity>(self.key.campaign, "campaign").await?;
+        let player: character::Model = self.row::<character::Entity>(self.key.player, "character").await?;
+        let entity = match kind {
+            EntityKind::Npc => {
+                let npc: npc::Model = self.row::<npc::Entity>(self.key.entity, "npc").await?;
+                let owner_heads: Vec<_> = npc.owner_ids.iter().map(|id| format!("entity:{id}")).collect();
+                known.extend(heads(self.tx, self.key.campaign, &owner_heads).await?);
+                let owners = owner::Entity::find()
+                    .filter(col("tenant_id").eq(self.tx.tenant()))
+                    .filter(col("id").is_in(npc.owner_ids.iter().copied()))
+                    .all(self.tx)
+                    .await?;
+                npc_facts(npc, &owners)
+            }
+            EntityKind::Owner => owner_facts(self.row::<owner::Entity>(self.key.entity, "owner").await?),
+        };
+        Ok(Cast {
+            campaign: self.key.campaign,
+            settings: campaign.settings.0,
+            game_time: campaign.game_time.unwrap_or_default(),
+            entity,
+            player: PlayerFacts {
+                id: player.id.0,
+                slug: player.slug,
+                name: player.name,
+                race: player.race,
+                profession: player.profession,
+                location: player.location.unwrap_or_default(),
+            },
+        })
+    }
+
+    async fn lore(&self, scopes: &[LoreScope], known: &Heads) -> Result<Vec<Arc<ScopeLore>>> {
+        let mut out = Vec::with_capacity(scopes.len());
+        for scope in scopes {
+            let version = known.get(&scope.head()).copied().unwrap_or_default();
+            let key = (self.key.campaign, scope.clone());
+            if let Some(held) = self.prompts.lore.get(self.tx.tenant(), &key).filter(|held| held.version == version) {
+                out.push(held.lore.clone());
+                continue;
+            }
+            let lore = Arc::new(ScopeLore::load(self.tx, self.key.campaign, scope).await?);
+            self.prompts.lore.put(self.tx.tenant(), key, Arc::new(StampedLore { version, lore: lore.clone() }));
+            out.push(lore);
+        }
+        Ok(out)
+    }
+}
+
+fn npc_facts(npc: npc::Model, owners: &[owner::Model]) -> EntityFacts {
+    EntityFacts {
+        kind: EntityKind::Npc,
+        id: npc.id.0,
+        scopes: scope::of_npc(&npc, owners),
+        slug: npc.slug,
+        name: npc.name,
+        description: npc.description,
+        personality: npc.personality_prompt,
+        race: npc.race.unwrap_or_default(),
+        profession: npc.profession.unwrap_or_default(),
+        faction: npc.faction.unwrap_or_default(),
+        location: npc.location.unwrap_or_default(),
+        disposition: npc.disposition,
+        watches_over: String::new(),
+        tools: npc.available_tools.0,
+    }
+}
+
+fn owner_facts(owner: owner::Model) -> EntityFacts {
+    let scopes = scope::of_owner(&owner);
+    EntityFacts {
+        kind: EntityKind::Owner,
+        id: owner.id.0,
+        watches_over: scopes.first().map(|s| s.describe().trim_start_matches("scope ").to_owned()).unwrap_or_default(),
+        scopes,
+        slug: owner.slug,
+        name: owner.name,
+        description: owner.description,
+        personality: owner.personality_prompt,
+        race: String::new(),
+        profession: String::new(),
+        faction: String::new(),
+        location: String::new(),
+        disposition: String::new(),
+        tools: owner.available_tools.0,
+    }
+}
+
+/// The turn's own message: keyword lore that woke now, the situation, the action.
+pub struct TurnText {
+    pub text: Arc<str>,
+    pub tokens: u32,
+    pub hash: String,
+    pub lore: Vec<super::LoreDecision>,
+    pub cut: String,
+}
+
+/// Writes the turn's message. Lore that is still to be read in the window is not repeated.
+#[must_use]
+pub fn turn_text(base: &BasePrompt, transcript: &Transcript, action: &str) -> TurnText {
+    let mut out = String::new();
+    let (lore, cut) = wake(base, transcript, action, &mut out);
+    out.push_str(&base.situation);
+    let attributes = [("player", base.cast.player.slug.as_str()), ("name", base.cast.player.name.as_str())];
+    fence::put(&mut out, "player_action", &attributes, action);
+    let (tokens, hash) = (tokens::count(&out), short_hash(&Sha256::digest(out.as_bytes())));
+    TurnText { text: out.into(), tokens, hash, lore, cut }
+}
+
+fn wake(base: &BasePrompt, transcript: &Transcript, action: &str, out: &mut String) -> (Vec<super::LoreDecision>, String) {
+    let mut decisions = Vec::new();
+    if !base.lore.iter().any(|l| l.has_keywords()) {
+        return (decisions, String::new());
+    }
+    let mut texts = vec![action.to_lowercase()];
+    for exchange in transcript.exchanges.iter().rev().take(50) {
+        texts.push(exchange.assistant.to_lowercase());
+        texts.push(exchange.said.to_lowercase());
+    }
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let budget = Section::Turn.budget_in(&base.cast.settings);
+    let (mut used, mut left_out) = (0u32, 0);
+    for lore in &base.lore {
+        for entry in lore.woken(&texts, base.key.entity) {
+            let version = entry.version.to_string();
+            let attributes = [("entry", entry.slug.as_str()), ("version", version.as_str()), ("title", entry.title.as_str())];
+            let mut fenced = String::new();
+            fence::put(&mut fenced, "lore", &attributes, &entry.content);
+            let cost = entry.tokens.saturating_add(20);
+            let (included, reason) = if transcript.exchanges.iter().any(|e| e.user.contains(&fenced)) {
+                (true, "keyword: woke in an earlier turn that is still in the history".to_owned())
+            } else if used.saturating_add(cost) > budget {
+                left_out += 1;
+                (false, format!("budget: keyword lore may fill {budget} tokens a turn"))
+            } else {
+                used += cost;
+                out.push_str(&fenced);
+                (true, format!("keyword: woke this turn, {}", lore.scope.describe()))
+            };
+            decisions.push(super::LoreDecision { id: entry.id, slug: entry.slug.clone(), included, reason });
+        }
+    }
+    let cut = if left_out > 0 { format!("{left_out} keyword entries did not fit into {budget} tokens") } else { String::new() };
+    (decisions, cut)
+}

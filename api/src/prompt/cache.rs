@@ -1,0 +1,162 @@
+//! A bounded cache that is fair between tenants: when it is full, the tenant that holds most gives up what it used least
+//! recently. Used for base prompts and for scopes of lore. It knows nothing of correctness: entries carry their stamps.
+
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use lru::LruCache;
+use uuid::Uuid;
+
+use super::{
+    assemble::{Alias, BasePrompt, PromptKey},
+    lore::ScopeLore,
+    scope::LoreScope,
+};
+
+/// What a cached value costs.
+pub trait Weigh {
+    fn bytes(&self) -> usize;
+}
+
+struct Share<K, V> {
+    entries: LruCache<K, Arc<V>>,
+    bytes: usize,
+}
+
+struct State<K, V> {
+    tenants: HashMap<Uuid, Share<K, V>>,
+    bytes: usize,
+}
+
+/// Values by tenant and key.
+pub struct FairCache<K, V> {
+    bytes_max: usize,
+    state: Mutex<State<K, V>>,
+}
+
+impl<K: Hash + Eq + Clone, V: Weigh> FairCache<K, V> {
+    /// An empty cache.
+    #[must_use]
+    pub fn new(bytes_max: usize) -> Self {
+        Self { bytes_max, state: Mutex::new(State { tenants: HashMap::new(), bytes: 0 }) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<K, V>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The value of a key; it counts as used.
+    pub fn get(&self, tenant: Uuid, key: &K) -> Option<Arc<V>> {
+        self.state().tenants.get_mut(&tenant)?.entries.get(key).cloned()
+    }
+
+    /// Puts a value, and makes room.
+    pub fn put(&self, tenant: Uuid, key: K, value: Arc<V>) {
+        let bytes = value.bytes();
+        if bytes > self.bytes_max / 4 {
+            return;
+        }
+        let mut state = self.state();
+        let share = state.tenants.entry(tenant).or_insert_with(|| Share { entries: LruCache::unbounded(), bytes: 0 });
+        share.bytes += bytes;
+        let replaced = share.entries.put(key, value).map_or(0, |old| old.bytes());
+        share.bytes -= replaced;
+        state.bytes = state.bytes + bytes - replaced;
+        while state.bytes > self.bytes_max {
+            if !state.evict_from_largest() {
+                break;
+            }
+        }
+    }
+
+    /// Forgets the values that `stale` says so of; returns how many.
+    pub fn forget(&self, tenant: Uuid, stale: impl Fn(&K, &V) -> bool) -> usize {
+        let mut state = self.state();
+        let Some(share) = state.tenants.get_mut(&tenant) else { return 0 };
+        let keys: Vec<K> = share.entries.iter().filter(|(k, v)| stale(k, v)).map(|(k, _)| k.clone()).collect();
+        let freed: usize = keys.iter().filter_map(|k| share.entries.pop(k)).map(|v| v.bytes()).sum();
+        share.bytes -= freed;
+        state.bytes -= freed;
+        keys.len()
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        self.state().bytes
+    }
+
+    /// Every key held, by tenant.
+    pub fn keys(&self) -> Vec<(Uuid, K)> {
+        let state = self.state();
+        state.tenants.iter().flat_map(|(t, share)| share.entries.iter().map(|(k, _)| (*t, k.clone()))).collect()
+    }
+}
+
+impl<K: Hash + Eq, V: Weigh> State<K, V> {
+    fn evict_from_largest(&mut self) -> bool {
+        let Some((tenant, share)) = self.tenants.iter_mut().max_by_key(|(_, s)| s.bytes).map(|(t, s)| (*t, s)) else {
+            return false;
+        };
+        let freed = share.entries.pop_lru().map(|(_, v)| v.bytes());
+        share.bytes -= freed.unwrap_or(0);
+        self.bytes -= freed.unwrap_or(0);
+        if share.entries.is_empty() {
+            self.tenants.remove(&tenant);
+        }
+        freed.is_some()
+    }
+}
+
+/// A scope of lore of one campaign.
+pub type LoreKey = (Uuid, LoreScope);
+
+/// A scope's lore with the version it was read at.
+pub struct StampedLore {
+    pub version: i64,
+    pub lore: Arc<ScopeLore>,
+}
+
+impl Weigh for StampedLore {
+    fn bytes(&self) -> usize {
+        self.lore.bytes()
+    }
+}
+
+/// Everything cached for prompts.
+pub struct Prompts {
+    pub base: FairCache<PromptKey, BasePrompt>,
+    pub lore: FairCache<LoreKey, StampedLore>,
+    aliases: moka::sync::Cache<Alias, PromptKey>,
+}
+
+impl Prompts {
+    /// A cache of `bytes_max` bytes, half for prompts and half for lore.
+    #[must_use]
+    pub fn new(bytes_max: usize) -> Self {
+        Self {
+            base: FairCache::new(bytes_max / 2),
+            lore: FairCache::new(bytes_max / 2),
+            aliases: moka::sync::Cache::new(50_000),
+        }
+    }
+
+    /// What a request's names led to the last time. A hint: the version heads decide whether it still holds.
+    #[must_use]
+    pub fn known_as(&self, alias: &Alias) -> Option<PromptKey> {
+        self.aliases.get(alias)
+    }
+
+    /// Remembers what a request's names led to.
+    pub fn learn(&self, alias: Alias, key: PromptKey) {
+        self.aliases.insert(alias, key);
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.base.bytes() + self.lore.bytes()
+    }
+}

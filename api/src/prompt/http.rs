@@ -1,0 +1,60 @@
+//! `POST …/npcs/{x}/prompt` and `POST …/owners/{x}/prompt`: what a model would be told.
+
+use actix_web::{post, web};
+use garde::Validate;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::{
+    EntityKind,
+    assemble::Wanted,
+    preview::{Preview, preview},
+};
+use crate::{
+    app::App,
+    auth::Caller,
+    error::{Error, Problem, Result},
+    http::{Body, Reply, validate},
+    llm::ReplyMode,
+};
+
+/// For whom and for what.
+#[derive(Debug, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct PromptInput {
+    /// The player character, by id or slug.
+    player_id: Option<String>,
+    /// A sample action.
+    #[garde(length(chars, max = 4000))]
+    #[serde(default)]
+    action: String,
+    reply_mode: Option<ReplyMode>,
+}
+
+async fn answer(app: &App, caller: &Caller, kind: EntityKind, path: (String, String), input: PromptInput) -> Result<Reply> {
+    validate::check(&input)?;
+    let (campaign, entity) = path;
+    let player = input.player_id.ok_or_else(|| Error::invalid("/player_id", "required", "Name the player character."))?;
+    let mode = input.reply_mode.unwrap_or_else(|| app.llm.reply_mode(&caller.tenant));
+    let wanted = Wanted { campaign: &campaign, kind, entity: &entity, player: &player, mode };
+    Reply::ok(&preview(app, caller, &wanted, &input.action).await?)
+}
+
+/// The prompt of an NPC for a player, without calling a model.
+#[utoipa::path(tag = "prompts", operation_id = "preview_npc_prompt", request_body = PromptInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug")),
+    responses((status = 200, body = Preview), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/npcs/{x}/prompt")]
+pub async fn npc(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>, body: Body<PromptInput>) -> Result<Reply> {
+    answer(&app, &caller, EntityKind::Npc, path.into_inner(), body.value).await
+}
+
+/// The prompt of an owner for a player, without calling a model.
+#[utoipa::path(tag = "prompts", operation_id = "preview_owner_prompt", request_body = PromptInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Owner id or slug")),
+    responses((status = 200, body = Preview), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/owners/{x}/prompt")]
+pub async fn owner(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>, body: Body<PromptInput>) -> Result<Reply> {
+    answer(&app, &caller, EntityKind::Owner, path.into_inner(), body.value).await
+}

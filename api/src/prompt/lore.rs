@@ -1,0 +1,233 @@
+//! A scope's lore as prompts need it, loaded once per version and shared by every entity it concerns.
+
+use std::sync::Arc;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use entity::lore::Logic;
+use sqlx::{Row, postgres::PgRow};
+use uuid::Uuid;
+
+use super::{LoreDecision, cache::Weigh, scope::LoreScope};
+use crate::{error::Result, tenancy::TenantTx};
+
+/// Entries of one scope that are looked at for the base prompt; by priority, then age.
+const ALWAYS_MAX: i64 = 400;
+/// Keyword entries of one scope that are watched for.
+const KEYWORD_MAX: i64 = 20_000;
+/// Bytes of keyword entries of one scope kept at hand.
+const KEYWORD_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// One entry.
+#[derive(Debug)]
+pub struct Entry {
+    pub id: Uuid,
+    pub slug: String,
+    pub title: String,
+    pub content: Box<str>,
+    pub priority: i32,
+    pub tokens: u32,
+    pub version: i64,
+    secret: bool,
+    known_by: Box<[Uuid]>,
+    secondary: Box<[String]>,
+    logic: Logic,
+    scan_depth: usize,
+}
+
+impl Entry {
+    fn of(row: &PgRow) -> Result<Self> {
+        let logic = match row.try_get::<&str, _>("logic")? {
+            "and_all" => Logic::AndAll,
+            "not_any" => Logic::NotAny,
+            "not_all" => Logic::NotAll,
+            _ => Logic::AndAny,
+        };
+        let secondary: sqlx::types::Json<Vec<String>> = row.try_get("secondary_keys")?;
+        Ok(Self {
+            id: row.try_get("id")?,
+            slug: row.try_get("slug")?,
+            title: row.try_get("title")?,
+            content: row.try_get::<String, _>("content")?.into(),
+            priority: row.try_get("priority")?,
+            tokens: u32::try_from(row.try_get::<i32, _>("tokens")?).unwrap_or_default(),
+            version: row.try_get("version")?,
+            secret: row.try_get("secret")?,
+            known_by: row.try_get::<Vec<Uuid>, _>("known_by")?.into(),
+            secondary: secondary.0.into_iter().map(|k| k.to_lowercase()).collect(),
+            logic,
+            scan_depth: usize::try_from(row.try_get::<i32, _>("scan_depth")?).unwrap_or_default(),
+        })
+    }
+
+    /// Whether `entity` may know it.
+    #[must_use]
+    pub fn is_known_to(&self, entity: Uuid) -> bool {
+        !self.secret || self.known_by.contains(&entity)
+    }
+
+    fn bytes(&self) -> usize {
+        self.content.len() + self.title.len() + self.slug.len() + self.secondary.iter().map(String::len).sum::<usize>() + 200
+    }
+}
+
+/// One scope's enabled entries.
+pub struct ScopeLore {
+    pub scope: LoreScope,
+    /// Those that are always in, by priority, then age.
+    pub always: Vec<Entry>,
+    /// How many more there are than [`Self::always`] holds.
+    pub always_beyond: i64,
+    keyword: Vec<Entry>,
+    /// Finds primary keys; a pattern's number stands in `patterns` beside its entry.
+    finder: Option<AhoCorasick>,
+    patterns: Vec<usize>,
+    bytes: usize,
+}
+
+impl Weigh for ScopeLore {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl ScopeLore {
+    /// Loads a scope. Three statements.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn load(tx: &TenantTx, campaign: Uuid, scope: &LoreScope) -> Result<Self> {
+        let always = rows(tx, campaign, scope, "always", ALWAYS_MAX).await?;
+        let always_count = always.first().map_or(0, |row| row.get::<i64, _>("matching"));
+        let always = always.iter().map(Entry::of).collect::<Result<Vec<_>>>()?;
+        let mut keyword = Vec::new();
+        let (mut keys, mut patterns, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for row in rows(tx, campaign, scope, "keyword", KEYWORD_MAX).await? {
+            let entry = Entry::of(&row)?;
+            let primary: sqlx::types::Json<Vec<String>> = row.try_get("keys")?;
+            bytes += entry.bytes() + primary.0.iter().map(|k| k.len() * 8).sum::<usize>();
+            if bytes > KEYWORD_BYTES_MAX {
+                break;
+            }
+            for key in primary.0.iter().map(|k| k.trim().to_lowercase()).filter(|k| !k.is_empty()) {
+                keys.push(key);
+                patterns.push(keyword.len());
+            }
+            keyword.push(entry);
+        }
+        let finder = if keys.is_empty() {
+            None
+        } else {
+            AhoCorasick::builder().match_kind(MatchKind::Standard).build(&keys).ok()
+        };
+        let bytes = bytes + always.iter().map(Entry::bytes).sum::<usize>() + 500;
+        let always_beyond = always_count - i64::try_from(always.len()).unwrap_or(0);
+        Ok(Self { scope: scope.clone(), always, always_beyond, keyword, finder, patterns, bytes })
+    }
+
+    /// The keyword entries that `texts` wake, by priority, then age. `texts` are the newest first, lower case: this
+    /// turn's action, then earlier messages; an entry looks at as many as its scan depth, and at the action always.
+    #[must_use]
+    pub fn woken(&self, texts: &[&str], entity: Uuid) -> Vec<&Entry> {
+        let Some(finder) = &self.finder else { return Vec::new() };
+        let mut nearest: Vec<Option<usize>> = vec![None; self.keyword.len()];
+        for (age, text) in texts.iter().enumerate() {
+            for found in finder.find_overlapping_iter(*text) {
+                if is_word(text, found.start(), found.end())
+                    && let Some(entry) = self.patterns.get(found.pattern().as_usize())
+                    && let Some(seen) = nearest.get_mut(*entry)
+                {
+                    seen.get_or_insert(age);
+                }
+            }
+        }
+        let mut woken: Vec<&Entry> = self
+            .keyword
+            .iter()
+            .zip(nearest)
+            .filter(|(entry, age)| {
+                let depth = entry.scan_depth.max(1);
+                age.is_some_and(|age| age < depth)
+                    && entry.is_known_to(entity)
+                    && secondary_holds(entry, texts.get(..depth.min(texts.len())).unwrap_or_default())
+            })
+            .map(|(entry, _)| entry)
+            .collect();
+        woken.sort_by_key(|e| (std::cmp::Reverse(e.priority), e.id));
+        woken
+    }
+
+    /// Whether anything waits for keywords.
+    #[must_use]
+    pub fn has_keywords(&self) -> bool {
+        self.finder.is_some()
+    }
+}
+
+async fn rows(tx: &TenantTx, campaign: Uuid, scope: &LoreScope, activation: &str, rows_max: i64) -> Result<Vec<PgRow>> {
+    Ok(sqlx::query(
+        "SELECT id, slug, title, content, priority, tokens, version, secret, known_by, keys, secondary_keys, logic, scan_depth, \
+                (SELECT count(*) FROM lore WHERE tenant_id = $1 AND campaign_id = $2 AND scope = $3 AND associated_key = $4 \
+                 AND activation = $5 AND enabled) AS matching \
+         FROM lore WHERE tenant_id = $1 AND campaign_id = $2 AND scope = $3 AND associated_key = $4 AND activation = $5 \
+           AND enabled ORDER BY priority DESC, id LIMIT $6",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(scope.scope)
+    .bind(&scope.key)
+    .bind(activation)
+    .bind(rows_max)
+    .fetch_all(&mut *tx.connection().await)
+    .await?)
+}
+
+/// A key stands for itself, not for a part of a longer word.
+fn is_word(text: &str, start: usize, end: usize) -> bool {
+    let before = text.get(..start).and_then(|t| t.chars().next_back());
+    let after = text.get(end..).and_then(|t| t.chars().next());
+    !before.is_some_and(char::is_alphanumeric) && !after.is_some_and(char::is_alphanumeric)
+}
+
+fn holds(texts: &[&str], key: &str) -> bool {
+    texts.iter().any(|text| text.match_indices(key).any(|(at, found)| is_word(text, at, at + found.len())))
+}
+
+/// The secondary keys' condition; an entry without any passes.
+fn secondary_holds(entry: &Entry, texts: &[&str]) -> bool {
+    let mut found = entry.secondary.iter().filter(|k| !k.is_empty()).map(|key| holds(texts, key));
+    if entry.secondary.is_empty() {
+        return true;
+    }
+    match entry.logic {
+        Logic::AndAny => found.any(|f| f),
+        Logic::AndAll => found.all(|f| f),
+        Logic::NotAny => !found.any(|f| f),
+        Logic::NotAll => !found.all(|f| f),
+    }
+}
+
+/// Takes entries by priority, then age, while they fit `budget_tokens`; says of each why.
+#[must_use]
+pub fn choose<'a>(
+    lores: &'a [Arc<ScopeLore>], entity: Uuid, budget_tokens: u32,
+) -> (Vec<(&'a ScopeLore, &'a Entry)>, Vec<LoreDecision>) {
+    let mut candidates: Vec<(&ScopeLore, &Entry)> =
+        lores.iter().flat_map(|lore| lore.always.iter().map(move |e| (&**lore, e))).collect();
+    candidates.sort_by_key(|(_, e)| (std::cmp::Reverse(e.priority), e.id));
+    let (mut chosen, mut decisions, mut used) = (Vec::new(), Vec::new(), 0u32);
+    for (lore, entry) in candidates {
+        let cost = entry.tokens.saturating_add(20);
+        let (included, reason) = if !entry.is_known_to(entity) {
+            (false, "secret: not in known_by".to_owned())
+        } else if used.saturating_add(cost) > budget_tokens {
+            (false, format!("budget: {} tokens do not fit into what is left of {budget_tokens}", entry.tokens))
+        } else {
+            used += cost;
+            chosen.push((lore, entry));
+            (true, lore.scope.describe())
+        };
+        decisions.push(LoreDecision { id: entry.id, slug: entry.slug.clone(), included, reason });
+    }
+    chosen.sort_by_key(|(_, e)| e.id);
+    (chosen, decisions)
+}

@@ -1,0 +1,142 @@
+//! A prompt as it would be sent, without sending it, and why each lore entry is in or out.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use sqlx::Row;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    LoreDecision,
+    assemble::{Assembled, Wanted, assemble, turn_text},
+    section::Section,
+};
+use crate::{app::App, auth::Caller, error::Result, llm::Role, tenancy::TenantTx};
+
+/// Entries a preview explains.
+const ENTRIES_MAX: i64 = 20_000;
+
+/// A section with its text.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SectionText {
+    pub name: &'static str,
+    pub text: String,
+    pub tokens: u32,
+    pub hash: String,
+    /// What was left out to fit the section's budget.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub cut: String,
+}
+
+/// A message as the model would get it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct MessageText {
+    /// `system`, `user` or `assistant`.
+    #[schema(value_type = String)]
+    pub role: Role,
+    pub content: String,
+}
+
+/// A prompt that is not sent.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Preview {
+    pub sections: Vec<SectionText>,
+    pub messages: Vec<MessageText>,
+    pub lore: Vec<LoreDecision>,
+    /// `hit` if the base prompt was ready.
+    pub cache: &'static str,
+    pub base_hash: String,
+    pub base_tokens: u32,
+    pub total_tokens: u32,
+}
+
+/// Assembles a prompt and explains it.
+///
+/// # Errors
+/// Those of [`assemble`].
+pub async fn preview(app: &App, caller: &Caller, wanted: &Wanted<'_>, action: &str) -> Result<Preview> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let Assembled { base, hit } = assemble(&app.prompts, &tx, caller, wanted).await?;
+    let transcript = base.transcript.within(Section::History.budget_in(&base.cast.settings));
+    let turn = turn_text(&base, &transcript, action);
+    let mut sections: Vec<SectionText> = base
+        .segments
+        .iter()
+        .map(|s| SectionText {
+            name: s.section.name(),
+            text: s.text.to_string(),
+            tokens: s.tokens,
+            hash: s.hash.clone(),
+            cut: s.cut.clone(),
+        })
+        .collect();
+    let history: Vec<_> = transcript.exchanges.iter().map(|e| format!("{}{}\n", e.user, e.assistant)).collect();
+    let cut = match base.transcript.exchanges.len() - transcript.exchanges.len() {
+        0 => String::new(),
+        n => format!("{n} older exchanges"),
+    };
+    sections.push(SectionText {
+        name: Section::History.name(),
+        text: history.concat(),
+        tokens: transcript.tokens,
+        hash: transcript.hash.clone(),
+        cut,
+    });
+    sections.push(SectionText {
+        name: Section::Turn.name(),
+        text: turn.text.to_string(),
+        tokens: turn.tokens,
+        hash: turn.hash.clone(),
+        cut: turn.cut.clone(),
+    });
+    let decided: Vec<_> = base.segments.iter().flat_map(|s| s.lore.iter()).chain(&turn.lore).cloned().collect();
+    let lore = explain(&tx, base.key.campaign, decided, &base.cast.entity.scopes).await?;
+    let messages = base.messages(&transcript, turn.text.clone());
+    let messages = messages.iter().map(|m| MessageText { role: m.role, content: m.content.concat() }).collect();
+    Ok(Preview {
+        total_tokens: sections.iter().map(|s| s.tokens).sum(),
+        sections,
+        messages,
+        lore,
+        cache: if hit { "hit" } else { "miss" },
+        base_hash: base.hash.clone(),
+        base_tokens: base.tokens,
+    })
+}
+
+/// Adds the campaign's other entries, each with the reason why it is out.
+async fn explain(
+    tx: &TenantTx, campaign: Uuid, decided: Vec<LoreDecision>, scopes: &[super::scope::LoreScope],
+) -> Result<Vec<LoreDecision>> {
+    let rows = sqlx::query(
+        "SELECT id, slug, scope, associated_key, enabled, activation FROM lore WHERE tenant_id = $1 AND campaign_id = $2 \
+         ORDER BY id LIMIT $3",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(ENTRIES_MAX)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let mut decided: HashMap<Uuid, LoreDecision> = decided.into_iter().map(|d| (d.id, d)).collect();
+    Ok(rows
+        .iter()
+        .map(|row| {
+            let id: Uuid = row.get("id");
+            decided.remove(&id).unwrap_or_else(|| {
+                let (scope, key): (&str, &str) = (row.get("scope"), row.get("associated_key"));
+                let concerns = scope == "global" || scopes.iter().any(|s| s.scope == scope && s.key == key);
+                let reason = if !row.get::<bool, _>("enabled") {
+                    "disabled".to_owned()
+                } else if row.get::<&str, _>("activation") == "keyword" && concerns {
+                    "keyword: none of its keys was met".to_owned()
+                } else if concerns {
+                    "budget: beyond the entries of its scope that are looked at".to_owned()
+                } else {
+                    format!("scope: {scope} {key} does not concern this entity and player")
+                };
+                LoreDecision { id, slug: row.get("slug"), included: false, reason }
+            })
+        })
+        .collect())
+}

@@ -1,0 +1,97 @@
+//! Which lore concerns whom. A scope is a kind of lore and the place, race, profession or faction it is about.
+
+use std::fmt::Write as _;
+
+use entity::{lore::Scope, npc, owner};
+
+use crate::http::resource::scope_key;
+
+/// A scope of lore, with the version head that its entries bump.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LoreScope {
+    pub scope: &'static str,
+    /// The subject as a slug; empty for global lore.
+    pub key: String,
+}
+
+impl LoreScope {
+    /// Lore that everyone knows.
+    #[must_use]
+    pub fn global() -> Self {
+        Self { scope: "global", key: String::new() }
+    }
+
+    fn of(scope: &'static str, name: Option<&str>) -> Option<Self> {
+        let key = scope_key(name.filter(|n| !n.trim().is_empty())?);
+        Some(Self { scope, key })
+    }
+
+    /// The version head (see `bump_heads`).
+    #[must_use]
+    pub fn head(&self) -> String {
+        format!("lore:{}:{}", self.scope, self.key)
+    }
+
+    /// A few words for people.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let mut out = format!("scope {}", self.scope);
+        if !self.key.is_empty() {
+            let _ = write!(out, " {}", self.key);
+        }
+        out
+    }
+}
+
+/// The name of a lore row's scope.
+#[must_use]
+pub fn name_of(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Global => "global",
+        Scope::Zone => "zone",
+        Scope::Race => "race",
+        Scope::Profession => "profession",
+        Scope::Faction => "faction",
+        Scope::Creature => "creature",
+        Scope::Item => "item",
+    }
+}
+
+/// What an NPC knows beside global lore: of its place, race, profession and faction, and of what its owners watch over.
+#[must_use]
+pub fn of_npc(npc: &npc::Model, owners: &[owner::Model]) -> Vec<LoreScope> {
+    let own = [
+        LoreScope::of("zone", npc.location.as_deref()),
+        LoreScope::of("race", npc.race.as_deref()),
+        LoreScope::of("profession", npc.profession.as_deref()),
+        LoreScope::of("faction", npc.faction.as_deref()),
+    ];
+    sorted(own.into_iter().flatten().chain(owners.iter().flat_map(of_owner)))
+}
+
+/// What an owner knows beside global lore: of what it watches over.
+#[must_use]
+pub fn of_owner(owner: &owner::Model) -> Vec<LoreScope> {
+    use owner::Aspect;
+    let scope = match owner.monitored_aspect {
+        Aspect::Location => "zone",
+        Aspect::Race => "race",
+        Aspect::Profession => "profession",
+        Aspect::Faction => "faction",
+    };
+    LoreScope::of(scope, Some(&owner.associated_id)).into_iter().collect()
+}
+
+/// What is common knowledge about a player: its race and profession, without what the entity knows anyway.
+#[must_use]
+pub fn of_player(race: &str, profession: &str, known: &[LoreScope]) -> Vec<LoreScope> {
+    let both = [LoreScope::of("race", Some(race)), LoreScope::of("profession", Some(profession))];
+    sorted(both.into_iter().flatten().filter(|s| !known.contains(s)))
+}
+
+fn sorted(scopes: impl Iterator<Item = LoreScope>) -> Vec<LoreScope> {
+    let mut scopes: Vec<_> = scopes.collect();
+    scopes.sort();
+    scopes.dedup();
+    scopes
+}

@@ -1,0 +1,67 @@
+//! The sections of a prompt, in order: most shared first, so that a provider's prefix cache is of use.
+
+use entity::shapes::Extensions;
+
+/// A section's place in the prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Section {
+    EngineRules,
+    GlobalLore,
+    ScopedLore,
+    Personality,
+    Tools,
+    PlayerLore,
+    Memories,
+    History,
+    Turn,
+}
+
+use Section::{EngineRules, GlobalLore, History, Memories, Personality, PlayerLore, ScopedLore, Tools, Turn};
+
+impl Section {
+    /// The order of sections.
+    pub const ORDER: [Section; 9] =
+        [EngineRules, GlobalLore, ScopedLore, Personality, Tools, PlayerLore, Memories, History, Turn];
+    /// The base prompt: what is cached and compared by version heads.
+    pub const BASE: [Section; 7] = [EngineRules, GlobalLore, ScopedLore, Personality, Tools, PlayerLore, Memories];
+
+    /// The section's name on the wire, in metrics and in a campaign's `settings.prompt_budgets`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            EngineRules => "engine_rules",
+            GlobalLore => "global_lore",
+            ScopedLore => "scoped_lore",
+            Personality => "personality",
+            Tools => "tools",
+            PlayerLore => "player_lore",
+            Memories => "memories",
+            History => "history",
+            Turn => "turn",
+        }
+    }
+
+    /// Tokens a section may fill; keyword lore is the budget of the turn. Sections without a budget are bounded by
+    /// their sources.
+    #[must_use]
+    pub fn budget_tokens(self) -> Option<u32> {
+        match self {
+            EngineRules | Personality | Tools => None,
+            GlobalLore | ScopedLore => Some(3000),
+            PlayerLore => Some(1000),
+            Memories => Some(2000),
+            History => Some(6000),
+            Turn => Some(1500),
+        }
+    }
+
+    /// The budget as a campaign sets it: `settings.prompt_budgets.{name}`, 0 to 200,000 tokens.
+    #[must_use]
+    pub fn budget_in(self, settings: &Extensions) -> u32 {
+        let set = settings.get("prompt_budgets").and_then(|b| b.get(self.name())).and_then(serde_json::Value::as_u64);
+        match set {
+            Some(tokens) => u32::try_from(tokens.min(200_000)).unwrap_or(200_000),
+            None => self.budget_tokens().unwrap_or(u32::MAX),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The conversation of one entity with one player: append-only, cut to half when it outgrows its budget.
+//!
+//! Where the window begins is stored with each message of a player, so that every replica sees the same prefix. Only
+//! messages of turns that succeeded and were not undone exist at all: a turn writes them when it commits.
+
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use sqlx::Row;
+use uuid::Uuid;
+
+use super::segment::short_hash;
+use crate::{error::Result, tenancy::TenantTx};
+
+/// Exchanges loaded at most; far more than any budget holds.
+const EXCHANGES_MAX: i64 = 2000;
+
+/// What a player did and what the entity answered.
+#[derive(Debug)]
+pub struct Exchange {
+    /// The player's message.
+    pub id: Uuid,
+    /// The action as the player wrote it.
+    pub said: Arc<str>,
+    /// The action as the model saw it: keyword lore, situation and all.
+    pub user: Arc<str>,
+    pub assistant: Arc<str>,
+    pub tokens: u32,
+}
+
+/// The window of the conversation that prompts hold.
+#[derive(Debug, Default)]
+pub struct Transcript {
+    pub exchanges: Vec<Arc<Exchange>>,
+    pub tokens: u32,
+    pub hash: String,
+    pub version: i64,
+}
+
+impl Transcript {
+    /// Loads the window. One statement.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn load(tx: &TenantTx, entity: Uuid, player: Uuid, version: i64) -> Result<Self> {
+        let rows = sqlx::query(
+            "SELECT id, author, content, prompt_text, tokens, turn_id FROM message \
+             WHERE tenant_id = $1 AND entity_id = $2 AND player_id = $3 AND turn_id IS NOT NULL AND id >= coalesce((\
+               SELECT window_start FROM message WHERE tenant_id = $1 AND entity_id = $2 AND player_id = $3 \
+               AND window_start IS NOT NULL ORDER BY id DESC LIMIT 1), '00000000-0000-0000-0000-000000000000') \
+             ORDER BY id DESC LIMIT $4",
+        )
+        .bind(tx.tenant())
+        .bind(entity)
+        .bind(player)
+        .bind(EXCHANGES_MAX * 2)
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+        let mut transcript = Self { version, ..Self::default() };
+        let mut rows = rows.iter().rev().peekable();
+        while let Some(row) = rows.next() {
+            if row.get::<&str, _>("author") != "player" {
+                continue; // an answer whose question was deleted
+            }
+            let turn: Option<Uuid> = row.get("turn_id");
+            let Some(answer) = rows.next_if(|a| a.get::<Option<Uuid>, _>("turn_id") == turn) else { continue };
+            let said: Arc<str> = row.get::<String, _>("content").into();
+            let user = row.get::<Option<String>, _>("prompt_text").map_or_else(|| said.clone(), Into::into);
+            let assistant = answer.get::<String, _>("content").into();
+            let tokens = row.get::<i32, _>("tokens").saturating_add(answer.get("tokens")).unsigned_abs();
+            transcript.push(Exchange { id: row.get("id"), said, user, assistant, tokens });
+        }
+        Ok(transcript)
+    }
+
+    /// This conversation and one exchange more.
+    #[must_use]
+    pub fn with(&self, exchange: Exchange, version: i64) -> Self {
+        let mut next = Self { exchanges: self.exchanges.clone(), tokens: self.tokens, hash: self.hash.clone(), version };
+        next.push(exchange);
+        next
+    }
+
+    fn push(&mut self, exchange: Exchange) {
+        self.tokens = self.tokens.saturating_add(exchange.tokens);
+        let mut hash = Sha256::new();
+        for part in [self.hash.as_bytes(), exchange.user.as_bytes(), exchange.assistant.as_bytes()] {
+            hash.update(part);
+            hash.update([0]);
+        }
+        self.hash = short_hash(&hash.finalize());
+        self.exchanges.push(Arc::new(exchange));
+    }
+
+    /// This window, or its newer half if it holds more than `budget_tokens`.
+    #[must_use]
+    pub fn within(self: &Arc<Self>, budget_tokens: u32) -> Arc<Self> {
+        if self.tokens <= budget_tokens {
+            return self.clone();
+        }
+        let mut kept = 0u32;
+        let newest = self.exchanges.iter().rev().take_while(|e| {
+            kept = kept.saturating_add(e.tokens);
+            kept <= budget_tokens / 2
+        });
+        let newest: Vec<_> = newest.cloned().collect();
+        let mut cut = Self { version: self.version, ..Self::default() };
+        for exchange in newest.into_iter().rev() {
+            let Exchange { id, said, user, assistant, tokens } = &*exchange;
+            cut.push(Exchange { id: *id, said: said.clone(), user: user.clone(), assistant: assistant.clone(), tokens: *tokens });
+        }
+        Arc::new(cut)
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.exchanges.iter().map(|e| e.user.len() + e.assistant.len() + e.said.len() + 120).sum()
+    }
+}

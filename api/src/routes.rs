@@ -1,0 +1,115 @@
+//! Every route, as a table of contents. What each asks of a credential is in `auth/access.rs`.
+
+use actix_web::middleware::from_fn;
+use utoipa::openapi::{
+    ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi,
+    security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
+};
+use utoipa_actix_web::{scope::scope, service_config::ServiceConfig};
+
+use crate::{
+    auth::{self, gate::gate},
+    campaigns, characters,
+    http::docs,
+    imports, lore, memory, messages, npcs, ops::health, owners, prompt, scenes, tenants, tools, turns,
+};
+
+/// Registers every route.
+pub fn configure(config: &mut ServiceConfig<'_>) {
+    // Operators and the curious: no credential.
+    config
+        .service(health::healthz)
+        .service(health::readyz)
+        .service(health::scrape)
+        .service(docs::openapi)
+        .service(docs::docs)
+        .service(docs::problem);
+
+    let v1 = scope("/v1")
+        // The caller's own affairs.
+        .service(auth::http::token)
+        .service(auth::http::list_keys)
+        .service(auth::http::create_key)
+        .service(auth::http::get_key)
+        .service(auth::http::patch_key)
+        .service(auth::http::delete_key)
+        .service(tenants::http::get)
+        .service(tenants::http::change)
+        .service(tenants::http::usage)
+        // The world.
+        .service(campaigns::http::list)
+        .service(campaigns::http::create)
+        .service(campaigns::http::get)
+        .service(campaigns::http::patch)
+        .service(campaigns::http::delete)
+        .service(campaigns::http::changes)
+        .service(imports::seed)
+        .service(characters::list)
+        .service(characters::create)
+        .service(characters::get)
+        .service(characters::patch)
+        .service(characters::delete)
+        .service(npcs::list)
+        .service(npcs::create)
+        .service(npcs::get)
+        .service(npcs::patch)
+        .service(npcs::delete)
+        .service(owners::list)
+        .service(owners::create)
+        .service(owners::get)
+        .service(owners::patch)
+        .service(owners::delete)
+        .service(lore::list)
+        .service(lore::create)
+        .service(lore::get)
+        .service(lore::patch)
+        .service(lore::delete)
+        .service(scenes::list)
+        .service(scenes::create)
+        .service(scenes::get)
+        .service(scenes::patch)
+        .service(scenes::delete)
+        .service(messages::list)
+        .service(messages::create)
+        .service(messages::get)
+        .service(messages::delete)
+        .service(memory::http::list_npc)
+        .service(memory::http::create_npc)
+        .service(memory::http::list_owner)
+        .service(memory::http::create_owner)
+        .service(memory::http::list_all)
+        .service(memory::http::get)
+        .service(memory::http::patch)
+        .service(memory::http::delete)
+        .service(memory::http::retract)
+        // AI.
+        .service(prompt::http::npc)
+        .service(prompt::http::owner)
+        .service(turns::http::npc)
+        .service(turns::http::owner)
+        .service(turns::http::list)
+        .service(turns::http::get)
+        .service(turns::http::cancel_turn)
+        .service(turns::http::undo_turn)
+        .service(tools::http::list)
+        .service(tools::http::call);
+    config.service(v1.map(|scope| scope.wrap(from_fn(gate))));
+}
+
+/// What the routes do not say of themselves.
+pub fn describe(api: &mut OpenApi) {
+    api.info = InfoBuilder::new()
+        .title("Tavernkeep")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some("The game-master backend for AI tabletop play: worlds, rules, AI turns."))
+        .license(Some(LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build()))
+        .contact(Some(ContactBuilder::new().name(Some("The Tavernkeep authors")).build()))
+        .build();
+    let bearer = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some("An API key `tk_…` or an access token from `/v1/auth/token`."))
+        .build();
+    let components = api.components.get_or_insert_default();
+    components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
+    api.security = Some(vec![SecurityRequirement::new("bearer", Vec::<String>::new())]);
+}

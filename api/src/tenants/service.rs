@@ -1,0 +1,117 @@
+//! Reading and changing a tenant. Used by the API and the command line.
+
+use serde_json::{Value, json};
+use sqlx::{PgExecutor, Row};
+use uuid::Uuid;
+
+use super::Settings;
+use crate::{
+    app::App,
+    error::{Code, Error, Result},
+    limits::TenantLimits,
+    tenancy::TenantTx,
+};
+
+/// A tenant as the API shows it: settings, limits, and whether a provider key is stored, never the key.
+///
+/// # Errors
+/// Those of the database.
+pub async fn view(tx: &TenantTx, lock: bool) -> Result<(i64, Value)> {
+    let sql = if lock {
+        "SELECT * FROM tenant WHERE tenant_id = $1 FOR UPDATE"
+    } else {
+        "SELECT * FROM tenant WHERE tenant_id = $1"
+    };
+    let row = sqlx::query(sql).bind(tx.tenant()).fetch_one(&mut *tx.connection().await).await?;
+    let settings: Settings = serde_json::from_value(row.get("settings")).map_err(Error::internal)?;
+    let limits: TenantLimits = serde_json::from_value(row.get("limits")).map_err(Error::internal)?;
+    let version = row.get("version");
+    let view = json!({
+        "id": row.get::<Uuid, _>("tenant_id"), "slug": row.get::<String, _>("slug"), "name": row.get::<String, _>("name"),
+        "settings": settings, "limits": limits, "origins": row.get::<Vec<String>, _>("origins"),
+        "has_llm_api_key": row.get::<Option<Vec<u8>>, _>("llm_api_key").is_some(), "version": version,
+    });
+    Ok((version, view))
+}
+
+/// What a change of a tenant sets.
+pub struct Change {
+    pub name: String,
+    pub settings: Settings,
+    pub origins: Vec<String>,
+    /// None keeps the provider's key, `Some(None)` removes it.
+    pub llm_api_key: Option<Option<String>>,
+}
+
+/// Stores a checked change. The provider's key is sealed.
+///
+/// # Errors
+/// `validation_failed` for an endpoint the operator does not allow.
+pub async fn store(app: &App, tx: &TenantTx, change: Change) -> Result<()> {
+    if let Some(endpoint) = &change.settings.llm.endpoint {
+        app.llm
+            .client()
+            .check_endpoint(endpoint)
+            .map_err(|e| Error::invalid("/settings/llm/endpoint", "endpoint_refused", e.to_string()))?;
+    }
+    let sealed = match &change.llm_api_key {
+        Some(Some(key)) => Some(app.secrets.seal(tx.tenant(), key)?),
+        _ => None,
+    };
+    let settings = serde_json::to_value(&change.settings).map_err(Error::internal)?;
+    sqlx::query(
+        "UPDATE tenant SET name = $2, settings = $3, origins = $4, \
+         llm_api_key = CASE WHEN $5 THEN $6 ELSE llm_api_key END WHERE tenant_id = $1",
+    )
+    .bind(tx.tenant())
+    .bind(change.name)
+    .bind(settings)
+    .bind(change.origins)
+    .bind(change.llm_api_key.is_some())
+    .bind(sealed)
+    .execute(&mut *tx.connection().await)
+    .await?;
+    Ok(())
+}
+
+/// Makes a tenant. For the operator: the connection is the schema owner's.
+///
+/// # Errors
+/// `slug_taken`, or a slug that is none.
+pub async fn create(db: impl PgExecutor<'_>, slug: &str, name: &str, limits: &TenantLimits) -> Result<Uuid> {
+    if crate::http::validate::opt_slug(&Some(slug.to_owned()), &()).is_err() {
+        return Err(Error::new(Code::ValidationFailed, format!("`{slug}` is no slug: use a-z, 0-9, _ and -.")));
+    }
+    let id = Uuid::now_v7();
+    sqlx::query("INSERT INTO tenant (tenant_id, slug, name, limits) VALUES ($1, $2, $3, $4)")
+        .bind(id)
+        .bind(slug)
+        .bind(name)
+        .bind(serde_json::to_value(limits).map_err(Error::internal)?)
+        .execute(db)
+        .await?;
+    Ok(id)
+}
+
+/// A tenant's id by its slug. For the operator.
+///
+/// # Errors
+/// `not_found`.
+pub async fn by_slug(db: impl PgExecutor<'_>, slug: &str) -> Result<(Uuid, TenantLimits)> {
+    let row = sqlx::query("SELECT tenant_id, limits FROM tenant WHERE slug = $1").bind(slug).fetch_optional(db).await?;
+    let row = row.ok_or_else(|| Error::not_found("tenant"))?;
+    Ok((row.get("tenant_id"), serde_json::from_value(row.get("limits")).map_err(Error::internal)?))
+}
+
+/// Sets a tenant's limits. For the operator.
+///
+/// # Errors
+/// Those of the database.
+pub async fn set_limits(db: impl PgExecutor<'_>, tenant: Uuid, limits: &TenantLimits) -> Result<()> {
+    sqlx::query("UPDATE tenant SET limits = $2 WHERE tenant_id = $1")
+        .bind(tenant)
+        .bind(serde_json::to_value(limits).map_err(Error::internal)?)
+        .execute(db)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! Tool arguments: their schema, how they are read, and those that several tools share.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::ToolCx;
+use crate::{
+    characters,
+    error::{Error, Result},
+    http::{body, resource::Ref},
+    memory,
+};
+
+/// What a memory tool takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Memorize {
+    /// The player the memory is about: the player attribute of the action.
+    #[serde(alias = "entity_id")]
+    player_id: String,
+    /// What to remember, as one sentence that is clear on its own.
+    #[schemars(length(min = 1, max = 2000))]
+    memory_string: String,
+}
+
+impl Memorize {
+    /// The player's id and the cleaned text.
+    pub(super) async fn checked<'a>(&'a self, cx: &ToolCx<'_>) -> Result<(Uuid, &'a str)> {
+        let text = memory::service::text(&self.memory_string, "/memory_string")?;
+        let player = match (cx.player, Ref::parse(&self.player_id)) {
+            (Some((id, _)), Ref::Id(given)) if given == id => id,
+            (Some((id, slug)), Ref::Slug(given)) if given == slug => id,
+            _ => characters::service::player_id(cx.tx, cx.campaign, &self.player_id).await?,
+        };
+        Ok((player, text))
+    }
+}
+
+/// The schema of `T` as models expect it: an object without references or title.
+pub(super) fn schema<T: JsonSchema>() -> Value {
+    let settings = schemars::generate::SchemaSettings::draft2020_12().with(|s| {
+        s.inline_subschemas = true;
+        s.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    if let Value::Object(members) = &mut schema {
+        members.remove("title");
+        members.remove("description");
+    }
+    schema
+}
+
+/// Reads arguments a model wrote.
+pub(super) fn read<T: DeserializeOwned>(given: Value) -> Result<T> {
+    if !given.is_object() {
+        return Err(Error::invalid("", "invalid_value", "A tool's arguments are an object."));
+    }
+    body::typed(given)
+}

@@ -1,0 +1,136 @@
+//! `GET …/tools` and `POST …/tools/{name}`: the catalogue, and a tool called by a frontend as an entity.
+
+use actix_web::{get, post, web};
+use entity::{npc, owner, shapes::ToolRef};
+use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{REGISTRY, Tool, ToolCx};
+use crate::{
+    app::App,
+    auth::Caller,
+    error::{Code, Error, Problem, Result},
+    http::{
+        Body, Reply,
+        resource::{Ref, campaign_id, col},
+    },
+    limits::Class,
+    ops::metrics,
+    prompt::EntityKind,
+    tenancy::TenantTx,
+};
+
+/// As whom a tool is called.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ActorInput {
+    #[serde(rename = "type")]
+    kind: ActorKind,
+    /// Id or slug.
+    #[serde(default)]
+    id: Option<String>,
+}
+
+/// Kinds of actors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ActorKind {
+    Character,
+    Npc,
+    Owner,
+    Gm,
+}
+
+/// One call.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolInput {
+    /// What the tool takes.
+    #[schema(value_type = Object)]
+    arguments: Value,
+    actor: Option<ActorInput>,
+}
+
+/// What came of a call.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ToolResult {
+    call_id: Uuid,
+    tool: &'static str,
+    /// Always `succeeded`; a failed call is a problem.
+    status: &'static str,
+    #[schema(value_type = Object)]
+    result: Value,
+}
+
+/// The catalogue of tools with the JSON Schemas of their arguments.
+#[utoipa::path(tag = "tools", operation_id = "list_tools", params(("c" = String, Path, description = "Campaign id or slug")),
+    responses((status = 200, body = Object), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/tools")]
+pub async fn list(app: web::Data<App>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
+    let items: Vec<_> = REGISTRY.iter().map(|t| t.definition(None)).collect();
+    Reply::ok(&json!({ "items": items, "next_cursor": null }))
+}
+
+/// Calls a tool as an entity that has it.
+#[utoipa::path(tag = "tools", operation_id = "call_tool", request_body = ToolInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "The tool's name")),
+    responses((status = 200, body = ToolResult), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/tools/{x}")]
+pub async fn call(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>, body: Body<ToolInput>) -> Result<Reply> {
+    app.limits.check(&caller.tenant, Class::Tools).allowed("tool calls")?;
+    let (c, name) = path.into_inner();
+    let tool = super::find(&name).ok_or_else(|| Error::not_found("tool"))?;
+    let ToolInput { arguments, actor } = &body.value;
+    let done = crate::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let campaign = campaign_id(tx, &caller, &Ref::parse(&c)).await?;
+        let (kind, entity) = actor_of(tx, campaign, tool, actor.as_ref()).await?;
+        let cx = ToolCx { tx, campaign, kind, entity, player: None, turn: None, key: Some(caller.key) };
+        let result = tool.run(&cx, arguments.clone()).await.map_err(in_arguments)?;
+        Reply::ok(&ToolResult { call_id: Uuid::now_v7(), tool: tool.name, status: "succeeded", result })
+    });
+    let done = done.await;
+    let status = if done.is_ok() { "succeeded" } else { "failed" };
+    metrics::TOOL_CALLS.with_label_values(&[tool.name, status]).inc();
+    done
+}
+
+/// Pointers of a tool's errors are into its arguments; the request holds those one level down.
+fn in_arguments(mut error: Error) -> Error {
+    for e in &mut error.errors {
+        e.pointer.insert_str(0, "/arguments");
+    }
+    error
+}
+
+/// The actor as an entity that may call the tool.
+async fn actor_of(tx: &TenantTx, campaign: Uuid, tool: &Tool, actor: Option<&ActorInput>) -> Result<(EntityKind, Uuid)> {
+    let actor = actor.ok_or_else(|| Error::invalid("/actor", "required", "This tool is called as an NPC or owner."))?;
+    let may_not = || Error::new(Code::Forbidden, format!("This actor may not call `{}`.", tool.name));
+    let kind = match actor.kind {
+        ActorKind::Npc => EntityKind::Npc,
+        ActorKind::Owner => EntityKind::Owner,
+        ActorKind::Character | ActorKind::Gm => return Err(may_not()),
+    };
+    let name = actor.id.as_deref().ok_or_else(|| Error::invalid("/actor/id", "required", "Name the actor."))?;
+    let (id, listed) = tools_of(tx, campaign, kind, &Ref::parse(name))
+        .await?
+        .ok_or_else(|| Error::invalid("/actor/id", "unknown_reference", "There is no such actor in this campaign."))?;
+    if tool.callers.contains(&kind) && listed.iter().any(|t| t.name() == tool.name) { Ok((kind, id)) } else { Err(may_not()) }
+}
+
+async fn tools_of(tx: &TenantTx, campaign: Uuid, kind: EntityKind, name: &Ref) -> Result<Option<(Uuid, Vec<ToolRef>)>> {
+    let named = match name {
+        Ref::Id(id) => col("id").eq(*id),
+        Ref::Slug(slug) => col("slug").eq(slug.as_str()),
+    };
+    let place = col("tenant_id").eq(tx.tenant()).and(col("campaign_id").eq(campaign)).and(named);
+    Ok(match kind {
+        EntityKind::Npc => npc::Entity::find().filter(place).one(tx).await?.map(|n| (n.id.0, n.available_tools.0)),
+        EntityKind::Owner => owner::Entity::find().filter(place).one(tx).await?.map(|o| (o.id.0, o.available_tools.0)),
+    })
+}

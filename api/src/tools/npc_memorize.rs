@@ -1,0 +1,34 @@
+//! `NPC_memorize`: an NPC remembers something about a player.
+
+use serde_json::{Value, json};
+
+use super::{EntityKind, ToolCx, ToolSpec, arguments::Memorize};
+use crate::{
+    error::Result,
+    memory::service::{NewMemory, insert},
+};
+
+pub(super) struct NpcMemorize;
+
+impl ToolSpec for NpcMemorize {
+    const NAME: &'static str = "NPC_memorize";
+    const DESCRIPTION: &'static str = "Remember something about a player, for yourself, for all later conversations.";
+    const CALLERS: &'static [EntityKind] = &[EntityKind::Npc];
+    const INFORMS: bool = false;
+    type Arguments = Memorize;
+
+    async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Value> {
+        let (player, text) = arguments.checked(cx).await?;
+        let new = NewMemory {
+            campaign: cx.campaign,
+            holder_type: "npc",
+            holder: cx.entity,
+            player,
+            text,
+            source: "personal",
+            author: cx.key,
+            turn: cx.turn,
+        };
+        Ok(json!({ "memory_id": insert(cx.tx, &new).await? }))
+    }
+}

@@ -1,0 +1,34 @@
+//! `OWNER_memorize`: an owner remembers something about a player, for itself alone.
+
+use serde_json::{Value, json};
+
+use super::{EntityKind, ToolCx, ToolSpec, arguments::Memorize};
+use crate::{
+    error::Result,
+    memory::service::{NewMemory, insert},
+};
+
+pub(super) struct OwnerMemorize;
+
+impl ToolSpec for OwnerMemorize {
+    const NAME: &'static str = "OWNER_memorize";
+    const DESCRIPTION: &'static str = "Remember something about a player, privately: those who answer to you do not learn it.";
+    const CALLERS: &'static [EntityKind] = &[EntityKind::Owner];
+    const INFORMS: bool = false;
+    type Arguments = Memorize;
+
+    async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Value> {
+        let (player, text) = arguments.checked(cx).await?;
+        let new = NewMemory {
+            campaign: cx.campaign,
+            holder_type: "owner",
+            holder: cx.entity,
+            player,
+            text,
+            source: "private",
+            author: cx.key,
+            turn: cx.turn,
+        };
+        Ok(json!({ "memory_id": insert(cx.tx, &new).await? }))
+    }
+}

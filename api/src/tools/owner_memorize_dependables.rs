@@ -1,0 +1,36 @@
+//! `OWNER_memorize_dependables`: an owner tells every NPC that answers to it something about a player.
+
+use serde_json::{Value, json};
+
+use super::{EntityKind, ToolCx, ToolSpec, arguments::Memorize};
+use crate::{
+    error::Result,
+    memory::service::{NewMemory, broadcast},
+};
+
+pub(super) struct OwnerMemorizeDependables;
+
+impl ToolSpec for OwnerMemorizeDependables {
+    const NAME: &'static str = "OWNER_memorize_dependables";
+    const DESCRIPTION: &'static str =
+        "Make every character that answers to you remember something about a player. You do not remember it yourself.";
+    const CALLERS: &'static [EntityKind] = &[EntityKind::Owner];
+    const INFORMS: bool = false;
+    type Arguments = Memorize;
+
+    async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Value> {
+        let (player, text) = arguments.checked(cx).await?;
+        let new = NewMemory {
+            campaign: cx.campaign,
+            holder_type: "npc",
+            holder: cx.entity,
+            player,
+            text,
+            source: "broadcast",
+            author: cx.key,
+            turn: cx.turn,
+        };
+        let (id, npcs) = broadcast(cx.tx, cx.entity, &new).await?;
+        Ok(json!({ "broadcast_id": id, "count": npcs.len(), "npc_ids": npcs }))
+    }
+}

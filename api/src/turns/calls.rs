@@ -1,0 +1,138 @@
+//! A batch of tool calls: checked against what the entity has, run in one transaction, each with its result.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{CallError, CallStatus, ToolCall, store};
+use crate::{
+    app::App,
+    error::{Code, Error, Result},
+    llm::reply::ProposedCall,
+    ops::metrics,
+    prompt::assemble::Cast,
+    tenancy::{Actor, TenantTx},
+    tools::{self, Tool, ToolCx},
+};
+
+/// A call that was looked at: what it is, or why it will not run.
+enum Checked {
+    Run(&'static Tool, Value),
+    Refused(CallStatus, CallError),
+}
+
+fn refuse(status: CallStatus, code: &str, message: String) -> Checked {
+    Checked::Refused(status, CallError { code: code.to_owned(), message })
+}
+
+fn check(cast: &Cast, call: &ProposedCall) -> Checked {
+    let granted = tools::granted(cast.entity.kind, &cast.entity.tools);
+    let Some((tool, _)) = granted.iter().find(|(t, _)| t.name == call.name) else {
+        return if tools::find(&call.name).is_some() {
+            refuse(CallStatus::Rejected, "not_available", format!("You do not have the tool `{}`.", clean(&call.name)))
+        } else {
+            refuse(CallStatus::Rejected, "unknown_tool", format!("There is no tool `{}`.", clean(&call.name)))
+        };
+    };
+    match &call.arguments {
+        Ok(arguments) => Checked::Run(tool, arguments.clone()),
+        Err(why) => refuse(CallStatus::Failed, "invalid_json", format!("The arguments are not JSON: {why}")),
+    }
+}
+
+/// A name a model wrote, short enough for a log or an error.
+fn clean(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(64).collect()
+}
+
+/// Runs a reply's calls for a turn and commits them together. A call that fails does not hold up the others.
+///
+/// # Errors
+/// `conflict` if the turn is no longer this server's; those of the database.
+pub async fn execute(app: &App, actor: &Actor, turn: Uuid, cast: &Cast, calls: &[ProposedCall], first: usize) -> Result<Vec<ToolCall>> {
+    let checked: Vec<Checked> = calls.iter().map(|c| check(cast, c)).collect();
+    let mut broken: HashMap<usize, CallError> = HashMap::new();
+    let results = loop {
+        match attempt(app, actor, turn, cast, &checked, &broken).await? {
+            Attempt::Committed(results) => break results,
+            // A statement failed and took its transaction with it: again, without that call.
+            Attempt::Broke(index, error) => {
+                broken.insert(index, error);
+            }
+        }
+    };
+    let done = calls.iter().zip(checked).zip(results).enumerate().map(|(i, ((call, checked), result))| {
+        let (status, result, error) = match (checked, result) {
+            (_, Some(Ok(value))) => (CallStatus::Succeeded, Some(value), None),
+            (_, Some(Err(error))) => (CallStatus::Failed, None, Some(error)),
+            (Checked::Refused(status, error), None) => (status, None, Some(error)),
+            (Checked::Run(..), None) => (CallStatus::Failed, None, broken.remove(&i)),
+        };
+        let known = tools::find(&call.name).map_or("unknown", |t| t.name);
+        let outcome = match status {
+            CallStatus::Succeeded => "succeeded",
+            CallStatus::Failed => "failed",
+            CallStatus::Rejected => "rejected",
+        };
+        metrics::TOOL_CALLS.with_label_values(&[known, outcome]).inc();
+        ToolCall {
+            id: call.id.clone().unwrap_or_else(|| format!("call_{}", first + i + 1)),
+            name: clean(&call.name),
+            arguments: call.arguments.clone().unwrap_or(Value::Null),
+            status,
+            result,
+            error,
+        }
+    });
+    Ok(done.collect())
+}
+
+type Results = Vec<Option<Result<Value, CallError>>>;
+
+enum Attempt {
+    Committed(Results),
+    Broke(usize, CallError),
+}
+
+async fn attempt(
+    app: &App, actor: &Actor, turn: Uuid, cast: &Cast, checked: &[Checked], broken: &HashMap<usize, CallError>,
+) -> Result<Attempt> {
+    let mut results: Results = (0..checked.len()).map(|_| None).collect();
+    let runs = checked.iter().enumerate().any(|(i, c)| matches!(c, Checked::Run(..)) && !broken.contains_key(&i));
+    if !runs {
+        return Ok(Attempt::Committed(results));
+    }
+    let mut attempts_left = 3;
+    loop {
+        let tx = TenantTx::write(&app.pool, actor).await?;
+        store::still_mine(&tx, turn, app.running.instance).await?;
+        let cx = ToolCx {
+            tx: &tx,
+            campaign: cast.campaign,
+            kind: cast.entity.kind,
+            entity: cast.entity.id,
+            player: Some((cast.player.id, &cast.player.slug)),
+            turn: Some(turn),
+            key: None,
+        };
+        for (i, checked) in checked.iter().enumerate().filter(|(i, _)| !broken.contains_key(i)) {
+            let Checked::Run(tool, arguments) = checked else { continue };
+            match tool.run(&cx, arguments.clone()).await {
+                Ok(value) => results[i] = Some(Ok(value)),
+                Err(error) if error.cause().is_none() => results[i] = Some(Err(told(&error))),
+                Err(error) if error.code == Code::Unavailable => return Err(error),
+                Err(error) => return Ok(Attempt::Broke(i, told(&error))),
+            }
+        }
+        match tx.commit().await {
+            Err(error) if error.is_transient() && attempts_left > 1 => attempts_left -= 1,
+            result => return result.map(|()| Attempt::Committed(results)),
+        }
+    }
+}
+
+/// An error as the model is told it.
+fn told(error: &Error) -> CallError {
+    CallError { code: error.code.as_str().to_owned(), message: error.detail.clone() }
+}

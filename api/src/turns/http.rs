@@ -1,0 +1,245 @@
+//! `POST …/npcs/{x}/turns`, `POST …/owners/{x}/turns`, and the turns themselves: list, trace, cancel, undo.
+
+use actix_web::{get, post, web};
+use garde::Validate;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sqlx::{Row, postgres::PgRow};
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use tokio_util::sync::CancellationToken;
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use super::{Job, OnBusy, OnFailure, TurnView, runner, undo};
+use crate::{
+    app::App,
+    auth::Caller,
+    error::{Code, Error, Problem, Result},
+    http::{
+        Body, NoBody, Reply,
+        paging::{Items, ListParams, Page},
+        resource::{Ref, campaign_id},
+        validate,
+    },
+    limits::Class,
+    llm::ReplyMode,
+    prompt::EntityKind,
+    tenancy::TenantTx,
+};
+
+/// What a player does.
+#[derive(Debug, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct TurnInput {
+    /// The player character that acts, by id or slug.
+    player_id: String,
+    #[garde(custom(action_fits))]
+    #[schema(min_length = 1, max_length = 4000)]
+    action: String,
+    /// Only false so far.
+    #[serde(default)]
+    stream: bool,
+    reply_mode: Option<ReplyMode>,
+    #[serde(default)]
+    on_busy: OnBusy,
+    #[serde(default)]
+    on_failure: OnFailure,
+}
+
+fn action_fits(text: &str, _: &()) -> garde::Result {
+    match text.chars().count() {
+        _ if text.trim().is_empty() => Err(garde::Error::new("must not be blank")),
+        n if n > 4000 => Err(garde::Error::new("must have at most 4000 characters")),
+        _ => Ok(()),
+    }
+}
+
+async fn start(app: web::Data<App>, caller: Caller, kind: EntityKind, path: (String, String), body: Body<TurnInput>) -> Result<Reply> {
+    validate::check(&body.value)?;
+    let TurnInput { player_id, action, stream, reply_mode, on_busy, on_failure } = body.value;
+    if stream {
+        return Err(Error::invalid("/stream", "unsupported", "Turns are answered whole; send `stream: false`."));
+    }
+    let limits = &app.limits;
+    limits.check(&caller.tenant, Class::Turns).allowed("turns")?;
+    let permit = limits.turns.take(caller.tenant_id(), caller.tenant.limits.concurrent_turns)?;
+    let (campaign, entity) = path;
+    let mode = reply_mode.unwrap_or_else(|| app.llm.reply_mode(&caller.tenant));
+    let key = body.idempotency;
+    let job = Job { campaign, kind, entity, player: player_id, action, mode, on_busy, on_failure, key };
+    let cancel = CancellationToken::new();
+    // Without a key nobody could ask for the answer later, so the turn ends with its client.
+    let leaving = job.key.is_none().then(|| cancel.clone().drop_guard());
+    let task = actix_web::rt::spawn(async move {
+        let _permit = permit;
+        runner::run(&app, &caller, &job, cancel).await
+    });
+    let result = task.await.map_err(Error::internal)?;
+    if let Some(guard) = leaving {
+        guard.disarm();
+    }
+    result
+}
+
+/// An NPC answers a player.
+#[utoipa::path(tag = "turns", operation_id = "create_npc_turn", request_body = TurnInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug")),
+    responses((status = 200, body = TurnView), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/npcs/{x}/turns")]
+pub async fn npc(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>, body: Body<TurnInput>) -> Result<Reply> {
+    start(app, caller, EntityKind::Npc, path.into_inner(), body).await
+}
+
+/// An owner answers a player.
+#[utoipa::path(tag = "turns", operation_id = "create_owner_turn", request_body = TurnInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Owner id or slug")),
+    responses((status = 200, body = TurnView), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/owners/{x}/turns")]
+pub async fn owner(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>, body: Body<TurnInput>) -> Result<Reply> {
+    start(app, caller, EntityKind::Owner, path.into_inner(), body).await
+}
+
+/// Filters of the list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct TurnFilter {
+    entity_id: Option<Uuid>,
+    player_id: Option<Uuid>,
+    /// `queued`, `running`, `succeeded`, `failed`, `limit_reached` or `cancelled`.
+    status: Option<String>,
+    kind: Option<String>,
+}
+
+/// A turn's record: the answer as it was given, and what is known since.
+fn shown(row: &PgRow, with_trace: bool) -> Value {
+    let time = |name: &str| row.get::<Option<OffsetDateTime>, _>(name).and_then(|t| t.format(&Rfc3339).ok());
+    let record: Option<Value> = row.get("record");
+    let mut record = record.unwrap_or_default();
+    let mut view = record.get_mut("view").map(Value::take).unwrap_or_else(|| json!({ "narrative": "", "tool_calls": [] }));
+    if let Value::Object(members) = &mut view {
+        let facts = [
+            ("id", json!(row.get::<Uuid, _>("id"))),
+            ("kind", json!(row.get::<String, _>("kind"))),
+            ("status", json!(row.get::<String, _>("status"))),
+            ("campaign_id", json!(row.get::<Uuid, _>("campaign_id"))),
+            ("entity_id", json!(row.get::<Option<Uuid>, _>("entity_id"))),
+            ("player_id", json!(row.get::<Option<Uuid>, _>("player_id"))),
+            ("reply_mode", json!(row.get::<String, _>("reply_mode"))),
+            ("error", row.get::<Option<Value>, _>("error").unwrap_or_default()),
+            ("undone_at", json!(time("undone_at"))),
+            ("finished_at", json!(time("finished_at"))),
+            ("created_at", json!(time("created_at"))),
+            ("parent_turn_id", json!(row.get::<Option<Uuid>, _>("parent_turn_id"))),
+            ("revert_conflicts", row.get::<Option<Value>, _>("revert_conflicts").unwrap_or_default()),
+        ];
+        members.extend(facts.map(|(name, value)| (name.to_owned(), value)));
+        if let Some(prompt) = record.get_mut("prompt") {
+            members.insert("prompt".to_owned(), prompt.take());
+        }
+        if with_trace && let Some(trace) = record.get_mut("trace") {
+            members.insert("trace".to_owned(), trace.take());
+        }
+    }
+    view
+}
+
+/// The campaign's turns.
+#[utoipa::path(tag = "turns", operation_id = "list_turns",
+    params(("c" = String, Path, description = "Campaign id or slug"), ListParams, TurnFilter),
+    responses((status = 200, body = Items<TurnView>), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/turns")]
+pub async fn list(app: web::Data<App>, caller: Caller, path: web::Path<String>, page: Page<TurnFilter>) -> Result<Reply> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
+    let (sign, order) = if page.sort.descending { ("<", "DESC") } else { (">", "ASC") };
+    let sql = format!(
+        "SELECT * FROM turn WHERE tenant_id = $1 AND campaign_id = $2 AND ($3::uuid IS NULL OR id {sign} $3) \
+           AND ($4::uuid IS NULL OR entity_id = $4) AND ($5::uuid IS NULL OR player_id = $5) \
+           AND ($6::text IS NULL OR status = $6) AND ($7::text IS NULL OR kind = $7) \
+           AND ($8::timestamptz IS NULL OR coalesce(finished_at, created_at) >= $8) \
+           AND ($9::text IS NULL OR action ILIKE '%' || $9 || '%') ORDER BY id {order} LIMIT $10"
+    );
+    let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(page.after.as_ref().map(|a| a.id))
+        .bind(page.filter.entity_id)
+        .bind(page.filter.player_id)
+        .bind(&page.filter.status)
+        .bind(&page.filter.kind)
+        .bind(page.updated_since)
+        .bind(&page.q)
+        .bind(i64::try_from(page.limit + 1).unwrap_or(201))
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    let items = page.finish(rows, |row| (row.get("id"), None));
+    let views: Vec<_> = items.items.iter().map(|row| shown(row, false)).collect();
+    Reply::ok(&Items { items: views, next_cursor: items.next_cursor })
+}
+
+/// A turn. With the scope `gm` its full trace: lore decisions, model calls, the text the model saw, its journal range.
+#[utoipa::path(tag = "turns", operation_id = "get_turn",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 200, body = TurnView), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/turns/{x}")]
+pub async fn get(app: web::Data<App>, caller: Caller, path: web::Path<(String, Uuid)>) -> Result<Reply> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
+    let row = sqlx::query(
+        "SELECT t.*, (SELECT jsonb_build_object('first_seq', min(j.seq), 'last_seq', max(j.seq)) FROM journal j \
+                      WHERE j.tenant_id = $1 AND j.turn_id = t.id) AS journal \
+         FROM turn t WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND t.id = $3",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(path.1)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?
+    .ok_or_else(|| Error::not_found("turn"))?;
+    let mut view = shown(&row, caller.sees_secrets());
+    if let (true, Value::Object(members)) = (caller.sees_secrets(), &mut view) {
+        members.insert("journal".to_owned(), row.get("journal"));
+    }
+    Reply::ok(&view)
+}
+
+/// Asks a running turn to stop; its effects are taken back. Cancelling an ended turn is a conflict.
+#[utoipa::path(tag = "turns", operation_id = "cancel_turn", params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 202, body = Object), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/turns/{x}/cancel")]
+pub async fn cancel_turn(app: web::Data<App>, caller: Caller, path: web::Path<(String, Uuid)>, body: Body<NoBody>) -> Result<Reply> {
+    let NoBody {} = body.value;
+    let turn = path.1;
+    crate::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
+        let row = sqlx::query(
+            "UPDATE turn SET cancel_requested = cancel_requested OR status IN ('queued', 'running') \
+             WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND ($4::uuid IS NULL OR player_id = $4) RETURNING status",
+        )
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(turn)
+        .bind(caller.player)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?
+        .ok_or_else(|| Error::not_found("turn"))?;
+        let status: String = row.get("status");
+        if status != "queued" && status != "running" {
+            return Err(Error::new(Code::Conflict, format!("The turn has ended: {status}.")));
+        }
+        app.running.cancel(turn);
+        Reply::accepted(&json!({ "turn_id": turn, "status": "cancelling" }))
+    })
+    .await
+}
+
+/// Takes back everything a turn changed, or nothing: 409 lists what was changed since.
+#[utoipa::path(tag = "turns", operation_id = "undo_turn", params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 200, body = Object), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/turns/{x}/undo")]
+pub async fn undo_turn(app: web::Data<App>, caller: Caller, path: web::Path<(String, Uuid)>, body: Body<NoBody>) -> Result<Reply> {
+    let NoBody {} = body.value;
+    undo::undo(&app, &caller, &path.0, path.1, body.idempotency.as_ref()).await
+}

@@ -1,0 +1,276 @@
+//! AI turns: load, assemble, model, tools, model …, commit, record.
+//!
+//! - [`http`] takes the request; [`runner`] is one turn from beginning to end; [`calls`] executes a batch of tool calls.
+//! - [`store`] is everything a turn writes of itself; [`undo`] takes a turn back.
+//!
+//! A turn runs in a task of its own: the handler that waits for it is not its owner. No transaction is open while a model
+//! is called. What a turn changes carries its id in the journal, which is how a failed turn is reverted and any turn
+//! undone. A turn whose server died is reverted by the sweeper (`ops::maintenance`).
+
+pub mod calls;
+pub mod http;
+pub mod runner;
+pub mod store;
+pub mod undo;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use time::OffsetDateTime;
+use tokio_util::sync::CancellationToken;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{
+    llm::Usage,
+    prompt::{EntityKind, LoreDecision},
+};
+
+/// What became of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    Queued,
+    Running,
+    Succeeded,
+    Failed,
+    LimitReached,
+    Cancelled,
+}
+
+impl Status {
+    /// The name in the database and on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Queued => "queued",
+            Status::Running => "running",
+            Status::Succeeded => "succeeded",
+            Status::Failed => "failed",
+            Status::LimitReached => "limit_reached",
+            Status::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// What became of one tool call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CallStatus {
+    Succeeded,
+    /// It was allowed and did not work.
+    Failed,
+    /// It was not allowed, or there is no such tool.
+    Rejected,
+}
+
+/// One tool call of a turn.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ToolCall {
+    pub id: String,
+    pub name: String,
+    #[schema(value_type = Object)]
+    pub arguments: Value,
+    pub status: CallStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub result: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<CallError>,
+}
+
+/// Why a call did not succeed; the model reads it too.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct CallError {
+    pub code: String,
+    pub message: String,
+}
+
+/// A section of the prompt, without its text.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct SectionView {
+    pub name: &'static str,
+    pub tokens: u32,
+    pub hash: String,
+}
+
+/// The prompt of a turn, without its text.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct PromptView {
+    /// `hit` if the base prompt was ready, `miss` if a section had to be written.
+    pub cache: &'static str,
+    pub base_hash: String,
+    pub base_tokens: u32,
+    pub sections: Vec<SectionView>,
+}
+
+/// Where a turn's time went, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, Serialize, ToSchema)]
+pub struct Timings {
+    pub total: f64,
+    /// Waiting for the model.
+    pub llm: f64,
+    /// Everything else.
+    pub server: f64,
+}
+
+/// A turn as clients see it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct TurnView {
+    pub id: Uuid,
+    /// `npc` or `owner`.
+    pub kind: &'static str,
+    pub status: Status,
+    pub campaign_id: Uuid,
+    pub entity_id: Uuid,
+    pub player_id: Uuid,
+    /// The model that answered; `rehearsal` when none is configured.
+    pub model: String,
+    pub narrative: String,
+    pub tool_calls: Vec<ToolCall>,
+    /// Why the reply's tools could not be read; the narrative is delivered and nothing was executed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parse_error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<PromptView>,
+    pub usage: Usage,
+    pub timings_ms: Timings,
+    #[serde(with = "time::serde::rfc3339")]
+    pub created_at: OffsetDateTime,
+}
+
+/// What a turn's record holds beside what clients see at once.
+#[derive(Debug, Serialize)]
+pub struct Trace<'a> {
+    pub player_id: Uuid,
+    pub action: &'a str,
+    /// The turn's own message as the model saw it.
+    pub turn_text: &'a str,
+    /// Entries that are in, and those that a budget or a secret kept out.
+    pub lore: Vec<&'a LoreDecision>,
+    /// What budgets cut, by section.
+    pub cut: Vec<(&'static str, &'a str)>,
+    pub llm_calls: &'a [LlmCall],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revert_conflicts: Option<&'a Value>,
+}
+
+/// One model call of a turn.
+#[derive(Clone, Debug, Serialize)]
+pub struct LlmCall {
+    pub model: String,
+    pub latency_ms: f64,
+    pub attempts: u32,
+    pub finish_reason: Option<String>,
+    pub usage: Usage,
+    /// The reply's text as it came, at most 64 KiB of it.
+    pub text: String,
+}
+
+/// The turns this process runs, with the means to cancel them.
+pub struct Running {
+    /// This process's number, under which it holds an advisory lock as long as it lives.
+    pub instance: i64,
+    turns: Mutex<HashMap<Uuid, CancellationToken>>,
+    queues: Mutex<HashMap<(Uuid, Uuid), Arc<tokio::sync::Mutex<()>>>>,
+}
+
+impl Running {
+    #[must_use]
+    pub fn new(instance: i64) -> Self {
+        Self { instance, turns: Mutex::default(), queues: Mutex::default() }
+    }
+
+    fn turns(&self) -> MutexGuard<'_, HashMap<Uuid, CancellationToken>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Registers a turn until the guard is dropped.
+    pub fn enter(&self, turn: Uuid, cancel: CancellationToken) -> Entered<'_> {
+        self.turns().insert(turn, cancel);
+        crate::ops::metrics::TURNS_RUNNING.inc();
+        Entered { running: self, turn }
+    }
+
+    /// Cancels a turn of this process; false if it is not one.
+    pub fn cancel(&self, turn: Uuid) -> bool {
+        self.turns().get(&turn).map(CancellationToken::cancel).is_some()
+    }
+
+    /// Turns under way.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.turns().len()
+    }
+
+    /// The queue of those who wait for an entity to be free for a player.
+    pub fn queue(&self, entity: Uuid, player: Uuid) -> Arc<tokio::sync::Mutex<()>> {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.retain(|_, queue| Arc::strong_count(queue) > 1);
+        queues.entry((entity, player)).or_default().clone()
+    }
+}
+
+/// A turn that is under way.
+pub struct Entered<'a> {
+    running: &'a Running,
+    turn: Uuid,
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.running.turns().remove(&self.turn);
+        crate::ops::metrics::TURNS_RUNNING.dec();
+    }
+}
+
+/// What to do when the entity is already answering the player.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnBusy {
+    /// 409.
+    #[default]
+    Reject,
+    /// Wait for one's turn.
+    Queue,
+}
+
+/// What to do with a failed turn's effects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailure {
+    /// Take them back.
+    #[default]
+    Revert,
+    /// Leave them.
+    Keep,
+}
+
+impl OnFailure {
+    /// The name in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            OnFailure::Revert => "revert",
+            OnFailure::Keep => "keep",
+        }
+    }
+}
+
+/// A turn that was asked for.
+#[derive(Clone, Debug)]
+pub struct Job {
+    pub campaign: String,
+    pub kind: EntityKind,
+    pub entity: String,
+    pub player: String,
+    pub action: String,
+    pub mode: crate::llm::ReplyMode,
+    pub on_busy: OnBusy,
+    pub on_failure: OnFailure,
+    pub key: Option<crate::http::idempotency::IdempotencyKey>,
+}

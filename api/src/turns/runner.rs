@@ -1,0 +1,423 @@
+//! One turn, from names to an answer.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json, value::RawValue};
+use time::OffsetDateTime;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{
+    CallStatus, Job, LlmCall, OnBusy, PromptView, SectionView, Status, Timings, ToolCall, Trace, TurnView, calls,
+    store::{self, Ended, Failure, NewTurn, Opened, Said},
+};
+use crate::{
+    app::App,
+    auth::Caller,
+    clock,
+    error::{Code, Error, Result},
+    http::Reply,
+    llm::{ChatRequest, Completion, Endpoint, LlmError, Message, ReplyMode, Role, Usage, reply},
+    ops::metrics,
+    prompt::{
+        assemble::{Assembled, BasePrompt, TurnText, Wanted, assemble, turn_text},
+        section::Section,
+        tokens,
+        transcript::{Exchange, Transcript},
+    },
+    tenancy::{Origin, TenantTx},
+    tools,
+};
+
+/// How long a queued turn waits for the one before it.
+const QUEUE_WAIT: Duration = Duration::from_secs(60);
+const QUEUE_POLL: Duration = Duration::from_millis(25);
+/// Bytes of a reply's text that a turn's record keeps.
+const RECORD_TEXT_BYTES: usize = 64 * 1024;
+
+/// Runs a turn to its end.
+///
+/// # Errors
+/// `turn_in_progress`, `llm_unavailable`, `llm_timeout`, `validation_failed`, `not_found`, limits.
+pub async fn run(app: &App, caller: &Caller, job: &Job, cancel: CancellationToken) -> Result<Reply> {
+    let endpoint = app.llm.endpoint(&caller.tenant, &app.secrets)?;
+    match job.on_busy {
+        OnBusy::Reject => attempt(app, caller, job, &endpoint, cancel).await,
+        OnBusy::Queue => queued(app, caller, job, &endpoint, cancel).await,
+    }
+}
+
+/// Waits for one's place: in order within this process, by polling across processes.
+async fn queued(app: &App, caller: &Caller, job: &Job, endpoint: &Endpoint, cancel: CancellationToken) -> Result<Reply> {
+    let names = [job.campaign.as_str(), &job.entity, &job.player].map(|n| Uuid::new_v5(&caller.tenant_id(), n.as_bytes()));
+    let queue = app.running.queue(Uuid::new_v5(&names[0], names[1].as_bytes()), names[2]);
+    let busy = || Error::new(Code::TurnInProgress, "The turn before this one did not end in time.");
+    let started = Instant::now();
+    let _place = tokio::select! {
+        place = timeout(QUEUE_WAIT, queue.lock()) => place.map_err(|_| busy())?,
+        () = cancel.cancelled() => return Err(Error::new(Code::Conflict, "The turn was cancelled while it waited.")),
+    };
+    loop {
+        match attempt(app, caller, job, endpoint, cancel.clone()).await {
+            Err(e) if e.code == Code::TurnInProgress && started.elapsed() < QUEUE_WAIT => {
+                tokio::select! {
+                    () = sleep(QUEUE_POLL) => {}
+                    () = cancel.cancelled() => return Err(e),
+                }
+            }
+            result => return result,
+        }
+    }
+}
+
+/// A turn under way.
+struct Turn<'a> {
+    app: &'a App,
+    caller: &'a Caller,
+    job: &'a Job,
+    endpoint: &'a Endpoint,
+    id: Uuid,
+    base: Arc<BasePrompt>,
+    hit: bool,
+    transcript: Arc<Transcript>,
+    text: TurnText,
+    created_at: OffsetDateTime,
+    started: Instant,
+    in_model: Duration,
+    model: String,
+    narratives: Vec<String>,
+    tool_calls: Vec<ToolCall>,
+    parse_error: Option<String>,
+    usage: Usage,
+    llm_calls: Vec<LlmCall>,
+}
+
+async fn attempt(app: &App, caller: &Caller, job: &Job, endpoint: &Endpoint, cancel: CancellationToken) -> Result<Reply> {
+    let (started, id) = (Instant::now(), Uuid::now_v7());
+    let actor = caller.actor().in_turn(id, Origin::Turn);
+    let tx = TenantTx::write(&app.pool, &actor).await?;
+    let wanted = Wanted { campaign: &job.campaign, kind: job.kind, entity: &job.entity, player: &job.player, mode: job.mode };
+    let Assembled { base, hit } = assemble(&app.prompts, &tx, caller, &wanted).await?;
+    app.limits.check_tokens(&tx, &caller.tenant).await?;
+    let transcript = base.transcript.within(Section::History.budget_in(&base.cast.settings));
+    let text = turn_text(&base, &transcript, &job.action);
+    let mut turn = Turn {
+        app,
+        caller,
+        job,
+        endpoint,
+        id,
+        base,
+        hit,
+        transcript,
+        text,
+        created_at: clock::now(),
+        started,
+        in_model: Duration::ZERO,
+        model: endpoint.model.clone(),
+        narratives: Vec::new(),
+        tool_calls: Vec::new(),
+        parse_error: None,
+        usage: Usage::default(),
+        llm_calls: Vec::new(),
+    };
+    match store::open(&tx, &turn.row()).await? {
+        Opened::Replay(reply) => return Ok(reply),
+        Opened::Runs(id) => turn.id = id,
+    }
+    tx.commit().await?;
+    let _entered = app.running.enter(turn.id, cancel.clone());
+    let outcome = turn.talk(&cancel).await;
+    let result = match outcome {
+        Ok(status) => turn.finish(status).await,
+        Err(error) => Err(error),
+    };
+    let result = match result {
+        Ok(reply) => Ok(reply),
+        Err(error) => turn.give_up(error, &cancel).await,
+    };
+    metrics::TURN_SECONDS.with_label_values(&[job.kind.as_str()]).observe(started.elapsed().as_secs_f64());
+    result
+}
+
+impl<'a> Turn<'a> {
+    fn row(&self) -> NewTurn<'a> {
+        NewTurn {
+            id: self.id,
+            campaign: self.base.key.campaign,
+            kind: self.job.kind,
+            entity: self.base.key.entity,
+            player: self.base.key.player,
+            action: &self.job.action,
+            mode: self.job.mode,
+            on_failure: self.job.on_failure,
+            key_id: self.caller.key,
+            instance: self.app.running.instance,
+            key: self.job.key.as_ref(),
+        }
+    }
+
+    /// Model, tools, model … until the model has no more to do or the limit of steps is reached.
+    async fn talk(&mut self, cancel: &CancellationToken) -> Result<Status> {
+        let messages = self.base.messages(&self.transcript, self.text.text.clone());
+        let mut more: Vec<Message> = Vec::new();
+        for _ in 0..self.app.config.turn_steps_max {
+            let completion = self.ask(&messages, &more, cancel).await?;
+            let parsed = match self.job.mode {
+                ReplyMode::Native => reply::parse_native(&completion),
+                ReplyMode::Xml => reply::parse_text(&completion.text),
+            };
+            if !parsed.narrative.trim().is_empty() {
+                self.narratives.push(parsed.narrative.trim().to_owned());
+            }
+            if let Some(error) = parsed.parse_error {
+                metrics::PARSE_ERRORS.inc();
+                self.parse_error = Some(error);
+            }
+            if parsed.calls.is_empty() {
+                return Ok(Status::Succeeded);
+            }
+            let actor = self.caller.actor().in_turn(self.id, Origin::Turn);
+            let first = self.tool_calls.len();
+            let done = calls::execute(self.app, &actor, self.id, &self.base.cast, &parsed.calls, first).await?;
+            let goes_on = self.job.mode == ReplyMode::Native
+                || done.iter().any(|c| c.status != CallStatus::Succeeded || tools::find(&c.name).is_some_and(|t| t.informs));
+            if goes_on {
+                answer_calls(&mut more, completion, &done, self.job.mode);
+            }
+            self.tool_calls.extend(done);
+            if !goes_on {
+                return Ok(Status::Succeeded);
+            }
+        }
+        Ok(Status::LimitReached)
+    }
+
+    async fn ask(&mut self, messages: &[Message], more: &[Message], cancel: &CancellationToken) -> Result<Completion> {
+        let request = ChatRequest {
+            prefix: messages,
+            messages: more,
+            tools: self.base.tools.as_deref(),
+            prompt_cache_key: Some(&self.base.cache_key),
+            ..ChatRequest::default()
+        };
+        let asked = Instant::now();
+        let answer = self.app.llm.client().complete(self.endpoint, &request, cancel).await;
+        let took = asked.elapsed();
+        self.in_model += took;
+        let outcome = answer.as_ref().map_or_else(LlmError::metric_label, |_| "ok");
+        metrics::LLM_CALLS.with_label_values(&[outcome]).inc();
+        metrics::LLM_SECONDS.with_label_values(&[outcome]).observe(took.as_secs_f64());
+        let completion = answer.map_err(|e| provider_error(&e))?;
+        for (kind, tokens) in [
+            ("prompt", completion.usage.prompt_tokens),
+            ("cached", completion.usage.cached_tokens),
+            ("completion", completion.usage.completion_tokens),
+        ] {
+            metrics::LLM_TOKENS.with_label_values(&[kind]).inc_by(tokens);
+        }
+        self.usage += completion.usage;
+        self.model.clone_from(&completion.model);
+        self.llm_calls.push(LlmCall {
+            model: completion.model.clone(),
+            latency_ms: millis(took),
+            attempts: completion.attempts,
+            finish_reason: completion.finish_reason.clone(),
+            usage: completion.usage,
+            text: completion.text.get(..completion.text.floor_char_boundary(RECORD_TEXT_BYTES)).unwrap_or_default().replace('\0', ""),
+        });
+        Ok(completion)
+    }
+
+    /// Commits the answer: messages, record, usage, key.
+    async fn finish(&mut self, status: Status) -> Result<Reply> {
+        let narrative = self.narratives.join("\n\n");
+        let narrative_tokens = tokens::count(&narrative);
+        let (body, record) = self.written(status, &narrative)?;
+        let row = self.row();
+        let player_message = Uuid::now_v7();
+        let cost_micros = self.cost_micros();
+        let ended = Ended { status, record, model: &self.model, usage: &self.usage, cost_micros, body: &body };
+        let said = Said {
+            player_message,
+            player_name: &self.base.cast.player.name,
+            entity_name: &self.base.cast.entity.name,
+            action: &self.job.action,
+            prompt_text: &self.text.text,
+            user_tokens: self.text.tokens,
+            narrative: &narrative,
+            narrative_tokens,
+            window_start: self.transcript.exchanges.first().map_or(player_message, |e| e.id),
+        };
+        let mut attempts_left = 3;
+        let version = loop {
+            let tx = TenantTx::write(&self.app.pool, &self.caller.actor().in_turn(self.id, Origin::Turn)).await?;
+            let committed = async {
+                store::say(&tx, &row, &said).await?;
+                let version = store::finish(&tx, &row, &ended, &self.base.talk_head()).await?;
+                tx.commit().await?;
+                Ok(version)
+            };
+            match committed.await {
+                Err(e) if Error::is_transient(&e) && attempts_left > 1 => attempts_left -= 1,
+                result => break result?,
+            }
+        };
+        metrics::TURNS.with_label_values(&[self.job.kind.as_str(), status.as_str()]).inc();
+        self.remember(player_message, narrative, narrative_tokens, version);
+        Ok(Reply { status: 200, body, ..Reply::default() })
+    }
+
+    /// Puts the exchange into the cached prompt, if nothing else moved the conversation meanwhile.
+    fn remember(&self, id: Uuid, narrative: String, narrative_tokens: u32, version: i64) {
+        // Two messages raise the head by two.
+        if version != self.base.transcript.version + 2 {
+            return;
+        }
+        let exchange = Exchange {
+            id,
+            said: self.job.action.as_str().into(),
+            user: self.text.text.clone(),
+            assistant: narrative.into(),
+            tokens: self.text.tokens.saturating_add(narrative_tokens),
+        };
+        let next = self.base.after(self.transcript.with(exchange, version));
+        self.app.prompts.base.put(self.caller.tenant_id(), self.base.key, Arc::new(next));
+    }
+
+    /// Ends the turn without success; what it did is taken back.
+    async fn give_up(&self, error: Error, cancel: &CancellationToken) -> Result<Reply> {
+        let cancelled = cancel.is_cancelled();
+        let status = if cancelled { Status::Cancelled } else { Status::Failed };
+        let (code, message) = if cancelled { ("cancelled", "The turn was cancelled.") } else { (error.code.as_str(), error.detail.as_str()) };
+        let (body, record) = self.written(status, &self.narratives.join("\n\n"))?;
+        let failure = Failure {
+            status,
+            code,
+            message,
+            record: Some(record),
+            model: &self.model,
+            usage: &self.usage,
+            cost_micros: self.cost_micros(),
+        };
+        let ended = store::fail(&self.app.pool, &self.caller.actor(), self.id, self.app.running.instance, &failure).await;
+        if let Err(e) = ended {
+            tracing::error!(turn_id = %self.id, error = %e, "a failed turn could not be closed; the sweeper will");
+        }
+        metrics::TURNS.with_label_values(&[self.job.kind.as_str(), status.as_str()]).inc();
+        if cancelled {
+            return Ok(Reply { status: 200, body, ..Reply::default() });
+        }
+        Err(error.for_turn(self.id))
+    }
+
+    fn cost_micros(&self) -> Option<u64> {
+        self.caller.tenant.settings.llm.prices.map(|p| p.cost_micros(&self.usage))
+    }
+
+    /// The answer's body, and the record that holds it together with the trace.
+    fn written(&self, status: Status, narrative: &str) -> Result<(Vec<u8>, String)> {
+        let total = self.started.elapsed();
+        let view = TurnView {
+            id: self.id,
+            kind: self.job.kind.as_str(),
+            status,
+            campaign_id: self.base.key.campaign,
+            entity_id: self.base.key.entity,
+            player_id: self.base.key.player,
+            model: self.model.clone(),
+            narrative: narrative.to_owned(),
+            tool_calls: self.tool_calls.clone(),
+            parse_error: self.parse_error.clone(),
+            prompt: (!self.caller.is_player()).then(|| self.prompt_view()),
+            usage: self.usage,
+            timings_ms: Timings {
+                total: millis(total),
+                llm: millis(self.in_model),
+                server: millis(total.saturating_sub(self.in_model)),
+            },
+            created_at: self.created_at,
+        };
+        let body = serde_json::to_string(&view).map_err(Error::internal)?;
+        let lore = self.base.segments.iter().flat_map(|s| s.lore.iter()).chain(&self.text.lore);
+        let cut = self.base.segments.iter().map(|s| (s.section.name(), s.cut.as_str()));
+        let trace = Trace {
+            player_id: self.base.key.player,
+            action: &self.job.action,
+            turn_text: &self.text.text,
+            lore: lore.take(200).collect(),
+            cut: cut.chain([(Section::Turn.name(), self.text.cut.as_str())]).filter(|(_, c)| !c.is_empty()).collect(),
+            llm_calls: &self.llm_calls,
+            revert_conflicts: None,
+        };
+        #[derive(serde::Serialize)]
+        struct Record<'a> {
+            view: &'a RawValue,
+            prompt: PromptView,
+            trace: &'a Trace<'a>,
+        }
+        let raw = serde_json::from_str::<&RawValue>(&body).map_err(Error::internal)?;
+        let record = serde_json::to_string(&Record { view: raw, prompt: self.prompt_view(), trace: &trace });
+        Ok((body.clone().into_bytes(), record.map_err(Error::internal)?))
+    }
+
+    fn prompt_view(&self) -> PromptView {
+        let mut sections: Vec<SectionView> = self
+            .base
+            .segments
+            .iter()
+            .map(|s| SectionView { name: s.section.name(), tokens: s.tokens, hash: s.hash.clone() })
+            .collect();
+        sections.push(SectionView {
+            name: Section::History.name(),
+            tokens: self.transcript.tokens,
+            hash: self.transcript.hash.clone(),
+        });
+        sections.push(SectionView { name: Section::Turn.name(), tokens: self.text.tokens, hash: self.text.hash.clone() });
+        PromptView {
+            cache: if self.hit { "hit" } else { "miss" },
+            base_hash: self.base.hash.clone(),
+            base_tokens: self.base.tokens,
+            sections,
+        }
+    }
+}
+
+/// Milliseconds with three decimals.
+fn millis(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1_000_000.0).round() / 1000.0
+}
+
+/// What the model said and what came of it, for the next call.
+fn answer_calls(more: &mut Vec<Message>, completion: Completion, done: &[ToolCall], mode: ReplyMode) {
+    let outcome = |call: &ToolCall| -> Value {
+        match (&call.result, &call.error) {
+            (Some(result), _) => result.clone(),
+            (None, error) => json!({ "error": error }),
+        }
+    };
+    match mode {
+        ReplyMode::Native => {
+            more.push(Message::assistant(completion.text, completion.tool_calls));
+            more.extend(done.iter().map(|call| Message::tool_result(call.id.clone(), outcome(call).to_string())));
+        }
+        ReplyMode::Xml => {
+            let results: Vec<_> =
+                done.iter().map(|c| json!({ "tool_name": c.name, "status": c.status, "result": outcome(c) })).collect();
+            let mut text = String::new();
+            crate::prompt::fence::put(&mut text, "tool_results", &[], &Value::Array(results).to_string());
+            more.push(Message::assistant(completion.text, Vec::new()));
+            more.push(Message::text(Role::User, text));
+        }
+    }
+}
+
+fn provider_error(error: &LlmError) -> Error {
+    let code = if error.code() == "llm_timeout" { Code::LlmTimeout } else { Code::LlmUnavailable };
+    let ours = Error::new(code, error.to_string());
+    match error.retry_after() {
+        Some(wait) => ours.retry_after(wait.as_secs()),
+        None => ours,
+    }
+}

@@ -1,0 +1,381 @@
+//! What a turn writes of itself: that it runs, how it ended, its messages, its usage, its idempotency key.
+
+use serde_json::{Value, json};
+use sqlx::{PgPool, Row};
+use uuid::Uuid;
+
+use super::{OnFailure, Status};
+use crate::{
+    error::{Code, Error, Result},
+    http::{
+        Reply,
+        idempotency::{IdempotencyKey, in_flight},
+        reply::Reply as Stored,
+    },
+    llm::{ReplyMode, Usage},
+    ops::metrics,
+    prompt::EntityKind,
+    tenancy::{Actor, Origin, TenantTx},
+};
+
+/// Seconds that a turn is its server's without a sign of life.
+pub const LEASE_SECONDS: i32 = 20;
+
+/// A turn about to run.
+pub struct NewTurn<'a> {
+    pub id: Uuid,
+    pub campaign: Uuid,
+    pub kind: EntityKind,
+    pub entity: Uuid,
+    pub player: Uuid,
+    pub action: &'a str,
+    pub mode: ReplyMode,
+    pub on_failure: OnFailure,
+    pub key_id: Uuid,
+    pub instance: i64,
+    pub key: Option<&'a IdempotencyKey>,
+}
+
+/// What opening a turn led to.
+pub enum Opened {
+    /// It runs, under this id.
+    Runs(Uuid),
+    /// It ran before.
+    Replay(Reply),
+}
+
+/// Writes that a turn runs, and claims its key. One statement for a fresh key or none.
+///
+/// # Errors
+/// `turn_in_progress`, `idempotency_in_flight`, `idempotency_key_reused`.
+pub async fn open(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
+    let Some(key) = new.key else {
+        insert(tx, new).await?;
+        return Ok(Opened::Runs(new.id));
+    };
+    let claimed = sqlx::query(
+        "WITH claim AS (INSERT INTO idempotency (tenant_id, id, key, route, fingerprint, state, turn_id) \
+           VALUES ($1, $2, $3, $4, $5, 'running', $6) ON CONFLICT (tenant_id, route, key) DO NOTHING RETURNING turn_id) \
+         INSERT INTO turn (tenant_id, id, campaign_id, kind, status, entity_id, player_id, action, reply_mode, on_failure, \
+                           key_id, instance, lease_until) \
+         SELECT $1, turn_id, $7, $8, 'running', $9, $10, $11, $12, $13, $14, $15, now() + $16 * interval '1 second' FROM claim",
+    )
+    .bind(tx.tenant())
+    .bind(Uuid::now_v7())
+    .bind(&key.key)
+    .bind(&key.route)
+    .bind(&key.fingerprint)
+    .bind(new.id)
+    .bind(new.campaign)
+    .bind(new.kind.as_str())
+    .bind(new.entity)
+    .bind(new.player)
+    .bind(new.action)
+    .bind(new.mode.as_str())
+    .bind(new.on_failure.as_str())
+    .bind(new.key_id)
+    .bind(new.instance)
+    .bind(LEASE_SECONDS)
+    .execute(&mut *tx.connection().await)
+    .await?;
+    if claimed.rows_affected() == 1 { Ok(Opened::Runs(new.id)) } else { reopen(tx, new, key).await }
+}
+
+async fn insert(tx: &TenantTx, new: &NewTurn<'_>) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO turn (tenant_id, id, campaign_id, kind, status, entity_id, player_id, action, reply_mode, on_failure, \
+                           key_id, instance, lease_until) \
+         VALUES ($1, $2, $3, $4, 'running', $5, $6, $7, $8, $9, $10, $11, now() + $12 * interval '1 second')",
+    )
+    .bind(tx.tenant())
+    .bind(new.id)
+    .bind(new.campaign)
+    .bind(new.kind.as_str())
+    .bind(new.entity)
+    .bind(new.player)
+    .bind(new.action)
+    .bind(new.mode.as_str())
+    .bind(new.on_failure.as_str())
+    .bind(new.key_id)
+    .bind(new.instance)
+    .bind(LEASE_SECONDS)
+    .execute(&mut *tx.connection().await)
+    .await?;
+    Ok(())
+}
+
+/// A key that was used before: replays what it led to, or starts a turn that came to nothing anew under its id.
+async fn reopen(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey) -> Result<Opened> {
+    let row = sqlx::query(
+        "SELECT fingerprint, state, headers, body, turn_id FROM idempotency \
+         WHERE tenant_id = $1 AND route = $2 AND key = $3 FOR UPDATE",
+    )
+    .bind(tx.tenant())
+    .bind(&key.route)
+    .bind(&key.key)
+    .fetch_one(&mut *tx.connection().await)
+    .await?;
+    key.check_same(&row.get::<Vec<u8>, _>("fingerprint"))?;
+    match row.get::<&str, _>("state") {
+        "done" => {
+            let mut reply: Stored = serde_json::from_value(row.get("headers")).map_err(Error::internal)?;
+            reply.body = row.get::<Option<Vec<u8>>, _>("body").unwrap_or_default();
+            reply.replayed = true;
+            Ok(Opened::Replay(reply))
+        }
+        "retry" => {
+            let turn: Uuid = row.get::<Option<Uuid>, _>("turn_id").ok_or_else(|| Error::internal("a key without its turn"))?;
+            restart(tx, new, key, turn).await?;
+            Ok(Opened::Runs(turn))
+        }
+        _ => Err(in_flight()),
+    }
+}
+
+async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: Uuid) -> Result<()> {
+    let restarted = sqlx::query(
+        "WITH claim AS (UPDATE idempotency SET state = 'running' WHERE tenant_id = $1 AND route = $2 AND key = $3 RETURNING 1) \
+         UPDATE turn SET status = 'running', error = NULL, record = NULL, finished_at = NULL, cancel_requested = false, \
+                revert_conflicts = NULL, instance = $5, lease_until = now() + $6 * interval '1 second' \
+         WHERE tenant_id = $1 AND id = $4 AND EXISTS (SELECT 1 FROM claim)",
+    )
+    .bind(tx.tenant())
+    .bind(&key.route)
+    .bind(&key.key)
+    .bind(turn)
+    .bind(new.instance)
+    .bind(LEASE_SECONDS)
+    .execute(&mut *tx.connection().await)
+    .await?;
+    if restarted.rows_affected() == 1 { Ok(()) } else { insert(tx, &NewTurn { id: turn, key: None, ..*new }).await }
+}
+
+/// Whether the turn is still this server's to go on with; holds it until the transaction ends.
+///
+/// # Errors
+/// `conflict` if it was cancelled or taken away.
+pub async fn still_mine(tx: &TenantTx, turn: Uuid, instance: i64) -> Result<()> {
+    let row = sqlx::query(
+        "UPDATE turn SET lease_until = now() + $4 * interval '1 second' \
+         WHERE tenant_id = $1 AND id = $2 AND instance = $3 AND status = 'running' AND NOT cancel_requested",
+    )
+    .bind(tx.tenant())
+    .bind(turn)
+    .bind(instance)
+    .bind(LEASE_SECONDS)
+    .execute(&mut *tx.connection().await)
+    .await?;
+    if row.rows_affected() == 1 { Ok(()) } else { Err(lost()) }
+}
+
+fn lost() -> Error {
+    Error::new(Code::Conflict, "The turn was cancelled or taken over.")
+}
+
+/// The two messages of a turn.
+pub struct Said<'a> {
+    pub player_message: Uuid,
+    pub player_name: &'a str,
+    pub entity_name: &'a str,
+    pub action: &'a str,
+    pub prompt_text: &'a str,
+    pub user_tokens: u32,
+    pub narrative: &'a str,
+    pub narrative_tokens: u32,
+    pub window_start: Uuid,
+}
+
+/// Writes what was said. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn say(tx: &TenantTx, new: &NewTurn<'_>, said: &Said<'_>) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO message (tenant_id, id, campaign_id, type, speaker, content, author, player_id, entity_id, whisper_to, \
+                              blind, turn_id, prompt_text, tokens, window_start) VALUES \
+           ($1, $2, $3, 'chat', jsonb_build_object('name', $4::text), $5, 'player', $6, $7, '[]', false, $8, $9, $10, $11), \
+           ($1, $12, $3, 'chat', jsonb_build_object('name', $13::text), $14, 'ai', $6, $7, '[]', false, $8, NULL, $15, NULL)",
+    )
+    .bind(tx.tenant())
+    .bind(said.player_message)
+    .bind(new.campaign)
+    .bind(said.player_name)
+    .bind(said.action)
+    .bind(new.player)
+    .bind(new.entity)
+    .bind(new.id)
+    .bind(said.prompt_text)
+    .bind(i32::try_from(said.user_tokens).unwrap_or(i32::MAX))
+    .bind(said.window_start)
+    .bind(Uuid::now_v7())
+    .bind(said.entity_name)
+    .bind(said.narrative)
+    .bind(i32::try_from(said.narrative_tokens).unwrap_or(i32::MAX))
+    .execute(&mut *tx.connection().await)
+    .await?;
+    Ok(())
+}
+
+/// How a turn ended.
+pub struct Ended<'a> {
+    pub status: Status,
+    pub record: String,
+    pub model: &'a str,
+    pub usage: &'a Usage,
+    pub cost_micros: Option<u64>,
+    /// The answer to store under the turn's key.
+    pub body: &'a [u8],
+}
+
+/// Writes how the turn ended, its usage, and its answer under its key. One statement. Returns the conversation's version.
+///
+/// # Errors
+/// `conflict` if the turn was cancelled or taken over meanwhile.
+pub async fn finish(tx: &TenantTx, new: &NewTurn<'_>, ended: &Ended<'_>, talk_head: &str) -> Result<i64> {
+    let headers = json!(Stored { status: 200, ..Stored::default() });
+    let row = sqlx::query(
+        "WITH done AS (UPDATE turn SET status = $4, record = $5::text::json, finished_at = now() \
+           WHERE tenant_id = $1 AND id = $2 AND instance = $3 AND status = 'running' AND NOT cancel_requested RETURNING id), \
+         used AS (INSERT INTO usage_entry (tenant_id, id, campaign_id, kind, model, llm_calls, prompt_tokens, cached_tokens, \
+             completion_tokens, cost_micros) SELECT $1, $6, $7, $8, $9, $10, $11, $12, $13, $14 FROM done), \
+         answered AS (UPDATE idempotency SET state = 'done', status = 200, headers = $15, body = $16 \
+           WHERE tenant_id = $1 AND turn_id = (SELECT id FROM done) AND $17) \
+         SELECT (SELECT count(*) FROM done) AS done, \
+                (SELECT version FROM version_head WHERE tenant_id = $1 AND campaign_id = $7 AND key = $18) AS talk",
+    )
+    .bind(tx.tenant())
+    .bind(new.id)
+    .bind(new.instance)
+    .bind(ended.status.as_str())
+    .bind(&ended.record)
+    .bind(Uuid::now_v7())
+    .bind(new.campaign)
+    .bind(new.kind.as_str())
+    .bind(ended.model)
+    .bind(i32::try_from(ended.usage.llm_calls).unwrap_or(i32::MAX))
+    .bind(clamp(ended.usage.prompt_tokens))
+    .bind(clamp(ended.usage.cached_tokens))
+    .bind(clamp(ended.usage.completion_tokens))
+    .bind(ended.cost_micros.map(clamp))
+    .bind(headers)
+    .bind(ended.body)
+    .bind(new.key.is_some())
+    .bind(talk_head)
+    .fetch_one(&mut *tx.connection().await)
+    .await?;
+    if row.get::<i64, _>("done") == 1 { Ok(row.get::<Option<i64>, _>("talk").unwrap_or_default()) } else { Err(lost()) }
+}
+
+fn clamp(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+/// A turn that came to nothing.
+pub struct Failure<'a> {
+    pub status: Status,
+    pub code: &'a str,
+    pub message: &'a str,
+    pub record: Option<String>,
+    pub model: &'a str,
+    pub usage: &'a Usage,
+    pub cost_micros: Option<u64>,
+}
+
+/// Ends a turn without success: takes its effects back (unless it keeps them), records why, frees its key to be tried
+/// again. What someone else changed since stays, and is reported.
+///
+/// # Errors
+/// Those of the database; the sweeper then does it later.
+pub async fn fail(pool: &PgPool, actor: &Actor, turn: Uuid, instance: i64, failure: &Failure<'_>) -> Result<Value> {
+    let tx = TenantTx::write(pool, &actor.clone().in_turn(turn, Origin::Revert)).await?;
+    let mine = sqlx::query(
+        "SELECT on_failure, campaign_id, kind FROM turn \
+         WHERE tenant_id = $1 AND id = $2 AND instance = $3 AND status IN ('queued', 'running') FOR UPDATE",
+    )
+    .bind(tx.tenant())
+    .bind(turn)
+    .bind(instance)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    let Some(mine) = mine else { return Ok(Value::Null) };
+    let conflicts = if mine.get::<&str, _>("on_failure") == "keep" { Value::Array(Vec::new()) } else { revert(&tx, turn).await? };
+    sqlx::query(
+        "WITH freed AS (UPDATE idempotency SET state = 'retry' WHERE tenant_id = $1 AND turn_id = $2), \
+         used AS (INSERT INTO usage_entry (tenant_id, id, campaign_id, kind, model, llm_calls, prompt_tokens, cached_tokens, \
+             completion_tokens, cost_micros) SELECT $1, $7, $8, $9, $10, $11, $12, $13, $14, $15 WHERE $11 > 0) \
+         UPDATE turn SET status = $3, error = $4, revert_conflicts = $5, record = $6::text::json, finished_at = now() \
+         WHERE tenant_id = $1 AND id = $2",
+    )
+    .bind(tx.tenant())
+    .bind(turn)
+    .bind(failure.status.as_str())
+    .bind(json!({ "code": failure.code, "message": failure.message }))
+    .bind(&conflicts)
+    .bind(&failure.record)
+    .bind(Uuid::now_v7())
+    .bind(mine.get::<Uuid, _>("campaign_id"))
+    .bind(mine.get::<String, _>("kind"))
+    .bind(failure.model)
+    .bind(i32::try_from(failure.usage.llm_calls).unwrap_or(i32::MAX))
+    .bind(clamp(failure.usage.prompt_tokens))
+    .bind(clamp(failure.usage.cached_tokens))
+    .bind(clamp(failure.usage.completion_tokens))
+    .bind(failure.cost_micros.map(clamp))
+    .execute(&mut *tx.connection().await)
+    .await?;
+    tx.commit().await?;
+    Ok(conflicts)
+}
+
+/// Takes back what a turn changed; returns what it could not.
+///
+/// # Errors
+/// Those of the database.
+pub async fn revert(tx: &TenantTx, turn: Uuid) -> Result<Value> {
+    let rows = sqlx::query("SELECT * FROM revert_turn($1)").bind(turn).fetch_all(&mut *tx.connection().await).await?;
+    let conflicts = rows.iter().map(|row| {
+        json!({
+            "table": row.get::<String, _>("table_name"), "id": row.get::<Uuid, _>("row_id"),
+            "column": row.get::<Option<String>, _>("column_name"), "reason": row.get::<String, _>("reason"),
+        })
+    });
+    Ok(Value::Array(conflicts.collect()))
+}
+
+/// Reverts and fails turns whose server is gone; returns how many.
+///
+/// # Errors
+/// Those of the database.
+pub async fn sweep(pool: &PgPool) -> Result<usize> {
+    let orphans = sqlx::query("SELECT * FROM orphaned_turns(100)").fetch_all(pool).await?;
+    for row in &orphans {
+        let (tenant, turn): (Uuid, Uuid) = (row.get("tenant_id"), row.get("turn_id"));
+        let tx = TenantTx::write(pool, &Actor::system(tenant).in_turn(turn, Origin::Revert)).await?;
+        let held = sqlx::query(
+            "SELECT on_failure FROM turn WHERE tenant_id = $1 AND id = $2 AND status IN ('queued', 'running') \
+             AND EXISTS (SELECT 1 FROM orphaned_turns(100) o WHERE o.turn_id = turn.id) FOR UPDATE SKIP LOCKED",
+        )
+        .bind(tenant)
+        .bind(turn)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?;
+        let Some(held) = held else { continue };
+        let keep = held.get::<&str, _>("on_failure") == "keep";
+        let conflicts = if keep { Value::Array(Vec::new()) } else { revert(&tx, turn).await? };
+        sqlx::query(
+            "WITH freed AS (UPDATE idempotency SET state = 'retry' WHERE tenant_id = $1 AND turn_id = $2) \
+             UPDATE turn SET status = 'failed', error = $3, revert_conflicts = $4, finished_at = now() \
+             WHERE tenant_id = $1 AND id = $2",
+        )
+        .bind(tenant)
+        .bind(turn)
+        .bind(json!({ "code": "internal", "message": "The server that ran this turn stopped." }))
+        .bind(&conflicts)
+        .execute(&mut *tx.connection().await)
+        .await?;
+        tx.commit().await?;
+        metrics::TURNS_SWEPT.inc();
+        tracing::warn!(turn_id = %turn, "reverted a turn whose server stopped");
+    }
+    Ok(orphans.len())
+}

@@ -1,0 +1,103 @@
+//! Taking a turn back: every effect, or none.
+
+use serde_json::{Value, json};
+use sqlx::Row;
+use uuid::Uuid;
+
+use super::store;
+use crate::{
+    app::App,
+    auth::Caller,
+    error::{Code, Error, FieldError, Result},
+    http::{
+        Reply,
+        idempotency::IdempotencyKey,
+        resource::{Ref, campaign_id},
+    },
+    tenancy::{Origin, TenantTx},
+};
+
+/// Undoes a turn. Its messages leave the transcript with its other effects.
+///
+/// # Errors
+/// `undo_conflict` naming each row that was changed since, `gone` if its journal was pruned, `conflict` if it was undone.
+pub async fn undo(app: &App, caller: &Caller, c: &str, turn: Uuid, key: Option<&IdempotencyKey>) -> Result<Reply> {
+    let mut attempts_left = 3;
+    loop {
+        match attempt(app, caller, c, turn, key).await {
+            Err(e) if e.is_transient() && attempts_left > 1 => attempts_left -= 1,
+            result => return result,
+        }
+    }
+}
+
+async fn attempt(app: &App, caller: &Caller, c: &str, turn: Uuid, key: Option<&IdempotencyKey>) -> Result<Reply> {
+    let tx = TenantTx::write(&app.pool, &caller.actor().in_turn(turn, Origin::Revert)).await?;
+    if let Some(key) = key
+        && let Some(stored) = key.claim(&tx).await?
+    {
+        return Ok(stored);
+    }
+    let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
+    let row = sqlx::query(
+        "SELECT status, undone_at, created_at, \
+                (SELECT min(h.pruned_seq) FROM feed_head h WHERE h.tenant_id = $1 AND h.campaign_id = $2) AS pruned, \
+                (SELECT count(*) FROM journal j WHERE j.tenant_id = $1 AND j.turn_id = $3 AND j.origin <> 'revert') AS effects \
+         FROM turn WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 FOR UPDATE",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(turn)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?
+    .ok_or_else(|| Error::not_found("turn"))?;
+    match row.get::<&str, _>("status") {
+        "queued" | "running" => return Err(Error::new(Code::TurnInProgress, "The turn is still running; cancel it instead.")),
+        "succeeded" | "limit_reached" => {}
+        _ => return Err(Error::new(Code::Conflict, "The turn failed: it left nothing to undo.")),
+    }
+    if row.get::<Option<time::OffsetDateTime>, _>("undone_at").is_some() {
+        return Err(Error::new(Code::Conflict, "The turn was undone already."));
+    }
+    let effects: i64 = row.get("effects");
+    if effects == 0 && row.get::<Option<i64>, _>("pruned").unwrap_or(0) > 0 {
+        return Err(Error::new(Code::Gone, "The journal of this turn has been pruned."));
+    }
+    let conflicts = store::revert(&tx, turn).await?;
+    refuse_conflicts(&conflicts)?;
+    let row = sqlx::query("UPDATE turn SET undone_at = now() WHERE tenant_id = $1 AND id = $2 RETURNING undone_at::text AS at")
+        .bind(tx.tenant())
+        .bind(turn)
+        .fetch_one(&mut *tx.connection().await)
+        .await?;
+    let reply = Reply::ok(&json!({ "turn_id": turn, "undone_at": row.get::<String, _>("at"), "changes_reverted": effects }))?;
+    if let Some(key) = key {
+        key.store(&tx, &reply).await?;
+    }
+    tx.commit().await?;
+    Ok(reply)
+}
+
+fn refuse_conflicts(conflicts: &Value) -> Result<()> {
+    let errors: Vec<_> = conflicts
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|c| {
+            let text = |name: &str| c.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+            FieldError {
+                pointer: format!("/{}/{}", text("table"), text("id")),
+                code: text("reason").into(),
+                message: match c.get("column").and_then(Value::as_str) {
+                    Some(column) => format!("`{column}` was changed after the turn."),
+                    None => "The row was changed, deleted or made again after the turn.".to_owned(),
+                },
+            }
+        })
+        .collect();
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let detail = format!("{} changes came after the turn; nothing was undone.", errors.len());
+    Err(Error { errors, ..Error::new(Code::UndoConflict, detail) })
+}

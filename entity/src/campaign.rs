@@ -1,0 +1,41 @@
+//! Campaigns: one row per world.
+
+use sea_orm::entity::prelude::*;
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+
+use crate::{CampaignId, Json, TenantId, shapes::Extensions};
+
+/// A campaign: one world and everything in it.
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, Serialize, Deserialize, ToSchema)]
+#[schema(as = Campaign)]
+#[sea_orm(table_name = "campaign")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    #[serde(skip)]
+    pub tenant_id: TenantId,
+    #[sea_orm(primary_key, auto_increment = false)]
+    #[schema(value_type = Uuid)]
+    pub id: CampaignId,
+    pub slug: String,
+    pub name: String,
+    pub description: String,
+    pub game_system: String,
+    pub game_time: Option<String>,
+    #[schema(value_type = Object)]
+    pub settings: Json<Extensions>,
+    #[schema(value_type = Object)]
+    pub extensions: Json<Extensions>,
+    pub external_ref: Option<String>,
+    pub version: i64,
+    #[serde(with = "time::serde::rfc3339")]
+    pub created_at: OffsetDateTime,
+    #[serde(with = "time::serde::rfc3339")]
+    pub updated_at: OffsetDateTime,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

@@ -1,0 +1,65 @@
+//! One id type per table, so that an NPC's id cannot be passed where a player's is meant. All are UUIDv7.
+
+use sea_orm::{DbErr, DeriveValueType, TryFromU64};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+macro_rules! id_types {
+    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, DeriveValueType)]
+        #[serde(transparent)]
+        pub struct $name(pub Uuid);
+
+        impl $name {
+            /// A new id that sorts after those made before it.
+            #[must_use]
+            pub fn generate() -> Self {
+                Self(Uuid::now_v7())
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl From<$name> for Uuid {
+            fn from(id: $name) -> Uuid {
+                id.0
+            }
+        }
+
+        impl TryFromU64 for $name {
+            fn try_from_u64(_: u64) -> Result<Self, DbErr> {
+                Err(DbErr::ConvertFromU64(stringify!($name)))
+            }
+        }
+    )+};
+}
+
+id_types!(
+    /// A tenant: the owner of everything else.
+    TenantId,
+    /// An API key.
+    KeyId,
+    /// A campaign: one world.
+    CampaignId,
+    /// A player character.
+    CharacterId,
+    /// A non-player character.
+    NpcId,
+    /// An owner: the guardian of a place, race, profession or faction.
+    OwnerId,
+    /// A lore entry.
+    LoreId,
+    /// A memory.
+    MemoryId,
+    /// A scene.
+    SceneId,
+    /// A message of the campaign's history.
+    MessageId,
+    /// An AI turn.
+    TurnId,
+);

@@ -1,0 +1,59 @@
+//! Non-player characters.
+
+use sea_orm::entity::prelude::*;
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+
+use crate::{CampaignId, Json, NpcId, TenantId,
+    shapes::{Condition, Effect, Extensions, Stats, ToolRef},
+};
+
+/// A non-player character.
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, Serialize, Deserialize, ToSchema)]
+#[schema(as = Npc)]
+#[sea_orm(table_name = "npc")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    #[serde(skip)]
+    pub tenant_id: TenantId,
+    #[sea_orm(primary_key, auto_increment = false)]
+    #[schema(value_type = Uuid)]
+    pub id: NpcId,
+    #[schema(value_type = Uuid)]
+    pub campaign_id: CampaignId,
+    pub slug: String,
+    pub name: String,
+    pub description: String,
+    pub personality_prompt: String,
+    pub race: Option<String>,
+    pub profession: Option<String>,
+    pub location: Option<String>,
+    pub faction: Option<String>,
+    pub owner_ids: Vec<Uuid>,
+    #[schema(value_type = Vec<ToolRef>)]
+    pub available_tools: Json<Vec<ToolRef>>,
+    #[schema(value_type = Stats)]
+    pub stats: Json<Stats>,
+    #[schema(value_type = Vec<Condition>)]
+    pub conditions: Json<Vec<Condition>>,
+    #[schema(value_type = Vec<Effect>)]
+    pub effects: Json<Vec<Effect>>,
+    pub disposition: String,
+    #[schema(value_type = Vec<serde_json::Value>)]
+    pub inventory: Json<Vec<serde_json::Value>>,
+    pub reaction_threshold: i32,
+    #[schema(value_type = Object)]
+    pub extensions: Json<Extensions>,
+    pub external_ref: Option<String>,
+    pub version: i64,
+    #[serde(with = "time::serde::rfc3339")]
+    pub created_at: OffsetDateTime,
+    #[serde(with = "time::serde::rfc3339")]
+    pub updated_at: OffsetDateTime,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

@@ -1,0 +1,65 @@
+//! Owners: guardians of a place, race, profession or faction.
+
+use sea_orm::entity::prelude::*;
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+
+use crate::{CampaignId, Json, OwnerId, TenantId,
+    shapes::{Extensions, ToolRef},
+};
+
+/// What an owner watches over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EnumIter, DeriveActiveEnum, Serialize, Deserialize, ToSchema)]
+#[sea_orm(rs_type = "String", db_type = "Text", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+pub enum Aspect {
+    #[default]
+    Location,
+    Race,
+    Profession,
+    Faction,
+}
+
+/// An owner. On the wire its influence is one object; `service` folds the columns.
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, Serialize, Deserialize, ToSchema)]
+#[schema(as = OwnerRow)]
+#[sea_orm(table_name = "owner")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    #[serde(skip)]
+    pub tenant_id: TenantId,
+    #[sea_orm(primary_key, auto_increment = false)]
+    #[schema(value_type = Uuid)]
+    pub id: OwnerId,
+    #[schema(value_type = Uuid)]
+    pub campaign_id: CampaignId,
+    pub slug: String,
+    pub name: String,
+    pub description: String,
+    pub personality_prompt: String,
+    pub monitored_aspect: Aspect,
+    pub associated_id: String,
+    pub associated_key: String,
+    #[schema(value_type = Vec<ToolRef>)]
+    pub available_tools: Json<Vec<ToolRef>>,
+    pub reaction_threshold: i32,
+    pub influence_current: f64,
+    pub influence_max: f64,
+    pub influence_regen_per_hour: f64,
+    #[serde(with = "time::serde::rfc3339")]
+    pub influence_at: OffsetDateTime,
+    #[schema(value_type = Object)]
+    pub extensions: Json<Extensions>,
+    pub external_ref: Option<String>,
+    pub version: i64,
+    #[serde(with = "time::serde::rfc3339")]
+    pub created_at: OffsetDateTime,
+    #[serde(with = "time::serde::rfc3339")]
+    pub updated_at: OffsetDateTime,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

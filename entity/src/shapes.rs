@@ -1,0 +1,222 @@
+//! The nested shapes of characters, NPCs and scenes, as they stand in JSON columns and on the wire.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// Keys of clients' own, returned as given.
+pub type Extensions = BTreeMap<String, Value>;
+
+macro_rules! shape {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident : $ty:ty),* $(,)? })+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name { $($(#[$field_doc])* pub $field: $ty),* }
+    )+};
+}
+
+shape! {
+    /// The six ability scores, 1..30 (SRD 5.1, "Using Ability Scores").
+    Abilities {
+        #[serde(default = "ten")] strength: i32,
+        #[serde(default = "ten")] dexterity: i32,
+        #[serde(default = "ten")] constitution: i32,
+        #[serde(default = "ten")] intelligence: i32,
+        #[serde(default = "ten")] wisdom: i32,
+        #[serde(default = "ten")] charisma: i32,
+    }
+    /// A class or racial feature.
+    Feature {
+        name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")] level: Option<i32>,
+        #[serde(default, skip_serializing_if = "Option::is_none")] chosen_option: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")] scaling_formula: Option<String>,
+    }
+    /// Normal and long range in feet.
+    Range { normal: i32, #[serde(default)] long: Option<i32> }
+    /// A weapon on a character's sheet; what is left out comes from the SRD weapon of that name.
+    Weapon {
+        name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")] dice: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")] versatile_dice: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")] damage_type: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")] ability: Option<WeaponAbility>,
+        #[serde(default)] bonus: i32,
+        #[serde(default)] properties: Vec<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")] range: Option<Range>,
+    }
+    /// An effect in force, such as Bless or Rage.
+    Effect {
+        name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")] source: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")] rounds_remaining: Option<i32>,
+    }
+    /// A condition in force; `level` is for exhaustion.
+    Condition {
+        name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")] source: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")] rounds_remaining: Option<i32>,
+        #[serde(default, skip_serializing_if = "Option::is_none")] level: Option<i32>,
+    }
+    /// What a character concentrates on.
+    Concentration { spell: String }
+    /// Hit dice: size of the die, how many there are and how many are left.
+    HitDice { die: i32, max: i32, remaining: i32 }
+    /// Death saving throws so far.
+    #[derive(Default)]
+    DeathSaves { #[serde(default)] successes: i32, #[serde(default)] failures: i32 }
+    /// Spell slots of one level.
+    SpellSlot { max: i32, remaining: i32 }
+    /// A class resource, such as ki points.
+    Resource { name: String, max: i32, remaining: i32 }
+    /// An attack of an NPC's stat block; `damage` is a dice formula.
+    NpcAttack {
+        name: String,
+        #[serde(default)] bonus: i32,
+        damage: String,
+        #[serde(default)] damage_type: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")] reach_ft: Option<i32>,
+        #[serde(default, skip_serializing_if = "Option::is_none")] range: Option<Range>,
+    }
+    /// A token on a scene; coordinates in grid units.
+    SceneToken {
+        id: String,
+        #[serde(default)] name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")] actor_id: Option<String>,
+        #[serde(default)] x: f64,
+        #[serde(default)] y: f64,
+        #[serde(default)] is_player: bool,
+    }
+    /// Who speaks a message.
+    #[derive(Default)]
+    Speaker {
+        #[serde(default)] name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")] alias: Option<String>,
+    }
+}
+
+/// An NPC's stat block (SRD 5.1, "Monsters"). Everything has a default, so a talker needs none of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Stats {
+    pub armor_class: i32,
+    pub hp: i32,
+    pub max_hp: i32,
+    pub temp_hp: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub abilities: Option<Abilities>,
+    pub saving_throws: BTreeMap<String, i32>,
+    pub attacks: Vec<NpcAttack>,
+    pub creature_type: String,
+    pub size: String,
+    pub speed: i32,
+    pub resistances: Vec<String>,
+    pub immunities: Vec<String>,
+    pub vulnerabilities: Vec<String>,
+    pub condition_immunities: Vec<String>,
+}
+
+impl Default for Stats {
+    fn default() -> Self {
+        Self {
+            armor_class: 10,
+            hp: 4,
+            max_hp: 4,
+            temp_hp: 0,
+            abilities: None,
+            saving_throws: BTreeMap::new(),
+            attacks: Vec::new(),
+            creature_type: "humanoid".to_owned(),
+            size: "medium".to_owned(),
+            speed: 30,
+            resistances: Vec::new(),
+            immunities: Vec::new(),
+            vulnerabilities: Vec::new(),
+            condition_immunities: Vec::new(),
+        }
+    }
+}
+
+/// The ability a weapon uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WeaponAbility {
+    Str,
+    Dex,
+    Finesse,
+    None,
+}
+
+/// How a spell reaches its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SpellAttack {
+    Ranged,
+    Melee,
+    Save,
+    None,
+}
+
+/// A known spell: an SRD name, or one of the table's own with its numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum Spell {
+    Name(String),
+    Custom {
+        name: String,
+        level: i32,
+        attack: SpellAttack,
+        #[serde(flatten)]
+        details: BTreeMap<String, Value>,
+    },
+}
+
+/// A tool an AI entity may call: a name, or a name with a description of one's own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum ToolRef {
+    Name(String),
+    Described(DescribedTool),
+}
+
+shape! {
+    /// A tool with a description (and parameters, for readers) of the worldbuilder's own.
+    DescribedTool {
+        name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")] description: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")] parameters: Option<Value>,
+    }
+}
+
+impl ToolRef {
+    /// The tool's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            ToolRef::Name(name) => name,
+            ToolRef::Described(tool) => &tool.name,
+        }
+    }
+
+    /// The worldbuilder's own description, if there is one.
+    #[must_use]
+    pub fn description(&self) -> Option<&str> {
+        match self {
+            ToolRef::Name(_) => None,
+            ToolRef::Described(tool) => tool.description.as_deref(),
+        }
+    }
+}
+
+fn ten() -> i32 {
+    10
+}
+
+impl Default for Abilities {
+    fn default() -> Self {
+        Self { strength: 10, dexterity: 10, constitution: 10, intelligence: 10, wisdom: 10, charisma: 10 }
+    }
+}

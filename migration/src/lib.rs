@@ -1,0 +1,23 @@
+//! The truth of the schema: forward-only, hand-written migrations.
+//!
+//! - [`tenant_table`] is the one way to make a table that holds a tenant's rows.
+//! - [`m0001_world`] is the first schema; its functions are in `sql/`.
+//!
+//! Never edit a migration that has been released, and never derive a schema from entities. To change the schema add
+//! `m000N_title.rs` and name it in [`Migrator`].
+
+pub mod m0001_world;
+pub mod tenant_table;
+
+pub use sea_orm_migration::MigratorTrait;
+use sea_orm_migration::{MigrationTrait, async_trait};
+
+/// Runs the migrations in order.
+pub struct Migrator;
+
+#[async_trait::async_trait]
+impl MigratorTrait for Migrator {
+    fn migrations() -> Vec<Box<dyn MigrationTrait>> {
+        vec![Box::new(m0001_world::Migration)]
+    }
+}

@@ -1,0 +1,379 @@
+-- Functions and triggers of the first schema; a comment of two semicolons ends each statement.
+-- Definer functions run as the schema's owner, whose own policies let them see rows under FORCE ROW LEVEL SECURITY;
+-- each takes its tenant from the caller's settings or from a secret the caller must know.
+
+-- Versions only rise: an update is one more than what it found, whatever the statement says.
+CREATE FUNCTION touch_row() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.version := OLD.version + 1;
+    NEW.updated_at := now();
+    RETURN NEW;
+END $$
+-- ;;
+-- One journal row for every change of world data, in the transaction that makes it. Each row carries its table, so
+-- that a reader needs no join; `seq` stays null until the commit (journal_number).
+CREATE FUNCTION journal_row() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    old_row jsonb := CASE WHEN TG_OP <> 'INSERT' THEN to_jsonb(OLD) END;
+    new_row jsonb := CASE WHEN TG_OP <> 'DELETE' THEN to_jsonb(NEW) END;
+    any_row jsonb := coalesce(new_row, old_row);
+BEGIN
+    INSERT INTO journal (tenant_id, campaign_id, table_name, row_id, op, before, after,
+                         origin, key_id, turn_id, request_id)
+    VALUES ((any_row ->> 'tenant_id')::uuid,
+            coalesce(any_row ->> 'campaign_id', any_row ->> 'id')::uuid,
+            TG_TABLE_NAME, (any_row ->> 'id')::uuid, lower(TG_OP), old_row, new_row,
+            coalesce(nullif(current_setting('app.origin', true), ''), 'api'),
+            nullif(current_setting('app.key_id', true), '')::uuid,
+            nullif(current_setting('app.turn_id', true), '')::uuid,
+            nullif(current_setting('app.request_id', true), ''));
+    RETURN NULL;
+END $$
+-- ;;
+-- At commit: takes the campaign's feed head once and numbers all rows of this transaction together. Committed rows
+-- always have a number, so the unnumbered rows one can see are one's own. The head's row lock lasts until the
+-- commit is visible: the order of `seq` is the order of commits, and a reader of `after=seq` misses nothing.
+CREATE FUNCTION journal_number() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    rows_mine bigint;
+    last_seq bigint;
+BEGIN
+    SELECT count(*) INTO rows_mine FROM journal
+    WHERE tenant_id = NEW.tenant_id AND campaign_id = NEW.campaign_id AND seq IS NULL;
+    IF rows_mine = 0 THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO feed_head AS h (tenant_id, campaign_id, seq) VALUES (NEW.tenant_id, NEW.campaign_id, rows_mine)
+    ON CONFLICT (tenant_id, campaign_id) DO UPDATE SET seq = h.seq + rows_mine
+    RETURNING seq INTO last_seq;
+    UPDATE journal j SET seq = last_seq - rows_mine + mine.position
+    FROM (SELECT id, row_number() OVER (ORDER BY id) AS position FROM journal
+          WHERE tenant_id = NEW.tenant_id AND campaign_id = NEW.campaign_id AND seq IS NULL) mine
+    WHERE j.tenant_id = NEW.tenant_id AND j.id = mine.id;
+    RETURN NULL;
+END $$
+-- ;;
+-- A UUIDv7 (RFC 9562): 48 bits of milliseconds, then random bits.
+CREATE FUNCTION uuid7() RETURNS uuid LANGUAGE sql VOLATILE AS $$
+    SELECT encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())
+        PLACING substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1 FOR 6),
+        52, 1), 53, 1), 'hex')::uuid
+$$
+-- ;;
+-- Version heads: what a cached prompt compares. They outlive the rows they stand for, so no version is met twice.
+CREATE FUNCTION bump_head(tenant uuid, campaign uuid, head text) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO version_head AS h (tenant_id, campaign_id, key, version) VALUES (tenant, campaign, head, 1)
+    ON CONFLICT (tenant_id, campaign_id, key) DO UPDATE SET version = h.version + 1
+$$
+-- ;;
+CREATE FUNCTION bump_heads() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    tenant uuid := CASE WHEN TG_OP = 'DELETE' THEN OLD.tenant_id ELSE NEW.tenant_id END;
+    row_old jsonb := CASE WHEN TG_OP <> 'INSERT' THEN to_jsonb(OLD) END;
+    row_new jsonb := CASE WHEN TG_OP <> 'DELETE' THEN to_jsonb(NEW) END;
+    campaign uuid := coalesce(coalesce(row_new, row_old) ->> 'campaign_id', coalesce(row_new, row_old) ->> 'id')::uuid;
+    head_old text;
+    head_new text;
+BEGIN
+    -- TG_ARGV: pairs of (columns that name the head, columns whose change bumps it).
+    FOR i IN 0 .. TG_NARGS - 1 BY 3 LOOP
+        head_old := NULL;
+        head_new := NULL;
+        IF row_old IS NOT NULL THEN
+            SELECT TG_ARGV[i] || string_agg(':' || coalesce(row_old ->> c, ''), '' ORDER BY n)
+            INTO head_old FROM unnest(string_to_array(TG_ARGV[i + 1], ',')) WITH ORDINALITY AS names (c, n);
+        END IF;
+        IF row_new IS NOT NULL THEN
+            SELECT TG_ARGV[i] || string_agg(':' || coalesce(row_new ->> c, ''), '' ORDER BY n)
+            INTO head_new FROM unnest(string_to_array(TG_ARGV[i + 1], ',')) WITH ORDINALITY AS names (c, n);
+        END IF;
+        IF TG_OP = 'UPDATE' AND head_old = head_new AND TG_ARGV[i + 2] <> '*' AND NOT EXISTS (
+            SELECT 1 FROM unnest(string_to_array(TG_ARGV[i + 2], ',')) AS c
+            WHERE row_old -> c IS DISTINCT FROM row_new -> c) THEN
+            CONTINUE;
+        END IF;
+        -- In one order everywhere, so that two transactions cannot wait for each other in a circle.
+        IF head_old IS NOT NULL AND head_new IS NOT NULL AND head_old > head_new THEN
+            PERFORM bump_head(tenant, campaign, head_new);
+            PERFORM bump_head(tenant, campaign, head_old);
+        ELSE
+            IF head_old IS NOT NULL THEN
+                PERFORM bump_head(tenant, campaign, head_old);
+            END IF;
+            IF head_new IS NOT NULL AND head_new IS DISTINCT FROM head_old THEN
+                PERFORM bump_head(tenant, campaign, head_new);
+            END IF;
+        END IF;
+    END LOOP;
+    RETURN NULL;
+END $$
+-- ;;
+-- The two hot writers of a turn have heads of their own, written without the general function's JSON.
+CREATE FUNCTION bump_memory() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        PERFORM bump_head(OLD.tenant_id, OLD.campaign_id, 'memory:' || OLD.holder_id || ':' || OLD.subject_id);
+    END IF;
+    IF TG_OP = 'INSERT' OR (TG_OP = 'UPDATE' AND (NEW.holder_id, NEW.subject_id) <> (OLD.holder_id, OLD.subject_id)) THEN
+        PERFORM bump_head(NEW.tenant_id, NEW.campaign_id, 'memory:' || NEW.holder_id || ':' || NEW.subject_id);
+    END IF;
+    RETURN NULL;
+END $$
+-- ;;
+CREATE FUNCTION bump_talk() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    said message := CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
+BEGIN
+    IF said.entity_id IS NOT NULL AND said.player_id IS NOT NULL THEN
+        PERFORM bump_head(said.tenant_id, said.campaign_id, 'talk:' || said.entity_id || ':' || said.player_id);
+    END IF;
+    RETURN NULL;
+END $$
+-- ;;
+-- Slugs are unique per campaign across characters, NPCs and owners.
+CREATE FUNCTION keep_actor_slug() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        DELETE FROM actor_slug WHERE tenant_id = OLD.tenant_id AND campaign_id = OLD.campaign_id AND slug = OLD.slug;
+    ELSIF TG_OP = 'INSERT' THEN
+        INSERT INTO actor_slug (tenant_id, campaign_id, slug, kind, actor_id)
+        VALUES (NEW.tenant_id, NEW.campaign_id, NEW.slug, TG_TABLE_NAME, NEW.id);
+    ELSIF NEW.slug <> OLD.slug THEN
+        UPDATE actor_slug SET slug = NEW.slug
+        WHERE tenant_id = OLD.tenant_id AND campaign_id = OLD.campaign_id AND slug = OLD.slug;
+    END IF;
+    RETURN NULL;
+END $$
+-- ;;
+-- `npc.owner_ids` is the truth; npc_owner holds its foreign keys and answers 'which NPCs has this owner?'.
+CREATE FUNCTION keep_npc_owner() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'UPDATE' THEN
+        IF NEW.owner_ids = OLD.owner_ids THEN
+            RETURN NULL;
+        END IF;
+        DELETE FROM npc_owner WHERE tenant_id = NEW.tenant_id AND npc_id = NEW.id;
+    END IF;
+    INSERT INTO npc_owner (tenant_id, campaign_id, npc_id, owner_id)
+    SELECT DISTINCT NEW.tenant_id, NEW.campaign_id, NEW.id, o FROM unnest(NEW.owner_ids) AS o;
+    RETURN NULL;
+END $$
+-- ;;
+-- Sign-in: what a key's prefix stands for. The caller proves the key by its hash.
+CREATE FUNCTION auth_key(key_prefix text) RETURNS TABLE (
+    key_id uuid, tenant_id uuid, hash bytea, scopes text[], expires_at timestamptz, revoked_at timestamptz,
+    limits jsonb, settings jsonb, tenant_version bigint, origins text[], llm_api_key bytea)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+    UPDATE api_key k SET last_used_at = now()
+    WHERE k.prefix = key_prefix AND (k.last_used_at IS NULL OR k.last_used_at < now() - interval '1 minute')
+      AND k.id = (SELECT l.id FROM api_key l WHERE l.prefix = key_prefix FOR UPDATE SKIP LOCKED);
+    RETURN QUERY SELECT k.id, k.tenant_id, k.hash, k.scopes, k.expires_at, k.revoked_at,
+                        t.limits, t.settings, t.version, t.origins, t.llm_api_key
+    FROM api_key k JOIN tenant t ON t.tenant_id = k.tenant_id WHERE k.prefix = key_prefix;
+END $$
+-- ;;
+CREATE FUNCTION all_origins() RETURNS SETOF text LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT DISTINCT unnest(origins) FROM tenant
+$$
+-- ;;
+-- Full-text search behind row security: GIN operators are not leakproof, so a policy would keep their index unused.
+-- The tenant filter is explicit and taken from the caller's transaction.
+CREATE FUNCTION search_lore(campaign uuid, words text, rows_max int) RETURNS SETOF uuid LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT id FROM lore
+    WHERE tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid AND campaign_id = campaign
+      AND search @@ websearch_to_tsquery('simple', words)
+    LIMIT rows_max
+$$
+-- ;;
+CREATE FUNCTION search_memory(campaign uuid, words text, rows_max int) RETURNS SETOF uuid LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT id FROM memory
+    WHERE tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid AND campaign_id = campaign
+      AND search @@ websearch_to_tsquery('simple', words)
+    LIMIT rows_max
+$$
+-- ;;
+-- What moved in campaigns that a replica holds prompts of, as the version heads that prompts are stamped with.
+CREATE FUNCTION journal_tail(tenants uuid[], campaigns uuid[], seqs bigint[], rows_max int) RETURNS TABLE (
+    tenant_id uuid, campaign_id uuid, seq bigint, heads text[])
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT j.tenant_id, j.campaign_id, j.seq, CASE j.table_name
+        WHEN 'campaign' THEN ARRAY['campaign:' || j.row_id]
+        WHEN 'npc' THEN ARRAY['entity:' || j.row_id]
+        WHEN 'owner' THEN ARRAY['entity:' || j.row_id]
+        WHEN 'character' THEN ARRAY['player:' || j.row_id]
+        WHEN 'lore' THEN ARRAY['lore:' || coalesce(j.before ->> 'scope', '') || ':' || coalesce(j.before ->> 'associated_key', ''),
+                               'lore:' || coalesce(j.after ->> 'scope', '') || ':' || coalesce(j.after ->> 'associated_key', '')]
+        WHEN 'memory' THEN ARRAY['memory:' || (coalesce(j.after, j.before) ->> 'holder_id') || ':' || (coalesce(j.after, j.before) ->> 'subject_id')]
+        ELSE ARRAY[]::text[] END
+    FROM unnest(tenants, campaigns, seqs) AS held (tenant, campaign, seen)
+    JOIN feed_head h ON h.tenant_id = held.tenant AND h.campaign_id = held.campaign AND h.seq > held.seen
+    CROSS JOIN LATERAL (
+        SELECT * FROM journal j WHERE j.tenant_id = held.tenant AND j.campaign_id = held.campaign AND j.seq > held.seen
+        ORDER BY j.seq LIMIT rows_max) j
+$$
+-- ;;
+CREATE FUNCTION feed_position(tenant uuid, campaign uuid) RETURNS bigint LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT seq FROM feed_head WHERE tenant_id = tenant AND campaign_id = campaign
+$$
+-- ;;
+-- Turns whose server is gone: its lease ran out, or it no longer holds the advisory lock that says it lives.
+CREATE FUNCTION orphaned_turns(rows_max int) RETURNS TABLE (tenant_id uuid, turn_id uuid)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT t.tenant_id, t.id FROM turn t
+    WHERE t.status IN ('queued', 'running') AND (t.lease_until < now() OR NOT EXISTS (
+        SELECT 1 FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = 1413567051 AND l.objid::bigint = t.instance
+          AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())))
+    LIMIT rows_max
+$$
+-- ;;
+-- A server says that its turns go on, and hears which of them someone wants cancelled.
+CREATE FUNCTION renew_leases(server bigint, seconds int) RETURNS SETOF uuid LANGUAGE sql SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+    WITH mine AS (
+        UPDATE turn SET lease_until = now() + seconds * interval '1 second'
+        WHERE instance = server AND status IN ('queued', 'running') RETURNING id, cancel_requested)
+    SELECT id FROM mine WHERE cancel_requested
+$$
+-- ;;
+-- Retention: forgets journal rows older than `older_than` and remembers, per campaign, up to where.
+CREATE FUNCTION prune_journal(older_than interval, rows_max int) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    gone bigint;
+BEGIN
+    WITH old AS (
+        SELECT j.tenant_id, j.id FROM journal j
+        JOIN tenant t ON t.tenant_id = j.tenant_id
+        WHERE j.at < now() - coalesce((t.settings ->> 'journal_retention_days')::int * interval '1 day', older_than)
+        ORDER BY j.at LIMIT rows_max
+    ), pruned AS (
+        DELETE FROM journal j USING old WHERE j.tenant_id = old.tenant_id AND j.id = old.id
+        RETURNING j.tenant_id, j.campaign_id, j.seq
+    ), marked AS (
+        UPDATE feed_head h SET pruned_seq = greatest(h.pruned_seq, p.seq)
+        FROM (SELECT p.tenant_id, p.campaign_id, max(p.seq) AS seq FROM pruned p GROUP BY 1, 2) p
+        WHERE h.tenant_id = p.tenant_id AND h.campaign_id = p.campaign_id RETURNING 1
+    )
+    SELECT count(*) INTO gone FROM pruned;
+    RETURN gone;
+END $$
+-- ;;
+CREATE FUNCTION prune_system(turn_age interval, idempotency_age interval, rows_max int) RETURNS bigint LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    turns bigint;
+    keys bigint;
+BEGIN
+    WITH old AS (
+        SELECT t.tenant_id, t.id FROM turn t JOIN tenant n ON n.tenant_id = t.tenant_id
+        WHERE t.created_at < now() - coalesce((n.settings ->> 'turn_retention_days')::int * interval '1 day', turn_age)
+          AND t.status NOT IN ('queued', 'running') ORDER BY t.created_at LIMIT rows_max)
+    DELETE FROM turn t USING old WHERE t.tenant_id = old.tenant_id AND t.id = old.id;
+    GET DIAGNOSTICS turns = ROW_COUNT;
+    WITH old AS (
+        SELECT i.tenant_id, i.id FROM idempotency i WHERE i.created_at < now() - idempotency_age
+        ORDER BY i.created_at LIMIT rows_max)
+    DELETE FROM idempotency i USING old WHERE i.tenant_id = old.tenant_id AND i.id = old.id;
+    GET DIAGNOSTICS keys = ROW_COUNT;
+    RETURN turns + keys;
+END $$
+-- ;;
+-- Puts back what one turn changed, newest first, as forward writes: the journal rows of the reverts are new rows.
+-- A column is put back if it still holds what the turn left in it; `hp`, `temp_hp` and `influence_current` go back by their
+-- difference. It returns the conflicts and reverts the rest; a caller who wants all or
+-- nothing rolls back.
+CREATE FUNCTION revert_turn(turn_of uuid) RETURNS TABLE (
+    table_name text, row_id uuid, column_name text, reason text)
+LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    tenant uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;
+    entry record;
+    now_row jsonb;
+    wanted jsonb;
+    col text;
+    cols text;
+    found_row boolean;
+    already bigint;
+BEGIN
+    -- A turn that is started anew under its id has rows of earlier attempts, which are reverted already.
+    SELECT t.reverted_through INTO already FROM turn t WHERE t.tenant_id = tenant AND t.id = turn_of FOR UPDATE;
+    FOR entry IN SELECT j.* FROM journal j WHERE j.tenant_id = tenant AND j.turn_id = turn_of AND j.origin <> 'revert'
+                 AND j.id > already ORDER BY j.id DESC LOOP
+        EXECUTE format('SELECT to_jsonb(t) FROM %I t WHERE tenant_id = $1 AND id = $2 FOR UPDATE', entry.table_name)
+            INTO now_row USING tenant, entry.row_id;
+        found_row := now_row IS NOT NULL;
+        IF entry.op = 'insert' THEN
+            IF NOT found_row THEN
+                CONTINUE; -- someone already took it away: nothing of the turn is left
+            END IF;
+            IF now_row - 'version' - 'updated_at' IS DISTINCT FROM entry.after - 'version' - 'updated_at' THEN
+                table_name := entry.table_name; row_id := entry.row_id; column_name := NULL; reason := 'changed_since';
+                RETURN NEXT;
+                CONTINUE;
+            END IF;
+            EXECUTE format('DELETE FROM %I WHERE tenant_id = $1 AND id = $2', entry.table_name) USING tenant, entry.row_id;
+        ELSIF entry.op = 'update' THEN
+            IF NOT found_row THEN
+                table_name := entry.table_name; row_id := entry.row_id; column_name := NULL; reason := 'deleted_since';
+                RETURN NEXT;
+                CONTINUE;
+            END IF;
+            wanted := '{}';
+            FOR col IN SELECT k FROM jsonb_object_keys(entry.after) AS k
+                       WHERE entry.after -> k IS DISTINCT FROM entry.before -> k AND k NOT IN ('version', 'updated_at', 'search') LOOP
+                IF col IN ('hp', 'temp_hp', 'influence_current') THEN
+                    wanted := wanted || jsonb_build_object(col, greatest(0, (now_row ->> col)::numeric
+                        + (entry.before ->> col)::numeric - (entry.after ->> col)::numeric));
+                ELSIF now_row -> col IS NOT DISTINCT FROM entry.after -> col THEN
+                    wanted := wanted || jsonb_build_object(col, entry.before -> col);
+                ELSE
+                    table_name := entry.table_name; row_id := entry.row_id; column_name := col; reason := 'changed_since';
+                    RETURN NEXT;
+                END IF;
+            END LOOP;
+            IF wanted <> '{}' THEN
+                SELECT string_agg(format('%I = r.%I', k, k), ', ') INTO cols FROM jsonb_object_keys(wanted) AS k
+                WHERE k IN (SELECT attname FROM pg_attribute WHERE attrelid = entry.table_name::regclass
+                            AND attnum > 0 AND attgenerated = '' AND NOT attisdropped);
+                EXECUTE format('UPDATE %1$I t SET %2$s FROM jsonb_populate_record(NULL::%1$I, $3) r '
+                               'WHERE t.tenant_id = $1 AND t.id = $2', entry.table_name, cols)
+                    USING tenant, entry.row_id, now_row || wanted;
+            END IF;
+        ELSE
+            IF found_row THEN
+                table_name := entry.table_name; row_id := entry.row_id; column_name := NULL; reason := 'created_since';
+                RETURN NEXT;
+                CONTINUE;
+            END IF;
+            PERFORM restore_row(entry.table_name, entry.row_id, entry.before);
+        END IF;
+    END LOOP;
+    UPDATE turn t SET reverted_through = coalesce((SELECT max(j.id) FROM journal j
+        WHERE j.tenant_id = tenant AND j.turn_id = turn_of), 0) WHERE t.tenant_id = tenant AND t.id = turn_of;
+END $$
+-- ;;
+-- Puts a deleted row back with a version above every one it ever had.
+CREATE FUNCTION restore_row(target text, target_id uuid, content jsonb) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    tenant uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;
+    cols text;
+    last_version bigint;
+BEGIN
+    SELECT max(greatest((j.after ->> 'version')::bigint, (j.before ->> 'version')::bigint)) INTO last_version
+    FROM journal j WHERE j.tenant_id = tenant AND j.row_id = target_id;
+    SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) INTO cols FROM pg_attribute
+    WHERE attrelid = target::regclass AND attnum > 0 AND attgenerated = '' AND NOT attisdropped;
+    EXECUTE format('INSERT INTO %1$I (%2$s) SELECT %2$s FROM jsonb_populate_record(NULL::%1$I, $1)', target, cols)
+        USING content || jsonb_build_object('version', coalesce(last_version, 0) + 1, 'updated_at', now());
+END $$

@@ -1,0 +1,47 @@
+//! The rehearsal model: a small, deterministic, OpenAI-compatible endpoint on loopback.
+//!
+//! It lets a newcomer see a whole game without a model key, lets frontends be built for free, and lets tests drive the
+//! real client over real HTTP: scripted replies, errors, delays and broken connections, and recorded requests.
+//!
+//! Table of contents, in the order a request meets them:
+//!
+//! - `server`: `start`, [`Options`], the [`Rehearsal`] handle; the server's own thread.
+//! - `http`: the routes. `POST /v1/chat/completions`, `GET /v1/models`, `/rehearsal/script`, `/rehearsal/requests`.
+//! - `state`: what requests share; `recorder`: the last request bodies.
+//! - `wire`: the request as borrowed types; `check`: what a provider refuses; `error`: how it says so.
+//! - `prefix_cache`: provider-style prompt caching, `cached_tokens`; `prompt`: a request as canonical bytes.
+//! - `script`, `reply`, `builders`, `cursor`: what to answer, as data; which step is next.
+//! - `persona`: the answer when no step applies; `scene` reads the prompt, `lines` has the phrases, `schema`
+//!   fills forced calls.
+//! - `completion`, `stream`, `feed`: an answer as JSON, as server-sent events, as a body with faults.
+//!
+//! It must never reach the network, keep anything on disk, read a clock for its content, or judge game rules: the same
+//! requests in the same order give the same bytes. It has no authentication: bind it to loopback only.
+//!
+//! To add a kind of scripted fault: a field in [`Reply`] with its check and builder, its effect in `feed` or `http`, and
+//! a test over HTTP.
+
+mod builders;
+mod check;
+mod completion;
+mod cursor;
+mod error;
+mod feed;
+mod http;
+mod lines;
+mod persona;
+mod prefix_cache;
+mod prompt;
+mod recorder;
+mod reply;
+mod scene;
+mod schema;
+mod script;
+mod server;
+mod state;
+mod stream;
+mod wire;
+
+pub use reply::{Reply, RetryAfter, ScriptedCall, UsageOverride};
+pub use script::{Script, ScriptError, Step, Then, When};
+pub use server::{Options, Rehearsal, start};

@@ -1,0 +1,166 @@
+//! The answer when no script step applies: a short line in character, and now and then a call of a memory tool.
+//!
+//! It depends on the prompt alone. It must never follow, quote or judge what a player wrote: the action chooses among
+//! fixed phrases, and its cleaned text goes only into tool arguments. To teach it another tool, add it to `remember`.
+
+use serde_json::{Value, json};
+
+use crate::completion::{Call, Completion, Text};
+use crate::lines::{self, Topic};
+use crate::prefix_cache::mix;
+use crate::scene::{self, Scene};
+use crate::schema::{self, Hints};
+use crate::wire::{ChatRequest, Role, Tool, ToolChoice, ToolMode};
+
+/// What a prompt contains when it wants XML replies.
+const XML_CONTRACT: &str = "<response><narrative>";
+/// Longest memory, in characters.
+const MEMORY_CHARS_MAX: usize = 200;
+/// Memory tools of one holder, in order of preference.
+const MEMORIZE: [&str; 2] = ["NPC_memorize", "OWNER_memorize"];
+/// The memory tool that reaches every NPC of an owner.
+const BROADCAST: &str = "OWNER_memorize_dependables";
+
+/// What the persona answers; `last_user` is the text of the last user message.
+pub(crate) fn answer(request: &ChatRequest<'_>, last_user: &str, fingerprint: u64) -> Completion {
+    let scene = scene::read(request, last_user);
+    let tools = request.tools();
+    if let Some(tool) = forced(request) {
+        let call = call(&tool.function.name, &forced_arguments(tool, &scene));
+        return Completion::new(Text::None, vec![call]);
+    }
+    let topic = scene
+        .player_id
+        .as_ref()
+        .and_then(|_| lines::topic(&scene.action));
+    let text = narrative(&scene, topic, fingerprint);
+    if tools.is_empty() && wants_xml(request) {
+        let tool = remember(&scene, topic, |name| prompt_offers(request, name));
+        return Completion::new(
+            Text::Whole(xml(&text, tool.map(|tool| (tool, &scene)))),
+            Vec::new(),
+        );
+    }
+    let allowed = !matches!(request.tool_choice, Some(ToolChoice::Mode(ToolMode::None)));
+    let offers = |name: &str| allowed && tools.iter().any(|tool| &*tool.function.name == name);
+    let calls = remember(&scene, topic, offers).map(|tool| call(tool, &memory(&scene)));
+    Completion::new(Text::Whole(text), calls.into_iter().collect())
+}
+
+/// The tool that has to be called: the named one; for `required` a memory tool, or else the first.
+fn forced<'r>(request: &'r ChatRequest<'_>) -> Option<&'r Tool<'r>> {
+    let tools = request.tools();
+    match request.tool_choice.as_ref()? {
+        ToolChoice::Named { function } => tools
+            .iter()
+            .find(|tool| *tool.function.name == *function.name),
+        ToolChoice::Mode(ToolMode::Required) => {
+            let memorizes = |tool: &&Tool<'_>| MEMORIZE.contains(&&*tool.function.name);
+            tools.iter().find(memorizes).or(tools.first())
+        }
+        ToolChoice::Mode(ToolMode::None | ToolMode::Auto) => None,
+    }
+}
+
+fn forced_arguments(tool: &Tool<'_>, scene: &Scene) -> Value {
+    let name = &*tool.function.name;
+    if scene.player_id.is_some() && (MEMORIZE.contains(&name) || name == BROADCAST) {
+        return memory(scene);
+    }
+    let schema = tool.function.parameters.map_or("{}", |schema| schema.get());
+    let schema: Value = serde_json::from_str(schema).unwrap_or_default();
+    let text = scene::clean_line(&scene.action, 2 * MEMORY_CHARS_MAX);
+    let hints = Hints {
+        text: &text,
+        player_id: scene.player_id.as_deref(),
+    };
+    schema::fill(&schema, &schema, &hints, 0)
+}
+
+fn call(name: &str, arguments: &Value) -> Call {
+    Call {
+        id: None,
+        name: name.to_owned(),
+        arguments: arguments.to_string(),
+    }
+}
+
+/// The memory tool for this action, if it is worth remembering and such a tool is offered.
+fn remember(
+    scene: &Scene,
+    topic: Option<Topic>,
+    offers: impl Fn(&str) -> bool,
+) -> Option<&'static str> {
+    let topic = topic.filter(|_| !scene.after_tool)?;
+    if topic == Topic::Spread && offers(BROADCAST) {
+        return Some(BROADCAST);
+    }
+    MEMORIZE.into_iter().find(|name| offers(name))
+}
+
+/// Arguments of a memory tool: who, and what they did.
+fn memory(scene: &Scene) -> Value {
+    let name = scene.name.as_deref().unwrap_or("A traveller");
+    let rest = MEMORY_CHARS_MAX.saturating_sub(name.chars().count() + 2);
+    let action = scene::clean_line(&scene.action, rest);
+    json!({
+        "player_id": scene.player_id,
+        "memory_string": format!("{name}: {action}"),
+    })
+}
+
+/// One or two sentences, chosen by the prompt's fingerprint.
+fn narrative(scene: &Scene, topic: Option<Topic>, fingerprint: u64) -> String {
+    let first = mix(fingerprint, 0x9e37_79b9_7f4a_7c15);
+    let second = mix(first, 0xd6e8_feb8_6659_fd93);
+    let name = scene.name.as_deref().unwrap_or("traveller");
+    if scene.player_id.is_none() && scene.name.is_none() {
+        let list = if scene.after_tool {
+            lines::AFTER_TOOL_UNNAMED
+        } else {
+            lines::NARRATION
+        };
+        return lines::pick(list, first, name);
+    }
+    if scene.after_tool {
+        return lines::pick(lines::AFTER_TOOL, first, name);
+    }
+    let greetings = if scene.remembers {
+        lines::RECOGNITIONS
+    } else {
+        lines::GREETINGS
+    };
+    let question = scene.action.trim_end().ends_with('?');
+    let greeting = lines::pick(greetings, first, name);
+    let phrase = lines::pick(lines::phrases(topic, question), second, name);
+    format!("{greeting} {phrase}")
+}
+
+/// Whether the instructions or the first message describe the XML contract.
+fn wants_xml(request: &ChatRequest<'_>) -> bool {
+    instructions(request).any(|text| text.contains(XML_CONTRACT))
+}
+
+/// Whether the instructions name a tool.
+fn prompt_offers(request: &ChatRequest<'_>, name: &str) -> bool {
+    instructions(request).any(|text| schema::contains_word(&text, name))
+}
+
+/// The first message and all system and developer messages.
+fn instructions<'r>(
+    request: &'r ChatRequest<'_>,
+) -> impl Iterator<Item = std::borrow::Cow<'r, str>> {
+    let messages = request.messages.iter().enumerate();
+    messages
+        .filter(|(at, message)| *at == 0 || matches!(message.role, Role::System | Role::Developer))
+        .map(|(_, message)| message.text())
+}
+
+/// The XML contract's answer. The phrases and the cleaned name hold no markup.
+fn xml(narrative: &str, tool: Option<(&str, &Scene)>) -> String {
+    let tools = tool.map_or_else(String::new, |(name, scene)| {
+        let calls = json!([{"tool_name": name, "parameters": memory(scene)}]);
+        format!("<tools>{calls}</tools>")
+    });
+    format!("{XML_CONTRACT}{narrative}</narrative>{tools}</response>")
+}

@@ -1,0 +1,99 @@
+//! What all requests share: the script's position, the recorded requests, the prefix cache and a count.
+//!
+//! Each has a lock of its own, held for one short step. None may be held across an await. A poisoned lock is used as it
+//! is: the data behind it is whole after every step.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use actix_web::HttpRequest;
+use bytes::Bytes;
+
+use crate::completion::Envelope;
+use crate::cursor::{Cursor, Decision};
+use crate::prefix_cache::{PrefixCache, namespace};
+use crate::prompt;
+use crate::recorder::{Headers, Recorder};
+use crate::script::Script;
+use crate::wire::ChatRequest;
+
+/// Shared by the routes and the handle.
+pub(crate) struct State {
+    cursor: Mutex<Cursor>,
+    recorder: Mutex<Recorder>,
+    records: bool,
+    prefixes: Mutex<PrefixCache>,
+    count: AtomicUsize,
+}
+
+impl State {
+    /// The state of a server that has seen nothing yet.
+    pub(crate) fn new(script: Script, record_requests_max: usize) -> Self {
+        Self {
+            cursor: Mutex::new(Cursor::new(script)),
+            recorder: Mutex::new(Recorder::new(record_requests_max)),
+            records: record_requests_max > 0,
+            prefixes: Mutex::new(PrefixCache::new()),
+            count: AtomicUsize::new(0),
+        }
+    }
+
+    /// Records a chat request if that is wanted.
+    pub(crate) fn record(&self, request: &HttpRequest, body: &Bytes) {
+        if self.records {
+            self.recorder().push(headers(request), body.clone());
+        }
+    }
+
+    /// Counts a chat request, whatever becomes of it.
+    pub(crate) fn count_one(&self) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// All chat requests so far.
+    pub(crate) fn count(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// The recorded requests.
+    pub(crate) fn recorder(&self) -> MutexGuard<'_, Recorder> {
+        lock(&self.recorder)
+    }
+
+    /// Replaces the script and starts it from its beginning.
+    pub(crate) fn set_script(&self, script: Script) {
+        *lock(&self.cursor) = Cursor::new(script);
+    }
+
+    /// What the script says about a request.
+    pub(crate) fn decide(&self, last_user: &str, model: &str) -> Decision {
+        lock(&self.cursor).next(last_user, model)
+    }
+
+    /// Counts the prompt, and what of it was cached.
+    pub(crate) fn envelope(&self, request: &ChatRequest<'_>) -> Envelope {
+        let chain = prompt::chain(request);
+        let key = request.prompt_cache_key.as_deref().unwrap_or_default();
+        let space = namespace(key, request.model());
+        let cached = lock(&self.prefixes).visit(space, &chain);
+        Envelope {
+            fingerprint: chain.fingerprint(),
+            model: request.model().to_owned(),
+            prompt_tokens: chain.tokens() as u64,
+            cached_tokens: cached as u64,
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn headers(request: &HttpRequest) -> Headers {
+    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    request
+        .headers()
+        .iter()
+        .map(|(name, value)| (name.as_str().to_owned(), text(value.as_bytes())))
+        .collect()
+}
