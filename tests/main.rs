@@ -1,0 +1,11 @@
+//! The one test binary. Files are named after what they test: mostly the URLs. Everything real: PostgreSQL, HTTP, the
+//! rehearsal model over a socket. Each test has a database of its own, cloned from a migrated template, and connects as
+//! the role that row security binds.
+#![cfg(test)]
+
+mod embedded_postgres;
+mod llm_client;
+mod llm_reply;
+mod rehearsal;
+mod smoke;
+mod support;

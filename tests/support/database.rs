@@ -1,0 +1,75 @@
+//! A database for each test, cloned from a template that was migrated once.
+
+use std::{
+    str::FromStr,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection, Row, postgres::PgConnectOptions};
+use tokio::sync::{Mutex, OnceCell};
+
+static TEMPLATE: OnceCell<String> = OnceCell::const_new();
+/// PostgreSQL clones a template for one at a time.
+static CLONING: Mutex<()> = Mutex::const_new(());
+static NUMBER: AtomicU32 = AtomicU32::new(1);
+
+/// The server that tests use: `DATABASE_URL`, set by `./dev test`.
+pub fn server_url() -> String {
+    std::env::var("DATABASE_URL").expect("DATABASE_URL is set: run the tests by ./dev test")
+}
+
+fn url_of(name: &str) -> String {
+    PgConnectOptions::from_str(&server_url()).unwrap().database(name).to_url_lossy().to_string()
+}
+
+/// A migrated database, dropped when the next run starts.
+#[derive(Clone)]
+pub struct Database {
+    pub url: String,
+    pub number: u32,
+}
+
+impl Database {
+    /// A fresh database.
+    pub async fn create() -> Self {
+        let template = TEMPLATE.get_or_init(template).await;
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tkt_{}_{number}", std::process::id());
+        let _one = CLONING.lock().await;
+        let mut db = PgConnection::connect(&server_url()).await.unwrap();
+        db.execute(AssertSqlSafe(format!("CREATE DATABASE {name} TEMPLATE {template}"))).await.unwrap();
+        Self { url: url_of(&name), number }
+    }
+
+    /// A database without a schema.
+    pub async fn empty() -> Self {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tkt_{}_{number}", std::process::id());
+        let mut db = PgConnection::connect(&server_url()).await.unwrap();
+        db.execute(AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.unwrap();
+        Self { url: url_of(&name), number }
+    }
+}
+
+async fn template() -> String {
+    let mut db = PgConnection::connect(&server_url()).await.unwrap();
+    drop_leftovers(&mut db).await;
+    let name = format!("tkt_{}_0", std::process::id());
+    db.execute(AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.unwrap();
+    let url = url_of(&name);
+    tavernkeep::database::migrate(&url, &url).await.unwrap();
+    name
+}
+
+/// Databases of runs that have ended.
+async fn drop_leftovers(db: &mut PgConnection) {
+    let rows = sqlx::query("SELECT datname FROM pg_database WHERE datname LIKE 'tkt\\_%'").fetch_all(&mut *db).await.unwrap();
+    for row in rows {
+        let name: String = row.get("datname");
+        let pid = name.split('_').nth(1).unwrap_or_default().to_owned();
+        if !std::path::Path::new(&format!("/proc/{pid}")).exists() {
+            // Another run may be doing the same.
+            let _ = db.execute(AssertSqlSafe(format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))).await;
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! What tests start from: a server with a database of its own, tenants with keys, and short ways to call it.
+
+mod database;
+mod world;
+
+use std::{sync::Arc, time::Duration};
+
+use reqwest::{Method, header::HeaderMap};
+use serde_json::{Value, json};
+use sqlx::{Connection, PgConnection, PgPool};
+use tavernkeep::{
+    app::{self, App},
+    auth::{Scope, http::store_key, keys::NewKey},
+    config::Config,
+    llm::Endpoint,
+    ops::maintenance,
+    secrets::Secrets,
+    tenants::service as tenants,
+};
+use uuid::Uuid;
+
+pub use database::{Database, server_url};
+pub use world::World;
+
+/// The secret that test servers sign with.
+pub const SECRET: &str = "a secret for tests, forty characters long";
+
+/// A running server with its model and database.
+pub struct Server {
+    pub url: String,
+    pub db: Database,
+    pub model: rehearsal::Rehearsal,
+    pub app: Arc<App>,
+    http: reqwest::Client,
+    handle: actix_web::dev::ServerHandle,
+}
+
+impl Server {
+    /// Starts a server with the defaults.
+    pub async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    /// Starts a server with variables of the environment set.
+    pub async fn start_with(env: &[(&str, &str)]) -> Self {
+        Self::on(Database::create().await, env).await
+    }
+
+    /// Starts a server on a database that is there: a second replica, or a restart.
+    pub async fn on(db: Database, env: &[(&str, &str)]) -> Self {
+        let model = rehearsal::start(rehearsal::Options { record_requests_max: 10_000, ..Default::default() }).await.unwrap();
+        let config = Config::read(&|name| match name {
+            "TAVERNKEEP_BIND" => Some("127.0.0.1:0".to_owned()),
+            "TAVERNKEEP_WORKERS" => Some("1".to_owned()),
+            "DATABASE_CONNECTIONS_MAX" => env.iter().find(|(k, _)| *k == name).map_or(Some("6".to_owned()), |(_, v)| Some((*v).to_owned())),
+            _ => env.iter().find(|(k, _)| *k == name).map(|(_, v)| (*v).to_owned()),
+        })
+        .unwrap();
+        let pool = tavernkeep::database::connect(&db.url, config.database_connections_max).await.unwrap();
+        let instance = i64::from(Uuid::now_v7().as_fields().0 & 0x7fff_ffff) ^ i64::from(std::process::id() & 0xffff) ^ i64::from(db.number);
+        let held = tavernkeep::database::hold_instance(&db.url, instance).await.unwrap();
+        let endpoint = config.model.clone().unwrap_or_else(|| Endpoint::trusted(&model.base_url(), None, "rehearsal").unwrap());
+        let app = App::new(config, pool, Secrets::parse(SECRET).unwrap(), endpoint, instance).unwrap();
+        let app = actix_web::web::Data::new(app);
+        let (server, addr) = app::serve(app.clone()).unwrap();
+        let handle = server.handle();
+        tokio::spawn(server);
+        let app = app.into_inner();
+        maintenance::start(&app, &db.url, held);
+        let http = reqwest::Client::builder().timeout(Duration::from_secs(60)).build().unwrap();
+        Self { url: format!("http://{addr}"), db, model, app, http, handle }
+    }
+
+    /// Stops the server without ceremony.
+    pub async fn stop(self) -> Database {
+        self.handle.stop(false).await;
+        self.app.pool.close().await;
+        self.db
+    }
+
+    /// A connection as the schema's owner, to look behind the curtain.
+    pub async fn owner(&self) -> PgConnection {
+        PgConnection::connect(&self.db.url).await.unwrap()
+    }
+
+    /// The pool of the application's role.
+    pub fn pool(&self) -> &PgPool {
+        &self.app.pool
+    }
+
+    /// A new tenant with a key of every scope and no limits.
+    pub async fn tenant(&self, slug: &str) -> Client<'_> {
+        let mut db = self.owner().await;
+        let limits = tavernkeep::limits::TenantLimits::unlimited();
+        let tenant = tenants::create(&mut db, slug, slug, &limits).await.unwrap();
+        let client = Client { server: self, tenant, credential: String::new() };
+        client.with_scopes(&Scope::ALL).await
+    }
+
+    /// A client without a credential.
+    pub fn anonymous(&self) -> Client<'_> {
+        Client { server: self, tenant: Uuid::nil(), credential: String::new() }
+    }
+}
+
+/// A caller with a credential.
+pub struct Client<'a> {
+    pub server: &'a Server,
+    pub tenant: Uuid,
+    pub credential: String,
+}
+
+/// An answer, read whole.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub text: String,
+    pub body: Value,
+}
+
+impl Answer {
+    /// The answer, if its status is `status`.
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{}", self.text);
+        self
+    }
+
+    /// The answer, if it is the problem `code`.
+    #[track_caller]
+    pub fn problem(self, status: u16, code: &str) -> Self {
+        assert_eq!((self.status, self.body["code"].as_str()), (status, Some(code)), "{}", self.text);
+        assert_eq!(self.header("content-type"), "application/problem+json");
+        self
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default()
+    }
+
+    /// The `id` of the body.
+    pub fn id(&self) -> String {
+        self.body["id"].as_str().unwrap().to_owned()
+    }
+
+    /// The items of a list.
+    pub fn items(&self) -> &Vec<Value> {
+        self.body["items"].as_array().unwrap()
+    }
+
+    /// The pointers of a problem's errors.
+    pub fn pointers(&self) -> Vec<&str> {
+        self.body["errors"].as_array().into_iter().flatten().filter_map(|e| e["pointer"].as_str()).collect()
+    }
+}
+
+impl<'a> Client<'a> {
+    /// The same tenant with a key of these scopes only.
+    pub async fn with_scopes(&self, scopes: &[Scope]) -> Client<'a> {
+        let key = NewKey::generate();
+        let mut db = self.server.owner().await;
+        store_key(&mut db, self.tenant, &key, "test", scopes, None).await.unwrap();
+        Client { server: self.server, tenant: self.tenant, credential: key.key }
+    }
+
+    /// The same tenant with another credential.
+    pub fn with_credential(&self, credential: &str) -> Client<'a> {
+        Client { server: self.server, tenant: self.tenant, credential: credential.to_owned() }
+    }
+
+    /// A token narrowed as `body` says.
+    pub async fn token(&self, body: Value) -> Client<'a> {
+        let answer = self.post("/v1/auth/token", body).await.expect(200);
+        self.with_credential(answer.body["access_token"].as_str().unwrap())
+    }
+
+    /// A request to be changed before it is sent.
+    pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        let request = self.server.http.request(method, format!("{}{path}", self.server.url));
+        if self.credential.is_empty() { request } else { request.bearer_auth(&self.credential) }
+    }
+
+    /// Sends a request and reads the answer.
+    pub async fn send(&self, request: reqwest::RequestBuilder) -> Answer {
+        let response = request.send().await.unwrap();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let text = response.text().await.unwrap();
+        let body = serde_json::from_str(&text).unwrap_or(Value::Null);
+        Answer { status, headers, text, body }
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(self.request(Method::GET, path)).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        self.send(self.request(Method::POST, path).json(&body)).await
+    }
+
+    pub async fn post_with_key(&self, path: &str, key: &str, body: Value) -> Answer {
+        self.send(self.request(Method::POST, path).header("idempotency-key", key).json(&body)).await
+    }
+
+    pub async fn patch(&self, path: &str, body: Value) -> Answer {
+        self.send(self.request(Method::PATCH, path).json(&body)).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.send(self.request(Method::DELETE, path)).await
+    }
+
+    /// A campaign with seed 002's people in it: see [`World`].
+    pub async fn world(&self) -> World<'_> {
+        World::make(self, "port-town").await
+    }
+
+    /// A turn of an NPC.
+    pub async fn npc_turn(&self, campaign: &str, npc: &str, player: &str, action: &str) -> Answer {
+        let body = json!({ "player_id": player, "action": action });
+        self.post(&format!("/v1/campaigns/{campaign}/npcs/{npc}/turns"), body).await
+    }
+
+    /// A turn of an owner.
+    pub async fn owner_turn(&self, campaign: &str, owner: &str, player: &str, action: &str) -> Answer {
+        let body = json!({ "player_id": player, "action": action });
+        self.post(&format!("/v1/campaigns/{campaign}/owners/{owner}/turns"), body).await
+    }
+}
