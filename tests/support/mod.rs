@@ -23,7 +23,7 @@ pub use database::{Database, server_url};
 pub use world::World;
 
 /// The secret that test servers sign with.
-pub const SECRET: &str = "a secret for tests, forty characters long";
+pub const SECRET: &str = "a secret for tests that is forty characters long";
 
 /// A running server with its model and database.
 pub struct Server {
