@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tavernkeep::llm::{
-    BreakerState, CancellationToken, ChatRequest, Completion, Endpoint, EndpointRefused, LlmClient,
-    LlmError, LlmSettings, Message, Role, Secret, TimeoutPhase, UnavailableKind, Usage,
-    WireToolCall,
+    BreakerState, CancellationToken, ChatRequest, Completion, Endpoint, EndpointRefused, LlmClient, LlmError,
+    LlmSettings, Message, Role, Secret, TimeoutPhase, UnavailableKind, Usage, WireToolCall,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -42,22 +41,14 @@ impl Server {
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let requests = Arc::new(Mutex::new(Vec::new()));
         let connections = Arc::new(AtomicUsize::new(0));
-        let (seen, opened, script) = (
-            Arc::clone(&requests),
-            Arc::clone(&connections),
-            Arc::new(script),
-        );
+        let (seen, opened, script) = (Arc::clone(&requests), Arc::clone(&connections), Arc::new(script));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 opened.fetch_add(1, Ordering::SeqCst);
                 tokio::spawn(serve(stream, Arc::clone(&seen), Arc::clone(&script)));
             }
         });
-        Self {
-            url,
-            requests,
-            connections,
-        }
+        Self { url, requests, connections }
     }
 
     async fn answering(body: impl Into<String>) -> Self {
@@ -78,12 +69,9 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
     loop {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| {
-                line.to_lowercase()
-                    .strip_prefix("content-length: ")?
-                    .parse::<usize>()
-                    .ok()
-            });
+            let length = head
+                .lines()
+                .find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse::<usize>().ok());
             if body.len() >= length.unwrap_or(0) {
                 return Some(text);
             }
@@ -94,40 +82,23 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
     }
 }
 
-async fn serve(
-    mut stream: TcpStream,
-    seen: Arc<Mutex<Vec<String>>>,
-    script: Arc<Vec<Act>>,
-) -> Option<()> {
+async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Vec<String>>>, script: Arc<Vec<Act>>) -> Option<()> {
     while let Some(request) = read_request(&mut stream).await {
         let act = {
             let mut seen = seen.lock().unwrap();
             seen.push(request);
             script[(seen.len() - 1).min(script.len() - 1)].clone()
         };
-        let answer = |status: &str, body: &str| {
-            format!(
-                "HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}",
-                body.len()
-            )
-        };
+        let answer =
+            |status: &str, body: &str| format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
         match act {
-            Act::Answer(status, body) => stream
-                .write_all(answer(status, &body).as_bytes())
-                .await
-                .ok()?,
+            Act::Answer(status, body) => stream.write_all(answer(status, &body).as_bytes()).await.ok()?,
             Act::Later(wait, body) => {
                 tokio::time::sleep(wait).await;
-                stream
-                    .write_all(answer("200 OK", &body).as_bytes())
-                    .await
-                    .ok()?;
+                stream.write_all(answer("200 OK", &body).as_bytes()).await.ok()?;
             }
             Act::Drip(every, size) => {
-                stream
-                    .write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
-                    .await
-                    .ok()?;
+                stream.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await.ok()?;
                 loop {
                     let chunk = format!("{size:x}\r\n{}\r\n", " ".repeat(size));
                     stream.write_all(chunk.as_bytes()).await.ok()?;
@@ -137,10 +108,7 @@ async fn serve(
             Act::Hang => std::future::pending().await,
             Act::Close => return None,
             Act::CloseInBody => {
-                stream
-                    .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{\"choices\"")
-                    .await
-                    .ok()?;
+                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{\"choices\"").await.ok()?;
                 return None;
             }
             Act::Raw(bytes) => {
@@ -173,13 +141,8 @@ async fn ask_with(settings: LlmSettings, endpoint: &Endpoint) -> Result<Completi
 
 async fn ask(client: &LlmClient, endpoint: &Endpoint) -> Result<Completion, LlmError> {
     let messages = [Message::text(Role::User, "Hello")];
-    let request = ChatRequest {
-        messages: &messages,
-        ..ChatRequest::default()
-    };
-    client
-        .complete(endpoint, &request, &CancellationToken::new())
-        .await
+    let request = ChatRequest { messages: &messages, ..ChatRequest::default() };
+    client.complete(endpoint, &request, &CancellationToken::new()).await
 }
 
 /// One call answered by `body`.
@@ -201,26 +164,16 @@ async fn a_request_is_written_as_the_api_wants_it() {
         name: name.into(),
         arguments: arguments.into(),
     };
-    let prefix = [Message {
-        content: vec!["Rules \"1\"\n".into(), "é<&>".into()],
-        ..Message::text(Role::System, "")
-    }];
+    let prefix = [Message { content: vec!["Rules \"1\"\n".into(), "é<&>".into()], ..Message::text(Role::System, "") }];
     let messages = [
         Message::text(Role::User, "I wave."),
-        Message::assistant(
-            "",
-            vec![
-                call("a", "roll_dice", r#"{"formula":"1d20"}"#),
-                call("b", "", "{\"cut"),
-            ],
-        ),
+        Message::assistant("", vec![call("a", "roll_dice", r#"{"formula":"1d20"}"#), call("b", "", "{\"cut")]),
         Message::tool_result("a", "20"),
         Message::assistant("Done.", vec![]),
     ];
-    let tools = serde_json::value::RawValue::from_string(
-        r#"[{"type":"function","function":{"name":"roll_dice"}}]"#.into(),
-    )
-    .unwrap();
+    let tools =
+        serde_json::value::RawValue::from_string(r#"[{"type":"function","function":{"name":"roll_dice"}}]"#.into())
+            .unwrap();
     let request = ChatRequest {
         prefix: &prefix,
         messages: &messages,
@@ -228,33 +181,13 @@ async fn a_request_is_written_as_the_api_wants_it() {
         tool_choice: Some("roll_dice"),
         prompt_cache_key: Some("k"),
     };
-    let completion = client
-        .complete(&server.endpoint(), &request, &CancellationToken::new())
-        .await
-        .unwrap();
-    assert_eq!(
-        (
-            completion.text.as_str(),
-            completion.model.as_str(),
-            completion.attempts
-        ),
-        ("Hi", "gpt-real", 1)
-    );
+    let completion = client.complete(&server.endpoint(), &request, &CancellationToken::new()).await.unwrap();
+    assert_eq!((completion.text.as_str(), completion.model.as_str(), completion.attempts), ("Hi", "gpt-real", 1));
     assert_eq!(completion.finish_reason.as_deref(), Some("stop"));
-    let expected = Usage {
-        llm_calls: 1,
-        prompt_tokens: 10,
-        cached_tokens: 8,
-        completion_tokens: 5,
-        total_tokens: 15,
-    };
+    let expected = Usage { llm_calls: 1, prompt_tokens: 10, cached_tokens: 8, completion_tokens: 5, total_tokens: 15 };
     assert_eq!(completion.usage, expected);
     let seen = server.seen();
-    assert!(
-        seen[0].starts_with("POST /v1/chat/completions HTTP/1.1\r\n"),
-        "{}",
-        seen[0]
-    );
+    assert!(seen[0].starts_with("POST /v1/chat/completions HTTP/1.1\r\n"), "{}", seen[0]);
     assert!(
         seen[0].contains(&format!("authorization: Bearer {KEY}\r\n"))
             && seen[0].contains("content-type: application/json\r\n")
@@ -286,40 +219,20 @@ async fn both_spellings_of_an_endpoint_are_one() {
         ("/", "/v1/chat/completions"),
         ("/chat/completions", "/v1/chat/completions"),
         ("/chat/completions/", "/v1/chat/completions"),
-        (
-            "/chat/completions?api-version=1&x=%20",
-            "/v1/chat/completions?api-version=1&x=%20",
-        ),
+        ("/chat/completions?api-version=1&x=%20", "/v1/chat/completions?api-version=1&x=%20"),
     ] {
         let url = format!("{}{tail}", server.url);
         let endpoint = Endpoint::trusted(&url, None, "m").unwrap();
         ask(&client, &endpoint).await.unwrap();
-        ask(
-            &client,
-            &Endpoint {
-                base_url: url.parse().unwrap(),
-                ..endpoint
-            },
-        )
-        .await
-        .unwrap();
+        ask(&client, &Endpoint { base_url: url.parse().unwrap(), ..endpoint }).await.unwrap();
         for request in server.seen().iter().rev().take(2) {
-            assert!(
-                request.starts_with(&format!("POST {path} HTTP/1.1\r\n")),
-                "{request}"
-            );
-            assert!(
-                !request.to_lowercase().contains("authorization"),
-                "{request}"
-            );
+            assert!(request.starts_with(&format!("POST {path} HTTP/1.1\r\n")), "{request}");
+            assert!(!request.to_lowercase().contains("authorization"), "{request}");
         }
     }
     // A connection goes back to the pool in a task of its own, so now and then the next call is quicker than it.
     let connections = server.connections.load(Ordering::SeqCst);
-    assert!(
-        connections < server.seen().len() / 2,
-        "connections are kept: {connections}"
-    );
+    assert!(connections < server.seen().len() / 2, "connections are kept: {connections}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -328,10 +241,18 @@ async fn odd_replies_are_understood() {
     for (body, text) in [
         (message(json!({"content": null})), ""),
         (message(json!({"content": null, "refusal": "No."})), "No."),
-        (message(json!({"content": [{"type": "text", "text": "a"}, "b", {"text": "c"}, {"type": "thinking", "text": "x"}, 7, {"type": "refusal", "refusal": "d"}]})), "abcd"),
+        (
+            message(
+                json!({"content": [{"type": "text", "text": "a"}, "b", {"text": "c"}, {"type": "thinking", "text": "x"}, 7, {"type": "refusal", "refusal": "d"}]}),
+            ),
+            "abcd",
+        ),
         (message(json!({"content": 7, "tool_calls": null})), ""),
         (format!("\u{feff} {}", said("Hi")), "Hi"),
-        (r#"{"choices":[{"message":{"content":"a \ud83d b"}}],"error":null}"#.to_owned(), "a \u{fffd}\u{fffd}\u{fffd} b"),
+        (
+            r#"{"choices":[{"message":{"content":"a \ud83d b"}}],"error":null}"#.to_owned(),
+            "a \u{fffd}\u{fffd}\u{fffd} b",
+        ),
         (r#"{"choices":[{"message":{"content":"a"}}],"model":7,"usage":"many","id":{"x":[1e999]}}"#.to_owned(), "a"),
     ] {
         let completion = answered(&body).await.unwrap_or_else(|error| panic!("{body}: {error}"));
@@ -341,16 +262,9 @@ async fn odd_replies_are_understood() {
     let mut bytes = said("Hi #!").into_bytes();
     let at = bytes.iter().position(|byte| *byte == b'#').unwrap();
     bytes[at] = 0xff;
-    let raw = [
-        format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", bytes.len()).into_bytes(),
-        bytes,
-    ]
-    .concat();
+    let raw = [format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", bytes.len()).into_bytes(), bytes].concat();
     let server = Server::start(vec![Act::Raw(raw)]).await;
-    assert_eq!(
-        ask_with(settings(), &server.endpoint()).await.unwrap().text,
-        "Hi \u{fffd}!"
-    );
+    assert_eq!(ask_with(settings(), &server.endpoint()).await.unwrap().text, "Hi \u{fffd}!");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -365,40 +279,22 @@ async fn tool_calls_of_any_shape() {
     ]);
     let body = json!({"choices": [{"message": {"content": "", "tool_calls": calls}}]}).to_string();
     let completion = answered(body).await.unwrap();
-    let got: Vec<(&str, &str)> = completion
-        .tool_calls
-        .iter()
-        .map(|call| (call.name.as_str(), call.arguments.as_str()))
-        .collect();
-    assert_eq!(
-        got,
-        [
-            ("one", "{\"x\":1}"),
-            ("two", "{\"x\":1}"),
-            ("three", ""),
-            ("four", ""),
-            ("", ""),
-            ("", "")
-        ]
-    );
-    let mut ids: Vec<&str> = completion
-        .tool_calls
-        .iter()
-        .map(|call| call.id.as_str())
-        .collect();
+    let got: Vec<(&str, &str)> =
+        completion.tool_calls.iter().map(|call| (call.name.as_str(), call.arguments.as_str())).collect();
+    assert_eq!(got, [("one", "{\"x\":1}"), ("two", "{\"x\":1}"), ("three", ""), ("four", ""), ("", ""), ("", "")]);
+    let mut ids: Vec<&str> = completion.tool_calls.iter().map(|call| call.id.as_str()).collect();
     assert!(ids[0] == "a" && ids.iter().all(|id| !id.is_empty()));
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), 6);
-    let old = json!({"choices": [{"message": {"content": null, "function_call": {"name": "one", "arguments": "{}"}}}]}).to_string();
+    let old = json!({"choices": [{"message": {"content": null, "function_call": {"name": "one", "arguments": "{}"}}}]})
+        .to_string();
     assert_eq!(answered(old).await.unwrap().tool_calls[0].name, "one");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn usage_is_never_absurd() {
-    let usage = |usage: Value| {
-        json!({"choices": [{"message": {"content": ""}}], "usage": usage}).to_string()
-    };
+    let usage = |usage: Value| json!({"choices": [{"message": {"content": ""}}], "usage": usage}).to_string();
     let expect = |prompt_tokens, cached_tokens, completion_tokens, total_tokens| Usage {
         llm_calls: 1,
         prompt_tokens,
@@ -407,10 +303,7 @@ async fn usage_is_never_absurd() {
         total_tokens,
     };
     for (given, expected) in [
-        (
-            json!({"prompt_tokens": -5, "completion_tokens": 7}),
-            expect(0, 0, 7, 7),
-        ),
+        (json!({"prompt_tokens": -5, "completion_tokens": 7}), expect(0, 0, 7, 7)),
         (
             json!({"prompt_tokens": 1e30, "completion_tokens": u64::MAX, "total_tokens": -1}),
             expect(100_000_000, 0, 100_000_000, 100_000_000),
@@ -419,21 +312,11 @@ async fn usage_is_never_absurd() {
             json!({"prompt_tokens": "12", "completion_tokens": 2.9, "prompt_tokens_details": {"cached_tokens": 50}}),
             expect(12, 12, 2, 14),
         ),
-        (
-            json!({"input_tokens": 3, "output_tokens": 4, "prompt_cache_hit_tokens": 2}),
-            expect(3, 2, 4, 7),
-        ),
-        (
-            json!({"prompt_tokens": [], "prompt_tokens_details": null}),
-            expect(0, 0, 0, 0),
-        ),
+        (json!({"input_tokens": 3, "output_tokens": 4, "prompt_cache_hit_tokens": 2}), expect(3, 2, 4, 7)),
+        (json!({"prompt_tokens": [], "prompt_tokens_details": null}), expect(0, 0, 0, 0)),
         (json!([1]), expect(0, 0, 0, 0)),
     ] {
-        assert_eq!(
-            answered(usage(given.clone())).await.unwrap().usage,
-            expected,
-            "{given}"
-        );
+        assert_eq!(answered(usage(given.clone())).await.unwrap().usage, expected, "{given}");
     }
     let most = Usage {
         llm_calls: u32::MAX,
@@ -442,13 +325,7 @@ async fn usage_is_never_absurd() {
         completion_tokens: u64::MAX,
         total_tokens: u64::MAX,
     };
-    assert_eq!(
-        [most, most].into_iter().sum::<Usage>(),
-        Usage {
-            cached_tokens: 2,
-            ..most
-        }
-    );
+    assert_eq!([most, most].into_iter().sum::<Usage>(), Usage { cached_tokens: 2, ..most });
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -470,32 +347,18 @@ async fn unusable_replies_are_errors() {
         "<html>sk-canary-0123456789</html>",
     ] {
         let error = answered(body).await.unwrap_err();
-        assert!(
-            matches!(error, LlmError::BadReply { .. }),
-            "{body}: {error:?}"
-        );
-        assert_eq!(
-            (error.code(), error.metric_label()),
-            ("llm_unavailable", "bad_reply")
-        );
+        assert!(matches!(error, LlmError::BadReply { .. }), "{body}: {error:?}");
+        assert_eq!((error.code(), error.metric_label()), ("llm_unavailable", "bad_reply"));
         assert!(!error.to_string().contains("canary"));
     }
-    let error = answered(json!({"error": {"message": format!("bad\n\u{1b}[31m {KEY} {}", "x".repeat(5_000)), "code": 400}}).to_string()).await.unwrap_err();
-    assert!(
-        matches!(
-            error,
-            LlmError::Unavailable {
-                kind: UnavailableKind::Provider,
-                ..
-            }
-        ),
-        "{error:?}"
-    );
+    let error = answered(
+        json!({"error": {"message": format!("bad\n\u{1b}[31m {KEY} {}", "x".repeat(5_000)), "code": 400}}).to_string(),
+    )
+    .await
+    .unwrap_err();
+    assert!(matches!(error, LlmError::Unavailable { kind: UnavailableKind::Provider, .. }), "{error:?}");
     let shown = format!("{error} {error:?}");
-    assert!(
-        shown.contains("bad [31m ***") && !shown.contains(KEY) && !shown.contains('\u{1b}'),
-        "{shown}"
-    );
+    assert!(shown.contains("bad [31m ***") && !shown.contains(KEY) && !shown.contains('\u{1b}'), "{shown}");
     assert!(error.to_string().chars().count() < 320);
 }
 
@@ -505,30 +368,15 @@ async fn transient_failures_are_tried_again_with_the_same_bytes() {
         Act::Answer("500 Oops", "{}".into()),
         Act::Answer("408 Timeout", String::new()),
         Act::Answer("529 Overloaded", "busy".into()),
-        Act::Answer(
-            "429 Slow down\r\nretry-after: 0",
-            "{\"error\":{\"message\":\"slow\"}}".into(),
-        ),
-        Act::Answer(
-            "200 OK",
-            "{\"error\":{\"message\":\"upstream\",\"code\":502}}".into(),
-        ),
+        Act::Answer("429 Slow down\r\nretry-after: 0", "{\"error\":{\"message\":\"slow\"}}".into()),
+        Act::Answer("200 OK", "{\"error\":{\"message\":\"upstream\",\"code\":502}}".into()),
         Act::Close,
         Act::CloseInBody,
     ] {
-        let server = Server::start(vec![
-            first.clone(),
-            first,
-            Act::Answer("200 OK", said("Hi")),
-        ])
-        .await;
+        let server = Server::start(vec![first.clone(), first, Act::Answer("200 OK", said("Hi"))]).await;
         let completion = ask_with(settings(), &server.endpoint()).await.unwrap();
         assert_eq!((completion.text.as_str(), completion.attempts), ("Hi", 3));
-        let bodies: Vec<Value> = server
-            .seen()
-            .iter()
-            .map(|request| body_of(request))
-            .collect();
+        let bodies: Vec<Value> = server.seen().iter().map(|request| body_of(request)).collect();
         assert!(bodies.len() == 3 && bodies.iter().all(|body| body == &bodies[0]));
     }
 }
@@ -536,79 +384,39 @@ async fn transient_failures_are_tried_again_with_the_same_bytes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn lasting_failures_are_not() {
     let elsewhere = Server::answering(said("stolen")).await;
-    let moved: &'static str = Box::leak(
-        format!("302 Found\r\nlocation: {}/chat/completions", elsewhere.url).into_boxed_str(),
-    );
+    let moved: &'static str =
+        Box::leak(format!("302 Found\r\nlocation: {}/chat/completions", elsewhere.url).into_boxed_str());
     for (act, kind) in [
+        (Act::Answer("400 Bad", "{\"error\":{\"message\":\"too long\"}}".into()), UnavailableKind::Rejected),
+        (Act::Answer("401 No", format!("wrong key {KEY}")), UnavailableKind::Rejected),
+        (Act::Answer("404 No", "gone".into()), UnavailableKind::Rejected),
+        (Act::Answer("501 No", "gone".into()), UnavailableKind::Server),
         (
-            Act::Answer("400 Bad", "{\"error\":{\"message\":\"too long\"}}".into()),
-            UnavailableKind::Rejected,
-        ),
-        (
-            Act::Answer("401 No", format!("wrong key {KEY}")),
-            UnavailableKind::Rejected,
-        ),
-        (
-            Act::Answer("404 No", "gone".into()),
-            UnavailableKind::Rejected,
-        ),
-        (
-            Act::Answer("501 No", "gone".into()),
-            UnavailableKind::Server,
-        ),
-        (
-            Act::Answer(
-                "429 No",
-                "{\"error\":{\"message\":\"pay\",\"type\":\"insufficient_quota\"}}".into(),
-            ),
+            Act::Answer("429 No", "{\"error\":{\"message\":\"pay\",\"type\":\"insufficient_quota\"}}".into()),
             UnavailableKind::RateLimited,
         ),
         (Act::Answer(moved, String::new()), UnavailableKind::Rejected),
     ] {
         let server = Server::start(vec![act]).await;
         let error = ask_with(settings(), &server.endpoint()).await.unwrap_err();
-        assert!(
-            matches!(&error, LlmError::Unavailable { kind: found, .. } if *found == kind),
-            "{error:?}"
-        );
+        assert!(matches!(&error, LlmError::Unavailable { kind: found, .. } if *found == kind), "{error:?}");
         assert_eq!((server.seen().len(), error.code()), (1, "llm_unavailable"));
         assert!(!format!("{error}{error:?}").contains(KEY));
     }
-    assert_eq!(
-        elsewhere.connections.load(Ordering::SeqCst),
-        0,
-        "redirects are not followed"
-    );
+    assert_eq!(elsewhere.connections.load(Ordering::SeqCst), 0, "redirects are not followed");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn retry_after_is_honoured_within_the_deadline() {
     let dated = "503 Later\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\nretry-after: Sun, 06 Nov 1994 08:49:38 GMT";
     for status in ["503 Later\r\nretry-after: 1", dated] {
-        let server = Server::start(vec![
-            Act::Answer(status, String::new()),
-            Act::Answer("200 OK", said("Hi")),
-        ])
-        .await;
+        let server = Server::start(vec![Act::Answer(status, String::new()), Act::Answer("200 OK", said("Hi"))]).await;
         let started = Instant::now();
-        assert_eq!(
-            ask_with(settings(), &server.endpoint())
-                .await
-                .unwrap()
-                .attempts,
-            2
-        );
-        assert!(
-            started.elapsed() >= Duration::from_millis(990),
-            "{:?}",
-            started.elapsed()
-        );
+        assert_eq!(ask_with(settings(), &server.endpoint()).await.unwrap().attempts, 2);
+        assert!(started.elapsed() >= Duration::from_millis(990), "{:?}", started.elapsed());
     }
-    let server = Server::start(vec![Act::Answer(
-        "429 Later\r\nretry-after: 99999999999999999999",
-        String::new(),
-    )])
-    .await;
+    let server =
+        Server::start(vec![Act::Answer("429 Later\r\nretry-after: 99999999999999999999", String::new())]).await;
     let started = Instant::now();
     let error = ask_with(settings(), &server.endpoint()).await.unwrap_err();
     assert!(started.elapsed() < Duration::from_secs(1) && server.seen().len() == 1);
@@ -619,21 +427,8 @@ async fn retry_after_is_honoured_within_the_deadline() {
 async fn attempts_end() {
     let server = Server::start(vec![Act::Answer("503 Later", String::new())]).await;
     let error = ask_with(settings(), &server.endpoint()).await.unwrap_err();
-    assert!(
-        matches!(
-            error,
-            LlmError::Unavailable {
-                status: Some(503),
-                ..
-            }
-        ) && server.seen().len() == 3,
-        "{error:?}"
-    );
-    let unused = TcpListener::bind("127.0.0.1:0")
-        .await
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    assert!(matches!(error, LlmError::Unavailable { status: Some(503), .. }) && server.seen().len() == 3, "{error:?}");
+    let unused = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let endpoint = Endpoint::trusted(&format!("http://{unused}"), None, "m").unwrap();
     let error = ask_with(settings(), &endpoint).await.unwrap_err();
     assert_eq!(error.metric_label(), "connect", "{error:?}");
@@ -647,76 +442,40 @@ async fn time_is_bounded() {
         total_timeout: Duration::MAX,
         ..settings()
     };
-    assert!(
-        ask_with(forever, &Server::answering(said("Hi")).await.endpoint())
-            .await
-            .is_ok()
-    );
+    assert!(ask_with(forever, &Server::answering(said("Hi")).await.endpoint()).await.is_ok());
     for (act, phase) in [
         (Act::Hang, TimeoutPhase::FirstToken),
-        (
-            Act::Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n".to_vec()),
-            TimeoutPhase::FirstToken,
-        ),
-        (
-            Act::Later(Duration::from_millis(900), said("late")),
-            TimeoutPhase::FirstToken,
-        ),
+        (Act::Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n".to_vec()), TimeoutPhase::FirstToken),
+        (Act::Later(Duration::from_millis(900), said("late")), TimeoutPhase::FirstToken),
         (Act::Drip(Duration::from_millis(50), 1), TimeoutPhase::Total),
     ] {
         let raw = matches!(act, Act::Raw(_));
         let server = Server::start(vec![act]).await;
         let started = Instant::now();
-        let settings = LlmSettings {
-            total_timeout: Duration::from_millis(1_500),
-            ..settings()
-        };
+        let settings = LlmSettings { total_timeout: Duration::from_millis(1_500), ..settings() };
         let error = ask_with(settings, &server.endpoint()).await.unwrap_err();
         // The raw one closes after its headers, which is a broken connection instead.
-        assert!(
-            error == LlmError::Timeout { phase } || (raw && error.metric_label() == "dropped"),
-            "{error:?}"
-        );
+        assert!(error == LlmError::Timeout { phase } || (raw && error.metric_label() == "dropped"), "{error:?}");
         assert!(raw || error.code() == "llm_timeout");
-        assert!(
-            started.elapsed() < Duration::from_secs(5),
-            "{:?}",
-            started.elapsed()
-        );
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn size_is_bounded() {
     let long = said(&"x".repeat(200_000));
-    let announced =
-        Act::Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 99999999999999\r\n\r\n{".to_vec());
-    for act in [
-        Act::Answer("200 OK", long),
-        announced,
-        Act::Drip(Duration::ZERO, 10_000),
-    ] {
+    let announced = Act::Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 99999999999999\r\n\r\n{".to_vec());
+    for act in [Act::Answer("200 OK", long), announced, Act::Drip(Duration::ZERO, 10_000)] {
         let server = Server::start(vec![act]).await;
         let error = ask_with(settings(), &server.endpoint()).await.unwrap_err();
-        assert_eq!(
-            error,
-            LlmError::TooLarge {
-                limit_bytes: 100_000
-            }
-        );
+        assert_eq!(error, LlmError::TooLarge { limit_bytes: 100_000 });
         assert_eq!(server.seen().len(), 1);
     }
     let just = said(&"x".repeat(90_000));
     assert_eq!(answered(just).await.unwrap().text.len(), 90_000);
     let flood = [b"HTTP/1.1 200 OK\r\nx: ".to_vec(), vec![b'a'; 5_000_000]].concat();
     let server = Server::start(vec![Act::Raw(flood)]).await;
-    assert_eq!(
-        ask_with(settings(), &server.endpoint())
-            .await
-            .unwrap_err()
-            .metric_label(),
-        "dropped"
-    );
+    assert_eq!(ask_with(settings(), &server.endpoint()).await.unwrap_err().metric_label(), "dropped");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -732,28 +491,15 @@ async fn a_call_can_be_cancelled_at_any_time() {
             trigger.cancel();
         });
         let started = Instant::now();
-        let error = client
-            .complete(&endpoint, &ChatRequest::default(), &cancel)
-            .await
-            .unwrap_err();
+        let error = client.complete(&endpoint, &ChatRequest::default(), &cancel).await.unwrap_err();
         assert_eq!((error.code(), error), ("cancelled", LlmError::Cancelled));
-        assert!(
-            started.elapsed() < Duration::from_millis(1_500),
-            "{:?}",
-            started.elapsed()
-        );
+        assert!(started.elapsed() < Duration::from_millis(1_500), "{:?}", started.elapsed());
         assert_eq!(
-            client
-                .complete(&endpoint, &ChatRequest::default(), &cancel)
-                .await
-                .unwrap_err(),
+            client.complete(&endpoint, &ChatRequest::default(), &cancel).await.unwrap_err(),
             LlmError::Cancelled
         );
         assert_eq!(server.seen().len(), 1);
-        assert!(
-            client.breaker_states().is_empty(),
-            "a cancelled call says nothing about the endpoint"
-        );
+        assert!(client.breaker_states().is_empty(), "a cancelled call says nothing about the endpoint");
     }
 }
 
@@ -762,33 +508,20 @@ async fn the_breaker_opens_probes_and_closes() {
     let failing = vec![Act::Answer("500 Oops", String::new()); 3];
     let slow = Act::Later(Duration::from_millis(300), said("Hi"));
     let server = Server::start([failing, vec![slow]].concat()).await;
-    let settings = LlmSettings {
-        retries: 0,
-        breaker_failures: 2,
-        breaker_open: Duration::from_millis(400),
-        ..settings()
-    };
+    let settings =
+        LlmSettings { retries: 0, breaker_failures: 2, breaker_open: Duration::from_millis(400), ..settings() };
     let client = LlmClient::new(settings).unwrap();
     let endpoint = server.endpoint();
     for _ in 0..2 {
-        assert_eq!(
-            ask(&client, &endpoint).await.unwrap_err().metric_label(),
-            "server_error"
-        );
+        assert_eq!(ask(&client, &endpoint).await.unwrap_err().metric_label(), "server_error");
     }
     let error = ask(&client, &endpoint).await.unwrap_err();
     assert!(
         matches!(error, LlmError::BreakerOpen { retry_after } if retry_after <= Duration::from_millis(400)),
         "{error:?}"
     );
-    assert_eq!(
-        (server.seen().len(), client.breaker_states()[0].state),
-        (2, BreakerState::Open)
-    );
-    let other_key = Endpoint {
-        api_key: Some(Secret::new("another")),
-        ..endpoint.clone()
-    };
+    assert_eq!((server.seen().len(), client.breaker_states()[0].state), (2, BreakerState::Open));
+    let other_key = Endpoint { api_key: Some(Secret::new("another")), ..endpoint.clone() };
     assert_eq!(
         ask(&client, &other_key).await.unwrap_err().metric_label(),
         "server_error",
@@ -799,35 +532,17 @@ async fn the_breaker_opens_probes_and_closes() {
     assert_eq!(client.breaker_counts().half_open, 1);
     let calls = (0..8).map(|_| {
         let (client, endpoint) = (client.clone(), endpoint.clone());
-        tokio::spawn(async move {
-            ask(&client, &endpoint)
-                .await
-                .map_err(|error| error.metric_label())
-        })
+        tokio::spawn(async move { ask(&client, &endpoint).await.map_err(|error| error.metric_label()) })
     });
     let calls: Vec<_> = calls.collect();
     let mut outcomes = Vec::new();
     for call in calls {
         outcomes.push(call.await.unwrap().map(|completion| completion.text));
     }
-    assert_eq!(
-        outcomes.iter().filter(|outcome| outcome.is_ok()).count(),
-        1,
-        "one probe at a time: {outcomes:?}"
-    );
-    assert_eq!(
-        outcomes
-            .iter()
-            .filter(|outcome| **outcome == Err("breaker_open"))
-            .count(),
-        7
-    );
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1, "one probe at a time: {outcomes:?}");
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Err("breaker_open")).count(), 7);
     assert!(ask(&client, &endpoint).await.is_ok());
-    assert_eq!(
-        client.breaker_states().len(),
-        1,
-        "only the other key's endpoint failed last"
-    );
+    assert_eq!(client.breaker_states().len(), 1, "only the other key's endpoint failed last");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -839,12 +554,8 @@ async fn a_cancelled_or_failed_probe_leaves_the_breaker_in_order() {
         Act::Answer("400 Bad", String::new()),
     ])
     .await;
-    let settings = LlmSettings {
-        retries: 0,
-        breaker_failures: 1,
-        breaker_open: Duration::from_millis(200),
-        ..settings()
-    };
+    let settings =
+        LlmSettings { retries: 0, breaker_failures: 1, breaker_open: Duration::from_millis(200), ..settings() };
     let client = LlmClient::new(settings).unwrap();
     let endpoint = server.endpoint();
     let rest = || tokio::time::sleep(Duration::from_millis(250));
@@ -857,19 +568,10 @@ async fn a_cancelled_or_failed_probe_leaves_the_breaker_in_order() {
         "server_error",
         "the probe's place is free again"
     );
-    assert_eq!(
-        ask(&client, &endpoint).await.unwrap_err().metric_label(),
-        "breaker_open"
-    );
+    assert_eq!(ask(&client, &endpoint).await.unwrap_err().metric_label(), "breaker_open");
     rest().await;
-    assert_eq!(
-        ask(&client, &endpoint).await.unwrap_err().metric_label(),
-        "rejected"
-    );
-    assert!(
-        client.breaker_states().is_empty(),
-        "an endpoint that rejects requests is alive"
-    );
+    assert_eq!(ask(&client, &endpoint).await.unwrap_err().metric_label(), "rejected");
+    assert!(client.breaker_states().is_empty(), "an endpoint that rejects requests is alive");
 }
 
 #[test]
@@ -930,15 +632,9 @@ fn addresses_tenants_may_not_use() {
     assert_eq!(client.check_endpoint(&long), Err(InvalidUrl));
     for (url, base) in [
         ("https://api.example.com/v1/", "https://api.example.com/v1"),
-        (
-            "https://api.example.com:8443/v1/chat/completions",
-            "https://api.example.com:8443/v1",
-        ),
+        ("https://api.example.com:8443/v1/chat/completions", "https://api.example.com:8443/v1"),
         (" https://8.8.8.8 ", "https://8.8.8.8/"),
-        (
-            "https://[2606:4700::1111]/v1?x=1",
-            "https://[2606:4700::1111]/v1?x=1",
-        ),
+        ("https://[2606:4700::1111]/v1?x=1", "https://[2606:4700::1111]/v1?x=1"),
         ("https://172.32.0.1", "https://172.32.0.1/"),
     ] {
         assert_eq!(client.check_endpoint(url).unwrap().as_str(), base);
@@ -949,12 +645,7 @@ fn addresses_tenants_may_not_use() {
 fn what_the_operator_lists() {
     let client = |entries: &[&str], allow_private| {
         let allowed_hosts = entries.iter().map(|entry| entry.parse().unwrap()).collect();
-        LlmClient::new(LlmSettings {
-            allowed_hosts,
-            allow_private,
-            ..LlmSettings::default()
-        })
-        .unwrap()
+        LlmClient::new(LlmSettings { allowed_hosts, allow_private, ..LlmSettings::default() }).unwrap()
     };
     let listed = client(
         &[
@@ -993,78 +684,41 @@ fn what_the_operator_lists() {
     ] {
         assert!(listed.check_endpoint(url).is_err(), "{url}");
     }
-    assert_eq!(
-        listed.check_endpoint("https://other.example.org"),
-        Err(EndpointRefused::NotAllowed)
-    );
+    assert_eq!(listed.check_endpoint("https://other.example.org"), Err(EndpointRefused::NotAllowed));
     let one_port = client(&["*", "llm.example.com:8000"], false);
     assert!(
-        one_port
-            .check_endpoint("http://llm.example.com:8000")
-            .is_ok()
+        one_port.check_endpoint("http://llm.example.com:8000").is_ok()
             && one_port.check_endpoint("https://llm.example.com").is_err()
     );
     let any = client(&["*", "127.0.0.1"], false);
     assert!(
-        any.check_endpoint("https://other.example.org").is_ok()
-            && any.check_endpoint("http://127.0.0.1:8000").is_ok()
+        any.check_endpoint("https://other.example.org").is_ok() && any.check_endpoint("http://127.0.0.1:8000").is_ok()
     );
     assert!(
-        any.check_endpoint("https://127.0.0.2").is_err()
-            && any.check_endpoint("http://other.example.org").is_err()
+        any.check_endpoint("https://127.0.0.2").is_err() && any.check_endpoint("http://other.example.org").is_err()
     );
     let open = client(&[], true);
     assert!(
-        open.check_endpoint("http://localhost:11434/v1").is_ok()
-            && open.check_endpoint("http://192.168.0.9").is_ok()
+        open.check_endpoint("http://localhost:11434/v1").is_ok() && open.check_endpoint("http://192.168.0.9").is_ok()
     );
     assert!(open.check_endpoint("http://user@localhost").is_err());
     for entry in ["", "ftp://x", "a b", "x:y", "*.*", "a*b", "x:99999"] {
-        assert!(
-            entry.parse::<tavernkeep::llm::AllowedHost>().is_err(),
-            "{entry}"
-        );
+        assert!(entry.parse::<tavernkeep::llm::AllowedHost>().is_err(), "{entry}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tenants_endpoint_is_checked_at_each_call() {
     let server = Server::answering(said("Hi")).await;
-    let endpoint = Endpoint {
-        trusted: false,
-        ..server.endpoint()
-    };
+    let endpoint = Endpoint { trusted: false, ..server.endpoint() };
     let error = ask_with(settings(), &endpoint).await.unwrap_err();
     assert_eq!(error, LlmError::Refused(EndpointRefused::Scheme));
     let named = Endpoint::untrusted(&server.url.replace("http", "https"), None, "m").unwrap();
-    assert_eq!(
-        ask_with(settings(), &named).await.unwrap_err(),
-        LlmError::Refused(EndpointRefused::PrivateAddress)
-    );
+    assert_eq!(ask_with(settings(), &named).await.unwrap_err(), LlmError::Refused(EndpointRefused::PrivateAddress));
     assert_eq!(server.connections.load(Ordering::SeqCst), 0);
     let allowed_hosts = vec!["127.0.0.1".parse().unwrap()];
-    assert!(
-        ask_with(
-            LlmSettings {
-                allowed_hosts,
-                ..settings()
-            },
-            &endpoint
-        )
-        .await
-        .is_ok()
-    );
-    assert!(
-        ask_with(
-            LlmSettings {
-                allow_private: true,
-                ..settings()
-            },
-            &endpoint
-        )
-        .await
-        .is_ok()
-    );
+    assert!(ask_with(LlmSettings { allowed_hosts, ..settings() }, &endpoint).await.is_ok());
+    assert!(ask_with(LlmSettings { allow_private: true, ..settings() }, &endpoint).await.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -1073,34 +727,13 @@ async fn keys_are_never_shown() {
     let endpoint = server.endpoint();
     let client = LlmClient::new(settings()).unwrap();
     assert!(!format!("{endpoint:?} {client:?} {:?}", Secret::new(KEY)).contains("canary"));
-    let padded = Endpoint {
-        api_key: Some(Secret::new(format!(" {KEY}\n"))),
-        ..endpoint.clone()
-    };
+    let padded = Endpoint { api_key: Some(Secret::new(format!(" {KEY}\n"))), ..endpoint.clone() };
     assert!(ask(&client, &padded).await.is_ok());
     for key in ["two\nlines canary", "null\0canary"] {
-        let error = ask(
-            &client,
-            &Endpoint {
-                api_key: Some(Secret::new(key)),
-                ..endpoint.clone()
-            },
-        )
-        .await
-        .unwrap_err();
+        let error = ask(&client, &Endpoint { api_key: Some(Secret::new(key)), ..endpoint.clone() }).await.unwrap_err();
         assert_eq!(error, LlmError::Refused(EndpointRefused::Key));
     }
-    let blank = Endpoint {
-        api_key: Some(Secret::new(" ")),
-        ..endpoint
-    };
+    let blank = Endpoint { api_key: Some(Secret::new(" ")), ..endpoint };
     assert!(ask(&client, &blank).await.is_ok());
-    assert!(
-        !server
-            .seen()
-            .last()
-            .unwrap()
-            .to_lowercase()
-            .contains("authorization")
-    );
+    assert!(!server.seen().last().unwrap().to_lowercase().contains("authorization"));
 }

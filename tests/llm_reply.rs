@@ -4,22 +4,13 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tavernkeep::llm::reply::{
-    CALLS_PER_REPLY_MAX, NARRATIVE_BYTES_MAX, ParsedReply, parse_native, parse_text,
-};
+use tavernkeep::llm::reply::{CALLS_PER_REPLY_MAX, NARRATIVE_BYTES_MAX, ParsedReply, parse_native, parse_text};
 use tavernkeep::llm::{Completion, WireToolCall};
 
 /// The calls as `(name, arguments)`, a broken call's arguments as its error's text.
 fn calls(reply: &ParsedReply) -> Vec<(String, Value)> {
-    let arguments = |call: &Result<Value, String>| {
-        call.clone()
-            .unwrap_or_else(|error| json!({ "error": error }))
-    };
-    reply
-        .calls
-        .iter()
-        .map(|call| (call.name.clone(), arguments(&call.arguments)))
-        .collect()
+    let arguments = |call: &Result<Value, String>| call.clone().unwrap_or_else(|error| json!({ "error": error }));
+    reply.calls.iter().map(|call| (call.name.clone(), arguments(&call.arguments))).collect()
 }
 
 fn one(name: &str, arguments: Value) -> Vec<(String, Value)> {
@@ -51,36 +42,18 @@ fn rolled() -> Vec<(String, Value)> {
 
 #[test]
 fn the_documented_form() {
-    sound(
-        &format!("<response><narrative>Hello.</narrative><tools>[{CALL}]</tools></response>"),
-        "Hello.",
-        rolled(),
-    );
-    sound(
-        "<response><narrative>Hello.</narrative></response>",
-        "Hello.",
-        vec![],
-    );
-    for tools in [
-        "<tools/>",
-        "<tools />",
-        "<tools></tools>",
-        "<tools> \n </tools>",
-        "<tools>[]</tools>",
-        "<tools>null</tools>",
-    ] {
-        sound(
-            &format!("<response><narrative>Hi</narrative>{tools}</response>"),
-            "Hi",
-            vec![],
-        );
+    sound(&format!("<response><narrative>Hello.</narrative><tools>[{CALL}]</tools></response>"), "Hello.", rolled());
+    sound("<response><narrative>Hello.</narrative></response>", "Hello.", vec![]);
+    for tools in
+        ["<tools/>", "<tools />", "<tools></tools>", "<tools> \n </tools>", "<tools>[]</tools>", "<tools>null</tools>"]
+    {
+        sound(&format!("<response><narrative>Hi</narrative>{tools}</response>"), "Hi", vec![]);
     }
 }
 
 #[test]
 fn what_models_put_around_it() {
-    let body =
-        format!("<response>\n<narrative>Hi</narrative>\n<tools>[{CALL}]</tools>\n</response>");
+    let body = format!("<response>\n<narrative>Hi</narrative>\n<tools>[{CALL}]</tools>\n</response>");
     for text in [
         format!("Sure, here it is:\n{body}\nAnything else?"),
         format!("```xml\n{body}\n```"),
@@ -90,13 +63,9 @@ fn what_models_put_around_it() {
         format!("<!DOCTYPE response [<!ENTITY a \"b\">]>{body}"),
         format!("<think>They want <response><narrative>no</narrative></response></think>\n{body}"),
         format!("<response>{body}</response>"),
-        format!(
-            "{body}<response><narrative>Two</narrative><tools>[{CALL},{CALL}]</tools></response>"
-        ),
-        body.replace("response", "Response")
-            .replace("tools", "TOOLS"),
-        body.replace("<tools>", "<tools type=\"json\" >")
-            .replace("<narrative>", "<narrative lang='en'>"),
+        format!("{body}<response><narrative>Two</narrative><tools>[{CALL},{CALL}]</tools></response>"),
+        body.replace("response", "Response").replace("tools", "TOOLS"),
+        body.replace("<tools>", "<tools type=\"json\" >").replace("<narrative>", "<narrative lang='en'>"),
         body.replace("</response>", ""),
     ] {
         sound(&text, "Hi", rolled());
@@ -117,26 +86,17 @@ fn what_models_put_into_the_list() {
         r#"[{"name":"roll_dice","arguments":{"formula":"1d20"}}]"#.to_owned(),
         r#"[{"name":"roll_dice","args":"{\"formula\":\"1d20\"}"}]"#.to_owned(),
         r#"[{"tool":"roll_dice","input":{"formula":"1d20"},"cost":5,"reason":"x"}]"#.to_owned(),
-        r#"[{"type":"function","id":"a","function":{"name":"roll_dice","arguments":"{\"formula\":\"1d20\"}"}}]"#.to_owned(),
+        r#"[{"type":"function","id":"a","function":{"name":"roll_dice","arguments":"{\"formula\":\"1d20\"}"}}]"#
+            .to_owned(),
         r#""[{\"tool_name\":\"roll_dice\",\"parameters\":{\"formula\":\"1d20\"}}]""#.to_owned(),
     ] {
         sound(&format!("<response><narrative>Hi</narrative><tools>{list}</tools></response>"), "Hi", rolled());
     }
     let two = [rolled(), rolled()].concat();
+    sound(&format!("<response><narrative>Hi</narrative><tools>[{CALL},{CALL}]</tools></response>"), "Hi", two.clone());
+    sound(&format!("<response><narrative>Hi</narrative><tools>{CALL}\n{CALL}</tools></response>"), "Hi", two.clone());
     sound(
-        &format!("<response><narrative>Hi</narrative><tools>[{CALL},{CALL}]</tools></response>"),
-        "Hi",
-        two.clone(),
-    );
-    sound(
-        &format!("<response><narrative>Hi</narrative><tools>{CALL}\n{CALL}</tools></response>"),
-        "Hi",
-        two.clone(),
-    );
-    sound(
-        &format!(
-            "<response><tools>{CALL}</tools><narrative>Hi</narrative><tools>{CALL}</tools></response>"
-        ),
+        &format!("<response><tools>{CALL}</tools><narrative>Hi</narrative><tools>{CALL}</tools></response>"),
         "Hi",
         two,
     );
@@ -145,26 +105,14 @@ fn what_models_put_into_the_list() {
 #[test]
 fn text_survives_raw_and_escaped() {
     for (inside, narrative) in [
-        (
-            "Fish & chips < 3 > 2 &c. <b>bold</b>",
-            "Fish & chips < 3 > 2 &c. <b>bold</b>",
-        ),
-        (
-            "&lt;i&gt; &amp;amp; &quot;q&quot; &apos;a&apos;",
-            "<i> &amp; \"q\" 'a'",
-        ),
+        ("Fish & chips < 3 > 2 &c. <b>bold</b>", "Fish & chips < 3 > 2 &c. <b>bold</b>"),
+        ("&lt;i&gt; &amp;amp; &quot;q&quot; &apos;a&apos;", "<i> &amp; \"q\" 'a'"),
         (
             "&#65;&#x42;&#X1F600; &#0;&#xD800;&#x110000; &bomb; &;&#;&#x;",
             "AB\u{1f600} &#0;&#xD800;&#x110000; &bomb; &;&#;&#x;",
         ),
-        (
-            "<![CDATA[a < b && </narrative> &amp;]]> and &amp;",
-            "a < b && </narrative> &amp; and &",
-        ),
-        (
-            "A sign: <tools>[]</tools> and <response> too",
-            "A sign: <tools>[]</tools> and <response> too",
-        ),
+        ("<![CDATA[a < b && </narrative> &amp;]]> and &amp;", "a < b && </narrative> &amp; and &"),
+        ("A sign: <tools>[]</tools> and <response> too", "A sign: <tools>[]</tools> and <response> too"),
         ("one\r\ntwo\u{0}\u{7}\tthree", "one\ntwo\tthree"),
         ("", ""),
     ] {
@@ -174,8 +122,7 @@ fn text_survives_raw_and_escaped() {
             rolled(),
         );
     }
-    let quoting =
-        r#"[{"tool_name":"say","parameters":{"text":"Tom &amp; Jerry &lt;3 </tools> <x>\u0000"}}]"#;
+    let quoting = r#"[{"tool_name":"say","parameters":{"text":"Tom &amp; Jerry &lt;3 </tools> <x>\u0000"}}]"#;
     sound(
         &format!("<response><narrative>Hi</narrative><tools>{quoting}</tools></response>"),
         "Hi",
@@ -188,90 +135,39 @@ fn text_survives_raw_and_escaped() {
         one("say", json!({"text": "Tom &amp; Jerry"})),
     );
     let raw_break = "{\"tool_name\":\"say\",\"parameters\":{\"text\":\"one\ntwo\"}}";
-    sound(
-        &format!("<response><tools>{raw_break}</tools></response>"),
-        "",
-        one("say", json!({"text": "one\ntwo"})),
-    );
+    sound(&format!("<response><tools>{raw_break}</tools></response>"), "", one("say", json!({"text": "one\ntwo"})));
 }
 
 #[test]
 fn elements_left_out() {
-    sound(
-        &format!("<response>The door opens.<tools>{CALL}</tools></response>"),
-        "The door opens.",
-        rolled(),
-    );
-    sound(
-        &format!("<narrative>The door opens.</narrative><tools>{CALL}</tools>"),
-        "The door opens.",
-        rolled(),
-    );
-    sound(
-        &format!("The door opens.\n<tools>[{CALL}]</tools>"),
-        "The door opens.",
-        rolled(),
-    );
-    sound(
-        "The word <tools> is on the sign.",
-        "The word <tools> is on the sign.",
-        vec![],
-    );
+    sound(&format!("<response>The door opens.<tools>{CALL}</tools></response>"), "The door opens.", rolled());
+    sound(&format!("<narrative>The door opens.</narrative><tools>{CALL}</tools>"), "The door opens.", rolled());
+    sound(&format!("The door opens.\n<tools>[{CALL}]</tools>"), "The door opens.", rolled());
+    sound("The word <tools> is on the sign.", "The word <tools> is on the sign.", vec![]);
     sound("<response/>", "", vec![]);
     sound("  The door opens.  ", "The door opens.", vec![]);
     sound("```\nThe door opens.\n```", "The door opens.", vec![]);
-    sound(
-        "{grins} Hello & <welcome>",
-        "{grins} Hello & <welcome>",
-        vec![],
-    );
+    sound("{grins} Hello & <welcome>", "{grins} Hello & <welcome>", vec![]);
     sound("[The door opens]", "[The door opens]", vec![]);
     sound("", "", vec![]);
 }
 
 #[test]
 fn cut_replies_deliver_their_narrative_and_do_nothing() {
-    let whole = format!(
-        "<response><narrative>The door opens.</narrative><tools>[{CALL}]</tools></response>"
-    );
+    let whole = format!("<response><narrative>The door opens.</narrative><tools>[{CALL}]</tools></response>");
     broken("<response><narrative>The door opens", "The door opens");
-    broken(
-        "<response><narrative>The door opens.</narr",
-        "The door opens.",
-    );
+    broken("<response><narrative>The door opens.</narr", "The door opens.");
     broken("<response>The door opens.</resp", "The door opens.");
-    broken(
-        "<response><narrative>The door opens.</narrative><too",
-        "The door opens.",
-    );
-    broken(
-        "<response><narrative>The door opens.</narrative><tools>[{\"tool_name\":\"a\"",
-        "The door opens.",
-    );
-    broken(
-        &format!("<response><narrative>The door opens.</narrative><tools>[{CALL}]"),
-        "The door opens.",
-    );
-    broken(
-        &format!("<response><narrative>The door opens.</narrative><tools>[{CALL}]</response>"),
-        "The door opens.",
-    );
-    broken(
-        &format!("<response><narrative>The door opens.<tools>[{CALL}]</tools></response>"),
-        "The door opens.",
-    );
-    broken(
-        "<response><narrative><![CDATA[The door opens.</narrative><tools>[]</tools>",
-        "The door opens.",
-    );
+    broken("<response><narrative>The door opens.</narrative><too", "The door opens.");
+    broken("<response><narrative>The door opens.</narrative><tools>[{\"tool_name\":\"a\"", "The door opens.");
+    broken(&format!("<response><narrative>The door opens.</narrative><tools>[{CALL}]"), "The door opens.");
+    broken(&format!("<response><narrative>The door opens.</narrative><tools>[{CALL}]</response>"), "The door opens.");
+    broken(&format!("<response><narrative>The door opens.<tools>[{CALL}]</tools></response>"), "The door opens.");
+    broken("<response><narrative><![CDATA[The door opens.</narrative><tools>[]</tools>", "The door opens.");
     broken("<think>Let me see", "");
     for end in 0..whole.len() {
         let reply = parse_text(&whole[..end]);
-        assert!(
-            "The door opens.".starts_with(&reply.narrative),
-            "{:?}",
-            reply.narrative
-        );
+        assert!("The door opens.".starts_with(&reply.narrative), "{:?}", reply.narrative);
         assert!(reply.calls.is_empty() || whole[..end].contains("</tools>"));
     }
 }
@@ -279,15 +175,8 @@ fn cut_replies_deliver_their_narrative_and_do_nothing() {
 #[test]
 fn a_broken_list_does_nothing() {
     let many = vec![CALL; CALLS_PER_REPLY_MAX + 1].join(",");
-    let long = format!(
-        "[{{\"name\":\"a\",\"args\":{{\"x\":\"{}\"}}}}]",
-        "y".repeat(300_000)
-    );
-    let deep = format!(
-        "[{{\"name\":\"a\",\"args\":{}1{}}}]",
-        "[".repeat(5_000),
-        "]".repeat(5_000)
-    );
+    let long = format!("[{{\"name\":\"a\",\"args\":{{\"x\":\"{}\"}}}}]", "y".repeat(300_000));
+    let deep = format!("[{{\"name\":\"a\",\"args\":{}1{}}}]", "[".repeat(5_000), "]".repeat(5_000));
     for list in [
         "[",
         "nonsense",
@@ -307,40 +196,19 @@ fn a_broken_list_does_nothing() {
         &long,
         &deep,
     ] {
-        broken(
-            &format!("<response><narrative>Hi</narrative><tools>{list}</tools></response>"),
-            "Hi",
-        );
+        broken(&format!("<response><narrative>Hi</narrative><tools>{list}</tools></response>"), "Hi");
     }
-    broken(
-        &format!(
-            "<response><tools>[</tools><narrative>Hi</narrative><tools>[{CALL}]</tools></response>"
-        ),
-        "Hi",
-    );
+    broken(&format!("<response><tools>[</tools><narrative>Hi</narrative><tools>[{CALL}]</tools></response>"), "Hi");
     let full = vec![CALL; CALLS_PER_REPLY_MAX].join(",");
-    assert_eq!(
-        parse_text(&format!("<response><tools>[{full}]</tools></response>"))
-            .calls
-            .len(),
-        CALLS_PER_REPLY_MAX
-    );
+    assert_eq!(parse_text(&format!("<response><tools>[{full}]</tools></response>")).calls.len(), CALLS_PER_REPLY_MAX);
 }
 
 #[test]
 fn arguments_that_are_wrong_concern_their_call_alone() {
-    let list = format!(
-        r#"[{{"name":"a","args":"{{broken"}},{{"name":"b","args":[1]}},{{"name":"c"}},{CALL}]"#
-    );
-    let reply = parse_text(&format!(
-        "<response><narrative>Hi</narrative><tools>{list}</tools></response>"
-    ));
+    let list = format!(r#"[{{"name":"a","args":"{{broken"}},{{"name":"b","args":[1]}},{{"name":"c"}},{CALL}]"#);
+    let reply = parse_text(&format!("<response><narrative>Hi</narrative><tools>{list}</tools></response>"));
     assert_eq!(reply.parse_error, None);
-    let sound: Vec<bool> = reply
-        .calls
-        .iter()
-        .map(|call| call.arguments.is_ok())
-        .collect();
+    let sound: Vec<bool> = reply.calls.iter().map(|call| call.arguments.is_ok()).collect();
     assert_eq!(sound, [false, false, true, true]);
     assert_eq!(reply.calls[2].arguments, Ok(json!({})));
 }
@@ -370,11 +238,7 @@ fn json_replies() {
         "a <response> & </narrative> \u{1f600} \u{fffd}\u{fffd}\u{fffd}",
         vec![],
     );
-    sound(
-        "{\"narrative\":\"one\ntwo\",\"tool_calls\":[]}",
-        "one\ntwo",
-        vec![],
-    );
+    sound("{\"narrative\":\"one\ntwo\",\"tool_calls\":[]}", "one\ntwo", vec![]);
 }
 
 #[test]
@@ -423,17 +287,11 @@ fn native_replies() {
     let reply = parse_native(&completion);
     assert_eq!(reply.narrative, "Hello <tools>[1]</tools>");
     assert_eq!(reply.parse_error, None);
-    let sound: Vec<bool> = reply
-        .calls
-        .iter()
-        .map(|call| call.arguments.is_ok())
-        .collect();
+    let sound: Vec<bool> = reply.calls.iter().map(|call| call.arguments.is_ok()).collect();
     assert_eq!(sound, [true, false, true, true, false, false]);
     assert_eq!(reply.calls[0].id.as_deref(), Some("c7"));
-    let nul = parse_native(&Completion {
-        tool_calls: vec![call(r#"{"x\u0000":"a\u0000b"}"#)],
-        ..Completion::default()
-    });
+    let nul =
+        parse_native(&Completion { tool_calls: vec![call(r#"{"x\u0000":"a\u0000b"}"#)], ..Completion::default() });
     assert_eq!(nul.calls[0].arguments, Ok(json!({"x": "ab"})));
     let many = Completion {
         text: "Hi".into(),
@@ -447,11 +305,7 @@ fn native_replies() {
 /// Ten megabytes of each of these once took other parsers minutes.
 #[test]
 fn hostile_lengths_take_linear_time() {
-    let limit = if cfg!(debug_assertions) {
-        Duration::from_secs(20)
-    } else {
-        Duration::from_secs(1)
-    };
+    let limit = if cfg!(debug_assertions) { Duration::from_secs(20) } else { Duration::from_secs(1) };
     let megabytes = if cfg!(debug_assertions) { 2 } else { 10 };
     for (head, unit) in [
         ("<response><narrative>", "<"),
@@ -492,10 +346,7 @@ fn hostile_lengths_take_linear_time() {
         let reply = parse_text(&text);
         let took = started.elapsed();
         assert!(took < limit, "{head}{unit}… took {took:?}");
-        assert!(
-            reply.narrative.len() <= NARRATIVE_BYTES_MAX
-                && reply.calls.len() <= CALLS_PER_REPLY_MAX
-        );
+        assert!(reply.narrative.len() <= NARRATIVE_BYTES_MAX && reply.calls.len() <= CALLS_PER_REPLY_MAX);
     }
 }
 

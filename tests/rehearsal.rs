@@ -15,12 +15,7 @@ use serde_json::{Value, json};
 type Outcome = Result<(), Box<dyn Error>>;
 
 async fn model(script: Script) -> std::io::Result<Rehearsal> {
-    start(Options {
-        script,
-        record_requests_max: 4,
-        ..Options::default()
-    })
-    .await
+    start(Options { script, record_requests_max: 4, ..Options::default() }).await
 }
 
 async fn post(model: &Rehearsal, body: &Value) -> reqwest::Result<Response> {
@@ -33,8 +28,7 @@ async fn ask(model: &Rehearsal, body: &Value) -> reqwest::Result<Value> {
 }
 
 fn turn(system: &str, action: &str) -> Value {
-    let user =
-        format!("<player_action player=\"player_alice\" name=\"Alice\">{action}</player_action>");
+    let user = format!("<player_action player=\"player_alice\" name=\"Alice\">{action}</player_action>");
     json!({"model": "m", "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}]})
 }
 
@@ -51,32 +45,20 @@ fn with_tools(mut body: Value, names: &[&str]) -> Value {
 }
 
 fn text(answer: &Value) -> &str {
-    answer["choices"][0]["message"]["content"]
-        .as_str()
-        .unwrap_or_default()
+    answer["choices"][0]["message"]["content"].as_str().unwrap_or_default()
 }
 
 fn call(answer: &Value) -> (&str, Value) {
     let function = &answer["choices"][0]["message"]["tool_calls"][0]["function"];
     let arguments = function["arguments"].as_str().unwrap_or_default();
-    (
-        function["name"].as_str().unwrap_or_default(),
-        serde_json::from_str(arguments).unwrap_or_default(),
-    )
+    (function["name"].as_str().unwrap_or_default(), serde_json::from_str(arguments).unwrap_or_default())
 }
 
 fn events(body: &str) -> Vec<Value> {
-    let lines = body
-        .split("\n\n")
-        .filter_map(|event| event.strip_prefix("data: "));
-    lines
-        .map(|data| serde_json::from_str(data).unwrap_or(json!(data)))
-        .collect()
+    let lines = body.split("\n\n").filter_map(|event| event.strip_prefix("data: "));
+    lines.map(|data| serde_json::from_str(data).unwrap_or(json!(data))).collect()
 }
 
 fn joined(events: &[Value], pointer: &str) -> String {
-    events
-        .iter()
-        .filter_map(|event| event.pointer(pointer)?.as_str())
-        .collect()
+    events.iter().filter_map(|event| event.pointer(pointer)?.as_str()).collect()
 }

@@ -17,7 +17,10 @@ async fn an_innkeeper_remembers_and_can_be_corrected() {
     let turn = world.bob("player_alice", "I pay for my drink.").await.expect(200);
     assert_eq!(turn.body["narrative"], "Thank you, Alice!");
     assert_eq!(turn.body["tool_calls"][0]["status"], "succeeded");
-    assert_eq!(world.memories("npcs/innkeeper_bob", "player_alice").await, ["Initial impression: Seems friendly.", "Alice pays well."]);
+    assert_eq!(
+        world.memories("npcs/innkeeper_bob", "player_alice").await,
+        ["Initial impression: Seems friendly.", "Alice pays well."]
+    );
 
     let memory = turn.body["tool_calls"][0]["result"]["memory_id"].as_str().unwrap().to_owned();
     world.patch(&format!("/memories/{memory}"), json!({ "text": "Alice pays too well." })).await.expect(200);

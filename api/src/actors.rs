@@ -55,7 +55,8 @@ pub fn tool_refs(tools: &[ToolRef], _: &()) -> garde::Result {
     if tools.len() > 100 {
         return Err(garde::Error::new("must have at most 100 tools"));
     }
-    let is_name = |n: &str| (1..=64).contains(&n.len()) && n.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
+    let is_name =
+        |n: &str| (1..=64).contains(&n.len()) && n.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
     if !tools.iter().all(|t| is_name(t.name())) {
         return Err(garde::Error::new("tool names have 1 to 64 letters, digits, _, - and ."));
     }

@@ -46,7 +46,13 @@ impl App {
     ///
     /// # Errors
     /// `internal` if the model client cannot be made.
-    pub fn new(config: Config, pool: PgPool, secrets: Secrets, model: crate::llm::Endpoint, instance: i64) -> Result<Self> {
+    pub fn new(
+        config: Config,
+        pool: PgPool,
+        secrets: Secrets,
+        model: crate::llm::Endpoint,
+        instance: i64,
+    ) -> Result<Self> {
         metrics::register_all();
         Ok(Self {
             keys: Keys::new(pool.clone()),

@@ -107,7 +107,11 @@ impl Config {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let retention = r.parsed("TAVERNKEEP_JOURNAL_RETENTION_DAYS", 0u32, "a number of days");
         let config = Self {
-            bind: r.parsed("TAVERNKEEP_BIND", SocketAddr::from(([127, 0, 0, 1], 8080)), "an address such as 127.0.0.1:8080"),
+            bind: r.parsed(
+                "TAVERNKEEP_BIND",
+                SocketAddr::from(([127, 0, 0, 1], 8080)),
+                "an address such as 127.0.0.1:8080",
+            ),
             data_dir: r.text("TAVERNKEEP_DATA_DIR").unwrap_or_else(|| "./data".to_owned()).into(),
             database_url: database(&mut r, "DATABASE_URL"),
             migration_database_url: database(&mut r, "MIGRATION_DATABASE_URL"),
@@ -116,7 +120,9 @@ impl Config {
             model: model(&mut r),
             reply_mode: r.parsed("LLM_REPLY_MODE", ReplyMode::Native, "native or xml"),
             llm: llm(&mut r),
-            prompt_cache_bytes_max: r.parsed("TAVERNKEEP_PROMPT_CACHE_MIB", 64usize, "a number of MiB").saturating_mul(1024 * 1024),
+            prompt_cache_bytes_max: r
+                .parsed("TAVERNKEEP_PROMPT_CACHE_MIB", 64usize, "a number of MiB")
+                .saturating_mul(1024 * 1024),
             turn_steps_max: r.parsed("TAVERNKEEP_TURN_STEPS_MAX", 8u32, "a number").clamp(1, 32),
             journal_retention_days: (retention > 0).then_some(retention),
             turn_retention_days: r.parsed("TAVERNKEEP_TURN_RETENTION_DAYS", 30, "a number of days"),
@@ -177,7 +183,9 @@ fn model(r: &mut Reader<'_>) -> Option<Endpoint> {
 fn llm(r: &mut Reader<'_>) -> LlmSettings {
     let defaults = LlmSettings::default();
     let mut allowed_hosts = Vec::new();
-    for host in r.text("LLM_TENANT_HOSTS_ALLOWED").unwrap_or_default().split(',').map(str::trim).filter(|h| !h.is_empty()) {
+    for host in
+        r.text("LLM_TENANT_HOSTS_ALLOWED").unwrap_or_default().split(',').map(str::trim).filter(|h| !h.is_empty())
+    {
         match host.parse::<AllowedHost>() {
             Ok(host) => allowed_hosts.push(host),
             Err(_) => r.errors.push(format!("LLM_TENANT_HOSTS_ALLOWED: `{host}` is no host")),
@@ -197,7 +205,9 @@ fn llm(r: &mut Reader<'_>) -> LlmSettings {
 fn demo_key(r: &mut Reader<'_>) -> Option<String> {
     let key = r.text("TAVERNKEEP_DEMO_API_KEY")?;
     if crate::auth::keys::prefix_of(&key).is_none() {
-        r.errors.push("TAVERNKEEP_DEMO_API_KEY must have the form tk_<8 letters or digits>_<43 of A-Z a-z 0-9 - _>".to_owned());
+        r.errors.push(
+            "TAVERNKEEP_DEMO_API_KEY must have the form tk_<8 letters or digits>_<43 of A-Z a-z 0-9 - _>".to_owned(),
+        );
     }
     Some(key)
 }

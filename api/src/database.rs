@@ -23,7 +23,8 @@ const SERVER_VERSION_MIN: i32 = 150_000;
 /// A sentence for the operator.
 pub async fn migrate(owner_url: &str, app_url: &str) -> Result<()> {
     let mut lock = PgConnection::connect(owner_url).await?;
-    let version: i32 = sqlx::query("SELECT current_setting('server_version_num')::int AS v").fetch_one(&mut lock).await?.get("v");
+    let version: i32 =
+        sqlx::query("SELECT current_setting('server_version_num')::int AS v").fetch_one(&mut lock).await?.get("v");
     if version < SERVER_VERSION_MIN {
         return Err(Error::internal(format!("PostgreSQL 15 or newer is needed; this one is {}", version / 10_000)));
     }
@@ -32,12 +33,7 @@ pub async fn migrate(owner_url: &str, app_url: &str) -> Result<()> {
     Migrator::up(&db, None).await?;
     db.close().await?;
     let app_user = PgConnectOptions::from_str(app_url)?.get_username().to_owned();
-    sqlx::query(
-        "SELECT set_config('tavernkeep.login', $1, false); ",
-    )
-    .bind(&app_user)
-    .execute(&mut lock)
-    .await?;
+    sqlx::query("SELECT set_config('tavernkeep.login', $1, false); ").bind(&app_user).execute(&mut lock).await?;
     lock.execute(
         "DO $$ BEGIN IF NOT pg_has_role(current_setting('tavernkeep.login'), 'tavernkeep_app', 'MEMBER') THEN \
          EXECUTE format('GRANT tavernkeep_app TO %I', current_setting('tavernkeep.login')); END IF; END $$",
@@ -71,9 +67,11 @@ pub async fn connect(url: &str, connections_max: u32) -> Result<PgPool> {
         })
         .connect_with(options)
         .await?;
-    let row = sqlx::query("SELECT current_user AS name, rolsuper OR rolbypassrls AS free FROM pg_roles WHERE rolname = current_user")
-        .fetch_one(&pool)
-        .await?;
+    let row = sqlx::query(
+        "SELECT current_user AS name, rolsuper OR rolbypassrls AS free FROM pg_roles WHERE rolname = current_user",
+    )
+    .fetch_one(&pool)
+    .await?;
     if row.get::<bool, _>("free") {
         let name: String = row.get("name");
         return Err(Error::internal(format!("refusing to run as `{name}`, which row security does not bind")));

@@ -76,23 +76,49 @@ pub struct FieldError {
 
 /// What went wrong. Build it with [`Error::new`] or one of the shorthands.
 #[derive(Debug)]
-pub struct Error {
+pub struct Error(Box<Parts>);
+
+/// What is known of an error.
+#[derive(Debug)]
+pub struct Parts {
     pub code: Code,
     pub detail: String,
     pub errors: Vec<FieldError>,
     pub retry_after_seconds: Option<u64>,
     pub turn_id: Option<Uuid>,
     pub allow: Option<String>,
-    pub(crate) cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+    cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl std::ops::Deref for Error {
+    type Target = Parts;
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Error {
+    fn deref_mut(&mut self) -> &mut Parts {
+        &mut self.0
+    }
+}
 
 impl Error {
     /// A problem with a detail for the caller.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         let retry_after_seconds = matches!(code.status(), 429 | 503).then_some(1);
-        Self { code, detail: detail.into(), errors: Vec::new(), retry_after_seconds, turn_id: None, allow: None, cause: None }
+        let detail = detail.into();
+        Self(Box::new(Parts {
+            code,
+            detail,
+            errors: Vec::new(),
+            retry_after_seconds,
+            turn_id: None,
+            allow: None,
+            cause: None,
+        }))
     }
 
     /// 404. The same whether the thing is absent or someone else's.
@@ -108,12 +134,14 @@ impl Error {
     /// 422 for several values.
     pub fn validation(errors: Vec<FieldError>) -> Self {
         let detail = errors.first().map_or_else(String::new, |e| format!("{}: {}", e.pointer, e.message));
-        Self { errors, ..Self::new(Code::ValidationFailed, detail) }
+        let mut error = Self::new(Code::ValidationFailed, detail);
+        error.errors = errors;
+        error
     }
 
     /// 500 with a cause for the log.
     pub fn internal(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self { cause: Some(cause.into()), ..Self::new(Code::Internal, "An unexpected error occurred.") }
+        Self::new(Code::Internal, "An unexpected error occurred.").with_cause(cause)
     }
 
     #[must_use]
@@ -179,14 +207,18 @@ impl Error {
 
     fn from_sqlstate(state: &str, constraint: &str, message: &str) -> Self {
         match state {
-            "23505" if constraint.contains("slug") => Self::new(Code::SlugTaken, "This slug is taken in this campaign."),
+            "23505" if constraint.contains("slug") => {
+                Self::new(Code::SlugTaken, "This slug is taken in this campaign.")
+            }
             "23505" if constraint == "turn_one_at_a_time" => {
                 Self::new(Code::TurnInProgress, "This entity is already answering this player.")
             }
             "23505" => Self::new(Code::Conflict, format!("Another row has the same {}.", column_of(constraint))),
-            "23503" if message.starts_with("insert") => {
-                Self::invalid(format!("/{}", column_of(constraint)), "unknown_reference", "No such row in this campaign.")
-            }
+            "23503" if message.starts_with("insert") => Self::invalid(
+                format!("/{}", column_of(constraint)),
+                "unknown_reference",
+                "No such row in this campaign.",
+            ),
             "23503" => Self::new(Code::Referenced, "Something still refers to this."),
             "22021" | "22P05" => Self::invalid("", "invalid_text", "Text may not hold NUL characters."),
             "40001" | "40P01" => Self::new(Code::Conflict, "Another change came first; try again."),

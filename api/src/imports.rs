@@ -67,7 +67,11 @@ pub struct Report {
     responses((status = 200, body = Report), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/import/seed")]
 pub async fn seed(
-    app: web::Data<App>, caller: Caller, request: HttpRequest, path: web::Path<String>, body: Body<Value, IMPORT_BYTES_MAX>,
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+    body: Body<Value, IMPORT_BYTES_MAX>,
 ) -> Result<Reply> {
     let asked: ImportParams = paging::read_filter(paging::parameters(request.query_string())?)?;
     let mut actor = caller.actor();
@@ -201,7 +205,8 @@ fn snake(name: &str) -> String {
         let before = i.checked_sub(1).and_then(|b| letters.get(b)).copied();
         let starts = c.is_uppercase()
             && before.is_some_and(|b| b != '_')
-            && (before.is_some_and(char::is_lowercase) || letters.get(i + 1).is_some_and(|n| n.is_lowercase() && *n != 's'));
+            && (before.is_some_and(char::is_lowercase)
+                || letters.get(i + 1).is_some_and(|n| n.is_lowercase() && *n != 's'));
         if starts {
             out.push('_');
         }
@@ -239,11 +244,13 @@ fn fit(mut document: Document, renames: &[(&str, &str)], known: &[&str]) -> Docu
 /// The document's slug: its id if that is one, else made of id or name.
 fn slug(document: &Document, pointer: &str) -> Result<String> {
     let given = ["slug", "id", "name", "title"].iter().find_map(|k| document.get(*k).and_then(Value::as_str));
-    let given = given.ok_or_else(|| Error::invalid(format!("{pointer}/id"), "required", "An entity has an id or a name."))?;
+    let given =
+        given.ok_or_else(|| Error::invalid(format!("{pointer}/id"), "required", "An entity has an id or a name."))?;
     if validate::opt_slug(&Some(given.to_owned()), &()).is_ok() {
         return Ok(given.to_owned());
     }
-    slug_of(given, "_").ok_or_else(|| Error::invalid(format!("{pointer}/id"), "invalid_value", "This id cannot be a slug."))
+    slug_of(given, "_")
+        .ok_or_else(|| Error::invalid(format!("{pointer}/id"), "invalid_value", "This id cannot be a slug."))
 }
 
 fn with_slug(mut document: Document, pointer: &str) -> Result<Document> {
@@ -254,12 +261,42 @@ fn with_slug(mut document: Document, pointer: &str) -> Result<Document> {
 }
 
 fn character(document: Document, pointer: &str) -> Result<Document> {
-    let renames = [("current_room_id", "location"), ("health", "hp"), ("max_health", "max_hp"), ("race_id", "race"), ("profession_id", "profession")];
+    let renames = [
+        ("current_room_id", "location"),
+        ("health", "hp"),
+        ("max_health", "max_hp"),
+        ("race_id", "race"),
+        ("profession_id", "profession"),
+    ];
     let known = [
-        "slug", "name", "player_name", "race", "profession", "level", "abilities", "max_hp", "hp", "temp_hp", "armor_class",
-        "speed", "size", "inventory", "location", "external_ref", "skill_proficiencies", "saving_throw_proficiencies",
-        "weapon_proficiencies", "features", "weapons", "spells", "spell_slots", "spellcasting_ability", "resources", "hit_dice",
-        "conditions", "extensions",
+        "slug",
+        "name",
+        "player_name",
+        "race",
+        "profession",
+        "level",
+        "abilities",
+        "max_hp",
+        "hp",
+        "temp_hp",
+        "armor_class",
+        "speed",
+        "size",
+        "inventory",
+        "location",
+        "external_ref",
+        "skill_proficiencies",
+        "saving_throw_proficiencies",
+        "weapon_proficiencies",
+        "features",
+        "weapons",
+        "spells",
+        "spell_slots",
+        "spellcasting_ability",
+        "resources",
+        "hit_dice",
+        "conditions",
+        "extensions",
     ];
     Ok(fit(with_slug(document, pointer)?, &renames, &known))
 }
@@ -280,8 +317,17 @@ fn owner(document: Document, pointer: &str) -> Result<Document> {
         document.insert("influence".to_owned(), Value::Object(influence));
     }
     let known = [
-        "slug", "name", "description", "personality_prompt", "monitored_aspect", "associated_id", "available_tools",
-        "reaction_threshold", "influence", "external_ref", "extensions",
+        "slug",
+        "name",
+        "description",
+        "personality_prompt",
+        "monitored_aspect",
+        "associated_id",
+        "available_tools",
+        "reaction_threshold",
+        "influence",
+        "external_ref",
+        "extensions",
     ];
     Ok(tools(fit(document, &[("llm_prompt_context", "personality_prompt")], &known)))
 }
@@ -289,8 +335,22 @@ fn owner(document: Document, pointer: &str) -> Result<Document> {
 async fn npc(document: Document, pointer: &str, place: &Place<'_>, warnings: &mut Vec<String>) -> Result<Document> {
     let renames = [("current_room_id", "location"), ("race_id", "race"), ("profession_id", "profession")];
     let known = [
-        "slug", "name", "description", "personality_prompt", "race", "profession", "location", "faction", "owner_ids",
-        "available_tools", "stats", "disposition", "inventory", "reaction_threshold", "external_ref", "extensions",
+        "slug",
+        "name",
+        "description",
+        "personality_prompt",
+        "race",
+        "profession",
+        "location",
+        "faction",
+        "owner_ids",
+        "available_tools",
+        "stats",
+        "disposition",
+        "inventory",
+        "reaction_threshold",
+        "external_ref",
+        "extensions",
     ];
     let mut document = tools(fit(with_slug(document, pointer)?, &renames, &known));
     if let Some(Value::Array(owners)) = document.get_mut("owner_ids") {
@@ -309,8 +369,24 @@ async fn npc(document: Document, pointer: &str, place: &Place<'_>, warnings: &mu
 
 fn lore(document: Document, pointer: &str) -> Result<Document> {
     let known = [
-        "slug", "title", "scope", "associated_id", "content", "tags", "priority", "enabled", "secret", "known_by", "activation",
-        "keys", "secondary_keys", "logic", "scan_depth", "ai_lock", "external_ref", "extensions",
+        "slug",
+        "title",
+        "scope",
+        "associated_id",
+        "content",
+        "tags",
+        "priority",
+        "enabled",
+        "secret",
+        "known_by",
+        "activation",
+        "keys",
+        "secondary_keys",
+        "logic",
+        "scan_depth",
+        "ai_lock",
+        "external_ref",
+        "extensions",
     ];
     let mut document = fit(with_slug(document, pointer)?, &[("type", "scope"), ("name", "title")], &known);
     if let Some(Value::String(scope)) = document.get_mut("scope") {
@@ -366,12 +442,13 @@ async fn upsert<R: Resource>(place: &Place<'_>, document: Document) -> Result<Im
 /// Memories as `{player: [text]}`; those that are there already are not written again.
 async fn remember(place: &Place<'_>, holder: &str, held: Value, report: &mut Report) -> Result<()> {
     let Value::Object(players) = held else { return Ok(()) };
-    let row = sqlx::query("SELECT actor_id, kind FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 AND slug = $3")
-        .bind(place.tx.tenant())
-        .bind(place.campaign)
-        .bind(holder)
-        .fetch_one(&mut *place.tx.connection().await)
-        .await?;
+    let row =
+        sqlx::query("SELECT actor_id, kind FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 AND slug = $3")
+            .bind(place.tx.tenant())
+            .bind(place.campaign)
+            .bind(holder)
+            .fetch_one(&mut *place.tx.connection().await)
+            .await?;
     let holder_type = if row.get::<&str, _>("kind") == "owner" { "owner" } else { "npc" };
     for (player, texts) in players {
         let Some(player_id) = crate::characters::service::find(place.tx, place.campaign, &player).await? else {
@@ -380,13 +457,15 @@ async fn remember(place: &Place<'_>, holder: &str, held: Value, report: &mut Rep
         };
         for text in texts.as_array().into_iter().flatten().filter_map(Value::as_str) {
             let text = memory::service::text(text, "/memories_about_players")?;
-            let known = sqlx::query("SELECT 1 FROM memory WHERE tenant_id = $1 AND holder_id = $2 AND subject_id = $3 AND text = $4")
-                .bind(place.tx.tenant())
-                .bind(row.get::<Uuid, _>("actor_id"))
-                .bind(player_id)
-                .bind(text)
-                .fetch_optional(&mut *place.tx.connection().await)
-                .await?;
+            let known = sqlx::query(
+                "SELECT 1 FROM memory WHERE tenant_id = $1 AND holder_id = $2 AND subject_id = $3 AND text = $4",
+            )
+            .bind(place.tx.tenant())
+            .bind(row.get::<Uuid, _>("actor_id"))
+            .bind(player_id)
+            .bind(text)
+            .fetch_optional(&mut *place.tx.connection().await)
+            .await?;
             if known.is_none() {
                 let new = memory::service::NewMemory {
                     campaign: place.campaign,

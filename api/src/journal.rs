@@ -80,7 +80,10 @@ pub async fn changes(app: &App, caller: &Caller, c: &str, after: i64, limit: i64
         .await?;
     let pruned: i64 = head.map_or(0, |row| row.get("pruned_seq"));
     if after < pruned {
-        return Err(Error::new(Code::Gone, format!("The journal begins after {pruned}; read the present state first.")));
+        return Err(Error::new(
+            Code::Gone,
+            format!("The journal begins after {pruned}; read the present state first."),
+        ));
     }
     let limit = usize::try_from(limit).unwrap_or(200);
     let items: Vec<Change> = rows.iter().take(limit).map(change).collect();

@@ -11,7 +11,9 @@ use crate::{
     auth::{self, gate::gate},
     campaigns, characters,
     http::docs,
-    imports, lore, memory, messages, npcs, ops::health, owners, prompt, scenes, tenants, tools, turns,
+    imports, lore, memory, messages, npcs,
+    ops::health,
+    owners, prompt, scenes, tenants, tools, turns,
 };
 
 /// Registers every route.

@@ -66,7 +66,8 @@ impl Secrets {
         let mut nonce = [0u8; NONCE_BYTES];
         rand::rng().fill_bytes(&mut nonce);
         let payload = Payload { msg: plain.as_bytes(), aad: tenant.as_bytes() };
-        let sealed = Self::cipher(master).encrypt(&XNonce::from(nonce), payload).map_err(|e| Error::internal(e.to_string()))?;
+        let sealed =
+            Self::cipher(master).encrypt(&XNonce::from(nonce), payload).map_err(|e| Error::internal(e.to_string()))?;
         Ok([&Self::kid(master)[..], &nonce, &sealed].concat())
     }
 

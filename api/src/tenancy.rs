@@ -87,7 +87,11 @@ impl TenantTx {
     /// `unavailable` when no connection is free in time.
     pub async fn write(pool: &PgPool, actor: &Actor) -> Result<Self> {
         // Only UUIDs and words of our own are written into the statement; a client's request id is bound.
-        let mut sql = format!("BEGIN; SET LOCAL app.tenant_id = '{}'; SET LOCAL app.origin = '{}'", actor.tenant, actor.origin.as_str());
+        let mut sql = format!(
+            "BEGIN; SET LOCAL app.tenant_id = '{}'; SET LOCAL app.origin = '{}'",
+            actor.tenant,
+            actor.origin.as_str()
+        );
         let ids = [("key_id", actor.key), ("turn_id", actor.turn), ("request_id", actor.request.as_uuid())];
         for (name, id) in ids.into_iter().filter_map(|(name, id)| Some((name, id?))) {
             let _ = write!(sql, "; SET LOCAL app.{name} = '{id}'");

@@ -7,8 +7,12 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use crate::{CampaignId, CharacterId, Json, TenantId,
-    shapes::{Abilities, Concentration, Condition, DeathSaves, Effect, Extensions, Feature, HitDice, Resource, Spell, SpellSlot, Weapon},
+use crate::{
+    CampaignId, CharacterId, Json, TenantId,
+    shapes::{
+        Abilities, Concentration, Condition, DeathSaves, Effect, Extensions, Feature, HitDice, Resource, Spell,
+        SpellSlot, Weapon,
+    },
 };
 
 /// A player character and its sheet.

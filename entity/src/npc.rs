@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use crate::{CampaignId, Json, NpcId, TenantId,
+use crate::{
+    CampaignId, Json, NpcId, TenantId,
     shapes::{Condition, Effect, Extensions, Stats, ToolRef},
 };
 

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use crate::{CampaignId, Json, SceneId, TenantId,
+use crate::{
+    CampaignId, Json, SceneId, TenantId,
     shapes::{Extensions, SceneToken},
 };
 

@@ -45,8 +45,10 @@ impl TenantTable {
     pub fn statements(&self) -> Vec<String> {
         let name = self.name;
         let stamps = match self.kind {
-            Kind::World => ", version bigint NOT NULL DEFAULT 1, updated_at timestamptz NOT NULL DEFAULT now(), \
-                 extensions jsonb NOT NULL DEFAULT '{}', external_ref text",
+            Kind::World => {
+                ", version bigint NOT NULL DEFAULT 1, updated_at timestamptz NOT NULL DEFAULT now(), \
+                 extensions jsonb NOT NULL DEFAULT '{}', external_ref text"
+            }
             Kind::System | Kind::ReadOnly => "",
         };
         let mut out = vec![format!(

@@ -26,54 +26,36 @@ impl Reply {
 
     /// A refusal in place of a text.
     pub fn refusal(text: impl Into<String>) -> Self {
-        Self {
-            refusal: Some(text.into()),
-            ..Self::default()
-        }
+        Self { refusal: Some(text.into()), ..Self::default() }
     }
 
     /// A text of `bytes` bytes, made while it is sent.
     #[must_use]
     pub fn repeat_bytes(bytes: u64) -> Self {
-        Self {
-            repeat_bytes: Some(bytes),
-            ..Self::default()
-        }
+        Self { repeat_bytes: Some(bytes), ..Self::default() }
     }
 
     /// An HTTP status with an OpenAI-shaped error.
     #[must_use]
     pub fn status(status: u16) -> Self {
-        Self {
-            status: Some(status),
-            ..Self::default()
-        }
+        Self { status: Some(status), ..Self::default() }
     }
 
     /// A body sent as it is, with status 200.
     pub fn raw_body(body: impl Into<String>) -> Self {
-        Self {
-            raw_body: Some(body.into()),
-            ..Self::default()
-        }
+        Self { raw_body: Some(body.into()), ..Self::default() }
     }
 
     /// The connection is closed without an answer.
     #[must_use]
     pub fn close() -> Self {
-        Self {
-            close: true,
-            ..Self::default()
-        }
+        Self { close: true, ..Self::default() }
     }
 
     /// Never answered.
     #[must_use]
     pub fn hang() -> Self {
-        Self {
-            hang: true,
-            ..Self::default()
-        }
+        Self { hang: true, ..Self::default() }
     }
 }
 
@@ -89,11 +71,7 @@ impl Reply {
     /// Adds a tool call.
     #[must_use]
     pub fn with_tool(self, name: impl Into<String>, arguments: impl Into<Value>) -> Self {
-        self.with_call(ScriptedCall {
-            name: name.into(),
-            arguments: arguments.into(),
-            id: None,
-        })
+        self.with_call(ScriptedCall { name: name.into(), arguments: arguments.into(), id: None })
     }
 
     /// Adds a tool call with all its fields.

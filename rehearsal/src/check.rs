@@ -16,19 +16,13 @@ const TOOL_NAME_BYTES_MAX: usize = 64;
 /// The first rule that is broken.
 pub(crate) fn request(request: &ChatRequest<'_>) -> Result<(), ApiError> {
     if request.messages.is_empty() {
-        return Err(ApiError::invalid(
-            "messages",
-            "'messages' must not be empty.",
-        ));
+        return Err(ApiError::invalid("messages", "'messages' must not be empty."));
     }
     if request.n.is_some_and(|n| n != 1) {
         return Err(ApiError::invalid("n", "Only n = 1 is supported."));
     }
     if request.stream_options.is_some() && request.stream != Some(true) {
-        return Err(ApiError::invalid(
-            "stream_options",
-            "'stream_options' is only allowed when 'stream' is enabled.",
-        ));
+        return Err(ApiError::invalid("stream_options", "'stream_options' is only allowed when 'stream' is enabled."));
     }
     contents(&request.messages)?;
     answers(&request.messages)?;
@@ -38,8 +32,7 @@ pub(crate) fn request(request: &ChatRequest<'_>) -> Result<(), ApiError> {
 /// Every message says something.
 fn contents(messages: &[Message<'_>]) -> Result<(), ApiError> {
     let empty = |message: &Message<'_>| {
-        message.content.is_none()
-            && !(message.role == Role::Assistant && message.tool_calls.is_some())
+        message.content.is_none() && !(message.role == Role::Assistant && message.tool_calls.is_some())
     };
     match messages.iter().position(empty) {
         None => Ok(()),
@@ -94,32 +87,18 @@ fn tools(request: &ChatRequest<'_>) -> Result<(), ApiError> {
         return Err(ApiError::invalid("tools", "[] is too short - 'tools'"));
     }
     if tools.len() > TOOLS_MAX {
-        return Err(ApiError::invalid(
-            "tools",
-            format!("At most {TOOLS_MAX} tools are allowed."),
-        ));
+        return Err(ApiError::invalid("tools", format!("At most {TOOLS_MAX} tools are allowed.")));
     }
     if !tools.iter().all(|tool| legal_name(&tool.function.name)) {
-        return Err(ApiError::invalid(
-            "tools",
-            "A function name must match '^[a-zA-Z0-9_-]{1,64}$'.",
-        ));
+        return Err(ApiError::invalid("tools", "A function name must match '^[a-zA-Z0-9_-]{1,64}$'."));
     }
     match &request.tool_choice {
         None => Ok(()),
-        Some(_) if tools.is_empty() => Err(ApiError::invalid(
-            "tool_choice",
-            "'tool_choice' is only allowed when 'tools' are specified.",
-        )),
-        Some(ToolChoice::Named { function })
-            if !tools
-                .iter()
-                .any(|tool| *tool.function.name == *function.name) =>
-        {
-            Err(ApiError::invalid(
-                "tool_choice",
-                "Tool choice not found in 'tools'.",
-            ))
+        Some(_) if tools.is_empty() => {
+            Err(ApiError::invalid("tool_choice", "'tool_choice' is only allowed when 'tools' are specified."))
+        }
+        Some(ToolChoice::Named { function }) if !tools.iter().any(|tool| *tool.function.name == *function.name) => {
+            Err(ApiError::invalid("tool_choice", "Tool choice not found in 'tools'."))
         }
         Some(_) => Ok(()),
     }
@@ -127,7 +106,5 @@ fn tools(request: &ChatRequest<'_>) -> Result<(), ApiError> {
 
 fn legal_name(name: &str) -> bool {
     (1..=TOOL_NAME_BYTES_MAX).contains(&name.len())
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }

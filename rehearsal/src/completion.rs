@@ -88,16 +88,9 @@ impl Text {
         let unit = phrase.repeat(UNIT_BYTES_MIN.div_ceil(phrase.len()));
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         let left = bytes % unit.len();
-        let mut rest = unit
-            .get(..unit.floor_char_boundary(left))
-            .unwrap_or_default()
-            .to_owned();
+        let mut rest = unit.get(..unit.floor_char_boundary(left)).unwrap_or_default().to_owned();
         rest.extend(std::iter::repeat_n('.', left - rest.len()));
-        Self::Repeated {
-            times: bytes / unit.len(),
-            unit,
-            rest,
-        }
+        Self::Repeated { times: bytes / unit.len(), unit, rest }
     }
 
     fn len(&self) -> usize {
@@ -112,31 +105,18 @@ impl Text {
 impl Completion {
     /// A plain answer.
     pub(crate) fn new(text: Text, calls: Vec<Call>) -> Self {
-        Self {
-            text,
-            calls,
-            refusal: None,
-            finish_reason: None,
-            usage: UsageOverride::default(),
-        }
+        Self { text, calls, refusal: None, finish_reason: None, usage: UsageOverride::default() }
     }
 
     /// `finish_reason`, unless the script says otherwise.
     pub(crate) fn finish_reason(&self) -> &str {
-        let usual = if self.calls.is_empty() {
-            "stop"
-        } else {
-            "tool_calls"
-        };
+        let usual = if self.calls.is_empty() { "stop" } else { "tool_calls" };
         self.finish_reason.as_deref().unwrap_or(usual)
     }
 
     /// The figures of this answer.
     pub(crate) fn usage(&self, envelope: &Envelope) -> Usage {
-        let calls = self
-            .calls
-            .iter()
-            .map(|call| call.name.len() + call.arguments.len());
+        let calls = self.calls.iter().map(|call| call.name.len() + call.arguments.len());
         let refusal = self.refusal.as_ref().map_or(0, String::len);
         let written = (self.text.len() + refusal + calls.sum::<usize>()).div_ceil(TOKEN_BYTES);
         let prompt_tokens = self.usage.prompt_tokens.unwrap_or(envelope.prompt_tokens);
@@ -144,10 +124,7 @@ impl Completion {
         Usage {
             prompt_tokens,
             completion_tokens,
-            total_tokens: self
-                .usage
-                .total_tokens
-                .unwrap_or(prompt_tokens.saturating_add(completion_tokens)),
+            total_tokens: self.usage.total_tokens.unwrap_or(prompt_tokens.saturating_add(completion_tokens)),
             prompt_tokens_details: PromptTokensDetails {
                 cached_tokens: self.usage.cached_tokens.unwrap_or(envelope.cached_tokens),
             },
@@ -161,9 +138,7 @@ impl Completion {
         push_json(&mut out, &envelope.id());
         out.extend_from_slice(b",\"object\":\"chat.completion\",\"created\":0,\"model\":");
         push_json(&mut out, &envelope.model);
-        out.extend_from_slice(
-            b",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":",
-        );
+        out.extend_from_slice(b",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":");
         let mut segments = Vec::new();
         match &self.text {
             Text::None => out.extend_from_slice(b"null"),
@@ -171,10 +146,7 @@ impl Completion {
             Text::Repeated { unit, times, rest } => {
                 out.push(b'"');
                 segments.push(Segment::once(std::mem::take(&mut out)));
-                segments.push(Segment {
-                    unit: Bytes::from(inside_json(unit)),
-                    times: *times,
-                });
+                segments.push(Segment { unit: Bytes::from(inside_json(unit)), times: *times });
                 out.extend_from_slice(&inside_json(rest));
                 out.push(b'"');
             }
@@ -195,10 +167,7 @@ impl Completion {
                 .map(|(index, call)| CallBody {
                     id: call.id(envelope, index),
                     r#type: "function",
-                    function: FunctionBody {
-                        name: &call.name,
-                        arguments: &call.arguments,
-                    },
+                    function: FunctionBody { name: &call.name, arguments: &call.arguments },
                 })
                 .collect();
             out.extend_from_slice(b",\"tool_calls\":");

@@ -39,20 +39,12 @@ impl Cursor {
             sticky: step.sticky,
             reply: Arc::new(step.reply),
         });
-        Self {
-            steps: steps.collect(),
-            then: script.then,
-            last: None,
-        }
+        Self { steps: steps.collect(), then: script.then, last: None }
     }
 
     /// Decides about a request, and uses up the step that answers it.
     pub(crate) fn next(&mut self, last_user: &str, model: &str) -> Decision {
-        let applies = |step: &Pending| {
-            step.when
-                .as_ref()
-                .is_none_or(|when| when.matches(last_user, model))
-        };
+        let applies = |step: &Pending| step.when.as_ref().is_none_or(|when| when.matches(last_user, model));
         if let Some(at) = self.steps.iter().position(applies)
             && let Some(reply) = self.take(at)
         {

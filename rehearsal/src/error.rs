@@ -35,20 +35,12 @@ struct Detail<'a> {
 impl ApiError {
     /// 400 about one parameter.
     pub(crate) fn invalid(param: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            param: Some(param),
-            ..Self::new(StatusCode::BAD_REQUEST, message)
-        }
+        Self { param: Some(param), ..Self::new(StatusCode::BAD_REQUEST, message) }
     }
 
     /// Any status, with no parameter and no code.
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self {
-            status,
-            message: message.into(),
-            param: None,
-            code: None,
-        }
+        Self { status, message: message.into(), param: None, code: None }
     }
 
     /// Adds a machine-readable code.
@@ -60,22 +52,14 @@ impl ApiError {
     /// The body as JSON.
     pub(crate) fn body(&self) -> Vec<u8> {
         let message: String = self.message.chars().take(MESSAGE_CHARS_MAX).collect();
-        let body = Body {
-            error: Detail {
-                message: &message,
-                r#type: kind(self.status),
-                param: self.param,
-                code: self.code,
-            },
-        };
+        let body =
+            Body { error: Detail { message: &message, r#type: kind(self.status), param: self.param, code: self.code } };
         serde_json::to_vec(&body).unwrap_or_default()
     }
 
     /// The whole answer.
     pub(crate) fn response(&self) -> HttpResponse {
-        HttpResponse::build(self.status)
-            .content_type("application/json")
-            .body(self.body())
+        HttpResponse::build(self.status).content_type("application/json").body(self.body())
     }
 }
 

@@ -60,10 +60,7 @@ impl std::error::Error for Broken {}
 impl Segment {
     /// Bytes sent once.
     pub(crate) fn once(bytes: impl Into<Bytes>) -> Self {
-        Self {
-            unit: bytes.into(),
-            times: 1,
-        }
+        Self { unit: bytes.into(), times: 1 }
     }
 
     fn len(&self) -> u64 {
@@ -74,10 +71,7 @@ impl Segment {
 impl Delivery {
     /// Whether a body needs nothing but to be sent.
     pub(crate) fn is_plain(&self) -> bool {
-        self.before.is_none()
-            && self.between.is_none()
-            && self.piece_bytes.is_none()
-            && self.break_after.is_none()
+        self.before.is_none() && self.between.is_none() && self.piece_bytes.is_none() && self.break_after.is_none()
     }
 }
 
@@ -88,15 +82,8 @@ impl Feed {
         let left = delivery.break_after.unwrap_or(u64::MAX);
         let at_once = (left == 0).then_some(BEFORE_BREAK);
         Self {
-            size: if streamed {
-                BodySize::Stream
-            } else {
-                BodySize::Sized(total)
-            },
-            pause: delivery
-                .before
-                .or(at_once)
-                .map(|wait| Box::pin(sleep(wait))),
+            size: if streamed { BodySize::Stream } else { BodySize::Sized(total) },
+            pause: delivery.before.or(at_once).map(|wait| Box::pin(sleep(wait))),
             breaks: left < total,
             segments: segments.into(),
             delivery,
@@ -125,11 +112,7 @@ impl Feed {
                 continue;
             }
             let until_break = usize::try_from(self.left).unwrap_or(usize::MAX);
-            let most = self
-                .delivery
-                .piece_bytes
-                .unwrap_or(usize::MAX)
-                .min(until_break);
+            let most = self.delivery.piece_bytes.unwrap_or(usize::MAX).min(until_break);
             let piece = if most >= segment.unit.len() {
                 segment.times -= 1;
                 segment.unit.clone()
@@ -161,10 +144,7 @@ impl MessageBody for Feed {
         self.size
     }
 
-    fn poll_next(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Bytes, Broken>>> {
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         if let Some(pause) = &mut self.pause {
             ready!(pause.as_mut().poll(cx));
             self.pause = None;

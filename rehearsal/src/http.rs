@@ -38,27 +38,18 @@ pub(crate) fn routes(config: &mut ServiceConfig) {
         .service(resource("/v1/models").route(web::get().to(models)))
         .service(resource("/rehearsal/script").route(web::put().to(put_script)))
         .service(
-            resource("/rehearsal/requests")
-                .route(web::get().to(requests))
-                .route(web::delete().to(delete_requests)),
+            resource("/rehearsal/requests").route(web::get().to(requests)).route(web::delete().to(delete_requests)),
         )
         .default_service(web::to(unknown));
 }
 
 async fn unknown(request: HttpRequest) -> HttpResponse {
-    let message = format!(
-        "Unknown request URL: {} {}.",
-        request.method(),
-        request.path()
-    );
-    ApiError::new(StatusCode::NOT_FOUND, message)
-        .with_code("unknown_url")
-        .response()
+    let message = format!("Unknown request URL: {} {}.", request.method(), request.path());
+    ApiError::new(StatusCode::NOT_FOUND, message).with_code("unknown_url").response()
 }
 
 async fn models() -> HttpResponse {
-    let model =
-        json!({"id": "rehearsal", "object": "model", "created": 0, "owned_by": "rehearsal"});
+    let model = json!({"id": "rehearsal", "object": "model", "created": 0, "owned_by": "rehearsal"});
     HttpResponse::Ok().json(json!({"object": "list", "data": [model]}))
 }
 
@@ -72,9 +63,7 @@ async fn put_script(state: Data<State>, body: Result<String, actix_web::Error>) 
             state.set_script(script);
             HttpResponse::NoContent().finish()
         }
-        Err(error) => ApiError::new(StatusCode::BAD_REQUEST, error.to_string())
-            .with_code("invalid_script")
-            .response(),
+        Err(error) => ApiError::new(StatusCode::BAD_REQUEST, error.to_string()).with_code("invalid_script").response(),
     }
 }
 
@@ -88,11 +77,7 @@ async fn delete_requests(state: Data<State>) -> HttpResponse {
     HttpResponse::NoContent().finish()
 }
 
-async fn chat(
-    state: Data<State>,
-    request: HttpRequest,
-    body: Result<Bytes, actix_web::Error>,
-) -> HttpResponse {
+async fn chat(state: Data<State>, request: HttpRequest, body: Result<Bytes, actix_web::Error>) -> HttpResponse {
     state.count_one();
     let answer = match body {
         Ok(body) => {
@@ -114,10 +99,7 @@ async fn chat(
 
 fn unreadable(error: &actix_web::Error) -> ApiError {
     let status = error.as_response_error().status_code();
-    ApiError::new(
-        status,
-        "The body could not be read, or is larger than 16 MiB.",
-    )
+    ApiError::new(status, "The body could not be read, or is larger than 16 MiB.")
 }
 
 /// A response, and when it is given.
@@ -143,8 +125,7 @@ fn prepare(state: &State, body: &[u8]) -> Result<Answer, ApiError> {
         Decision::Reply(reply) => Ok(scripted(state, &request, &last_user, &reply)),
         Decision::Exhausted => {
             let message = "The script has no step left that applies to this request.";
-            Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, message)
-                .with_code("script_exhausted"))
+            Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, message).with_code("script_exhausted"))
         }
     }
 }
@@ -168,21 +149,14 @@ fn scripted(state: &State, request: &ChatRequest<'_>, last_user: &str, reply: &R
 
 /// A status or raw body, as scripted.
 fn plain(reply: &Reply, streamed: bool) -> HttpResponse {
-    let status = reply
-        .status
-        .and_then(|status| StatusCode::from_u16(status).ok());
+    let status = reply.status.and_then(|status| StatusCode::from_u16(status).ok());
     let status = status.unwrap_or(StatusCode::OK);
     let (content_type, body) = match (&reply.raw_body, &reply.body) {
         (Some(raw), _) if streamed && status.is_success() => (EVENTS, raw.clone().into_bytes()),
         (Some(raw), _) => (JSON, raw.clone().into_bytes()),
-        (None, Some(Value::String(text))) => {
-            ("text/plain; charset=utf-8", text.clone().into_bytes())
-        }
+        (None, Some(Value::String(text))) => ("text/plain; charset=utf-8", text.clone().into_bytes()),
         (None, Some(body)) => (JSON, body.to_string().into_bytes()),
-        (None, None) => (
-            JSON,
-            ApiError::new(status, "This error is scripted.").body(),
-        ),
+        (None, None) => (JSON, ApiError::new(status, "This error is scripted.").body()),
     };
     let mut response = HttpResponse::build(status);
     response.content_type(content_type);
@@ -200,18 +174,10 @@ fn plain(reply: &Reply, streamed: bool) -> HttpResponse {
 }
 
 /// A completion: the script's, or else the persona's.
-fn complete(
-    state: &State,
-    request: &ChatRequest<'_>,
-    last_user: &str,
-    reply: &Reply,
-) -> HttpResponse {
+fn complete(state: &State, request: &ChatRequest<'_>, last_user: &str, reply: &Reply) -> HttpResponse {
     let envelope = state.envelope(request);
-    let mut completion = if reply.is_completion() {
-        written(reply)
-    } else {
-        persona::answer(request, last_user, envelope.fingerprint)
-    };
+    let mut completion =
+        if reply.is_completion() { written(reply) } else { persona::answer(request, last_user, envelope.fingerprint) };
     completion.finish_reason.clone_from(&reply.finish_reason);
     completion.usage = reply.usage.clone().unwrap_or_default();
     let delivery = delivery(reply);

@@ -26,10 +26,7 @@ const WORDS: &[(Topic, &[&str])] = &[
     (Topic::Theft, &["steal*", "stole", "stolen"]),
     (
         Topic::Gift,
-        &[
-            "pay", "pays", "paid", "paying", "tip", "tips", "tipped", "gift*", "give", "gives",
-            "gave", "giving",
-        ],
+        &["pay", "pays", "paid", "paying", "tip", "tips", "tipped", "gift*", "give", "gives", "gave", "giving"],
     ),
     (Topic::Promise, &["promise*", "promising"]),
     (Topic::Quest, &["quest", "quests"]),
@@ -51,9 +48,7 @@ pub(crate) fn topic(action: &str) -> Option<Topic> {
     };
     let found = WORDS.iter().find(|(_, cues)| cues.iter().any(heard));
     let named = words.windows(2).any(|pair| pair == ["my", "name"]);
-    found
-        .map(|(topic, _)| *topic)
-        .or(named.then_some(Topic::Remember))
+    found.map(|(topic, _)| *topic).or(named.then_some(Topic::Remember))
 }
 
 /// How a player is met for the first time.
@@ -115,42 +110,21 @@ const ANSWERS: &[&str] = &[
 /// Second sentences for an action: about its topic, or small talk.
 pub(crate) fn phrases(topic: Option<Topic>, question: bool) -> &'static [&'static str] {
     match topic {
-        Some(Topic::Gift) => &[
-            "That is generous, and I will keep it in mind.",
-            "Your coin is good here, and so is your company.",
-        ],
-        Some(Topic::Promise) => &[
-            "Your word is given, then, and I will hold you to it.",
-            "A promise is a promise.",
-        ],
-        Some(Topic::Thanks) => &[
-            "No need for thanks, though they are welcome.",
-            "It was little enough.",
-        ],
-        Some(Topic::Help) => &[
-            "Help is rare these days; tell me more.",
-            "Then we help each other, as it should be.",
-        ],
-        Some(Topic::Remember) => &[
-            "I have a good memory for such things.",
-            "That I will remember.",
-        ],
-        Some(Topic::Theft) => &[
-            "Keep your hands where I can see them.",
-            "Things that vanish here are missed.",
-        ],
-        Some(Topic::Attack) => &[
-            "You will answer for that!",
-            "Put that away, before somebody gets hurt!",
-        ],
-        Some(Topic::Quest) => &[
-            "Then listen closely, for I will say it only once.",
-            "A quest, is it? There is one, if you dare.",
-        ],
-        Some(Topic::Spread) => &[
-            "Word will get around, you may count on it.",
-            "By nightfall everyone will have heard.",
-        ],
+        Some(Topic::Gift) => {
+            &["That is generous, and I will keep it in mind.", "Your coin is good here, and so is your company."]
+        }
+        Some(Topic::Promise) => &["Your word is given, then, and I will hold you to it.", "A promise is a promise."],
+        Some(Topic::Thanks) => &["No need for thanks, though they are welcome.", "It was little enough."],
+        Some(Topic::Help) => &["Help is rare these days; tell me more.", "Then we help each other, as it should be."],
+        Some(Topic::Remember) => &["I have a good memory for such things.", "That I will remember."],
+        Some(Topic::Theft) => &["Keep your hands where I can see them.", "Things that vanish here are missed."],
+        Some(Topic::Attack) => &["You will answer for that!", "Put that away, before somebody gets hurt!"],
+        Some(Topic::Quest) => {
+            &["Then listen closely, for I will say it only once.", "A quest, is it? There is one, if you dare."]
+        }
+        Some(Topic::Spread) => {
+            &["Word will get around, you may count on it.", "By nightfall everyone will have heard."]
+        }
         None if question => ANSWERS,
         None => SMALL_TALK,
     }

@@ -29,17 +29,11 @@ pub(crate) fn answer(request: &ChatRequest<'_>, last_user: &str, fingerprint: u6
         let call = call(&tool.function.name, &forced_arguments(tool, &scene));
         return Completion::new(Text::None, vec![call]);
     }
-    let topic = scene
-        .player_id
-        .as_ref()
-        .and_then(|_| lines::topic(&scene.action));
+    let topic = scene.player_id.as_ref().and_then(|_| lines::topic(&scene.action));
     let text = narrative(&scene, topic, fingerprint);
     if tools.is_empty() && wants_xml(request) {
         let tool = remember(&scene, topic, |name| prompt_offers(request, name));
-        return Completion::new(
-            Text::Whole(xml(&text, tool.map(|tool| (tool, &scene)))),
-            Vec::new(),
-        );
+        return Completion::new(Text::Whole(xml(&text, tool.map(|tool| (tool, &scene)))), Vec::new());
     }
     let allowed = !matches!(request.tool_choice, Some(ToolChoice::Mode(ToolMode::None)));
     let offers = |name: &str| allowed && tools.iter().any(|tool| &*tool.function.name == name);
@@ -51,9 +45,7 @@ pub(crate) fn answer(request: &ChatRequest<'_>, last_user: &str, fingerprint: u6
 fn forced<'r>(request: &'r ChatRequest<'_>) -> Option<&'r Tool<'r>> {
     let tools = request.tools();
     match request.tool_choice.as_ref()? {
-        ToolChoice::Named { function } => tools
-            .iter()
-            .find(|tool| *tool.function.name == *function.name),
+        ToolChoice::Named { function } => tools.iter().find(|tool| *tool.function.name == *function.name),
         ToolChoice::Mode(ToolMode::Required) => {
             let memorizes = |tool: &&Tool<'_>| MEMORIZE.contains(&&*tool.function.name);
             tools.iter().find(memorizes).or(tools.first())
@@ -70,27 +62,16 @@ fn forced_arguments(tool: &Tool<'_>, scene: &Scene) -> Value {
     let schema = tool.function.parameters.map_or("{}", |schema| schema.get());
     let schema: Value = serde_json::from_str(schema).unwrap_or_default();
     let text = scene::clean_line(&scene.action, 2 * MEMORY_CHARS_MAX);
-    let hints = Hints {
-        text: &text,
-        player_id: scene.player_id.as_deref(),
-    };
+    let hints = Hints { text: &text, player_id: scene.player_id.as_deref() };
     schema::fill(&schema, &schema, &hints, 0)
 }
 
 fn call(name: &str, arguments: &Value) -> Call {
-    Call {
-        id: None,
-        name: name.to_owned(),
-        arguments: arguments.to_string(),
-    }
+    Call { id: None, name: name.to_owned(), arguments: arguments.to_string() }
 }
 
 /// The memory tool for this action, if it is worth remembering and such a tool is offered.
-fn remember(
-    scene: &Scene,
-    topic: Option<Topic>,
-    offers: impl Fn(&str) -> bool,
-) -> Option<&'static str> {
+fn remember(scene: &Scene, topic: Option<Topic>, offers: impl Fn(&str) -> bool) -> Option<&'static str> {
     let topic = topic.filter(|_| !scene.after_tool)?;
     if topic == Topic::Spread && offers(BROADCAST) {
         return Some(BROADCAST);
@@ -115,21 +96,13 @@ fn narrative(scene: &Scene, topic: Option<Topic>, fingerprint: u64) -> String {
     let second = mix(first, 0xd6e8_feb8_6659_fd93);
     let name = scene.name.as_deref().unwrap_or("traveller");
     if scene.player_id.is_none() && scene.name.is_none() {
-        let list = if scene.after_tool {
-            lines::AFTER_TOOL_UNNAMED
-        } else {
-            lines::NARRATION
-        };
+        let list = if scene.after_tool { lines::AFTER_TOOL_UNNAMED } else { lines::NARRATION };
         return lines::pick(list, first, name);
     }
     if scene.after_tool {
         return lines::pick(lines::AFTER_TOOL, first, name);
     }
-    let greetings = if scene.remembers {
-        lines::RECOGNITIONS
-    } else {
-        lines::GREETINGS
-    };
+    let greetings = if scene.remembers { lines::RECOGNITIONS } else { lines::GREETINGS };
     let question = scene.action.trim_end().ends_with('?');
     let greeting = lines::pick(greetings, first, name);
     let phrase = lines::pick(lines::phrases(topic, question), second, name);
@@ -147,9 +120,7 @@ fn prompt_offers(request: &ChatRequest<'_>, name: &str) -> bool {
 }
 
 /// The first message and all system and developer messages.
-fn instructions<'r>(
-    request: &'r ChatRequest<'_>,
-) -> impl Iterator<Item = std::borrow::Cow<'r, str>> {
+fn instructions<'r>(request: &'r ChatRequest<'_>) -> impl Iterator<Item = std::borrow::Cow<'r, str>> {
     let messages = request.messages.iter().enumerate();
     messages
         .filter(|(at, message)| *at == 0 || matches!(message.role, Role::System | Role::Developer))

@@ -34,12 +34,7 @@ pub(crate) struct Chain {
 impl Chain {
     /// An empty prompt.
     pub(crate) fn new() -> Self {
-        Self {
-            block: [0; BLOCK_BYTES],
-            filled: 0,
-            hash: KEY_A,
-            blocks: Vec::with_capacity(64),
-        }
+        Self { block: [0; BLOCK_BYTES], filled: 0, hash: KEY_A, blocks: Vec::with_capacity(64) }
     }
 
     /// Appends bytes.
@@ -80,9 +75,7 @@ pub(crate) struct PrefixCache {
 impl PrefixCache {
     /// An empty table.
     pub(crate) fn new() -> Self {
-        Self {
-            sets: vec![[0; WAYS]; SETS],
-        }
+        Self { sets: vec![[0; WAYS]; SETS] }
     }
 
     /// Tokens at the beginning of `chain` that were seen before under `namespace`; afterwards all its blocks are.
@@ -95,11 +88,7 @@ impl PrefixCache {
             }
         }
         let tokens = known * BLOCK_TOKENS;
-        if tokens < CACHED_TOKENS_MIN {
-            0
-        } else {
-            tokens
-        }
+        if tokens < CACHED_TOKENS_MIN { 0 } else { tokens }
     }
 
     /// Puts a block first in its set; says whether it was there.

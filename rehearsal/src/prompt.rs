@@ -24,20 +24,9 @@ fn push_tool(chain: &mut Chain, tool: &Tool<'_>) {
     chain.push(b"\x01tool\x1f");
     chain.push(function.name.as_bytes());
     chain.push(b"\x1f");
-    chain.push(
-        function
-            .description
-            .as_deref()
-            .unwrap_or_default()
-            .as_bytes(),
-    );
+    chain.push(function.description.as_deref().unwrap_or_default().as_bytes());
     chain.push(b"\x1f");
-    chain.push(
-        function
-            .parameters
-            .map_or("", |schema| schema.get())
-            .as_bytes(),
-    );
+    chain.push(function.parameters.map_or("", |schema| schema.get()).as_bytes());
 }
 
 fn push_message(chain: &mut Chain, message: &Message<'_>) {

@@ -28,11 +28,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// Keeps the last `requests_max` requests.
     pub(crate) fn new(requests_max: usize) -> Self {
-        Self {
-            requests_max,
-            requests: VecDeque::new(),
-            bytes: 0,
-        }
+        Self { requests_max, requests: VecDeque::new(), bytes: 0 }
     }
 
     /// Keeps a request, and forgets the oldest that no longer fit.
@@ -58,17 +54,12 @@ impl Recorder {
         let text = |body: &Bytes| Value::String(String::from_utf8_lossy(body).into_owned());
         self.requests
             .iter()
-            .map(|request| {
-                serde_json::from_slice(&request.body).unwrap_or_else(|_| text(&request.body))
-            })
+            .map(|request| serde_json::from_slice(&request.body).unwrap_or_else(|_| text(&request.body)))
             .collect()
     }
 
     /// The headers, oldest first.
     pub(crate) fn headers(&self) -> Vec<Headers> {
-        self.requests
-            .iter()
-            .map(|request| request.headers.clone())
-            .collect()
+        self.requests.iter().map(|request| request.headers.clone()).collect()
     }
 }

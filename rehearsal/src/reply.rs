@@ -118,10 +118,7 @@ impl From<&str> for RetryAfter {
 impl Reply {
     /// Whether the reply says itself what the assistant answers.
     pub(crate) fn is_completion(&self) -> bool {
-        self.text.is_some()
-            || !self.tool_calls.is_empty()
-            || self.refusal.is_some()
-            || self.repeat_bytes.is_some()
+        self.text.is_some() || !self.tool_calls.is_empty() || self.refusal.is_some() || self.repeat_bytes.is_some()
     }
 
     /// Whether the reply is an HTTP response and no completion.
@@ -133,9 +130,7 @@ impl Reply {
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         let kinds = [self.is_completion(), self.is_plain(), self.close, self.hang];
         if kinds.into_iter().filter(|given| *given).count() > 1 {
-            return Err(
-                "give one of text/tool_calls/refusal/repeat_bytes, status/raw_body, close, hang",
-            );
+            return Err("give one of text/tool_calls/refusal/repeat_bytes, status/raw_body, close, hang");
         }
         if self.body.is_some() && (self.status.is_none() || self.raw_body.is_some()) {
             return Err("body needs a status and no raw_body");
@@ -143,27 +138,17 @@ impl Reply {
         if self.retry_after.is_some() && self.status.is_none() {
             return Err("retry_after needs a status");
         }
-        if self
-            .status
-            .is_some_and(|status| !(200..=599).contains(&status))
-        {
+        if self.status.is_some_and(|status| !(200..=599).contains(&status)) {
             return Err("status must be between 200 and 599");
         }
-        if self
-            .repeat_bytes
-            .is_some_and(|bytes| bytes > REPEAT_BYTES_MAX)
-        {
+        if self.repeat_bytes.is_some_and(|bytes| bytes > REPEAT_BYTES_MAX) {
             return Err("repeat_bytes is larger than 1 GiB");
         }
         if self.chunk_bytes == Some(0) || self.delta_chars == Some(0) {
             return Err("chunk_bytes and delta_chars must be at least 1");
         }
         let delays = [self.delay_ms, self.body_delay_ms, self.chunk_delay_ms];
-        if delays
-            .into_iter()
-            .flatten()
-            .any(|delay| delay > DELAY_MS_MAX)
-        {
+        if delays.into_iter().flatten().any(|delay| delay > DELAY_MS_MAX) {
             return Err("a delay is longer than an hour");
         }
         Ok(())

@@ -35,10 +35,7 @@ pub(crate) fn read(request: &ChatRequest<'_>, last_user: &str) -> Scene {
         remembers: remembers(request),
         after_tool: last.is_some_and(|message| message.role == Role::Tool),
     };
-    let Some(element) = last_user
-        .rfind("<player_action")
-        .and_then(|at| last_user.get(at..))
-    else {
+    let Some(element) = last_user.rfind("<player_action").and_then(|at| last_user.get(at..)) else {
         last_user.clone_into(&mut scene.action);
         return scene;
     };
@@ -46,9 +43,7 @@ pub(crate) fn read(request: &ChatRequest<'_>, last_user: &str) -> Scene {
     for (key, value) in attributes {
         match key {
             "player" => scene.player_id = Some(identifier(value)).filter(|id| !id.is_empty()),
-            "name" => {
-                scene.name = Some(clean_name(&unescape(value))).filter(|name| !name.is_empty())
-            }
+            "name" => scene.name = Some(clean_name(&unescape(value))).filter(|name| !name.is_empty()),
             _ => {}
         }
     }
@@ -60,21 +55,14 @@ pub(crate) fn read(request: &ChatRequest<'_>, last_user: &str) -> Scene {
 /// Whether the last `<memories …>` section of the instructions or the user's messages has something in it.
 fn remembers(request: &ChatRequest<'_>) -> bool {
     let prompts = request.messages.iter().rev();
-    let mut prompts =
-        prompts.filter(|message| !matches!(message.role, Role::Assistant | Role::Tool));
-    prompts
-        .find_map(|message| memories_in(&message.text()))
-        .unwrap_or(false)
+    let mut prompts = prompts.filter(|message| !matches!(message.role, Role::Assistant | Role::Tool));
+    prompts.find_map(|message| memories_in(&message.text())).unwrap_or(false)
 }
 
 fn memories_in(text: &str) -> Option<bool> {
     let start = text.rfind("<memories")?;
     let (_, content) = attributes(text.get(start..)?.trim_start_matches("<memories"));
-    let inside = content
-        .split_once("</memories>")?
-        .0
-        .trim()
-        .to_ascii_lowercase();
+    let inside = content.split_once("</memories>")?.0.trim().to_ascii_lowercase();
     let empty = ["none", "(none", "no memories", "nothing"];
     Some(!inside.is_empty() && !empty.iter().any(|word| inside.starts_with(word)))
 }
@@ -91,10 +79,8 @@ fn attributes(mut rest: &str) -> (Vec<(&str, &str)>, &str) {
         if after.starts_with('>') {
             return (found, after.get(1..).unwrap_or_default());
         }
-        let Some((value, after)) = after
-            .get(1..)
-            .and_then(|quoted| quoted.strip_prefix('"'))
-            .and_then(|quoted| quoted.split_once('"'))
+        let Some((value, after)) =
+            after.get(1..).and_then(|quoted| quoted.strip_prefix('"')).and_then(|quoted| quoted.split_once('"'))
         else {
             return (found, "");
         };
@@ -134,10 +120,7 @@ pub(crate) fn clean_line(text: &str, chars_max: usize) -> String {
     let mut line = String::with_capacity(text.len().min(chars_max * 4));
     let mut length = 0;
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
-        let word: String = word
-            .chars()
-            .filter(|c| !"<>{}[]`\\|&".contains(*c))
-            .collect();
+        let word: String = word.chars().filter(|c| !"<>{}[]`\\|&".contains(*c)).collect();
         let chars = word.chars().count();
         if chars == 0 {
             continue;
@@ -171,10 +154,7 @@ mod tests {
 
     #[test]
     fn memories_empty_or_not() {
-        assert_eq!(
-            memories_in("<memories of=\"x\">\n- paid\n</memories>"),
-            Some(true)
-        );
+        assert_eq!(memories_in("<memories of=\"x\">\n- paid\n</memories>"), Some(true));
         assert_eq!(memories_in("<memories>\n</memories>"), Some(false));
         assert_eq!(memories_in("<memories/>"), None);
         assert_eq!(memories_in("nothing here"), None);

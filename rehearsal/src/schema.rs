@@ -41,12 +41,7 @@ pub(crate) fn fill(schema: &Value, root: &Value, hints: &Hints<'_>, depth: usize
         }
     }
     let mut value = fill_type(schema, root, hints, depth);
-    for part in schema
-        .get("allOf")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
+    for part in schema.get("allOf").and_then(Value::as_array).into_iter().flatten() {
         match (&mut value, fill(part, root, hints, depth + 1)) {
             (Value::Object(members), Value::Object(more)) => members.extend(more),
             (whole, other) => *whole = other,
@@ -65,9 +60,7 @@ fn fill_type(schema: &Value, root: &Value, hints: &Hints<'_>, depth: usize) -> V
         Some("array") => {
             let count = limit(schema, "minItems").unwrap_or(0).min(ITEMS_MAX);
             let items = schema.get("items").unwrap_or(&Value::Null);
-            (0..count)
-                .map(|_| fill(items, root, hints, depth + 1))
-                .collect()
+            (0..count).map(|_| fill(items, root, hints, depth + 1)).collect()
         }
         _ => object(schema, root, hints, depth),
     }
@@ -77,11 +70,7 @@ fn fill_type(schema: &Value, root: &Value, hints: &Hints<'_>, depth: usize) -> V
 fn choose(options: &[Value], text: &str) -> Value {
     let text = text.to_lowercase();
     let named = |option: &&Value| {
-        let word = option
-            .as_str()
-            .unwrap_or_default()
-            .to_lowercase()
-            .replace('_', " ");
+        let word = option.as_str().unwrap_or_default().to_lowercase().replace('_', " ");
         contains_word(&text, &word)
     };
     let option = options.iter().find(named).or(options.first());
@@ -94,9 +83,7 @@ pub(crate) fn contains_word(text: &str, word: &str) -> bool {
     !word.is_empty()
         && text.match_indices(word).any(|(at, _)| {
             let before = text.get(..at).and_then(|head| head.chars().next_back());
-            let after = text
-                .get(at + word.len()..)
-                .and_then(|tail| tail.chars().next());
+            let after = text.get(at + word.len()..).and_then(|tail| tail.chars().next());
             !before.is_some_and(part) && !after.is_some_and(part)
         })
 }
@@ -105,10 +92,7 @@ pub(crate) fn contains_word(text: &str, word: &str) -> bool {
 fn kind(schema: &Value) -> Option<&str> {
     match schema.get("type")? {
         Value::String(name) => Some(name),
-        Value::Array(names) => names
-            .iter()
-            .filter_map(Value::as_str)
-            .find(|name| *name != "null"),
+        Value::Array(names) => names.iter().filter_map(Value::as_str).find(|name| *name != "null"),
         _ => None,
     }
 }
@@ -139,17 +123,12 @@ fn limit(schema: &Value, word: &str) -> Option<u64> {
 fn string(schema: &Value, hints: &Hints<'_>) -> String {
     if schema.get("format").and_then(Value::as_str) == Some("uuid") {
         let known = hints.player_id.filter(|id| id.len() == 36);
-        return known
-            .unwrap_or("00000000-0000-4000-8000-000000000000")
-            .to_owned();
+        return known.unwrap_or("00000000-0000-4000-8000-000000000000").to_owned();
     }
     let size = |word| limit(schema, word).and_then(|chars| usize::try_from(chars).ok());
     let most = size("maxLength").unwrap_or(TEXT_CHARS_MAX);
     let mut text: String = hints.text.chars().take(most).collect();
-    let missing = size("minLength")
-        .unwrap_or(0)
-        .min(most)
-        .saturating_sub(text.chars().count());
+    let missing = size("minLength").unwrap_or(0).min(most).saturating_sub(text.chars().count());
     text.extend(std::iter::repeat_n('.', missing));
     text
 }
@@ -176,10 +155,7 @@ mod tests {
     use super::*;
 
     fn filled(schema: &Value) -> Value {
-        let hints = Hints {
-            text: "I use sleight of hand",
-            player_id: Some("player_alice"),
-        };
+        let hints = Hints { text: "I use sleight of hand", player_id: Some("player_alice") };
         fill(schema, schema, &hints, 0)
     }
 
@@ -203,8 +179,7 @@ mod tests {
 
     #[test]
     fn recursion_ends() {
-        let schema =
-            json!({"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#"}}});
+        let schema = json!({"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#"}}});
         assert!(filled(&schema).is_object());
     }
 }

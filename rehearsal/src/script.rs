@@ -61,9 +61,7 @@ pub struct When {
 impl When {
     /// Whether a request with this last user message and model meets the conditions.
     pub(crate) fn matches(&self, last_user: &str, model: &str) -> bool {
-        self.contains
-            .as_ref()
-            .is_none_or(|text| last_user.contains(text.as_str()))
+        self.contains.as_ref().is_none_or(|text| last_user.contains(text.as_str()))
             && self.model.as_ref().is_none_or(|name| name == model)
     }
 }
@@ -117,10 +115,7 @@ impl Script {
         I: IntoIterator,
         I::Item: Into<Step>,
     {
-        Self {
-            steps: steps.into_iter().map(Into::into).collect(),
-            then: Then::Default,
-        }
+        Self { steps: steps.into_iter().map(Into::into).collect(), then: Then::Default }
     }
 
     /// The same reply to every request.
@@ -145,10 +140,7 @@ impl Script {
             return Err(ScriptError::TooLong(self.steps.len()));
         }
         for (step, entry) in self.steps.iter().enumerate() {
-            entry.reply.check().map_err(|reason| ScriptError::Step {
-                step,
-                reason: reason.to_owned(),
-            })?;
+            entry.reply.check().map_err(|reason| ScriptError::Step { step, reason: reason.to_owned() })?;
         }
         Ok(())
     }
@@ -179,9 +171,6 @@ impl Step {
 
 impl From<Reply> for Step {
     fn from(reply: Reply) -> Self {
-        Self {
-            reply,
-            ..Self::default()
-        }
+        Self { reply, ..Self::default() }
     }
 }

@@ -67,48 +67,36 @@ pub async fn start(options: Options) -> io::Result<Rehearsal> {
     let (end, ended) = oneshot::channel();
     let shared = state.clone();
     let workers = options.workers.max(1);
-    thread::Builder::new()
-        .name("rehearsal".to_owned())
-        .spawn(move || {
-            System::new().block_on(async move {
-                match listen(options.bind, workers, shared) {
-                    Ok((server, addr)) => {
-                        // A caller who is gone has dropped the receiver: then there is nobody to serve.
-                        if started.send(Ok((addr, server.handle()))).is_ok() {
-                            let _stopped = server.await;
-                        }
-                    }
-                    Err(error) => {
-                        let _gone = started.send(Err(error));
+    thread::Builder::new().name("rehearsal".to_owned()).spawn(move || {
+        System::new().block_on(async move {
+            match listen(options.bind, workers, shared) {
+                Ok((server, addr)) => {
+                    // A caller who is gone has dropped the receiver: then there is nobody to serve.
+                    if started.send(Ok((addr, server.handle()))).is_ok() {
+                        let _stopped = server.await;
                     }
                 }
-            });
-            let _gone = end.send(());
-        })?;
+                Err(error) => {
+                    let _gone = started.send(Err(error));
+                }
+            }
+        });
+        let _gone = end.send(());
+    })?;
     let gone = |_| io::Error::other("the rehearsal model's thread ended before it listened");
     let (addr, handle) = starting.await.map_err(gone)??;
-    Ok(Rehearsal {
-        addr,
-        state,
-        handle,
-        ended: Some(ended),
-    })
+    Ok(Rehearsal { addr, state, handle, ended: Some(ended) })
 }
 
-fn listen(
-    bind: SocketAddr,
-    workers: usize,
-    state: Data<State>,
-) -> io::Result<(Server, SocketAddr)> {
-    let server =
-        HttpServer::new(move || App::new().app_data(state.clone()).configure(http::routes))
-            .workers(workers)
-            .keep_alive(KEEP_ALIVE)
-            .h1_allow_half_closed(false)
-            .tcp_nodelay(true)
-            .disable_signals()
-            .shutdown_timeout(1)
-            .bind(bind)?;
+fn listen(bind: SocketAddr, workers: usize, state: Data<State>) -> io::Result<(Server, SocketAddr)> {
+    let server = HttpServer::new(move || App::new().app_data(state.clone()).configure(http::routes))
+        .workers(workers)
+        .keep_alive(KEEP_ALIVE)
+        .h1_allow_half_closed(false)
+        .tcp_nodelay(true)
+        .disable_signals()
+        .shutdown_timeout(1)
+        .bind(bind)?;
     let addr = server.addrs().first().copied();
     let addr = addr.ok_or_else(|| io::Error::other("no address was bound"))?;
     Ok((server.run(), addr))

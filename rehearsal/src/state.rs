@@ -91,9 +91,5 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn headers(request: &HttpRequest) -> Headers {
     let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
-    request
-        .headers()
-        .iter()
-        .map(|(name, value)| (name.as_str().to_owned(), text(value.as_bytes())))
-        .collect()
+    request.headers().iter().map(|(name, value)| (name.as_str().to_owned(), text(value.as_bytes()))).collect()
 }

@@ -64,12 +64,7 @@ impl<'a> Events<'a> {
         head.extend_from_slice(b",\"object\":\"chat.completion.chunk\",\"created\":0,\"model\":");
         push_json(&mut head, &envelope.model);
         head.extend_from_slice(b",\"system_fingerprint\":\"rehearsal\",\"choices\":[");
-        Self {
-            cut,
-            head,
-            buffer: Vec::with_capacity(4_096),
-            segments: Vec::new(),
-        }
+        Self { cut, head, buffer: Vec::with_capacity(4_096), segments: Vec::new() }
     }
 
     /// One event with a delta.
@@ -81,8 +76,7 @@ impl<'a> Events<'a> {
         self.buffer.extend_from_slice(&self.head);
         self.buffer.extend_from_slice(b"{\"index\":0,\"delta\":");
         self.buffer.extend_from_slice(delta);
-        self.buffer
-            .extend_from_slice(b",\"logprobs\":null,\"finish_reason\":");
+        self.buffer.extend_from_slice(b",\"logprobs\":null,\"finish_reason\":");
         self.buffer.extend_from_slice(finish_reason);
         self.buffer.extend_from_slice(b"}]");
         if self.cut.include_usage {
@@ -142,8 +136,7 @@ impl<'a> Events<'a> {
         delta.extend_from_slice(b",\"arguments\":\"\"}}]}");
         self.delta(&delta);
         for piece in pieces(&call.arguments, self.cut.delta_chars) {
-            let head =
-                format!("{{\"tool_calls\":[{{\"index\":{index},\"function\":{{\"arguments\":");
+            let head = format!("{{\"tool_calls\":[{{\"index\":{index},\"function\":{{\"arguments\":");
             let mut delta = head.into_bytes();
             push_json(&mut delta, piece);
             delta.extend_from_slice(b"}}]}");

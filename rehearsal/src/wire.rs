@@ -155,10 +155,7 @@ impl ChatRequest<'_> {
 
     /// Text of the last message of the user; empty without one.
     pub(crate) fn last_user_text(&self) -> Cow<'_, str> {
-        let last = self
-            .messages
-            .iter()
-            .rfind(|message| message.role == Role::User);
+        let last = self.messages.iter().rfind(|message| message.role == Role::User);
         last.map(Message::text).unwrap_or_default()
     }
 }

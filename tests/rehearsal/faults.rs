@@ -25,10 +25,7 @@ async fn scripted_faults_happen() -> Outcome {
     assert_eq!(raw(&model, &body)?.len(), 0);
     let cut = raw(&model, &body)?;
     let (head, sent) = cut.split_once("\r\n\r\n").unwrap_or_default();
-    assert!(
-        head.starts_with("HTTP/1.1 200") && head.contains("content-length: "),
-        "{head}"
-    );
+    assert!(head.starts_with("HTTP/1.1 200") && head.contains("content-length: "), "{head}");
     assert_eq!(sent.len(), 300);
 
     let start = Instant::now();
@@ -77,26 +74,15 @@ async fn streams_add_up_to_the_answer() -> Outcome {
     body["stream_options"] = json!({"include_usage": true});
     for _ in 0..3 {
         let response = post(&model, &body).await?;
-        assert!(
-            response.headers()["content-type"]
-                .to_str()?
-                .starts_with("text/event-stream")
-        );
+        assert!(response.headers()["content-type"].to_str()?.starts_with("text/event-stream"));
         let events = events(&response.text().await?);
         assert_eq!(events.last(), Some(&json!("[DONE]")));
         assert_eq!(joined(&events, "/choices/0/delta/content"), said);
         let arguments = joined(&events, "/choices/0/delta/tool_calls/0/function/arguments");
         assert_eq!(arguments, "{\"player_id\":\"ä\"}");
-        assert_eq!(
-            joined(&events, "/choices/0/delta/tool_calls/0/function/name"),
-            "NPC_memorize"
-        );
+        assert_eq!(joined(&events, "/choices/0/delta/tool_calls/0/function/name"), "NPC_memorize");
         assert_eq!(joined(&events, "/choices/0/finish_reason"), "tool_calls");
-        let usage = events
-            .iter()
-            .rev()
-            .nth(1)
-            .map(|event| &event["usage"]["completion_tokens"]);
+        let usage = events.iter().rev().nth(1).map(|event| &event["usage"]["completion_tokens"]);
         assert!(usage.is_some_and(Value::is_u64));
     }
     for _ in 0..2 {
@@ -120,19 +106,8 @@ async fn a_stopped_or_dropped_server_is_gone() -> Outcome {
     let addr = stopped.addr();
     stopped.stop().await;
     assert!(TcpStream::connect(addr).is_err());
-    let again = start(Options {
-        bind: addr,
-        ..Options::default()
-    })
-    .await?;
-    assert!(
-        start(Options {
-            bind: addr,
-            ..Options::default()
-        })
-        .await
-        .is_err()
-    );
+    let again = start(Options { bind: addr, ..Options::default() }).await?;
+    assert!(start(Options { bind: addr, ..Options::default() }).await.is_err());
     drop(again);
     let deadline = Instant::now() + Duration::from_secs(5);
     while TcpStream::connect(addr).is_ok() && Instant::now() < deadline {

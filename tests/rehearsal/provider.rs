@@ -13,13 +13,8 @@ async fn prompts_are_cached_by_prefix() -> Outcome {
     let model = model(Script::default()).await?;
     let cached = async |body: Value| -> Result<u64, Box<dyn Error>> {
         let usage = ask(&model, &body).await?["usage"].clone();
-        assert!(
-            usage["prompt_tokens_details"]["cached_tokens"].as_u64()
-                <= usage["prompt_tokens"].as_u64()
-        );
-        Ok(usage["prompt_tokens_details"]["cached_tokens"]
-            .as_u64()
-            .unwrap_or(u64::MAX))
+        assert!(usage["prompt_tokens_details"]["cached_tokens"].as_u64() <= usage["prompt_tokens"].as_u64());
+        Ok(usage["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap_or(u64::MAX))
     };
     let base: String = (0..1_500).map(|word| format!("{word:04} ")).collect();
     assert_eq!(cached(turn(&base, "one")).await?, 0);
@@ -40,10 +35,7 @@ async fn prompts_are_cached_by_prefix() -> Outcome {
     assert_eq!(cached(with("model", "other")).await?, 0);
     assert_eq!(cached(with("prompt_cache_key", "k")).await?, 0);
     assert_eq!(cached(with("prompt_cache_key", "k")).await?, second);
-    assert_eq!(
-        cached(with_tools(turn(&base, "two"), &["roll_dice"])).await?,
-        0
-    );
+    assert_eq!(cached(with_tools(turn(&base, "two"), &["roll_dice"])).await?, 0);
 
     let short: String = base.chars().take(4_000).collect();
     assert_eq!(cached(turn(&short, "one")).await?, 0, "under the threshold");
@@ -80,30 +72,15 @@ async fn bad_requests_are_refused_in_openai_shape() -> Outcome {
         assert_eq!(response.status(), 400, "{body}");
         let error = response.json::<Value>().await?["error"].clone();
         assert_eq!(error["type"], "invalid_request_error");
-        assert!(
-            error["message"].is_string()
-                && error.get("param").is_some()
-                && error.get("code").is_some()
-        );
+        assert!(error["message"].is_string() && error.get("param").is_some() && error.get("code").is_some());
     }
     ask(&model, &json!({"messages": [user, asks, answer("c1")]})).await?;
     let url = format!("{}/chat/completions", model.base_url());
-    for body in [
-        "",
-        "{",
-        "\u{0}",
-        "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]} trailing",
-    ] {
-        assert_eq!(
-            Client::new().post(&url).body(body).send().await?.status(),
-            400
-        );
+    for body in ["", "{", "\u{0}", "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]} trailing"] {
+        assert_eq!(Client::new().post(&url).body(body).send().await?.status(), 400);
     }
     let huge = vec![b' '; 16 * 1_024 * 1_024 + 1];
-    assert_eq!(
-        Client::new().post(&url).body(huge).send().await?.status(),
-        413
-    );
+    assert_eq!(Client::new().post(&url).body(huge).send().await?.status(), 413);
     assert_eq!(model.request_count(), bad.len() + 6);
     Ok(())
 }

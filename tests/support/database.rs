@@ -63,7 +63,8 @@ async fn template() -> String {
 
 /// Databases of runs that have ended.
 async fn drop_leftovers(db: &mut PgConnection) {
-    let rows = sqlx::query("SELECT datname FROM pg_database WHERE datname LIKE 'tkt\\_%'").fetch_all(&mut *db).await.unwrap();
+    let rows =
+        sqlx::query("SELECT datname FROM pg_database WHERE datname LIKE 'tkt\\_%'").fetch_all(&mut *db).await.unwrap();
     for row in rows {
         let name: String = row.get("datname");
         let pid = name.split('_').nth(1).unwrap_or_default().to_owned();

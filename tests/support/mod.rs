@@ -48,18 +48,24 @@ impl Server {
 
     /// Starts a server on a database that is there: a second replica, or a restart.
     pub async fn on(db: Database, env: &[(&str, &str)]) -> Self {
-        let model = rehearsal::start(rehearsal::Options { record_requests_max: 10_000, ..Default::default() }).await.unwrap();
+        let model =
+            rehearsal::start(rehearsal::Options { record_requests_max: 10_000, ..Default::default() }).await.unwrap();
         let config = Config::read(&|name| match name {
             "TAVERNKEEP_BIND" => Some("127.0.0.1:0".to_owned()),
             "TAVERNKEEP_WORKERS" => Some("1".to_owned()),
-            "DATABASE_CONNECTIONS_MAX" => env.iter().find(|(k, _)| *k == name).map_or(Some("6".to_owned()), |(_, v)| Some((*v).to_owned())),
+            "DATABASE_CONNECTIONS_MAX" => {
+                env.iter().find(|(k, _)| *k == name).map_or(Some("6".to_owned()), |(_, v)| Some((*v).to_owned()))
+            }
             _ => env.iter().find(|(k, _)| *k == name).map(|(_, v)| (*v).to_owned()),
         })
         .unwrap();
         let pool = tavernkeep::database::connect(&db.url, config.database_connections_max).await.unwrap();
-        let instance = i64::from(Uuid::now_v7().as_fields().0 & 0x7fff_ffff) ^ i64::from(std::process::id() & 0xffff) ^ i64::from(db.number);
+        let instance = i64::from(Uuid::now_v7().as_fields().0 & 0x7fff_ffff)
+            ^ i64::from(std::process::id() & 0xffff)
+            ^ i64::from(db.number);
         let held = tavernkeep::database::hold_instance(&db.url, instance).await.unwrap();
-        let endpoint = config.model.clone().unwrap_or_else(|| Endpoint::trusted(&model.base_url(), None, "rehearsal").unwrap());
+        let endpoint =
+            config.model.clone().unwrap_or_else(|| Endpoint::trusted(&model.base_url(), None, "rehearsal").unwrap());
         let app = App::new(config, pool, Secrets::parse(SECRET).unwrap(), endpoint, instance).unwrap();
         let app = actix_web::web::Data::new(app);
         let (server, addr) = app::serve(app.clone()).unwrap();

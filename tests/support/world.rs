@@ -91,6 +91,9 @@ impl<'a> World<'a> {
 
     /// The prompt of an NPC for a player, as a preview.
     pub async fn prompt(&self, npc: &str, player: &str, action: &str) -> Value {
-        self.post(&format!("/npcs/{npc}/prompt"), json!({ "player_id": player, "action": action })).await.expect(200).body
+        self.post(&format!("/npcs/{npc}/prompt"), json!({ "player_id": player, "action": action }))
+            .await
+            .expect(200)
+            .body
     }
 }

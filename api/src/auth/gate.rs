@@ -77,7 +77,9 @@ async fn authenticate(app: &App, request: &ServiceRequest) -> Result<Caller> {
         .map(|(_, credential)| credential.trim())
         .ok_or_else(|| refuse("Send `Authorization: Bearer` and a key or token."))?;
     let request_id = request.extensions().get::<RequestId>().cloned().unwrap_or_else(RequestId::generate);
-    caller_of(app, credential, request_id).await?.ok_or_else(|| refuse("The credential is unknown, expired or revoked."))
+    caller_of(app, credential, request_id)
+        .await?
+        .ok_or_else(|| refuse("The credential is unknown, expired or revoked."))
 }
 
 /// The caller of a credential, if it is one.

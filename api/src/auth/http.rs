@@ -69,7 +69,10 @@ pub async fn token(app: web::Data<App>, caller: Caller, body: Body<TokenRequest>
         None => caller.scopes,
         Some(asked) => {
             if let Some(scope) = asked.iter().find(|s| !caller.scopes.has(**s)) {
-                return Err(Error::new(Code::Forbidden, format!("The key does not have the scope `{}`.", scope.as_str())));
+                return Err(Error::new(
+                    Code::Forbidden,
+                    format!("The key does not have the scope `{}`.", scope.as_str()),
+                ));
             }
             asked.into_iter().collect()
         }
@@ -81,8 +84,14 @@ pub async fn token(app: web::Data<App>, caller: Caller, body: Body<TokenRequest>
     Reply::ok(&TokenView { access_token, token_type: "Bearer", expires_in: ttl, scope: scopes.to_text() })
 }
 
-async fn narrowed_to(app: &App, caller: &Caller, campaign: Option<&str>, player: Option<&str>) -> Result<(Option<Uuid>, Option<Uuid>)> {
-    let unknown = |pointer: &str, what: &str| Error::invalid(pointer, "unknown_reference", format!("There is no such {what}."));
+async fn narrowed_to(
+    app: &App,
+    caller: &Caller,
+    campaign: Option<&str>,
+    player: Option<&str>,
+) -> Result<(Option<Uuid>, Option<Uuid>)> {
+    let unknown =
+        |pointer: &str, what: &str| Error::invalid(pointer, "unknown_reference", format!("There is no such {what}."));
     let Some(campaign) = campaign else {
         return match player {
             None => Ok((None, None)),
@@ -156,7 +165,12 @@ pub struct KeyInput {
 /// # Errors
 /// `conflict` if its prefix is taken.
 pub async fn store_key(
-    db: impl PgExecutor<'_>, tenant: Uuid, key: &NewKey, name: &str, scopes: &[Scope], expires_at: Option<OffsetDateTime>,
+    db: impl PgExecutor<'_>,
+    tenant: Uuid,
+    key: &NewKey,
+    name: &str,
+    scopes: &[Scope],
+    expires_at: Option<OffsetDateTime>,
 ) -> Result<PgRow> {
     let names: Vec<&str> = scopes.iter().map(|s| s.as_str()).collect();
     Ok(sqlx::query(
@@ -178,7 +192,11 @@ pub async fn store_key(
 #[utoipa::path(tag = "auth", operation_id = "list_api_keys", params(crate::http::paging::ListParams),
     responses((status = 200, body = Items<KeyView>), (status = "default", body = Problem)))]
 #[get("/api-keys")]
-pub async fn list_keys(app: web::Data<App>, caller: Caller, page: Page<crate::http::paging::NoFilter>) -> Result<Reply> {
+pub async fn list_keys(
+    app: web::Data<App>,
+    caller: Caller,
+    page: Page<crate::http::paging::NoFilter>,
+) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let rows = sqlx::query(
         "SELECT * FROM api_key WHERE tenant_id = $1 AND ($2::uuid IS NULL OR id > $2) \
@@ -252,7 +270,13 @@ pub struct KeyChange {
     request_body(content = KeyChange, content_type = "application/merge-patch+json"),
     responses((status = 200, body = KeyView), (status = "default", body = Problem)))]
 #[patch("/api-keys/{x}")]
-pub async fn patch_key(app: web::Data<App>, caller: Caller, request: HttpRequest, path: web::Path<String>, body: Body<Value>) -> Result<Reply> {
+pub async fn patch_key(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+    body: Body<Value>,
+) -> Result<Reply> {
     crate::http::write(&app, &caller, None, async |tx| {
         let current = KeyView::of(&find_key(tx, &path).await?);
         etag::check(&request, current.version)?;
@@ -262,7 +286,10 @@ pub async fn patch_key(app: web::Data<App>, caller: Caller, request: HttpRequest
         let change: KeyChange = crate::http::body::typed(merge_patch::apply(shown, body.value.clone(), &read_only)?)?;
         validate::check(&change)?;
         if let Some(scope) = change.scopes.iter().find(|s| !caller.scopes.has(**s)) {
-            return Err(Error::new(Code::Forbidden, format!("You do not have the scope `{}` to give.", scope.as_str())));
+            return Err(Error::new(
+                Code::Forbidden,
+                format!("You do not have the scope `{}` to give.", scope.as_str()),
+            ));
         }
         let names: Vec<&str> = change.scopes.iter().map(|s| s.as_str()).collect();
         let row = sqlx::query("UPDATE api_key SET name = $3, scopes = $4 WHERE tenant_id = $1 AND id = $2 RETURNING *")
@@ -282,7 +309,12 @@ pub async fn patch_key(app: web::Data<App>, caller: Caller, request: HttpRequest
 #[utoipa::path(tag = "auth", operation_id = "delete_api_key", params(("x" = String, Path, description = "Id or prefix")),
     responses((status = 204), (status = "default", body = Problem)))]
 #[delete("/api-keys/{x}")]
-pub async fn delete_key(app: web::Data<App>, caller: Caller, request: HttpRequest, path: web::Path<String>) -> Result<Reply> {
+pub async fn delete_key(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+) -> Result<Reply> {
     crate::http::write(&app, &caller, None, async |tx| {
         let current = KeyView::of(&find_key(tx, &path).await?);
         etag::check(&request, current.version)?;

@@ -15,7 +15,11 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::{Scope, Scopes};
-use crate::{clock, error::{Error, Result}, tenants::Tenant};
+use crate::{
+    clock,
+    error::{Error, Result},
+    tenants::Tenant,
+};
 
 const FRESH: Duration = Duration::from_millis(500);
 const RECORDS_MAX: u64 = 10_000;

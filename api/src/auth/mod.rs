@@ -161,7 +161,13 @@ impl Caller {
     /// Who the journal says did it.
     #[must_use]
     pub fn actor(&self) -> Actor {
-        Actor { tenant: self.tenant.id, key: Some(self.key), turn: None, origin: Origin::Api, request: self.request.clone() }
+        Actor {
+            tenant: self.tenant.id,
+            key: Some(self.key),
+            turn: None,
+            origin: Origin::Api,
+            request: self.request.clone(),
+        }
     }
 }
 

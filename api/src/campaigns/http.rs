@@ -31,7 +31,12 @@ pub async fn list(app: web::Data<App>, caller: Caller, page: Page<NoFilter>) -> 
 #[utoipa::path(tag = "campaigns", operation_id = "create_campaign", request_body = CampaignInput,
     responses((status = 201, body = campaign::Model), (status = "default", body = Problem)))]
 #[post("/campaigns")]
-pub async fn create(app: web::Data<App>, caller: Caller, request: HttpRequest, body: Body<CampaignInput>) -> Result<Reply> {
+pub async fn create(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    body: Body<CampaignInput>,
+) -> Result<Reply> {
     resource::create::<Campaigns>(&app, &caller, None, request.path(), body).await
 }
 
@@ -39,7 +44,12 @@ pub async fn create(app: web::Data<App>, caller: Caller, request: HttpRequest, b
 #[utoipa::path(tag = "campaigns", operation_id = "get_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 200, body = campaign::Model), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}")]
-pub async fn get(app: web::Data<App>, caller: Caller, request: HttpRequest, path: web::Path<String>) -> Result<HttpResponse> {
+pub async fn get(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+) -> Result<HttpResponse> {
     resource::get::<Campaigns>(&app, &caller, &request, None, &path).await
 }
 
@@ -49,7 +59,11 @@ pub async fn get(app: web::Data<App>, caller: Caller, request: HttpRequest, path
     responses((status = 200, body = campaign::Model), (status = "default", body = Problem)))]
 #[patch("/campaigns/{c}")]
 pub async fn patch(
-    app: web::Data<App>, caller: Caller, request: HttpRequest, path: web::Path<String>, body: Body<Value>,
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+    body: Body<Value>,
 ) -> Result<Reply> {
     resource::patch::<Campaigns>(&app, &caller, &request, None, &path, body).await
 }
@@ -58,7 +72,12 @@ pub async fn patch(
 #[utoipa::path(tag = "campaigns", operation_id = "delete_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 204), (status = "default", body = Problem)))]
 #[delete("/campaigns/{c}")]
-pub async fn delete(app: web::Data<App>, caller: Caller, request: HttpRequest, path: web::Path<String>) -> Result<Reply> {
+pub async fn delete(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+) -> Result<Reply> {
     resource::delete::<Campaigns>(&app, &caller, &request, None, &path).await
 }
 
@@ -78,7 +97,12 @@ pub struct ChangesParams {
     params(("c" = String, Path, description = "Campaign id or slug"), ChangesParams),
     responses((status = 200, body = journal::Changes), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/changes")]
-pub async fn changes(app: web::Data<App>, caller: Caller, request: HttpRequest, path: web::Path<String>) -> Result<Reply> {
+pub async fn changes(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+) -> Result<Reply> {
     let asked: ChangesParams = paging::read_filter(paging::parameters(request.query_string())?)?;
     journal::changes(&app, &caller, &path, asked.after, asked.limit.unwrap_or(50)).await
 }

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use entity::{
     character,
     shapes::{
-        Abilities, Concentration, Condition, DeathSaves, Effect, Extensions, Feature, HitDice, Resource as Pool, Spell, SpellSlot,
-        Weapon,
+        Abilities, Concentration, Condition, DeathSaves, Effect, Extensions, Feature, HitDice, Resource as Pool, Spell,
+        SpellSlot, Weapon,
     },
 };
 use garde::Validate;
@@ -152,11 +152,19 @@ fn medium() -> String {
 
 fn scores_fit(a: &Abilities, _: &()) -> garde::Result {
     let all = [a.strength, a.dexterity, a.constitution, a.intelligence, a.wisdom, a.charisma];
-    if all.iter().all(|score| (1..=30).contains(score)) { Ok(()) } else { Err(garde::Error::new("ability scores are 1 to 30")) }
+    if all.iter().all(|score| (1..=30).contains(score)) {
+        Ok(())
+    } else {
+        Err(garde::Error::new("ability scores are 1 to 30"))
+    }
 }
 
 fn known_size(value: &str, _: &()) -> garde::Result {
-    if rules::SIZES.contains(&value) { Ok(()) } else { Err(garde::Error::new(format!("is one of {}", rules::SIZES.join(", ")))) }
+    if rules::SIZES.contains(&value) {
+        Ok(())
+    } else {
+        Err(garde::Error::new(format!("is one of {}", rules::SIZES.join(", "))))
+    }
 }
 
 fn opt_ability(value: &Option<String>, _: &()) -> garde::Result {
@@ -170,14 +178,20 @@ fn opt_ability(value: &Option<String>, _: &()) -> garde::Result {
 
 fn slots(slots: &BTreeMap<String, SpellSlot>, _: &()) -> garde::Result {
     let fits = |(level, slot): (&String, &SpellSlot)| {
-        level.parse::<u8>().is_ok_and(|l| (1..=9).contains(&l)) && (0..=slot.max).contains(&slot.remaining) && slot.max <= 100
+        level.parse::<u8>().is_ok_and(|l| (1..=9).contains(&l))
+            && (0..=slot.max).contains(&slot.remaining)
+            && slot.max <= 100
     };
     if slots.iter().all(fits) { Ok(()) } else { Err(garde::Error::new("levels are 1 to 9, `remaining` is 0 to `max`")) }
 }
 
 fn pools(pools: &[Pool], _: &()) -> garde::Result {
     let fits = |p: &Pool| p.max <= 10_000 && (0..=p.max).contains(&p.remaining) && !p.name.is_empty();
-    if pools.iter().all(fits) { Ok(()) } else { Err(garde::Error::new("resources have a name and `remaining` from 0 to `max`")) }
+    if pools.iter().all(fits) {
+        Ok(())
+    } else {
+        Err(garde::Error::new("resources have a name and `remaining` from 0 to `max`"))
+    }
 }
 
 /// Filters of the list.
@@ -207,7 +221,10 @@ impl Resource for Characters {
         Stamp { id: m.id.0, version: m.version, label: &m.name, updated_at: m.updated_at }
     }
 
-    fn filter(select: sea_orm::Select<character::Entity>, filter: &CharacterFilter) -> Result<sea_orm::Select<character::Entity>> {
+    fn filter(
+        select: sea_orm::Select<character::Entity>,
+        filter: &CharacterFilter,
+    ) -> Result<sea_orm::Select<character::Entity>> {
         use sea_orm::{QueryFilter, QueryTrait, sea_query::ExprTrait};
         Ok(select
             .apply_if(filter.player_name.clone(), |s, v| s.filter(col("player_name").eq(v)))
@@ -243,6 +260,12 @@ fn is_empty(value: &Value) -> bool {
 }
 
 world_routes!(
-    Characters, CharacterInput, character::Model, CharacterFilter, "character", "characters",
-    "/campaigns/{c}/characters", "/campaigns/{c}/characters/{x}"
+    Characters,
+    CharacterInput,
+    character::Model,
+    CharacterFilter,
+    "character",
+    "characters",
+    "/campaigns/{c}/characters",
+    "/campaigns/{c}/characters/{x}"
 );

@@ -14,9 +14,9 @@ use crate::{
 /// # Errors
 /// `validation_failed` with `unknown_reference` at `/player_id`.
 pub async fn player_id(tx: &TenantTx, campaign: Uuid, player: &str) -> Result<Uuid> {
-    find(tx, campaign, player)
-        .await?
-        .ok_or_else(|| Error::invalid("/player_id", "unknown_reference", "There is no such character in this campaign."))
+    find(tx, campaign, player).await?.ok_or_else(|| {
+        Error::invalid("/player_id", "unknown_reference", "There is no such character in this campaign.")
+    })
 }
 
 /// The id of a character named by id or slug, if there is one.
@@ -28,12 +28,13 @@ pub async fn find(tx: &TenantTx, campaign: Uuid, name: &str) -> Result<Option<Uu
         Ref::Id(id) => (Some(id), None),
         Ref::Slug(slug) => (None, Some(slug)),
     };
-    let row = sqlx::query("SELECT id FROM character WHERE tenant_id = $1 AND campaign_id = $2 AND (id = $3 OR slug = $4)")
-        .bind(tx.tenant())
-        .bind(campaign)
-        .bind(id)
-        .bind(slug)
-        .fetch_optional(&mut *tx.connection().await)
-        .await?;
+    let row =
+        sqlx::query("SELECT id FROM character WHERE tenant_id = $1 AND campaign_id = $2 AND (id = $3 OR slug = $4)")
+            .bind(tx.tenant())
+            .bind(campaign)
+            .bind(id)
+            .bind(slug)
+            .fetch_optional(&mut *tx.connection().await)
+            .await?;
     Ok(row.map(|row| row.get("id")))
 }

@@ -203,7 +203,10 @@ async fn owner_url(config: &Config) -> Result<String> {
     let running = embedded_postgres::connection_url_of_running(&config.data_dir).await.map_err(Error::internal)?;
     running.ok_or_else(|| {
         let dir = config.data_dir.display();
-        Error::new(Code::Unavailable, format!("No server runs on {dir}: start `tavernkeep serve`, or set DATABASE_URL."))
+        Error::new(
+            Code::Unavailable,
+            format!("No server runs on {dir}: start `tavernkeep serve`, or set DATABASE_URL."),
+        )
     })
 }
 
@@ -229,7 +232,8 @@ async fn tenant(url: &str, command: TenantCommand, json: bool) -> Result<()> {
                 requests_per_minute: requests_per_minute.unwrap_or(now.requests_per_minute),
                 tools_per_minute: tools_per_minute.unwrap_or(now.tools_per_minute),
                 turns_per_minute: turns_per_minute.unwrap_or(now.turns_per_minute),
-                planner_per_player_per_minute: planner_per_player_per_minute.unwrap_or(now.planner_per_player_per_minute),
+                planner_per_player_per_minute: planner_per_player_per_minute
+                    .unwrap_or(now.planner_per_player_per_minute),
                 concurrent_turns: concurrent_turns.unwrap_or(now.concurrent_turns),
                 tokens_per_day: tokens_per_day.unwrap_or(now.tokens_per_day),
                 rows_per_kind: rows_per_kind.unwrap_or(now.rows_per_kind),
@@ -249,7 +253,8 @@ async fn key(url: &str, command: KeyCommand, json: bool) -> Result<()> {
             let mut parsed = Vec::new();
             for scope in scopes.iter().map(|s| s.trim()) {
                 let known = Scope::parse(scope);
-                parsed.push(known.ok_or_else(|| Error::new(Code::ValidationFailed, format!("`{scope}` is no scope.")))?);
+                parsed
+                    .push(known.ok_or_else(|| Error::new(Code::ValidationFailed, format!("`{scope}` is no scope.")))?);
             }
             let expires_at = match expires_in {
                 None => None,
@@ -278,7 +283,8 @@ async fn key(url: &str, command: KeyCommand, json: bool) -> Result<()> {
 
 /// `30d`, `12h`, `5m`, `90s`.
 fn duration(text: &str) -> Result<time::Duration> {
-    let wrong = || Error::new(Code::ValidationFailed, format!("`{text}` is no duration: use a number and s, m, h or d."));
+    let wrong =
+        || Error::new(Code::ValidationFailed, format!("`{text}` is no duration: use a number and s, m, h or d."));
     let unit = text.chars().last().ok_or_else(wrong)?;
     let seconds = match unit {
         's' => 1,
@@ -298,7 +304,8 @@ async fn rehearse(bind: SocketAddr, script: Option<PathBuf>, record: usize) -> R
         Some(path) => {
             let text = std::fs::read_to_string(&path)
                 .map_err(|e| Error::new(Code::BadRequest, format!("{}: {e}", path.display())))?;
-            rehearsal::Script::from_json(&text).map_err(|e| Error::new(Code::BadRequest, format!("{}: {e}", path.display())))?
+            rehearsal::Script::from_json(&text)
+                .map_err(|e| Error::new(Code::BadRequest, format!("{}: {e}", path.display())))?
         }
     };
     let options = rehearsal::Options { bind, script, record_requests_max: record, ..rehearsal::Options::default() };

@@ -75,7 +75,11 @@ pub(super) async fn run(mut config: Config) -> Result<ExitCode> {
     };
     let rehearsing = match &config.model {
         Some(_) => None,
-        None => Some(rehearsal::start(rehearsal::Options { record_requests_max: 0, ..rehearsal::Options::default() }).await.map_err(Error::internal)?),
+        None => Some(
+            rehearsal::start(rehearsal::Options { record_requests_max: 0, ..rehearsal::Options::default() })
+                .await
+                .map_err(Error::internal)?,
+        ),
     };
     let endpoint = match (&config.model, &rehearsing) {
         (Some(model), _) => model.clone(),
@@ -170,5 +174,7 @@ fn welcome(addr: std::net::SocketAddr, made: Option<&demo::Demo>, model: &str) {
     println!("A first turn:");
     println!("  curl -s http://{addr}/v1/campaigns/port-town/npcs/innkeeper_bob/turns \\");
     println!("    -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' \\");
-    println!("    -d '{{\"player_id\":\"player_alice\",\"action\":\"I pay for my drink and leave a generous tip.\"}}'\n");
+    println!(
+        "    -d '{{\"player_id\":\"player_alice\",\"action\":\"I pay for my drink and leave a generous tip.\"}}'\n"
+    );
 }

@@ -40,7 +40,8 @@ pub struct Demo {
 /// Those of the database.
 pub async fn ensure(owner_url: &str, pool: &PgPool, fixed_key: Option<&str>) -> Result<Demo> {
     let mut owner = PgConnection::connect(owner_url).await?;
-    let found = sqlx::query("SELECT tenant_id FROM tenant WHERE slug = $1").bind(TENANT).fetch_optional(&mut owner).await?;
+    let found =
+        sqlx::query("SELECT tenant_id FROM tenant WHERE slug = $1").bind(TENANT).fetch_optional(&mut owner).await?;
     let (tenant, is_new) = match found {
         Some(row) => (row.get::<Uuid, _>("tenant_id"), false),
         None => (tenants::service::create(&mut owner, TENANT, "Demo", &TenantLimits::unlimited()).await?, true),
@@ -51,7 +52,8 @@ pub async fn ensure(owner_url: &str, pool: &PgPool, fixed_key: Option<&str>) -> 
     };
     let mut api_key = None;
     if let Some(new) = new_key {
-        let known = sqlx::query("SELECT 1 FROM api_key WHERE prefix = $1").bind(&new.prefix).fetch_optional(&mut owner).await?;
+        let known =
+            sqlx::query("SELECT 1 FROM api_key WHERE prefix = $1").bind(&new.prefix).fetch_optional(&mut owner).await?;
         if known.is_none() {
             store_key(&mut owner, tenant, &new, "demo", &Scope::ALL, None).await?;
         }

@@ -33,7 +33,8 @@ impl<T: DeserializeOwned + 'static, const BYTES_MAX: usize> FromRequest for Body
         Box::pin(async move {
             let bytes = read(&request, &mut payload, BYTES_MAX).await?;
             let idempotency = IdempotencyKey::from_request(&request, &Sha256::digest(&bytes))?;
-            let value = if bytes.is_empty() { Value::Object(serde_json::Map::default()) } else { parse(&request, &bytes)? };
+            let value =
+                if bytes.is_empty() { Value::Object(serde_json::Map::default()) } else { parse(&request, &bytes)? };
             Ok(Self { value: typed(value)?, idempotency })
         })
     }
@@ -50,7 +51,8 @@ async fn read(request: &HttpRequest, payload: &mut Payload, bytes_max: usize) ->
     }
     let mut bytes = web::BytesMut::with_capacity(announced.unwrap_or(0).min(64 * 1024));
     while let Some(chunk) = payload.next().await {
-        let chunk = chunk.map_err(|e| Error::new(Code::BadRequest, "The body ended early.").with_cause(e.to_string()))?;
+        let chunk =
+            chunk.map_err(|e| Error::new(Code::BadRequest, "The body ended early.").with_cause(e.to_string()))?;
         if bytes.len() + chunk.len() > bytes_max {
             return Err(too_large());
         }
@@ -66,8 +68,8 @@ fn parse(request: &HttpRequest, bytes: &[u8]) -> Result<Value> {
         return Err(Error::new(Code::UnsupportedMediaType, "Send `Content-Type: application/json`."));
     }
     let text = std::str::from_utf8(bytes).map_err(|_| Error::new(Code::BadRequest, "The body is not UTF-8."))?;
-    let value = serde_json::from_str(text)
-        .map_err(|e| Error::new(Code::BadRequest, format!("The body is not JSON: {e}")))?;
+    let value =
+        serde_json::from_str(text).map_err(|e| Error::new(Code::BadRequest, format!("The body is not JSON: {e}")))?;
     refuse_nul(&value, &mut String::new())?;
     Ok(value)
 }

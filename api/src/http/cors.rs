@@ -40,7 +40,9 @@ pub fn expose(headers: &mut HeaderMap, origin: &HeaderValue, origins: &[String])
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
         headers.insert(
             header::ACCESS_CONTROL_EXPOSE_HEADERS,
-            HeaderValue::from_static("etag, idempotency-replayed, location, ratelimit, ratelimit-policy, retry-after, x-request-id"),
+            HeaderValue::from_static(
+                "etag, idempotency-replayed, location, ratelimit, ratelimit-policy, retry-after, x-request-id",
+            ),
         );
     }
 }

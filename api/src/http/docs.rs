@@ -82,17 +82,17 @@ fn route(method: &'static str, path: &str, operation: &Operation) -> Route {
         (p.name.clone(), place, p.description.clone().unwrap_or_default())
     });
     let request = operation.request_body.as_ref().and_then(here).and_then(|b| schema_of(b.content.values()));
-    let responses = operation
-        .responses
-        .responses
-        .iter()
-        .map(|(status, r)| (status.clone(), here(r).and_then(|r| schema_of(r.content.values())).unwrap_or_default()));
+    let responses =
+        operation.responses.responses.iter().map(|(status, r)| {
+            (status.clone(), here(r).and_then(|r| schema_of(r.content.values())).unwrap_or_default())
+        });
     Route {
         id: operation.operation_id.clone().unwrap_or_default(),
         method,
         path: path.to_owned(),
         summary: operation.summary.clone().unwrap_or_default(),
-        scope: access.map_or_else(|| "none".to_owned(), |a| a.scope.map_or("any credential", |s| s.as_str()).to_owned()),
+        scope: access
+            .map_or_else(|| "none".to_owned(), |a| a.scope.map_or("any credential", |s| s.as_str()).to_owned()),
         parameters: parameters.collect(),
         request,
         responses: responses.collect(),
@@ -177,7 +177,9 @@ pub fn no_route(request: &HttpRequest) -> Error {
     }
     let mut detail = "This path takes ".to_owned();
     let _ = write!(detail, "{}.", allowed.join(", "));
-    Error { allow: Some(allowed.join(", ")), ..Error::new(Code::MethodNotAllowed, detail) }
+    let mut error = Error::new(Code::MethodNotAllowed, detail);
+    error.allow = Some(allowed.join(", "));
+    error
 }
 
 /// Everything that no route took.

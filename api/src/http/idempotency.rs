@@ -116,5 +116,6 @@ impl IdempotencyKey {
 /// The first request with a key still runs.
 #[must_use]
 pub fn in_flight() -> Error {
-    Error::new(Code::IdempotencyInFlight, "The first request with this Idempotency-Key is still running.").retry_after(1)
+    Error::new(Code::IdempotencyInFlight, "The first request with this Idempotency-Key is still running.")
+        .retry_after(1)
 }

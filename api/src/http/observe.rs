@@ -72,7 +72,8 @@ fn with_problem(response: ServiceResponse, id: &RequestId) -> ServiceResponse {
         tracing::error!(request_id = %id, code = error.code.as_str(), detail = %error.detail, cause, "request failed");
     }
     let body = serde_json::to_vec(&Problem::of(error, &id.to_string())).unwrap_or_default();
-    let mut answer = HttpResponse::build(actix_web::http::StatusCode::from_u16(error.code.status()).unwrap_or_default());
+    let mut answer =
+        HttpResponse::build(actix_web::http::StatusCode::from_u16(error.code.status()).unwrap_or_default());
     answer.content_type("application/problem+json");
     if let Some(seconds) = error.retry_after_seconds {
         answer.insert_header((header::RETRY_AFTER, seconds.to_string()));

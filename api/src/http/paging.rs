@@ -115,7 +115,9 @@ impl<F: DeserializeOwned> Page<F> {
         let fingerprint = fingerprint(sort, q.as_deref(), &given);
         let since = given.remove("updated_since");
         let updated_since = since
-            .map(|text| OffsetDateTime::parse(&text, &Rfc3339).map_err(|_| bad("updated_since", "is a time in RFC 3339")))
+            .map(|text| {
+                OffsetDateTime::parse(&text, &Rfc3339).map_err(|_| bad("updated_since", "is a time in RFC 3339"))
+            })
             .transpose()?;
         let after = cursor.map(|c| Cursor::decode(&c, &fingerprint)).transpose()?;
         Ok(Self { limit, sort, after, q, updated_since, filter: read_filter(given)?, fingerprint })

@@ -17,7 +17,11 @@ use sqlx::{AssertSqlSafe, Row};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use uuid::Uuid;
 
-use super::{Body, Reply, etag, paging::{Items, Page, SortKey}, patch, validate};
+use super::{
+    Body, Reply, etag,
+    paging::{Items, Page, SortKey},
+    patch, validate,
+};
 use crate::{
     app::App,
     auth::Caller,
@@ -191,14 +195,21 @@ pub fn view<R: Resource>(model: R::Model, caller: &Caller) -> Result<Value> {
 ///
 /// # Errors
 /// `not_found`.
-pub async fn get<R: Resource>(app: &App, caller: &Caller, request: &HttpRequest, c: Option<&str>, x: &str) -> Result<HttpResponse> {
+pub async fn get<R: Resource>(
+    app: &App,
+    caller: &Caller,
+    request: &HttpRequest,
+    c: Option<&str>,
+    x: &str,
+) -> Result<HttpResponse> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let model = find::<R>(&tx, caller, c.map(Ref::parse).as_ref(), &Ref::parse(x)).await?;
     let version = R::stamp(&model).version;
     if etag::is_known(request, version) {
         return Ok(HttpResponse::NotModified().insert_header(("etag", etag::of(version))).finish());
     }
-    let reply = if caller.is_player() { Reply::ok(&view::<R>(model, caller)?)? } else { Reply::ok(&R::View::from(model))? };
+    let reply =
+        if caller.is_player() { Reply::ok(&view::<R>(model, caller)?)? } else { Reply::ok(&R::View::from(model))? };
     Ok(reply.versioned(version).into())
 }
 
@@ -227,7 +238,11 @@ pub async fn list<R: Resource>(app: &App, caller: &Caller, c: Option<&str>, page
     Reply::ok(&Items { items: views, next_cursor: items.next_cursor })
 }
 
-fn paged<R: Resource>(mut select: Select<R::Entity>, campaign: Option<Uuid>, page: &Page<R::Filter>) -> Result<Select<R::Entity>> {
+fn paged<R: Resource>(
+    mut select: Select<R::Entity>,
+    campaign: Option<Uuid>,
+    page: &Page<R::Filter>,
+) -> Result<Select<R::Entity>> {
     if let Some(since) = page.updated_since {
         select = select.filter(col("updated_at").gte(since));
     }
@@ -239,7 +254,8 @@ fn paged<R: Resource>(mut select: Select<R::Entity>, campaign: Option<Uuid>, pag
             )),
             _ => {
                 let pattern = format!("%{}%", q.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_"));
-                select.filter(Condition::any().add(col(R::LABEL).ilike(pattern.as_str())).add(col("slug").ilike(pattern)))
+                select
+                    .filter(Condition::any().add(col(R::LABEL).ilike(pattern.as_str())).add(col("slug").ilike(pattern)))
             }
         };
     }
@@ -267,7 +283,13 @@ fn paged<R: Resource>(mut select: Select<R::Entity>, campaign: Option<Uuid>, pag
 ///
 /// # Errors
 /// `validation_failed`, `slug_taken`, `not_found` for the campaign.
-pub async fn create<R: Resource>(app: &App, caller: &Caller, c: Option<&str>, path: &str, body: Body<R::Input>) -> Result<Reply> {
+pub async fn create<R: Resource>(
+    app: &App,
+    caller: &Caller,
+    c: Option<&str>,
+    path: &str,
+    body: Body<R::Input>,
+) -> Result<Reply> {
     validate::check(&body.value)?;
     let input = serde_json::to_value(&body.value).map_err(Error::internal)?;
     super::write(app, caller, body.idempotency.as_ref(), async |tx| {
@@ -320,7 +342,14 @@ pub async fn insert<R: Resource>(place: &Place<'_>, input: R::Input) -> Result<R
 ///
 /// # Errors
 /// `precondition_failed`, `validation_failed`, `not_found`.
-pub async fn patch<R: Resource>(app: &App, caller: &Caller, request: &HttpRequest, c: Option<&str>, x: &str, body: Body<Value>) -> Result<Reply> {
+pub async fn patch<R: Resource>(
+    app: &App,
+    caller: &Caller,
+    request: &HttpRequest,
+    c: Option<&str>,
+    x: &str,
+    body: Body<Value>,
+) -> Result<Reply> {
     super::write(app, caller, None, async |tx| {
         let select = base::<R>(caller, c.map(Ref::parse).as_ref()).filter(Ref::parse(x).matches("id"));
         let current = select.lock_exclusive().one(tx).await?.ok_or_else(|| Error::not_found(R::TABLE))?;
@@ -352,7 +381,11 @@ pub async fn update<R: Resource>(place: &Place<'_>, id: Uuid, input: R::Input) -
 ///
 /// # Errors
 /// `slug_taken`, `validation_failed` for references.
-pub async fn write_columns<R: Resource>(place: &Place<'_>, id: Uuid, mut columns: Map<String, Value>) -> Result<R::Model> {
+pub async fn write_columns<R: Resource>(
+    place: &Place<'_>,
+    id: Uuid,
+    mut columns: Map<String, Value>,
+) -> Result<R::Model> {
     if columns.get("slug").is_none_or(Value::is_null) {
         columns.remove("slug");
     }
@@ -377,7 +410,13 @@ pub async fn write_columns<R: Resource>(place: &Place<'_>, id: Uuid, mut columns
 ///
 /// # Errors
 /// `precondition_failed`, `referenced`, `not_found`.
-pub async fn delete<R: Resource>(app: &App, caller: &Caller, request: &HttpRequest, c: Option<&str>, x: &str) -> Result<Reply> {
+pub async fn delete<R: Resource>(
+    app: &App,
+    caller: &Caller,
+    request: &HttpRequest,
+    c: Option<&str>,
+    x: &str,
+) -> Result<Reply> {
     super::write(app, caller, None, async |tx| {
         let select = base::<R>(caller, c.map(Ref::parse).as_ref()).filter(Ref::parse(x).matches("id"));
         let current = select.lock_exclusive().one(tx).await?.ok_or_else(|| Error::not_found(R::TABLE))?;
@@ -412,8 +451,12 @@ async fn free_slug<R: Resource>(place: &Place<'_>, label: &str) -> Result<String
     let candidates: Vec<String> =
         std::iter::once(base.clone()).chain((2..=99).map(|n| format!("{base}{joint}{n}"))).collect();
     let sql = match (R::IS_ACTOR, R::IN_CAMPAIGN) {
-        (true, _) => "SELECT slug FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 AND slug = ANY ($3)".to_owned(),
-        (_, true) => format!("SELECT slug FROM {} WHERE tenant_id = $1 AND campaign_id = $2 AND slug = ANY ($3)", R::TABLE),
+        (true, _) => {
+            "SELECT slug FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 AND slug = ANY ($3)".to_owned()
+        }
+        (_, true) => {
+            format!("SELECT slug FROM {} WHERE tenant_id = $1 AND campaign_id = $2 AND slug = ANY ($3)", R::TABLE)
+        }
         (_, false) => "SELECT slug FROM campaign WHERE tenant_id = $1 AND id <> $2 AND slug = ANY ($3)".to_owned(),
     };
     let rows = sqlx::query(AssertSqlSafe(sql))

@@ -53,7 +53,11 @@ pub fn opt_slug(value: &Option<String>, _: &()) -> garde::Result {
         && slug.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-')
         && !slug.starts_with(['_', '-'])
         && uuid::Uuid::try_parse(slug).is_err();
-    if fits { Ok(()) } else { Err(garde::Error::new("must be 1 to 63 of a-z, 0-9, _ and -, starting with a letter or digit")) }
+    if fits {
+        Ok(())
+    } else {
+        Err(garde::Error::new("must be 1 to 63 of a-z, 0-9, _ and -, starting with a letter or digit"))
+    }
 }
 
 /// A list of short words: at most 100, each a [`line`].

@@ -49,11 +49,18 @@ impl Local {
         self.count(&self.failures, peer, "failed-sign-ins", FAILURES_PER_MINUTE)
     }
 
-    fn count<K: std::hash::Hash + Eq>(&self, map: &RwLock<HashMap<K, Arc<Entry>>>, key: K, policy: &'static str, quota: u32) -> Rate {
+    fn count<K: std::hash::Hash + Eq>(
+        &self,
+        map: &RwLock<HashMap<K, Arc<Entry>>>,
+        key: K,
+        policy: &'static str,
+        quota: u32,
+    ) -> Rate {
         let Some(per_minute) = NonZeroU32::new(quota) else { return Rate::unlimited(policy) };
         let known = map.read().unwrap_or_else(PoisonError::into_inner).get(&key).filter(|e| e.quota == quota).cloned();
         let entry = known.unwrap_or_else(|| {
-            let limiter = RateLimiter::direct(Quota::per_minute(per_minute)).with_middleware::<StateInformationMiddleware>();
+            let limiter =
+                RateLimiter::direct(Quota::per_minute(per_minute)).with_middleware::<StateInformationMiddleware>();
             let entry = Arc::new(Entry { quota, limiter });
             let mut map = map.write().unwrap_or_else(PoisonError::into_inner);
             if map.len() >= LIMITERS_MAX {
@@ -70,7 +77,13 @@ impl Local {
             }
         };
         let quota = u64::from(quota);
-        Rate { policy, quota, remaining, reset_seconds: ((quota - remaining) * 60).div_ceil(quota), retry_after_seconds }
+        Rate {
+            policy,
+            quota,
+            remaining,
+            reset_seconds: ((quota - remaining) * 60).div_ceil(quota),
+            retry_after_seconds,
+        }
     }
 }
 
@@ -95,7 +108,9 @@ impl TurnPermits {
         let before = running.fetch_add(1, Ordering::AcqRel);
         let permit = Permit(running);
         if turns_max > 0 && before >= turns_max {
-            return Err(Error::new(Code::RateLimited, format!("{turns_max} turns are under way already.")).retry_after(1));
+            return Err(
+                Error::new(Code::RateLimited, format!("{turns_max} turns are under way already.")).retry_after(1)
+            );
         }
         Ok(permit)
     }

@@ -51,7 +51,13 @@ impl TenantLimits {
     /// No limit but the planner's.
     #[must_use]
     pub fn unlimited() -> Self {
-        Self { requests_per_minute: 0, tools_per_minute: 0, turns_per_minute: 0, concurrent_turns: 0, ..Self::default() }
+        Self {
+            requests_per_minute: 0,
+            tools_per_minute: 0,
+            turns_per_minute: 0,
+            concurrent_turns: 0,
+            ..Self::default()
+        }
     }
 }
 
@@ -99,8 +105,10 @@ impl Rate {
     pub fn allowed(&self, what: &str) -> Result<()> {
         match self.retry_after_seconds {
             None => Ok(()),
-            Some(seconds) => Err(Error::new(Code::RateLimited, format!("The limit of {} {what} a minute is reached.", self.quota))
-                .retry_after(seconds)),
+            Some(seconds) => {
+                Err(Error::new(Code::RateLimited, format!("The limit of {} {what} a minute is reached.", self.quota))
+                    .retry_after(seconds))
+            }
         }
     }
 }
@@ -146,7 +154,8 @@ impl Limits {
             .fetch_one(&mut *tx.connection().await)
             .await?;
         if row.get::<i64, _>("n").unsigned_abs() >= rows_max {
-            return Err(Error::new(Code::QuotaExceeded, format!("This tenant may keep {rows_max} rows of {table}.")).retry_after(60));
+            return Err(Error::new(Code::QuotaExceeded, format!("This tenant may keep {rows_max} rows of {table}."))
+                .retry_after(60));
         }
         Ok(())
     }

@@ -84,12 +84,7 @@ pub(super) struct Breakers {
 impl Breakers {
     /// `failures_max` 0 never opens.
     pub(super) fn new(failures_max: u32, open_for: Duration) -> Self {
-        Self {
-            failures_max,
-            open_for,
-            hasher: RandomState::new(),
-            entries: Mutex::default(),
-        }
+        Self { failures_max, open_for, hasher: RandomState::new(), entries: Mutex::default() }
     }
 
     /// Leave to call, or how long to wait.
@@ -97,34 +92,22 @@ impl Breakers {
     /// # Errors
     /// [`LlmError::BreakerOpen`] while the endpoint is left alone or being probed by another call.
     pub(super) fn enter(self: &Arc<Self>, endpoint: &Endpoint) -> Result<Permit, LlmError> {
-        let key = self.hasher.hash_one((
-            endpoint.base_url.as_str(),
-            endpoint.api_key.as_ref().map(|key| key.expose()),
-        ));
+        let key = self.hasher.hash_one((endpoint.base_url.as_str(), endpoint.api_key.as_ref().map(|key| key.expose())));
         let mut probe = false;
         if let Some(entry) = self.lock().get_mut(&key)
             && let Some(until) = entry.open_until
         {
             let now = Instant::now();
             if now < until {
-                return Err(LlmError::BreakerOpen {
-                    retry_after: until - now,
-                });
+                return Err(LlmError::BreakerOpen { retry_after: until - now });
             }
             if entry.probing {
-                return Err(LlmError::BreakerOpen {
-                    retry_after: PROBE_WAIT,
-                });
+                return Err(LlmError::BreakerOpen { retry_after: PROBE_WAIT });
             }
             entry.probing = true;
             probe = true;
         }
-        Ok(Permit {
-            breakers: Arc::clone(self),
-            key,
-            probe,
-            settled: false,
-        })
+        Ok(Permit { breakers: Arc::clone(self), key, probe, settled: false })
     }
 
     /// Every endpoint whose last call failed.
@@ -151,10 +134,7 @@ impl Breakers {
                 return;
             }
         }
-        let entry = entries.entry(key).or_insert_with(|| Entry {
-            host: host_and_port(url),
-            ..Entry::default()
-        });
+        let entry = entries.entry(key).or_insert_with(|| Entry { host: host_and_port(url), ..Entry::default() });
         entry.failures = entry.failures.saturating_add(1);
         entry.probing &= !was_probe;
         // A call that began before the breaker opened may fail after it; it must not end a probe or move the end.
@@ -239,11 +219,7 @@ impl Drop for Permit {
 /// Whether the endpoint works, does not, or nothing was learnt.
 fn verdict<T>(outcome: &Result<T, LlmError>) -> Option<bool> {
     match outcome {
-        Ok(_)
-        | Err(LlmError::Unavailable {
-            kind: UnavailableKind::Rejected,
-            ..
-        }) => Some(true),
+        Ok(_) | Err(LlmError::Unavailable { kind: UnavailableKind::Rejected, .. }) => Some(true),
         Err(LlmError::Cancelled | LlmError::Refused(_) | LlmError::BreakerOpen { .. }) => None,
         Err(_) => Some(false),
     }

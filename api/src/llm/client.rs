@@ -55,9 +55,7 @@ struct Inner {
 
 impl fmt::Debug for LlmClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LlmClient")
-            .field("settings", &self.0.settings)
-            .finish_non_exhaustive()
+        f.debug_struct("LlmClient").field("settings", &self.0.settings).finish_non_exhaustive()
     }
 }
 
@@ -68,29 +66,13 @@ impl LlmClient {
     /// [`LlmError::Unavailable`] when TLS cannot be set up at all.
     pub fn new(settings: LlmSettings) -> Result<Self, LlmError> {
         let settings = settings.bounded();
-        let guard = Arc::new(Guard::new(
-            settings.allowed_hosts.clone(),
-            settings.allow_private,
-        ));
+        let guard = Arc::new(Guard::new(settings.allowed_hosts.clone(), settings.allow_private));
         let clients = HttpClients::build(&settings, &guard)?;
-        let breakers = Arc::new(Breakers::new(
-            settings.breaker_failures,
-            settings.breaker_open,
-        ));
+        let breakers = Arc::new(Breakers::new(settings.breaker_failures, settings.breaker_open));
         // Everything the library takes from the environment by default is overwritten: an organisation or a key found
         // there must not reach an endpoint that somebody else set.
-        let template = OpenAIConfig::new()
-            .with_org_id("")
-            .with_project_id("")
-            .with_api_key("")
-            .with_api_base("");
-        Ok(Self(Arc::new(Inner {
-            settings,
-            clients,
-            guard,
-            breakers,
-            template,
-        })))
+        let template = OpenAIConfig::new().with_org_id("").with_project_id("").with_api_key("").with_api_base("");
+        Ok(Self(Arc::new(Inner { settings, clients, guard, breakers, template })))
     }
 
     /// Sends one request and waits for the whole answer, at most [`LlmSettings::total_timeout`].
@@ -103,8 +85,7 @@ impl LlmClient {
         request: &ChatRequest<'_>,
         cancel: &CancellationToken,
     ) -> Result<Completion, LlmError> {
-        self.complete_within(endpoint, request, cancel, self.0.settings.total_timeout)
-            .await
+        self.complete_within(endpoint, request, cancel, self.0.settings.total_timeout).await
     }
 
     /// As [`LlmClient::complete`], with another limit for the whole call.
@@ -132,10 +113,7 @@ impl LlmClient {
             outcome = call => outcome.unwrap_or(Err(LlmError::Timeout { phase: TimeoutPhase::Total })),
         };
         permit.settle(&endpoint.base_url, &outcome);
-        outcome.map(|completion| Completion {
-            latency: started.elapsed(),
-            ..completion
-        })
+        outcome.map(|completion| Completion { latency: started.elapsed(), ..completion })
     }
 
     /// Checks an address a tenant wants to use, as far as that goes without a look-up, and gives its base form.
@@ -159,11 +137,7 @@ impl LlmClient {
     }
 
     fn check(&self, endpoint: &Endpoint) -> Result<(), EndpointRefused> {
-        if endpoint.trusted {
-            guard::check_form(&endpoint.base_url)
-        } else {
-            self.0.guard.check(&endpoint.base_url)
-        }
+        if endpoint.trusted { guard::check_form(&endpoint.base_url) } else { self.0.guard.check(&endpoint.base_url) }
     }
 
     async fn call(
@@ -173,27 +147,14 @@ impl LlmClient {
         permit: &Permit,
         deadline: Instant,
     ) -> Result<Completion, LlmError> {
-        let Inner {
-            settings,
-            clients,
-            template,
-            ..
-        } = &*self.0;
-        let http = if endpoint.trusted {
-            &clients.trusted
-        } else {
-            &clients.guarded
-        };
+        let Inner { settings, clients, template, .. } = &*self.0;
+        let http = if endpoint.trusted { &clients.trusted } else { &clients.guarded };
         let transport = Arc::new(Transport {
             http: http.clone(),
             deadline,
             first_token_timeout: settings.first_token_timeout,
             reply_bytes_max: settings.reply_bytes_max,
-            attempts_max: if permit.is_probe() {
-                1
-            } else {
-                settings.retries.saturating_add(1)
-            },
+            attempts_max: if permit.is_probe() { 1 } else { settings.retries.saturating_add(1) },
             trusted: endpoint.trusted,
             secret: endpoint.key().cloned(),
             slot: Mutex::default(),
@@ -202,21 +163,12 @@ impl LlmClient {
             .with_http_service(TransportService(Arc::clone(&transport)));
         let mut chat = client.chat();
         if let Some(query) = endpoint.base_url.query() {
-            chat = chat
-                .path(format!("/chat/completions?{query}"))
-                .map_err(|error| unwrap_error(error, None))?;
+            chat = chat.path(format!("/chat/completions?{query}")).map_err(|error| unwrap_error(error, None))?;
         }
-        let payload = Payload {
-            model: &endpoint.model,
-            request,
-        };
-        let () = chat
-            .create_byot(&payload)
-            .await
-            .map_err(|error| unwrap_error(error, endpoint.key()))?;
-        let (decoded, attempts) = transport
-            .take()
-            .ok_or_else(|| LlmError::unavailable(UnavailableKind::Dropped, "the reply was lost"))?;
+        let payload = Payload { model: &endpoint.model, request };
+        let () = chat.create_byot(&payload).await.map_err(|error| unwrap_error(error, endpoint.key()))?;
+        let (decoded, attempts) =
+            transport.take().ok_or_else(|| LlmError::unavailable(UnavailableKind::Dropped, "the reply was lost"))?;
         Ok(Completion {
             text: decoded.text,
             tool_calls: decoded.tool_calls,
@@ -234,14 +186,8 @@ fn unwrap_error(error: OpenAIError, secret: Option<&Secret>) -> LlmError {
     match error {
         OpenAIError::Boxed(inner) => match inner.downcast::<LlmError>() {
             Ok(ours) => *ours,
-            Err(other) => LlmError::unavailable(
-                UnavailableKind::Rejected,
-                clean_detail(&other.to_string(), secret),
-            ),
+            Err(other) => LlmError::unavailable(UnavailableKind::Rejected, clean_detail(&other.to_string(), secret)),
         },
-        other => LlmError::unavailable(
-            UnavailableKind::Rejected,
-            clean_detail(&other.to_string(), secret),
-        ),
+        other => LlmError::unavailable(UnavailableKind::Rejected, clean_detail(&other.to_string(), secret)),
     }
 }

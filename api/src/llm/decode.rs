@@ -94,27 +94,20 @@ pub(super) fn decode(body: &[u8], secret: Option<&Secret>) -> Result<Decoded, Fa
     if text.is_empty() {
         return Err(unusable("it is empty"));
     }
-    let wire: Wire<'_> =
-        serde_json::from_str(text).map_err(|error| unusable(describe_syntax(&error)))?;
+    let wire: Wire<'_> = serde_json::from_str(text).map_err(|error| unusable(describe_syntax(&error)))?;
     let Some(choices) = wire.choices else {
         return Err(match wire.error {
             Some(error) => reported(error, secret),
             None => unusable("it has no choices"),
         });
     };
-    let choices: Vec<&RawValue> =
-        read(choices).ok_or_else(|| unusable("its choices are no list"))?;
+    let choices: Vec<&RawValue> = read(choices).ok_or_else(|| unusable("its choices are no list"))?;
     let Some(first) = choices.first() else {
-        return Err(wire.error.map_or_else(
-            || unusable("its choices are empty"),
-            |error| reported(error, secret),
-        ));
+        return Err(wire.error.map_or_else(|| unusable("its choices are empty"), |error| reported(error, secret)));
     };
     let choice: WireChoice<'_> = read(first).ok_or_else(|| unusable("its choice is no object"))?;
-    let message: WireMessage<'_> = choice
-        .message
-        .and_then(read)
-        .ok_or_else(|| unusable("its choice has no message"))?;
+    let message: WireMessage<'_> =
+        choice.message.and_then(read).ok_or_else(|| unusable("its choice has no message"))?;
     let mut text = message.content.map(content_text).unwrap_or_default();
     if text.is_empty() {
         text = message.refusal.and_then(string).unwrap_or_default();
@@ -125,11 +118,7 @@ pub(super) fn decode(body: &[u8], secret: Option<&Secret>) -> Result<Decoded, Fa
         tool_calls: tool_calls(&message),
         finish_reason: choice.finish_reason.and_then(string).map(label),
         usage: Usage::of_one_call(usage.as_ref()),
-        model: wire
-            .model
-            .and_then(string)
-            .map(label)
-            .filter(|name| !name.is_empty()),
+        model: wire.model.and_then(string).map(label).filter(|name| !name.is_empty()),
     })
 }
 
@@ -148,37 +137,25 @@ pub(super) fn describe_error(body: &[u8]) -> (String, bool) {
 }
 
 fn sentence(error: &Value) -> String {
-    let spoken = ["message", "detail", "error"]
-        .iter()
-        .find_map(|name| error.get(name)?.as_str());
-    spoken
-        .or_else(|| error.as_str())
-        .map_or_else(|| error.to_string(), str::to_owned)
+    let spoken = ["message", "detail", "error"].iter().find_map(|name| error.get(name)?.as_str());
+    spoken.or_else(|| error.as_str()).map_or_else(|| error.to_string(), str::to_owned)
 }
 
 /// A 200 that says it failed. Gateways do this, with the status of their own upstream as `code`.
 fn reported(error: &RawValue, secret: Option<&Secret>) -> Failure {
     let value: Value = read(error).unwrap_or_default();
-    let code = value
-        .get("code")
-        .and_then(Value::as_u64)
-        .and_then(|code| u16::try_from(code).ok());
+    let code = value.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
     let error = LlmError::Unavailable {
         kind: UnavailableKind::Provider,
         status: Some(200),
         detail: clean_detail(&sentence(&value), secret),
         retry_after: None,
     };
-    Failure {
-        error,
-        transient: code.is_some_and(retry::is_transient),
-    }
+    Failure { error, transient: code.is_some_and(retry::is_transient) }
 }
 
 fn unusable(detail: impl Into<String>) -> Failure {
-    Failure::lasting(LlmError::BadReply {
-        detail: detail.into(),
-    })
+    Failure::lasting(LlmError::BadReply { detail: detail.into() })
 }
 
 /// Says where, not what: serde's own message may quote the body.
@@ -227,25 +204,13 @@ fn tool_calls(message: &WireMessage<'_>) -> Vec<WireToolCall> {
         let mut id = call.id.and_then(string).map(label).unwrap_or_default();
         // Results are matched to calls, and effects to turns, by id: it has to be there and be unique.
         if id.is_empty() || taken.contains(&id) {
-            id = format!("call_{index}_{}", label(id))
-                .chars()
-                .take(LABEL_CHARS_MAX)
-                .collect();
+            id = format!("call_{index}_{}", label(id)).chars().take(LABEL_CHARS_MAX).collect();
         }
         taken.insert(id.clone());
         calls.push(WireToolCall {
             id,
-            name: function
-                .name
-                .or(call.name)
-                .and_then(string)
-                .map(label)
-                .unwrap_or_default(),
-            arguments: function
-                .arguments
-                .or(call.arguments)
-                .map(argument_text)
-                .unwrap_or_default(),
+            name: function.name.or(call.name).and_then(string).map(label).unwrap_or_default(),
+            arguments: function.arguments.or(call.arguments).map(argument_text).unwrap_or_default(),
         });
     }
     calls
@@ -257,12 +222,7 @@ fn argument_text(arguments: &RawValue) -> String {
 }
 
 fn label(text: String) -> String {
-    text.chars()
-        .filter(|c| !c.is_control())
-        .take(LABEL_CHARS_MAX)
-        .collect::<String>()
-        .trim()
-        .to_owned()
+    text.chars().filter(|c| !c.is_control()).take(LABEL_CHARS_MAX).collect::<String>().trim().to_owned()
 }
 
 fn read<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {

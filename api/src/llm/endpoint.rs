@@ -56,32 +56,16 @@ impl Endpoint {
     ///
     /// # Errors
     /// When `url` is not an http(s) address, or carries user info or a fragment.
-    pub fn trusted(
-        url: &str,
-        api_key: Option<Secret>,
-        model: impl Into<String>,
-    ) -> Result<Self, EndpointRefused> {
-        Ok(Self {
-            base_url: base_of(parse_url(url)?),
-            api_key,
-            model: model.into(),
-            trusted: true,
-        })
+    pub fn trusted(url: &str, api_key: Option<Secret>, model: impl Into<String>) -> Result<Self, EndpointRefused> {
+        Ok(Self { base_url: base_of(parse_url(url)?), api_key, model: model.into(), trusted: true })
     }
 
     /// An endpoint named by a tenant; [`super::LlmClient::complete`] checks it against the operator's rules at each call.
     ///
     /// # Errors
     /// As [`Endpoint::trusted`].
-    pub fn untrusted(
-        url: &str,
-        api_key: Option<Secret>,
-        model: impl Into<String>,
-    ) -> Result<Self, EndpointRefused> {
-        Ok(Self {
-            trusted: false,
-            ..Self::trusted(url, api_key, model)?
-        })
+    pub fn untrusted(url: &str, api_key: Option<Secret>, model: impl Into<String>) -> Result<Self, EndpointRefused> {
+        Ok(Self { trusted: false, ..Self::trusted(url, api_key, model)? })
     }
 
     /// The key to send, if there is one.
@@ -90,15 +74,10 @@ impl Endpoint {
     }
 
     /// The library's configuration for this endpoint, from a template that holds nothing of the environment.
-    pub(super) fn configure(
-        &self,
-        template: &OpenAIConfig,
-    ) -> Result<OpenAIConfig, EndpointRefused> {
+    pub(super) fn configure(&self, template: &OpenAIConfig) -> Result<OpenAIConfig, EndpointRefused> {
         let mut base = base_of(self.base_url.clone());
         base.set_query(None);
-        let config = template
-            .clone()
-            .with_api_base(base.as_str().trim_end_matches('/'));
+        let config = template.clone().with_api_base(base.as_str().trim_end_matches('/'));
         let Some(key) = self.key() else {
             return Ok(config);
         };
@@ -111,10 +90,7 @@ impl Endpoint {
 /// Strips a trailing slash and `/chat/completions`, so that both spellings of an endpoint are one.
 pub(super) fn base_of(mut url: Url) -> Url {
     let path = url.path().trim_end_matches('/');
-    let base = path
-        .strip_suffix("/chat/completions")
-        .unwrap_or(path)
-        .trim_end_matches('/');
+    let base = path.strip_suffix("/chat/completions").unwrap_or(path).trim_end_matches('/');
     if base.len() != url.path().len() {
         let base = base.to_owned();
         url.set_path(&base);

@@ -157,12 +157,7 @@ impl LlmError {
     }
 
     pub(super) fn unavailable(kind: UnavailableKind, detail: impl Into<String>) -> Self {
-        Self::Unavailable {
-            kind,
-            status: None,
-            detail: detail.into(),
-            retry_after: None,
-        }
+        Self::Unavailable { kind, status: None, detail: detail.into(), retry_after: None }
     }
 }
 
@@ -174,17 +169,11 @@ impl From<LlmError> for async_openai::error::OpenAIError {
 }
 
 fn status_text(status: Option<u16>) -> String {
-    status
-        .map(|code| format!(" (HTTP {code})"))
-        .unwrap_or_default()
+    status.map(|code| format!(" (HTTP {code})")).unwrap_or_default()
 }
 
 fn detail_text(detail: &str) -> String {
-    if detail.is_empty() {
-        String::new()
-    } else {
-        format!(": {detail}")
-    }
+    if detail.is_empty() { String::new() } else { format!(": {detail}") }
 }
 
 /// Makes foreign text fit for an error: one line, no control or direction characters, no key, bounded.
@@ -193,10 +182,7 @@ pub(super) fn clean_detail(text: &str, secret: Option<&Secret>) -> String {
     // longer than what is kept by more than any key's length.
     let head: String = text.chars().take(DETAIL_CHARS_MAX + 2_048).collect();
     let mut line = String::with_capacity(head.len().min(1_024));
-    for piece in head
-        .split(|c: char| c.is_whitespace() || is_unprintable(c))
-        .filter(|piece| !piece.is_empty())
-    {
+    for piece in head.split(|c: char| c.is_whitespace() || is_unprintable(c)).filter(|piece| !piece.is_empty()) {
         if !line.is_empty() {
             line.push(' ');
         }
@@ -206,11 +192,7 @@ pub(super) fn clean_detail(text: &str, secret: Option<&Secret>) -> String {
         line = line.replace(key, "***");
     }
     if line.chars().count() > DETAIL_CHARS_MAX {
-        line = line
-            .chars()
-            .take(DETAIL_CHARS_MAX - 1)
-            .chain(['…'])
-            .collect();
+        line = line.chars().take(DETAIL_CHARS_MAX - 1).chain(['…']).collect();
     }
     line
 }

@@ -59,8 +59,5 @@ fn builder(settings: &LlmSettings) -> ClientBuilder {
 }
 
 fn unbuildable(error: &reqwest::Error) -> LlmError {
-    LlmError::unavailable(
-        UnavailableKind::Connect,
-        clean_detail(&error.to_string(), None),
-    )
+    LlmError::unavailable(UnavailableKind::Connect, clean_detail(&error.to_string(), None))
 }

@@ -13,9 +13,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 /// How a model is asked to propose calls.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplyMode {
     /// The provider's tool calls.
@@ -87,28 +85,17 @@ pub struct Message {
 impl Message {
     /// A message of one piece without calls.
     pub fn text(role: Role, content: impl Into<Arc<str>>) -> Self {
-        Self {
-            role,
-            content: vec![content.into()],
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-        }
+        Self { role, content: vec![content.into()], tool_calls: Vec::new(), tool_call_id: None }
     }
 
     /// The result of the call `tool_call_id`.
     pub fn tool_result(tool_call_id: impl Into<String>, content: impl Into<Arc<str>>) -> Self {
-        Self {
-            tool_call_id: Some(tool_call_id.into()),
-            ..Self::text(Role::Tool, content)
-        }
+        Self { tool_call_id: Some(tool_call_id.into()), ..Self::text(Role::Tool, content) }
     }
 
     /// What the model said, for the next call of a tool loop.
     pub fn assistant(content: impl Into<Arc<str>>, tool_calls: Vec<WireToolCall>) -> Self {
-        Self {
-            tool_calls,
-            ..Self::text(Role::Assistant, content)
-        }
+        Self { tool_calls, ..Self::text(Role::Assistant, content) }
     }
 }
 
@@ -153,13 +140,7 @@ impl Serialize for Payload<'_> {
         if let Some(tools) = request.tools {
             map.serialize_entry("tools", tools)?;
             if let Some(name) = request.tool_choice {
-                map.serialize_entry(
-                    "tool_choice",
-                    &Function {
-                        kind: "function",
-                        function: Named { name },
-                    },
-                )?;
+                map.serialize_entry("tool_choice", &Function { kind: "function", function: Named { name } })?;
             }
         }
         if let Some(key) = request.prompt_cache_key {
@@ -239,11 +220,7 @@ impl Serialize for WireToolCall {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let is_json = serde_json::from_str::<IgnoredAny>(&self.arguments).is_ok();
         let called = Called {
-            name: if self.name.is_empty() {
-                "unknown"
-            } else {
-                &self.name
-            },
+            name: if self.name.is_empty() { "unknown" } else { &self.name },
             arguments: if is_json { &self.arguments } else { "{}" },
         };
         let mut map = serializer.serialize_map(None)?;

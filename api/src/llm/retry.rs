@@ -26,17 +26,11 @@ pub(super) struct Failure {
 
 impl Failure {
     pub(super) fn transient(error: LlmError) -> Self {
-        Self {
-            error,
-            transient: true,
-        }
+        Self { error, transient: true }
     }
 
     pub(super) fn lasting(error: LlmError) -> Self {
-        Self {
-            error,
-            transient: false,
-        }
+        Self { error, transient: false }
     }
 }
 
@@ -47,19 +41,11 @@ pub(super) fn is_transient(status: u16) -> bool {
 
 /// The pause before the next attempt, `made` attempts having failed, or `None` when there is to be none: the failure
 /// lasts, the attempts are used up, or the pause would outlive `left`, the time until the deadline.
-pub(super) fn pause(
-    failure: &Failure,
-    made: u32,
-    attempts_max: u32,
-    left: Duration,
-) -> Option<Duration> {
+pub(super) fn pause(failure: &Failure, made: u32, attempts_max: u32, left: Duration) -> Option<Duration> {
     if !failure.transient || made >= attempts_max {
         return None;
     }
-    let pause = failure
-        .error
-        .retry_after()
-        .unwrap_or_else(|| jittered(made));
+    let pause = failure.error.retry_after().unwrap_or_else(|| jittered(made));
     (pause < left).then_some(pause)
 }
 

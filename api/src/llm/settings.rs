@@ -49,12 +49,8 @@ impl Default for LlmSettings {
 
 impl LlmSettings {
     pub(super) fn bounded(mut self) -> Self {
-        let durations = [
-            &mut self.connect_timeout,
-            &mut self.first_token_timeout,
-            &mut self.total_timeout,
-            &mut self.breaker_open,
-        ];
+        let durations =
+            [&mut self.connect_timeout, &mut self.first_token_timeout, &mut self.total_timeout, &mut self.breaker_open];
         for duration in durations {
             *duration = (*duration).min(DURATION_MAX);
         }

@@ -46,10 +46,7 @@ pub(super) struct Transport {
 impl Transport {
     /// The decoded reply and the number of attempts, once the service has answered.
     pub(super) fn take(&self) -> Option<(Decoded, u32)> {
-        self.slot
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     async fn run(&self, factory: HttpRequestFactory) -> Result<Response, LlmError> {
@@ -58,8 +55,7 @@ impl Transport {
             made += 1;
             let failure = match self.attempt(&factory).await {
                 Ok(decoded) => {
-                    *self.slot.lock().unwrap_or_else(PoisonError::into_inner) =
-                        Some((decoded, made));
+                    *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some((decoded, made));
                     return Ok(http::Response::new(Bytes::from_static(b"null")).into());
                 }
                 Err(failure) => failure,
@@ -80,10 +76,7 @@ impl Transport {
 
     async fn attempt(&self, factory: &HttpRequestFactory) -> Result<Decoded, Failure> {
         let mut request = factory.build().await.map_err(|_| {
-            Failure::lasting(LlmError::unavailable(
-                UnavailableKind::Rejected,
-                "the request could not be built",
-            ))
+            Failure::lasting(LlmError::unavailable(UnavailableKind::Rejected, "the request could not be built"))
         })?;
         let headers = request.headers_mut();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
@@ -96,11 +89,7 @@ impl Transport {
         let first_token_by = Instant::now() + self.first_token_timeout;
         let response = timeout_at(first_token_by, self.http.execute(request))
             .await
-            .map_err(|_| {
-                Failure::lasting(LlmError::Timeout {
-                    phase: TimeoutPhase::FirstToken,
-                })
-            })?
+            .map_err(|_| Failure::lasting(LlmError::Timeout { phase: TimeoutPhase::FirstToken }))?
             .map_err(|error| self.classify(&error))?;
         if !response.status().is_success() {
             return Err(self.refusal(response).await);
@@ -110,35 +99,22 @@ impl Transport {
     }
 
     /// Reads a reply up to the limit; its first piece must come in time.
-    async fn read(
-        &self,
-        mut response: Response,
-        first_token_by: Instant,
-    ) -> Result<Bytes, Failure> {
+    async fn read(&self, mut response: Response, first_token_by: Instant) -> Result<Bytes, Failure> {
         let limit_bytes = self.reply_bytes_max;
         let too_large = || Failure::lasting(LlmError::TooLarge { limit_bytes });
-        let announced =
-            usize::try_from(response.content_length().unwrap_or(0)).unwrap_or(usize::MAX);
+        let announced = usize::try_from(response.content_length().unwrap_or(0)).unwrap_or(usize::MAX);
         if announced > limit_bytes {
             return Err(too_large());
         }
         let first = timeout_at(first_token_by, response.chunk())
             .await
-            .map_err(|_| {
-                Failure::lasting(LlmError::Timeout {
-                    phase: TimeoutPhase::FirstToken,
-                })
-            })?
+            .map_err(|_| Failure::lasting(LlmError::Timeout { phase: TimeoutPhase::FirstToken }))?
             .map_err(|error| self.classify(&error))?
             .unwrap_or_default();
         if first.len() > limit_bytes {
             return Err(too_large());
         }
-        let Some(second) = response
-            .chunk()
-            .await
-            .map_err(|error| self.classify(&error))?
-        else {
+        let Some(second) = response.chunk().await.map_err(|error| self.classify(&error))? else {
             return Ok(first);
         };
         let mut body = Vec::with_capacity(announced.max(first.len() + second.len()));
@@ -149,10 +125,7 @@ impl Transport {
                 return Err(too_large());
             }
             body.extend_from_slice(&chunk);
-            next = response
-                .chunk()
-                .await
-                .map_err(|error| self.classify(&error))?;
+            next = response.chunk().await.map_err(|error| self.classify(&error))?;
         }
         Ok(body.into())
     }
@@ -164,56 +137,25 @@ impl Transport {
         let body = read_head(response).await;
         let (text, out_of_quota) = describe_error(&body);
         let (kind, detail) = match status {
-            429 => (
-                UnavailableKind::RateLimited,
-                clean_detail(&text, self.secret.as_ref()),
-            ),
-            408 | 500..=599 => (
-                UnavailableKind::Server,
-                clean_detail(&text, self.secret.as_ref()),
-            ),
+            429 => (UnavailableKind::RateLimited, clean_detail(&text, self.secret.as_ref())),
+            408 | 500..=599 => (UnavailableKind::Server, clean_detail(&text, self.secret.as_ref())),
             // Providers quote the key, or parts of it, in these.
-            401 | 403 => (
-                UnavailableKind::Rejected,
-                "the key is missing, wrong or lacks a permission".to_owned(),
-            ),
-            300..=399 => (
-                UnavailableKind::Rejected,
-                "it answers with a redirect, which is not followed".to_owned(),
-            ),
-            _ => (
-                UnavailableKind::Rejected,
-                clean_detail(&text, self.secret.as_ref()),
-            ),
+            401 | 403 => (UnavailableKind::Rejected, "the key is missing, wrong or lacks a permission".to_owned()),
+            300..=399 => (UnavailableKind::Rejected, "it answers with a redirect, which is not followed".to_owned()),
+            _ => (UnavailableKind::Rejected, clean_detail(&text, self.secret.as_ref())),
         };
-        let error = LlmError::Unavailable {
-            kind,
-            status: Some(status),
-            detail,
-            retry_after,
-        };
-        Failure {
-            error,
-            transient: retry::is_transient(status) && !out_of_quota,
-        }
+        let error = LlmError::Unavailable { kind, status: Some(status), detail, retry_after };
+        Failure { error, transient: retry::is_transient(status) && !out_of_quota }
     }
 
     fn classify(&self, error: &reqwest::Error) -> Failure {
-        if let Some(refused) =
-            causes(error).find_map(|cause| cause.downcast_ref::<EndpointRefused>())
-        {
+        if let Some(refused) = causes(error).find_map(|cause| cause.downcast_ref::<EndpointRefused>()) {
             return Failure::lasting(LlmError::Refused(refused.clone()));
         }
         if error.is_connect() && error.is_timeout() {
-            return Failure::transient(LlmError::Timeout {
-                phase: TimeoutPhase::Connect,
-            });
+            return Failure::transient(LlmError::Timeout { phase: TimeoutPhase::Connect });
         }
-        let kind = if error.is_connect() {
-            UnavailableKind::Connect
-        } else {
-            UnavailableKind::Dropped
-        };
+        let kind = if error.is_connect() { UnavailableKind::Connect } else { UnavailableKind::Dropped };
         let detail = match causes(error).last() {
             Some(root) if self.trusted => clean_detail(&root.to_string(), self.secret.as_ref()),
             _ => String::new(),
@@ -232,9 +174,7 @@ async fn read_head(mut response: Response) -> Vec<u8> {
     let until = Instant::now() + ERROR_BODY_WAIT;
     while head.len() < ERROR_BODY_BYTES_MAX {
         match timeout_at(until, response.chunk()).await {
-            Ok(Ok(Some(chunk))) => {
-                head.extend_from_slice(&chunk[..chunk.len().min(ERROR_BODY_BYTES_MAX)])
-            }
+            Ok(Ok(Some(chunk))) => head.extend_from_slice(&chunk[..chunk.len().min(ERROR_BODY_BYTES_MAX)]),
             _ => break,
         }
     }

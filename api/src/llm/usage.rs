@@ -29,11 +29,8 @@ impl Usage {
     /// Reads the `usage` object of a reply: OpenAI's names, and those of common look-alikes.
     /// Anything that is not a sensible count is clamped to `0..=`[`TOKENS_PER_CALL_MAX`].
     pub(super) fn of_one_call(wire: Option<&Value>) -> Self {
-        let count = |paths: &[&str]| {
-            paths
-                .iter()
-                .find_map(|path| wire.and_then(|usage| usage.pointer(path)).and_then(tokens))
-        };
+        let count =
+            |paths: &[&str]| paths.iter().find_map(|path| wire.and_then(|usage| usage.pointer(path)).and_then(tokens));
         let prompt_tokens = count(&["/prompt_tokens", "/input_tokens"]).unwrap_or(0);
         let cached_tokens = count(&[
             "/prompt_tokens_details/cached_tokens",
@@ -84,9 +81,7 @@ impl AddAssign for Usage {
         self.llm_calls = self.llm_calls.saturating_add(other.llm_calls);
         self.prompt_tokens = self.prompt_tokens.saturating_add(other.prompt_tokens);
         self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
-        self.completion_tokens = self
-            .completion_tokens
-            .saturating_add(other.completion_tokens);
+        self.completion_tokens = self.completion_tokens.saturating_add(other.completion_tokens);
         self.total_tokens = self.total_tokens.saturating_add(other.total_tokens);
     }
 }

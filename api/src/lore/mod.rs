@@ -130,12 +130,17 @@ impl Resource for LoreEntries {
     }
 
     fn filter(select: sea_orm::Select<lore::Entity>, filter: &LoreFilter) -> Result<sea_orm::Select<lore::Entity>> {
-        use sea_orm::{QueryFilter, QueryTrait, sea_query::{Expr, ExprTrait}};
+        use sea_orm::{
+            QueryFilter, QueryTrait,
+            sea_query::{Expr, ExprTrait},
+        };
         let key = filter.associated_id.as_deref().map(resource::scope_key);
         Ok(select
             .apply_if(filter.scope, |s, v| s.filter(col("scope").eq(v)))
             .apply_if(key, |s, v| s.filter(col("associated_key").eq(v)))
-            .apply_if(filter.tag.clone(), |s, v| s.filter(Expr::cust_with_values("tags @> jsonb_build_array($1::text)", [v])))
+            .apply_if(filter.tag.clone(), |s, v| {
+                s.filter(Expr::cust_with_values("tags @> jsonb_build_array($1::text)", [v]))
+            })
             .apply_if(filter.enabled, |s, v| s.filter(col("enabled").eq(v)))
             .apply_if(filter.secret, |s, v| s.filter(col("secret").eq(v)))
             .apply_if(filter.activation, |s, v| s.filter(col("activation").eq(v))))
@@ -148,7 +153,9 @@ impl Resource for LoreEntries {
                 return Err(Error::invalid("/associated_id", "invalid_value", "A global entry has no associated_id."));
             }
             (Scope::Global, None) | (_, Some(_)) => {}
-            (_, None) => return Err(Error::invalid("/associated_id", "required", "This scope needs an associated_id.")),
+            (_, None) => {
+                return Err(Error::invalid("/associated_id", "required", "This scope needs an associated_id."));
+            }
         }
         if input.activation == Activation::Keyword && input.keys.is_empty() {
             return Err(Error::invalid("/keys", "required", "An entry that waits for keywords needs keys."));
@@ -164,5 +171,12 @@ impl Resource for LoreEntries {
 }
 
 world_routes!(
-    LoreEntries, LoreInput, lore::Model, LoreFilter, "lore", "lore", "/campaigns/{c}/lore", "/campaigns/{c}/lore/{x}"
+    LoreEntries,
+    LoreInput,
+    lore::Model,
+    LoreFilter,
+    "lore",
+    "lore",
+    "/campaigns/{c}/lore",
+    "/campaigns/{c}/lore/{x}"
 );

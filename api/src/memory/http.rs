@@ -96,7 +96,13 @@ async fn find_actor(tx: &TenantTx, campaign: Uuid, kinds: &[&str], name: &str) -
     Ok(row.map(|row| row.get("actor_id")))
 }
 
-async fn list(app: &App, caller: &Caller, c: &str, holder: Option<HolderPath>, page: &Page<MemoryFilter>) -> Result<Reply> {
+async fn list(
+    app: &App,
+    caller: &Caller,
+    c: &str,
+    holder: Option<HolderPath>,
+    page: &Page<MemoryFilter>,
+) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
     let empty = || Reply::ok(&Items::<MemoryView> { items: Vec::new(), next_cursor: None });
@@ -191,7 +197,12 @@ async fn create(app: &App, caller: &Caller, c: &str, holder: HolderPath, body: B
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug"), ListParams, MemoryFilter),
     responses((status = 200, body = Items<MemoryView>), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/npcs/{x}/memories")]
-pub async fn list_npc(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>, page: Page<MemoryFilter>) -> Result<Reply> {
+pub async fn list_npc(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    page: Page<MemoryFilter>,
+) -> Result<Reply> {
     let (c, name) = path.into_inner();
     list(&app, &caller, &c, Some(HolderPath { kind: "npc", name }), &page).await
 }
@@ -201,7 +212,12 @@ pub async fn list_npc(app: web::Data<App>, caller: Caller, path: web::Path<(Stri
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Owner id or slug"), ListParams, MemoryFilter),
     responses((status = 200, body = Items<MemoryView>), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/owners/{x}/memories")]
-pub async fn list_owner(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>, page: Page<MemoryFilter>) -> Result<Reply> {
+pub async fn list_owner(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    page: Page<MemoryFilter>,
+) -> Result<Reply> {
     let (c, name) = path.into_inner();
     list(&app, &caller, &c, Some(HolderPath { kind: "owner", name }), &page).await
 }
@@ -211,7 +227,12 @@ pub async fn list_owner(app: web::Data<App>, caller: Caller, path: web::Path<(St
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, MemoryFilter),
     responses((status = 200, body = Items<MemoryView>), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/memories")]
-pub async fn list_all(app: web::Data<App>, caller: Caller, path: web::Path<String>, page: Page<MemoryFilter>) -> Result<Reply> {
+pub async fn list_all(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<String>,
+    page: Page<MemoryFilter>,
+) -> Result<Reply> {
     list(&app, &caller, &path, None, &page).await
 }
 
@@ -220,7 +241,12 @@ pub async fn list_all(app: web::Data<App>, caller: Caller, path: web::Path<Strin
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug")),
     responses((status = 201, body = MemoryView), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/npcs/{x}/memories")]
-pub async fn create_npc(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>, body: Body<MemoryInput>) -> Result<Reply> {
+pub async fn create_npc(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<MemoryInput>,
+) -> Result<Reply> {
     let (c, name) = path.into_inner();
     create(&app, &caller, &c, HolderPath { kind: "npc", name }, body).await
 }
@@ -230,7 +256,12 @@ pub async fn create_npc(app: web::Data<App>, caller: Caller, path: web::Path<(St
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Owner id or slug")),
     responses((status = 201, body = MemoryView), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/owners/{x}/memories")]
-pub async fn create_owner(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>, body: Body<MemoryInput>) -> Result<Reply> {
+pub async fn create_owner(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<MemoryInput>,
+) -> Result<Reply> {
     let (c, name) = path.into_inner();
     create(&app, &caller, &c, HolderPath { kind: "owner", name }, body).await
 }
@@ -240,7 +271,12 @@ pub async fn create_owner(app: web::Data<App>, caller: Caller, path: web::Path<(
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = MemoryView), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/memories/{x}")]
-pub async fn get(app: web::Data<App>, caller: Caller, request: HttpRequest, path: web::Path<(String, Uuid)>) -> Result<HttpResponse> {
+pub async fn get(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, Uuid)>,
+) -> Result<HttpResponse> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
     let view = service::find(&tx, campaign, path.1, caller.player).await?;
@@ -271,16 +307,31 @@ async fn locked(tx: &TenantTx, caller: &Caller, request: &HttpRequest, path: &(S
     responses((status = 200, body = MemoryView), (status = "default", body = Problem)))]
 #[patch("/campaigns/{c}/memories/{x}")]
 pub async fn patch(
-    app: web::Data<App>, caller: Caller, request: HttpRequest, path: web::Path<(String, Uuid)>, body: Body<Value>,
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, Uuid)>,
+    body: Body<Value>,
 ) -> Result<Reply> {
     crate::http::write(&app, &caller, None, async |tx| {
         let current = locked(tx, &caller, &request, &path).await?;
         let shown = serde_json::to_value(&current).map_err(Error::internal)?;
         let read_only = [
-            "id", "campaign_id", "holder", "player_id", "player_slug", "source", "broadcast_id", "author", "turn_id", "version",
-            "created_at", "updated_at",
+            "id",
+            "campaign_id",
+            "holder",
+            "player_id",
+            "player_slug",
+            "source",
+            "broadcast_id",
+            "author",
+            "turn_id",
+            "version",
+            "created_at",
+            "updated_at",
         ];
-        let change: MemoryChange = crate::http::body::typed(merge_patch::apply(shown, body.value.clone(), &read_only)?)?;
+        let change: MemoryChange =
+            crate::http::body::typed(merge_patch::apply(shown, body.value.clone(), &read_only)?)?;
         validate::check(&change)?;
         sqlx::query("UPDATE memory SET text = $3, extensions = $4, external_ref = $5 WHERE tenant_id = $1 AND id = $2")
             .bind(tx.tenant())
@@ -301,7 +352,12 @@ pub async fn patch(
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 204), (status = "default", body = Problem)))]
 #[delete("/campaigns/{c}/memories/{x}")]
-pub async fn delete(app: web::Data<App>, caller: Caller, request: HttpRequest, path: web::Path<(String, Uuid)>) -> Result<Reply> {
+pub async fn delete(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, Uuid)>,
+) -> Result<Reply> {
     crate::http::write(&app, &caller, None, async |tx| {
         let current = locked(tx, &caller, &request, &path).await?;
         sqlx::query("DELETE FROM memory WHERE tenant_id = $1 AND id = $2")

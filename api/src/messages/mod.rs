@@ -115,7 +115,10 @@ impl Resource for Messages {
         ))
     }
 
-    fn filter(select: sea_orm::Select<message::Entity>, filter: &MessageFilter) -> Result<sea_orm::Select<message::Entity>> {
+    fn filter(
+        select: sea_orm::Select<message::Entity>,
+        filter: &MessageFilter,
+    ) -> Result<sea_orm::Select<message::Entity>> {
         use sea_orm::{QueryFilter, QueryTrait, sea_query::ExprTrait};
         Ok(select
             .apply_if(filter.player_id, |s, v| s.filter(col("player_id").eq(v)))
@@ -128,7 +131,11 @@ impl Resource for Messages {
 
     async fn columns(place: &Place<'_>, input: MessageInput) -> Result<Map<String, Value>> {
         if input.session_id.is_some() {
-            return Err(Error::invalid("/session_id", "unknown_reference", "There is no such session in this campaign."));
+            return Err(Error::invalid(
+                "/session_id",
+                "unknown_reference",
+                "There is no such session in this campaign.",
+            ));
         }
         let mut columns = resource::plain_columns(&input)?;
         if let Some(player) = &input.player_id {
@@ -160,7 +167,9 @@ fn unknown(pointer: &str, what: &str) -> Error {
 
 async fn scene_id(place: &Place<'_>, scene: &str) -> Result<Uuid> {
     let campaign = resource::Ref::Id(place.campaign);
-    let found = resource::find::<crate::scenes::Scenes>(place.tx, place.caller, Some(&campaign), &resource::Ref::parse(scene)).await;
+    let found =
+        resource::find::<crate::scenes::Scenes>(place.tx, place.caller, Some(&campaign), &resource::Ref::parse(scene))
+            .await;
     found.map(|scene| scene.id.0).map_err(|e| if e.code.status() == 404 { unknown("/scene_id", "scene") } else { e })
 }
 
@@ -169,7 +178,12 @@ async fn scene_id(place: &Place<'_>, scene: &str) -> Result<Uuid> {
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, MessageFilter),
     responses((status = 200, body = Items<message::Model>), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/messages")]
-pub async fn list(app: web::Data<App>, caller: Caller, path: web::Path<String>, page: Page<MessageFilter>) -> Result<Reply> {
+pub async fn list(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<String>,
+    page: Page<MessageFilter>,
+) -> Result<Reply> {
     resource::list::<Messages>(&app, &caller, Some(&path), &page).await
 }
 
@@ -179,7 +193,11 @@ pub async fn list(app: web::Data<App>, caller: Caller, path: web::Path<String>, 
     responses((status = 201, body = message::Model), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/messages")]
 pub async fn create(
-    app: web::Data<App>, caller: Caller, request: HttpRequest, path: web::Path<String>, body: Body<MessageInput>,
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+    body: Body<MessageInput>,
 ) -> Result<Reply> {
     resource::create::<Messages>(&app, &caller, Some(&path), request.path(), body).await
 }
@@ -190,7 +208,10 @@ pub async fn create(
     responses((status = 200, body = message::Model), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/messages/{x}")]
 pub async fn get(
-    app: web::Data<App>, caller: Caller, request: HttpRequest, path: web::Path<(String, Uuid)>,
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, Uuid)>,
 ) -> Result<HttpResponse> {
     resource::get::<Messages>(&app, &caller, &request, Some(&path.0), &path.1.to_string()).await
 }
@@ -200,6 +221,11 @@ pub async fn get(
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id")),
     responses((status = 204), (status = "default", body = Problem)))]
 #[delete("/campaigns/{c}/messages/{x}")]
-pub async fn delete(app: web::Data<App>, caller: Caller, request: HttpRequest, path: web::Path<(String, Uuid)>) -> Result<Reply> {
+pub async fn delete(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, Uuid)>,
+) -> Result<Reply> {
     resource::delete::<Messages>(&app, &caller, &request, Some(&path.0), &path.1.to_string()).await
 }

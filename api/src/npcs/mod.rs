@@ -116,7 +116,10 @@ impl Resource for Npcs {
     }
 
     fn filter(select: sea_orm::Select<npc::Entity>, filter: &NpcFilter) -> Result<sea_orm::Select<npc::Entity>> {
-        use sea_orm::{QueryFilter, QueryTrait, sea_query::{Expr, ExprTrait}};
+        use sea_orm::{
+            QueryFilter, QueryTrait,
+            sea_query::{Expr, ExprTrait},
+        };
         Ok(select
             .apply_if(filter.location.clone(), |s, v| s.filter(col("location").eq(v)))
             .apply_if(filter.faction.clone(), |s, v| s.filter(col("faction").eq(v)))
@@ -133,6 +136,4 @@ impl Resource for Npcs {
     }
 }
 
-world_routes!(
-    Npcs, NpcInput, npc::Model, NpcFilter, "npc", "npcs", "/campaigns/{c}/npcs", "/campaigns/{c}/npcs/{x}"
-);
+world_routes!(Npcs, NpcInput, npc::Model, NpcFilter, "npc", "npcs", "/campaigns/{c}/npcs", "/campaigns/{c}/npcs/{x}");

@@ -29,7 +29,10 @@ pub async fn readyz(app: web::Data<App>) -> Result<Reply> {
         return Err(not_ready("The server is shutting down."));
     }
     let asked = tokio::time::timeout(Duration::from_secs(1), sqlx::query("SELECT 1").execute(&app.pool));
-    asked.await.map_err(|_| not_ready("The database does not answer."))?.map_err(|e| not_ready("The database cannot be reached.").with_cause(e))?;
+    asked
+        .await
+        .map_err(|_| not_ready("The database does not answer."))?
+        .map_err(|e| not_ready("The database cannot be reached.").with_cause(e))?;
     Reply::ok(&json!({ "status": "ready", "model": app.config.llm_label() }))
 }
 

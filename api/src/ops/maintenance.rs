@@ -89,7 +89,8 @@ async fn tail(app: Arc<App>) {
 }
 
 async fn tail_once(app: &App, seen: &mut HashMap<(Uuid, Uuid), i64>) -> Result<usize> {
-    let mut held: Vec<(Uuid, Uuid)> = app.prompts.base.keys().into_iter().map(|(tenant, key)| (tenant, key.campaign)).collect();
+    let mut held: Vec<(Uuid, Uuid)> =
+        app.prompts.base.keys().into_iter().map(|(tenant, key)| (tenant, key.campaign)).collect();
     held.sort_unstable();
     held.dedup();
     seen.retain(|campaign, _| held.binary_search(campaign).is_ok());
@@ -101,7 +102,8 @@ async fn tail_once(app: &App, seen: &mut HashMap<(Uuid, Uuid), i64>) -> Result<u
     // A campaign met for the first time starts at its head: what came before is in the prompts' stamps.
     let fresh: Vec<_> = held.iter().filter(|h| !seen.contains_key(h)).copied().collect();
     for (tenant, campaign) in fresh {
-        let row = sqlx::query("SELECT feed_position($1, $2) AS seq").bind(tenant).bind(campaign).fetch_one(&app.pool).await?;
+        let row =
+            sqlx::query("SELECT feed_position($1, $2) AS seq").bind(tenant).bind(campaign).fetch_one(&app.pool).await?;
         seen.insert((tenant, campaign), row.get::<Option<i64>, _>("seq").unwrap_or_default());
     }
     let seqs: Vec<i64> = held.iter().map(|h| seen.get(h).copied().unwrap_or_default()).collect();
@@ -116,9 +118,10 @@ async fn tail_once(app: &App, seen: &mut HashMap<(Uuid, Uuid), i64>) -> Result<u
         let (tenant, campaign): (Uuid, Uuid) = (row.get("tenant_id"), row.get("campaign_id"));
         seen.insert((tenant, campaign), row.get("seq"));
         let heads: Vec<String> = row.get("heads");
-        let gone = app.prompts.base.forget(tenant, |key, base| {
-            key.campaign == campaign && heads.iter().any(|head| base.depends_on(head))
-        });
+        let gone = app
+            .prompts
+            .base
+            .forget(tenant, |key, base| key.campaign == campaign && heads.iter().any(|head| base.depends_on(head)));
         metrics::PROMPT_CACHE_EVICTED.inc_by(gone as u64);
     }
     Ok(rows.len())
@@ -140,7 +143,11 @@ async fn retention(app: Arc<App>) {
 /// Those of the database.
 pub async fn prune(app: &App) -> Result<()> {
     let journal_days = app.config.journal_retention_days.map(i64::from);
-    sqlx::query("SELECT prune_journal($1 * interval '1 day', $2)").bind(journal_days).bind(PRUNE_ROWS).execute(&app.pool).await?;
+    sqlx::query("SELECT prune_journal($1 * interval '1 day', $2)")
+        .bind(journal_days)
+        .bind(PRUNE_ROWS)
+        .execute(&app.pool)
+        .await?;
     sqlx::query("SELECT prune_system($1 * interval '1 day', interval '24 hours', $2)")
         .bind(i64::from(app.config.turn_retention_days))
         .bind(PRUNE_ROWS)

@@ -36,8 +36,9 @@ const FAST: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2
 const SLOW: &[f64] = &[0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 60.0];
 
 /// Answers by method, route and status.
-pub static REQUESTS: LazyLock<IntCounterVec> =
-    LazyLock::new(|| counters("http_requests_total", "Answers by method, route and status", &["method", "route", "status"]));
+pub static REQUESTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters("http_requests_total", "Answers by method, route and status", &["method", "route", "status"])
+});
 /// Time to answer by route.
 pub static REQUEST_SECONDS: LazyLock<HistogramVec> =
     LazyLock::new(|| seconds("http_request_seconds", "Time to answer by route", &["route"], FAST));
@@ -47,25 +48,31 @@ pub static STATEMENTS: LazyLock<IntCounter> =
 /// Connections of the pool.
 pub static POOL: LazyLock<IntGauge> = LazyLock::new(|| gauge("db_pool_connections", "Open database connections"));
 /// Ended turns.
-pub static TURNS: LazyLock<IntCounterVec> = LazyLock::new(|| counters("turns_total", "Ended turns by kind and status", &["kind", "status"]));
+pub static TURNS: LazyLock<IntCounterVec> =
+    LazyLock::new(|| counters("turns_total", "Ended turns by kind and status", &["kind", "status"]));
 /// Duration of turns.
 pub static TURN_SECONDS: LazyLock<HistogramVec> =
     LazyLock::new(|| seconds("turn_seconds", "Duration of turns by kind", &["kind"], SLOW));
 /// Turns under way.
 pub static TURNS_RUNNING: LazyLock<IntGauge> = LazyLock::new(|| gauge("turns_running", "Turns under way"));
 /// Turns whose server died, reverted by the sweeper.
-pub static TURNS_SWEPT: LazyLock<IntCounter> = LazyLock::new(|| counter("turns_swept_total", "Turns reverted after their server died"));
+pub static TURNS_SWEPT: LazyLock<IntCounter> =
+    LazyLock::new(|| counter("turns_swept_total", "Turns reverted after their server died"));
 /// Calls of models.
-pub static LLM_CALLS: LazyLock<IntCounterVec> = LazyLock::new(|| counters("llm_calls_total", "Model calls by outcome", &["outcome"]));
+pub static LLM_CALLS: LazyLock<IntCounterVec> =
+    LazyLock::new(|| counters("llm_calls_total", "Model calls by outcome", &["outcome"]));
 /// Duration of model calls.
-pub static LLM_SECONDS: LazyLock<HistogramVec> = LazyLock::new(|| seconds("llm_call_seconds", "Duration of model calls", &["outcome"], SLOW));
+pub static LLM_SECONDS: LazyLock<HistogramVec> =
+    LazyLock::new(|| seconds("llm_call_seconds", "Duration of model calls", &["outcome"], SLOW));
 /// Tokens as the provider counted them.
 pub static LLM_TOKENS: LazyLock<IntCounterVec> =
     LazyLock::new(|| counters("llm_tokens_total", "Tokens by kind: prompt, cached, completion", &["kind"]));
 /// Endpoints whose breaker is open.
-pub static BREAKERS_OPEN: LazyLock<IntGauge> = LazyLock::new(|| gauge("llm_breakers_open", "Model endpoints whose breaker is open"));
+pub static BREAKERS_OPEN: LazyLock<IntGauge> =
+    LazyLock::new(|| gauge("llm_breakers_open", "Model endpoints whose breaker is open"));
 /// Replies that could not be read.
-pub static PARSE_ERRORS: LazyLock<IntCounter> = LazyLock::new(|| counter("reply_parse_errors_total", "Model replies whose tools could not be read"));
+pub static PARSE_ERRORS: LazyLock<IntCounter> =
+    LazyLock::new(|| counter("reply_parse_errors_total", "Model replies whose tools could not be read"));
 /// Tool calls.
 pub static TOOL_CALLS: LazyLock<IntCounterVec> =
     LazyLock::new(|| counters("tool_calls_total", "Tool calls by tool and status", &["tool", "status"]));
@@ -76,12 +83,14 @@ pub static PROMPT_CACHE: LazyLock<IntCounterVec> =
 pub static SEGMENTS_BUILT: LazyLock<IntCounterVec> =
     LazyLock::new(|| counters("prompt_segments_built_total", "Prompt segments built by section", &["section"]));
 /// Bytes of cached prompts.
-pub static PROMPT_CACHE_BYTES: LazyLock<IntGauge> = LazyLock::new(|| gauge("prompt_cache_bytes", "Bytes of cached prompts"));
+pub static PROMPT_CACHE_BYTES: LazyLock<IntGauge> =
+    LazyLock::new(|| gauge("prompt_cache_bytes", "Bytes of cached prompts"));
 /// Entries evicted because the journal moved.
 pub static PROMPT_CACHE_EVICTED: LazyLock<IntCounter> =
     LazyLock::new(|| counter("prompt_cache_evicted_total", "Cached prompts evicted by the journal's tail"));
 /// Refusals by limits.
-pub static RATE_LIMITED: LazyLock<IntCounter> = LazyLock::new(|| counter("rate_limited_total", "Answers with status 429"));
+pub static RATE_LIMITED: LazyLock<IntCounter> =
+    LazyLock::new(|| counter("rate_limited_total", "Answers with status 429"));
 
 /// Makes every series exist, so that the first scrape shows them all.
 pub fn register_all() {

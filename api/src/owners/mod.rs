@@ -73,8 +73,11 @@ pub struct OwnerView {
 
 impl From<owner::Model> for OwnerView {
     fn from(m: owner::Model) -> Self {
-        let stored =
-            Influence { current: m.influence_current, max: m.influence_max, regen_per_hour: m.influence_regen_per_hour };
+        let stored = Influence {
+            current: m.influence_current,
+            max: m.influence_max,
+            regen_per_hour: m.influence_regen_per_hour,
+        };
         let current = (stored.at(m.influence_at, clock::now()) * 1000.0).floor() / 1000.0;
         Self {
             id: m.id.0,
@@ -137,7 +140,11 @@ pub struct OwnerInput {
 
 fn influence_fits(i: &Influence, _: &()) -> garde::Result {
     let fits = [i.current, i.max, i.regen_per_hour].iter().all(|v| v.is_finite() && (0.0..=1_000_000.0).contains(v));
-    if fits && i.current <= i.max { Ok(()) } else { Err(garde::Error::new("numbers are 0 to 1000000 and `current` at most `max`")) }
+    if fits && i.current <= i.max {
+        Ok(())
+    } else {
+        Err(garde::Error::new("numbers are 0 to 1000000 and `current` at most `max`"))
+    }
 }
 
 /// Filters of the list.
@@ -192,5 +199,12 @@ impl Resource for Owners {
 }
 
 world_routes!(
-    Owners, OwnerInput, OwnerView, OwnerFilter, "owner", "owners", "/campaigns/{c}/owners", "/campaigns/{c}/owners/{x}"
+    Owners,
+    OwnerInput,
+    OwnerView,
+    OwnerFilter,
+    "owner",
+    "owners",
+    "/campaigns/{c}/owners",
+    "/campaigns/{c}/owners/{x}"
 );

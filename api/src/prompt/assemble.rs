@@ -3,12 +3,12 @@
 //!
 //! A hit costs one statement. Everything that a section is written from has a head; the head is read before it.
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
-use entity::{campaign, character, npc, owner, shapes::{Extensions, ToolRef}};
+use entity::{
+    campaign, character, npc, owner,
+    shapes::{Extensions, ToolRef},
+};
 use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
@@ -241,12 +241,14 @@ fn may_use(caller: &Caller, key: &PromptKey) -> Result<()> {
 
 /// The present versions of heads; one that never moved is 0.
 async fn heads(tx: &TenantTx, campaign: Uuid, keys: &[String]) -> Result<Heads> {
-    let rows = sqlx::query("SELECT key, version FROM version_head WHERE tenant_id = $1 AND campaign_id = $2 AND key = ANY ($3)")
-        .bind(tx.tenant())
-        .bind(campaign)
-        .bind(keys)
-        .fetch_all(&mut *tx.connection().await)
-        .await?;
+    let rows = sqlx::query(
+        "SELECT key, version FROM version_head WHERE tenant_id = $1 AND campaign_id = $2 AND key = ANY ($3)",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(keys)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
     let mut heads: Heads = keys.iter().map(|k| (k.clone(), 0)).collect();
     heads.extend(rows.iter().map(|row| (row.get("key"), row.get("version"))));
     Ok(heads)
@@ -275,8 +277,9 @@ async fn resolve(tx: &TenantTx, caller: &Caller, wanted: &Wanted<'_>) -> Result<
         })
     };
     let entity = find(wanted.kind.as_str(), wanted.entity).ok_or_else(|| Error::not_found(wanted.kind.as_str()))?;
-    let player = find("character", wanted.player)
-        .ok_or_else(|| Error::invalid("/player_id", "unknown_reference", "There is no such character in this campaign."))?;
+    let player = find("character", wanted.player).ok_or_else(|| {
+        Error::invalid("/player_id", "unknown_reference", "There is no such character in this campaign.")
+    })?;
     Ok(PromptKey { campaign, entity, player, mode: wanted.mode })
 }
 
@@ -311,7 +314,11 @@ impl Builder<'_> {
             (head("campaign", self.key.campaign), head("entity", self.key.entity), head("player", self.key.player));
         let stamps = |keys: &[&String], scopes: &[LoreScope]| -> Vec<(String, i64)> {
             let keys = keys.iter().map(|k| (*k).clone()).chain(scopes.iter().map(LoreScope::head));
-            keys.map(|k| { let v = known.get(&k).copied().unwrap_or_default(); (k, v) }).collect()
+            keys.map(|k| {
+                let v = known.get(&k).copied().unwrap_or_default();
+                (k, v)
+            })
+            .collect()
         };
         let budget = |section: Section| section.budget_in(&cast.settings);
         let mode = self.key.mode;
@@ -365,7 +372,9 @@ impl Builder<'_> {
             transcript,
             situation: segment::situation(&cast).into(),
             cache_key: short_hash(&cache_key),
-            tools: (mode == ReplyMode::Native).then(|| tools::definitions(cast.entity.kind, &cast.entity.tools)).flatten(),
+            tools: (mode == ReplyMode::Native)
+                .then(|| tools::definitions(cast.entity.kind, &cast.entity.tools))
+                .flatten(),
             cast,
             head_keys: known.keys().cloned().collect(),
             heads: known,
@@ -502,7 +511,12 @@ pub fn turn_text(base: &BasePrompt, transcript: &Transcript, action: &str) -> Tu
     TurnText { text: out.into(), tokens, hash, lore, cut }
 }
 
-fn wake(base: &BasePrompt, transcript: &Transcript, action: &str, out: &mut String) -> (Vec<super::LoreDecision>, String) {
+fn wake(
+    base: &BasePrompt,
+    transcript: &Transcript,
+    action: &str,
+    out: &mut String,
+) -> (Vec<super::LoreDecision>, String) {
     let mut decisions = Vec::new();
     if !base.lore.iter().any(|l| l.has_keywords()) {
         return (decisions, String::new());
@@ -518,7 +532,8 @@ fn wake(base: &BasePrompt, transcript: &Transcript, action: &str, out: &mut Stri
     for lore in &base.lore {
         for entry in lore.woken(&texts, base.key.entity) {
             let version = entry.version.to_string();
-            let attributes = [("entry", entry.slug.as_str()), ("version", version.as_str()), ("title", entry.title.as_str())];
+            let attributes =
+                [("entry", entry.slug.as_str()), ("version", version.as_str()), ("title", entry.title.as_str())];
             let mut fenced = String::new();
             fence::put(&mut fenced, "lore", &attributes, &entry.content);
             let cost = entry.tokens.saturating_add(20);
@@ -535,6 +550,10 @@ fn wake(base: &BasePrompt, transcript: &Transcript, action: &str, out: &mut Stri
             decisions.push(super::LoreDecision { id: entry.id, slug: entry.slug.clone(), included, reason });
         }
     }
-    let cut = if left_out > 0 { format!("{left_out} keyword entries did not fit into {budget} tokens") } else { String::new() };
+    let cut = if left_out > 0 {
+        format!("{left_out} keyword entries did not fit into {budget} tokens")
+    } else {
+        String::new()
+    };
     (decisions, cut)
 }

@@ -32,10 +32,17 @@ pub struct PromptInput {
     reply_mode: Option<ReplyMode>,
 }
 
-async fn answer(app: &App, caller: &Caller, kind: EntityKind, path: (String, String), input: PromptInput) -> Result<Reply> {
+async fn answer(
+    app: &App,
+    caller: &Caller,
+    kind: EntityKind,
+    path: (String, String),
+    input: PromptInput,
+) -> Result<Reply> {
     validate::check(&input)?;
     let (campaign, entity) = path;
-    let player = input.player_id.ok_or_else(|| Error::invalid("/player_id", "required", "Name the player character."))?;
+    let player =
+        input.player_id.ok_or_else(|| Error::invalid("/player_id", "required", "Name the player character."))?;
     let mode = input.reply_mode.unwrap_or_else(|| app.llm.reply_mode(&caller.tenant));
     let wanted = Wanted { campaign: &campaign, kind, entity: &entity, player: &player, mode };
     Reply::ok(&preview(app, caller, &wanted, &input.action).await?)
@@ -46,7 +53,12 @@ async fn answer(app: &App, caller: &Caller, kind: EntityKind, path: (String, Str
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug")),
     responses((status = 200, body = Preview), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/npcs/{x}/prompt")]
-pub async fn npc(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>, body: Body<PromptInput>) -> Result<Reply> {
+pub async fn npc(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<PromptInput>,
+) -> Result<Reply> {
     answer(&app, &caller, EntityKind::Npc, path.into_inner(), body.value).await
 }
 
@@ -55,6 +67,11 @@ pub async fn npc(app: web::Data<App>, caller: Caller, path: web::Path<(String, S
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Owner id or slug")),
     responses((status = 200, body = Preview), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/owners/{x}/prompt")]
-pub async fn owner(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>, body: Body<PromptInput>) -> Result<Reply> {
+pub async fn owner(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<PromptInput>,
+) -> Result<Reply> {
     answer(&app, &caller, EntityKind::Owner, path.into_inner(), body.value).await
 }

@@ -66,7 +66,11 @@ impl Entry {
     }
 
     fn bytes(&self) -> usize {
-        self.content.len() + self.title.len() + self.slug.len() + self.secondary.iter().map(String::len).sum::<usize>() + 200
+        self.content.len()
+            + self.title.len()
+            + self.slug.len()
+            + self.secondary.iter().map(String::len).sum::<usize>()
+            + 200
     }
 }
 
@@ -208,9 +212,11 @@ fn secondary_holds(entry: &Entry, texts: &[&str]) -> bool {
 
 /// Takes entries by priority, then age, while they fit `budget_tokens`; says of each why.
 #[must_use]
-pub fn choose<'a>(
-    lores: &'a [Arc<ScopeLore>], entity: Uuid, budget_tokens: u32,
-) -> (Vec<(&'a ScopeLore, &'a Entry)>, Vec<LoreDecision>) {
+pub fn choose(
+    lores: &[Arc<ScopeLore>],
+    entity: Uuid,
+    budget_tokens: u32,
+) -> (Vec<(&ScopeLore, &Entry)>, Vec<LoreDecision>) {
     let mut candidates: Vec<(&ScopeLore, &Entry)> =
         lores.iter().flat_map(|lore| lore.always.iter().map(move |e| (&**lore, e))).collect();
     candidates.sort_by_key(|(_, e)| (std::cmp::Reverse(e.priority), e.id));

@@ -107,7 +107,10 @@ pub async fn preview(app: &App, caller: &Caller, wanted: &Wanted<'_>, action: &s
 
 /// Adds the campaign's other entries, each with the reason why it is out.
 async fn explain(
-    tx: &TenantTx, campaign: Uuid, decided: Vec<LoreDecision>, scopes: &[super::scope::LoreScope],
+    tx: &TenantTx,
+    campaign: Uuid,
+    decided: Vec<LoreDecision>,
+    scopes: &[super::scope::LoreScope],
 ) -> Result<Vec<LoreDecision>> {
     let rows = sqlx::query(
         "SELECT id, slug, scope, associated_key, enabled, activation FROM lore WHERE tenant_id = $1 AND campaign_id = $2 \

@@ -98,8 +98,17 @@ pub fn lore_section(section: Section, heading: &str, lores: &[Arc<ScopeLore>], e
     if !chosen.is_empty() {
         fence::open(&mut text, heading, &[]);
         for (scope, entry) in &chosen {
-            let about = if scope.scope.key.is_empty() { String::new() } else { format!("{} {}", scope.scope.scope, scope.scope.key) };
-            fence::put(&mut text, "lore", &[("entry", &entry.slug), ("title", &entry.title), ("about", &about)], &entry.content);
+            let about = if scope.scope.key.is_empty() {
+                String::new()
+            } else {
+                format!("{} {}", scope.scope.scope, scope.scope.key)
+            };
+            fence::put(
+                &mut text,
+                "lore",
+                &[("entry", &entry.slug), ("title", &entry.title), ("about", &about)],
+                &entry.content,
+            );
         }
         fence::close(&mut text, heading);
     }
@@ -186,7 +195,11 @@ pub async fn memories(tx: &TenantTx, cast: &Cast, budget: u32) -> Result<Segment
         let attributes = [("player", cast.player.slug.as_str()), ("name", cast.player.name.as_str())];
         fence::put(&mut text, "memories", &attributes, &lines.join("\n"));
     }
-    let cut = if lines.len() < rows.len() { format!("only the newest {} fit into {budget} tokens", lines.len()) } else { String::new() };
+    let cut = if lines.len() < rows.len() {
+        format!("only the newest {} fit into {budget} tokens", lines.len())
+    } else {
+        String::new()
+    };
     Ok(Segment { cut, ..Segment::of(Section::Memories, text) })
 }
 
@@ -195,8 +208,12 @@ pub async fn memories(tx: &TenantTx, cast: &Cast, budget: u32) -> Result<Segment
 pub fn player_heading(cast: &Cast) -> String {
     let p = &cast.player;
     let mut text = String::new();
-    let attributes =
-        [("player", p.slug.as_str()), ("name", p.name.as_str()), ("race", p.race.as_str()), ("profession", p.profession.as_str())];
+    let attributes = [
+        ("player", p.slug.as_str()),
+        ("name", p.name.as_str()),
+        ("race", p.race.as_str()),
+        ("profession", p.profession.as_str()),
+    ];
     fence::open(&mut text, "player", &attributes);
     fence::close(&mut text, "player");
     text

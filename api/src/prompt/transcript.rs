@@ -76,7 +76,8 @@ impl Transcript {
     /// This conversation and one exchange more.
     #[must_use]
     pub fn with(&self, exchange: Exchange, version: i64) -> Self {
-        let mut next = Self { exchanges: self.exchanges.clone(), tokens: self.tokens, hash: self.hash.clone(), version };
+        let mut next =
+            Self { exchanges: self.exchanges.clone(), tokens: self.tokens, hash: self.hash.clone(), version };
         next.push(exchange);
         next
     }
@@ -107,7 +108,13 @@ impl Transcript {
         let mut cut = Self { version: self.version, ..Self::default() };
         for exchange in newest.into_iter().rev() {
             let Exchange { id, said, user, assistant, tokens } = &*exchange;
-            cut.push(Exchange { id: *id, said: said.clone(), user: user.clone(), assistant: assistant.clone(), tokens: *tokens });
+            cut.push(Exchange {
+                id: *id,
+                said: said.clone(),
+                user: user.clone(),
+                assistant: assistant.clone(),
+                tokens: *tokens,
+            });
         }
         Arc::new(cut)
     }

@@ -106,5 +106,12 @@ impl Resource for Scenes {
 }
 
 world_routes!(
-    Scenes, SceneInput, scene::Model, SceneFilter, "scene", "scenes", "/campaigns/{c}/scenes", "/campaigns/{c}/scenes/{x}"
+    Scenes,
+    SceneInput,
+    scene::Model,
+    SceneFilter,
+    "scene",
+    "scenes",
+    "/campaigns/{c}/scenes",
+    "/campaigns/{c}/scenes/{x}"
 );

@@ -5,7 +5,10 @@ use garde::Validate;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sqlx::Row;
-use time::{Date, OffsetDateTime, Time, format_description::well_known::{Iso8601, Rfc3339}};
+use time::{
+    Date, OffsetDateTime, Time,
+    format_description::well_known::{Iso8601, Rfc3339},
+};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{Features, LlmSettings, Settings, service};
@@ -111,7 +114,8 @@ pub async fn change(app: web::Data<App>, caller: Caller, request: HttpRequest, b
         etag::check(&request, version)?;
         let key_given = body.value.pointer("/settings/llm/api_key").is_some();
         let read_only = ["id", "slug", "limits", "has_llm_api_key", "version"];
-        let input: TenantInput = crate::http::body::typed(merge_patch::apply(current, body.value.clone(), &read_only)?)?;
+        let input: TenantInput =
+            crate::http::body::typed(merge_patch::apply(current, body.value.clone(), &read_only)?)?;
         validate::check(&input)?;
         let SettingsInput { features, llm, journal_retention_days, turn_retention_days, extensions } = input.settings;
         let LlmInput { endpoint, model, reply_mode, prices, api_key } = llm;

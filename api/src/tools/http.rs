@@ -81,7 +81,12 @@ pub async fn list(app: web::Data<App>, caller: Caller, path: web::Path<String>) 
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "The tool's name")),
     responses((status = 200, body = ToolResult), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/tools/{x}")]
-pub async fn call(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>, body: Body<ToolInput>) -> Result<Reply> {
+pub async fn call(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<ToolInput>,
+) -> Result<Reply> {
     app.limits.check(&caller.tenant, Class::Tools).allowed("tool calls")?;
     let (c, name) = path.into_inner();
     let tool = super::find(&name).ok_or_else(|| Error::not_found("tool"))?;
@@ -108,7 +113,12 @@ fn in_arguments(mut error: Error) -> Error {
 }
 
 /// The actor as an entity that may call the tool.
-async fn actor_of(tx: &TenantTx, campaign: Uuid, tool: &Tool, actor: Option<&ActorInput>) -> Result<(EntityKind, Uuid)> {
+async fn actor_of(
+    tx: &TenantTx,
+    campaign: Uuid,
+    tool: &Tool,
+    actor: Option<&ActorInput>,
+) -> Result<(EntityKind, Uuid)> {
     let actor = actor.ok_or_else(|| Error::invalid("/actor", "required", "This tool is called as an NPC or owner."))?;
     let may_not = || Error::new(Code::Forbidden, format!("This actor may not call `{}`.", tool.name));
     let kind = match actor.kind {
@@ -120,7 +130,11 @@ async fn actor_of(tx: &TenantTx, campaign: Uuid, tool: &Tool, actor: Option<&Act
     let (id, listed) = tools_of(tx, campaign, kind, &Ref::parse(name))
         .await?
         .ok_or_else(|| Error::invalid("/actor/id", "unknown_reference", "There is no such actor in this campaign."))?;
-    if tool.callers.contains(&kind) && listed.iter().any(|t| t.name() == tool.name) { Ok((kind, id)) } else { Err(may_not()) }
+    if tool.callers.contains(&kind) && listed.iter().any(|t| t.name() == tool.name) {
+        Ok((kind, id))
+    } else {
+        Err(may_not())
+    }
 }
 
 async fn tools_of(tx: &TenantTx, campaign: Uuid, kind: EntityKind, name: &Ref) -> Result<Option<(Uuid, Vec<ToolRef>)>> {

@@ -21,11 +21,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json, value::RawValue};
 use uuid::Uuid;
 
-use crate::{
-    error::Result,
-    prompt::EntityKind,
-    tenancy::TenantTx,
-};
+use crate::{error::Result, prompt::EntityKind, tenancy::TenantTx};
 
 /// Where and as whom a tool runs.
 pub struct ToolCx<'a> {

@@ -12,7 +12,8 @@ pub(super) struct OwnerMemorize;
 
 impl ToolSpec for OwnerMemorize {
     const NAME: &'static str = "OWNER_memorize";
-    const DESCRIPTION: &'static str = "Remember something about a player, privately: those who answer to you do not learn it.";
+    const DESCRIPTION: &'static str =
+        "Remember something about a player, privately: those who answer to you do not learn it.";
     const CALLERS: &'static [EntityKind] = &[EntityKind::Owner];
     const INFORMS: bool = false;
     type Arguments = Memorize;

@@ -50,7 +50,14 @@ fn clean(name: &str) -> String {
 ///
 /// # Errors
 /// `conflict` if the turn is no longer this server's; those of the database.
-pub async fn execute(app: &App, actor: &Actor, turn: Uuid, cast: &Cast, calls: &[ProposedCall], first: usize) -> Result<Vec<ToolCall>> {
+pub async fn execute(
+    app: &App,
+    actor: &Actor,
+    turn: Uuid,
+    cast: &Cast,
+    calls: &[ProposedCall],
+    first: usize,
+) -> Result<Vec<ToolCall>> {
     let checked: Vec<Checked> = calls.iter().map(|c| check(cast, c)).collect();
     let mut broken: HashMap<usize, CallError> = HashMap::new();
     let results = loop {
@@ -96,7 +103,12 @@ enum Attempt {
 }
 
 async fn attempt(
-    app: &App, actor: &Actor, turn: Uuid, cast: &Cast, checked: &[Checked], broken: &HashMap<usize, CallError>,
+    app: &App,
+    actor: &Actor,
+    turn: Uuid,
+    cast: &Cast,
+    checked: &[Checked],
+    broken: &HashMap<usize, CallError>,
 ) -> Result<Attempt> {
     let mut results: Results = (0..checked.len()).map(|_| None).collect();
     let runs = checked.iter().enumerate().any(|(i, c)| matches!(c, Checked::Run(..)) && !broken.contains_key(&i));

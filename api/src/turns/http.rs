@@ -55,7 +55,13 @@ fn action_fits(text: &str, _: &()) -> garde::Result {
     }
 }
 
-async fn start(app: web::Data<App>, caller: Caller, kind: EntityKind, path: (String, String), body: Body<TurnInput>) -> Result<Reply> {
+async fn start(
+    app: web::Data<App>,
+    caller: Caller,
+    kind: EntityKind,
+    path: (String, String),
+    body: Body<TurnInput>,
+) -> Result<Reply> {
     validate::check(&body.value)?;
     let TurnInput { player_id, action, stream, reply_mode, on_busy, on_failure } = body.value;
     if stream {
@@ -87,7 +93,12 @@ async fn start(app: web::Data<App>, caller: Caller, kind: EntityKind, path: (Str
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug")),
     responses((status = 200, body = TurnView), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/npcs/{x}/turns")]
-pub async fn npc(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>, body: Body<TurnInput>) -> Result<Reply> {
+pub async fn npc(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<TurnInput>,
+) -> Result<Reply> {
     start(app, caller, EntityKind::Npc, path.into_inner(), body).await
 }
 
@@ -96,7 +107,12 @@ pub async fn npc(app: web::Data<App>, caller: Caller, path: web::Path<(String, S
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Owner id or slug")),
     responses((status = 200, body = TurnView), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/owners/{x}/turns")]
-pub async fn owner(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>, body: Body<TurnInput>) -> Result<Reply> {
+pub async fn owner(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<TurnInput>,
+) -> Result<Reply> {
     start(app, caller, EntityKind::Owner, path.into_inner(), body).await
 }
 
@@ -117,7 +133,8 @@ fn shown(row: &PgRow, with_trace: bool) -> Value {
     let time = |name: &str| row.get::<Option<OffsetDateTime>, _>(name).and_then(|t| t.format(&Rfc3339).ok());
     let record: Option<Value> = row.get("record");
     let mut record = record.unwrap_or_default();
-    let mut view = record.get_mut("view").map(Value::take).unwrap_or_else(|| json!({ "narrative": "", "tool_calls": [] }));
+    let mut view =
+        record.get_mut("view").map(Value::take).unwrap_or_else(|| json!({ "narrative": "", "tool_calls": [] }));
     if let Value::Object(members) = &mut view {
         let facts = [
             ("id", json!(row.get::<Uuid, _>("id"))),
@@ -150,7 +167,12 @@ fn shown(row: &PgRow, with_trace: bool) -> Value {
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, TurnFilter),
     responses((status = 200, body = Items<TurnView>), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/turns")]
-pub async fn list(app: web::Data<App>, caller: Caller, path: web::Path<String>, page: Page<TurnFilter>) -> Result<Reply> {
+pub async fn list(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<String>,
+    page: Page<TurnFilter>,
+) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
     let (sign, order) = if page.sort.descending { ("<", "DESC") } else { (">", "ASC") };
@@ -209,7 +231,12 @@ pub async fn get(app: web::Data<App>, caller: Caller, path: web::Path<(String, U
 #[utoipa::path(tag = "turns", operation_id = "cancel_turn", params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 202, body = Object), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/turns/{x}/cancel")]
-pub async fn cancel_turn(app: web::Data<App>, caller: Caller, path: web::Path<(String, Uuid)>, body: Body<NoBody>) -> Result<Reply> {
+pub async fn cancel_turn(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<(String, Uuid)>,
+    body: Body<NoBody>,
+) -> Result<Reply> {
     let NoBody {} = body.value;
     let turn = path.1;
     crate::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
@@ -239,7 +266,12 @@ pub async fn cancel_turn(app: web::Data<App>, caller: Caller, path: web::Path<(S
 #[utoipa::path(tag = "turns", operation_id = "undo_turn", params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = Object), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/turns/{x}/undo")]
-pub async fn undo_turn(app: web::Data<App>, caller: Caller, path: web::Path<(String, Uuid)>, body: Body<NoBody>) -> Result<Reply> {
+pub async fn undo_turn(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<(String, Uuid)>,
+    body: Body<NoBody>,
+) -> Result<Reply> {
     let NoBody {} = body.value;
     undo::undo(&app, &caller, &path.0, path.1, body.idempotency.as_ref()).await
 }

@@ -176,8 +176,11 @@ pub struct Running {
     /// This process's number, under which it holds an advisory lock as long as it lives.
     pub instance: i64,
     turns: Mutex<HashMap<Uuid, CancellationToken>>,
-    queues: Mutex<HashMap<(Uuid, Uuid), Arc<tokio::sync::Mutex<()>>>>,
+    queues: Mutex<HashMap<(Uuid, Uuid), Queue>>,
 }
+
+/// Who waits for an entity to be free for a player, in order.
+type Queue = Arc<tokio::sync::Mutex<()>>;
 
 impl Running {
     #[must_use]
@@ -208,7 +211,7 @@ impl Running {
     }
 
     /// The queue of those who wait for an entity to be free for a player.
-    pub fn queue(&self, entity: Uuid, player: Uuid) -> Arc<tokio::sync::Mutex<()>> {
+    pub fn queue(&self, entity: Uuid, player: Uuid) -> Queue {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         queues.retain(|_, queue| Arc::strong_count(queue) > 1);
         queues.entry((entity, player)).or_default().clone()

@@ -49,8 +49,15 @@ pub async fn run(app: &App, caller: &Caller, job: &Job, cancel: CancellationToke
 }
 
 /// Waits for one's place: in order within this process, by polling across processes.
-async fn queued(app: &App, caller: &Caller, job: &Job, endpoint: &Endpoint, cancel: CancellationToken) -> Result<Reply> {
-    let names = [job.campaign.as_str(), &job.entity, &job.player].map(|n| Uuid::new_v5(&caller.tenant_id(), n.as_bytes()));
+async fn queued(
+    app: &App,
+    caller: &Caller,
+    job: &Job,
+    endpoint: &Endpoint,
+    cancel: CancellationToken,
+) -> Result<Reply> {
+    let names =
+        [job.campaign.as_str(), &job.entity, &job.player].map(|n| Uuid::new_v5(&caller.tenant_id(), n.as_bytes()));
     let queue = app.running.queue(Uuid::new_v5(&names[0], names[1].as_bytes()), names[2]);
     let busy = || Error::new(Code::TurnInProgress, "The turn before this one did not end in time.");
     let started = Instant::now();
@@ -93,11 +100,18 @@ struct Turn<'a> {
     llm_calls: Vec<LlmCall>,
 }
 
-async fn attempt(app: &App, caller: &Caller, job: &Job, endpoint: &Endpoint, cancel: CancellationToken) -> Result<Reply> {
+async fn attempt(
+    app: &App,
+    caller: &Caller,
+    job: &Job,
+    endpoint: &Endpoint,
+    cancel: CancellationToken,
+) -> Result<Reply> {
     let (started, id) = (Instant::now(), Uuid::now_v7());
     let actor = caller.actor().in_turn(id, Origin::Turn);
     let tx = TenantTx::write(&app.pool, &actor).await?;
-    let wanted = Wanted { campaign: &job.campaign, kind: job.kind, entity: &job.entity, player: &job.player, mode: job.mode };
+    let wanted =
+        Wanted { campaign: &job.campaign, kind: job.kind, entity: &job.entity, player: &job.player, mode: job.mode };
     let Assembled { base, hit } = assemble(&app.prompts, &tx, caller, &wanted).await?;
     app.limits.check_tokens(&tx, &caller.tenant).await?;
     let transcript = base.transcript.within(Section::History.budget_in(&base.cast.settings));
@@ -182,7 +196,9 @@ impl<'a> Turn<'a> {
             let first = self.tool_calls.len();
             let done = calls::execute(self.app, &actor, self.id, &self.base.cast, &parsed.calls, first).await?;
             let goes_on = self.job.mode == ReplyMode::Native
-                || done.iter().any(|c| c.status != CallStatus::Succeeded || tools::find(&c.name).is_some_and(|t| t.informs));
+                || done
+                    .iter()
+                    .any(|c| c.status != CallStatus::Succeeded || tools::find(&c.name).is_some_and(|t| t.informs));
             if goes_on {
                 answer_calls(&mut more, completion, &done, self.job.mode);
             }
@@ -225,7 +241,11 @@ impl<'a> Turn<'a> {
             attempts: completion.attempts,
             finish_reason: completion.finish_reason.clone(),
             usage: completion.usage,
-            text: completion.text.get(..completion.text.floor_char_boundary(RECORD_TEXT_BYTES)).unwrap_or_default().replace('\0', ""),
+            text: completion
+                .text
+                .get(..completion.text.floor_char_boundary(RECORD_TEXT_BYTES))
+                .unwrap_or_default()
+                .replace('\0', ""),
         });
         Ok(completion)
     }
@@ -290,7 +310,11 @@ impl<'a> Turn<'a> {
     async fn give_up(&self, error: Error, cancel: &CancellationToken) -> Result<Reply> {
         let cancelled = cancel.is_cancelled();
         let status = if cancelled { Status::Cancelled } else { Status::Failed };
-        let (code, message) = if cancelled { ("cancelled", "The turn was cancelled.") } else { (error.code.as_str(), error.detail.as_str()) };
+        let (code, message) = if cancelled {
+            ("cancelled", "The turn was cancelled.")
+        } else {
+            (error.code.as_str(), error.detail.as_str())
+        };
         let (body, record) = self.written(status, &self.narratives.join("\n\n"))?;
         let failure = Failure {
             status,
@@ -301,7 +325,8 @@ impl<'a> Turn<'a> {
             usage: &self.usage,
             cost_micros: self.cost_micros(),
         };
-        let ended = store::fail(&self.app.pool, &self.caller.actor(), self.id, self.app.running.instance, &failure).await;
+        let ended =
+            store::fail(&self.app.pool, &self.caller.actor(), self.id, self.app.running.instance, &failure).await;
         if let Err(e) = ended {
             tracing::error!(turn_id = %self.id, error = %e, "a failed turn could not be closed; the sweeper will");
         }
@@ -374,7 +399,11 @@ impl<'a> Turn<'a> {
             tokens: self.transcript.tokens,
             hash: self.transcript.hash.clone(),
         });
-        sections.push(SectionView { name: Section::Turn.name(), tokens: self.text.tokens, hash: self.text.hash.clone() });
+        sections.push(SectionView {
+            name: Section::Turn.name(),
+            tokens: self.text.tokens,
+            hash: self.text.hash.clone(),
+        });
         PromptView {
             cache: if self.hit { "hit" } else { "miss" },
             base_hash: self.base.hash.clone(),

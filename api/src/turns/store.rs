@@ -124,7 +124,8 @@ async fn reopen(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey) -> Resul
             Ok(Opened::Replay(reply))
         }
         "retry" => {
-            let turn: Uuid = row.get::<Option<Uuid>, _>("turn_id").ok_or_else(|| Error::internal("a key without its turn"))?;
+            let turn: Uuid =
+                row.get::<Option<Uuid>, _>("turn_id").ok_or_else(|| Error::internal("a key without its turn"))?;
             restart(tx, new, key, turn).await?;
             Ok(Opened::Runs(turn))
         }
@@ -298,7 +299,8 @@ pub async fn fail(pool: &PgPool, actor: &Actor, turn: Uuid, instance: i64, failu
     .fetch_optional(&mut *tx.connection().await)
     .await?;
     let Some(mine) = mine else { return Ok(Value::Null) };
-    let conflicts = if mine.get::<&str, _>("on_failure") == "keep" { Value::Array(Vec::new()) } else { revert(&tx, turn).await? };
+    let conflicts =
+        if mine.get::<&str, _>("on_failure") == "keep" { Value::Array(Vec::new()) } else { revert(&tx, turn).await? };
     sqlx::query(
         "WITH freed AS (UPDATE idempotency SET state = 'retry' WHERE tenant_id = $1 AND turn_id = $2), \
          used AS (INSERT INTO usage_entry (tenant_id, id, campaign_id, kind, model, llm_calls, prompt_tokens, cached_tokens, \

@@ -52,7 +52,9 @@ async fn attempt(app: &App, caller: &Caller, c: &str, turn: Uuid, key: Option<&I
     .await?
     .ok_or_else(|| Error::not_found("turn"))?;
     match row.get::<&str, _>("status") {
-        "queued" | "running" => return Err(Error::new(Code::TurnInProgress, "The turn is still running; cancel it instead.")),
+        "queued" | "running" => {
+            return Err(Error::new(Code::TurnInProgress, "The turn is still running; cancel it instead."));
+        }
         "succeeded" | "limit_reached" => {}
         _ => return Err(Error::new(Code::Conflict, "The turn failed: it left nothing to undo.")),
     }
@@ -65,12 +67,15 @@ async fn attempt(app: &App, caller: &Caller, c: &str, turn: Uuid, key: Option<&I
     }
     let conflicts = store::revert(&tx, turn).await?;
     refuse_conflicts(&conflicts)?;
-    let row = sqlx::query("UPDATE turn SET undone_at = now() WHERE tenant_id = $1 AND id = $2 RETURNING undone_at::text AS at")
-        .bind(tx.tenant())
-        .bind(turn)
-        .fetch_one(&mut *tx.connection().await)
-        .await?;
-    let reply = Reply::ok(&json!({ "turn_id": turn, "undone_at": row.get::<String, _>("at"), "changes_reverted": effects }))?;
+    let row = sqlx::query(
+        "UPDATE turn SET undone_at = now() WHERE tenant_id = $1 AND id = $2 RETURNING undone_at::text AS at",
+    )
+    .bind(tx.tenant())
+    .bind(turn)
+    .fetch_one(&mut *tx.connection().await)
+    .await?;
+    let reply =
+        Reply::ok(&json!({ "turn_id": turn, "undone_at": row.get::<String, _>("at"), "changes_reverted": effects }))?;
     if let Some(key) = key {
         key.store(&tx, &reply).await?;
     }
@@ -99,5 +104,7 @@ fn refuse_conflicts(conflicts: &Value) -> Result<()> {
         return Ok(());
     }
     let detail = format!("{} changes came after the turn; nothing was undone.", errors.len());
-    Err(Error { errors, ..Error::new(Code::UndoConflict, detail) })
+    let mut error = Error::new(Code::UndoConflict, detail);
+    error.errors = errors;
+    Err(error)
 }

@@ -66,9 +66,7 @@ impl FromStr for AllowedHost {
 fn split_port(text: &str) -> Result<(&str, Option<u16>), InvalidAllowedHost> {
     match text.rsplit_once(':') {
         // The colon may be inside a bracketed IPv6 address.
-        Some((host, port)) if !port.ends_with(']') => {
-            Ok((host, Some(port.parse().map_err(|_| InvalidAllowedHost)?)))
-        }
+        Some((host, port)) if !port.ends_with(']') => Ok((host, Some(port.parse().map_err(|_| InvalidAllowedHost)?))),
         _ => Ok((text, None)),
     }
 }
@@ -83,32 +81,16 @@ fn parse_host(text: &str) -> Result<Host, InvalidAllowedHost> {
 impl AllowedHost {
     pub(super) fn grant(&self, url: &Url) -> Grant {
         let port = url.port_or_known_default();
-        if self.scheme.is_some_and(|scheme| scheme != url.scheme())
-            || (self.port.is_some() && self.port != port)
-        {
+        if self.scheme.is_some_and(|scheme| scheme != url.scheme()) || (self.port.is_some() && self.port != port) {
             return Grant::None;
         }
-        let public = if self.port.is_some() {
-            Grant::PublicPort
-        } else {
-            Grant::Public
-        };
+        let public = if self.port.is_some() { Grant::PublicPort } else { Grant::Public };
         match (&self.host, url.host()) {
-            (Pattern::Exactly(Host::Domain(name)), Some(Host::Domain(host)))
-                if same_name(name, host) =>
-            {
-                Grant::Full
-            }
-            (Pattern::Exactly(Host::Ipv4(address)), Some(Host::Ipv4(host))) if *address == host => {
-                Grant::Full
-            }
-            (Pattern::Exactly(Host::Ipv6(address)), Some(Host::Ipv6(host))) if *address == host => {
-                Grant::Full
-            }
+            (Pattern::Exactly(Host::Domain(name)), Some(Host::Domain(host))) if same_name(name, host) => Grant::Full,
+            (Pattern::Exactly(Host::Ipv4(address)), Some(Host::Ipv4(host))) if *address == host => Grant::Full,
+            (Pattern::Exactly(Host::Ipv6(address)), Some(Host::Ipv6(host))) if *address == host => Grant::Full,
             (Pattern::Any, Some(_)) => public,
-            (Pattern::Below(suffix), Some(Host::Domain(host)))
-                if without_dot(host).ends_with(suffix.as_str()) =>
-            {
+            (Pattern::Below(suffix), Some(Host::Domain(host))) if without_dot(host).ends_with(suffix.as_str()) => {
                 public
             }
             _ => Grant::None,

@@ -125,21 +125,13 @@ pub(super) struct Guard {
 
 impl Guard {
     pub(super) fn new(allowed: Vec<AllowedHost>, allow_private: bool) -> Self {
-        Self {
-            allowed,
-            allow_private,
-        }
+        Self { allowed, allow_private }
     }
 
     /// Checks everything about a URL that needs no look-up.
     pub(super) fn check(&self, url: &Url) -> Result<(), EndpointRefused> {
         check_form(url)?;
-        let listed = self
-            .allowed
-            .iter()
-            .map(|entry| entry.grant(url))
-            .max()
-            .unwrap_or(Grant::None);
+        let listed = self.allowed.iter().map(|entry| entry.grant(url)).max().unwrap_or(Grant::None);
         if listed == Grant::Full {
             return Ok(());
         }
@@ -155,9 +147,7 @@ impl Guard {
             return Err(EndpointRefused::PrivateAddress);
         }
         // The resolver lets a host the operator named be private, so only what was named of it will do.
-        let named = url
-            .domain()
-            .is_some_and(|host| self.allowed.iter().any(|entry| entry.names_exactly(host)));
+        let named = url.domain().is_some_and(|host| self.allowed.iter().any(|entry| entry.names_exactly(host)));
         if named || (listed == Grant::None && !self.allowed.is_empty()) {
             return Err(EndpointRefused::NotAllowed);
         }
@@ -170,9 +160,7 @@ impl Guard {
 
     /// Whether `host`, on whatever port, may resolve to `address`.
     fn may_connect(&self, host: &str, address: IpAddr) -> bool {
-        self.allow_private
-            || address::is_public(address)
-            || self.allowed.iter().any(|entry| entry.names_exactly(host))
+        self.allow_private || address::is_public(address) || self.allowed.iter().any(|entry| entry.names_exactly(host))
     }
 }
 

@@ -27,17 +27,12 @@ impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let guard = Arc::clone(&self.guard);
         Box::pin(async move {
-            let found: Vec<SocketAddr> =
-                tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
             if found.is_empty() {
-                return Err(
-                    io::Error::new(io::ErrorKind::NotFound, "the name has no address").into(),
-                );
+                return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address").into());
             }
-            let passed: Vec<SocketAddr> = found
-                .into_iter()
-                .filter(|address| guard.may_connect(name.as_str(), address.ip()))
-                .collect();
+            let passed: Vec<SocketAddr> =
+                found.into_iter().filter(|address| guard.may_connect(name.as_str(), address.ip())).collect();
             if passed.is_empty() {
                 return Err(EndpointRefused::PrivateAddress.into());
             }
@@ -54,25 +49,15 @@ mod tests {
     async fn resolve(guard: Guard) -> Result<usize, String> {
         let name: Name = "localhost".parse().map_err(|_| "no name".to_owned())?;
         let found = GuardedResolver::new(Arc::new(guard)).resolve(name).await;
-        found
-            .map(Iterator::count)
-            .map_err(|error| error.to_string())
+        found.map(Iterator::count).map_err(|error| error.to_string())
     }
 
     #[tokio::test]
     async fn a_name_on_this_machine_gives_no_address_unless_the_operator_says_so() {
-        assert_eq!(
-            resolve(Guard::new(Vec::new(), false)).await,
-            Err(EndpointRefused::PrivateAddress.to_string())
-        );
-        let listed =
-            |entry: &str| Guard::new(entry.parse::<AllowedHost>().into_iter().collect(), false);
+        assert_eq!(resolve(Guard::new(Vec::new(), false)).await, Err(EndpointRefused::PrivateAddress.to_string()));
+        let listed = |entry: &str| Guard::new(entry.parse::<AllowedHost>().into_iter().collect(), false);
         assert!(resolve(listed("*")).await.is_err());
-        assert!(
-            resolve(listed("localhost"))
-                .await
-                .is_ok_and(|count| count > 0)
-        );
+        assert!(resolve(listed("localhost")).await.is_ok_and(|count| count > 0));
         assert!(resolve(Guard::new(Vec::new(), true)).await.is_ok());
     }
 }

@@ -20,11 +20,7 @@ pub(super) fn list(json: &str, escaped_entities: bool) -> Result<Vec<ProposedCal
     if json.len() > CALLS_BYTES_MAX {
         return Err(format!("the list of calls is over {CALLS_BYTES_MAX} bytes"));
     }
-    let mended = if values(json).is_err() {
-        with_escaped_controls(json)
-    } else {
-        None
-    };
+    let mended = if values(json).is_err() { with_escaped_controls(json) } else { None };
     let mut calls = Vec::new();
     for value in values(mended.as_deref().unwrap_or(json))? {
         add(&mut calls, value.get(), escaped_entities, true)?;
@@ -40,41 +36,29 @@ fn values(json: &str) -> Result<Vec<&RawValue>, String> {
 }
 
 /// Adds what `json` holds; `outer` while lists and wrappers may still be opened.
-fn add(
-    calls: &mut Vec<ProposedCall>,
-    json: &str,
-    escaped_entities: bool,
-    outer: bool,
-) -> Result<(), String> {
+fn add(calls: &mut Vec<ProposedCall>, json: &str, escaped_entities: bool, outer: bool) -> Result<(), String> {
     match json.as_bytes().first() {
         Some(b'n') if outer => Ok(()),
         Some(b'[') if outer => {
-            let items: Vec<&RawValue> =
-                serde_json::from_str(json).map_err(|_| "the list of calls is broken")?;
+            let items: Vec<&RawValue> = serde_json::from_str(json).map_err(|_| "the list of calls is broken")?;
             if calls.len() + items.len() > CALLS_PER_REPLY_MAX {
                 return Err(too_many(calls.len() + items.len()));
             }
-            items
-                .into_iter()
-                .try_for_each(|item| add(calls, item.get(), escaped_entities, false))
+            items.into_iter().try_for_each(|item| add(calls, item.get(), escaped_entities, false))
         }
         Some(b'"') if outer => {
-            let text: String =
-                serde_json::from_str(json).map_err(|_| "the list of calls is broken")?;
-            let inner: &RawValue =
-                serde_json::from_str(&text).map_err(|_| "the list of calls is no list")?;
+            let text: String = serde_json::from_str(json).map_err(|_| "the list of calls is broken")?;
+            let inner: &RawValue = serde_json::from_str(&text).map_err(|_| "the list of calls is no list")?;
             if inner.get().starts_with('"') {
                 return Err("the list of calls is no list".to_owned());
             }
             add(calls, inner.get(), escaped_entities, true)
         }
         Some(b'{') => {
-            let fields: Map<String, Value> = serde_json::from_str(json)
-                .map_err(|error| format!("a call {}", describe(&error)))?;
-            if let Some(list) = LISTS
-                .iter()
-                .find_map(|name| fields.get(*name))
-                .filter(|_| outer && name(&fields).is_none())
+            let fields: Map<String, Value> =
+                serde_json::from_str(json).map_err(|error| format!("a call {}", describe(&error)))?;
+            if let Some(list) =
+                LISTS.iter().find_map(|name| fields.get(*name)).filter(|_| outer && name(&fields).is_none())
             {
                 return add(calls, &list.to_string(), escaped_entities, true);
             }
@@ -86,21 +70,12 @@ fn add(
 }
 
 fn name(fields: &Map<String, Value>) -> Option<&str> {
-    let given = NAMES
-        .iter()
-        .find_map(|name| fields.get(*name).filter(|value| !value.is_null()))?;
-    let name = given
-        .as_str()
-        .or_else(|| given.get("name")?.as_str())?
-        .trim();
+    let given = NAMES.iter().find_map(|name| fields.get(*name).filter(|value| !value.is_null()))?;
+    let name = given.as_str().or_else(|| given.get("name")?.as_str())?.trim();
     (!name.is_empty()).then_some(name)
 }
 
-fn one(
-    mut fields: Map<String, Value>,
-    raw: &str,
-    escaped_entities: bool,
-) -> Result<ProposedCall, String> {
+fn one(mut fields: Map<String, Value>, raw: &str, escaped_entities: bool) -> Result<ProposedCall, String> {
     let mut name = name(&fields).ok_or("a call has no name")?.replace('\0', "");
     if escaped_entities {
         name = decode_entities(&name);
@@ -118,12 +93,7 @@ fn one(
         clean(&mut value, escaped_entities);
         value
     });
-    Ok(ProposedCall {
-        id: None,
-        name,
-        arguments,
-        raw: raw.to_owned(),
-    })
+    Ok(ProposedCall { id: None, name, arguments, raw: raw.to_owned() })
 }
 
 /// A native call: only its own arguments can be wrong.
@@ -172,19 +142,13 @@ fn object(value: Value) -> Result<Value, String> {
 fn clean(value: &mut Value, escaped_entities: bool) {
     match value {
         Value::String(text) => clean_text(text, escaped_entities),
-        Value::Array(items) => items
-            .iter_mut()
-            .for_each(|item| clean(item, escaped_entities)),
+        Value::Array(items) => items.iter_mut().for_each(|item| clean(item, escaped_entities)),
         Value::Object(fields) => {
             if fields.keys().any(|key| key.contains('\0')) {
-                *fields = std::mem::take(fields)
-                    .into_iter()
-                    .map(|(key, value)| (key.replace('\0', ""), value))
-                    .collect();
+                *fields =
+                    std::mem::take(fields).into_iter().map(|(key, value)| (key.replace('\0', ""), value)).collect();
             }
-            fields
-                .values_mut()
-                .for_each(|field| clean(field, escaped_entities));
+            fields.values_mut().for_each(|field| clean(field, escaped_entities));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
@@ -201,10 +165,6 @@ fn clean_text(text: &mut String, escaped_entities: bool) {
 
 /// Where the JSON is broken; serde's own message may quote it.
 fn describe(error: &serde_json::Error) -> String {
-    let what = if error.is_eof() {
-        "ends too early"
-    } else {
-        "is not valid JSON"
-    };
+    let what = if error.is_eof() { "ends too early" } else { "is not valid JSON" };
     format!("{what} (line {}, column {})", error.line(), error.column())
 }

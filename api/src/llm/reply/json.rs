@@ -51,13 +51,10 @@ impl<'de> Deserialize<'de> for Fields<'de> {
                     match key.as_str() {
                         "narrative" | "narration" => fields.narrative = Some(map.next_value()?),
                         "text" | "message" | "content" => fields.spoken = Some(map.next_value()?),
-                        "tool_calls" | "tools" | "proposed_actions" | "actions" => {
-                            fields.lists.push(map.next_value()?)
-                        }
+                        "tool_calls" | "tools" | "proposed_actions" | "actions" => fields.lists.push(map.next_value()?),
                         "response" | "reply" => fields.wrapped = Some(map.next_value()?),
                         other => {
-                            fields.is_call |=
-                                matches!(other, "tool_name" | "parameters" | "arguments");
+                            fields.is_call |= matches!(other, "tool_name" | "parameters" | "arguments");
                             map.next_value::<IgnoredAny>()?;
                         }
                     }
@@ -75,17 +72,10 @@ pub(super) fn parse_whole(text: &str) -> Option<Draft> {
         b'{' => parse_object(text),
         b'[' => {
             let first = first_value(text)?;
-            let looks_like_calls = KEYS
-                .iter()
-                .chain(&["\"name\"", "\"function\""])
-                .any(|key| first.get().contains(key));
-            let calls = calls::list(first.get(), false)
-                .ok()
-                .filter(|calls| looks_like_calls && !calls.is_empty())?;
-            Some(Draft {
-                calls,
-                ..Draft::default()
-            })
+            let looks_like_calls =
+                KEYS.iter().chain(&["\"name\"", "\"function\""]).any(|key| first.get().contains(key));
+            let calls = calls::list(first.get(), false).ok().filter(|calls| looks_like_calls && !calls.is_empty())?;
+            Some(Draft { calls, ..Draft::default() })
         }
         _ => None,
     }
@@ -110,11 +100,7 @@ pub(super) fn parse_damaged(text: &str) -> Option<Draft> {
     }
     // A sound object without anything we know is not for players' eyes either.
     let narrative = text.split_once("\"narrative\"").and_then(|(_, rest)| {
-        let rest = rest
-            .trim_start()
-            .strip_prefix(':')?
-            .trim_start()
-            .strip_prefix('"')?;
+        let rest = rest.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
         Some(unfinished_string(rest))
     });
     Some(Draft::broken(narrative.unwrap_or_default(), BROKEN))
@@ -124,21 +110,13 @@ pub(super) fn parse_damaged(text: &str) -> Option<Draft> {
 fn candidates(text: &str) -> impl Iterator<Item = usize> {
     text.match_indices('{').map(|(at, _)| at).filter(|at| {
         let rest = &text.as_bytes()[at + 1..];
-        let gap = rest
-            .iter()
-            .take(GAP_BYTES_MAX)
-            .take_while(|byte| byte.is_ascii_whitespace())
-            .count();
-        KEYS.iter()
-            .any(|key| rest[gap..].starts_with(key.as_bytes()))
+        let gap = rest.iter().take(GAP_BYTES_MAX).take_while(|byte| byte.is_ascii_whitespace()).count();
+        KEYS.iter().any(|key| rest[gap..].starts_with(key.as_bytes()))
     })
 }
 
 fn first_value(text: &str) -> Option<&RawValue> {
-    serde_json::Deserializer::from_str(text)
-        .into_iter()
-        .next()?
-        .ok()
+    serde_json::Deserializer::from_str(text).into_iter().next()?.ok()
 }
 
 fn parse_object(text: &str) -> Option<Draft> {
@@ -160,10 +138,7 @@ fn read(object: &str, may_be_wrapped: bool) -> Option<Draft> {
     if fields.narrative.is_none() && fields.lists.is_empty() {
         if fields.is_call {
             return Some(match calls::list(object, false) {
-                Ok(calls) => Draft {
-                    calls,
-                    ..Draft::default()
-                },
+                Ok(calls) => Draft { calls, ..Draft::default() },
                 Err(error) => Draft::broken("", error),
             });
         }
@@ -181,29 +156,17 @@ fn read(object: &str, may_be_wrapped: bool) -> Option<Draft> {
             Err(error) => return Some(Draft::broken(narrative, error)),
         }
     }
-    Some(Draft {
-        narrative,
-        calls,
-        error: None,
-    })
+    Some(Draft { narrative, calls, error: None })
 }
 
 /// A string, `null`, or a list of strings as paragraphs.
 fn narrative_text(value: &RawValue) -> Option<String> {
     match value.get().as_bytes().first()? {
-        b'"' => serde_json::from_str::<Lossy>(value.get())
-            .ok()
-            .map(|text| text.0),
+        b'"' => serde_json::from_str::<Lossy>(value.get()).ok().map(|text| text.0),
         b'n' => Some(String::new()),
         b'[' => {
             let paragraphs: Vec<Lossy> = serde_json::from_str(value.get()).ok()?;
-            Some(
-                paragraphs
-                    .into_iter()
-                    .map(|text| text.0)
-                    .collect::<Vec<_>>()
-                    .join("\n\n"),
-            )
+            Some(paragraphs.into_iter().map(|text| text.0).collect::<Vec<_>>().join("\n\n"))
         }
         _ => None,
     }
@@ -231,15 +194,8 @@ fn unfinished_string(text: &str) -> String {
     let mended = quoted(body);
     let mended = with_escaped_controls(&mended).unwrap_or(mended);
     let cut_escape = || {
-        let from = mended
-            .char_indices()
-            .rev()
-            .take(8)
-            .find(|(_, c)| *c == '\\')?
-            .0;
+        let from = mended.char_indices().rev().take(8).find(|(_, c)| *c == '\\')?.0;
         read(&format!("{}\"", &mended[..from]))
     };
-    read(&mended)
-        .or_else(cut_escape)
-        .unwrap_or_else(|| without_fences(body).to_owned())
+    read(&mended).or_else(cut_escape).unwrap_or_else(|| without_fences(body).to_owned())
 }

@@ -63,11 +63,7 @@ struct Draft {
 
 impl Draft {
     fn broken(narrative: impl Into<String>, error: impl Into<String>) -> Self {
-        Self {
-            narrative: narrative.into(),
-            calls: Vec::new(),
-            error: Some(error.into()),
-        }
+        Self { narrative: narrative.into(), calls: Vec::new(), error: Some(error.into()) }
     }
 
     fn finish(mut self) -> ParsedReply {
@@ -78,12 +74,7 @@ impl Draft {
             self.calls.clear();
         }
         let (narrative, narrative_cut) = text::presentable(&self.narrative, NARRATIVE_BYTES_MAX);
-        ParsedReply {
-            narrative,
-            calls: self.calls,
-            parse_error: self.error,
-            narrative_cut,
-        }
+        ParsedReply { narrative, calls: self.calls, parse_error: self.error, narrative_cut }
     }
 }
 
@@ -101,26 +92,16 @@ pub fn parse_text(text: &str) -> ParsedReply {
         .or_else(|| xml::parse(text))
         .or_else(|| json::parse_damaged(inner))
         .or_else(|| json::parse_embedded(text))
-        .unwrap_or_else(|| Draft {
-            narrative: inner.to_owned(),
-            ..Draft::default()
-        })
+        .unwrap_or_else(|| Draft { narrative: inner.to_owned(), ..Draft::default() })
         .finish()
 }
 
 /// Takes apart a reply in native mode: its text is the narrative, each call's arguments are read by themselves.
 pub fn parse_native(completion: &Completion) -> ParsedReply {
-    let narrative = text::without_thinking(&completion.text)
-        .unwrap_or_default()
-        .to_owned();
+    let narrative = text::without_thinking(&completion.text).unwrap_or_default().to_owned();
     if completion.tool_calls.len() > CALLS_PER_REPLY_MAX {
         return Draft::broken(narrative, too_many(completion.tool_calls.len())).finish();
     }
     let calls = completion.tool_calls.iter().map(calls::native).collect();
-    Draft {
-        narrative,
-        calls,
-        error: None,
-    }
-    .finish()
+    Draft { narrative, calls, error: None }.finish()
 }

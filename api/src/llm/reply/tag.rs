@@ -33,27 +33,15 @@ pub(super) fn tag_at(text: &str, start: usize) -> Option<Tag> {
     let bytes = text.as_bytes();
     let closing = bytes.get(start + 1) == Some(&b'/');
     let from = start + 1 + usize::from(closing);
-    let names = [
-        ("response", Name::Response),
-        ("narrative", Name::Narrative),
-        ("tools", Name::Tools),
-    ];
+    let names = [("response", Name::Response), ("narrative", Name::Narrative), ("tools", Name::Tools)];
     let (word, name) = names.into_iter().find(|(word, _)| {
-        bytes
-            .get(from..from + word.len())
-            .is_some_and(|here| here.eq_ignore_ascii_case(word.as_bytes()))
+        bytes.get(from..from + word.len()).is_some_and(|here| here.eq_ignore_ascii_case(word.as_bytes()))
     })?;
     let rest = &bytes[from + word.len()..];
-    if !matches!(
-        rest.first(),
-        Some(b'>' | b'/' | b' ' | b'\t' | b'\r' | b'\n')
-    ) {
+    if !matches!(rest.first(), Some(b'>' | b'/' | b' ' | b'\t' | b'\r' | b'\n')) {
         return None;
     }
-    let length = rest
-        .iter()
-        .take(TAG_BYTES_MAX)
-        .position(|byte| matches!(byte, b'>' | b'<'))?;
+    let length = rest.iter().take(TAG_BYTES_MAX).position(|byte| matches!(byte, b'>' | b'<'))?;
     if rest[length] == b'<' {
         return None;
     }
@@ -62,16 +50,10 @@ pub(super) fn tag_at(text: &str, start: usize) -> Option<Tag> {
         (false, Some(b'/')) => Kind::Empty,
         (false, _) => Kind::Open,
     };
-    Some(Tag {
-        name,
-        kind,
-        start,
-        end: from + word.len() + length + 1,
-    })
+    Some(Tag { name, kind, start, end: from + word.len() + length + 1 })
 }
 
 /// All tags of ours, in order.
 pub(super) fn tags(text: &str) -> impl Iterator<Item = Tag> {
-    text.match_indices('<')
-        .filter_map(|(at, _)| tag_at(text, at))
+    text.match_indices('<').filter_map(|(at, _)| tag_at(text, at))
 }

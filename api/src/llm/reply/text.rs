@@ -20,9 +20,7 @@ pub(super) fn without_fences(text: &str) -> &str {
             break;
         };
         let rest = rest.trim_start_matches('`');
-        let body = rest.trim_start_matches(|c: char| {
-            c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '+')
-        });
+        let body = rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '+'));
         inner = body.trim_end().trim_end_matches('`').trim();
     }
     inner
@@ -59,10 +57,7 @@ pub(super) fn decode_entities(text: &str) -> String {
 fn entity(text: &str) -> Option<(char, usize)> {
     /// `&#x10FFFF;` and some leading zeros.
     const LENGTH_MAX: usize = 16;
-    let end = text
-        .bytes()
-        .take(LENGTH_MAX)
-        .position(|byte| byte == b';')?;
+    let end = text.bytes().take(LENGTH_MAX).position(|byte| byte == b';')?;
     let name = &text[1..end];
     let decoded = match name {
         "amp" => '&',
@@ -90,10 +85,7 @@ fn entity(text: &str) -> Option<(char, usize)> {
 pub(super) fn presentable(text: &str, bytes_max: usize) -> (String, bool) {
     let text = text.trim();
     let mut out = String::with_capacity(text.len().min(bytes_max));
-    for c in text
-        .chars()
-        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
-    {
+    for c in text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')) {
         if out.len() + c.len_utf8() > bytes_max {
             return (out, true);
         }

@@ -22,16 +22,11 @@ pub(super) fn parse(text: &str) -> Option<Draft> {
     tags(text)
         .any(|tag| match tag.name {
             Name::Narrative => tag.kind == Kind::Open,
-            Name::Tools => {
-                tag.kind == Kind::Empty || (tag.kind == Kind::Open && holds_calls(&text[tag.end..]))
-            }
+            Name::Tools => tag.kind == Kind::Empty || (tag.kind == Kind::Open && holds_calls(&text[tag.end..])),
             Name::Response => false,
         })
         .then(|| Scanner::new(text, false).run())
-        .or_else(|| {
-            is_cut_at_once(text)
-                .then(|| Draft::broken("", "the reply is cut: it ends inside <response>"))
-        })
+        .or_else(|| is_cut_at_once(text).then(|| Draft::broken("", "the reply is cut: it ends inside <response>")))
 }
 
 fn is_cut_at_once(text: &str) -> bool {
@@ -42,9 +37,7 @@ fn is_cut_at_once(text: &str) -> bool {
 /// Whether what follows a `<tools>` outside a response is a list rather than talk about one.
 fn holds_calls(rest: &str) -> bool {
     let rest = rest.trim_start();
-    ["[", "{", "```", CDATA, "</tools"]
-        .iter()
-        .any(|start| rest.starts_with(start))
+    ["[", "{", "```", CDATA, "</tools"].iter().any(|start| rest.starts_with(start))
 }
 
 struct Scanner<'a> {
@@ -84,11 +77,7 @@ impl<'a> Scanner<'a> {
         loop {
             let Some(tag) = self.next_tag() else {
                 let rest = &self.text[self.at..];
-                let rest = if self.wrapped {
-                    without_partial_tag(rest)
-                } else {
-                    rest
-                };
+                let rest = if self.wrapped { without_partial_tag(rest) } else { rest };
                 self.take_stray(self.at + rest.len());
                 self.check_end();
                 break;
@@ -123,9 +112,7 @@ impl<'a> Scanner<'a> {
             };
             let is_meant = match tag.name {
                 Name::Response => self.wrapped,
-                Name::Tools if tag.kind == Kind::Open => {
-                    self.wrapped || holds_calls(&self.text[tag.end..])
-                }
+                Name::Tools if tag.kind == Kind::Open => self.wrapped || holds_calls(&self.text[tag.end..]),
                 Name::Narrative | Name::Tools => true,
             };
             if is_meant {
@@ -137,10 +124,7 @@ impl<'a> Scanner<'a> {
     /// A missing `</response>` matters if calls may have been lost with it.
     fn check_end(&mut self) {
         let residue = self.text[self.at..].trim();
-        if self.wrapped
-            && !self.tools_seen
-            && (self.narrative.is_none() || residue.starts_with('<'))
-        {
+        if self.wrapped && !self.tools_seen && (self.narrative.is_none() || residue.starts_with('<')) {
             self.fail("the reply is cut: </response> is missing");
         }
     }
@@ -153,11 +137,7 @@ impl<'a> Scanner<'a> {
                 return draft;
             }
         }
-        Draft {
-            narrative: self.narrative.unwrap_or(self.stray),
-            calls: self.calls,
-            error,
-        }
+        Draft { narrative: self.narrative.unwrap_or(self.stray), calls: self.calls, error }
     }
 
     /// The first thing that is wrong is the one that is told.
@@ -179,9 +159,7 @@ impl<'a> Scanner<'a> {
             return None;
         }
         let from = start + CDATA.len();
-        let found = self.text[from..]
-            .find(CDATA_END)
-            .map(|end| from + end + CDATA_END.len());
+        let found = self.text[from..].find(CDATA_END).map(|end| from + end + CDATA_END.len());
         self.cdata_end_missing = found.is_none();
         found
     }
@@ -269,8 +247,7 @@ impl<'a> Scanner<'a> {
 
     /// A list with `</tools>` inside one of its strings: the JSON itself says where it ends.
     fn section_with_quoted_end(&mut self, from: usize) -> Option<(Vec<ProposedCall>, usize)> {
-        let mut values = serde_json::Deserializer::from_str(&self.text[from..])
-            .into_iter::<serde::de::IgnoredAny>();
+        let mut values = serde_json::Deserializer::from_str(&self.text[from..]).into_iter::<serde::de::IgnoredAny>();
         values.next()?.ok()?;
         let end = from + values.byte_offset();
         let close = self.tools_end(end)?;
@@ -283,19 +260,12 @@ impl<'a> Scanner<'a> {
 fn section(inside: &str) -> Result<Vec<ProposedCall>, String> {
     let inside = without_fences(inside);
     if let Some(raw) = inside.strip_prefix(CDATA) {
-        let raw = raw
-            .trim_end()
-            .strip_suffix(CDATA_END)
-            .ok_or("the CDATA section of the calls is not closed")?;
+        let raw = raw.trim_end().strip_suffix(CDATA_END).ok_or("the CDATA section of the calls is not closed")?;
         return calls::list(without_fences(raw), false);
     }
     // Sound JSON with entities in its strings, or JSON whose very quotes are escaped.
     calls::list(inside, true).or_else(|error| {
-        if inside.contains('&') {
-            calls::list(without_fences(&decode_entities(inside)), false)
-        } else {
-            Err(error)
-        }
+        if inside.contains('&') { calls::list(without_fences(&decode_entities(inside)), false) } else { Err(error) }
     })
 }
 
@@ -324,13 +294,7 @@ fn without_partial_tag(text: &str) -> &str {
         return text;
     };
     let tail = text[at..].to_ascii_lowercase();
-    let tags = [
-        "</narrative>",
-        "</response>",
-        "</tools>",
-        "<narrative>",
-        "<tools>",
-    ];
+    let tags = ["</narrative>", "</response>", "</tools>", "<narrative>", "<tools>"];
     let is_partial = tags.iter().any(|tag| tag.starts_with(&tail));
     if is_partial { &text[..at] } else { text }
 }
