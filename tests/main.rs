@@ -3,9 +3,11 @@
 //! the role that row security binds.
 #![cfg(test)]
 
+mod architecture;
 mod embedded_postgres;
 mod llm_client;
 mod llm_reply;
+mod openapi;
 mod rehearsal;
 mod smoke;
 mod support;

@@ -157,6 +157,7 @@ fn sort(documents: Value) -> Result<Vec<(String, Kind, Document)>> {
         ("owners", Kind::Owner),
         ("npcs", Kind::Npc),
         ("lore", Kind::Lore),
+        ("lore_entries", Kind::Lore),
     ]
     .into();
     match documents {
@@ -165,13 +166,13 @@ fn sort(documents: Value) -> Result<Vec<(String, Kind, Document)>> {
                 take(format!("/{i}"), None, item)?;
             }
         }
-        Value::Object(members) if members.keys().all(|k| groups.contains_key(k.to_lowercase().as_str())) => {
+        Value::Object(members) if members.keys().all(|k| k == "entities" || groups.contains_key(snake(k).as_str())) => {
             for (name, items) in members {
                 let Value::Array(items) = items else {
                     return Err(Error::invalid(format!("/{name}"), "invalid_value", "A group of entities is a list."));
                 };
                 for (i, item) in items.into_iter().enumerate() {
-                    take(format!("/{name}/{i}"), groups.get(name.to_lowercase().as_str()).copied(), item)?;
+                    take(format!("/{name}/{i}"), groups.get(snake(&name).as_str()).copied(), item)?;
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Lists, reads, creates, patches and deletes of world rows, the same for every kind.
 //!
-//! A slice implements [`Resource`] for its kind and names its routes with [`world_routes!`]; this file is the rest:
+//! A slice implements [`Resource`] for its kind and names its routes with `world_routes!`; this file is the rest:
 //! paging, slugs, ETags, merge patches, idempotency, tenancy. It never decides a rule of a kind.
 
 use std::{collections::HashSet, fmt::Write as _};

@@ -41,7 +41,7 @@ pub fn line(value: &str, _: &()) -> garde::Result {
     Ok(())
 }
 
-/// An optional [`line`].
+/// An optional [`line()`].
 pub fn opt_line(value: &Option<String>, cx: &()) -> garde::Result {
     value.as_deref().map_or(Ok(()), |v| line(v, cx))
 }
@@ -60,7 +60,7 @@ pub fn opt_slug(value: &Option<String>, _: &()) -> garde::Result {
     }
 }
 
-/// A list of short words: at most 100, each a [`line`].
+/// A list of short words: at most 100, each a [`line()`].
 pub fn words(values: &[String], cx: &()) -> garde::Result {
     if values.len() > 100 {
         return Err(garde::Error::new("must have at most 100 entries"));

@@ -112,10 +112,13 @@ pub async fn change(app: web::Data<App>, caller: Caller, request: HttpRequest, b
     crate::http::write(&app, &caller, None, async |tx| {
         let (version, current) = service::view(tx, true).await?;
         etag::check(&request, version)?;
-        let key_given = body.value.pointer("/settings/llm/api_key").is_some();
+        let patch = with_settings(body.value.clone());
+        let key_given = patch.pointer("/settings/llm/api_key").is_some();
+        if patch.pointer("/settings/limits").is_some() {
+            return Err(Error::invalid("/settings/limits", "read_only", "Limits are the operator's."));
+        }
         let read_only = ["id", "slug", "limits", "has_llm_api_key", "version"];
-        let input: TenantInput =
-            crate::http::body::typed(merge_patch::apply(current, body.value.clone(), &read_only)?)?;
+        let input: TenantInput = crate::http::body::typed(merge_patch::apply(current, patch, &read_only)?)?;
         validate::check(&input)?;
         let SettingsInput { features, llm, journal_retention_days, turn_retention_days, extensions } = input.settings;
         let LlmInput { endpoint, model, reply_mode, prices, api_key } = llm;
@@ -133,6 +136,20 @@ pub async fn change(app: web::Data<App>, caller: Caller, request: HttpRequest, b
         Ok(Reply::ok(&view)?.versioned(version))
     })
     .await
+}
+
+/// `features` and `llm` may also be given without the `settings` around them.
+fn with_settings(mut patch: Value) -> Value {
+    if let Value::Object(members) = &mut patch {
+        for name in ["features", "llm"] {
+            let Some(given) = members.remove(name) else { continue };
+            let settings = members.entry("settings").or_insert_with(|| json!({}));
+            if let Value::Object(settings) = settings {
+                settings.entry(name).or_insert(given);
+            }
+        }
+    }
+    patch
 }
 
 /// What `/usage` is asked for.

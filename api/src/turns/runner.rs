@@ -43,8 +43,27 @@ const RECORD_TEXT_BYTES: usize = 64 * 1024;
 pub async fn run(app: &App, caller: &Caller, job: &Job, cancel: CancellationToken) -> Result<Reply> {
     let endpoint = app.llm.endpoint(&caller.tenant, &app.secrets)?;
     match job.on_busy {
-        OnBusy::Reject => attempt(app, caller, job, &endpoint, cancel).await,
+        OnBusy::Reject => unless_abandoned(app, caller, job, &endpoint, cancel).await,
         OnBusy::Queue => queued(app, caller, job, &endpoint, cancel).await,
+    }
+}
+
+/// Tries once, and once more if what stood in the way was a turn whose server is gone.
+async fn unless_abandoned(
+    app: &App,
+    caller: &Caller,
+    job: &Job,
+    endpoint: &Endpoint,
+    cancel: CancellationToken,
+) -> Result<Reply> {
+    match attempt(app, caller, job, endpoint, cancel.clone()).await {
+        Err(e) if matches!(e.code, Code::TurnInProgress | Code::IdempotencyInFlight) => {
+            if store::sweep(&app.pool).await? == 0 {
+                return Err(e);
+            }
+            attempt(app, caller, job, endpoint, cancel).await
+        }
+        result => result,
     }
 }
 
@@ -66,7 +85,7 @@ async fn queued(
         () = cancel.cancelled() => return Err(Error::new(Code::Conflict, "The turn was cancelled while it waited.")),
     };
     loop {
-        match attempt(app, caller, job, endpoint, cancel.clone()).await {
+        match unless_abandoned(app, caller, job, endpoint, cancel.clone()).await {
             Err(e) if e.code == Code::TurnInProgress && started.elapsed() < QUEUE_WAIT => {
                 tokio::select! {
                     () = sleep(QUEUE_POLL) => {}
@@ -151,7 +170,13 @@ async fn attempt(
         Ok(reply) => Ok(reply),
         Err(error) => turn.give_up(error, &cancel).await,
     };
-    metrics::TURN_SECONDS.with_label_values(&[job.kind.as_str()]).observe(started.elapsed().as_secs_f64());
+    let took = started.elapsed();
+    metrics::TURN_SECONDS.with_label_values(&[job.kind.as_str()]).observe(took.as_secs_f64());
+    let outcome = result.as_ref().map_or_else(|e| e.code.as_str(), |_| "answered");
+    tracing::info!(
+        request_id = %caller.request, turn_id = %turn.id, kind = job.kind.as_str(), outcome, cache_hit = turn.hit,
+        llm_calls = turn.usage.llm_calls, tool_calls = turn.tool_calls.len(), ms = millis(took), "turn ended"
+    );
     result
 }
 

@@ -1,0 +1,38 @@
+//! The OpenAPI file is generated, committed and the same.
+
+use tavernkeep::app;
+
+#[test]
+fn the_committed_file_is_the_generated_one() {
+    let committed = include_str!("../openapi.yaml");
+    let generated = app::openapi().to_yaml().unwrap();
+    assert!(
+        committed == generated,
+        "openapi.yaml is out of date; mend it: cargo run -p tavernkeep -- openapi > openapi.yaml"
+    );
+}
+
+#[test]
+fn every_operation_says_what_it_is() {
+    let api = app::openapi();
+    for (path, item) in &api.paths.paths {
+        let operations = [&item.get, &item.post, &item.put, &item.patch, &item.delete];
+        for operation in operations.into_iter().flatten() {
+            let name = operation.operation_id.clone().unwrap_or_default();
+            assert!(!name.is_empty(), "{path}: no operation id");
+            assert!(operation.summary.as_deref().is_some_and(|s| s.len() > 5), "{path}: {name} has no summary");
+            assert!(!operation.responses.responses.is_empty(), "{path}: {name} has no responses");
+        }
+    }
+}
+
+#[test]
+fn operation_ids_are_unique() {
+    let api = app::openapi();
+    let mut seen = std::collections::HashSet::new();
+    for item in api.paths.paths.values() {
+        for operation in [&item.get, &item.post, &item.put, &item.patch, &item.delete].into_iter().flatten() {
+            assert!(seen.insert(operation.operation_id.clone()), "{:?} twice", operation.operation_id);
+        }
+    }
+}
