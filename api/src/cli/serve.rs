@@ -160,20 +160,21 @@ pub(super) async fn interrupted() {
 fn welcome(addr: std::net::SocketAddr, made: Option<&demo::Demo>, model: &str) {
     println!("\nTavernkeep answers at http://{addr}  (API: http://{addr}/docs, model: {model})");
     let Some(made) = made else { return };
-    let key = match &made.api_key {
+    let header = match &made.api_key {
         Some(key) => {
             println!("Sign in with the demo tenant's API key, which has every scope:\n  {key}");
-            key.as_str()
+            format!("'Authorization: Bearer {key}'")
         }
         None => {
+            let program = std::env::args().next().unwrap_or_else(|| "tavernkeep".to_owned());
             println!("The demo's API key was shown at the first start. Another one:");
-            println!("  tavernkeep key create --tenant demo --scopes read,write,play,tools,gm,admin");
-            "$TAVERNKEEP_KEY"
+            println!("  export TAVERNKEEP_KEY=$({program} key create --tenant demo --scopes read,write,play,tools,gm,admin)");
+            "\"Authorization: Bearer $TAVERNKEEP_KEY\"".to_owned()
         }
     };
     println!("A first turn:");
     println!("  curl -s http://{addr}/v1/campaigns/port-town/npcs/innkeeper_bob/turns \\");
-    println!("    -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' \\");
+    println!("    -H {header} -H 'Content-Type: application/json' \\");
     println!(
         "    -d '{{\"player_id\":\"player_alice\",\"action\":\"I pay for my drink and leave a generous tip.\"}}'\n"
     );

@@ -46,22 +46,20 @@ pub async fn ensure(owner_url: &str, pool: &PgPool, fixed_key: Option<&str>) -> 
         Some(row) => (row.get::<Uuid, _>("tenant_id"), false),
         None => (tenants::service::create(&mut owner, TENANT, "Demo", &TenantLimits::unlimited()).await?, true),
     };
-    let new_key = match fixed_key {
+    world(pool, tenant).await?;
+    let keys = sqlx::query("SELECT prefix FROM api_key WHERE tenant_id = $1").bind(tenant).fetch_all(&mut owner).await?;
+    let new = match fixed_key {
         Some(key) => NewKey::of(key),
-        None => is_new.then(NewKey::generate),
+        // A start that was cut short may have left the tenant without one.
+        None => keys.is_empty().then(NewKey::generate),
     };
-    let mut api_key = None;
-    if let Some(new) = new_key {
-        let known =
-            sqlx::query("SELECT 1 FROM api_key WHERE prefix = $1").bind(&new.prefix).fetch_optional(&mut owner).await?;
-        if known.is_none() {
-            store_key(&mut owner, tenant, &new, "demo", &Scope::ALL, None).await?;
-        }
-        api_key = Some(new.key);
+    if let Some(new) = &new
+        && !keys.iter().any(|row| row.get::<&str, _>("prefix") == new.prefix)
+    {
+        store_key(&mut owner, tenant, new, "demo", &Scope::ALL, None).await?;
     }
     owner.close().await?;
-    world(pool, tenant).await?;
-    Ok(Demo { api_key, is_new })
+    Ok(Demo { api_key: new.map(|n| n.key), is_new })
 }
 
 fn caller(tenant: Uuid) -> Caller {
