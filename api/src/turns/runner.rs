@@ -316,8 +316,8 @@ impl<'a> Turn<'a> {
 
     /// Puts the exchange into the cached prompt, if nothing else moved the conversation meanwhile.
     fn remember(&self, id: Uuid, narrative: String, narrative_tokens: u32, version: i64) {
-        // Two messages raise the head by two.
-        if version != self.base.transcript.version + 2 {
+        // One transaction raises the head by one.
+        if version != self.base.transcript.version + 1 {
             return;
         }
         let exchange = Exchange {

@@ -40,11 +40,12 @@ DECLARE
     rows_mine bigint;
     last_seq bigint;
 BEGIN
+    PERFORM 1 FROM journal WHERE tenant_id = NEW.tenant_id AND id = NEW.id AND seq IS NULL;
+    IF NOT FOUND THEN
+        RETURN NULL; -- numbered with an earlier row of this transaction
+    END IF;
     SELECT count(*) INTO rows_mine FROM journal
     WHERE tenant_id = NEW.tenant_id AND campaign_id = NEW.campaign_id AND seq IS NULL;
-    IF rows_mine = 0 THEN
-        RETURN NULL;
-    END IF;
     INSERT INTO feed_head AS h (tenant_id, campaign_id, seq) VALUES (NEW.tenant_id, NEW.campaign_id, rows_mine)
     ON CONFLICT (tenant_id, campaign_id) DO UPDATE SET seq = h.seq + rows_mine
     RETURNING seq INTO last_seq;
@@ -62,10 +63,13 @@ CREATE FUNCTION uuid7() RETURNS uuid LANGUAGE sql VOLATILE AS $$
         52, 1), 53, 1), 'hex')::uuid
 $$
 -- ;;
--- Version heads: what a cached prompt compares. They outlive the rows they stand for, so no version is met twice.
+-- Version heads: what a cached prompt compares. They outlive the rows they stand for, so no version is met twice. A head
+-- rises once a transaction: nobody else sees it before the commit, and a thousand updates of one row would be a thousand
+-- versions to walk through.
 CREATE FUNCTION bump_head(tenant uuid, campaign uuid, head text) RETURNS void LANGUAGE sql AS $$
     INSERT INTO version_head AS h (tenant_id, campaign_id, key, version) VALUES (tenant, campaign, head, 1)
     ON CONFLICT (tenant_id, campaign_id, key) DO UPDATE SET version = h.version + 1
+    WHERE h.xmin <> pg_current_xact_id()::xid
 $$
 -- ;;
 CREATE FUNCTION bump_heads() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
