@@ -39,7 +39,8 @@ pub const HELP: &str = "Environment:
   DATABASE_CONNECTIONS_MAX         16
   TAVERNKEEP_BIND                  127.0.0.1:8080
   TAVERNKEEP_DATA_DIR              ./data
-  TAVERNKEEP_SECRET_KEY            at least 32 characters; two, separated by a comma, while rotating
+  TAVERNKEEP_SECRET_KEY            at least 32 characters; two, separated by a comma, while rotating; without it one is
+                                   made and kept in the data directory (replicas must share one)
   TAVERNKEEP_WORKERS               HTTP threads; the number of cores
   TAVERNKEEP_SHUTDOWN_SECONDS      30: how long running work may take to end
   TAVERNKEEP_METRICS_TOKEN         if set, /metrics asks for it as bearer token
@@ -133,9 +134,6 @@ impl Config {
         };
         if !(2..=1000).contains(&config.database_connections_max) {
             r.errors.push("DATABASE_CONNECTIONS_MAX must be 2 to 1000".to_owned());
-        }
-        if config.database_url.is_some() && config.secrets.is_none() && r.text("TAVERNKEEP_SECRET_KEY").is_none() {
-            r.errors.push("TAVERNKEEP_SECRET_KEY must be set beside DATABASE_URL: all replicas share it".to_owned());
         }
         if r.errors.is_empty() { Ok(config) } else { Err(r.errors) }
     }

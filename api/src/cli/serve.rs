@@ -31,7 +31,15 @@ async fn data(config: &mut Config) -> Result<Data> {
     let secrets = config.secrets.take();
     if let Some(url) = &config.database_url {
         let owner_url = config.migration_database_url.clone().unwrap_or_else(|| url.clone());
-        let secrets = secrets.ok_or_else(|| Error::internal("TAVERNKEEP_SECRET_KEY is not set"))?;
+        let secrets = match secrets {
+            Some(secrets) => secrets,
+            None => {
+                let dir = config.data_dir.display();
+                tracing::warn!("TAVERNKEEP_SECRET_KEY is not set: using the one in {dir}; replicas must share one");
+                std::fs::create_dir_all(&config.data_dir).map_err(Error::internal)?;
+                kept_secret(&config.data_dir)?
+            }
+        };
         return Ok(Data { embedded: None, app_url: url.clone(), owner_url, secrets });
     }
     let cluster = embedded_postgres::start(&config.data_dir).await.map_err(Error::internal)?;
