@@ -2,9 +2,10 @@
 
 use time::OffsetDateTime;
 
-/// The time now, in UTC.
+/// The time now, in UTC, as exact as the database keeps it: to the microsecond.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "this is the clock")]
 pub fn now() -> OffsetDateTime {
-    OffsetDateTime::now_utc()
+    let now = OffsetDateTime::now_utc();
+    now.replace_nanosecond(now.nanosecond() / 1000 * 1000).unwrap_or(now)
 }

@@ -176,7 +176,9 @@ fn welcome(addr: std::net::SocketAddr, made: Option<&demo::Demo>, model: &str) {
         None => {
             let program = std::env::args().next().unwrap_or_else(|| "tavernkeep".to_owned());
             println!("The demo's API key was shown at the first start. Another one:");
-            println!("  export TAVERNKEEP_KEY=$({program} key create --tenant demo --scopes read,write,play,tools,gm,admin)");
+            println!(
+                "  export TAVERNKEEP_KEY=$({program} key create --tenant demo --scopes read,write,play,tools,gm,admin)"
+            );
             "\"Authorization: Bearer $TAVERNKEEP_KEY\"".to_owned()
         }
     };

@@ -47,7 +47,8 @@ pub async fn ensure(owner_url: &str, pool: &PgPool, fixed_key: Option<&str>) -> 
         None => (tenants::service::create(&mut owner, TENANT, "Demo", &TenantLimits::unlimited()).await?, true),
     };
     world(pool, tenant).await?;
-    let keys = sqlx::query("SELECT prefix FROM api_key WHERE tenant_id = $1").bind(tenant).fetch_all(&mut owner).await?;
+    let keys =
+        sqlx::query("SELECT prefix FROM api_key WHERE tenant_id = $1").bind(tenant).fetch_all(&mut owner).await?;
     let new = match fixed_key {
         Some(key) => NewKey::of(key),
         // A start that was cut short may have left the tenant without one.

@@ -113,7 +113,9 @@ pub async fn change(app: web::Data<App>, caller: Caller, request: HttpRequest, b
         let (version, current) = service::view(tx, true).await?;
         etag::check(&request, version)?;
         let patch = with_settings(body.value.clone());
-        let key_given = patch.pointer("/settings/llm/api_key").is_some();
+        // A null above the key removes it too.
+        let above = ["/settings", "/settings/llm"].iter().any(|p| patch.pointer(p).is_some_and(Value::is_null));
+        let key_given = above || patch.pointer("/settings/llm/api_key").is_some();
         if patch.pointer("/settings/limits").is_some() {
             return Err(Error::invalid("/settings/limits", "read_only", "Limits are the operator's."));
         }

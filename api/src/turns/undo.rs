@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use sqlx::Row;
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use uuid::Uuid;
 
 use super::store;
@@ -58,7 +59,7 @@ async fn attempt(app: &App, caller: &Caller, c: &str, turn: Uuid, key: Option<&I
         "succeeded" | "limit_reached" => {}
         _ => return Err(Error::new(Code::Conflict, "The turn failed: it left nothing to undo.")),
     }
-    if row.get::<Option<time::OffsetDateTime>, _>("undone_at").is_some() {
+    if row.get::<Option<OffsetDateTime>, _>("undone_at").is_some() {
         return Err(Error::new(Code::Conflict, "The turn was undone already."));
     }
     let effects: i64 = row.get("effects");
@@ -67,15 +68,15 @@ async fn attempt(app: &App, caller: &Caller, c: &str, turn: Uuid, key: Option<&I
     }
     let conflicts = store::revert(&tx, turn).await?;
     refuse_conflicts(&conflicts)?;
-    let row = sqlx::query(
-        "UPDATE turn SET undone_at = now() WHERE tenant_id = $1 AND id = $2 RETURNING undone_at::text AS at",
-    )
-    .bind(tx.tenant())
-    .bind(turn)
-    .fetch_one(&mut *tx.connection().await)
-    .await?;
-    let reply =
-        Reply::ok(&json!({ "turn_id": turn, "undone_at": row.get::<String, _>("at"), "changes_reverted": effects }))?;
+    let row =
+        sqlx::query("UPDATE turn SET undone_at = now() WHERE tenant_id = $1 AND id = $2 RETURNING undone_at AS at")
+            .bind(tx.tenant())
+            .bind(turn)
+            .fetch_one(&mut *tx.connection().await)
+            .await?;
+    let reply = Reply::ok(
+        &json!({ "turn_id": turn, "undone_at": row.get::<OffsetDateTime, _>("at").format(&Rfc3339).map_err(Error::internal)?, "changes_reverted": effects }),
+    )?;
     if let Some(key) = key {
         key.store(&tx, &reply).await?;
     }
