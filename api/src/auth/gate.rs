@@ -38,6 +38,7 @@ async fn admit(request: &ServiceRequest) -> Result<()> {
     let Some(wanted) = pattern.and_then(|p| access::of(request.method().as_str(), &p)) else {
         return Err(crate::http::docs::no_route(request.request()));
     };
+    request.extensions_mut().insert(wanted);
     let app = request.app_data::<web::Data<App>>().cloned().ok_or_else(|| Error::internal("no application state"))?;
     let caller = match authenticate(&app, request).await {
         Ok(caller) => caller,

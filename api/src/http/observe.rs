@@ -1,5 +1,7 @@
 //! The outermost middleware: request ids, problem bodies, headers of every answer, metrics, the access log.
 
+use std::borrow::Cow;
+
 use actix_web::{
     HttpMessage, HttpResponse,
     body::{BoxBody, MessageBody},
@@ -13,7 +15,7 @@ use tokio::time::Instant;
 use super::{RequestId, cors};
 use crate::{
     app::App,
-    auth::Caller,
+    auth::{Caller, access::Access},
     error::{Code, Error, Problem},
     limits::Rate,
     ops::metrics,
@@ -114,15 +116,21 @@ fn finish_headers(response: &mut ServiceResponse, id: &RequestId, origin: Option
 
 fn record(response: &ServiceResponse, id: &RequestId, started: Instant) {
     let request = response.request();
-    let route = request.match_pattern().unwrap_or_else(|| "unmatched".to_owned());
+    // The gate has matched the route already; only the few routes outside it are matched again.
+    let known = request.extensions().get::<&'static Access>().map(|a| a.path);
+    let route = match known {
+        Some(path) => Cow::Borrowed(path),
+        None => request.match_pattern().map_or(Cow::Borrowed("unmatched"), Cow::Owned),
+    };
+    let route: &str = &route;
     let status = response.status();
     let seconds = started.elapsed().as_secs_f64();
     let method = match request.method().as_str() {
         m @ ("GET" | "POST" | "PATCH" | "PUT" | "DELETE" | "OPTIONS" | "HEAD") => m,
         _ => "other",
     };
-    metrics::REQUESTS.with_label_values(&[method, route.as_str(), status.as_str()]).inc();
-    metrics::REQUEST_SECONDS.with_label_values(&[route.as_str()]).observe(seconds);
+    metrics::REQUESTS.with_label_values(&[method, route, status.as_str()]).inc();
+    metrics::REQUEST_SECONDS.with_label_values(&[route]).observe(seconds);
     if status.as_u16() == 429 {
         metrics::RATE_LIMITED.inc();
     }
