@@ -4,7 +4,11 @@
 //! row security and the journal read them. Nothing else in the server may run a statement on a tenant table. Commit is
 //! explicit; a transaction that is dropped rolls back. Never hold one across a model call.
 
-use std::fmt::Write as _;
+use std::{
+    fmt::Write as _,
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 use futures_util::lock::{Mutex, MutexGuard};
 use sea_orm::{ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, RuntimeErr, Statement};
@@ -86,6 +90,19 @@ impl TenantTx {
     /// # Errors
     /// `unavailable` when no connection is free in time.
     pub async fn write(pool: &PgPool, actor: &Actor) -> Result<Self> {
+        Self::write_with(pool, actor, "").await
+    }
+
+    /// Opens a transaction that writes what may be lost if PostgreSQL itself crashes, such as that a turn begins: its
+    /// commit does not wait for the disk.
+    ///
+    /// # Errors
+    /// `unavailable` when no connection is free in time.
+    pub async fn write_lazily(pool: &PgPool, actor: &Actor) -> Result<Self> {
+        Self::write_with(pool, actor, "; SET LOCAL synchronous_commit = off").await
+    }
+
+    async fn write_with(pool: &PgPool, actor: &Actor, more: &str) -> Result<Self> {
         // Only UUIDs and words of our own are written into the statement; a client's request id is bound.
         let mut sql = format!(
             "BEGIN; SET LOCAL app.tenant_id = '{}'; SET LOCAL app.origin = '{}'",
@@ -96,6 +113,7 @@ impl TenantTx {
         for (name, id) in ids.into_iter().filter_map(|(name, id)| Some((name, id?))) {
             let _ = write!(sql, "; SET LOCAL app.{name} = '{id}'");
         }
+        sql.push_str(more);
         let tx = Self::open(pool, actor.tenant, sql).await?;
         if actor.request.as_uuid().is_none() {
             sqlx::query("SELECT set_config('app.request_id', $1, true)")
@@ -107,8 +125,9 @@ impl TenantTx {
     }
 
     async fn open(pool: &PgPool, tenant: Uuid, sql: String) -> Result<Self> {
-        let inner = Mutex::new(pool.begin_with(AssertSqlSafe(sql)).await?);
-        Ok(Self { inner, tenant })
+        let pool = pool.clone();
+        let begin = Finish(Some(Box::pin(async move { pool.begin_with(AssertSqlSafe(sql)).await })));
+        Ok(Self { inner: Mutex::new(begin.await?), tenant })
     }
 
     /// The tenant whose rows this transaction sees.
@@ -129,6 +148,33 @@ impl TenantTx {
     /// What a deferred constraint found.
     pub async fn commit(self) -> Result<()> {
         Ok(self.inner.into_inner().commit().await?)
+    }
+}
+
+type Opening = Pin<Box<dyn Future<Output = sqlx::Result<Transaction<'static, Postgres>>> + Send>>;
+
+/// Finishes opening a transaction although nobody waits for it any more. The driver knows of a transaction only once the
+/// server has answered BEGIN; a request that is dropped before that would leave it open on a connection of the pool.
+struct Finish(Option<Opening>);
+
+impl Future for Finish {
+    type Output = sqlx::Result<Transaction<'static, Postgres>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(opening) = &mut self.0 else { return Poll::Pending };
+        let result = opening.as_mut().poll(cx);
+        if result.is_ready() {
+            self.0 = None;
+        }
+        result
+    }
+}
+
+impl Drop for Finish {
+    fn drop(&mut self) {
+        if let (Some(opening), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
+            runtime.spawn(opening);
+        }
     }
 }
 

@@ -32,7 +32,7 @@ impl MigrationTrait for Migration {
 
 /// SQL-language functions are checked against the tables when made, so they follow them; trigger functions precede.
 fn names_a_table_type(statement: &str) -> bool {
-    !statement.contains("RETURNS trigger") || statement.contains("said message")
+    !statement.contains("RETURNS trigger") || statement.contains("said public.message")
 }
 
 /// The role that every pooled connection assumes. It is the cluster's, not the database's: another database may have
@@ -70,6 +70,7 @@ const TABLES: &[TenantTable] = &[
             version bigint NOT NULL DEFAULT 1, updated_at timestamptz NOT NULL DEFAULT now()",
         references: &[],
         indexes: &[
+            "ALTER TABLE api_key ADD CONSTRAINT api_key_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (tenant_id)",
             "CREATE UNIQUE INDEX api_key_prefix_key ON api_key (prefix)",
             "CREATE TRIGGER a_touch BEFORE UPDATE OF name, scopes, expires_at, revoked_at ON api_key \
              FOR EACH ROW EXECUTE FUNCTION touch_row()",
@@ -98,7 +99,7 @@ const TABLES: &[TenantTable] = &[
         columns: "id bigint NOT NULL GENERATED ALWAYS AS IDENTITY, campaign_id uuid NOT NULL, seq bigint, \
             at timestamptz NOT NULL DEFAULT now(), schema_version int NOT NULL DEFAULT 1, table_name text NOT NULL, \
             row_id uuid NOT NULL, op text NOT NULL, before jsonb, after jsonb, origin text NOT NULL, key_id uuid, \
-            turn_id uuid, request_id text",
+            turn_id uuid, request_id text, opens boolean NOT NULL",
         references: &[],
         indexes: &[
             "CREATE UNIQUE INDEX journal_feed ON journal (tenant_id, campaign_id, seq) WHERE seq IS NOT NULL",
@@ -106,7 +107,7 @@ const TABLES: &[TenantTable] = &[
             "CREATE INDEX journal_row ON journal (tenant_id, row_id, id)",
             "CREATE INDEX journal_turn ON journal (tenant_id, turn_id) WHERE turn_id IS NOT NULL",
             "CREATE CONSTRAINT TRIGGER journal_number AFTER INSERT ON journal DEFERRABLE INITIALLY DEFERRED \
-             FOR EACH ROW EXECUTE FUNCTION journal_number()",
+             FOR EACH ROW WHEN (NEW.opens) EXECUTE FUNCTION journal_number()",
         ],
     },
     TenantTable {
@@ -117,6 +118,7 @@ const TABLES: &[TenantTable] = &[
             game_system text NOT NULL, game_time text, settings jsonb NOT NULL",
         references: &[],
         indexes: &[
+            "ALTER TABLE campaign ADD CONSTRAINT campaign_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (tenant_id)",
             "CREATE UNIQUE INDEX campaign_slug_key ON campaign (tenant_id, slug)",
             "CREATE UNIQUE INDEX campaign_external_ref_key ON campaign (tenant_id, external_ref)",
         ],
@@ -300,8 +302,6 @@ const TABLES: &[TenantTable] = &[
         references: &[reference("campaign_id", "campaign", CASCADE)],
         indexes: &[
             "CREATE INDEX turn_list ON turn (tenant_id, campaign_id, id)",
-            "CREATE INDEX turn_live ON turn (tenant_id, lease_until) WHERE status IN ('queued', 'running')",
-            "CREATE INDEX turn_talk ON turn (tenant_id, entity_id, player_id, id)",
             "CREATE UNIQUE INDEX turn_one_at_a_time ON turn (tenant_id, entity_id, player_id) WHERE status = 'running'",
         ],
     },
@@ -346,7 +346,9 @@ const TRIGGERS: &[&str] = &[
     "CREATE TRIGGER c_heads AFTER INSERT OR UPDATE OR DELETE ON lore FOR EACH ROW \
      EXECUTE FUNCTION bump_heads('lore', 'scope,associated_key', '*')",
     "CREATE TRIGGER c_heads AFTER INSERT OR UPDATE OR DELETE ON memory FOR EACH ROW EXECUTE FUNCTION bump_memory()",
-    "CREATE TRIGGER c_heads AFTER INSERT OR UPDATE OR DELETE ON message FOR EACH ROW EXECUTE FUNCTION bump_talk()",
+    // A turn writes two messages; its answer speaks for both.
+    "CREATE TRIGGER c_heads AFTER INSERT ON message FOR EACH ROW WHEN (NEW.author = 'ai') EXECUTE FUNCTION bump_talk()",
+    "CREATE TRIGGER c_heads_changed AFTER UPDATE OR DELETE ON message FOR EACH ROW EXECUTE FUNCTION bump_talk()",
     "CREATE TRIGGER d_slug AFTER INSERT OR UPDATE OF slug OR DELETE ON character FOR EACH ROW EXECUTE FUNCTION keep_actor_slug()",
     "CREATE TRIGGER d_slug AFTER INSERT OR UPDATE OF slug OR DELETE ON npc FOR EACH ROW EXECUTE FUNCTION keep_actor_slug()",
     "CREATE TRIGGER d_slug AFTER INSERT OR UPDATE OF slug OR DELETE ON owner FOR EACH ROW EXECUTE FUNCTION keep_actor_slug()",

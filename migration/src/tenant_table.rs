@@ -40,7 +40,8 @@ pub struct TenantTable {
 }
 
 impl TenantTable {
-    /// The statements that make the table, in order.
+    /// The statements that make the table, in order. The tenant itself is referred to by the campaign (and by keys); what is
+    /// in a campaign is its tenant's through the composite key, without a second check at each write.
     #[must_use]
     pub fn statements(&self) -> Vec<String> {
         let name = self.name;
@@ -56,11 +57,6 @@ impl TenantTable {
              PRIMARY KEY (tenant_id, {}))",
             self.columns, self.key
         )];
-        if name != "tenant" {
-            out.push(format!(
-                "ALTER TABLE {name} ADD CONSTRAINT {name}_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (tenant_id)"
-            ));
-        }
         for Reference { column, table, action } in self.references {
             out.push(format!(
                 "ALTER TABLE {name} ADD CONSTRAINT {name}_{column}_fkey FOREIGN KEY (tenant_id, {column}) \

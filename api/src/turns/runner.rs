@@ -128,7 +128,7 @@ async fn attempt(
 ) -> Result<Reply> {
     let (started, id) = (Instant::now(), Uuid::now_v7());
     let actor = caller.actor().in_turn(id, Origin::Turn);
-    let tx = TenantTx::write(&app.pool, &actor).await?;
+    let tx = TenantTx::write_lazily(&app.pool, &actor).await?;
     let wanted =
         Wanted { campaign: &job.campaign, kind: job.kind, entity: &job.entity, player: &job.player, mode: job.mode };
     let Assembled { base, hit } = assemble(&app.prompts, &tx, caller, &wanted).await?;

@@ -10,48 +10,46 @@ BEGIN
     RETURN NEW;
 END $$
 -- ;;
--- One journal row for every change of world data, in the transaction that makes it. Each row carries its table, so
--- that a reader needs no join; `seq` stays null until the commit (journal_number).
-CREATE FUNCTION journal_row() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, public, pg_temp AS $$
+-- One journal row for every change of world data, in the transaction that makes it; `seq` stays null until the commit.
+-- Hot trigger functions name the schema instead of setting a search path, which would cost more than their work.
+CREATE FUNCTION journal_row() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     old_row jsonb := CASE WHEN TG_OP <> 'INSERT' THEN to_jsonb(OLD) END;
     new_row jsonb := CASE WHEN TG_OP <> 'DELETE' THEN to_jsonb(NEW) END;
     any_row jsonb := coalesce(new_row, old_row);
+    campaign text := coalesce(any_row ->> 'campaign_id', any_row ->> 'id');
+    -- The first row of a transaction in a campaign sees to the numbering of them all.
+    opens boolean := current_setting('app.numbers', true) IS DISTINCT FROM campaign;
 BEGIN
-    INSERT INTO journal (tenant_id, campaign_id, table_name, row_id, op, before, after,
-                         origin, key_id, turn_id, request_id)
-    VALUES ((any_row ->> 'tenant_id')::uuid,
-            coalesce(any_row ->> 'campaign_id', any_row ->> 'id')::uuid,
+    IF opens THEN
+        PERFORM set_config('app.numbers', campaign, true);
+    END IF;
+    INSERT INTO public.journal (tenant_id, campaign_id, table_name, row_id, op, before, after,
+                                origin, key_id, turn_id, request_id, opens)
+    VALUES ((any_row ->> 'tenant_id')::uuid, campaign::uuid,
             TG_TABLE_NAME, (any_row ->> 'id')::uuid, lower(TG_OP), old_row, new_row,
             coalesce(nullif(current_setting('app.origin', true), ''), 'api'),
             nullif(current_setting('app.key_id', true), '')::uuid,
             nullif(current_setting('app.turn_id', true), '')::uuid,
-            nullif(current_setting('app.request_id', true), ''));
+            nullif(current_setting('app.request_id', true), ''), opens);
     RETURN NULL;
 END $$
 -- ;;
 -- At commit: takes the campaign's feed head once and numbers all rows of this transaction together. Committed rows
 -- always have a number, so the unnumbered rows one can see are one's own. The head's row lock lasts until the
 -- commit is visible: the order of `seq` is the order of commits, and a reader of `after=seq` misses nothing.
-CREATE FUNCTION journal_number() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, public, pg_temp AS $$
-DECLARE
-    rows_mine bigint;
-    last_seq bigint;
+CREATE FUNCTION journal_number() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
-    PERFORM 1 FROM journal WHERE tenant_id = NEW.tenant_id AND id = NEW.id AND seq IS NULL;
-    IF NOT FOUND THEN
-        RETURN NULL; -- numbered with an earlier row of this transaction
-    END IF;
-    SELECT count(*) INTO rows_mine FROM journal
-    WHERE tenant_id = NEW.tenant_id AND campaign_id = NEW.campaign_id AND seq IS NULL;
-    INSERT INTO feed_head AS h (tenant_id, campaign_id, seq) VALUES (NEW.tenant_id, NEW.campaign_id, rows_mine)
-    ON CONFLICT (tenant_id, campaign_id) DO UPDATE SET seq = h.seq + rows_mine
-    RETURNING seq INTO last_seq;
-    UPDATE journal j SET seq = last_seq - rows_mine + mine.position
-    FROM (SELECT id, row_number() OVER (ORDER BY id) AS position FROM journal
-          WHERE tenant_id = NEW.tenant_id AND campaign_id = NEW.campaign_id AND seq IS NULL) mine
+    WITH mine AS (
+        SELECT id, row_number() OVER (ORDER BY id) AS position, count(*) OVER () AS total FROM public.journal
+        WHERE tenant_id = NEW.tenant_id AND campaign_id = NEW.campaign_id AND seq IS NULL
+    ), head AS (
+        INSERT INTO public.feed_head AS h (tenant_id, campaign_id, seq)
+        SELECT NEW.tenant_id, NEW.campaign_id, total FROM mine WHERE position = 1
+        ON CONFLICT (tenant_id, campaign_id) DO UPDATE SET seq = h.seq + excluded.seq
+        RETURNING seq
+    )
+    UPDATE public.journal j SET seq = head.seq - mine.total + mine.position FROM mine, head
     WHERE j.tenant_id = NEW.tenant_id AND j.id = mine.id;
     RETURN NULL;
 END $$
@@ -116,25 +114,32 @@ BEGIN
 END $$
 -- ;;
 -- The two hot writers of a turn have heads of their own, written without the general function's JSON.
-CREATE FUNCTION bump_memory() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, public, pg_temp AS $$
+CREATE FUNCTION bump_memory() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
     IF TG_OP <> 'INSERT' THEN
-        PERFORM bump_head(OLD.tenant_id, OLD.campaign_id, 'memory:' || OLD.holder_id || ':' || OLD.subject_id);
+        INSERT INTO public.version_head AS h (tenant_id, campaign_id, key, version)
+        VALUES (OLD.tenant_id, OLD.campaign_id, 'memory:' || OLD.holder_id || ':' || OLD.subject_id, 1)
+        ON CONFLICT (tenant_id, campaign_id, key) DO UPDATE SET version = h.version + 1
+        WHERE h.xmin <> pg_current_xact_id()::xid;
     END IF;
     IF TG_OP = 'INSERT' OR (TG_OP = 'UPDATE' AND (NEW.holder_id, NEW.subject_id) <> (OLD.holder_id, OLD.subject_id)) THEN
-        PERFORM bump_head(NEW.tenant_id, NEW.campaign_id, 'memory:' || NEW.holder_id || ':' || NEW.subject_id);
+        INSERT INTO public.version_head AS h (tenant_id, campaign_id, key, version)
+        VALUES (NEW.tenant_id, NEW.campaign_id, 'memory:' || NEW.holder_id || ':' || NEW.subject_id, 1)
+        ON CONFLICT (tenant_id, campaign_id, key) DO UPDATE SET version = h.version + 1
+        WHERE h.xmin <> pg_current_xact_id()::xid;
     END IF;
     RETURN NULL;
 END $$
 -- ;;
-CREATE FUNCTION bump_talk() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, public, pg_temp AS $$
+CREATE FUNCTION bump_talk() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
-    said message := CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
+    said public.message := CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
 BEGIN
     IF said.entity_id IS NOT NULL AND said.player_id IS NOT NULL THEN
-        PERFORM bump_head(said.tenant_id, said.campaign_id, 'talk:' || said.entity_id || ':' || said.player_id);
+        INSERT INTO public.version_head AS h (tenant_id, campaign_id, key, version)
+        VALUES (said.tenant_id, said.campaign_id, 'talk:' || said.entity_id || ':' || said.player_id, 1)
+        ON CONFLICT (tenant_id, campaign_id, key) DO UPDATE SET version = h.version + 1
+        WHERE h.xmin <> pg_current_xact_id()::xid;
     END IF;
     RETURN NULL;
 END $$
@@ -234,7 +239,7 @@ $$
 CREATE FUNCTION orphaned_turns(rows_max int) RETURNS TABLE (tenant_id uuid, turn_id uuid)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT t.tenant_id, t.id FROM turn t
-    WHERE t.status IN ('queued', 'running') AND (t.lease_until < now() OR NOT EXISTS (
+    WHERE t.status = 'running' AND (t.lease_until < now() OR NOT EXISTS (
         SELECT 1 FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = 1413567051 AND l.objid::bigint = t.instance
           AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())))
     LIMIT rows_max
@@ -245,7 +250,7 @@ CREATE FUNCTION renew_leases(server bigint, seconds int) RETURNS SETOF uuid LANG
 SET search_path = pg_catalog, public, pg_temp AS $$
     WITH mine AS (
         UPDATE turn SET lease_until = now() + seconds * interval '1 second'
-        WHERE instance = server AND status IN ('queued', 'running') RETURNING id, cancel_requested)
+        WHERE instance = server AND status = 'running' RETURNING id, cancel_requested)
     SELECT id FROM mine WHERE cancel_requested
 $$
 -- ;;
