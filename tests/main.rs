@@ -3,8 +3,16 @@
 //! the role that row security binds.
 #![cfg(test)]
 
+mod access;
 mod architecture;
+mod auth;
+mod bad_input;
+mod catalogue;
+mod conventions;
 mod embedded_postgres;
+mod idempotency;
+mod journal;
+mod limits;
 mod llm_client;
 mod llm_reply;
 mod openapi;

@@ -1,6 +1,7 @@
 //! What tests start from: a server with a database of its own, tenants with keys, and short ways to call it.
 
 mod database;
+mod routes;
 mod world;
 
 use std::{sync::Arc, time::Duration};
@@ -20,6 +21,7 @@ use tavernkeep::{
 use uuid::Uuid;
 
 pub use database::{Database, server_url};
+pub use routes::{Rows, counts};
 pub use world::World;
 
 /// The secret that test servers sign with.

@@ -56,6 +56,10 @@ async fn admit(request: &ServiceRequest) -> Result<()> {
         let scope = wanted.scope.map_or("", Scope::as_str);
         return Err(Error::new(Code::Forbidden, format!("This needs the scope `{scope}`.")));
     }
+    // No name holds a NUL character, and PostgreSQL takes none to look for.
+    if request.uri().path().contains("%00") {
+        return Err(Error::not_found("page"));
+    }
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use actix_web::{HttpRequest, delete, get, patch, post, web};
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sqlx::{PgExecutor, Row, postgres::PgRow};
+use sqlx::{AssertSqlSafe, PgExecutor, Row, postgres::PgRow};
 use time::{Duration, OffsetDateTime, format_description::well_known::Rfc3339};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -18,7 +18,7 @@ use crate::{
     error::{Code, Error, Problem, Result},
     http::{
         Body, Reply, etag,
-        paging::{Items, Page},
+        paging::{Items, Page, pattern},
         patch as merge_patch,
         resource::{Ref, campaign_id},
         validate,
@@ -197,16 +197,17 @@ pub async fn list_keys(
     caller: Caller,
     page: Page<crate::http::paging::NoFilter>,
 ) -> Result<Reply> {
+    let (sign, order) = if page.by_creation()? { ("<", "DESC") } else { (">", "ASC") };
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-    let rows = sqlx::query(
-        "SELECT * FROM api_key WHERE tenant_id = $1 AND ($2::uuid IS NULL OR id > $2) \
-         AND ($4::text IS NULL OR name ILIKE '%' || $4 || '%') AND ($5::timestamptz IS NULL OR updated_at >= $5) \
-         ORDER BY id LIMIT $3",
-    )
+    let rows = sqlx::query(AssertSqlSafe(format!(
+        "SELECT * FROM api_key WHERE tenant_id = $1 AND ($2::uuid IS NULL OR id {sign} $2) \
+         AND ($4::text IS NULL OR name ILIKE $4) AND ($5::timestamptz IS NULL OR updated_at >= $5) \
+         ORDER BY id {order} LIMIT $3"
+    )))
     .bind(tx.tenant())
     .bind(page.after.as_ref().map(|a| a.id))
     .bind(i64::try_from(page.limit + 1).unwrap_or(201))
-    .bind(&page.q)
+    .bind(page.q.as_deref().map(pattern))
     .bind(page.updated_since)
     .fetch_all(&mut *tx.connection().await)
     .await?;

@@ -1,5 +1,7 @@
 //! Request bodies: bounded, JSON, without NUL, with a pointer for what is wrong.
 
+use std::any::TypeId;
+
 use actix_web::{FromRequest, HttpRequest, dev::Payload, http::header, web};
 use futures_util::{StreamExt, future::LocalBoxFuture};
 use serde::de::DeserializeOwned;
@@ -35,6 +37,10 @@ impl<T: DeserializeOwned + 'static, const BYTES_MAX: usize> FromRequest for Body
             let idempotency = IdempotencyKey::from_request(&request, &Sha256::digest(&bytes))?;
             let value =
                 if bytes.is_empty() { Value::Object(serde_json::Map::default()) } else { parse(&request, &bytes)? };
+            // serde reads an array as a struct's members in their order; a body's members have names.
+            if !value.is_object() && TypeId::of::<T>() != TypeId::of::<Value>() {
+                return Err(Error::invalid("", "invalid_value", "The body is an object."));
+            }
             Ok(Self { value: typed(value)?, idempotency })
         })
     }

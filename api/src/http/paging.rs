@@ -119,8 +119,19 @@ impl<F: DeserializeOwned> Page<F> {
                 OffsetDateTime::parse(&text, &Rfc3339).map_err(|_| bad("updated_since", "is a time in RFC 3339"))
             })
             .transpose()?;
-        let after = cursor.map(|c| Cursor::decode(&c, &fingerprint)).transpose()?;
+        let after = cursor.map(|c| Cursor::decode(&c, &fingerprint, sort.key)).transpose()?;
         Ok(Self { limit, sort, after, q, updated_since, filter: read_filter(given)?, fingerprint })
+    }
+
+    /// Whether the list is ordered by creation, for lists that know no other order; then whether it is descending.
+    ///
+    /// # Errors
+    /// `bad_request` for another order.
+    pub fn by_creation(&self) -> Result<bool> {
+        match self.sort.key {
+            SortKey::Created => Ok(self.sort.descending),
+            _ => Err(bad("sort", "is `created_at` or `-created_at` here")),
+        }
     }
 
     /// Cuts `rows`, fetched with one more than the limit, to a page. `key` gives a row's id and sorted value.
@@ -161,6 +172,12 @@ pub fn read_filter<F: DeserializeOwned>(given: BTreeMap<String, String>) -> Resu
     serde_urlencoded::from_str(&text).map_err(|e| Error::new(Code::BadRequest, format!("Query parameter: {e}")))
 }
 
+/// What `ILIKE` takes to find a text that holds `q` as it is.
+#[must_use]
+pub fn pattern(q: &str) -> String {
+    format!("%{}%", q.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_"))
+}
+
 fn bad(name: &str, rule: &str) -> Error {
     Error::new(Code::BadRequest, format!("The query parameter `{name}` {rule}."))
 }
@@ -188,11 +205,21 @@ impl Cursor {
         BASE64_URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
     }
 
-    fn decode(text: &str, fingerprint: &str) -> Result<Self> {
+    fn decode(text: &str, fingerprint: &str, key: SortKey) -> Result<Self> {
         let cursor: Option<Self> =
             BASE64_URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         cursor
-            .filter(|c| c.fingerprint == fingerprint && c.value.as_deref().is_none_or(|v| !v.contains('\0')))
+            .filter(|c| c.fingerprint == fingerprint && c.fits(key))
             .ok_or_else(|| bad("cursor", "is not one of this list with these filters"))
+    }
+
+    /// Whether the value is one that a list sorted by `key` gives.
+    fn fits(&self, key: SortKey) -> bool {
+        match (key, self.value.as_deref()) {
+            (SortKey::Created, value) => value.is_none(),
+            (SortKey::Updated, Some(value)) => OffsetDateTime::parse(value, &Rfc3339).is_ok(),
+            (SortKey::Name, Some(value)) => !value.contains('\0'),
+            (_, None) => false,
+        }
     }
 }

@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::{
     Body, Reply, etag,
-    paging::{Items, Page, SortKey},
+    paging::{self, Items, Page, SortKey},
     patch, validate,
 };
 use crate::{
@@ -253,9 +253,12 @@ fn paged<R: Resource>(
                 [sea_orm::Value::from(campaign), sea_orm::Value::from(q.as_str())],
             )),
             _ => {
-                let pattern = format!("%{}%", q.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_"));
-                select
-                    .filter(Condition::any().add(col(R::LABEL).ilike(pattern.as_str())).add(col("slug").ilike(pattern)))
+                let pattern = paging::pattern(q);
+                let mut holds = Condition::any().add(col(R::LABEL).ilike(pattern.as_str()));
+                if R::HAS_SLUG {
+                    holds = holds.add(col("slug").ilike(pattern));
+                }
+                select.filter(holds)
             }
         };
     }
@@ -267,9 +270,6 @@ fn paged<R: Resource>(
     if let Some(after) = &page.after {
         let sign = if page.sort.descending { "<" } else { ">" };
         let value = after.value.clone().unwrap_or_else(|| after.id.to_string());
-        if page.sort.key == SortKey::Updated && OffsetDateTime::parse(&value, &Rfc3339).is_err() {
-            return Err(Error::new(Code::BadRequest, "The cursor is not one of this list."));
-        }
         select = select.filter(Expr::cust_with_values(
             format!("({column}, id) {sign} ($1::{value_type}, $2)"),
             [sea_orm::Value::from(value), sea_orm::Value::from(after.id)],
@@ -447,7 +447,12 @@ fn returning<R: Resource>(prefix: &str) -> String {
 /// A slug made of `label` that nothing in its namespace has.
 async fn free_slug<R: Resource>(place: &Place<'_>, label: &str) -> Result<String> {
     let joint = if R::IN_CAMPAIGN { "_" } else { "-" };
-    let base = slug_of(label, joint).unwrap_or_else(|| R::TABLE.to_owned());
+    let base = match slug_of(label, joint) {
+        // What reads as an id would never be looked for as a slug.
+        Some(slug) if Uuid::try_parse(&slug).is_ok() => format!("{}{joint}{slug}", R::TABLE),
+        Some(slug) => slug,
+        None => R::TABLE.to_owned(),
+    };
     let candidates: Vec<String> =
         std::iter::once(base.clone()).chain((2..=99).map(|n| format!("{base}{joint}{n}"))).collect();
     let sql = match (R::IS_ACTOR, R::IN_CAMPAIGN) {

@@ -147,7 +147,7 @@ impl Limits {
         if rows_max == 0 {
             return Ok(());
         }
-        let sql = format!("SELECT count(*) AS n FROM (SELECT 1 FROM {table} WHERE tenant_id = $1 LIMIT $2) AS some");
+        let sql = format!("SELECT count(*) AS n FROM (SELECT 1 FROM {table} WHERE tenant_id = $1 LIMIT $2) AS counted");
         let row = sqlx::query(AssertSqlSafe(sql))
             .bind(tx.tenant())
             .bind(i64::try_from(rows_max).unwrap_or(i64::MAX))

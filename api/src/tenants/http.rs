@@ -86,7 +86,7 @@ struct LlmInput {
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "garde's signature")]
 fn origin(value: &str, _: &()) -> garde::Result {
-    let parsed = url::Url::parse(value).ok().filter(|u| matches!(u.scheme(), "http" | "https"));
+    let parsed = url::Url::parse(value).ok().filter(|u| matches!(u.scheme(), "http" | "https") && !value.contains('*'));
     if value == "*" || parsed.is_some_and(|u| u.origin().ascii_serialization() == value) {
         return Ok(());
     }

@@ -17,7 +17,7 @@ use crate::{
     error::{Code, Error, Problem, Result},
     http::{
         Body, NoBody, Reply,
-        paging::{Items, ListParams, Page},
+        paging::{Items, ListParams, Page, pattern},
         resource::{Ref, campaign_id},
         validate,
     },
@@ -175,13 +175,13 @@ pub async fn list(
 ) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
-    let (sign, order) = if page.sort.descending { ("<", "DESC") } else { (">", "ASC") };
+    let (sign, order) = if page.by_creation()? { ("<", "DESC") } else { (">", "ASC") };
     let sql = format!(
         "SELECT * FROM turn WHERE tenant_id = $1 AND campaign_id = $2 AND ($3::uuid IS NULL OR id {sign} $3) \
            AND ($4::uuid IS NULL OR entity_id = $4) AND ($5::uuid IS NULL OR player_id = $5) \
            AND ($6::text IS NULL OR status = $6) AND ($7::text IS NULL OR kind = $7) \
            AND ($8::timestamptz IS NULL OR coalesce(finished_at, created_at) >= $8) \
-           AND ($9::text IS NULL OR action ILIKE '%' || $9 || '%') ORDER BY id {order} LIMIT $10"
+           AND ($9::text IS NULL OR action ILIKE $9) ORDER BY id {order} LIMIT $10"
     );
     let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(tx.tenant())
@@ -192,7 +192,7 @@ pub async fn list(
         .bind(&page.filter.status)
         .bind(&page.filter.kind)
         .bind(page.updated_since)
-        .bind(&page.q)
+        .bind(page.q.as_deref().map(pattern))
         .bind(i64::try_from(page.limit + 1).unwrap_or(201))
         .fetch_all(&mut *tx.connection().await)
         .await?;

@@ -1,0 +1,110 @@
+//! `Idempotency-Key`: once, whatever the network does.
+
+use std::collections::BTreeSet;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use tavernkeep::auth::access::TABLE;
+
+use crate::support::{Rows, Server, counts};
+
+/// POST routes that keep no answer, and why.
+const KEEPS_NOTHING: &[(&str, &str)] = &[
+    ("/v1/auth/token", "a token is a secret and costs nothing to make"),
+    ("/v1/api-keys", "a replayed answer would show the key a second time"),
+    ("/v1/campaigns/{c}/npcs/{x}/prompt", "it changes nothing"),
+    ("/v1/campaigns/{c}/owners/{x}/prompt", "it changes nothing"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_post_is_replayed_under_its_key() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let rows = Rows::make(&tenant, "x").await;
+    for route in TABLE.iter().filter(|r| r.method == "POST") {
+        let (path, body) = (rows.path(route.path), rows.body(route));
+        if KEEPS_NOTHING.iter().any(|(known, _)| *known == route.path) || route.path.ends_with("/cancel") {
+            continue;
+        }
+        let first = tenant.post_with_key(&path, "once", body.clone()).await;
+        assert!(first.status < 300, "{path}: {}", first.text);
+        assert_eq!(first.header("idempotency-replayed"), "");
+        let before = counts(&server).await;
+        let again = tenant.post_with_key(&path, "once", body.clone()).await;
+        assert_eq!((again.status, &again.text), (first.status, &first.text), "{path}");
+        assert_eq!(again.header("idempotency-replayed"), "true", "{path}");
+        for header in ["etag", "location", "content-type"] {
+            assert_eq!(again.header(header), first.header(header), "{path}: {header}");
+        }
+        // The same key in quotes, as a structured field, is the same key.
+        let quoted = tenant.post_with_key(&path, "\"once\"", body.clone()).await;
+        assert_eq!((quoted.header("idempotency-replayed"), &quoted.text), ("true", &first.text), "{path}");
+        let other: Value =
+            serde_json::from_str(&body.to_string().replace("New", "Other").replace("wave", "bow")).unwrap();
+        if other != body {
+            tenant.post_with_key(&path, "once", other).await.problem(422, "idempotency_key_reused");
+        }
+        assert_eq!(counts(&server).await, before, "{path}");
+    }
+    let known: BTreeSet<_> = TABLE.iter().filter(|r| r.method == "POST").map(|r| r.path).collect();
+    assert!(KEEPS_NOTHING.iter().all(|(path, _)| known.contains(path)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_belongs_to_its_route_and_tenant() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let other = server.tenant("other").await;
+    let (world, theirs) = (acme.world().await, other.world().await);
+    let body = json!({ "name": "Twin" });
+    let first = acme.post_with_key(&world.path("/npcs"), "k", body.clone()).await.expect(201);
+    let elsewhere = acme.post_with_key(&world.path("/scenes"), "k", body.clone()).await.expect(201);
+    let foreign = other.post_with_key(&theirs.path("/npcs"), "k", body.clone()).await.expect(201);
+    assert_eq!(elsewhere.header("idempotency-replayed"), "");
+    assert_eq!(foreign.header("idempotency-replayed"), "");
+    assert_ne!(first.id(), foreign.id());
+    // Another key of the same tenant is the same caller.
+    let colleague = acme.with_scopes(&tavernkeep::auth::Scope::ALL).await;
+    let again = colleague.post_with_key(&world.path("/npcs"), "k", body.clone()).await.expect(201);
+    assert_eq!(again.id(), first.id());
+    let fresh = acme.post_with_key(&world.path("/npcs"), "k2", body).await.expect(201);
+    assert_ne!(fresh.id(), first.id());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn thirty_two_at_once_make_one_row() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let path = world.path("/npcs");
+    let answers = join_all((0..32).map(|_| tenant.post_with_key(&path, "herd", json!({ "name": "One" })))).await;
+    let made: BTreeSet<String> = answers.iter().filter(|a| a.status == 201).map(|a| a.id()).collect();
+    assert_eq!(made.len(), 1, "{made:?}");
+    let first = answers.iter().filter(|a| a.status == 201 && a.header("idempotency-replayed").is_empty()).count();
+    assert_eq!(first, 1);
+    for answer in answers.into_iter().filter(|a| a.status != 201) {
+        answer.problem(409, "idempotency_in_flight");
+    }
+    assert_eq!(world.get("/npcs?q=One").await.expect(200).items().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_is_not_kept() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let path = world.path("/npcs");
+    let body = json!({ "slug": "harbour_ilse", "name": "Ilse" });
+    tenant.post_with_key(&path, "k", body.clone()).await.problem(409, "slug_taken");
+    world.delete("/npcs/harbour_ilse").await.expect(204);
+    let made = tenant.post_with_key(&path, "k", body).await.expect(201);
+    assert_eq!(made.header("idempotency-replayed"), "");
+    // Nor is a body that was wrong: the corrected one is another.
+    tenant.post_with_key(&path, "k3", json!({ "name": "" })).await.problem(422, "validation_failed");
+    tenant.post_with_key(&path, "k3", json!({ "name": "Now" })).await.expect(201);
+    tenant
+        .post_with_key(&world.path("/messages"), "k4", json!({ "content": "x", "player_id": "no" }))
+        .await
+        .expect(422);
+    assert_eq!(counts(&server).await["idempotency"], 2);
+}

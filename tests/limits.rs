@@ -1,0 +1,214 @@
+//! A tenant's limits, each reached on purpose.
+
+use futures_util::future::join;
+use rehearsal::{Reply, Script};
+use serde_json::{Value, json};
+use tavernkeep::{limits::TenantLimits, tenants::service::set_limits};
+
+use crate::support::{Answer, Client, Server};
+
+/// Sets limits before the tenant's first request, while no server has them in memory.
+async fn limited<'a>(server: &'a Server, slug: &str, limits: TenantLimits) -> Client<'a> {
+    let client = server.tenant(slug).await;
+    set_limits(&mut server.owner().await, client.tenant, &limits).await.unwrap();
+    client
+}
+
+/// The refusal says how long to wait.
+fn refused(answer: Answer, code: &str, seconds_max: u64) -> Answer {
+    let answer = answer.problem(429, code);
+    let seconds: u64 = answer.header("retry-after").parse().unwrap();
+    assert!((1..=seconds_max).contains(&seconds), "{seconds}");
+    assert!(!answer.header("ratelimit").is_empty() && !answer.header("ratelimit-policy").is_empty());
+    answer
+}
+
+fn memorize() -> Value {
+    json!({
+        "arguments": { "player_id": "player_alice", "memory_string": "x" },
+        "actor": { "type": "npc", "id": "innkeeper_bob" },
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_a_minute() {
+    let server = Server::start().await;
+    let acme = limited(&server, "acme", TenantLimits { requests_per_minute: 3, ..TenantLimits::unlimited() }).await;
+    let other = limited(&server, "other", TenantLimits { requests_per_minute: 3, ..TenantLimits::unlimited() }).await;
+    for left in [2, 1, 0] {
+        let answer = acme.get("/v1/campaigns").await.expect(200);
+        assert_eq!(answer.header("ratelimit-policy"), "\"requests\";q=3;w=60");
+        assert!(
+            answer.header("ratelimit").starts_with(&format!("\"requests\";r={left};t=")),
+            "{}",
+            answer.header("ratelimit")
+        );
+    }
+    let answer = refused(acme.get("/v1/campaigns").await, "rate_limited", 20);
+    assert_eq!(answer.header("ratelimit"), "\"requests\";r=0;t=60");
+    // All of a tenant's credentials count together; another tenant's do not.
+    refused(acme.with_scopes(&[tavernkeep::auth::Scope::Read]).await.get("/v1/campaigns").await, "rate_limited", 20);
+    refused(acme.post("/v1/campaigns", json!({ "name": "x" })).await, "rate_limited", 20);
+    let theirs = other.get("/v1/campaigns").await.expect(200);
+    assert!(theirs.header("ratelimit").starts_with("\"requests\";r=2;"));
+    // Without `/v1` nothing is counted.
+    acme.get("/healthz").await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_limit() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    for _ in 0..20 {
+        let answer = acme.get("/v1/campaigns").await.expect(200);
+        assert_eq!(answer.header("ratelimit-policy"), "\"requests\";q=999999999;w=60");
+        assert_eq!(answer.header("ratelimit"), "\"requests\";r=999999999;t=0");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tool_calls_a_minute() {
+    let server = Server::start().await;
+    let acme = limited(&server, "acme", TenantLimits { tools_per_minute: 2, ..TenantLimits::unlimited() }).await;
+    let other = limited(&server, "other", TenantLimits { tools_per_minute: 2, ..TenantLimits::unlimited() }).await;
+    let (world, theirs) = (acme.world().await, other.world().await);
+    for _ in 0..2 {
+        world.post("/tools/NPC_memorize", memorize()).await.expect(200);
+    }
+    refused(world.post("/tools/NPC_memorize", memorize()).await, "rate_limited", 30);
+    assert_eq!(world.memories("npcs/innkeeper_bob", "player_alice").await.len(), 3);
+    theirs.post("/tools/NPC_memorize", memorize()).await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn turns_a_minute() {
+    let server = Server::start().await;
+    let acme = limited(&server, "acme", TenantLimits { turns_per_minute: 1, ..TenantLimits::unlimited() }).await;
+    let other = limited(&server, "other", TenantLimits { turns_per_minute: 1, ..TenantLimits::unlimited() }).await;
+    let (world, theirs) = (acme.world().await, other.world().await);
+    server.model.set_script(Script::replies((0..2).map(|_| Reply::text("Aye."))));
+    world.bob("player_alice", "Hello.").await.expect(200);
+    refused(world.bob("player_alice", "Hello again.").await, "rate_limited", 60);
+    theirs.bob("player_alice", "Hello.").await.expect(200);
+    assert_eq!(world.get("/turns").await.expect(200).items().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn turns_at_a_time() {
+    let server = Server::start().await;
+    let acme = limited(&server, "acme", TenantLimits { concurrent_turns: 1, ..TenantLimits::unlimited() }).await;
+    let other = limited(&server, "other", TenantLimits { concurrent_turns: 1, ..TenantLimits::unlimited() }).await;
+    let (world, theirs) = (acme.world().await, other.world().await);
+    server.model.set_script(Script::replies((0..3).map(|_| Reply::text("Aye.").delay_ms(400))));
+    let both = join(world.bob("player_alice", "Hello."), world.bob("player_mallory", "Hello."));
+    let ((first, second), elsewhere) = join(both, theirs.bob("player_alice", "Hello.")).await;
+    elsewhere.expect(200);
+    let (done, not) = if first.status == 200 { (first, second) } else { (second, first) };
+    done.expect(200);
+    refused(not, "rate_limited", 60);
+    server.model.set_script(Script::replies([Reply::text("Aye.")]));
+    world.bob("player_mallory", "Now?").await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_a_day() {
+    let server = Server::start().await;
+    let acme = limited(&server, "acme", TenantLimits { tokens_per_day: 1, ..TenantLimits::unlimited() }).await;
+    let world = acme.world().await;
+    server.model.set_script(Script::replies([Reply::text("Aye."), Reply::text("Aye.")]));
+    world.bob("player_alice", "Hello.").await.expect(200);
+    refused(world.bob("player_alice", "Hello again.").await, "quota_exceeded", 86_400);
+    // Yesterday's tokens do not count.
+    let yesterday = "UPDATE usage_entry SET created_at = created_at - interval '1 day'";
+    sqlx::query(yesterday).execute(&mut server.owner().await).await.unwrap();
+    world.bob("player_alice", "Good morning.").await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_a_kind() {
+    let server = Server::start().await;
+    let acme = limited(&server, "acme", TenantLimits { rows_per_kind: 2, ..TenantLimits::unlimited() }).await;
+    let campaign = |slug: &str| json!({ "slug": slug, "name": slug });
+    acme.post("/v1/campaigns", campaign("a")).await.expect(201);
+    acme.post("/v1/campaigns", campaign("b")).await.expect(201);
+    refused(acme.post("/v1/campaigns", campaign("c")).await, "quota_exceeded", 60);
+    // Counted over all campaigns of the tenant, each kind for itself.
+    for (kind, body) in [
+        ("characters", json!({ "name": "x" })),
+        ("npcs", json!({ "name": "x" })),
+        ("owners", json!({ "name": "x", "monitored_aspect": "race", "associated_id": "elf" })),
+        ("lore", json!({ "title": "x", "scope": "global", "content": "x" })),
+        ("scenes", json!({ "name": "x" })),
+        ("messages", json!({ "content": "x" })),
+        ("npcs/x/memories", json!({ "player_id": "x_2", "text": "x" })),
+    ] {
+        let mut body = body;
+        let at_a = format!("/v1/campaigns/a/{kind}");
+        if kind == "characters" {
+            body["slug"] = json!("x_2");
+        }
+        let first = acme.post(&at_a, body.clone()).await.expect(201);
+        let second = if kind.ends_with("memories") { at_a.clone() } else { format!("/v1/campaigns/b/{kind}") };
+        acme.post(&second, body.clone()).await.expect(201);
+        refused(
+            acme.post(&at_a, {
+                body["slug"] = Value::Null;
+                without_null(body.clone())
+            })
+            .await,
+            "quota_exceeded",
+            60,
+        );
+        if kind == "messages" {
+            acme.delete(first.header("location")).await.expect(204);
+            acme.post(&at_a, without_null(body)).await.expect(201);
+        }
+    }
+    let other = server.tenant("other").await;
+    other.post("/v1/campaigns", campaign("a")).await.expect(201);
+}
+
+/// A body without the members that are null.
+fn without_null(mut body: Value) -> Value {
+    if let Value::Object(members) = &mut body {
+        members.retain(|_, value| !value.is_null());
+    }
+    body
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_are_the_operators() {
+    let server = Server::start().await;
+    let acme = limited(&server, "acme", TenantLimits { rows_per_kind: 7, ..TenantLimits::unlimited() }).await;
+    let shown = acme.get("/v1/tenant").await.expect(200);
+    assert_eq!(shown.body["limits"]["rows_per_kind"], 7);
+    let refused = acme.patch("/v1/tenant", json!({ "limits": { "rows_per_kind": 0 } })).await;
+    assert_eq!(refused.problem(422, "validation_failed").pointers(), ["/limits"]);
+    // A change by the operator holds within a second, for keys in use, too.
+    let tight = TenantLimits { rows_per_kind: 1, ..TenantLimits::unlimited() };
+    acme.post("/v1/campaigns", json!({ "name": "a" })).await.expect(201);
+    set_limits(&mut server.owner().await, acme.tenant, &tight).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(900)).await;
+    acme.post("/v1/campaigns", json!({ "name": "b" })).await.problem(429, "quota_exceeded");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn guessing_credentials_is_slowed_down() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let guess = acme.with_credential(&format!("tk_abcdefgh_{}", "x".repeat(43)));
+    let mut answers = 0;
+    let limited = loop {
+        let answer = guess.get("/v1/campaigns").await;
+        if answer.status == 429 {
+            break answer;
+        }
+        answer.problem(401, "unauthenticated");
+        answers += 1;
+        assert!(answers < 400, "guessing goes on for ever");
+    };
+    refused(limited, "rate_limited", 60);
+    assert!(answers >= 300, "{answers}");
+    // Who has a credential is not held up by those who guess.
+    acme.get("/v1/campaigns").await.expect(200);
+}

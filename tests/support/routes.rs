@@ -1,0 +1,126 @@
+//! Every route of the access table as a request that could succeed: a path with the ids of one campaign, and a body.
+//!
+//! A new kind of row gets its id in [`Rows::make`], a new route its body in [`Rows::body`].
+
+use std::collections::BTreeMap;
+
+use rehearsal::{Reply, Script};
+use serde_json::{Value, json};
+use sqlx::{AssertSqlSafe, Row};
+use tavernkeep::auth::access::Access;
+
+use super::{Client, Server, World};
+
+/// The ids of a campaign that has a row of every kind. Texts that only its tenant may read hold `canary`.
+pub struct Rows {
+    pub campaign: String,
+    pub alice: String,
+    pub mallory: String,
+    ids: BTreeMap<&'static str, String>,
+}
+
+impl Rows {
+    /// Makes the campaign `port-town` of the world with a row of each kind.
+    pub async fn make(client: &Client<'_>, canary: &str) -> Self {
+        let world = World::make(client, "port-town").await;
+        client.patch("/v1/tenant", json!({ "name": format!("House {canary}") })).await.expect(200);
+        let campaign = world.patch("", json!({ "description": canary })).await.expect(200).id();
+        let mut ids = BTreeMap::new();
+        for (kind, slug, member) in [
+            ("characters", "player_alice", "race"),
+            ("npcs", "innkeeper_bob", "personality_prompt"),
+            ("owners", "town_council_owner", "personality_prompt"),
+            ("lore", "the_reach", "content"),
+        ] {
+            ids.insert(kind, world.patch(&format!("/{kind}/{slug}"), json!({ member: canary })).await.expect(200).id());
+        }
+        let alice = ids["characters"].clone();
+        let mallory = world.get("/characters/player_mallory").await.expect(200).id();
+        ids.insert("scenes", world.post("/scenes", json!({ "name": canary })).await.expect(201).id());
+        ids.insert("messages", world.post("/messages", json!({ "content": canary })).await.expect(201).id());
+        let memory = json!({ "player_id": alice, "text": canary });
+        ids.insert("memories", world.post("/npcs/innkeeper_bob/memories", memory).await.expect(201).id());
+        let call = json!({
+            "arguments": { "player_id": "player_alice", "memory_string": canary },
+            "actor": { "type": "owner", "id": "town_council_owner" },
+        });
+        let called = world.post("/tools/OWNER_memorize_dependables", call).await.expect(200);
+        ids.insert("broadcasts", called.body["result"]["broadcast_id"].as_str().unwrap().to_owned());
+        ids.insert("tools", "NPC_memorize".to_owned());
+        client.server.model.set_script(Script::replies([Reply::text(canary)]));
+        ids.insert("turns", world.bob("player_alice", &format!("Have you heard of {canary}?")).await.expect(200).id());
+        let key = json!({ "name": canary, "scopes": ["read"] });
+        ids.insert("api-keys", client.post("/v1/api-keys", key).await.expect(201).id());
+        Self { campaign, alice, mallory, ids }
+    }
+
+    /// The path of a route's pattern.
+    pub fn path(&self, pattern: &str) -> String {
+        let mut kind = "";
+        let mut path = String::new();
+        for part in pattern.split('/').skip(1) {
+            path.push('/');
+            path.push_str(match part {
+                "{c}" => &self.campaign,
+                "{x}" => self.ids.get(kind).unwrap_or_else(|| panic!("Rows::make makes no row of {kind}")),
+                part => part,
+            });
+            kind = part;
+        }
+        path
+    }
+
+    /// A body that the route takes.
+    pub fn body(&self, route: &Access) -> Value {
+        let last = route.path.rsplit('/').find(|part| !part.starts_with('{')).unwrap_or_default();
+        match (route.method, last) {
+            ("GET" | "DELETE", _) | ("POST", "cancel" | "undo" | "token") => json!({}),
+            ("POST", "api-keys") => json!({ "name": "new", "scopes": ["read"] }),
+            ("POST", "campaigns" | "characters" | "npcs" | "scenes") => json!({ "name": "New" }),
+            ("POST", "owners") => json!({ "name": "New", "monitored_aspect": "race", "associated_id": "elf" }),
+            ("POST", "lore") => json!({ "title": "New", "scope": "global", "content": "New." }),
+            ("POST", "memories") => json!({ "player_id": self.alice, "text": "New." }),
+            ("POST", "messages") => json!({ "content": "New." }),
+            ("POST", "seed") => {
+                json!({ "Lore": [{ "ID": "new", "Title": "New", "Scope": "global", "Content": "New." }] })
+            }
+            ("POST", "prompt" | "turns") => json!({ "player_id": self.alice, "action": "I wave." }),
+            ("POST", "tools") => json!({
+                "arguments": { "player_id": self.alice, "memory_string": "New." },
+                "actor": { "type": "npc", "id": "innkeeper_bob" },
+            }),
+            ("PATCH", "lore") => json!({ "title": "Changed" }),
+            ("PATCH", "memories") => json!({ "text": "Changed." }),
+            ("PATCH", "tenant" | "api-keys" | "campaigns" | "characters" | "npcs" | "owners" | "scenes") => {
+                json!({ "name": "Changed" })
+            }
+            _ => panic!("Rows::body has no body for {} {}", route.method, route.path),
+        }
+    }
+
+    /// Sends the route's request as `client`.
+    pub async fn send(&self, client: &Client<'_>, route: &Access) -> super::Answer {
+        let request = client.request(route.method.parse().unwrap(), &self.path(route.path));
+        let request = if matches!(route.method, "GET" | "DELETE") { request } else { request.json(&self.body(route)) };
+        client.send(request).await
+    }
+}
+
+/// How many rows each tenant table holds. The journal is among them: no change of the world leaves the counts as they
+/// were.
+pub async fn counts(server: &Server) -> BTreeMap<String, i64> {
+    let mut db = server.owner().await;
+    let tables = sqlx::query(
+        "SELECT table_name FROM information_schema.columns WHERE column_name = 'tenant_id' AND table_schema = 'public'",
+    )
+    .fetch_all(&mut db)
+    .await
+    .unwrap();
+    let mut counts = BTreeMap::new();
+    for table in tables {
+        let name: String = table.get("table_name");
+        let sql = AssertSqlSafe(format!("SELECT count(*) AS n FROM {name}"));
+        counts.insert(name, sqlx::query(sql).fetch_one(&mut db).await.unwrap().get("n"));
+    }
+    counts
+}
