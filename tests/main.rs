@@ -9,5 +9,7 @@ mod llm_client;
 mod llm_reply;
 mod openapi;
 mod rehearsal;
+mod scenarios;
 mod smoke;
 mod support;
+mod turns;
