@@ -4,12 +4,18 @@
 #![cfg(test)]
 
 mod architecture;
+mod concurrency;
+mod crash;
 mod embedded_postgres;
 mod llm_client;
 mod llm_reply;
 mod openapi;
+mod prompt;
+mod prompt_cache;
 mod rehearsal;
+mod round_trips;
 mod scenarios;
 mod smoke;
 mod support;
 mod turns;
+mod undo;

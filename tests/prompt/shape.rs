@@ -78,7 +78,7 @@ async fn whole_prompts() {
         for message in prompt["messages"].as_array().unwrap() {
             text.push_str(&format!("=== {}\n{}\n", message["role"].as_str().unwrap(), message["content"].as_str().unwrap()));
         }
-        insta::assert_snapshot!(name, text);
+        insta::with_settings!({ snapshot_path => "../snapshots" }, { insta::assert_snapshot!(name, text) });
     }
 }
 
@@ -93,5 +93,5 @@ async fn an_entity_without_anything_has_a_sound_prompt() {
     assert_eq!(turn.body["status"], "succeeded");
     let sent = server.model.requests().pop().unwrap();
     assert_eq!(sent.get("tools"), None, "providers refuse an empty list");
-    assert!(!sent["messages"].to_string().contains("<memories"));
+    assert!(!sent["messages"][1]["content"].as_str().unwrap().contains("<memories"));
 }

@@ -1,5 +1,6 @@
 //! What tests start from: a server with a database of its own, tenants with keys, and short ways to call it.
 
+mod child;
 mod database;
 mod world;
 
@@ -25,6 +26,7 @@ use tavernkeep::{
 };
 use uuid::Uuid;
 
+pub use child::{Child, Prepared};
 pub use database::{Database, server_url};
 pub use world::World;
 
