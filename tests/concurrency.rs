@@ -64,7 +64,9 @@ async fn twenty_npcs_answer_at_once() {
         let (world, tenant) = (&world, &tenant);
         async move {
             for _ in 0..3 {
-                let turn = tenant.npc_turn(&world.slug, &format!("npc_{n}"), "player_alice", &format!("I pay {n} coins.")).await;
+                let turn = tenant
+                    .npc_turn(&world.slug, &format!("npc_{n}"), "player_alice", &format!("I pay {n} coins."))
+                    .await;
                 let turn = turn.expect(200);
                 assert_eq!(turn.body["tool_calls"][0]["status"], "succeeded");
             }

@@ -34,7 +34,11 @@ async fn again(child: &Child, npc: &str, action: &str, key: &str) -> Answer {
         if answer.status == 200 {
             return answer;
         }
-        assert!(["idempotency_in_flight", "turn_in_progress"].contains(&answer.body["code"].as_str().unwrap()), "{}", answer.text);
+        assert!(
+            ["idempotency_in_flight", "turn_in_progress"].contains(&answer.body["code"].as_str().unwrap()),
+            "{}",
+            answer.text
+        );
         tokio::time::sleep(Duration::from_millis(25)).await;
     }
     panic!("the key stayed in flight");
@@ -161,7 +165,10 @@ async fn an_orderly_stop_lets_turns_end() {
     until("the call", || async { model.request_count() == 1 }).await;
     child.terminate().await;
     let answer = turn.await.unwrap().unwrap().expect(200);
-    assert_eq!((answer.body["status"].as_str(), answer.body["narrative"].as_str()), (Some("succeeded"), Some("Thanks.")));
+    assert_eq!(
+        (answer.body["status"].as_str(), answer.body["narrative"].as_str()),
+        (Some("succeeded"), Some("Thanks."))
+    );
     assert!(child.stopped().await);
     let child = prepared.start(&model).await;
     assert_eq!(child.memories("innkeeper_bob").await[1..], ["Kept."]);

@@ -45,7 +45,10 @@ async fn a_turn_costs_few_statements() {
 
     // With one memory: the batch on its own.
     let memory = json!({ "player_id": "player_alice", "memory_string": "Pays." });
-    model.set_script(Script::replies([Reply::tool("NPC_memorize", memory).delay_ms(400), Reply::text("Thanks.").delay_ms(400)]));
+    model.set_script(Script::replies([
+        Reply::tool("NPC_memorize", memory).delay_ms(400),
+        Reply::text("Thanks.").delay_ms(400),
+    ]));
     let calls = model.request_count();
     let turn = tokio::spawn(child.turn("innkeeper_bob", "I pay.", None));
     asked(&model, calls + 1).await;

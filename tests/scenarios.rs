@@ -73,7 +73,12 @@ async fn an_owner_memorizes_privately() {
     let tenant = server.tenant("acme").await;
     for (n, mode) in ["native", "xml"].into_iter().enumerate() {
         let world = World::make(&tenant, &format!("town-{n}")).await;
-        server.model.set_script(script(mode, "The council takes note.", "OWNER_memorize", "Alice found the lost ledger."));
+        server.model.set_script(script(
+            mode,
+            "The council takes note.",
+            "OWNER_memorize",
+            "Alice found the lost ledger.",
+        ));
         let turn = turn(&world, COUNCIL, mode, "I bring back the ledger.").await;
         let id = only_call(&turn)["result"]["memory_id"].as_str().unwrap();
         assert_eq!(
@@ -136,7 +141,10 @@ async fn the_base_prompt_is_built_once() {
     }
     assert_eq!(requests.len(), 3);
     // A memory makes the next turn build anew, and the one after that is served from the cache again.
-    world.post("/npcs/innkeeper_bob/memories", json!({ "player_id": "player_alice", "text": "Sings well." })).await.expect(201);
+    world
+        .post("/npcs/innkeeper_bob/memories", json!({ "player_id": "player_alice", "text": "Sings well." }))
+        .await
+        .expect(201);
     for cache in ["miss", "hit"] {
         assert_eq!(world.bob("player_alice", "Hello again.").await.expect(200).body["prompt"]["cache"], cache);
     }
@@ -174,8 +182,11 @@ async fn the_rehearsal_model_plays_all_three_scenes_by_itself() {
 async fn the_configured_endpoint_is_called_with_its_key() {
     let model = rehearsal::start(rehearsal::Options { record_requests_max: 10, ..Default::default() }).await.unwrap();
     let address = format!("{}/chat/completions", model.base_url());
-    let environment =
-        [("LLM_API_ENDPOINT", address.as_str()), ("LLM_API_KEY", "sk-canary-7261"), ("LLM_MODEL_NAME", "gpt-of-the-inn")];
+    let environment = [
+        ("LLM_API_ENDPOINT", address.as_str()),
+        ("LLM_API_KEY", "sk-canary-7261"),
+        ("LLM_MODEL_NAME", "gpt-of-the-inn"),
+    ];
     let server = Server::start_with(&environment).await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
@@ -202,7 +213,8 @@ async fn players_ask_and_only_the_ai_calls_tools() {
         "arguments": { "player_id": "player_alice", "memory_string": "Is the rightful queen." },
     });
     let path = world.path("/tools/NPC_memorize");
-    let player = tenant.token(json!({ "scopes": ["play", "read"], "campaign": "port-town", "player_id": "player_alice" })).await;
+    let player =
+        tenant.token(json!({ "scopes": ["play", "read"], "campaign": "port-town", "player_id": "player_alice" })).await;
     player.post(&path, call.clone()).await.problem(403, "forbidden");
     tenant.with_scopes(&[Scope::Play, Scope::Read]).await.post(&path, call).await.problem(403, "forbidden");
     // A player who writes a call into an action has written an action.

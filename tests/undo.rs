@@ -1,5 +1,7 @@
 //! Taking a turn back: every effect or none, as forward writes, and out of the conversation.
 
+use std::collections::BTreeMap;
+
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 use tavernkeep::auth::Scope;
@@ -37,7 +39,8 @@ async fn an_undone_turn_leaves_nothing_but_its_record() {
     let base = async || world.prompt("innkeeper_bob", "player_alice", "Hello").await["messages"].clone();
     let before = base().await;
     let memories = world.memories(BOB, "player_alice").await;
-    let two = remember("NPC_memorize", "One.").with_tool("NPC_memorize", json!({ "player_id": "player_mallory", "memory_string": "Two." }));
+    let two = remember("NPC_memorize", "One.")
+        .with_tool("NPC_memorize", json!({ "player_id": "player_mallory", "memory_string": "Two." }));
     server.model.set_script(Script::replies([two, Reply::text("Noted, canary.")]));
     let turn = world.bob("player_alice", "I pay, canary.").await.expect(200);
     assert!(base().await.to_string().contains("canary"));
@@ -69,7 +72,8 @@ async fn a_broadcast_is_undone_for_everyone() {
         world.post("/npcs", npc).await.expect(201);
     }
     server.model.set_script(Script::replies([
-        remember("OWNER_memorize_dependables", "An ally.").with_tool("OWNER_memorize", json!({ "player_id": "player_alice", "memory_string": "Own." })),
+        remember("OWNER_memorize_dependables", "An ally.")
+            .with_tool("OWNER_memorize", json!({ "player_id": "player_alice", "memory_string": "Own." })),
         Reply::text("So be it."),
     ]));
     let turn = tenant.owner_turn(&world.slug, "town_council_owner", "player_alice", "I help.").await.expect(200);
@@ -113,6 +117,13 @@ async fn what_was_changed_since_stops_an_undo_whole() {
     assert_eq!(world.memories(BOB, "player_alice").await.len(), 1);
 }
 
+/// What cached prompts compare of conversations and memories.
+async fn stamps(server: &Server) -> BTreeMap<String, i64> {
+    let mut db = server.owner().await;
+    let heads = sqlx::query_as("SELECT key, version FROM version_head WHERE key LIKE 'memory:%' OR key LIKE 'talk:%'");
+    heads.fetch_all(&mut db).await.unwrap().into_iter().collect()
+}
+
 /// The journal keeps both the turn and its undoing; nothing is rewritten and no version goes back.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_undo_is_written_forward() {
@@ -121,6 +132,7 @@ async fn an_undo_is_written_forward() {
     let world = tenant.world().await;
     server.model.set_script(Script::replies([remember("NPC_memorize", "One."), Reply::text("Noted.")]));
     let turn = world.bob("player_alice", "I pay.").await.expect(200);
+    let stamped = stamps(&server).await;
     let before = journal(&world).await;
     undo(&world, &turn).await.expect(200);
     let after = journal(&world).await;
@@ -134,14 +146,12 @@ async fn an_undo_is_written_forward() {
     }
     // The other way round: newest first.
     assert_eq!(reverts[2]["table"], "memory");
-    // Stamps of the conversation and the memories have risen, too.
-    let mut db = server.owner().await;
-    let heads: Vec<(String, i64)> = sqlx::query_as("SELECT key, version FROM version_head WHERE key LIKE 'memory:%' OR key LIKE 'talk:%'")
-        .fetch_all(&mut db)
-        .await
-        .unwrap();
-    assert!(heads.iter().filter(|(k, _)| k.starts_with("talk:")).all(|(_, v)| *v >= 3), "{heads:?}");
-    assert!(heads.iter().any(|(k, v)| k.starts_with("memory:") && *v >= 3), "{heads:?}");
+    // The stamps that prompts compare have risen as well, each that the turn had raised.
+    let now = stamps(&server).await;
+    let risen: Vec<_> =
+        now.iter().filter(|(key, version)| stamped.get(*key).is_some_and(|before| before < version)).collect();
+    assert_eq!(risen.len(), 2, "conversation and memories: {stamped:?} {now:?}");
+    assert!(now.iter().all(|(key, version)| stamped.get(key).is_some_and(|before| before <= version)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -151,7 +161,10 @@ async fn turns_may_be_undone_in_any_order() {
     let world = tenant.world().await;
     let mut turns = Vec::new();
     for n in 0..4 {
-        server.model.set_script(Script::replies([remember("NPC_memorize", &format!("Note {n}.")), Reply::text(format!("Answer {n}."))]));
+        server.model.set_script(Script::replies([
+            remember("NPC_memorize", &format!("Note {n}.")),
+            Reply::text(format!("Answer {n}.")),
+        ]));
         turns.push(world.bob("player_alice", &format!("Action {n}.")).await.expect(200));
     }
     undo(&world, &turns[1]).await.expect(200);

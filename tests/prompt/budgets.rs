@@ -12,7 +12,8 @@ async fn lore_fills_its_budget_by_priority_then_age() {
     let world = tenant.world().await;
     world.delete("/lore/the_reach").await.expect(204);
     budgets(&world, json!({ "global_lore": 200 })).await;
-    for (slug, priority, words) in [("old", 1, 50), ("new", 1, 50), ("top", 7, 50), ("long", 6, 500), ("short", -3, 5)] {
+    for (slug, priority, words) in [("old", 1, 50), ("new", 1, 50), ("top", 7, 50), ("long", 6, 500), ("short", -3, 5)]
+    {
         lore(&world, slug, json!({ "priority": priority, "content": "word ".repeat(words) })).await;
     }
     let prompt = world.prompt("innkeeper_bob", "player_alice", "Hello").await;
@@ -42,7 +43,8 @@ async fn the_newest_memories_fit_and_stand_oldest_first() {
     let world = tenant.world().await;
     budgets(&world, json!({ "memories": 60 })).await;
     for n in 0..10 {
-        let body = json!({ "player_id": "player_alice", "text": format!("Canary number {n} of what Alice did at the inn.") });
+        let body =
+            json!({ "player_id": "player_alice", "text": format!("Canary number {n} of what Alice did at the inn.") });
         world.post("/npcs/innkeeper_bob/memories", body).await.expect(201);
     }
     let prompt = world.prompt("innkeeper_bob", "player_alice", "Hello").await;
@@ -77,7 +79,11 @@ async fn more_memories_than_are_looked_at() {
     .unwrap();
     let prompt = world.prompt("innkeeper_bob", "player_alice", "Hello").await;
     let shown = section(&prompt, "memories").matches("Canary").count();
-    assert!(shown == 600 || cut(&prompt, "memories").contains(&shown.to_string()), "{shown}: {}", cut(&prompt, "memories"));
+    assert!(
+        shown == 600 || cut(&prompt, "memories").contains(&shown.to_string()),
+        "{shown}: {}",
+        cut(&prompt, "memories")
+    );
 }
 
 /// Line breaks and white space of a memory do not make it two.

@@ -61,21 +61,37 @@ fn is_balanced(tags: &[String]) -> bool {
 async fn world_of<'a>(client: &'a Client<'a>, campaign: &str, text: &str) -> World<'a> {
     // Names are one line without control characters; the rest may hold anything but NUL.
     let text = text.replace('\0', "");
-    let line: String = text.chars().map(|c| if c.is_control() || "\u{2028}\u{2029}".contains(c) { ' ' } else { c }).take(100).collect();
+    let line: String = text
+        .chars()
+        .map(|c| if c.is_control() || "\u{2028}\u{2029}".contains(c) { ' ' } else { c })
+        .take(100)
+        .collect();
     let line = line.trim();
     let settings = json!({ "slug": campaign, "name": line, "description": text, "game_time": line });
     client.post("/v1/campaigns", settings).await.expect(201);
     let world = World { client, slug: campaign.to_owned() };
-    world.post("/characters", json!({ "slug": "player", "name": line, "race": line, "profession": line, "location": line })).await.expect(201);
     world
-        .post("/owners", json!({ "slug": "owner", "name": line, "description": text, "personality_prompt": text,
-            "monitored_aspect": "faction", "associated_id": line }))
+        .post(
+            "/characters",
+            json!({ "slug": "player", "name": line, "race": line, "profession": line, "location": line }),
+        )
         .await
         .expect(201);
     world
-        .post("/npcs", json!({ "slug": "npc", "name": line, "description": text, "personality_prompt": text, "race": line,
+        .post(
+            "/owners",
+            json!({ "slug": "owner", "name": line, "description": text, "personality_prompt": text,
+            "monitored_aspect": "faction", "associated_id": line }),
+        )
+        .await
+        .expect(201);
+    world
+        .post(
+            "/npcs",
+            json!({ "slug": "npc", "name": line, "description": text, "personality_prompt": text, "race": line,
             "profession": line, "location": line, "faction": line, "disposition": line, "owner_ids": ["owner"],
-            "available_tools": [{ "name": "NPC_memorize", "description": text }] }))
+            "available_tools": [{ "name": "NPC_memorize", "description": text }] }),
+        )
         .await
         .expect(201);
     for scope in ["global", "zone", "race", "profession", "faction"] {
@@ -83,7 +99,8 @@ async fn world_of<'a>(client: &'a Client<'a>, campaign: &str, text: &str) -> Wor
         let entry = json!({ "title": line, "scope": scope, "associated_id": about, "content": text, "tags": [line] });
         lore(&world, scope, entry).await;
     }
-    lore(&world, "word", json!({ "title": line, "content": text, "activation": "keyword", "keys": ["abracadabra"] })).await;
+    lore(&world, "word", json!({ "title": line, "content": text, "activation": "keyword", "keys": ["abracadabra"] }))
+        .await;
     world.post("/npcs/npc/memories", json!({ "player_id": "player", "text": text })).await.expect(201);
     world
 }

@@ -43,7 +43,18 @@ async fn it_grows_at_its_end_and_is_cut_to_half_in_one_step() {
         cuts += 1;
         assert!(history <= 500, "{history}");
         assert!(cut(&preview, "history").contains("older"), "{}", cut(&preview, "history"));
-        let base = |m: &[Value]| m[1]["content"].as_str().unwrap().split("<situation>").next().unwrap().split("<player_action").next().unwrap().to_owned();
+        let base = |m: &[Value]| {
+            m[1]["content"]
+                .as_str()
+                .unwrap()
+                .split("<situation>")
+                .next()
+                .unwrap()
+                .split("<player_action")
+                .next()
+                .unwrap()
+                .to_owned()
+        };
         assert_eq!(before[0], now[0]);
         assert_eq!(base(before), base(now));
     }
@@ -54,7 +65,10 @@ async fn it_grows_at_its_end_and_is_cut_to_half_in_one_step() {
 async fn would_send(client: &Client<'_>, campaign: &str, mode: &str) -> Value {
     client.server.model.set_script(Script::always(Reply::status(400)));
     let body = json!({ "player_id": "player_alice", "action": "Hello, ale!", "reply_mode": mode });
-    client.post(&format!("/v1/campaigns/{campaign}/npcs/innkeeper_bob/turns"), body).await.problem(502, "llm_unavailable");
+    client
+        .post(&format!("/v1/campaigns/{campaign}/npcs/innkeeper_bob/turns"), body)
+        .await
+        .problem(502, "llm_unavailable");
     client.server.model.requests().pop().unwrap()
 }
 
@@ -71,15 +85,21 @@ async fn two_servers_send_the_same_bytes() {
     for n in 0..12 {
         let client = if n % 3 == 2 { &same } else { &tenant };
         client.server.model.set_script(Script::always(Reply::text(format!("Answer {n}. {}", "word ".repeat(40)))));
-        let turn = client.npc_turn(&world.slug, "innkeeper_bob", "player_alice", &format!("Ale number {n}")).await.expect(200);
+        let turn =
+            client.npc_turn(&world.slug, "innkeeper_bob", "player_alice", &format!("Ale number {n}")).await.expect(200);
         last = turn.id();
         if n % 4 == 1 {
             let mode = if n == 5 { "xml" } else { "native" };
-            assert_eq!(would_send(&tenant, &world.slug, mode).await, would_send(&same, &world.slug, mode).await, "turn {n}");
+            assert_eq!(
+                would_send(&tenant, &world.slug, mode).await,
+                would_send(&same, &world.slug, mode).await,
+                "turn {n}"
+            );
         }
     }
     world.post(&format!("/turns/{last}/undo"), json!({})).await.expect(200);
-    let (ours, theirs) = (would_send(&tenant, &world.slug, "native").await, would_send(&same, &world.slug, "native").await);
+    let (ours, theirs) =
+        (would_send(&tenant, &world.slug, "native").await, would_send(&same, &world.slug, "native").await);
     assert_eq!(ours, theirs);
     assert!(ours.to_string().contains("Answer 10.") && !ours.to_string().contains("Answer 11."));
     // And a server that starts now, with nothing cached, sends the same again.

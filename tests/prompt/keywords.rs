@@ -99,7 +99,11 @@ async fn scan_depth_says_how_far_back_to_look() {
     assert_eq!(woken, ["d0", "d1", "d2", "d3", "d4", "d5"], "the action is always looked at");
     // What one player says wakes nothing for another.
     let other = world.prompt("innkeeper_bob", "player_mallory", "I rest.").await;
-    assert!(included(&other).iter().all(|s| s.starts_with("the_") || *s == "q2" || *s == "q3" || *s == "q4" || *s == "q5"));
+    assert!(included(&other).iter().all(|s| s.starts_with("the_")
+        || *s == "q2"
+        || *s == "q3"
+        || *s == "q4"
+        || *s == "q5"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -34,7 +34,12 @@ async fn matrix<'a>(client: &'a crate::support::Client<'a>, campaign: &str) -> W
     for (scope, about) in SCOPES {
         let about = if about.is_empty() { Value::Null } else { json!(about) };
         let slug = slug(scope, about.as_str().unwrap_or_default());
-        lore(&world, &slug, json!({ "scope": scope, "associated_id": about, "content": format!("Canary {campaign} {slug}.") })).await;
+        lore(
+            &world,
+            &slug,
+            json!({ "scope": scope, "associated_id": about, "content": format!("Canary {campaign} {slug}.") }),
+        )
+        .await;
     }
     for (slug, race, profession) in [("alice", "human", "ADVENTURER"), ("mallory", "Elf", "Thief")] {
         let body = json!({ "slug": slug, "name": slug, "race": race, "profession": profession });
@@ -82,8 +87,18 @@ async fn the_scoping_matrix() {
         ("npcs/born", "alice", &["faction_watch", "profession_guard", "race_dwarf"], &alice),
         // Each entry once: what the entity knows anyway is not repeated as common knowledge of the player.
         ("npcs/human", "alice", &["race_human"], &["profession_adventurer"]),
-        ("npcs/owned", "alice", &["faction_smugglers", "profession_thief", "race_elf", "zone_docks", "zone_moor"], &alice),
-        ("npcs/owned", "mallory", &["faction_smugglers", "profession_thief", "race_elf", "zone_docks", "zone_moor"], &[]),
+        (
+            "npcs/owned",
+            "alice",
+            &["faction_smugglers", "profession_thief", "race_elf", "zone_docks", "zone_moor"],
+            &alice,
+        ),
+        (
+            "npcs/owned",
+            "mallory",
+            &["faction_smugglers", "profession_thief", "race_elf", "zone_docks", "zone_moor"],
+            &[],
+        ),
         ("owners/harbour", "alice", &["zone_docks"], &alice),
         ("owners/elders", "alice", &["race_elf"], &alice),
         ("owners/elders", "mallory", &["race_elf"], &["profession_thief"]),
@@ -97,10 +112,20 @@ async fn the_scoping_matrix() {
         // The decisions tell the truth about the text, group by group.
         for (scope, subject) in SCOPES {
             let slug = slug(scope, subject);
-            let group = if slug == "global" { "global_lore" } else if own.contains(&&*slug) { "scoped_lore" } else { "player_lore" };
+            let group = if slug == "global" {
+                "global_lore"
+            } else if own.contains(&&*slug) {
+                "scoped_lore"
+            } else {
+                "player_lore"
+            };
             let count = all(&prompt).matches(&format!("Canary here {slug}.")).count();
             assert_eq!(count, usize::from(expected.contains(&&*slug)), "{slug} for {entity} {player}");
-            assert_eq!(section(&prompt, group).contains(&format!("Canary here {slug}.")), count == 1, "{slug} in {group}");
+            assert_eq!(
+                section(&prompt, group).contains(&format!("Canary here {slug}.")),
+                count == 1,
+                "{slug} in {group}"
+            );
         }
         // Every entry of the campaign is explained.
         assert_eq!(prompt["lore"].as_array().unwrap().len(), SCOPES.len());
@@ -112,8 +137,12 @@ async fn other_campaigns_and_tenants_stay_out() {
     let server = Server::start().await;
     let (acme, rival) = (server.tenant("acme").await, server.tenant("rival").await);
     let here = matrix(&acme, "here").await;
-    for world in [&here, &matrix(&acme, "there").await, &matrix(&rival, "here").await, &matrix(&rival, "foreign").await] {
-        world.post("/npcs", json!({ "slug": "guard", "name": "Guard", "location": "Docks", "race": "Dwarf" })).await.expect(201);
+    for world in [&here, &matrix(&acme, "there").await, &matrix(&rival, "here").await, &matrix(&rival, "foreign").await]
+    {
+        world
+            .post("/npcs", json!({ "slug": "guard", "name": "Guard", "location": "Docks", "race": "Dwarf" }))
+            .await
+            .expect(201);
         // Fill the cache with each in turn, so that a key that forgets something would show.
         let prompt = prompt(world, "npcs/guard", "alice").await;
         let text = all(&prompt);
@@ -132,8 +161,12 @@ async fn secrets_reach_those_who_know_them() {
     let world = tenant.world().await;
     let secret = json!({ "secret": true, "known_by": ["harbour_ilse"], "content": "The mayor is a vampire." });
     lore(&world, "the_mayor", secret).await;
-    let mut woken = json!({ "secret": true, "known_by": ["town_council_owner"], "content": "The crypt is below the well." });
-    woken.as_object_mut().unwrap().extend(json!({ "activation": "keyword", "keys": ["well"] }).as_object().unwrap().clone());
+    let mut woken =
+        json!({ "secret": true, "known_by": ["town_council_owner"], "content": "The crypt is below the well." });
+    woken
+        .as_object_mut()
+        .unwrap()
+        .extend(json!({ "activation": "keyword", "keys": ["well"] }).as_object().unwrap().clone());
     lore(&world, "the_crypt", woken).await;
     let ask = "Tell me of the mayor and the well.";
     let bob = world.prompt("innkeeper_bob", "player_alice", ask).await;
@@ -176,7 +209,12 @@ async fn every_entry_has_its_reason() {
     }
     assert_eq!(included(&prompt), ["awake", "the_adventurers", "the_reach", "the_square"]);
     // A keyword entry that waits for the player's race is as much concerned as one that waits for the NPC's.
-    lore(&world, "humans", json!({ "scope": "race", "associated_id": "human", "activation": "keyword", "keys": ["dragon"] })).await;
+    lore(
+        &world,
+        "humans",
+        json!({ "scope": "race", "associated_id": "human", "activation": "keyword", "keys": ["dragon"] }),
+    )
+    .await;
     let prompt = world.prompt("innkeeper_bob", "player_alice", "An ale!").await;
     assert!(reason(&prompt, "humans").starts_with("keyword"), "{}", reason(&prompt, "humans"));
 }

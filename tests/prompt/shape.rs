@@ -6,8 +6,17 @@ use serde_json::json;
 use super::{all, lore, section, sections};
 use crate::support::Server;
 
-const ORDER: [&str; 9] =
-    ["engine_rules", "global_lore", "scoped_lore", "personality", "tools", "player_lore", "memories", "history", "turn"];
+const ORDER: [&str; 9] = [
+    "engine_rules",
+    "global_lore",
+    "scoped_lore",
+    "personality",
+    "tools",
+    "player_lore",
+    "memories",
+    "history",
+    "turn",
+];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sections_have_names_and_an_order() {
@@ -63,20 +72,37 @@ async fn whole_prompts() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
-    lore(&world, "the_ale", json!({ "activation": "keyword", "keys": ["ale"], "content": "The ale is brewed with seawater." })).await;
-    world.patch("/npcs/innkeeper_bob", json!({ "race": "Halfling", "disposition": "cheerful", "location": "The Salty Cat" })).await.expect(200);
+    lore(
+        &world,
+        "the_ale",
+        json!({ "activation": "keyword", "keys": ["ale"], "content": "The ale is brewed with seawater." }),
+    )
+    .await;
+    world
+        .patch(
+            "/npcs/innkeeper_bob",
+            json!({ "race": "Halfling", "disposition": "cheerful", "location": "The Salty Cat" }),
+        )
+        .await
+        .expect(200);
     world.patch("", json!({ "game_time": "the evening of the first day" })).await.expect(200);
     let council = json!({ "actor": { "type": "owner", "id": "town_council_owner" },
         "arguments": { "player_id": "player_alice", "memory_string": "Has proven to be a reliable ally." } });
     world.post("/tools/OWNER_memorize_dependables", council).await.expect(200);
     server.model.set_script(Script::replies([Reply::text("Good evening to you, Alice!")]));
     world.bob("player_alice", "Good evening.").await.expect(200);
-    for (name, mode, entity) in [("native_npc", "native", "npcs/innkeeper_bob"), ("xml_owner", "xml", "owners/town_council_owner")] {
+    for (name, mode, entity) in
+        [("native_npc", "native", "npcs/innkeeper_bob"), ("xml_owner", "xml", "owners/town_council_owner")]
+    {
         let body = json!({ "player_id": "player_alice", "action": "I order an ale.", "reply_mode": mode });
         let prompt = world.post(&format!("/{entity}/prompt"), body).await.expect(200).body;
         let mut text = String::new();
         for message in prompt["messages"].as_array().unwrap() {
-            text.push_str(&format!("=== {}\n{}\n", message["role"].as_str().unwrap(), message["content"].as_str().unwrap()));
+            text.push_str(&format!(
+                "=== {}\n{}\n",
+                message["role"].as_str().unwrap(),
+                message["content"].as_str().unwrap()
+            ));
         }
         insta::with_settings!({ snapshot_path => "../snapshots" }, { insta::assert_snapshot!(name, text) });
     }

@@ -8,8 +8,8 @@ use crate::support::{Server, World};
 /// Words that do not repeat soon, so that nothing is cached by accident.
 fn prose(seed: u32, words: usize) -> String {
     const LIST: [&str; 16] = [
-        "harbour", "lantern", "winter", "guild", "oath", "silver", "raven", "tide", "cellar", "market", "bridge", "storm",
-        "ledger", "saint", "orchard", "stone",
+        "harbour", "lantern", "winter", "guild", "oath", "silver", "raven", "tide", "cellar", "market", "bridge",
+        "storm", "ledger", "saint", "orchard", "stone",
     ];
     let mut state = seed.wrapping_mul(2_654_435_761) | 1;
     let mut out = String::new();
@@ -62,7 +62,17 @@ fn naive(preview: &Value) -> Value {
         let sections = preview["sections"].as_array().unwrap();
         sections.iter().find(|s| s["name"] == name).unwrap()["text"].as_str().unwrap()
     };
-    let order = ["engine_rules", "personality", "tools", "memories", "player_lore", "global_lore", "scoped_lore", "history", "turn"];
+    let order = [
+        "engine_rules",
+        "personality",
+        "tools",
+        "memories",
+        "player_lore",
+        "global_lore",
+        "scoped_lore",
+        "history",
+        "turn",
+    ];
     let content: String = order.map(text).concat();
     json!({ "model": "naive", "messages": [{ "role": "user", "content": content }] })
 }
@@ -78,7 +88,8 @@ async fn a_provider_has_read_nine_tenths_before() {
     for n in 1..=40 {
         let action = format!("Action {n}: {}", prose(1000 + n, 25));
         let answer = Reply::text(prose(2000 + n, 60));
-        let memory = json!({ "player_id": "player_alice", "memory_string": format!("Memory {n}: {}", prose(3000 + n, 12)) });
+        let memory =
+            json!({ "player_id": "player_alice", "memory_string": format!("Memory {n}: {}", prose(3000 + n, 12)) });
         server.model.set_script(match n % 8 {
             0 => Script::replies([Reply::tool("NPC_memorize", memory), answer]),
             _ => Script::replies([answer]),
@@ -117,7 +128,9 @@ async fn entities_share_what_is_the_same() {
     }
     server.model.set_script(Script::always(Reply::text("Hm.")));
     world.bob("player_alice", "Hello.").await.expect(200);
-    for (npc, player) in [("innkeeper_bob", "player_mallory"), ("harbour_ilse", "player_alice"), ("twin", "player_alice")] {
+    for (npc, player) in
+        [("innkeeper_bob", "player_mallory"), ("harbour_ilse", "player_alice"), ("twin", "player_alice")]
+    {
         let turn = tenant.npc_turn(&world.slug, npc, player, "Hello.").await.expect(200);
         let usage = &turn.body["usage"];
         let share = usage["cached_tokens"].as_f64().unwrap() / usage["prompt_tokens"].as_f64().unwrap();

@@ -57,7 +57,12 @@ async fn a_change_is_a_miss_for_exactly_those_concerned() {
         ("description", "/npcs/innkeeper_bob".into(), json!({ "description": "Thin." }), &bob),
         ("name", "/npcs/innkeeper_bob".into(), json!({ "name": "Old Bob" }), &bob),
         ("tools", "/npcs/harbour_ilse".into(), json!({ "available_tools": [] }), &ilse),
-        ("tool words", "/npcs/innkeeper_bob".into(), json!({ "available_tools": [{ "name": "NPC_memorize", "description": "Note it." }] }), &bob),
+        (
+            "tool words",
+            "/npcs/innkeeper_bob".into(),
+            json!({ "available_tools": [{ "name": "NPC_memorize", "description": "Note it." }] }),
+            &bob,
+        ),
         ("moved", "/npcs/innkeeper_bob".into(), json!({ "location": "moor" }), &bob),
         ("race", "/npcs/innkeeper_bob".into(), json!({ "race": "elf" }), &bob),
         ("faction", "/npcs/innkeeper_bob".into(), json!({ "faction": "guild" }), &bob),
@@ -68,13 +73,23 @@ async fn a_change_is_a_miss_for_exactly_those_concerned() {
         ("zone lore through an owner", lore("the_square"), json!({ "content": "Blades are fine." }), &[0, 1, 3]),
         ("the player's profession", lore("the_adventurers"), json!({ "content": "They sign nothing." }), &alice),
         ("race of NPC and player", lore("elves"), json!({ "content": "Ears." }), &[0, 1, 4]),
-        ("moved between scopes", lore("the_harbour"), json!({ "scope": "zone", "associated_id": "town_square" }), &[0, 1, 2, 3, 4]),
+        (
+            "moved between scopes",
+            lore("the_harbour"),
+            json!({ "scope": "zone", "associated_id": "town_square" }),
+            &[0, 1, 2, 3, 4],
+        ),
         ("switched off", lore("the_square"), json!({ "enabled": false }), &[0, 1, 3]),
         ("switched on", lore("the_square"), json!({ "enabled": true }), &[0, 1, 3]),
         ("made a secret", lore("the_square"), json!({ "secret": true }), &[0, 1, 3]),
         // Who the player is.
         ("the player's race", "/characters/player_alice".into(), json!({ "race": "elf" }), &alice),
-        ("the player's profession", "/characters/player_mallory".into(), json!({ "profession": "adventurer" }), &[1, 4]),
+        (
+            "the player's profession",
+            "/characters/player_mallory".into(),
+            json!({ "profession": "adventurer" }),
+            &[1, 4],
+        ),
         ("the player's name", "/characters/player_alice".into(), json!({ "name": "Alyce" }), &alice),
         // What the campaign says of prompts.
         ("budgets", String::new(), json!({ "settings": { "prompt_budgets": { "memories": 500 } } }), &[0, 1, 2, 3, 4]),
@@ -84,7 +99,8 @@ async fn a_change_is_a_miss_for_exactly_those_concerned() {
         assert_eq!(misses(&world).await, expected, "{what}");
     }
     // Entries that come and go.
-    let new = json!({ "slug": "new", "title": "New", "scope": "zone", "associated_id": "Harbour", "content": "A whale." });
+    let new =
+        json!({ "slug": "new", "title": "New", "scope": "zone", "associated_id": "Harbour", "content": "A whale." });
     world.post("/lore", new).await.expect(201);
     assert_eq!(misses(&world).await, [2, 4]);
     world.delete("/lore/new").await.expect(204);
@@ -123,7 +139,10 @@ async fn what_does_not_concern_a_prompt_leaves_it_a_hit() {
     for other in [&theirs, &elsewhere] {
         other.patch("/lore/the_reach", json!({ "content": "Elsewhere." })).await.expect(200);
         other.patch("/npcs/innkeeper_bob", json!({ "personality_prompt": "Elsewhere." })).await.expect(200);
-        other.post("/npcs/innkeeper_bob/memories", json!({ "player_id": "player_alice", "text": "Elsewhere." })).await.expect(201);
+        other
+            .post("/npcs/innkeeper_bob/memories", json!({ "player_id": "player_alice", "text": "Elsewhere." }))
+            .await
+            .expect(201);
     }
     assert_eq!(misses(&world).await, [0; 0]);
     // Where things stand is said in the turn's message: it changes that, not the base prompt.
@@ -217,7 +236,10 @@ async fn what_is_made_again_is_not_taken_for_what_was() {
     // Undone and done again, in turns.
     for n in 0..3 {
         server.model.set_script(Script::replies([
-            Reply::tool("NPC_memorize", json!({ "player_id": "player_alice", "memory_string": format!("Canary {n}.") })),
+            Reply::tool(
+                "NPC_memorize",
+                json!({ "player_id": "player_alice", "memory_string": format!("Canary {n}.") }),
+            ),
             Reply::text("Noted."),
         ]));
         let turn = world.bob("player_alice", &format!("Try {n}")).await.expect(200);
@@ -227,7 +249,10 @@ async fn what_is_made_again_is_not_taken_for_what_was() {
         assert!(!now.contains("Canary") && !now.contains("Try"), "{now}");
     }
     // Another entity, campaign or player under a name that is known.
-    world.post("/npcs/innkeeper_bob/memories", json!({ "player_id": "player_alice", "text": "Canary." })).await.expect(201);
+    world
+        .post("/npcs/innkeeper_bob/memories", json!({ "player_id": "player_alice", "text": "Canary." }))
+        .await
+        .expect(201);
     assert!(text().await.contains("Canary."));
     world.delete("/npcs/innkeeper_bob").await.expect(204);
     world.post("/npcs/innkeeper_bob/prompt", json!({ "player_id": "player_alice" })).await.problem(404, "not_found");

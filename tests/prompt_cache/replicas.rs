@@ -19,7 +19,10 @@ async fn an_edit_through_one_is_seen_by_the_next_turn_on_another() {
     for n in 0..10 {
         let canary = format!("Canary {n}.");
         match n % 4 {
-            0 => world.post("/npcs/innkeeper_bob/memories", json!({ "player_id": "player_alice", "text": canary })).await.expect(201),
+            0 => world
+                .post("/npcs/innkeeper_bob/memories", json!({ "player_id": "player_alice", "text": canary }))
+                .await
+                .expect(201),
             1 => world.patch("/lore/the_square", json!({ "content": canary })).await.expect(200),
             2 => world.patch("/npcs/innkeeper_bob", json!({ "personality_prompt": canary })).await.expect(200),
             _ => {

@@ -1,10 +1,14 @@
 //! The real program as a child process, to be killed, stopped and measured from outside.
 
-use std::{process::Stdio, time::Duration};
+use std::{
+    process::Stdio,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncBufReadExt, BufReader},
+    io::{AsyncBufRead, AsyncBufReadExt, BufReader, Lines},
     process::{Child as Process, Command},
 };
 
@@ -30,6 +34,11 @@ impl Prepared {
 
     /// Starts the program on the database; `model` answers its turns.
     pub async fn start(&self, model: &rehearsal::Rehearsal) -> Child {
+        self.start_with(model, &[("RUST_LOG", "error")]).await
+    }
+
+    /// Starts it with more in its environment.
+    pub async fn start_with(&self, model: &rehearsal::Rehearsal, env: &[(&str, &str)]) -> Child {
         let mut binary = std::env::current_exe().unwrap();
         binary.pop();
         binary.pop();
@@ -47,8 +56,9 @@ impl Prepared {
             .env("TAVERNKEEP_SHUTDOWN_SECONDS", "10")
             .env("LLM_API_ENDPOINT", model.base_url())
             .env("LLM_MODEL_NAME", "rehearsal")
-            .env("RUST_LOG", "error")
+            .envs(env.iter().copied())
             .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
             .unwrap();
@@ -60,9 +70,19 @@ impl Prepared {
             }
         };
         // Somebody has to read on, or a full pipe stops the child.
-        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        let log = Arc::new(Mutex::new(String::new()));
+        tokio::spawn(keep(lines, log.clone()));
+        tokio::spawn(keep(BufReader::new(process.stderr.take().unwrap()).lines(), log.clone()));
         let http = reqwest::Client::builder().timeout(Duration::from_secs(30)).build().unwrap();
-        Child { process, url, credential: self.credential.clone(), http }
+        Child { process, url, credential: self.credential.clone(), http, log }
+    }
+}
+
+async fn keep<R: AsyncBufRead + Unpin>(mut lines: Lines<R>, log: Arc<Mutex<String>>) {
+    while let Ok(Some(line)) = lines.next_line().await {
+        let mut log = log.lock().unwrap();
+        log.push_str(&line);
+        log.push('\n');
     }
 }
 
@@ -72,9 +92,15 @@ pub struct Child {
     url: String,
     credential: String,
     http: reqwest::Client,
+    log: Arc<Mutex<String>>,
 }
 
 impl Child {
+    /// All it has printed since it said where it answers.
+    pub fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+
     /// `kill -9`, and waits until it is gone.
     pub async fn kill(&mut self) {
         self.process.kill().await.unwrap();
@@ -93,12 +119,20 @@ impl Child {
 
     /// GET below the campaign, or anywhere if the path begins with two slashes.
     pub async fn get(&self, path: &str) -> Answer {
-        let path = path.strip_prefix('/').filter(|p| p.starts_with('/')).map_or_else(|| format!("/v1/campaigns/port-town{path}"), str::to_owned);
+        let path = path
+            .strip_prefix('/')
+            .filter(|p| p.starts_with('/'))
+            .map_or_else(|| format!("/v1/campaigns/port-town{path}"), str::to_owned);
         send(self.credential.clone(), self.http.get(format!("{}{path}", self.url))).await.unwrap()
     }
 
     /// A request for a turn of an NPC for Alice; it outlives this borrow.
-    pub fn turn(&self, npc: &str, action: &str, key: Option<&str>) -> impl Future<Output = reqwest::Result<Answer>> + Send + use<> {
+    pub fn turn(
+        &self,
+        npc: &str,
+        action: &str,
+        key: Option<&str>,
+    ) -> impl Future<Output = reqwest::Result<Answer>> + Send + use<> {
         let url = format!("{}/v1/campaigns/port-town/npcs/{npc}/turns", self.url);
         let mut request = self.http.post(url).json(&json!({ "player_id": "player_alice", "action": action }));
         if let Some(key) = key {

@@ -9,7 +9,8 @@ use super::{always, body, learnt, only_turn, remember, turns, until};
 use crate::support::{Server, World};
 
 /// Quick timeouts, one attempt.
-const IMPATIENT: [(&str, &str); 3] = [("LLM_FIRST_TOKEN_TIMEOUT_MS", "300"), ("LLM_TIMEOUT_MS", "900"), ("LLM_RETRIES", "0")];
+const IMPATIENT: [(&str, &str); 3] =
+    [("LLM_FIRST_TOKEN_TIMEOUT_MS", "300"), ("LLM_TIMEOUT_MS", "900"), ("LLM_RETRIES", "0")];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_fails_is_told_and_recorded() {
@@ -50,6 +51,18 @@ async fn a_provider_that_fails_is_told_and_recorded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nobody_may_be_there() {
+    let nowhere = [("LLM_API_ENDPOINT", "http://127.0.0.1:1/v1"), ("LLM_MODEL_NAME", "m"), ("LLM_RETRIES", "1")];
+    let server = Server::start_with(&nowhere).await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let failed = world.bob("player_alice", "Hello").await.problem(502, "llm_unavailable");
+    assert_eq!(only_turn(&world, "failed").await["id"], failed.body["turn_id"]);
+    // The tenant's usage knows of no call.
+    assert!(tenant.get("/v1/usage").await.expect(200).items().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_failed_turn_may_keep_its_effects() {
     let server = Server::start_with(&IMPATIENT).await;
     let tenant = server.tenant("acme").await;
@@ -67,7 +80,8 @@ async fn a_revert_leaves_what_others_changed() {
     let server = Server::start_with(&[("LLM_RETRIES", "0")]).await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
-    let two = remember("Mine.").with_tool("NPC_memorize", json!({ "player_id": "player_alice", "memory_string": "Changed." }));
+    let two = remember("Mine.")
+        .with_tool("NPC_memorize", json!({ "player_id": "player_alice", "memory_string": "Changed." }));
     server.model.set_script(Script::replies([two, Reply::status(500).delay_ms(700)]));
     let turn = world.bob("player_alice", "I pay.");
     let edit = async {
@@ -159,7 +173,8 @@ async fn another_replica_can_cancel() {
         until("the memory", || async { learnt(&world).await.len() == 1 }).await;
         let id = only_turn(&world, "running").await["id"].as_str().unwrap().to_owned();
         let url = format!("{}{}", replica.url, world.path(&format!("/turns/{id}/cancel")));
-        let answer = reqwest::Client::new().post(url).bearer_auth(&tenant.credential).json(&json!({})).send().await.unwrap();
+        let answer =
+            reqwest::Client::new().post(url).bearer_auth(&tenant.credential).json(&json!({})).send().await.unwrap();
         assert_eq!(answer.status(), 202);
     };
     let (turn, ()) = tokio::join!(turn, cancel);

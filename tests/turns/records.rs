@@ -15,19 +15,45 @@ async fn a_turn_is_recorded_as_it_was_answered() {
     server.model.set_script(Script::replies([remember("Pays."), Reply::text("Thanks!")]));
     let turn = world.bob("player_alice", "I pay for my drink.").await.expect(200);
     let record = world.get(&format!("/turns/{}", turn.id())).await.expect(200);
-    for field in ["id", "kind", "status", "campaign_id", "entity_id", "player_id", "model", "narrative", "tool_calls", "prompt", "usage"] {
+    for field in [
+        "id",
+        "kind",
+        "status",
+        "campaign_id",
+        "entity_id",
+        "player_id",
+        "model",
+        "narrative",
+        "tool_calls",
+        "prompt",
+        "usage",
+    ] {
         assert_eq!(record.body[field], turn.body[field], "{field}");
     }
     let bob = world.get("/npcs/innkeeper_bob").await.expect(200).id();
     assert_eq!((turn.body["kind"].as_str(), turn.body["entity_id"].as_str()), (Some("npc"), Some(bob.as_str())));
-    let names: Vec<_> = turn.body["prompt"]["sections"].as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
+    let names: Vec<_> =
+        turn.body["prompt"]["sections"].as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
     assert_eq!(
         names,
-        ["engine_rules", "global_lore", "scoped_lore", "personality", "tools", "player_lore", "memories", "history", "turn"]
+        [
+            "engine_rules",
+            "global_lore",
+            "scoped_lore",
+            "personality",
+            "tools",
+            "player_lore",
+            "memories",
+            "history",
+            "turn"
+        ]
     );
     let timings = &turn.body["timings_ms"];
     let ms = |name: &str| timings[name].as_f64().unwrap();
-    assert!(ms("llm") > 0.0 && ms("server") > 0.0 && (ms("total") - ms("llm") - ms("server")).abs() < 0.01, "{timings}");
+    assert!(
+        ms("llm") > 0.0 && ms("server") > 0.0 && (ms("total") - ms("llm") - ms("server")).abs() < 0.01,
+        "{timings}"
+    );
     // The trace is for game masters.
     let trace = &record.body["trace"];
     assert_eq!(trace["action"], "I pay for my drink.");
@@ -86,7 +112,8 @@ async fn a_player_sees_its_words_and_no_machinery() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
-    let player = tenant.token(json!({ "scopes": ["play", "read"], "campaign": "port-town", "player_id": "player_alice" })).await;
+    let player =
+        tenant.token(json!({ "scopes": ["play", "read"], "campaign": "port-town", "player_id": "player_alice" })).await;
     let turn = player.npc_turn("port-town", "innkeeper_bob", "player_alice", "Hello").await.expect(200);
     assert_eq!(turn.body.get("prompt"), None);
     assert!(turn.body["narrative"].is_string());
@@ -133,7 +160,9 @@ async fn usage_is_summed_and_priced() {
         completion_tokens: Some(completion),
         total_tokens: None,
     };
-    let priceless = || Script::replies([remember("x").usage(figures(1000, 0, 10)), Reply::text("y").usage(figures(1100, 1000, 20))]);
+    let priceless = || {
+        Script::replies([remember("x").usage(figures(1000, 0, 10)), Reply::text("y").usage(figures(1100, 1000, 20))])
+    };
     server.model.set_script(priceless());
     let turn = world.bob("player_alice", "Hello").await.expect(200);
     let expected = json!({ "llm_calls": 2, "prompt_tokens": 2100, "cached_tokens": 1000, "completion_tokens": 30, "total_tokens": 2130 });
@@ -157,7 +186,10 @@ async fn usage_is_summed_and_priced() {
     let kinds = tenant.get("/v1/usage?group_by=kind").await.expect(200);
     let of = |rows: &[Value], field: &str, name: &str| rows.iter().find(|r| r[field] == name).cloned().unwrap();
     let npc = of(kinds.items(), "kind", "npc");
-    assert_eq!((npc["turns"].as_i64(), npc["prompt_tokens"].as_i64(), npc["llm_calls"].as_i64()), (Some(2), Some(2600), Some(3)));
+    assert_eq!(
+        (npc["turns"].as_i64(), npc["prompt_tokens"].as_i64(), npc["llm_calls"].as_i64()),
+        (Some(2), Some(2600), Some(3))
+    );
     let owner = of(kinds.items(), "kind", "owner");
     // 1,100 fresh at 2, 1,000 cached at a half, 30 written at 10.
     assert_eq!(owner["cost_micros"], 2200 + 500 + 300);

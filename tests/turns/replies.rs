@@ -7,7 +7,8 @@ use super::{BOB, learnt};
 use crate::support::{Server, World};
 
 fn call(words: &str) -> String {
-    json!({ "tool_name": "NPC_memorize", "parameters": { "player_id": "player_alice", "memory_string": words } }).to_string()
+    json!({ "tool_name": "NPC_memorize", "parameters": { "player_id": "player_alice", "memory_string": words } })
+        .to_string()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -18,14 +19,21 @@ async fn text_replies_in_every_sound_shape() {
     let c = call("note");
     let shapes = [
         format!("<response><narrative>Well met.</narrative><tools>[{c}]</tools></response>"),
-        format!("Here you are:\n<response>\n<narrative>Well met.</narrative>\n<tools>[{c}]</tools>\n</response>\nAnything else?"),
-        format!("```xml\n<response><narrative>Well met.</narrative><tools>\n```json\n[{c}]\n```\n</tools></response>\n```"),
+        format!(
+            "Here you are:\n<response>\n<narrative>Well met.</narrative>\n<tools>[{c}]</tools>\n</response>\nAnything else?"
+        ),
+        format!(
+            "```xml\n<response><narrative>Well met.</narrative><tools>\n```json\n[{c}]\n```\n</tools></response>\n```"
+        ),
         format!("<response><narrative>Well met.</narrative><tools>{c}</tools></response>"),
         format!("<response><narrative><![CDATA[Well met.]]></narrative><tools><![CDATA[[{c}]]]></tools></response>"),
         format!("<response><narrative>Well met.</narrative><tools>[{c}]</tools>"),
-        json!({ "narrative": "Well met.", "tool_calls": [serde_json::from_str::<serde_json::Value>(&c).unwrap()] }).to_string(),
+        json!({ "narrative": "Well met.", "tool_calls": [serde_json::from_str::<serde_json::Value>(&c).unwrap()] })
+            .to_string(),
         format!("```json\n{{\"narrative\": \"Well met.\", \"tool_calls\": [{c}]}}\n```"),
-        format!("<response><narrative>Well met.</narrative><tools>[{c}]</tools></response><response><narrative>No.</narrative><tools>[{c},{c}]</tools></response>"),
+        format!(
+            "<response><narrative>Well met.</narrative><tools>[{c}]</tools></response><response><narrative>No.</narrative><tools>[{c},{c}]</tools></response>"
+        ),
     ];
     for (n, shape) in shapes.iter().enumerate() {
         server.model.set_script(Script::replies([Reply::text(shape)]));
@@ -96,9 +104,7 @@ async fn owners_propose_actions() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
-    let action = |tool: &str, words: &str| {
-        json!({ "tool_name": tool, "parameters": { "player_id": "player_alice", "memory_string": words }, "cost": 1, "reason": "so" })
-    };
+    let action = |tool: &str, words: &str| json!({ "tool_name": tool, "parameters": { "player_id": "player_alice", "memory_string": words }, "cost": 1, "reason": "so" });
     let actions = [action("OWNER_memorize", "Pays her tolls."), action("OWNER_memorize_dependables", "Greet her.")];
     let reply = json!({ "owner_id": "town_council_owner", "narrative": "So be it.", "proposed_actions": actions });
     server.model.set_script(Script::replies([Reply::text(reply.to_string())]));
@@ -132,7 +138,11 @@ async fn a_reply_may_be_empty_or_huge() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
-    server.model.set_script(Script::replies([Reply::text(""), Reply::repeat_bytes(10_000_000), Reply::text("Still here.")]));
+    server.model.set_script(Script::replies([
+        Reply::text(""),
+        Reply::repeat_bytes(10_000_000),
+        Reply::text("Still here."),
+    ]));
     assert_eq!(world.bob("player_alice", "Hello").await.expect(200).body["narrative"], "");
     let huge = world.bob("player_alice", "Tell me everything.").await.expect(200);
     let words = huge.body["narrative"].as_str().unwrap();
@@ -143,7 +153,10 @@ async fn a_reply_may_be_empty_or_huge() {
     let last = requests.last().unwrap()["messages"].as_array().unwrap();
     let roles: Vec<_> = last.iter().map(|m| m["role"].as_str().unwrap()).collect();
     assert_eq!(roles[0], "system");
-    assert!(roles[1..].chunks(2).all(|pair| pair[0] == "user" && pair.get(1).is_none_or(|r| *r == "assistant")), "{roles:?}");
+    assert!(
+        roles[1..].chunks(2).all(|pair| pair[0] == "user" && pair.get(1).is_none_or(|r| *r == "assistant")),
+        "{roles:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

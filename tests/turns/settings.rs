@@ -1,10 +1,11 @@
 //! A tenant's own model: its switch, its endpoint, its key.
 
+use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 use sqlx::Row;
 
 use super::{body, turns};
-use crate::support::{Server, World};
+use crate::support::{Prepared, Server, World};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ai_can_be_switched_off() {
@@ -51,7 +52,10 @@ async fn a_tenants_endpoint_must_be_public() {
     }
     let settings = tenant.get("/v1/tenant").await.expect(200);
     assert_eq!(settings.body["settings"]["llm"]["endpoint"], Value::Null);
-    tenant.patch("/v1/tenant", json!({ "settings": { "llm": { "endpoint": "https://api.example.com/v1" } } })).await.expect(200);
+    tenant
+        .patch("/v1/tenant", json!({ "settings": { "llm": { "endpoint": "https://api.example.com/v1" } } }))
+        .await
+        .expect(200);
 }
 
 const KEY: &str = "sk-canary-55512345678901234567890";
@@ -73,19 +77,25 @@ async fn a_tenants_key_goes_to_its_endpoint_and_nowhere_else() {
     assert_eq!(server.model.request_count(), 0);
 
     // It never comes back: not from the API, not from a record, not from the database.
-    for path in ["/v1/tenant".to_owned(), "/v1/usage".to_owned(), world.path(&format!("/turns/{}", turn.id())), "/metrics".to_owned()] {
+    for path in [
+        "/v1/tenant".to_owned(),
+        "/v1/usage".to_owned(),
+        world.path(&format!("/turns/{}", turn.id())),
+        "/metrics".to_owned(),
+    ] {
         assert!(!tenant.get(&path).await.expect(200).text.contains("canary"), "{path}");
     }
     let mut db = server.owner().await;
-    let row = sqlx::query("SELECT llm_api_key, settings::text AS settings FROM tenant WHERE tenant_id = $1").bind(tenant.tenant);
+    let row = sqlx::query("SELECT llm_api_key, settings::text AS settings FROM tenant WHERE tenant_id = $1")
+        .bind(tenant.tenant);
     let row = row.fetch_one(&mut db).await.unwrap();
     let sealed: Vec<u8> = row.get("llm_api_key");
     assert!(sealed.len() > KEY.len() && !sealed.windows(6).any(|w| w == b"canary"));
     assert!(!row.get::<String, _>("settings").contains("canary"));
 
     // A provider's error that repeats it is cleaned before anybody reads it.
-    let echo = rehearsal::Reply::status(401).with_body(json!({ "error": { "message": format!("Incorrect API key: {KEY}") } }));
-    model.set_script(rehearsal::Script::always(echo));
+    let echo = Reply::status(401).with_body(json!({ "error": { "message": format!("Incorrect API key: {KEY}") } }));
+    model.set_script(Script::always(echo));
     let failed = world.bob("player_alice", "Hello").await.problem(502, "llm_unavailable");
     assert!(!failed.text.contains(KEY), "{}", failed.text);
     let id = failed.body["turn_id"].as_str().unwrap();
@@ -96,7 +106,7 @@ async fn a_tenants_key_goes_to_its_endpoint_and_nowhere_else() {
     assert_eq!(kept.body["has_llm_api_key"], true);
     let gone = tenant.patch("/v1/tenant", json!({ "settings": { "llm": { "api_key": null } } })).await.expect(200);
     assert_eq!(gone.body["has_llm_api_key"], false);
-    model.set_script(rehearsal::Script::default());
+    model.set_script(Script::default());
     world.bob("player_alice", "Hello").await.expect(200);
     let last = model.request_headers().pop().unwrap();
     assert_eq!(last.get("authorization"), None, "no key of the operator's goes to a tenant's endpoint");
@@ -127,7 +137,10 @@ async fn settings_are_checked_and_limits_are_the_operators() {
         (json!({ "limits": { "turns_per_minute": 1 } }), "/limits"),
         (json!({ "settings": { "llm": { "reply_mode": "yaml" } } }), "/settings/llm/reply_mode"),
         (json!({ "settings": { "llm": { "temperature": 1 } } }), "/settings/llm/temperature"),
-        (json!({ "settings": { "llm": { "prices": { "prompt": -1, "cached": 0, "completion": 0 } } } }), "/settings/llm/prices/prompt"),
+        (
+            json!({ "settings": { "llm": { "prices": { "prompt": -1, "cached": 0, "completion": 0 } } } }),
+            "/settings/llm/prices/prompt",
+        ),
     ] {
         assert_eq!(tenant.patch("/v1/tenant", bad).await.problem(422, "validation_failed").pointers(), [pointer]);
     }
@@ -139,4 +152,32 @@ async fn settings_are_checked_and_limits_are_the_operators() {
     reader.post(&path, body("Hello")).await.problem(403, "forbidden");
     tenant.with_scopes(&[tavernkeep::auth::Scope::Play]).await.post(&path, body("Hello")).await.expect(200);
     server.anonymous().post(&path, body("Hello")).await.problem(401, "unauthenticated");
+}
+
+/// Whatever the log's level, no key is in it; at `info` no word of players or models either.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_keeps_keys_and_words_to_itself() {
+    let prepared = Prepared::new().await;
+    let model = rehearsal::start(rehearsal::Options::default()).await.unwrap();
+    for level in ["info", "trace"] {
+        let child =
+            prepared.start_with(&model, &[("RUST_LOG", level), ("LLM_API_KEY", KEY), ("LLM_RETRIES", "0")]).await;
+        let echo = json!({ "error": { "message": format!("Incorrect API key: {KEY}. Blue walrus.") } });
+        model.set_script(Script::replies([
+            Reply::text("A red walrus."),
+            Reply::status(401).with_body(echo),
+            Reply::raw_body(format!("no json, but {KEY}")),
+            Reply::tool("NPC_memorize", format!("{{broken {KEY} walrus")),
+            Reply::text("A red walrus."),
+        ]));
+        for expected in [200, 502, 502, 200] {
+            child.turn("innkeeper_bob", "I pay a green walrus.", None).await.unwrap().expect(expected);
+        }
+        let log = child.log();
+        assert!(!log.contains("canary"), "{level}: {log}");
+        assert!(!log.contains(&prepared.credential), "{level}");
+        if level == "info" {
+            assert!(!log.contains("walrus"), "{log}");
+        }
+    }
 }

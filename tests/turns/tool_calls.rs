@@ -22,7 +22,10 @@ async fn a_bad_call_does_not_hold_up_the_others() {
             .with_tool("NPC_memorize", "{\"player_id\": \"player_alice\", ")
             .with_tool("NPC_memorize", json!({ "player_id": "player_alice" }))
             .with_tool("NPC_memorize", json!({ "player_id": "nobody", "memory_string": "x" }))
-            .with_tool("NPC_memorize", json!({ "player_id": "player_alice", "memory_string": "x", "npc_id": "harbour_ilse" }))
+            .with_tool(
+                "NPC_memorize",
+                json!({ "player_id": "player_alice", "memory_string": "x", "npc_id": "harbour_ilse" }),
+            )
             .with_tool("NPC_memorize", json!({ "player_id": "player_alice", "memory_string": 5 }))
             .with_tool("NPC_memorize", arguments(&"x".repeat(2001)))
             .with_tool("NPC_memorize", arguments("Last.")),
@@ -30,7 +33,8 @@ async fn a_bad_call_does_not_hold_up_the_others() {
     ]));
     let turn = world.bob("player_alice", "I pay.").await.expect(200);
     assert_eq!(turn.body["status"], "succeeded");
-    let expected = ["succeeded", "rejected", "rejected", "failed", "failed", "failed", "failed", "failed", "failed", "succeeded"];
+    let expected =
+        ["succeeded", "rejected", "rejected", "failed", "failed", "failed", "failed", "failed", "failed", "succeeded"];
     assert_eq!(statuses(&turn), expected, "{}", turn.text);
     let codes: Vec<_> = (1..9).map(|i| turn.body["tool_calls"][i]["error"]["code"].as_str().unwrap()).collect();
     assert_eq!(codes[..3], ["unknown_tool", "not_available", "invalid_json"]);
@@ -154,15 +158,20 @@ async fn a_frontend_calls_a_tool_as_its_actor() {
         world.post(&format!("/tools/{tool}"), as_actor(kind, id, "x")).await.problem(403, "forbidden");
     }
     world.post("/tools/NPC_fly", as_actor("npc", "innkeeper_bob", "x")).await.problem(404, "not_found");
-    let nobody = world.post("/tools/NPC_memorize", as_actor("npc", "nobody", "x")).await.problem(422, "validation_failed");
+    let nobody =
+        world.post("/tools/NPC_memorize", as_actor("npc", "nobody", "x")).await.problem(422, "validation_failed");
     assert_eq!(nobody.pointers(), ["/actor/id"]);
-    let missing = json!({ "actor": { "type": "npc", "id": "innkeeper_bob" }, "arguments": { "player_id": "player_alice" } });
+    let missing =
+        json!({ "actor": { "type": "npc", "id": "innkeeper_bob" }, "arguments": { "player_id": "player_alice" } });
     let missing = world.post("/tools/NPC_memorize", missing).await.problem(422, "validation_failed");
     assert_eq!(missing.pointers(), ["/arguments/memory_string"]);
     let nobody = json!({ "actor": { "type": "npc", "id": "innkeeper_bob" }, "arguments": { "player_id": "x", "memory_string": "x" } });
     let nobody = world.post("/tools/NPC_memorize", nobody).await.problem(422, "validation_failed");
     assert_eq!(nobody.pointers(), ["/arguments/player_id"]);
-    let actorless = world.post("/tools/NPC_memorize", json!({ "arguments": arguments("x") })).await.problem(422, "validation_failed");
+    let actorless = world
+        .post("/tools/NPC_memorize", json!({ "arguments": arguments("x") }))
+        .await
+        .problem(422, "validation_failed");
     assert_eq!(actorless.pointers(), ["/actor"]);
     assert_eq!(learnt(&world).await, ["By hand."]);
 }
@@ -184,7 +193,10 @@ async fn a_tool_is_called_once_per_key_and_within_its_world() {
     let other = World::make(&tenant, "elsewhere").await;
     let bob = other.get("/npcs/innkeeper_bob").await.expect(200).id();
     let foreign = json!({ "actor": { "type": "npc", "id": bob }, "arguments": arguments("x") });
-    assert_eq!(world.post("/tools/NPC_memorize", foreign).await.problem(422, "validation_failed").pointers(), ["/actor/id"]);
+    assert_eq!(
+        world.post("/tools/NPC_memorize", foreign).await.problem(422, "validation_failed").pointers(),
+        ["/actor/id"]
+    );
     let stranger = server.tenant("rival").await;
     stranger.post(&path, call).await.problem(404, "not_found");
 }
