@@ -114,9 +114,14 @@ fn wants_xml(request: &ChatRequest<'_>) -> bool {
     instructions(request).any(|text| text.contains(XML_CONTRACT))
 }
 
-/// Whether the instructions name a tool.
+/// Whether the instructions name a tool, or the first user message lists it: a world may stand there. Only that list
+/// counts, because a player's words stand in the same message.
 fn prompt_offers(request: &ChatRequest<'_>, name: &str) -> bool {
-    instructions(request).any(|text| schema::contains_word(&text, name))
+    let world = request.messages.iter().find(|message| message.role == Role::User).map(|message| message.text());
+    let listed =
+        world.as_deref().and_then(|text| text.split_once("<available_tools>")?.1.split_once("</available_tools>"));
+    listed.is_some_and(|(tools, _)| schema::contains_word(tools, name))
+        || instructions(request).any(|text| schema::contains_word(&text, name))
 }
 
 /// The first message and all system and developer messages.

@@ -1,10 +1,17 @@
 //! What tests start from: a server with a database of its own, tenants with keys, and short ways to call it.
 
+mod child;
 mod database;
 mod routes;
 mod world;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use reqwest::{Method, header::HeaderMap};
 use serde_json::{Value, json};
@@ -20,12 +27,16 @@ use tavernkeep::{
 };
 use uuid::Uuid;
 
+pub use child::{Child, Prepared};
 pub use database::{Database, server_url};
 pub use routes::{Rows, counts};
 pub use world::World;
 
 /// The secret that test servers sign with.
 pub const SECRET: &str = "a secret for tests that is forty characters long";
+
+/// Servers of one database hold different numbers, else the second would wait for the first.
+static INSTANCE: AtomicU32 = AtomicU32::new(1);
 
 /// A running server with its model and database.
 pub struct Server {
@@ -62,9 +73,7 @@ impl Server {
         })
         .unwrap();
         let pool = tavernkeep::database::connect(&db.url, config.database_connections_max).await.unwrap();
-        let instance = i64::from(Uuid::now_v7().as_fields().0 & 0x7fff_ffff)
-            ^ i64::from(std::process::id() & 0xffff)
-            ^ i64::from(db.number);
+        let instance = i64::from(INSTANCE.fetch_add(1, Ordering::Relaxed));
         let held = tavernkeep::database::hold_instance(&db.url, instance).await.unwrap();
         let endpoint =
             config.model.clone().unwrap_or_else(|| Endpoint::trusted(&model.base_url(), None, "rehearsal").unwrap());

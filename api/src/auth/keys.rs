@@ -116,6 +116,11 @@ impl Keys {
         loading.await.map_err(|shared: Arc<Error>| Error::new(shared.code, shared.detail.clone()))
     }
 
+    /// Forgets all records, so that a change made here is seen here at once; other replicas see it as their records age.
+    pub fn forget(&self) {
+        self.records.invalidate_all();
+    }
+
     async fn load(&self, prefix: &str) -> Result<Option<Arc<KeyRecord>>> {
         let Some(row) = sqlx::query("SELECT * FROM auth_key($1)").bind(prefix).fetch_optional(&self.pool).await? else {
             return Ok(None);

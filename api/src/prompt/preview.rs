@@ -1,6 +1,6 @@
 //! A prompt as it would be sent, without sending it, and why each lore entry is in or out.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use serde::Serialize;
 use sqlx::Row;
@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::{
     LoreDecision,
     assemble::{Assembled, Wanted, assemble, turn_text},
+    lore::ScopeLore,
     section::Section,
 };
 use crate::{app::App, auth::Caller, error::Result, llm::Role, tenancy::TenantTx};
@@ -91,7 +92,7 @@ pub async fn preview(app: &App, caller: &Caller, wanted: &Wanted<'_>, action: &s
         cut: turn.cut.clone(),
     });
     let decided: Vec<_> = base.segments.iter().flat_map(|s| s.lore.iter()).chain(&turn.lore).cloned().collect();
-    let lore = explain(&tx, base.key.campaign, decided, &base.cast.entity.scopes).await?;
+    let lore = explain(&tx, base.key.campaign, decided, &base.lore).await?;
     let messages = base.messages(&transcript, turn.text.clone());
     let messages = messages.iter().map(|m| MessageText { role: m.role, content: m.content.concat() }).collect();
     Ok(Preview {
@@ -110,7 +111,7 @@ async fn explain(
     tx: &TenantTx,
     campaign: Uuid,
     decided: Vec<LoreDecision>,
-    scopes: &[super::scope::LoreScope],
+    lores: &[Arc<ScopeLore>],
 ) -> Result<Vec<LoreDecision>> {
     let rows = sqlx::query(
         "SELECT id, slug, scope, associated_key, enabled, activation FROM lore WHERE tenant_id = $1 AND campaign_id = $2 \
@@ -128,7 +129,7 @@ async fn explain(
             let id: Uuid = row.get("id");
             decided.remove(&id).unwrap_or_else(|| {
                 let (scope, key): (&str, &str) = (row.get("scope"), row.get("associated_key"));
-                let concerns = scope == "global" || scopes.iter().any(|s| s.scope == scope && s.key == key);
+                let concerns = lores.iter().any(|l| l.scope.scope == scope && l.scope.key == key);
                 let reason = if !row.get::<bool, _>("enabled") {
                     "disabled".to_owned()
                 } else if row.get::<&str, _>("activation") == "keyword" && concerns {

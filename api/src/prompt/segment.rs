@@ -171,11 +171,11 @@ pub async fn memories(tx: &TenantTx, cast: &Cast, budget: u32) -> Result<Segment
     .bind(tx.tenant())
     .bind(cast.entity.id)
     .bind(cast.player.id)
-    .bind(MEMORIES_MAX)
+    .bind(MEMORIES_MAX + 1)
     .fetch_all(&mut *tx.connection().await)
     .await?;
     let (mut lines, mut used) = (Vec::new(), 0u32);
-    for row in &rows {
+    for row in rows.iter().take(usize::try_from(MEMORIES_MAX).unwrap_or(usize::MAX)) {
         let mut line = String::from("- ");
         if row.get::<&str, _>("source") == "broadcast" {
             line.push_str("[told by those you answer to] ");
@@ -196,7 +196,7 @@ pub async fn memories(tx: &TenantTx, cast: &Cast, budget: u32) -> Result<Segment
         fence::put(&mut text, "memories", &attributes, &lines.join("\n"));
     }
     let cut = if lines.len() < rows.len() {
-        format!("only the newest {} fit into {budget} tokens", lines.len())
+        format!("only the newest {} are in; {budget} tokens and {MEMORIES_MAX} memories may be", lines.len())
     } else {
         String::new()
     };

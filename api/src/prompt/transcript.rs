@@ -15,6 +15,9 @@ use crate::{error::Result, tenancy::TenantTx};
 /// Exchanges loaded at most; far more than any budget holds.
 const EXCHANGES_MAX: i64 = 2000;
 
+/// Stands for an answer without words: many endpoints refuse an empty message.
+const SILENCE: &str = "…";
+
 /// What a player did and what the entity answered.
 #[derive(Debug)]
 pub struct Exchange {
@@ -82,7 +85,10 @@ impl Transcript {
         next
     }
 
-    fn push(&mut self, exchange: Exchange) {
+    fn push(&mut self, mut exchange: Exchange) {
+        if exchange.assistant.trim().is_empty() {
+            exchange.assistant = SILENCE.into();
+        }
         self.tokens = self.tokens.saturating_add(exchange.tokens);
         let mut hash = Sha256::new();
         for part in [self.hash.as_bytes(), exchange.user.as_bytes(), exchange.assistant.as_bytes()] {

@@ -109,7 +109,7 @@ pub async fn get(app: web::Data<App>, caller: Caller) -> Result<Reply> {
     responses((status = 200, body = TenantView), (status = "default", body = Problem)))]
 #[patch("/tenant")]
 pub async fn change(app: web::Data<App>, caller: Caller, request: HttpRequest, body: Body<Value>) -> Result<Reply> {
-    crate::http::write(&app, &caller, None, async |tx| {
+    let changed = crate::http::write(&app, &caller, None, async |tx| {
         let (version, current) = service::view(tx, true).await?;
         etag::check(&request, version)?;
         let patch = with_settings(body.value.clone());
@@ -137,7 +137,9 @@ pub async fn change(app: web::Data<App>, caller: Caller, request: HttpRequest, b
         let (version, view) = service::view(tx, false).await?;
         Ok(Reply::ok(&view)?.versioned(version))
     })
-    .await
+    .await?;
+    app.keys.forget();
+    Ok(changed)
 }
 
 /// `features` and `llm` may also be given without the `settings` around them.

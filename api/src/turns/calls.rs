@@ -102,6 +102,7 @@ enum Attempt {
     Broke(usize, CallError),
 }
 
+/// One batch, tried again when it met another transaction and lost.
 async fn attempt(
     app: &App,
     actor: &Actor,
@@ -110,38 +111,52 @@ async fn attempt(
     checked: &[Checked],
     broken: &HashMap<usize, CallError>,
 ) -> Result<Attempt> {
-    let mut results: Results = (0..checked.len()).map(|_| None).collect();
     let runs = checked.iter().enumerate().any(|(i, c)| matches!(c, Checked::Run(..)) && !broken.contains_key(&i));
     if !runs {
-        return Ok(Attempt::Committed(results));
+        return Ok(Attempt::Committed((0..checked.len()).map(|_| None).collect()));
     }
     let mut attempts_left = 3;
     loop {
-        let tx = TenantTx::write(&app.pool, actor).await?;
-        store::still_mine(&tx, turn, app.running.instance).await?;
-        let cx = ToolCx {
-            tx: &tx,
-            campaign: cast.campaign,
-            kind: cast.entity.kind,
-            entity: cast.entity.id,
-            player: Some((cast.player.id, &cast.player.slug)),
-            turn: Some(turn),
-            key: None,
-        };
-        for (i, checked) in checked.iter().enumerate().filter(|(i, _)| !broken.contains_key(i)) {
-            let Checked::Run(tool, arguments) = checked else { continue };
-            match tool.run(&cx, arguments.clone()).await {
-                Ok(value) => results[i] = Some(Ok(value)),
-                Err(error) if error.cause().is_none() => results[i] = Some(Err(told(&error))),
-                Err(error) if error.code == Code::Unavailable => return Err(error),
-                Err(error) => return Ok(Attempt::Broke(i, told(&error))),
-            }
-        }
-        match tx.commit().await {
-            Err(error) if error.is_transient() && attempts_left > 1 => attempts_left -= 1,
-            result => return result.map(|()| Attempt::Committed(results)),
+        let last = attempts_left == 1;
+        match attempt_once(app, actor, turn, cast, checked, broken, last).await {
+            Err(error) if error.is_transient() && !last => attempts_left -= 1,
+            result => return result,
         }
     }
+}
+
+async fn attempt_once(
+    app: &App,
+    actor: &Actor,
+    turn: Uuid,
+    cast: &Cast,
+    checked: &[Checked],
+    broken: &HashMap<usize, CallError>,
+    last: bool,
+) -> Result<Attempt> {
+    let mut results: Results = (0..checked.len()).map(|_| None).collect();
+    let tx = TenantTx::write(&app.pool, actor).await?;
+    store::still_mine(&tx, turn, app.running.instance).await?;
+    let cx = ToolCx {
+        tx: &tx,
+        campaign: cast.campaign,
+        kind: cast.entity.kind,
+        entity: cast.entity.id,
+        player: Some((cast.player.id, &cast.player.slug)),
+        turn: Some(turn),
+        key: None,
+    };
+    for (i, checked) in checked.iter().enumerate().filter(|(i, _)| !broken.contains_key(i)) {
+        let Checked::Run(tool, arguments) = checked else { continue };
+        match tool.run(&cx, arguments.clone()).await {
+            Ok(value) => results[i] = Some(Ok(value)),
+            Err(error) if error.cause().is_none() => results[i] = Some(Err(told(&error))),
+            Err(error) if error.code == Code::Unavailable || (error.is_transient() && !last) => return Err(error),
+            Err(error) => return Ok(Attempt::Broke(i, told(&error))),
+        }
+    }
+    tx.commit().await?;
+    Ok(Attempt::Committed(results))
 }
 
 /// An error as the model is told it.

@@ -331,9 +331,15 @@ impl<'a> Turn<'a> {
         self.app.prompts.base.put(self.caller.tenant_id(), self.base.key, Arc::new(next));
     }
 
+    /// Whether the turn was lost because another replica was asked to cancel it.
+    async fn was_cancelled_elsewhere(&self, error: &Error) -> bool {
+        let asked = store::cancel_requested(&self.app.pool, self.caller.tenant_id(), self.id);
+        error.code == Code::Conflict && asked.await.unwrap_or(false)
+    }
+
     /// Ends the turn without success; what it did is taken back.
     async fn give_up(&self, error: Error, cancel: &CancellationToken) -> Result<Reply> {
-        let cancelled = cancel.is_cancelled();
+        let cancelled = cancel.is_cancelled() || self.was_cancelled_elsewhere(&error).await;
         let status = if cancelled { Status::Cancelled } else { Status::Failed };
         let (code, message) = if cancelled {
             ("cancelled", "The turn was cancelled.")

@@ -173,6 +173,20 @@ fn lost() -> Error {
     Error::new(Code::Conflict, "The turn was cancelled or taken over.")
 }
 
+/// Whether someone asked for the turn to stop, perhaps through another replica.
+///
+/// # Errors
+/// Those of the database.
+pub async fn cancel_requested(pool: &PgPool, tenant: Uuid, turn: Uuid) -> Result<bool> {
+    let tx = TenantTx::read(pool, tenant).await?;
+    let row = sqlx::query("SELECT cancel_requested FROM turn WHERE tenant_id = $1 AND id = $2")
+        .bind(tenant)
+        .bind(turn)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?;
+    Ok(row.is_some_and(|row| row.get("cancel_requested")))
+}
+
 /// The two messages of a turn.
 pub struct Said<'a> {
     pub player_message: Uuid,

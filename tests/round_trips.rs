@@ -1,0 +1,113 @@
+//! How many statements things cost. Metrics are a process's own, so a child is measured.
+
+use std::time::Duration;
+
+use rehearsal::{Reply, Script};
+use serde_json::json;
+
+use crate::support::{Child, Prepared};
+
+async fn statements(child: &Child) -> u64 {
+    child.counter("tavernkeep_db_statements_total").await
+}
+
+async fn asked(model: &rehearsal::Rehearsal, times: usize) {
+    for _ in 0..400 {
+        if model.request_count() >= times {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("the model was not asked {times} times");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_costs_few_statements() {
+    let prepared = Prepared::new().await;
+    let model = rehearsal::start(rehearsal::Options::default()).await.unwrap();
+    let child = prepared.start(&model).await;
+    // Warm: names, prompt, connections.
+    model.set_script(Script::always(Reply::text("Hm.")));
+    for _ in 0..2 {
+        child.turn("innkeeper_bob", "Hello.", None).await.unwrap().expect(200);
+    }
+    // Without tools: before the model, and after it.
+    model.set_script(Script::replies([Reply::text("Hm.").delay_ms(400)]));
+    let (before, calls) = (statements(&child).await, model.request_count());
+    let turn = tokio::spawn(child.turn("innkeeper_bob", "Hello.", None));
+    asked(&model, calls + 1).await;
+    let asking = statements(&child).await;
+    let turn = turn.await.unwrap().unwrap().expect(200);
+    let after = statements(&child).await;
+    assert_eq!(turn.body["prompt"]["cache"], "hit");
+    assert!(asking - before <= 2, "{} statements before the model", asking - before);
+    assert!(after - asking <= 3, "{} statements to commit", after - asking);
+
+    // With one memory: the batch on its own.
+    let memory = json!({ "player_id": "player_alice", "memory_string": "Pays." });
+    model.set_script(Script::replies([
+        Reply::tool("NPC_memorize", memory).delay_ms(400),
+        Reply::text("Thanks.").delay_ms(400),
+    ]));
+    let calls = model.request_count();
+    let turn = tokio::spawn(child.turn("innkeeper_bob", "I pay.", None));
+    asked(&model, calls + 1).await;
+    let first = statements(&child).await;
+    asked(&model, calls + 2).await;
+    let second = statements(&child).await;
+    turn.await.unwrap().unwrap().expect(200);
+    let last = statements(&child).await;
+    assert!(second - first <= 3, "{} statements for a batch", second - first);
+    assert!(last - second <= 3, "{} statements to commit", last - second);
+    println!(
+        "statements: {} before the model, {} to commit, {} for a batch",
+        asking - before,
+        after - asking,
+        second - first
+    );
+
+    // A key costs nothing before the model, and little when it is replayed.
+    model.set_script(Script::always(Reply::text("Hm.").delay_ms(300)));
+    child.turn("innkeeper_bob", "Hello.", None).await.unwrap().expect(200);
+    let (before, calls) = (statements(&child).await, model.request_count());
+    let turn = tokio::spawn(child.turn("innkeeper_bob", "Hello.", Some("k")));
+    asked(&model, calls + 1).await;
+    assert!(statements(&child).await - before <= 2);
+    turn.await.unwrap().unwrap().expect(200);
+    let before = statements(&child).await;
+    let replay = child.turn("innkeeper_bob", "Hello.", Some("k")).await.unwrap().expect(200);
+    assert_eq!(replay.header("idempotency-replayed"), "true");
+    assert!(statements(&child).await - before <= 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reading_costs_one_or_two() {
+    let prepared = Prepared::new().await;
+    let model = rehearsal::start(rehearsal::Options::default()).await.unwrap();
+    let child = prepared.start(&model).await;
+    child.turn("innkeeper_bob", "I pay.", None).await.unwrap().expect(200);
+    child.get("/npcs").await.expect(200);
+    let memory = child.get("/memories").await.expect(200).items()[0]["id"].as_str().unwrap().to_owned();
+    let mut found = Vec::new();
+    for (path, most) in [
+        ("/npcs/innkeeper_bob", 1),
+        ("/characters/player_alice", 1),
+        ("/owners/town_council_owner", 1),
+        ("/lore/the_reach", 1),
+        ("/npcs", 2),
+        ("/characters", 2),
+        ("/lore?scope=zone", 2),
+        ("/memories", 2),
+        ("/messages", 2),
+        ("/turns", 2),
+        (&format!("/memories/{memory}"), 2),
+    ] {
+        let before = statements(&child).await;
+        child.get(path).await.expect(200);
+        let cost = statements(&child).await - before;
+        if cost > most {
+            found.push((path.to_owned(), cost));
+        }
+    }
+    assert!(found.is_empty(), "more statements than they should cost: {found:?}");
+}

@@ -1,0 +1,164 @@
+//! The real program as a child process, to be killed, stopped and measured from outside.
+
+use std::{
+    process::Stdio,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufRead, AsyncBufReadExt, BufReader, Lines},
+    process::{Child as Process, Command},
+};
+
+use super::{Answer, SECRET, Server, database::Database};
+
+/// A database with a world in it, and a key to it; no server runs.
+pub struct Prepared {
+    pub db: Database,
+    pub credential: String,
+}
+
+impl Prepared {
+    /// Makes the world of [`super::World`] in the campaign `port-town`.
+    pub async fn new() -> Self {
+        let server = Server::start().await;
+        let credential = {
+            let tenant = server.tenant("acme").await;
+            tenant.world().await;
+            tenant.credential.clone()
+        };
+        Self { db: server.stop().await, credential }
+    }
+
+    /// Starts the program on the database; `model` answers its turns.
+    pub async fn start(&self, model: &rehearsal::Rehearsal) -> Child {
+        self.start_with(model, &[("RUST_LOG", "error")]).await
+    }
+
+    /// Starts it with more in its environment.
+    pub async fn start_with(&self, model: &rehearsal::Rehearsal, env: &[(&str, &str)]) -> Child {
+        let mut binary = std::env::current_exe().unwrap();
+        binary.pop();
+        binary.pop();
+        binary.push("tavernkeep");
+        assert!(binary.exists(), "build it first: cargo build -p tavernkeep");
+        let mut process = Command::new(binary)
+            .arg("serve")
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("DATABASE_URL", &self.db.url)
+            .env("DATABASE_CONNECTIONS_MAX", "8")
+            .env("TAVERNKEEP_SECRET_KEY", SECRET)
+            .env("TAVERNKEEP_BIND", "127.0.0.1:0")
+            .env("TAVERNKEEP_WORKERS", "1")
+            .env("TAVERNKEEP_SHUTDOWN_SECONDS", "10")
+            .env("LLM_API_ENDPOINT", model.base_url())
+            .env("LLM_MODEL_NAME", "rehearsal")
+            .envs(env.iter().copied())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let url = loop {
+            let line = lines.next_line().await.unwrap().expect("the server said where it answers");
+            if let Some((_, rest)) = line.split_once("answers at ") {
+                break rest.split_whitespace().next().unwrap().to_owned();
+            }
+        };
+        // Somebody has to read on, or a full pipe stops the child.
+        let log = Arc::new(Mutex::new(String::new()));
+        tokio::spawn(keep(lines, log.clone()));
+        tokio::spawn(keep(BufReader::new(process.stderr.take().unwrap()).lines(), log.clone()));
+        let http = reqwest::Client::builder().timeout(Duration::from_secs(30)).build().unwrap();
+        Child { process, url, credential: self.credential.clone(), http, log }
+    }
+}
+
+async fn keep<R: AsyncBufRead + Unpin>(mut lines: Lines<R>, log: Arc<Mutex<String>>) {
+    while let Ok(Some(line)) = lines.next_line().await {
+        let mut log = log.lock().unwrap();
+        log.push_str(&line);
+        log.push('\n');
+    }
+}
+
+/// A running program.
+pub struct Child {
+    process: Process,
+    url: String,
+    credential: String,
+    http: reqwest::Client,
+    log: Arc<Mutex<String>>,
+}
+
+impl Child {
+    /// All it has printed since it said where it answers.
+    pub fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+
+    /// `kill -9`, and waits until it is gone.
+    pub async fn kill(&mut self) {
+        self.process.kill().await.unwrap();
+    }
+
+    /// Asks it to stop.
+    pub async fn terminate(&self) {
+        let pid = self.process.id().unwrap().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().await.unwrap().success());
+    }
+
+    /// Waits until it has stopped; whether it went in order.
+    pub async fn stopped(&mut self) -> bool {
+        tokio::time::timeout(Duration::from_secs(20), self.process.wait()).await.unwrap().unwrap().success()
+    }
+
+    /// GET below the campaign, or anywhere if the path begins with two slashes.
+    pub async fn get(&self, path: &str) -> Answer {
+        let path = path
+            .strip_prefix('/')
+            .filter(|p| p.starts_with('/'))
+            .map_or_else(|| format!("/v1/campaigns/port-town{path}"), str::to_owned);
+        send(self.credential.clone(), self.http.get(format!("{}{path}", self.url))).await.unwrap()
+    }
+
+    /// A request for a turn of an NPC for Alice; it outlives this borrow.
+    pub fn turn(
+        &self,
+        npc: &str,
+        action: &str,
+        key: Option<&str>,
+    ) -> impl Future<Output = reqwest::Result<Answer>> + Send + use<> {
+        let url = format!("{}/v1/campaigns/port-town/npcs/{npc}/turns", self.url);
+        let mut request = self.http.post(url).json(&json!({ "player_id": "player_alice", "action": action }));
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key);
+        }
+        send(self.credential.clone(), request)
+    }
+
+    /// A counter of its metrics.
+    pub async fn counter(&self, name: &str) -> u64 {
+        let metrics = self.get("//metrics").await.expect(200).text;
+        let line = metrics.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(' ')).unwrap();
+        line.parse::<f64>().unwrap() as u64
+    }
+
+    /// What an NPC remembers about Alice.
+    pub async fn memories(&self, npc: &str) -> Vec<String> {
+        let list = self.get(&format!("/npcs/{npc}/memories?player_id=player_alice&limit=200")).await.expect(200);
+        list.items().iter().map(|m| m["text"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+async fn send(credential: String, request: reqwest::RequestBuilder) -> reqwest::Result<Answer> {
+    let response = request.bearer_auth(credential).send().await?;
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    let text = response.text().await?;
+    let body = serde_json::from_str(&text).unwrap_or(Value::Null);
+    Ok(Answer { status, headers, text, body })
+}

@@ -1,0 +1,62 @@
+//! AI turns over HTTP: what replies lead to, what happens when the provider fails, who may run how many at a time, and
+//! what is kept of a turn.
+
+mod busy;
+mod failures;
+mod records;
+mod replies;
+mod settings;
+mod tool_calls;
+
+use std::time::Duration;
+
+use rehearsal::{Reply, Script};
+use serde_json::{Value, json};
+
+use crate::support::{Answer, World};
+
+const BOB: &str = "npcs/innkeeper_bob";
+
+/// A call of Bob's only tool about Alice.
+fn remember(words: &str) -> Reply {
+    Reply::tool("NPC_memorize", json!({ "player_id": "player_alice", "memory_string": words }))
+}
+
+fn body(action: &str) -> Value {
+    json!({ "player_id": "player_alice", "action": action })
+}
+
+/// What Bob has learnt about Alice since the world was made.
+async fn learnt(world: &World<'_>) -> Vec<String> {
+    world.memories(BOB, "player_alice").await.split_off(1)
+}
+
+/// The campaign's turns, newest last.
+async fn turns(world: &World<'_>) -> Vec<Value> {
+    world.get("/turns?limit=200").await.expect(200).items().clone()
+}
+
+/// Asks until `done` says yes; a test that waits in vain fails here.
+async fn until<F: Future<Output = bool>>(what: &str, mut done: impl FnMut() -> F) {
+    for _ in 0..400 {
+        if done().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("waited in vain for: {what}");
+}
+
+/// The campaign's only turn, once it has this status.
+async fn only_turn(world: &World<'_>, status: &str) -> Value {
+    until(status, || async { matches!(&turns(world).await[..], [turn] if turn["status"] == status) }).await;
+    turns(world).await.remove(0)
+}
+
+fn statuses(turn: &Answer) -> Vec<&str> {
+    turn.body["tool_calls"].as_array().unwrap().iter().map(|c| c["status"].as_str().unwrap()).collect()
+}
+
+fn always(reply: Reply) -> Script {
+    Script::always(reply)
+}

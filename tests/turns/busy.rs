@@ -1,0 +1,131 @@
+//! One turn at a time per entity and player; one turn per key, however often it is asked for.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use rehearsal::{Reply, Script};
+use serde_json::json;
+
+use super::{always, body, learnt, only_turn, remember, turns, until};
+use crate::support::Server;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_turn_is_refused_while_the_first_runs() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    server.model.set_script(always(Reply::text("Hm.").delay_ms(600)));
+    let second = async {
+        only_turn(&world, "running").await;
+        world.bob("player_alice", "Hello?").await.problem(409, "turn_in_progress");
+        // Another player, and another entity, are not held up.
+        let (mallory, council) = tokio::join!(
+            world.bob("player_mallory", "Hello?"),
+            tenant.owner_turn(&world.slug, "town_council_owner", "player_alice", "Hello?")
+        );
+        mallory.expect(200);
+        council.expect(200);
+    };
+    let (first, ()) = tokio::join!(world.bob("player_alice", "Hello"), second);
+    first.expect(200);
+    assert_eq!(turns(&world).await.len(), 3, "a refused turn leaves no record");
+    world.bob("player_alice", "Hello?").await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queued_turns_run_in_order() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    server.model.set_script(always(Reply::text("Next!").delay_ms(120)));
+    let posts = (0..6).map(|n| {
+        let world = &world;
+        async move {
+            // Apart enough to arrive in this order, close enough to find the one before still running.
+            tokio::time::sleep(Duration::from_millis(40 * n)).await;
+            let body = json!({ "player_id": "player_alice", "action": format!("Action {n}"), "on_busy": "queue" });
+            world.post("/npcs/innkeeper_bob/turns", body).await.expect(200)
+        }
+    });
+    join_all(posts).await;
+    let messages = world.get("/messages?limit=200&sort=id").await;
+    let messages = if messages.status == 200 { messages } else { world.get("/messages?limit=200").await.expect(200) };
+    let mut said: Vec<_> = messages.items().iter().filter(|m| m["author"] == "player").collect();
+    said.sort_by_key(|m| m["id"].as_str().unwrap().to_owned());
+    let said: Vec<_> = said.iter().map(|m| m["content"].as_str().unwrap()).collect();
+    assert_eq!(said, ["Action 0", "Action 1", "Action 2", "Action 3", "Action 4", "Action 5"]);
+    // Each saw the one before it as history.
+    let last = server.model.requests().pop().unwrap();
+    assert_eq!(last["messages"].as_array().unwrap().len(), 2 + 2 * 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_one_turn() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    server.model.set_script(Script::replies([remember("Once."), Reply::text("Thanks.")]));
+    let path = world.path("/npcs/innkeeper_bob/turns");
+    let first = tenant.post_with_key(&path, "k", body("I pay.")).await.expect(200);
+    assert_eq!(first.header("idempotency-replayed"), "");
+    let again = tenant.post_with_key(&path, "\"k\"", body("I pay.")).await.expect(200);
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    assert_eq!(first.body, again.body);
+    tenant.post_with_key(&path, "k", body("I pay more.")).await.problem(422, "idempotency_key_reused");
+    assert_eq!(server.model.request_count(), 2);
+    assert_eq!(learnt(&world).await, ["Once."]);
+    // Keys are per route: another entity's turn under the same key is another turn.
+    tenant.post_with_key(&world.path("/owners/town_council_owner/turns"), "k", body("Hello.")).await.expect(200);
+    // And per tenant.
+    let rival = server.tenant("rival").await;
+    let theirs = rival.world().await;
+    let turn = rival.post_with_key(&path, "k", body("I pay.")).await.expect(200);
+    assert_ne!(turn.body["id"], first.body["id"]);
+    assert_eq!(turns(&theirs).await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_posts_with_one_key_are_one_turn() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    server.model.set_script(Script::replies([remember("Once.").delay_ms(150), Reply::text("Thanks.").delay_ms(150)]));
+    let path = world.path("/npcs/innkeeper_bob/turns");
+    let posts = (0..32).map(|_| async {
+        loop {
+            let answer = tenant.post_with_key(&path, "k", body("I pay.")).await;
+            if answer.status == 200 {
+                return answer;
+            }
+            answer.problem(409, "idempotency_in_flight");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    });
+    let answers = join_all(posts).await;
+    let fresh = answers.iter().filter(|a| a.header("idempotency-replayed") != "true").count();
+    assert_eq!(fresh, 1);
+    assert!(answers.iter().all(|a| a.body == answers[0].body));
+    assert_eq!(turns(&world).await.len(), 1);
+    assert_eq!(learnt(&world).await, ["Once."]);
+    assert_eq!(server.model.request_count(), 2);
+}
+
+/// A queued turn whose client leaves gives its place up.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_leaves_the_queue_is_not_served() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    server.model.set_script(always(Reply::text("Hm.").delay_ms(700)));
+    let leaver = async {
+        only_turn(&world, "running").await;
+        let body = json!({ "player_id": "player_alice", "action": "Never mind", "on_busy": "queue" });
+        let request = tenant.request(reqwest::Method::POST, &world.path("/npcs/innkeeper_bob/turns")).json(&body);
+        request.timeout(Duration::from_millis(200)).send().await.unwrap_err();
+    };
+    let (first, ()) = tokio::join!(world.bob("player_alice", "Hello"), leaver);
+    first.expect(200);
+    until("a free entity", || async { world.bob("player_alice", "Again").await.status == 200 }).await;
+    assert!(turns(&world).await.iter().all(|t| t["status"] == "succeeded"));
+    assert!(!server.model.requests().iter().any(|r| r.to_string().contains("Never mind")));
+}
