@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use entity::{campaign, character, lore, memory, message, npc, owner, scene};
-use sea_orm::{ColumnTrait, ColumnType, EntityName, EntityTrait, Iden, Iterable};
+use sea_orm::{ColumnTrait, ColumnType, EntityTrait, Iden, Iterable};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row, postgres::PgRow};
 use tavernkeep::{
     tenancy::{Actor, TenantTx},
@@ -127,7 +127,7 @@ async fn every_key_and_index_starts_with_the_tenant() {
          JOIN pg_attribute b ON b.attrelid = k.confrelid AND b.attnum = k.confkey[1] WHERE k.contype = 'f'",
     )
     .await;
-    assert!(references.len() > 20);
+    assert!(references.len() > 15);
     for row in references {
         assert_eq!((row.get("here"), row.get("there")), ("tenant_id", "tenant_id"), "{}", row.get::<String, _>("name"));
     }
@@ -228,13 +228,16 @@ async fn the_servers_role_is_bound_and_owns_nothing() {
 }
 
 /// Definer functions see every tenant's rows, so what they name must not depend on the caller's search path.
+/// Trigger functions of every write: they name the schema of each table instead, which costs nothing.
+const HOT_TRIGGERS: &[&str] = &["journal_row", "journal_number", "bump_memory", "bump_talk"];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn definer_functions_fix_their_search_path_and_are_not_for_everyone() {
     let (_database, mut db) = migrated().await;
     let functions = rows(
         &mut db,
         "SELECT proname::text, coalesce(array_to_string(proconfig, ';'), '') AS config, prosecdef, \
-                has_function_privilege('public', oid, 'EXECUTE') AS for_all \
+                has_function_privilege('public', oid, 'EXECUTE') AS for_all, prosrc \
          FROM pg_proc WHERE pronamespace = 'public'::regnamespace",
     )
     .await;
@@ -243,6 +246,14 @@ async fn definer_functions_fix_their_search_path_and_are_not_for_everyone() {
         let name: String = row.get("proname");
         assert!(!row.get::<bool, _>("for_all"), "{name} may be called by everyone");
         let fixed = row.get::<String, _>("config").contains("search_path=pg_catalog");
+        if HOT_TRIGGERS.contains(&name.as_str()) {
+            let body: String = row.get("prosrc");
+            for table in ["journal", "feed_head", "version_head", "message "] {
+                let bare = [" INTO ", " FROM ", " UPDATE "].iter().any(|verb| body.contains(&format!("{verb}{table}")));
+                assert!(!bare, "{name} names {table} without its schema");
+            }
+            continue;
+        }
         assert!(fixed || !row.get::<bool, _>("prosecdef"), "{name} does not fix its search path");
     }
 }

@@ -40,15 +40,6 @@ impl Database {
         db.execute(AssertSqlSafe(format!("CREATE DATABASE {name} TEMPLATE {template}"))).await.unwrap();
         Self { url: url_of(&name), number }
     }
-
-    /// A database without a schema.
-    pub async fn empty() -> Self {
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("tkt_{}_{number}", std::process::id());
-        let mut db = PgConnection::connect(&server_url()).await.unwrap();
-        db.execute(AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.unwrap();
-        Self { url: url_of(&name), number }
-    }
 }
 
 async fn template() -> String {

@@ -28,7 +28,7 @@ use tavernkeep::{
 use uuid::Uuid;
 
 pub use child::{Child, Prepared};
-pub use database::{Database, server_url};
+pub use database::Database;
 pub use routes::{Rows, counts};
 pub use world::World;
 
