@@ -227,10 +227,10 @@ async fn the_servers_role_is_bound_and_owns_nothing() {
     }
 }
 
-/// Definer functions see every tenant's rows, so what they name must not depend on the caller's search path.
 /// Trigger functions of every write: they name the schema of each table instead, which costs nothing.
 const HOT_TRIGGERS: &[&str] = &["journal_row", "journal_number", "bump_memory", "bump_talk"];
 
+/// Definer functions see every tenant's rows, so what they name must not depend on the caller's search path.
 #[tokio::test(flavor = "multi_thread")]
 async fn definer_functions_fix_their_search_path_and_are_not_for_everyone() {
     let (_database, mut db) = migrated().await;
