@@ -644,7 +644,7 @@ async fn lists_are_filtered() {
     let changed = world.patch("/npcs/innkeeper_bob", json!({ "disposition": "wary" })).await.expect(200);
     let since = changed.body["updated_at"].as_str().unwrap();
     let recent = world.get(&format!("/npcs?updated_since={since}")).await.expect(200);
-    assert_eq!(recent.items(), &[changed.body.clone()]);
+    assert_eq!(recent.items(), std::slice::from_ref(&changed.body));
     assert_eq!(world.get("/npcs?updated_since=9999-12-31T23:59:59Z").await.expect(200).items().len(), 0);
     assert_eq!(world.get("/npcs?updated_since=0000-01-01T00:00:00Z").await.expect(200).items().len(), 2);
 }
