@@ -117,6 +117,7 @@ async fn many_posts_with_one_key_are_one_turn() {
     assert_eq!(server.model.request_count() + replica.model.request_count(), 2);
     // Other replicas know who is busy, and queue.
     server.model.set_script(always(Reply::text("Hm.").delay_ms(500)));
+    replica.model.set_script(always(Reply::text("Hm.")));
     let elsewhere = async {
         until("the first", || async { turns(&world).await.iter().any(|t| t["status"] == "running") }).await;
         there.npc_turn(&world.slug, "innkeeper_bob", "player_alice", "Me!").await.problem(409, "turn_in_progress");
