@@ -207,6 +207,29 @@ async fn who_may_undo_what() {
     world.post(&format!("/turns/{id}/undo"), json!({})).await.problem(409, "conflict");
 }
 
+/// A failed turn that was to keep its effects has something to undo; and its key may then try again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_turn_that_kept_its_effects_can_be_undone() {
+    let server = Server::start_with(&[("LLM_RETRIES", "0")]).await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let path = world.path("/npcs/innkeeper_bob/turns");
+    let body = json!({ "player_id": "player_alice", "action": "I pay.", "on_failure": "keep" });
+    server.model.set_script(Script::replies([remember("NPC_memorize", "One."), Reply::status(500)]));
+    let failed = tenant.post_with_key(&path, "k", body.clone()).await.problem(502, "llm_unavailable");
+    assert_eq!(world.memories(BOB, "player_alice").await.len(), 2);
+    let undo = format!("/turns/{}/undo", failed.body["turn_id"].as_str().unwrap());
+    assert_eq!(world.post(&undo, json!({})).await.expect(200).body["changes_reverted"], 1);
+    assert_eq!(world.memories(BOB, "player_alice").await.len(), 1);
+    world.post(&undo, json!({})).await.problem(409, "conflict");
+    server.model.set_script(Script::replies([remember("NPC_memorize", "Two."), Reply::text("Noted.")]));
+    let done = tenant.post_with_key(&path, "k", body).await.expect(200);
+    assert_eq!(done.body["id"], failed.body["turn_id"]);
+    assert_eq!(world.get(&format!("/turns/{}", done.id())).await.expect(200).body["undone_at"], Value::Null);
+    assert_eq!(world.post(&undo, json!({})).await.expect(200).body["changes_reverted"], 3);
+    assert_eq!(world.memories(BOB, "player_alice").await.len(), 1);
+}
+
 /// A turn that still runs is cancelled, not undone; two undos at a time are one.
 #[tokio::test(flavor = "multi_thread")]
 async fn undoing_meets_others() {

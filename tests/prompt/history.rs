@@ -133,3 +133,56 @@ async fn roles_alternate_whatever_happened() {
     assert!(roles[1..].iter().enumerate().all(|(i, r)| *r == ["user", "assistant"][i % 2]), "{roles:?}");
     assert!(messages(&request).iter().all(|m| m["content"].as_str().is_some_and(|c| !c.is_empty())), "{request}");
 }
+
+/// Half an exchange is none: without the question its answer is not sent either, nor the other way round.
+#[tokio::test(flavor = "multi_thread")]
+async fn deleted_messages_take_their_exchange_along() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    for n in 0..3 {
+        server.model.set_script(Script::always(Reply::text(format!("Answer {n}."))));
+        world.bob("player_alice", &format!("Question {n}.")).await.expect(200);
+    }
+    let all = world.get("/messages?limit=200").await.expect(200);
+    let id =
+        |words: &str| all.items().iter().find(|m| m["content"] == words).unwrap()["id"].as_str().unwrap().to_owned();
+    for words in ["Question 0.", "Answer 2."] {
+        world.delete(&format!("/messages/{}", id(words))).await.expect(204);
+    }
+    let prompt = world.prompt("innkeeper_bob", "player_alice", "Hello").await;
+    let text = prompt["messages"].to_string();
+    for (n, there) in [(0, false), (1, true), (2, false)] {
+        assert_eq!(
+            (text.contains(&format!("Question {n}.")), text.contains(&format!("Answer {n}."))),
+            (there, there),
+            "{n}"
+        );
+    }
+    assert_eq!(messages(&prompt).len(), 4);
+}
+
+/// Undoing turns after a cut brings nothing above the budget back and leaves no half exchange.
+#[tokio::test(flavor = "multi_thread")]
+async fn undo_reaches_behind_a_cut() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    budgets(&world, json!({ "history": 600 })).await;
+    let mut turns = Vec::new();
+    for n in 0..12 {
+        server.model.set_script(Script::always(Reply::text(format!("Answer {n}. {}", "word ".repeat(60)))));
+        turns.push(world.bob("player_alice", &format!("Question {n}.")).await.expect(200).id());
+    }
+    for n in (4..12).rev() {
+        world.post(&format!("/turns/{}/undo", turns[n]), json!({})).await.expect(200);
+        let prompt = world.prompt("innkeeper_bob", "player_alice", "Hello").await;
+        let history = prompt["sections"][7].clone();
+        assert!(history["tokens"].as_u64().unwrap() <= 600, "{history}");
+        let text = prompt["messages"].to_string();
+        assert!(!text.contains(&format!("Question {n}.")));
+        assert!(text.contains(&format!("Answer {}.", n - 1)), "the newest that is left is there: {n}");
+        let roles: Vec<_> = messages(&prompt).iter().map(|m| m["role"].as_str().unwrap()).collect();
+        assert!(roles[1..].iter().enumerate().all(|(i, r)| *r == ["user", "assistant"][i % 2]), "{roles:?}");
+    }
+}

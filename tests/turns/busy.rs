@@ -7,7 +7,7 @@ use rehearsal::{Reply, Script};
 use serde_json::json;
 
 use super::{always, body, learnt, only_turn, remember, turns, until};
-use crate::support::Server;
+use crate::support::{Client, Server};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_turn_is_refused_while_the_first_runs() {
@@ -48,8 +48,7 @@ async fn queued_turns_run_in_order() {
         }
     });
     join_all(posts).await;
-    let messages = world.get("/messages?limit=200&sort=id").await;
-    let messages = if messages.status == 200 { messages } else { world.get("/messages?limit=200").await.expect(200) };
+    let messages = world.get("/messages?limit=200").await.expect(200);
     let mut said: Vec<_> = messages.items().iter().filter(|m| m["author"] == "player").collect();
     said.sort_by_key(|m| m["id"].as_str().unwrap().to_owned());
     let said: Vec<_> = said.iter().map(|m| m["content"].as_str().unwrap()).collect();
@@ -87,18 +86,26 @@ async fn a_key_is_one_turn() {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_posts_with_one_key_are_one_turn() {
     let server = Server::start().await;
+    let replica = Server::on(server.db.clone(), &[]).await;
     let tenant = server.tenant("acme").await;
+    let there = Client { server: &replica, tenant: tenant.tenant, credential: tenant.credential.clone() };
     let world = tenant.world().await;
-    server.model.set_script(Script::replies([remember("Once.").delay_ms(150), Reply::text("Thanks.").delay_ms(150)]));
+    for server in [&server, &replica] {
+        let script = [remember("Once.").delay_ms(150), Reply::text("Thanks.").delay_ms(150)];
+        server.model.set_script(Script::replies(script));
+    }
     let path = world.path("/npcs/innkeeper_bob/turns");
-    let posts = (0..32).map(|_| async {
-        loop {
-            let answer = tenant.post_with_key(&path, "k", body("I pay.")).await;
-            if answer.status == 200 {
-                return answer;
+    let posts = (0..32).map(|n| {
+        let (client, path) = (if n % 2 == 0 { &tenant } else { &there }, &path);
+        async move {
+            loop {
+                let answer = client.post_with_key(path, "k", body("I pay.")).await;
+                if answer.status == 200 {
+                    return answer;
+                }
+                answer.problem(409, "idempotency_in_flight");
+                tokio::time::sleep(Duration::from_millis(100)).await;
             }
-            answer.problem(409, "idempotency_in_flight");
-            tokio::time::sleep(Duration::from_millis(100)).await;
         }
     });
     let answers = join_all(posts).await;
@@ -107,7 +114,19 @@ async fn many_posts_with_one_key_are_one_turn() {
     assert!(answers.iter().all(|a| a.body == answers[0].body));
     assert_eq!(turns(&world).await.len(), 1);
     assert_eq!(learnt(&world).await, ["Once."]);
-    assert_eq!(server.model.request_count(), 2);
+    assert_eq!(server.model.request_count() + replica.model.request_count(), 2);
+    // Other replicas know who is busy, and queue.
+    server.model.set_script(always(Reply::text("Hm.").delay_ms(500)));
+    replica.model.set_script(always(Reply::text("Hm.")));
+    let elsewhere = async {
+        until("the first", || async { turns(&world).await.iter().any(|t| t["status"] == "running") }).await;
+        there.npc_turn(&world.slug, "innkeeper_bob", "player_alice", "Me!").await.problem(409, "turn_in_progress");
+        let queued = json!({ "player_id": "player_alice", "action": "Me, later!", "on_busy": "queue" });
+        there.post(&path, queued).await.expect(200);
+    };
+    tokio::join!(world.bob("player_alice", "Hello"), elsewhere).0.expect(200);
+    let last = replica.model.requests().pop().unwrap();
+    assert_eq!(last["messages"].as_array().unwrap().len(), 6, "it waited for the answer before it");
 }
 
 /// A queued turn whose client leaves gives its place up.

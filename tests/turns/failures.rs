@@ -237,3 +237,54 @@ async fn a_failed_turn_is_begun_anew_under_its_key_and_id() {
     assert!(learnt(&world).await.is_empty());
     assert_eq!(turns(&world).await.len(), 1);
 }
+
+/// Whoever takes part may be deleted while the model thinks: the turn then fails cleanly, whatever was first.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_takes_part_may_vanish() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    for (n, path) in ["/npcs/innkeeper_bob", "/characters/player_alice", ""].into_iter().enumerate() {
+        let world = World::make(&tenant, &format!("town-{n}")).await;
+        server.model.set_script(Script::replies([
+            Reply::text("Hm.")
+                .delay_ms(300)
+                .with_tool("NPC_memorize", json!({ "player_id": "player_alice", "memory_string": "x" })),
+            Reply::text("Well."),
+        ]));
+        let vanish = async {
+            only_turn(&world, "running").await;
+            world.delete(path).await.expect(204);
+        };
+        let (turn, ()) = tokio::join!(world.bob("player_alice", "Hello"), vanish);
+        assert!(turn.status < 500, "{path}: {}", turn.text);
+        let mut db = server.owner().await;
+        let rows: (i64, i64) = sqlx::query_as(
+            "SELECT (SELECT count(*) FROM memory WHERE text = 'x'), (SELECT count(*) FROM turn WHERE status = 'running')",
+        )
+        .fetch_one(&mut db)
+        .await
+        .unwrap();
+        assert_eq!(rows, (0, 0), "{path}: {}", turn.text);
+    }
+}
+
+/// A turn that lost its lease is somebody else's: what its server still does comes to nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_lost_the_lease_changes_nothing() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    server.model.set_script(Script::replies([remember("One."), remember("Two.").delay_ms(600), Reply::text("Done.")]));
+    let sweep = async {
+        until("the memory", || async { learnt(&world).await.len() == 1 }).await;
+        let mut db = server.owner().await;
+        sqlx::query("UPDATE turn SET lease_until = now() - interval '1 second'").execute(&mut db).await.unwrap();
+        tavernkeep::turns::store::sweep(server.pool()).await.unwrap();
+        assert!(learnt(&world).await.is_empty());
+    };
+    let (turn, ()) = tokio::join!(world.bob("player_alice", "I pay."), sweep);
+    turn.problem(409, "conflict");
+    assert!(learnt(&world).await.is_empty());
+    assert!(world.get("/messages").await.expect(200).items().is_empty());
+    assert_eq!(only_turn(&world, "failed").await["error"]["code"], "internal");
+}

@@ -173,3 +173,31 @@ async fn a_tenant_chooses_its_reply_mode() {
     assert!(requests[0]["messages"][0]["content"].as_str().unwrap().contains("<response><narrative>"));
     assert_eq!(world.get(&format!("/turns/{}", turn.id())).await.expect(200).body["reply_mode"], "xml");
 }
+
+/// PostgreSQL holds no NUL; models may write one anywhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn nul_characters_stop_at_the_door() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let escaped = r#"{"player_id": "player_alice", "memory_string": "a\u0000b"}"#;
+    server.model.set_script(Script::replies([
+        super::remember("Kept.")
+            .with_tool("NPC_memorize", escaped)
+            .with_tool("NPC\u{0}_fly", json!({}))
+            .with_text("One\u{0} two."),
+        Reply::text("Three\u{0}."),
+    ]));
+    let turn = world.bob("player_alice", "Hello").await.expect(200);
+    assert_eq!(turn.body["narrative"], "One two.\n\nThree.");
+    assert_eq!(super::statuses(&turn)[0], "succeeded");
+    assert_eq!(super::statuses(&turn)[2], "rejected");
+    assert!(!turn.text.contains("\\u0000"), "{}", turn.text);
+    let kept = learnt(&world).await;
+    assert!(kept[0] == "Kept." && kept.iter().all(|m| !m.contains('\0')), "{kept:?}");
+    world.get(&format!("/turns/{}", turn.id())).await.expect(200);
+    let xml = format!("<response><narrative>One\u{0} two.</narrative><tools>[{}]</tools></response>", call("x\u{0}y"));
+    server.model.set_script(Script::always(Reply::text(xml)));
+    let body = json!({ "player_id": "player_alice", "action": "Hello", "reply_mode": "xml" });
+    world.post("/npcs/innkeeper_bob/turns", body).await.expect(200);
+}

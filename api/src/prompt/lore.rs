@@ -185,11 +185,21 @@ async fn rows(tx: &TenantTx, campaign: Uuid, scope: &LoreScope, activation: &str
     .await?)
 }
 
-/// A key stands for itself, not for a part of a longer word.
+/// A key stands for itself, not for a part of a longer word; scripts that write no spaces have no such parts.
 fn is_word(text: &str, start: usize, end: usize) -> bool {
-    let before = text.get(..start).and_then(|t| t.chars().next_back());
-    let after = text.get(end..).and_then(|t| t.chars().next());
-    !before.is_some_and(char::is_alphanumeric) && !after.is_some_and(char::is_alphanumeric)
+    let last = |t: &str| t.chars().next_back();
+    let first = |t: &str| t.chars().next();
+    let joined = |a: Option<char>, b: Option<char>| {
+        [a, b].into_iter().all(|c| c.is_some_and(|c| c.is_alphanumeric() && !is_unspaced(c)))
+    };
+    let (before, key, after) = (text.get(..start), text.get(start..end), text.get(end..));
+    !joined(before.and_then(last), key.and_then(first)) && !joined(key.and_then(last), after.and_then(first))
+}
+
+/// Letters of scripts that run words together: Thai, Lao, Burmese, Khmer, kana, Han.
+fn is_unspaced(c: char) -> bool {
+    matches!(c, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3040}'..='\u{30ff}'
+        | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
 fn holds(texts: &[&str], key: &str) -> bool {

@@ -136,7 +136,7 @@ async fn reopen(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey) -> Resul
 async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: Uuid) -> Result<()> {
     let restarted = sqlx::query(
         "WITH claim AS (UPDATE idempotency SET state = 'running' WHERE tenant_id = $1 AND route = $2 AND key = $3 RETURNING 1) \
-         UPDATE turn SET status = 'running', error = NULL, record = NULL, finished_at = NULL, cancel_requested = false, \
+         UPDATE turn SET status = 'running', error = NULL, record = NULL, finished_at = NULL, undone_at = NULL, cancel_requested = false, \
                 revert_conflicts = NULL, instance = $5, lease_until = now() + $6 * interval '1 second' \
          WHERE tenant_id = $1 AND id = $4 AND EXISTS (SELECT 1 FROM claim)",
     )

@@ -41,7 +41,7 @@ async fn attempt(app: &App, caller: &Caller, c: &str, turn: Uuid, key: Option<&I
     }
     let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
     let row = sqlx::query(
-        "SELECT status, undone_at, created_at, \
+        "SELECT status, on_failure, undone_at, created_at, \
                 (SELECT min(h.pruned_seq) FROM feed_head h WHERE h.tenant_id = $1 AND h.campaign_id = $2) AS pruned, \
                 (SELECT count(*) FROM journal j WHERE j.tenant_id = $1 AND j.turn_id = $3 AND j.origin <> 'revert' \
                    AND j.id > turn.reverted_through) AS effects \
@@ -58,6 +58,8 @@ async fn attempt(app: &App, caller: &Caller, c: &str, turn: Uuid, key: Option<&I
             return Err(Error::new(Code::TurnInProgress, "The turn is still running; cancel it instead."));
         }
         "succeeded" | "limit_reached" => {}
+        // A failed turn that kept its effects has them to give back.
+        _ if row.get::<&str, _>("on_failure") == "keep" => {}
         _ => return Err(Error::new(Code::Conflict, "The turn failed: it left nothing to undo.")),
     }
     if row.get::<Option<OffsetDateTime>, _>("undone_at").is_some() {
