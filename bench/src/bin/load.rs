@@ -1,2 +1,210 @@
-//! The load generator.
-fn main() {}
+//! `./dev bench`: what a request costs here, beside the least it could cost.
+//!
+//! `load [--quick] [--strict]` measures; `load floor-read ADDR` and `load floor-forward ADDR MODEL` are the floors it starts.
+
+use std::{process::ExitCode, time::Duration};
+
+use bench::{
+    Failure,
+    client::{Connection, Run, drive, request},
+    floors,
+    process::{self, Program},
+    world::{self, World},
+};
+use serde_json::json;
+use sqlx::{AssertSqlSafe, Connection as _, Executor, PgConnection, Row};
+use tokio::time::sleep;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const OURS: &str = "127.0.0.1:18180";
+const READ_FLOOR: &str = "127.0.0.1:18181";
+const FORWARD_FLOOR: &str = "127.0.0.1:18182";
+const MODEL: &str = "127.0.0.1:18183";
+const KEY: &str = "tk_benchbox_0000000000000000000000000000000000000000000";
+const DATABASE: &str = "tavernkeep_bench";
+const PLAIN: &str = "Good morning to you";
+const PAYING: &str = "I pay for my drink";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let database = std::env::var("DATABASE_URL").unwrap_or_default();
+    let done = actix_web::rt::System::new().block_on(async {
+        match words.as_slice() {
+            ["floor-read", addr] => floors::read(addr, &database).await.map(|()| true),
+            ["floor-forward", addr, model] => floors::forward(addr, model).await.map(|()| true),
+            _ => measure(&database, words.contains(&"--quick")).await,
+        }
+    });
+    match done {
+        Ok(all_met) if all_met || !words.contains(&"--strict") => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("load: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The table that is printed.
+#[derive(Default)]
+struct Report {
+    missed: usize,
+}
+
+impl Report {
+    fn line(&mut self, name: &str, floor: &str, ours: &str, value: f64, unit: &str, goal: &str, met: bool) {
+        self.missed += usize::from(!met);
+        let verdict = if met { "ok" } else { "MISSED" };
+        println!("{name:<44} {floor:>14} {ours:>14} {:>12} {goal:>12}  {verdict}", format!("{value:.2} {unit}"));
+    }
+}
+
+/// Waits until something listens.
+async fn up(addr: &str) -> Result<(), Failure> {
+    for _ in 0..300 {
+        if Connection::open(addr).await.is_ok() {
+            return Ok(());
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+    Err(format!("nothing listens on {addr}").into())
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+async fn measure(server: &str, quick: bool) -> Result<bool, Failure> {
+    let time = Duration::from_secs(if quick { 2 } else { 5 });
+    let rounds = if quick { 2 } else { 3 };
+    let mut db = PgConnection::connect(server).await?;
+    db.execute(AssertSqlSafe(format!("DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)"))).await?;
+    db.execute(AssertSqlSafe(format!("CREATE DATABASE {DATABASE}"))).await?;
+    let backend: i32 = sqlx::query("SELECT pg_backend_pid()").fetch_one(&mut db).await?.get(0);
+    let postmaster =
+        process::parent(u32::try_from(backend)?).ok_or("PostgreSQL runs elsewhere: its CPU cannot be read")?;
+    let (head, _) = server.rsplit_once('/').ok_or("no database in DATABASE_URL")?;
+    let database = format!("{head}/{DATABASE}");
+
+    let _model = Program::start("tavernkeep", &["rehearse", "--bind", MODEL, "--record", "0"], &[])?;
+    let model = format!("http://{MODEL}/v1");
+    let env = [
+        ("DATABASE_URL", database.as_str()),
+        ("TAVERNKEEP_SECRET_KEY", "a secret for measuring that is long enough"),
+        ("TAVERNKEEP_DEMO_API_KEY", KEY),
+        ("TAVERNKEEP_BIND", OURS),
+        ("LLM_API_ENDPOINT", &model),
+        ("LLM_MODEL_NAME", "rehearsal"),
+        ("RUST_LOG", "warn"),
+    ];
+    let made = std::process::Command::new(process::beside("tavernkeep")?).arg("demo").envs(env).output()?;
+    if !made.status.success() {
+        return Err(String::from_utf8_lossy(&made.stderr).into_owned().into());
+    }
+    let ours = Program::start("tavernkeep", &["serve"], &env)?;
+    let _read = Program::start("load", &["floor-read", READ_FLOOR], &[("DATABASE_URL", &database)])?;
+    let _forward = Program::start("load", &["floor-forward", FORWARD_FLOOR, &model], &[])?;
+    for addr in [MODEL, OURS, READ_FLOOR, FORWARD_FLOOR] {
+        up(addr).await?;
+    }
+    sleep(Duration::from_secs(5)).await;
+    let idle = process::resident_mib(ours.id());
+
+    println!("{:<44} {:>14} {:>14} {:>12} {:>12}", "", "floor", "ours", "value", "goal");
+    let mut report = Report::default();
+    report.line("resident memory, idle", "", "", idle, "MiB", "<= 80", idle <= 80.0);
+    let world = World::make(OURS, KEY).await?;
+    reads(&mut report, &world, time, rounds).await?;
+    latency(&mut report, &world, &model, time, rounds).await?;
+    cost(&mut report, &world, ours.id(), postmaster, time).await?;
+    throughput(&mut report, &world, time, rounds).await?;
+    size(&mut report, &world, &database, time, quick).await?;
+    Ok(report.missed == 0)
+}
+
+async fn reads(report: &mut Report, world: &World, time: Duration, rounds: usize) -> Result<(), Failure> {
+    let floor_requests = vec![vec![request("GET", &format!("/npc/{}", world.npc), "", "")]; 32];
+    let (mut floor, mut ours) = (Vec::new(), Vec::new());
+    drive(OURS, &world.reads(32), Duration::from_secs(1)).await?;
+    for _ in 0..rounds {
+        floor.push(drive(READ_FLOOR, &floor_requests, time).await?.rate());
+        ours.push(checked(drive(OURS, &world.reads(32), time).await?)?.rate());
+    }
+    let (floor, ours) = (median(floor), median(ours));
+    let ratio = ours / floor;
+    let (a, b) = (format!("{floor:.0}/s"), format!("{ours:.0}/s"));
+    report.line("GET of an NPC, 32 connections", &a, &b, ratio, "x", ">= 0.45", ratio >= 0.45);
+    Ok(())
+}
+
+fn checked(run: Run) -> Result<Run, Failure> {
+    if run.failed > 0 { Err(format!("{} of {} requests failed", run.failed, run.requests).into()) } else { Ok(run) }
+}
+
+async fn latency(
+    report: &mut Report,
+    world: &World,
+    model: &str,
+    time: Duration,
+    rounds: usize,
+) -> Result<(), Failure> {
+    // A body of the size of our prompts, sent as it is.
+    let text = "The harbour watch counts every crate twice. ".repeat(90);
+    let body = json!({ "model": model, "messages": [{ "role": "user", "content": text }] }).to_string();
+    let floor_requests = vec![vec![request("POST", "/", "", &body)]];
+    drive(OURS, &world.turns(16, PLAIN), Duration::from_secs(2)).await?;
+    let (mut floor, mut ours) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        floor.push(drive(FORWARD_FLOOR, &floor_requests, time).await?.quantile_ms(0.5));
+        ours.push(checked(drive(OURS, &world.turns(1, PLAIN), time).await?)?.quantile_ms(0.5));
+    }
+    let (floor, ours) = (median(floor), median(ours));
+    let (a, b) = (format!("{floor:.2} ms"), format!("{ours:.2} ms"));
+    report.line("NPC turn, 1 client, added median", &a, &b, ours - floor, "ms", "<= 2", ours - floor <= 2.0);
+    Ok(())
+}
+
+/// CPU of server and PostgreSQL for a turn, without the model's and the generator's.
+async fn cost(report: &mut Report, world: &World, server: u32, postmaster: u32, time: Duration) -> Result<(), Failure> {
+    for (name, action, goal) in
+        [("NPC turn, CPU without tools", PLAIN, 1.0), ("NPC turn, CPU with one memory tool", PAYING, 1.5)]
+    {
+        let requests = world.turns(8, action);
+        drive(OURS, &requests, Duration::from_secs(1)).await?;
+        let before = (process::cpu_ms(server, false), process::postgres_cpu_ms(postmaster));
+        let run = checked(drive(OURS, &requests, time).await?)?;
+        let turns = run.requests as f64;
+        let api = (process::cpu_ms(server, false) - before.0) / turns;
+        let database = (process::postgres_cpu_ms(postmaster) - before.1) / turns;
+        let (a, b) = (format!("pg {database:.2} ms"), format!("api {api:.2} ms"));
+        let total = api + database;
+        report.line(name, &a, &b, total, "ms", &format!("<= {goal}"), total <= goal);
+    }
+    Ok(())
+}
+
+async fn throughput(report: &mut Report, world: &World, time: Duration, rounds: usize) -> Result<(), Failure> {
+    let mut rates = Vec::new();
+    for _ in 0..rounds {
+        rates.push(checked(drive(OURS, &world.turns(16, PLAIN), time).await?)?.rate());
+    }
+    let rate = median(rates);
+    report.line("NPC turns, 16 clients", "", "", rate, "/s", ">= 800", rate >= 800.0);
+    Ok(())
+}
+
+async fn size(report: &mut Report, world: &World, database: &str, time: Duration, quick: bool) -> Result<(), Failure> {
+    let requests = world.turns(1, PLAIN);
+    let small = checked(drive(OURS, &requests, time).await?)?.quantile_ms(0.5);
+    let share = if quick { 10 } else { 1 };
+    world::grow(database, world, 100_000 / share, 1_000_000 / share).await?;
+    drive(OURS, &requests, Duration::from_secs(1)).await?;
+    let large = checked(drive(OURS, &requests, time).await?)?.quantile_ms(0.5);
+    let (a, b) = (format!("{small:.2} ms"), format!("{large:.2} ms"));
+    report.line("NPC turn, median: small and large tenant", &a, &b, large / small, "x", "<= 1.5", large / small <= 1.5);
+    Ok(())
+}

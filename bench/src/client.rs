@@ -1,0 +1,128 @@
+//! A closed-loop HTTP client that costs little: keep-alive sockets, requests written once, answers read by their length.
+
+use std::time::{Duration, Instant};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    task::JoinSet,
+};
+
+use crate::Failure;
+
+/// A request as bytes.
+#[must_use]
+pub fn request(method: &str, path: &str, key: &str, body: &str) -> Vec<u8> {
+    format!(
+        "{method} {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// One connection.
+pub struct Connection {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Connection {
+    /// Connects.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub async fn open(addr: &str) -> Result<Self, Failure> {
+        let stream = TcpStream::connect(addr).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, buffer: Vec::with_capacity(16 * 1024) })
+    }
+
+    /// Sends a request and reads the answer whole: its status and body.
+    ///
+    /// # Errors
+    /// Those of the socket, or an answer without a length.
+    pub async fn send(&mut self, request: &[u8]) -> Result<(u16, &[u8]), Failure> {
+        self.stream.write_all(request).await?;
+        self.buffer.clear();
+        loop {
+            if self.stream.read_buf(&mut self.buffer).await? == 0 {
+                return Err("the server closed the connection".into());
+            }
+            let Some(end) = self.buffer.windows(4).position(|w| w == b"\r\n\r\n") else { continue };
+            let head = std::str::from_utf8(&self.buffer[..end])?.to_ascii_lowercase();
+            let length: usize = head
+                .split("content-length:")
+                .nth(1)
+                .and_then(|rest| rest.split("\r\n").next()?.trim().parse().ok())
+                .ok_or("an answer without a length")?;
+            let status = head.split(' ').nth(1).and_then(|s| s.parse().ok()).ok_or("an answer without a status")?;
+            while self.buffer.len() < end + 4 + length {
+                self.stream.read_buf(&mut self.buffer).await?;
+            }
+            return Ok((status, &self.buffer[end + 4..]));
+        }
+    }
+}
+
+/// What a run measured.
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    pub requests: usize,
+    pub failed: usize,
+    pub seconds: f64,
+    latencies: Vec<u32>,
+}
+
+impl Run {
+    /// Requests a second.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.requests as f64 / self.seconds
+    }
+
+    /// The latency of a share of requests, in milliseconds.
+    #[must_use]
+    pub fn quantile_ms(&self, share: f64) -> f64 {
+        let at = ((self.latencies.len() as f64) * share) as usize;
+        self.latencies.get(at.min(self.latencies.len().saturating_sub(1))).map_or(0.0, |us| f64::from(*us) / 1000.0)
+    }
+}
+
+/// Drives `clients` connections for `time`, each going round its own requests.
+///
+/// # Errors
+/// Those of the sockets.
+pub async fn drive(addr: &str, requests: &[Vec<Vec<u8>>], time: Duration) -> Result<Run, Failure> {
+    let mut tasks = JoinSet::new();
+    let started = Instant::now();
+    for own in requests.iter().cloned() {
+        let addr = addr.to_owned();
+        tasks.spawn(async move {
+            let mut connection = Connection::open(&addr).await?;
+            let (mut latencies, mut failed) = (Vec::new(), 0usize);
+            'time: loop {
+                for request in &own {
+                    if started.elapsed() >= time {
+                        break 'time;
+                    }
+                    let sent = Instant::now();
+                    let (status, _) = connection.send(request).await?;
+                    failed += usize::from(status != 200);
+                    latencies.push(u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX));
+                }
+            }
+            Ok::<_, Failure>((latencies, failed))
+        });
+    }
+    let mut run = Run::default();
+    while let Some(done) = tasks.join_next().await {
+        let (latencies, failed) = done??;
+        run.failed += failed;
+        run.latencies.extend(latencies);
+    }
+    run.seconds = started.elapsed().as_secs_f64();
+    run.requests = run.latencies.len();
+    run.latencies.sort_unstable();
+    Ok(run)
+}

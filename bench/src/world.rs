@@ -1,0 +1,113 @@
+//! The world that is measured: a tenant, a campaign, pairs of NPCs and players; and a tenant grown large.
+
+use serde_json::{Value, json};
+use sqlx::{Connection as _, PgConnection, Row};
+use uuid::Uuid;
+
+use crate::{
+    Failure,
+    client::{Connection, request},
+};
+
+/// NPCs of the campaign.
+pub const NPCS: usize = 64;
+/// Players of the campaign.
+pub const PLAYERS: usize = 4;
+
+/// Where the measured server is and who calls it.
+pub struct World {
+    pub addr: String,
+    pub key: String,
+    pub campaign: Uuid,
+    pub npc: Uuid,
+}
+
+impl World {
+    /// Makes the people.
+    ///
+    /// # Errors
+    /// If the server refuses them.
+    pub async fn make(addr: &str, key: &str) -> Result<Self, Failure> {
+        let mut world = Self { addr: addr.to_owned(), key: key.to_owned(), campaign: Uuid::nil(), npc: Uuid::nil() };
+        let mut connection = Connection::open(addr).await?;
+        for n in 0..PLAYERS {
+            let player = json!({ "slug": format!("p{n}"), "name": format!("Player {n}"), "race": "human", "profession": "adventurer" });
+            world.post(&mut connection, "/characters", &player).await?;
+        }
+        for n in 0..NPCS {
+            let npc = json!({
+                "slug": format!("n{n}"), "name": format!("Keeper {n}"), "description": "Keeps a stall at the harbour.",
+                "personality_prompt": "You are plain, honest and short of time.", "location": "harbour", "race": "human",
+                "available_tools": ["NPC_memorize"],
+            });
+            let made = world.post(&mut connection, "/npcs", &npc).await?;
+            world.npc = made["id"].as_str().unwrap_or_default().parse()?;
+            world.campaign = made["campaign_id"].as_str().unwrap_or_default().parse()?;
+        }
+        Ok(world)
+    }
+
+    async fn post(&self, connection: &mut Connection, path: &str, body: &Value) -> Result<Value, Failure> {
+        let path = format!("/v1/campaigns/port-town{path}");
+        let (status, answer) = connection.send(&request("POST", &path, &self.key, &body.to_string())).await?;
+        if status == 201 {
+            Ok(serde_json::from_slice(answer)?)
+        } else {
+            Err(String::from_utf8_lossy(answer).into_owned().into())
+        }
+    }
+
+    /// Reads of one NPC.
+    #[must_use]
+    pub fn reads(&self, clients: usize) -> Vec<Vec<Vec<u8>>> {
+        let path = format!("/v1/campaigns/{}/npcs/{}", self.campaign, self.npc);
+        vec![vec![request("GET", &path, &self.key, "")]; clients]
+    }
+
+    /// Turns, each client with pairs of its own, so that none waits for another's.
+    #[must_use]
+    pub fn turns(&self, clients: usize, action: &str) -> Vec<Vec<Vec<u8>>> {
+        let pair = |n: usize| {
+            let body = json!({ "player_id": format!("p{}", n / NPCS % PLAYERS), "action": action }).to_string();
+            request("POST", &format!("/v1/campaigns/port-town/npcs/n{}/turns", n % NPCS), &self.key, &body)
+        };
+        (0..clients).map(|c| (c..NPCS * PLAYERS).step_by(clients).map(pair).collect()).collect()
+    }
+}
+
+/// Fills the tenant with lore and memories of other places and people, and some of those who are measured.
+///
+/// # Errors
+/// Those of the database.
+pub async fn grow(database: &str, world: &World, lore: i64, memories: i64) -> Result<(), Failure> {
+    let mut db = PgConnection::connect(database).await?;
+    let tenant: Uuid = sqlx::query("SELECT tenant_id FROM campaign WHERE id = $1")
+        .bind(world.campaign)
+        .fetch_one(&mut db)
+        .await?
+        .get(0);
+    for statement in [
+        "SET session_replication_role = replica",
+        "INSERT INTO lore (tenant_id, id, campaign_id, slug, title, scope, associated_key, associated_id, content, tags, priority, \
+             enabled, secret, known_by, activation, keys, secondary_keys, logic, scan_depth, ai_lock, tokens) \
+         SELECT $1, uuid7(), $2, 'grown_' || n, 'Grown ' || n, 'zone', 'place_' || n % 1000, 'place_' || n % 1000, \
+             'What is told of place ' || n % 1000 || ', for the ' || n || 'th time.', '[]', 0, true, false, '{}', \
+             CASE WHEN n % 3 = 0 THEN 'keyword' ELSE 'always' END, '[\"tower\"]', '[]', 'and_any', 2, false, 12 \
+         FROM generate_series(1, $3) n",
+        "INSERT INTO memory (tenant_id, id, campaign_id, holder_type, holder_id, subject_id, text, source) \
+         SELECT $1, uuid7(), $2, 'npc', h.ids[1 + n % array_length(h.ids, 1)], s.ids[1 + n % array_length(s.ids, 1)], \
+             'Something that was said on day ' || n || '.', 'personal' \
+         FROM generate_series(1, $3) n, \
+              (SELECT array_agg(gen_random_uuid()) || (SELECT array_agg(id) FROM npc WHERE campaign_id = $2) AS ids FROM generate_series(1, 2000)) h, \
+              (SELECT array_agg(gen_random_uuid()) || (SELECT array_agg(id) FROM character WHERE campaign_id = $2) AS ids FROM generate_series(1, 500)) s",
+        "ANALYZE lore",
+        "ANALYZE memory",
+    ] {
+        let query = sqlx::query(statement);
+        let rows = if statement.contains("INTO lore") { lore } else { memories };
+        let query =
+            if statement.starts_with("INSERT") { query.bind(tenant).bind(world.campaign).bind(rows) } else { query };
+        query.execute(&mut db).await?;
+    }
+    Ok(())
+}
