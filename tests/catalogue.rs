@@ -415,3 +415,17 @@ async fn the_pool_runs_as_the_bound_role_whoever_logs_in() {
     assert!(stranger.is_err());
     assert_eq!(bound.as_deref(), Some("tavernkeep_app"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_that_start_together_migrate_once() {
+    let (database, mut db) = migrated().await;
+    db.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public").await.unwrap();
+    let migrate = || tavernkeep::database::migrate(&database.url, &database.url);
+    let (first, second, third) = futures_util::join!(migrate(), migrate(), migrate());
+    first.and(second).and(third).unwrap();
+    migrate().await.unwrap();
+    let (_template, mut once) = migrated().await;
+    let shape = "SELECT table_name::text || '.' || column_name || ' ' || udt_name FROM information_schema.columns \
+                 WHERE table_schema = 'public'";
+    assert_eq!(names(&mut db, shape).await, names(&mut once, shape).await);
+}

@@ -108,3 +108,36 @@ async fn a_failure_is_not_kept() {
         .expect(422);
     assert_eq!(counts(&server).await["idempotency"], 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_outlives_the_server_that_took_it() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let (path, credential) = (world.path("/npcs"), tenant.credential.clone());
+    let first = tenant.post_with_key(&path, "k", json!({ "name": "One" })).await.expect(201);
+    let server = Server::on(server.stop().await, &[]).await;
+    let again = server.anonymous().with_credential(&credential);
+    let again = again.post_with_key(&path, "k", json!({ "name": "One" })).await.expect(201);
+    assert_eq!((again.header("idempotency-replayed"), &again.text), ("true", &first.text));
+}
+
+/// Two replicas that get the same request at once make one row between them.
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_share_keys() {
+    let one = Server::start().await;
+    let two = Server::on(one.db.clone(), &[]).await;
+    let tenant = one.tenant("acme").await;
+    let path = tenant.world().await.path("/npcs");
+    let elsewhere = two.anonymous().with_credential(&tenant.credential);
+    let body = json!({ "name": "One" });
+    let answers = join_all((0..8).map(|i| {
+        let client = if i % 2 == 0 { &tenant } else { &elsewhere };
+        client.post_with_key(&path, "k", body.clone())
+    }))
+    .await;
+    let made: BTreeSet<String> = answers.iter().filter(|a| a.status == 201).map(|a| a.id()).collect();
+    assert_eq!(made.len(), 1, "{made:?}");
+    assert!(answers.iter().all(|a| a.status == 201 || a.body["code"] == "idempotency_in_flight"));
+    assert_eq!(elsewhere.get(&format!("{path}?q=One")).await.expect(200).items().len(), 1);
+}

@@ -89,6 +89,8 @@ async fn turns_a_minute() {
     server.model.set_script(Script::replies((0..2).map(|_| Reply::text("Aye."))));
     world.bob("player_alice", "Hello.").await.expect(200);
     refused(world.bob("player_alice", "Hello again.").await, "rate_limited", 60);
+    let of_owner = acme.owner_turn("port-town", "town_council_owner", "player_alice", "Hello.").await;
+    refused(of_owner, "rate_limited", 60);
     theirs.bob("player_alice", "Hello.").await.expect(200);
     assert_eq!(world.get("/turns").await.expect(200).items().len(), 1);
 }
