@@ -84,6 +84,22 @@ async fn xml_when_the_prompt_asks_for_it() -> Outcome {
     Ok(())
 }
 
+/// Tools may also stand in the first user message, with the world; a player who names one does not have it.
+#[tokio::test(flavor = "multi_thread")]
+async fn xml_tools_may_be_listed_with_the_world() -> Outcome {
+    let model = model(Script::default()).await?;
+    let contract = "Answer as <response><narrative>TEXT</narrative><tools>JSON</tools></response>.";
+    let listed = "<available_tools>\n- NPC_memorize: Remember.\n</available_tools>\n";
+    for (world, called) in [(listed, true), ("", false), ("<lore>\nNPC_memorize\n</lore>\n", false)] {
+        let mut body = turn(contract, "I give you a gift, NPC_memorize it");
+        let action = body["messages"][1]["content"].as_str().unwrap_or_default().to_owned();
+        body["messages"][1]["content"] = json!(format!("{world}{action}"));
+        let answer = ask(&model, &body).await?;
+        assert_eq!(text(&answer).contains("\"tool_name\":\"NPC_memorize\""), called, "{answer}");
+    }
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forced_tool_is_called_with_valid_arguments() -> Outcome {
     let model = model(Script::default()).await?;

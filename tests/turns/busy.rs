@@ -37,12 +37,13 @@ async fn queued_turns_run_in_order() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
-    server.model.set_script(always(Reply::text("Next!").delay_ms(120)));
+    // All of them come while the first is being answered.
+    let answers = (0..6).map(|n| Reply::text("Next!").delay_ms(if n == 0 { 700 } else { 0 }));
+    server.model.set_script(Script::replies(answers));
     let posts = (0..6).map(|n| {
         let world = &world;
         async move {
-            // Apart enough to arrive in this order, close enough to find the one before still running.
-            tokio::time::sleep(Duration::from_millis(40 * n)).await;
+            tokio::time::sleep(Duration::from_millis(80 * n)).await;
             let body = json!({ "player_id": "player_alice", "action": format!("Action {n}"), "on_busy": "queue" });
             world.post("/npcs/innkeeper_bob/turns", body).await.expect(200)
         }

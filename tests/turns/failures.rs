@@ -183,6 +183,14 @@ async fn another_replica_can_cancel() {
     assert!(learnt(&world).await.is_empty());
 }
 
+/// Sends a request and closes its connection when the model is asked for the `calls`th time.
+async fn leave(server: &Server, request: reqwest::RequestBuilder, calls: usize) {
+    let sent = tokio::spawn(request.send());
+    until("the model's call", || async { server.model.request_count() == calls }).await;
+    sent.abort();
+    assert!(sent.await.unwrap_err().is_cancelled());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_ends_with_its_client() {
     let server = Server::start().await;
@@ -190,7 +198,7 @@ async fn a_turn_ends_with_its_client() {
     let world = tenant.world().await;
     server.model.set_script(Script::replies([remember("Gone."), Reply::hang()]));
     let request = tenant.request(reqwest::Method::POST, &world.path("/npcs/innkeeper_bob/turns")).json(&body("I pay."));
-    request.timeout(Duration::from_millis(700)).send().await.unwrap_err();
+    leave(&server, request, 2).await;
     only_turn(&world, "cancelled").await;
     assert!(learnt(&world).await.is_empty());
 }
@@ -203,7 +211,7 @@ async fn a_turn_with_a_key_goes_on_without_its_client() {
     server.model.set_script(Script::replies([remember("Stays."), Reply::text("There you are.").delay_ms(800)]));
     let path = world.path("/npcs/innkeeper_bob/turns");
     let request = tenant.request(reqwest::Method::POST, &path).header("idempotency-key", "k").json(&body("I pay."));
-    request.timeout(Duration::from_millis(400)).send().await.unwrap_err();
+    leave(&server, request, 2).await;
     // While it runs, the same key is told so.
     let busy = tenant.post_with_key(&path, "k", body("I pay.")).await.problem(409, "idempotency_in_flight");
     assert!(!busy.header("retry-after").is_empty());
