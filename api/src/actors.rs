@@ -5,8 +5,9 @@ use sqlx::Row;
 use uuid::Uuid;
 
 use crate::{
-    error::{Error, FieldError, Result},
+    error::{Code, Error, FieldError, Result},
     http::resource::{Place, Ref},
+    tenancy::TenantTx,
 };
 
 /// The ids of actors named by id or slug in a request's body, in the order given.
@@ -47,6 +48,28 @@ pub async fn resolve(place: &Place<'_>, pointer: &str, names: &[String], kinds: 
         }
     }
     if errors.is_empty() { Ok(ids) } else { Err(Error::validation(errors)) }
+}
+
+/// Whether no secret is left to an actor that is about to be deleted.
+///
+/// # Errors
+/// `referenced` if a lore entry names it in `known_by`.
+pub async fn may_be_forgotten(tx: &TenantTx, campaign: Uuid, actor: Uuid) -> Result<()> {
+    let named = sqlx::query(
+        "SELECT slug FROM lore WHERE tenant_id = $1 AND campaign_id = $2 AND known_by @> ARRAY[$3] LIMIT 1",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(actor)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    match named {
+        None => Ok(()),
+        Some(row) => {
+            let lore: String = row.get("slug");
+            Err(Error::new(Code::Referenced, format!("The lore entry `{lore}` names it in known_by.")))
+        }
+    }
 }
 
 /// A list of tools is short, and its names are names. Whether a tool exists is decided when it is called, so that a

@@ -96,7 +96,8 @@ impl Run {
 pub async fn drive(addr: &str, requests: &[Vec<Vec<u8>>], time: Duration) -> Result<Run, Failure> {
     let mut tasks = JoinSet::new();
     let started = Instant::now();
-    for own in requests.iter().cloned() {
+    for own in requests {
+        let own = own.clone();
         let addr = addr.to_owned();
         tasks.spawn(async move {
             let mut connection = Connection::open(&addr).await?;

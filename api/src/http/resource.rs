@@ -106,6 +106,14 @@ pub trait Resource: 'static {
         Ok(select)
     }
 
+    /// Whether a row may go, beside what foreign keys say.
+    ///
+    /// # Errors
+    /// `referenced`.
+    fn may_delete(_: &TenantTx, _: &Self::Model) -> impl Future<Output = Result<()>> {
+        async { Ok(()) }
+    }
+
     /// The columns a valid input is stored as: references resolved, derived columns filled.
     fn columns(place: &Place<'_>, input: Self::Input) -> impl Future<Output = Result<Map<String, Value>>>;
 }
@@ -422,6 +430,7 @@ pub async fn delete<R: Resource>(
         let current = select.lock_exclusive().one(tx).await?.ok_or_else(|| Error::not_found(R::TABLE))?;
         let stamp = R::stamp(&current);
         etag::check(request, stamp.version)?;
+        R::may_delete(tx, &current).await?;
         let sql = format!("DELETE FROM {} WHERE tenant_id = $1 AND id = $2", R::TABLE);
         sqlx::query(AssertSqlSafe(sql)).bind(tx.tenant()).bind(stamp.id).execute(&mut *tx.connection().await).await?;
         Ok(Reply::no_content())
@@ -480,6 +489,10 @@ async fn free_slug<R: Resource>(place: &Place<'_>, label: &str) -> Result<String
 /// What a name reads as in a slug: lower case ASCII, everything else one joint. None if nothing is left.
 #[must_use]
 pub fn slug_of(text: &str, joint: &str) -> Option<String> {
+    slug_within(text, joint, 56)
+}
+
+fn slug_within(text: &str, joint: &str, bytes_max: usize) -> Option<String> {
     let mut slug = String::new();
     for c in deunicode::deunicode(text).chars() {
         if c.is_ascii_alphanumeric() {
@@ -487,7 +500,7 @@ pub fn slug_of(text: &str, joint: &str) -> Option<String> {
         } else if !slug.is_empty() && !slug.ends_with(joint) {
             slug.push_str(joint);
         }
-        if slug.len() >= 56 {
+        if slug.len() >= bytes_max {
             break;
         }
     }
@@ -498,7 +511,7 @@ pub fn slug_of(text: &str, joint: &str) -> Option<String> {
 /// How places, races, professions and factions are compared: as slugs, so that case and spaces do not matter.
 #[must_use]
 pub fn scope_key(text: &str) -> String {
-    slug_of(text, "_").unwrap_or_else(|| text.trim().to_lowercase())
+    slug_within(text, "_", usize::MAX).unwrap_or_else(|| text.trim().to_lowercase())
 }
 
 /// The columns of an input as they serialise, for kinds whose input is their columns.

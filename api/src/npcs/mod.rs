@@ -16,6 +16,7 @@ use crate::{
         resource::{self, Place, Resource, Stamp, col},
         validate,
     },
+    tenancy::TenantTx,
     world_routes,
 };
 
@@ -126,6 +127,10 @@ impl Resource for Npcs {
             .apply_if(filter.owner_id, |s, v| {
                 s.filter(Expr::cust_with_values("id IN (SELECT npc_id FROM npc_owner WHERE owner_id = $1)", [v]))
             }))
+    }
+
+    async fn may_delete(tx: &TenantTx, npc: &npc::Model) -> Result<()> {
+        actors::may_be_forgotten(tx, npc.campaign_id.0, npc.id.0).await
     }
 
     async fn columns(place: &Place<'_>, input: NpcInput) -> Result<Map<String, Value>> {

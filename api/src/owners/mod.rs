@@ -20,6 +20,7 @@ use crate::{
         resource::{self, Place, Resource, Stamp, col},
         validate,
     },
+    tenancy::TenantTx,
     world_routes,
 };
 
@@ -183,6 +184,10 @@ impl Resource for Owners {
         Ok(select
             .apply_if(filter.monitored_aspect, |s, v| s.filter(col("monitored_aspect").eq(v)))
             .apply_if(key, |s, v| s.filter(col("associated_key").eq(v))))
+    }
+
+    async fn may_delete(tx: &TenantTx, owner: &owner::Model) -> Result<()> {
+        actors::may_be_forgotten(tx, owner.campaign_id.0, owner.id.0).await
     }
 
     async fn columns(_: &Place<'_>, input: OwnerInput) -> Result<Map<String, Value>> {
