@@ -87,7 +87,8 @@ pub async fn grow(database: &str, world: &World, lore: i64, memories: i64) -> Re
         .await?
         .get(0);
     for statement in [
-        "SET session_replication_role = replica",
+        "ALTER TABLE lore DISABLE TRIGGER USER",
+        "ALTER TABLE memory DISABLE TRIGGER USER",
         "INSERT INTO lore (tenant_id, id, campaign_id, slug, title, scope, associated_key, associated_id, content, tags, priority, \
              enabled, secret, known_by, activation, keys, secondary_keys, logic, scan_depth, ai_lock, tokens) \
          SELECT $1, uuid7(), $2, 'grown_' || n, 'Grown ' || n, 'zone', 'place_' || n % 1000, 'place_' || n % 1000, \
@@ -100,6 +101,8 @@ pub async fn grow(database: &str, world: &World, lore: i64, memories: i64) -> Re
          FROM generate_series(1, $3) n, \
               (SELECT array_agg(gen_random_uuid()) || (SELECT array_agg(id) FROM npc WHERE campaign_id = $2) AS ids FROM generate_series(1, 2000)) h, \
               (SELECT array_agg(gen_random_uuid()) || (SELECT array_agg(id) FROM character WHERE campaign_id = $2) AS ids FROM generate_series(1, 500)) s",
+        "ALTER TABLE lore ENABLE TRIGGER USER",
+        "ALTER TABLE memory ENABLE TRIGGER USER",
         "ANALYZE lore",
         "ANALYZE memory",
     ] {

@@ -38,19 +38,23 @@ END $$
 -- At commit: takes the campaign's feed head once and numbers all rows of this transaction together. Committed rows
 -- always have a number, so the unnumbered rows one can see are one's own. The head's row lock lasts until the
 -- commit is visible: the order of `seq` is the order of commits, and a reader of `after=seq` misses nothing.
+-- Row by row through the primary key: a join would be planned while the table is small and kept when it is not.
 CREATE FUNCTION journal_number() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+    mine bigint[] := ARRAY(SELECT id FROM public.journal
+                           WHERE tenant_id = NEW.tenant_id AND campaign_id = NEW.campaign_id AND seq IS NULL ORDER BY id);
+    total int := cardinality(mine);
+    last_seq bigint;
 BEGIN
-    WITH mine AS (
-        SELECT id, row_number() OVER (ORDER BY id) AS position, count(*) OVER () AS total FROM public.journal
-        WHERE tenant_id = NEW.tenant_id AND campaign_id = NEW.campaign_id AND seq IS NULL
-    ), head AS (
-        INSERT INTO public.feed_head AS h (tenant_id, campaign_id, seq)
-        SELECT NEW.tenant_id, NEW.campaign_id, total FROM mine WHERE position = 1
-        ON CONFLICT (tenant_id, campaign_id) DO UPDATE SET seq = h.seq + excluded.seq
-        RETURNING seq
-    )
-    UPDATE public.journal j SET seq = head.seq - mine.total + mine.position FROM mine, head
-    WHERE j.tenant_id = NEW.tenant_id AND j.id = mine.id;
+    IF total = 0 THEN
+        RETURN NULL; -- numbered with an earlier row of this transaction
+    END IF;
+    INSERT INTO public.feed_head AS h (tenant_id, campaign_id, seq) VALUES (NEW.tenant_id, NEW.campaign_id, total)
+    ON CONFLICT (tenant_id, campaign_id) DO UPDATE SET seq = h.seq + total
+    RETURNING seq INTO last_seq;
+    FOR i IN 1 .. total LOOP
+        UPDATE public.journal SET seq = last_seq - total + i WHERE tenant_id = NEW.tenant_id AND id = mine[i];
+    END LOOP;
     RETURN NULL;
 END $$
 -- ;;
