@@ -168,7 +168,8 @@ impl Error {
         self.cause.as_deref()
     }
 
-    /// Whether the transaction may succeed if tried again (serialisation failure or deadlock).
+    /// Whether the transaction may succeed if tried again (serialisation failure, deadlock, or a lock
+    /// that was waited for too long: behind someone else's deadlock).
     #[must_use]
     pub fn is_transient(&self) -> bool {
         self.cause
@@ -176,7 +177,7 @@ impl Error {
             .and_then(|c| c.downcast_ref::<sqlx::Error>())
             .and_then(sqlx::Error::as_database_error)
             .and_then(|d| d.code())
-            .is_some_and(|c| c == "40001" || c == "40P01")
+            .is_some_and(|c| matches!(&*c, "40001" | "40P01" | "55P03"))
     }
 
     /// Whether a unique constraint of this name was broken.

@@ -33,6 +33,8 @@ use crate::{
 /// How long a queued turn waits for the one before it.
 const QUEUE_WAIT: Duration = Duration::from_secs(60);
 const QUEUE_POLL: Duration = Duration::from_millis(25);
+/// How often the conversation may move on before a turn has its place.
+const MOVES_MAX: u32 = 5;
 /// Bytes of a reply's text that a turn's record keeps.
 const RECORD_TEXT_BYTES: usize = 64 * 1024;
 
@@ -119,6 +121,8 @@ struct Turn<'a> {
     llm_calls: Vec<LlmCall>,
 }
 
+/// Takes the entity's place and runs. If another turn ended between the reading of the conversation and the taking of
+/// the place, the conversation is read again.
 async fn attempt(
     app: &App,
     caller: &Caller,
@@ -126,6 +130,22 @@ async fn attempt(
     endpoint: &Endpoint,
     cancel: CancellationToken,
 ) -> Result<Reply> {
+    for _ in 0..MOVES_MAX {
+        if let Some(reply) = attempt_once(app, caller, job, endpoint, cancel.clone()).await? {
+            return Ok(reply);
+        }
+    }
+    Err(Error::new(Code::TurnInProgress, "This entity is already answering this player."))
+}
+
+/// None if the conversation moved on before the turn had its place.
+async fn attempt_once(
+    app: &App,
+    caller: &Caller,
+    job: &Job,
+    endpoint: &Endpoint,
+    cancel: CancellationToken,
+) -> Result<Option<Reply>> {
     let (started, id) = (Instant::now(), Uuid::now_v7());
     let actor = caller.actor().in_turn(id, Origin::Turn);
     let tx = TenantTx::write_lazily(&app.pool, &actor).await?;
@@ -156,8 +176,9 @@ async fn attempt(
         llm_calls: Vec::new(),
     };
     match store::open(&tx, &turn.row()).await? {
-        Opened::Replay(reply) => return Ok(reply),
+        Opened::Replay(reply) => return Ok(Some(reply)),
         Opened::Runs(id) => turn.id = id,
+        Opened::Moved => return Ok(None),
     }
     tx.commit().await?;
     let _entered = app.running.enter(turn.id, cancel.clone());
@@ -177,7 +198,7 @@ async fn attempt(
         request_id = %caller.request, turn_id = %turn.id, kind = job.kind.as_str(), outcome, cache_hit = turn.hit,
         llm_calls = turn.usage.llm_calls, tool_calls = turn.tool_calls.len(), ms = millis(took), "turn ended"
     );
-    result
+    result.map(Some)
 }
 
 impl<'a> Turn<'a> {
@@ -194,6 +215,7 @@ impl<'a> Turn<'a> {
             key_id: self.caller.key,
             instance: self.app.running.instance,
             key: self.job.key.as_ref(),
+            talk_version: self.base.transcript.version,
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a turn writes of itself: that it runs, how it ended, its messages, its usage, its idempotency key.
 
 use serde_json::{Value, json};
-use sqlx::{PgPool, Row};
+use sqlx::{PgPool, Row, postgres::PgRow};
 use uuid::Uuid;
 
 use super::{OnFailure, Status};
@@ -34,6 +34,8 @@ pub struct NewTurn<'a> {
     pub key_id: Uuid,
     pub instance: i64,
     pub key: Option<&'a IdempotencyKey>,
+    /// The version of the conversation that the prompt holds.
+    pub talk_version: i64,
 }
 
 /// What opening a turn led to.
@@ -42,6 +44,19 @@ pub enum Opened {
     Runs(Uuid),
     /// It ran before.
     Replay(Reply),
+    /// The conversation went on while the prompt was assembled: roll back and begin again.
+    Moved,
+}
+
+impl NewTurn<'_> {
+    fn talk_head(&self) -> String {
+        format!("talk:{}:{}", self.entity, self.player)
+    }
+
+    /// What taking the place led to, by the conversation's version from then on.
+    fn placed(&self, id: Uuid, row: &PgRow) -> Opened {
+        if row.get::<i64, _>("talk") == self.talk_version { Opened::Runs(id) } else { Opened::Moved }
+    }
 }
 
 /// Writes that a turn runs, and claims its key. One statement for a fresh key or none.
@@ -49,16 +64,14 @@ pub enum Opened {
 /// # Errors
 /// `turn_in_progress`, `idempotency_in_flight`, `idempotency_key_reused`.
 pub async fn open(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
-    let Some(key) = new.key else {
-        insert(tx, new).await?;
-        return Ok(Opened::Runs(new.id));
-    };
+    let Some(key) = new.key else { return insert(tx, new).await };
     let claimed = sqlx::query(
         "WITH claim AS (INSERT INTO idempotency (tenant_id, id, key, route, fingerprint, state, turn_id) \
            VALUES ($1, $2, $3, $4, $5, 'running', $6) ON CONFLICT (tenant_id, route, key) DO NOTHING RETURNING turn_id) \
          INSERT INTO turn (tenant_id, id, campaign_id, kind, status, entity_id, player_id, action, reply_mode, on_failure, \
                            key_id, instance, lease_until) \
-         SELECT $1, turn_id, $7, $8, 'running', $9, $10, $11, $12, $13, $14, $15, now() + $16 * interval '1 second' FROM claim",
+         SELECT $1, turn_id, $7, $8, 'running', $9, $10, $11, $12, $13, $14, $15, now() + $16 * interval '1 second' FROM claim \
+         RETURNING head_now($1, $7, $17) AS talk",
     )
     .bind(tx.tenant())
     .bind(Uuid::now_v7())
@@ -76,16 +89,21 @@ pub async fn open(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
     .bind(new.key_id)
     .bind(new.instance)
     .bind(LEASE_SECONDS)
-    .execute(&mut *tx.connection().await)
+    .bind(new.talk_head())
+    .fetch_optional(&mut *tx.connection().await)
     .await?;
-    if claimed.rows_affected() == 1 { Ok(Opened::Runs(new.id)) } else { reopen(tx, new, key).await }
+    match claimed {
+        Some(row) => Ok(new.placed(new.id, &row)),
+        None => reopen(tx, new, key).await,
+    }
 }
 
-async fn insert(tx: &TenantTx, new: &NewTurn<'_>) -> Result<()> {
-    sqlx::query(
+async fn insert(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
+    let row = sqlx::query(
         "INSERT INTO turn (tenant_id, id, campaign_id, kind, status, entity_id, player_id, action, reply_mode, on_failure, \
                            key_id, instance, lease_until) \
-         VALUES ($1, $2, $3, $4, 'running', $5, $6, $7, $8, $9, $10, $11, now() + $12 * interval '1 second')",
+         VALUES ($1, $2, $3, $4, 'running', $5, $6, $7, $8, $9, $10, $11, now() + $12 * interval '1 second') \
+         RETURNING head_now($1, $3, $13) AS talk",
     )
     .bind(tx.tenant())
     .bind(new.id)
@@ -99,9 +117,10 @@ async fn insert(tx: &TenantTx, new: &NewTurn<'_>) -> Result<()> {
     .bind(new.key_id)
     .bind(new.instance)
     .bind(LEASE_SECONDS)
-    .execute(&mut *tx.connection().await)
+    .bind(new.talk_head())
+    .fetch_one(&mut *tx.connection().await)
     .await?;
-    Ok(())
+    Ok(new.placed(new.id, &row))
 }
 
 /// A key that was used before: replays what it led to, or starts a turn that came to nothing anew under its id.
@@ -126,19 +145,18 @@ async fn reopen(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey) -> Resul
         "retry" => {
             let turn: Uuid =
                 row.get::<Option<Uuid>, _>("turn_id").ok_or_else(|| Error::internal("a key without its turn"))?;
-            restart(tx, new, key, turn).await?;
-            Ok(Opened::Runs(turn))
+            restart(tx, new, key, turn).await
         }
         _ => Err(in_flight()),
     }
 }
 
-async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: Uuid) -> Result<()> {
+async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: Uuid) -> Result<Opened> {
     let restarted = sqlx::query(
         "WITH claim AS (UPDATE idempotency SET state = 'running' WHERE tenant_id = $1 AND route = $2 AND key = $3 RETURNING 1) \
-         UPDATE turn SET status = 'running', error = NULL, record = NULL, finished_at = NULL, undone_at = NULL, cancel_requested = false, \
-                revert_conflicts = NULL, instance = $5, lease_until = now() + $6 * interval '1 second' \
-         WHERE tenant_id = $1 AND id = $4 AND EXISTS (SELECT 1 FROM claim)",
+         UPDATE turn SET status = 'running', error = NULL, record = NULL, finished_at = NULL, undone_at = NULL, \
+                cancel_requested = false, revert_conflicts = NULL, instance = $5, lease_until = now() + $6 * interval '1 second' \
+         WHERE tenant_id = $1 AND id = $4 AND EXISTS (SELECT 1 FROM claim) RETURNING head_now($1, $7, $8) AS talk",
     )
     .bind(tx.tenant())
     .bind(&key.route)
@@ -146,9 +164,14 @@ async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: U
     .bind(turn)
     .bind(new.instance)
     .bind(LEASE_SECONDS)
-    .execute(&mut *tx.connection().await)
+    .bind(new.campaign)
+    .bind(new.talk_head())
+    .fetch_optional(&mut *tx.connection().await)
     .await?;
-    if restarted.rows_affected() == 1 { Ok(()) } else { insert(tx, &NewTurn { id: turn, key: None, ..*new }).await }
+    match restarted {
+        Some(row) => Ok(new.placed(turn, &row)),
+        None => insert(tx, &NewTurn { id: turn, key: None, ..*new }).await,
+    }
 }
 
 /// Whether the turn is still this server's to go on with; holds it until the transaction ends.

@@ -74,6 +74,14 @@ CREATE FUNCTION bump_head(tenant uuid, campaign uuid, head text) RETURNS void LA
     WHERE h.xmin <> pg_current_xact_id()::xid
 $$
 -- ;;
+-- A head as it is at this moment, not as the calling statement's snapshot has it: called where a turn takes its place,
+-- which may have waited for the turn before it to end.
+CREATE FUNCTION head_now(tenant uuid, campaign uuid, head text) RETURNS bigint LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+    RETURN coalesce((SELECT version FROM version_head WHERE tenant_id = tenant AND campaign_id = campaign AND key = head), 0);
+END $$
+-- ;;
 CREATE FUNCTION bump_heads() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
