@@ -96,11 +96,11 @@ pub async fn grow(database: &str, world: &World, lore: i64, memories: i64) -> Re
              CASE WHEN n % 3 = 0 THEN 'keyword' ELSE 'always' END, '[\"tower\"]', '[]', 'and_any', 2, false, 12 \
          FROM generate_series(1, $3) n",
         "INSERT INTO memory (tenant_id, id, campaign_id, holder_type, holder_id, subject_id, text, source) \
-         SELECT $1, uuid7(), $2, 'npc', h.ids[1 + n % array_length(h.ids, 1)], s.ids[1 + n % array_length(s.ids, 1)], \
+         SELECT $1, uuid7(), $2, 'npc', h.ids[1 + n % array_length(h.ids, 1)], s.ids[1 + n / 7 % array_length(s.ids, 1)], \
              'Something that was said on day ' || n || '.', 'personal' \
          FROM generate_series(1, $3) n, \
-              (SELECT array_agg(gen_random_uuid()) || (SELECT array_agg(id) FROM npc WHERE campaign_id = $2) AS ids FROM generate_series(1, 2000)) h, \
-              (SELECT array_agg(gen_random_uuid()) || (SELECT array_agg(id) FROM character WHERE campaign_id = $2) AS ids FROM generate_series(1, 500)) s",
+              (SELECT array_agg(id ORDER BY id) AS ids FROM npc WHERE campaign_id = $2) h, \
+              (SELECT array_agg(id ORDER BY id) AS ids FROM character WHERE campaign_id = $2) s",
         "ALTER TABLE lore ENABLE TRIGGER USER",
         "ALTER TABLE memory ENABLE TRIGGER USER",
         "ANALYZE lore",
