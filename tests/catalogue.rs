@@ -1,10 +1,16 @@
 //! The schema as PostgreSQL knows it: no table, index or key escaped the tenant, and entities are what the columns are.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    str::FromStr,
+};
 
 use entity::{campaign, character, lore, memory, message, npc, owner, scene};
 use sea_orm::{ColumnTrait, ColumnType, EntityTrait, Iden, Iterable};
-use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row, postgres::PgRow};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection, Row,
+    postgres::{PgConnectOptions, PgRow},
+};
 use tavernkeep::{
     tenancy::{Actor, TenantTx},
     tenants::service as tenants,
@@ -396,9 +402,9 @@ async fn the_pool_runs_as_the_bound_role_whoever_logs_in() {
 
     // A login that may not become that role is no login for the server; one that may needs nothing else.
     let guest = format!("tkt_{}_{}_guest", std::process::id(), database.number);
-    db.execute(AssertSqlSafe(format!("CREATE ROLE {guest} LOGIN"))).await.unwrap();
-    let url = database.url.replacen("postgres@", &format!("{guest}@"), 1);
-    assert_ne!(url, database.url, "the test server's url names the user postgres");
+    db.execute(AssertSqlSafe(format!("CREATE ROLE {guest} LOGIN PASSWORD 'guest'"))).await.unwrap();
+    let options = PgConnectOptions::from_str(&database.url).unwrap().username(&guest).password("guest");
+    let url = options.to_url_lossy().to_string();
     let stranger = tavernkeep::database::connect(&url, 1).await;
     tavernkeep::database::migrate(&database.url, &url).await.unwrap();
     let member = tavernkeep::database::connect(&url, 1).await;

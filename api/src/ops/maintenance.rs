@@ -44,11 +44,13 @@ async fn leases(app: Arc<App>, url: String, mut held: PgConnection) {
                 Err(error) => tracing::warn!(%error, "the sign of life cannot be renewed"),
             }
         }
-        if app.running.count() == 0 {
+        let turns = app.running.ids();
+        if turns.is_empty() {
             continue;
         }
-        let renewed = sqlx::query("SELECT * FROM renew_leases($1, $2) AS id")
+        let renewed = sqlx::query("SELECT * FROM renew_leases($1, $2, $3) AS id")
             .bind(app.running.instance)
+            .bind(&turns)
             .bind(LEASE_SECONDS)
             .fetch_all(&app.pool)
             .await;

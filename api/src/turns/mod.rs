@@ -204,7 +204,13 @@ impl Running {
         self.turns().get(&turn).map(CancellationToken::cancel).is_some()
     }
 
-    /// Turns under way.
+    /// The turns under way, whose leases are to be renewed. One that could not be closed is not among them, and is swept.
+    #[must_use]
+    pub fn ids(&self) -> Vec<Uuid> {
+        self.turns().keys().copied().collect()
+    }
+
+    /// How many turns are under way.
     #[must_use]
     pub fn count(&self) -> usize {
         self.turns().len()

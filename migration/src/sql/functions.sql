@@ -258,11 +258,11 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
 $$
 -- ;;
 -- A server says that its turns go on, and hears which of them someone wants cancelled.
-CREATE FUNCTION renew_leases(server bigint, seconds int) RETURNS SETOF uuid LANGUAGE sql SECURITY DEFINER
+CREATE FUNCTION renew_leases(server bigint, turns uuid[], seconds int) RETURNS SETOF uuid LANGUAGE sql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
     WITH mine AS (
         UPDATE turn SET lease_until = now() + seconds * interval '1 second'
-        WHERE instance = server AND status = 'running' RETURNING id, cancel_requested)
+        WHERE instance = server AND status = 'running' AND id = ANY (turns) RETURNING id, cancel_requested)
     SELECT id FROM mine WHERE cancel_requested
 $$
 -- ;;
