@@ -2,6 +2,8 @@
 //!
 //! So far the vocabulary of the System Reference Document 5.1 that sheets are checked against.
 
+pub mod dice;
+
 /// The six abilities (SRD 5.1, "Using Ability Scores").
 pub const ABILITIES: [&str; 6] = ["strength", "dexterity", "constitution", "intelligence", "wisdom", "charisma"];
 

@@ -1,0 +1,78 @@
+//! Where dice fall from. Everything that rolls takes a [`Dice`] as an argument; nothing here knows a clock or a random
+//! number generator of its own.
+
+use rand::{Rng, RngExt};
+
+/// Something that dice fall from: a generator, the fair stream of a campaign, or dice somebody rolled by hand.
+pub trait Dice {
+    /// One die of `faces` (1 or more) sides: a number from 1 to `faces`.
+    ///
+    /// # Errors
+    /// When nothing more falls from here: given dice that have run out or do not fit.
+    fn roll(&mut self, faces: u32) -> Result<u32, OutOfDice>;
+}
+
+/// Dice of a random number generator, each face as likely as every other.
+pub struct Random<R>(pub R);
+
+impl<R: Rng> Dice for Random<R> {
+    fn roll(&mut self, faces: u32) -> Result<u32, OutOfDice> {
+        Ok(self.0.random_range(1..=faces.max(1)))
+    }
+}
+
+/// Why no die fell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutOfDice {
+    /// The given dice are used up; `index` (from 0) is the one that was missing.
+    TooFew { index: usize, faces: u32 },
+    /// The given die at `index` shows what a die of `faces` sides cannot.
+    OutOfRange { index: usize, value: u32, faces: u32 },
+}
+
+impl std::fmt::Display for OutOfDice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::TooFew { index, faces } => {
+                write!(f, "{index} dice were given and one more is needed: a d{faces}")
+            }
+            Self::OutOfRange { index, value, faces } => {
+                write!(f, "die {} shows {value}, but here a d{faces} is rolled", index + 1)
+            }
+        }
+    }
+}
+
+impl std::error::Error for OutOfDice {}
+
+/// Dice somebody rolled by hand, consumed in order.
+pub struct Given<'a> {
+    values: &'a [u32],
+    next: usize,
+}
+
+impl<'a> Given<'a> {
+    /// Dice that show these values.
+    #[must_use]
+    pub const fn new(values: &'a [u32]) -> Self {
+        Self { values, next: 0 }
+    }
+
+    /// Those nobody rolled.
+    #[must_use]
+    pub fn unused(&self) -> &'a [u32] {
+        self.values.get(self.next..).unwrap_or_default()
+    }
+}
+
+impl Dice for Given<'_> {
+    fn roll(&mut self, faces: u32) -> Result<u32, OutOfDice> {
+        let index = self.next;
+        let value = *self.values.get(index).ok_or(OutOfDice::TooFew { index, faces })?;
+        if !(1..=faces).contains(&value) {
+            return Err(OutOfDice::OutOfRange { index, value, faces });
+        }
+        self.next += 1;
+        Ok(value)
+    }
+}
