@@ -312,7 +312,7 @@ async fn versions_rise_across_deletion_and_restoration() {
         actor.request = RequestId::generate();
         let tx = TenantTx::write(server.pool(), &actor).await.unwrap();
         let restore = "SELECT restore_row(table_name, row_id, before) FROM journal WHERE tenant_id = $1 AND row_id = $2 \
-                       AND op = 'delete' ORDER BY id DESC LIMIT 1";
+                       AND op = 'delete' ORDER BY seq DESC LIMIT 1";
         let id: Uuid = id.parse().unwrap();
         sqlx::query(restore).bind(tenant.tenant).bind(id).execute(&mut *tx.connection().await).await.unwrap();
         tx.commit().await.unwrap();

@@ -10,7 +10,7 @@ use std::{
 
 use actix_web::{App as ActixApp, HttpServer, dev::Server, middleware::from_fn, web};
 use moka::future::Cache;
-use sqlx::{PgPool, Row};
+use sqlx::Row;
 
 use crate::{
     auth::{jwt::Tokens, keys::Keys},
@@ -20,6 +20,7 @@ use crate::{
     limits::Limits,
     models::Models,
     ops::metrics,
+    pool::Pool,
     prompt::cache::Prompts,
     routes,
     secrets::Secrets,
@@ -29,7 +30,7 @@ use crate::{
 /// What every handler can reach.
 pub struct App {
     pub config: Config,
-    pub pool: PgPool,
+    pub pool: Pool,
     pub keys: Keys,
     pub tokens: Tokens,
     pub secrets: Secrets,
@@ -48,7 +49,7 @@ impl App {
     /// `internal` if the model client cannot be made.
     pub fn new(
         config: Config,
-        pool: PgPool,
+        pool: Pool,
         secrets: Secrets,
         model: crate::llm::Endpoint,
         instance: i64,
@@ -83,7 +84,9 @@ impl App {
     /// The origins of all tenants, at most five seconds old; none if the database cannot be asked.
     pub async fn origins(&self) -> Arc<Vec<String>> {
         let load = async {
-            let rows = sqlx::query("SELECT * FROM all_origins() AS origin").fetch_all(&self.pool).await?;
+            let rows = sqlx::query("SELECT * FROM all_origins() AS origin")
+                .fetch_all(&mut *self.pool.acquire().await?)
+                .await?;
             Ok::<_, sqlx::Error>(Arc::new(rows.iter().map(|row| row.get("origin")).collect::<Vec<String>>()))
         };
         self.origins.try_get_with((), load).await.unwrap_or_default()

@@ -1,14 +1,14 @@
-//! Connecting and migrating. The pool's connections assume the role `tavernkeep_app`, which row security binds.
+//! Connecting and migrating.
 
-use std::{str::FromStr, time::Duration};
+use std::str::FromStr;
 
 use migration::{Migrator, MigratorTrait};
-use sqlx::{
-    Connection, Executor, PgConnection, PgPool, Row,
-    postgres::{PgConnectOptions, PgPoolOptions},
-};
+use sqlx::{Connection, Executor, PgConnection, Row, postgres::PgConnectOptions};
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    pool::Pool,
+};
 
 /// The number under which one server at a time migrates.
 const MIGRATION_LOCK: i64 = 6_071_962_513_410_531_145;
@@ -43,36 +43,16 @@ pub async fn migrate(owner_url: &str, app_url: &str) -> Result<()> {
     Ok(())
 }
 
-/// The server's pool. Every connection is bound by row security and by time limits.
+/// The server's pool, with a first connection.
 ///
 /// # Errors
 /// A sentence for the operator, also if row security would not bind the role.
-pub async fn connect(url: &str, connections_max: u32) -> Result<PgPool> {
-    let options = PgConnectOptions::from_str(url)?.application_name("tavernkeep").statement_cache_capacity(500);
-    let pool = PgPoolOptions::new()
-        .max_connections(connections_max)
-        .min_connections(1)
-        .acquire_timeout(Duration::from_secs(3))
-        .idle_timeout(Duration::from_secs(600))
-        .test_before_acquire(false)
-        // Every statement has an index made for it. Without the last setting a plan made while a table was small would scan
-        // it, and be kept while it grows.
-        .after_connect(|conn, _| {
-            Box::pin(async move {
-                conn.execute(
-                    "SET ROLE tavernkeep_app; SET statement_timeout = '5s'; SET lock_timeout = '2s'; \
-                     SET idle_in_transaction_session_timeout = '10s'; SET jit = off; SET enable_seqscan = off",
-                )
-                .await?;
-                Ok(())
-            })
-        })
-        .connect_with(options)
-        .await?;
+pub async fn connect(url: &str, connections_max: u32) -> Result<Pool> {
+    let pool = Pool::new(url, connections_max)?;
     let row = sqlx::query(
         "SELECT current_user AS name, rolsuper OR rolbypassrls AS free FROM pg_roles WHERE rolname = current_user",
     )
-    .fetch_one(&pool)
+    .fetch_one(&mut *pool.acquire().await?)
     .await?;
     if row.get::<bool, _>("free") {
         let name: String = row.get("name");

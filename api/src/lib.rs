@@ -10,6 +10,7 @@ pub mod demo;
 pub mod embedded_postgres;
 pub mod error;
 pub mod ops;
+pub mod pool;
 pub mod routes;
 pub mod secrets;
 

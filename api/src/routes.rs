@@ -28,6 +28,17 @@ pub fn configure(config: &mut ServiceConfig<'_>) {
         .service(docs::problem);
 
     let v1 = scope("/v1")
+        // AI. A request is compared with one route after the other, so what is asked most stands first.
+        .service(turns::http::npc)
+        .service(turns::http::owner)
+        .service(prompt::http::npc)
+        .service(prompt::http::owner)
+        .service(turns::http::list)
+        .service(turns::http::get)
+        .service(turns::http::cancel_turn)
+        .service(turns::http::undo_turn)
+        .service(tools::http::list)
+        .service(tools::http::call)
         // The caller's own affairs.
         .service(auth::http::token)
         .service(auth::http::list_keys)
@@ -39,6 +50,16 @@ pub fn configure(config: &mut ServiceConfig<'_>) {
         .service(tenants::http::change)
         .service(tenants::http::usage)
         // The world.
+        .service(npcs::get)
+        .service(npcs::list)
+        .service(npcs::create)
+        .service(npcs::patch)
+        .service(npcs::delete)
+        .service(characters::get)
+        .service(characters::list)
+        .service(characters::create)
+        .service(characters::patch)
+        .service(characters::delete)
         .service(campaigns::http::list)
         .service(campaigns::http::create)
         .service(campaigns::http::get)
@@ -46,16 +67,6 @@ pub fn configure(config: &mut ServiceConfig<'_>) {
         .service(campaigns::http::delete)
         .service(campaigns::http::changes)
         .service(imports::seed)
-        .service(characters::list)
-        .service(characters::create)
-        .service(characters::get)
-        .service(characters::patch)
-        .service(characters::delete)
-        .service(npcs::list)
-        .service(npcs::create)
-        .service(npcs::get)
-        .service(npcs::patch)
-        .service(npcs::delete)
         .service(owners::list)
         .service(owners::create)
         .service(owners::get)
@@ -83,18 +94,7 @@ pub fn configure(config: &mut ServiceConfig<'_>) {
         .service(memory::http::get)
         .service(memory::http::patch)
         .service(memory::http::delete)
-        .service(memory::http::retract)
-        // AI.
-        .service(prompt::http::npc)
-        .service(prompt::http::owner)
-        .service(turns::http::npc)
-        .service(turns::http::owner)
-        .service(turns::http::list)
-        .service(turns::http::get)
-        .service(turns::http::cancel_turn)
-        .service(turns::http::undo_turn)
-        .service(tools::http::list)
-        .service(tools::http::call);
+        .service(memory::http::retract);
     config.service(v1.map(|scope| scope.wrap(from_fn(gate))));
 }
 

@@ -1,21 +1,24 @@
-//! [`TenantTx`]: the only door to tenant tables.
+//! [`TenantTx`]: the only door to tenant tables (and [`call`], which is a whole transaction of it in one round trip).
 //!
 //! A transaction that carries its tenant, and for writes who acts in which request and turn, as settings local to it;
 //! row security and the journal read them. Nothing else in the server may run a statement on a tenant table. Commit is
 //! explicit; a transaction that is dropped rolls back. Never hold one across a model call.
 
-use std::{
-    fmt::Write as _,
-    pin::Pin,
-    task::{Context, Poll},
-};
-
 use futures_util::lock::{Mutex, MutexGuard};
 use sea_orm::{ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, RuntimeErr, Statement};
-use sqlx::{AssertSqlSafe, Executor, PgConnection, PgPool, Postgres, Transaction};
+use sqlx::{
+    AssertSqlSafe, Executor, PgConnection, Postgres,
+    postgres::{PgArguments, PgRow},
+    query::Query,
+};
 use uuid::Uuid;
 
-use crate::{error::Result, http::RequestId, ops::metrics};
+use crate::{
+    error::Result,
+    http::RequestId,
+    ops::metrics,
+    pool::{Lease, Pool},
+};
 
 /// Where a change came from, as the journal tells it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,6 +65,12 @@ impl Actor {
         Self { tenant, key: None, turn: None, origin: Origin::System, request: RequestId::generate() }
     }
 
+    /// The same as the journal's trigger reads it: `origin|key|turn|request`.
+    fn who(&self, request: &str) -> String {
+        let id = |id: Option<Uuid>| id.map(|id| id.to_string()).unwrap_or_default();
+        format!("{}|{}|{}|{request}", self.origin.as_str(), id(self.key), id(self.turn))
+    }
+
     #[must_use]
     pub fn in_turn(mut self, turn: Uuid, origin: Origin) -> Self {
         self.turn = Some(turn);
@@ -70,9 +79,32 @@ impl Actor {
     }
 }
 
+/// A transaction of its own in one round trip: a function of the database that begins by setting `app.tenant_id` and
+/// `app.who` from its first two parameters, and so is bound by row security like every other statement. `bind` gives the rest.
+/// For the hot paths only, whose statements are then in the database's functions.
+///
+/// # Errors
+/// `unavailable` when no connection is free in time; what the function says.
+pub async fn call<'q>(
+    pool: &Pool,
+    actor: &Actor,
+    statement: &'static str,
+    bind: impl FnOnce(Call<'q>) -> Call<'q>,
+) -> Result<PgRow> {
+    metrics::STATEMENTS.inc();
+    let query = sqlx::query(statement).bind(actor.tenant).bind(actor.who(&actor.request.to_string()));
+    let mut lease = pool.acquire().await?;
+    let row = bind(query).fetch_one(&mut *lease).await?;
+    lease.done();
+    Ok(row)
+}
+
+/// A statement and what is bound to it.
+pub type Call<'q> = Query<'q, Postgres, PgArguments>;
+
 /// A transaction within one tenant.
 pub struct TenantTx {
-    inner: Mutex<Transaction<'static, Postgres>>,
+    inner: Mutex<Lease>,
     tenant: Uuid,
 }
 
@@ -81,15 +113,15 @@ impl TenantTx {
     ///
     /// # Errors
     /// `unavailable` when no connection is free in time.
-    pub async fn read(pool: &PgPool, tenant: Uuid) -> Result<Self> {
-        Self::open(pool, tenant, format!("BEGIN READ ONLY; SET LOCAL app.tenant_id = '{tenant}'")).await
+    pub async fn read(pool: &Pool, tenant: Uuid) -> Result<Self> {
+        Self::open(pool, tenant, &format!("BEGIN READ ONLY; SET LOCAL app.tenant_id = '{tenant}'")).await
     }
 
     /// Opens a transaction that writes. One round trip, and one more if the client named the request itself.
     ///
     /// # Errors
     /// `unavailable` when no connection is free in time.
-    pub async fn write(pool: &PgPool, actor: &Actor) -> Result<Self> {
+    pub async fn write(pool: &Pool, actor: &Actor) -> Result<Self> {
         Self::write_with(pool, actor, "").await
     }
 
@@ -98,36 +130,29 @@ impl TenantTx {
     ///
     /// # Errors
     /// `unavailable` when no connection is free in time.
-    pub async fn write_lazily(pool: &PgPool, actor: &Actor) -> Result<Self> {
+    pub async fn write_lazily(pool: &Pool, actor: &Actor) -> Result<Self> {
         Self::write_with(pool, actor, "; SET LOCAL synchronous_commit = off").await
     }
 
-    async fn write_with(pool: &PgPool, actor: &Actor, more: &str) -> Result<Self> {
+    async fn write_with(pool: &Pool, actor: &Actor, more: &str) -> Result<Self> {
         // Only UUIDs and words of our own are written into the statement; a client's request id is bound.
-        let mut sql = format!(
-            "BEGIN; SET LOCAL app.tenant_id = '{}'; SET LOCAL app.origin = '{}'",
-            actor.tenant,
-            actor.origin.as_str()
-        );
-        let ids = [("key_id", actor.key), ("turn_id", actor.turn), ("request_id", actor.request.as_uuid())];
-        for (name, id) in ids.into_iter().filter_map(|(name, id)| Some((name, id?))) {
-            let _ = write!(sql, "; SET LOCAL app.{name} = '{id}'");
-        }
-        sql.push_str(more);
-        let tx = Self::open(pool, actor.tenant, sql).await?;
-        if actor.request.as_uuid().is_none() {
-            sqlx::query("SELECT set_config('app.request_id', $1, true)")
-                .bind(actor.request.as_str())
+        let request = actor.request.as_uuid().map(|id| id.to_string());
+        let who = actor.who(request.as_deref().unwrap_or_default());
+        let sql = format!("BEGIN; SET LOCAL app.tenant_id = '{}'; SET LOCAL app.who = '{who}'{more}", actor.tenant);
+        let tx = Self::open(pool, actor.tenant, &sql).await?;
+        if request.is_none() {
+            sqlx::query("SELECT set_config('app.who', $1, true)")
+                .bind(actor.who(actor.request.as_str()))
                 .execute(&mut *tx.connection().await)
                 .await?;
         }
         Ok(tx)
     }
 
-    async fn open(pool: &PgPool, tenant: Uuid, sql: String) -> Result<Self> {
-        let pool = pool.clone();
-        let begin = Finish(Some(Box::pin(async move { pool.begin_with(AssertSqlSafe(sql)).await })));
-        Ok(Self { inner: Mutex::new(begin.await?), tenant })
+    async fn open(pool: &Pool, tenant: Uuid, sql: &str) -> Result<Self> {
+        let mut lease = pool.acquire().await?;
+        lease.begin(sql).await?;
+        Ok(Self { inner: Mutex::new(lease), tenant })
     }
 
     /// The tenant whose rows this transaction sees.
@@ -151,35 +176,8 @@ impl TenantTx {
     }
 }
 
-type Opening = Pin<Box<dyn Future<Output = sqlx::Result<Transaction<'static, Postgres>>> + Send>>;
-
-/// Finishes opening a transaction although nobody waits for it any more. The driver knows of a transaction only once the
-/// server has answered BEGIN; a request that is dropped before that would leave it open on a connection of the pool.
-struct Finish(Option<Opening>);
-
-impl Future for Finish {
-    type Output = sqlx::Result<Transaction<'static, Postgres>>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(opening) = &mut self.0 else { return Poll::Pending };
-        let result = opening.as_mut().poll(cx);
-        if result.is_ready() {
-            self.0 = None;
-        }
-        result
-    }
-}
-
-impl Drop for Finish {
-    fn drop(&mut self) {
-        if let (Some(opening), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
-            runtime.spawn(opening);
-        }
-    }
-}
-
 /// The transaction's connection while a statement runs on it.
-pub struct Conn<'a>(MutexGuard<'a, Transaction<'static, Postgres>>);
+pub struct Conn<'a>(MutexGuard<'a, Lease>);
 
 impl std::ops::Deref for Conn<'_> {
     type Target = PgConnection;

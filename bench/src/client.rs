@@ -94,6 +94,18 @@ impl Run {
 /// # Errors
 /// Those of the sockets.
 pub async fn drive(addr: &str, requests: &[Vec<Vec<u8>>], time: Duration) -> Result<Run, Failure> {
+    run(addr, requests, Some(time)).await
+}
+
+/// Drives `clients` connections through their requests once.
+///
+/// # Errors
+/// Those of the sockets.
+pub async fn once(addr: &str, requests: &[Vec<Vec<u8>>]) -> Result<Run, Failure> {
+    run(addr, requests, None).await
+}
+
+async fn run(addr: &str, requests: &[Vec<Vec<u8>>], time: Option<Duration>) -> Result<Run, Failure> {
     let mut tasks = JoinSet::new();
     let started = Instant::now();
     for own in requests {
@@ -104,13 +116,16 @@ pub async fn drive(addr: &str, requests: &[Vec<Vec<u8>>], time: Duration) -> Res
             let (mut latencies, mut failed) = (Vec::new(), 0usize);
             'time: loop {
                 for request in &own {
-                    if started.elapsed() >= time {
+                    if time.is_some_and(|time| started.elapsed() >= time) {
                         break 'time;
                     }
                     let sent = Instant::now();
                     let (status, _) = connection.send(request).await?;
                     failed += usize::from(status != 200);
                     latencies.push(u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX));
+                }
+                if time.is_none() {
+                    break;
                 }
             }
             Ok::<_, Failure>((latencies, failed))

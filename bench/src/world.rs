@@ -1,5 +1,7 @@
 //! The world that is measured: a tenant, a campaign, pairs of NPCs and players; and a tenant grown large.
 
+use std::ops::Range;
+
 use serde_json::{Value, json};
 use sqlx::{Connection as _, PgConnection, Row};
 use uuid::Uuid;
@@ -13,6 +15,8 @@ use crate::{
 pub const NPCS: usize = 64;
 /// Players of the campaign.
 pub const PLAYERS: usize = 4;
+/// Players beside them, whom nobody has heard of before they pay.
+pub const STRANGERS: usize = 16;
 
 /// Where the measured server is and who calls it.
 pub struct World {
@@ -30,7 +34,7 @@ impl World {
     pub async fn make(addr: &str, key: &str) -> Result<Self, Failure> {
         let mut world = Self { addr: addr.to_owned(), key: key.to_owned(), campaign: Uuid::nil(), npc: Uuid::nil() };
         let mut connection = Connection::open(addr).await?;
-        for n in 0..PLAYERS {
+        for n in 0..PLAYERS + STRANGERS {
             let player = json!({ "slug": format!("p{n}"), "name": format!("Player {n}"), "race": "human", "profession": "adventurer" });
             world.post(&mut connection, "/characters", &player).await?;
         }
@@ -67,11 +71,22 @@ impl World {
     /// Turns, each client with pairs of its own, so that none waits for another's.
     #[must_use]
     pub fn turns(&self, clients: usize, action: &str) -> Vec<Vec<Vec<u8>>> {
+        self.pairs(clients, action, 0..PLAYERS)
+    }
+
+    /// One turn of each stranger with each NPC.
+    #[must_use]
+    pub fn strangers(&self, clients: usize, action: &str) -> Vec<Vec<Vec<u8>>> {
+        self.pairs(clients, action, PLAYERS..PLAYERS + STRANGERS)
+    }
+
+    fn pairs(&self, clients: usize, action: &str, players: Range<usize>) -> Vec<Vec<Vec<u8>>> {
         let pair = |n: usize| {
-            let body = json!({ "player_id": format!("p{}", n / NPCS % PLAYERS), "action": action }).to_string();
+            let body = json!({ "player_id": format!("p{}", n / NPCS), "action": action }).to_string();
             request("POST", &format!("/v1/campaigns/port-town/npcs/n{}/turns", n % NPCS), &self.key, &body)
         };
-        (0..clients).map(|c| (c..NPCS * PLAYERS).step_by(clients).map(pair).collect()).collect()
+        let all = NPCS * players.start..NPCS * players.end;
+        (0..clients).map(|c| all.clone().skip(c).step_by(clients).map(pair).collect()).collect()
     }
 }
 

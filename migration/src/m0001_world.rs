@@ -88,26 +88,24 @@ const TABLES: &[TenantTable] = &[
         name: "version_head",
         kind: Kind::ReadOnly,
         key: "campaign_id, key",
-        columns: "campaign_id uuid NOT NULL, key text NOT NULL, version bigint NOT NULL",
+        columns: "campaign_id uuid NOT NULL, key text NOT NULL COLLATE \"C\", version bigint NOT NULL",
         references: &[],
         indexes: &["ALTER TABLE version_head SET (fillfactor = 70)"],
     },
     TenantTable {
         name: "journal",
         kind: Kind::ReadOnly,
-        key: "id",
-        columns: "id bigint NOT NULL GENERATED ALWAYS AS IDENTITY, campaign_id uuid NOT NULL, seq bigint, \
+        key: "campaign_id, seq",
+        columns: "campaign_id uuid NOT NULL, seq bigint NOT NULL, \
             at timestamptz NOT NULL DEFAULT now(), schema_version int NOT NULL DEFAULT 1, table_name text NOT NULL, \
             row_id uuid NOT NULL, op text NOT NULL, before jsonb, after jsonb, origin text NOT NULL, key_id uuid, \
             turn_id uuid, request_id text, opens boolean NOT NULL",
         references: &[],
         indexes: &[
-            "CREATE UNIQUE INDEX journal_feed ON journal (tenant_id, campaign_id, seq) WHERE seq IS NOT NULL",
-            "CREATE INDEX journal_unnumbered ON journal (tenant_id, campaign_id) WHERE seq IS NULL",
-            "CREATE INDEX journal_row ON journal (tenant_id, row_id, id)",
+            "CREATE INDEX journal_row ON journal (tenant_id, row_id, seq)",
             "CREATE INDEX journal_turn ON journal (tenant_id, turn_id) WHERE turn_id IS NOT NULL",
-            "CREATE CONSTRAINT TRIGGER journal_number AFTER INSERT ON journal DEFERRABLE INITIALLY DEFERRED \
-             FOR EACH ROW WHEN (NEW.opens) EXECUTE FUNCTION journal_number()",
+            "CREATE CONSTRAINT TRIGGER journal_close AFTER INSERT ON journal DEFERRABLE INITIALLY DEFERRED \
+             FOR EACH ROW WHEN (NEW.opens) EXECUTE FUNCTION journal_close()",
         ],
     },
     TenantTable {
@@ -283,9 +281,8 @@ const TABLES: &[TenantTable] = &[
         ],
         indexes: &[
             "CREATE INDEX message_list ON message (tenant_id, campaign_id, id)",
-            "CREATE INDEX message_talk ON message (tenant_id, entity_id, player_id, id) WHERE entity_id IS NOT NULL",
             "CREATE INDEX message_scene ON message (tenant_id, scene_id) WHERE scene_id IS NOT NULL",
-            "CREATE INDEX message_player ON message (tenant_id, player_id) WHERE player_id IS NOT NULL",
+            "CREATE INDEX message_player ON message (tenant_id, player_id, entity_id, id) WHERE player_id IS NOT NULL",
             "CREATE UNIQUE INDEX message_external_ref_key ON message (tenant_id, campaign_id, external_ref) \
              WHERE external_ref IS NOT NULL",
         ],
@@ -355,7 +352,15 @@ const TRIGGERS: &[&str] = &[
     "CREATE TRIGGER e_owners AFTER INSERT OR UPDATE OF owner_ids ON npc FOR EACH ROW EXECUTE FUNCTION keep_npc_owner()",
 ];
 
+/// What is kept for long and read seldom is compressed with the faster method where PostgreSQL was built with it.
+const COMPRESSION: &str = "DO $$ BEGIN
+    ALTER TABLE turn ALTER record SET COMPRESSION lz4;
+    ALTER TABLE journal ALTER before SET COMPRESSION lz4, ALTER after SET COMPRESSION lz4;
+EXCEPTION WHEN feature_not_supported THEN NULL;
+END $$";
+
 const FINISH: &[&str] = &[
+    COMPRESSION,
     "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC",
     "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO tavernkeep_app",
     "REVOKE EXECUTE ON FUNCTION bump_head(uuid, uuid, text) FROM tavernkeep_app",

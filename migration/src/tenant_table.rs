@@ -92,8 +92,8 @@ fn world_triggers(name: &str) -> Vec<String> {
     vec![
         format!("CREATE TRIGGER a_touch BEFORE UPDATE ON {name} FOR EACH ROW EXECUTE FUNCTION touch_row()"),
         format!(
-            "CREATE TRIGGER b_journal AFTER INSERT OR UPDATE OR DELETE ON {name} \
-             FOR EACH ROW EXECUTE FUNCTION journal_row()"
+            "CREATE CONSTRAINT TRIGGER b_journal AFTER INSERT OR UPDATE OR DELETE ON {name} \
+             DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION journal_row()"
         ),
     ]
 }

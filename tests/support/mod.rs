@@ -15,7 +15,7 @@ use std::{
 
 use reqwest::{Method, header::HeaderMap};
 use serde_json::{Value, json};
-use sqlx::{Connection, PgConnection, PgPool};
+use sqlx::{Connection, PgConnection};
 use tavernkeep::{
     app::{self, App},
     auth::{Scope, http::store_key, keys::NewKey},
@@ -91,7 +91,7 @@ impl Server {
     /// Stops the server without ceremony.
     pub async fn stop(self) -> Database {
         self.handle.stop(false).await;
-        self.app.pool.close().await;
+        self.app.pool.close();
         self.db
     }
 
@@ -101,7 +101,7 @@ impl Server {
     }
 
     /// The pool of the application's role.
-    pub fn pool(&self) -> &PgPool {
+    pub fn pool(&self) -> &tavernkeep::pool::Pool {
         &self.app.pool
     }
 

@@ -9,7 +9,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use moka::future::Cache;
 use rand::Rng;
 use sha2::{Digest, Sha256};
-use sqlx::{PgPool, Row};
+use sqlx::Row;
 use subtle::ConstantTimeEq;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -18,6 +18,7 @@ use super::{Scope, Scopes};
 use crate::{
     clock,
     error::{Error, Result},
+    pool::Pool,
     tenants::Tenant,
 };
 
@@ -94,13 +95,13 @@ fn hash(key: &str) -> Vec<u8> {
 
 /// The records of keys in use.
 pub struct Keys {
-    pool: PgPool,
+    pool: Pool,
     records: Cache<String, Option<Arc<KeyRecord>>>,
 }
 
 impl Keys {
     #[must_use]
-    pub fn new(pool: PgPool) -> Self {
+    pub fn new(pool: Pool) -> Self {
         Self { pool, records: Cache::builder().max_capacity(RECORDS_MAX).time_to_live(FRESH).build() }
     }
 
@@ -122,7 +123,11 @@ impl Keys {
     }
 
     async fn load(&self, prefix: &str) -> Result<Option<Arc<KeyRecord>>> {
-        let Some(row) = sqlx::query("SELECT * FROM auth_key($1)").bind(prefix).fetch_optional(&self.pool).await? else {
+        let Some(row) = sqlx::query("SELECT * FROM auth_key($1)")
+            .bind(prefix)
+            .fetch_optional(&mut *self.pool.acquire().await?)
+            .await?
+        else {
             return Ok(None);
         };
         let names: Vec<String> = row.get("scopes");

@@ -127,7 +127,7 @@ pub(super) async fn run(mut config: Config) -> Result<ExitCode> {
         _ = futures_util::future::join(drained, handle.stop(true)) => {}
         () = interrupted() => tracing::warn!("stopping at once"),
     }
-    pool.close().await;
+    pool.close();
     if let Some(model) = rehearsing {
         model.stop().await;
     }

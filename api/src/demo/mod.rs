@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sqlx::{Connection, PgConnection, PgPool, Row};
+use sqlx::{Connection, PgConnection, Row};
 use uuid::Uuid;
 
 use crate::{
@@ -38,7 +38,7 @@ pub struct Demo {
 ///
 /// # Errors
 /// Those of the database.
-pub async fn ensure(owner_url: &str, pool: &PgPool, fixed_key: Option<&str>) -> Result<Demo> {
+pub async fn ensure(owner_url: &str, pool: &crate::pool::Pool, fixed_key: Option<&str>) -> Result<Demo> {
     let mut owner = PgConnection::connect(owner_url).await?;
     let found =
         sqlx::query("SELECT tenant_id FROM tenant WHERE slug = $1").bind(TENANT).fetch_optional(&mut owner).await?;
@@ -84,7 +84,7 @@ fn caller(tenant: Uuid) -> Caller {
     })
 }
 
-async fn world(pool: &PgPool, tenant: Uuid) -> Result<()> {
+async fn world(pool: &crate::pool::Pool, tenant: Uuid) -> Result<()> {
     let tx = TenantTx::write(pool, &Actor { origin: Origin::Import, ..Actor::system(tenant) }).await?;
     let exists = sqlx::query("SELECT 1 FROM campaign WHERE tenant_id = $1 AND slug = $2")
         .bind(tenant)

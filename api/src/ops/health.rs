@@ -28,7 +28,9 @@ pub async fn readyz(app: web::Data<App>) -> Result<Reply> {
     if app.is_stopping() {
         return Err(not_ready("The server is shutting down."));
     }
-    let asked = tokio::time::timeout(Duration::from_secs(1), sqlx::query("SELECT 1").execute(&app.pool));
+    let asked = tokio::time::timeout(Duration::from_secs(1), async {
+        sqlx::query("SELECT 1").execute(&mut *app.pool.acquire().await?).await
+    });
     asked
         .await
         .map_err(|_| not_ready("The database does not answer."))?
@@ -46,7 +48,7 @@ pub async fn scrape(app: web::Data<App>, request: HttpRequest) -> Result<HttpRes
             return Err(Error::new(Code::Unauthenticated, "Metrics need their own token."));
         }
     }
-    metrics::POOL.set(i64::from(app.pool.size()));
+    metrics::POOL.set(i64::try_from(app.pool.size()).unwrap_or(i64::MAX));
     metrics::PROMPT_CACHE_BYTES.set(i64::try_from(app.prompts.bytes()).unwrap_or(i64::MAX));
     metrics::BREAKERS_OPEN.set(app.llm.open_breakers());
     Ok(HttpResponse::Ok().content_type("text/plain; version=0.0.4").body(metrics::text()))

@@ -48,19 +48,24 @@ async fn leases(app: Arc<App>, url: String, mut held: PgConnection) {
         if turns.is_empty() {
             continue;
         }
-        let renewed = sqlx::query("SELECT * FROM renew_leases($1, $2, $3) AS id")
-            .bind(app.running.instance)
-            .bind(&turns)
-            .bind(LEASE_SECONDS)
-            .fetch_all(&app.pool)
-            .await;
-        match renewed {
-            Ok(rows) => rows.iter().for_each(|row| {
-                app.running.cancel(row.get("id"));
-            }),
-            Err(error) => tracing::warn!(%error, "leases could not be renewed"),
+        if let Err(error) = renew(&app, &turns).await {
+            tracing::warn!(%error, "leases could not be renewed");
         }
     }
+}
+
+/// Says that turns go on, and cancels those of which someone wants it.
+async fn renew(app: &App, turns: &[Uuid]) -> Result<()> {
+    let rows = sqlx::query("SELECT * FROM renew_leases($1, $2, $3) AS id")
+        .bind(app.running.instance)
+        .bind(turns)
+        .bind(LEASE_SECONDS)
+        .fetch_all(&mut *app.pool.acquire().await?)
+        .await?;
+    for row in &rows {
+        app.running.cancel(row.get("id"));
+    }
+    Ok(())
 }
 
 async fn sweeper(app: Arc<App>) {
@@ -104,8 +109,11 @@ async fn tail_once(app: &App, seen: &mut HashMap<(Uuid, Uuid), i64>) -> Result<u
     // A campaign met for the first time starts at its head: what came before is in the prompts' stamps.
     let fresh: Vec<_> = held.iter().filter(|h| !seen.contains_key(h)).copied().collect();
     for (tenant, campaign) in fresh {
-        let row =
-            sqlx::query("SELECT feed_position($1, $2) AS seq").bind(tenant).bind(campaign).fetch_one(&app.pool).await?;
+        let row = sqlx::query("SELECT feed_position($1, $2) AS seq")
+            .bind(tenant)
+            .bind(campaign)
+            .fetch_one(&mut *app.pool.acquire().await?)
+            .await?;
         seen.insert((tenant, campaign), row.get::<Option<i64>, _>("seq").unwrap_or_default());
     }
     let seqs: Vec<i64> = held.iter().map(|h| seen.get(h).copied().unwrap_or_default()).collect();
@@ -114,7 +122,7 @@ async fn tail_once(app: &App, seen: &mut HashMap<(Uuid, Uuid), i64>) -> Result<u
         .bind(&campaigns)
         .bind(&seqs)
         .bind(TAIL_ROWS)
-        .fetch_all(&app.pool)
+        .fetch_all(&mut *app.pool.acquire().await?)
         .await?;
     for row in &rows {
         let (tenant, campaign): (Uuid, Uuid) = (row.get("tenant_id"), row.get("campaign_id"));
@@ -133,6 +141,7 @@ async fn tail_once(app: &App, seen: &mut HashMap<(Uuid, Uuid), i64>) -> Result<u
 async fn retention(app: Arc<App>) {
     loop {
         sleep(PRUNE_EVERY).await;
+        app.pool.close_idle();
         if let Err(error) = prune(&app).await {
             tracing::warn!(%error, "old rows could not be pruned");
         }
@@ -148,12 +157,12 @@ pub async fn prune(app: &App) -> Result<()> {
     sqlx::query("SELECT prune_journal($1 * interval '1 day', $2)")
         .bind(journal_days)
         .bind(PRUNE_ROWS)
-        .execute(&app.pool)
+        .execute(&mut *app.pool.acquire().await?)
         .await?;
     sqlx::query("SELECT prune_system($1 * interval '1 day', interval '24 hours', $2)")
         .bind(i64::from(app.config.turn_retention_days))
         .bind(PRUNE_ROWS)
-        .execute(&app.pool)
+        .execute(&mut *app.pool.acquire().await?)
         .await?;
     Ok(())
 }

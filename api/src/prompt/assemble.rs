@@ -98,6 +98,7 @@ pub struct PlayerFacts {
 }
 
 /// A base prompt, ready to be sent with a conversation.
+#[derive(Clone)]
 pub struct BasePrompt {
     pub key: PromptKey,
     pub cast: Arc<Cast>,
@@ -107,13 +108,14 @@ pub struct BasePrompt {
     pub lore: Vec<Arc<ScopeLore>>,
     pub transcript: Arc<Transcript>,
     pub situation: Arc<str>,
-    pub hash: String,
+    pub hash: Arc<str>,
     pub tokens: u32,
-    pub cache_key: String,
+    pub cache_key: Arc<str>,
     /// The tools' definitions as a model takes them; none in XML mode.
-    pub tools: Option<Box<RawValue>>,
-    heads: BTreeMap<String, i64>,
-    head_keys: Vec<String>,
+    pub tools: Option<Arc<RawValue>>,
+    /// Sorted, and with their versions in step.
+    head_keys: Arc<[String]>,
+    head_versions: Vec<i64>,
 }
 
 impl Weigh for BasePrompt {
@@ -130,7 +132,19 @@ impl BasePrompt {
     /// Whether a change of one of these heads makes it stale.
     #[must_use]
     pub fn depends_on(&self, head: &str) -> bool {
-        self.heads.contains_key(head)
+        self.head_keys.binary_search_by(|k| k.as_str().cmp(head)).is_ok()
+    }
+
+    /// What it was built from.
+    #[must_use]
+    pub fn head_keys(&self) -> &[String] {
+        &self.head_keys
+    }
+
+    /// The versions of [`BasePrompt::head_keys`].
+    #[must_use]
+    pub fn head_versions(&self) -> &[i64] {
+        &self.head_versions
     }
 
     /// The version head of its conversation.
@@ -142,22 +156,12 @@ impl BasePrompt {
     /// The same prompt after one more exchange, which raised the conversation's head to `version`.
     #[must_use]
     pub fn after(&self, transcript: Transcript) -> Self {
-        let mut heads = self.heads.clone();
-        heads.insert(self.talk_head(), transcript.version);
-        Self {
-            key: self.key,
-            cast: self.cast.clone(),
-            segments: self.segments.clone(),
-            lore: self.lore.clone(),
-            transcript: Arc::new(transcript),
-            situation: self.situation.clone(),
-            hash: self.hash.clone(),
-            tokens: self.tokens,
-            cache_key: self.cache_key.clone(),
-            tools: self.tools.clone(),
-            heads,
-            head_keys: self.head_keys.clone(),
+        let mut head_versions = self.head_versions.clone();
+        let talk = self.head_keys.binary_search(&self.talk_head());
+        if let Some(version) = talk.ok().and_then(|at| head_versions.get_mut(at)) {
+            *version = transcript.version;
         }
+        Self { transcript: Arc::new(transcript), head_versions, ..self.clone() }
     }
 
     /// The messages a model is sent: rules, then everything about the world and the character, then the conversation.
@@ -202,21 +206,13 @@ type Heads = BTreeMap<String, i64>;
 /// # Errors
 /// `not_found` for campaign or entity, `validation_failed` for the player, `forbidden` for another's.
 pub async fn assemble(prompts: &Prompts, tx: &TenantTx, caller: &Caller, wanted: &Wanted<'_>) -> Result<Assembled> {
-    let alias = Alias {
-        tenant: tx.tenant(),
-        campaign: wanted.campaign.to_owned(),
-        kind: wanted.kind,
-        entity: wanted.entity.to_owned(),
-        player: wanted.player.to_owned(),
-        mode: wanted.mode,
-    };
-    let cached = prompts.known_as(&alias).and_then(|key| prompts.base.get(tx.tenant(), &key));
+    let cached = cached(prompts, caller, wanted);
     if let Some(base) = &cached {
         let now = heads(tx, base.key.campaign, &base.head_keys).await?;
-        if now == base.heads {
-            may_use(caller, &base.key)?;
-            metrics::PROMPT_CACHE.with_label_values(&["hit"]).inc();
-            return Ok(Assembled { base: base.clone(), hit: true });
+        if let Some(renewed) = renew(tx, base, &now).await? {
+            prompts.base.put(tx.tenant(), renewed.base.key, renewed.base.clone());
+            metrics::PROMPT_CACHE.with_label_values(&[if renewed.hit { "hit" } else { "miss" }]).inc();
+            return Ok(renewed);
         }
     }
     let key = resolve(tx, caller, wanted).await?;
@@ -226,10 +222,70 @@ pub async fn assemble(prompts: &Prompts, tx: &TenantTx, caller: &Caller, wanted:
     let (base, built) = builder.build(wanted).await?;
     let base = Arc::new(base);
     prompts.base.put(tx.tenant(), key, base.clone());
-    prompts.learn(alias, key);
+    prompts.learn(alias(tx.tenant(), wanted), key);
     let hit = old.is_some() && !built;
     metrics::PROMPT_CACHE.with_label_values(&[if hit { "hit" } else { "miss" }]).inc();
     Ok(Assembled { base, hit })
+}
+
+/// The cached prompt of these names, as it was when it was put there; none that the caller may not use.
+#[must_use]
+pub fn cached(prompts: &Prompts, caller: &Caller, wanted: &Wanted<'_>) -> Option<Arc<BasePrompt>> {
+    let key = prompts.known_as(&alias(caller.tenant_id(), wanted))?;
+    may_use(caller, &key).ok()?;
+    prompts.base.get(caller.tenant_id(), &key)
+}
+
+fn alias(tenant: Uuid, wanted: &Wanted<'_>) -> Alias {
+    Alias {
+        tenant,
+        campaign: wanted.campaign.to_owned(),
+        kind: wanted.kind,
+        entity: wanted.entity.to_owned(),
+        player: wanted.player.to_owned(),
+        mode: wanted.mode,
+    }
+}
+
+/// A cached prompt by the heads of now, if no more than its memories and its conversation moved.
+async fn renew(tx: &TenantTx, old: &Arc<BasePrompt>, now: &Heads) -> Result<Option<Assembled>> {
+    let mut moved = now.iter().zip(&old.head_versions).filter(|((_, now), then)| now != then).map(|((key, _), _)| key);
+    if !moved.all(|key| key.starts_with("memory:") || key.starts_with("talk:")) {
+        return Ok(None);
+    }
+    let version = |name: &str| {
+        let key = format!("{name}:{}:{}", old.key.entity, old.key.player);
+        now.get(&key).copied().unwrap_or_default()
+    };
+    let (memory, talk) = (version("memory"), version("talk"));
+    let mut segments = old.segments.clone();
+    let mut hit = true;
+    for segment in segments.iter_mut().filter(|s| s.section == Section::Memories) {
+        let mut stamps = segment.heads.clone();
+        stamps.iter_mut().filter(|(key, _)| key.starts_with("memory:")).for_each(|(_, version)| *version = memory);
+        if stamps != segment.heads {
+            hit = false;
+            metrics::SEGMENTS_BUILT.with_label_values(&[Section::Memories.name()]).inc();
+            let written = segment::memories(tx, &old.cast, Section::Memories.budget_in(&old.cast.settings)).await?;
+            *segment = Arc::new(Segment { heads: stamps, ..written });
+        }
+    }
+    let transcript = if old.transcript.version == talk {
+        old.transcript.clone()
+    } else {
+        Arc::new(Transcript::load(tx, old.key.entity, old.key.player, talk).await?)
+    };
+    let head_versions = now.values().copied().collect();
+    let (hash, tokens) = summed(&segments);
+    let base = BasePrompt { segments, transcript, head_versions, hash, tokens, ..BasePrompt::clone(old) };
+    Ok(Some(Assembled { base: Arc::new(base), hit }))
+}
+
+/// The hash of a base prompt and its tokens.
+fn summed(segments: &[Arc<Segment>]) -> (Arc<str>, u32) {
+    let mut hash = Sha256::new();
+    segments.iter().for_each(|s| hash.update(s.hash.as_bytes()));
+    (short_hash(&hash.finalize()).into(), segments.iter().map(|s| s.tokens).sum())
 }
 
 fn may_use(caller: &Caller, key: &PromptKey) -> Result<()> {
@@ -242,16 +298,16 @@ fn may_use(caller: &Caller, key: &PromptKey) -> Result<()> {
 /// The present versions of heads; one that never moved is 0.
 async fn heads(tx: &TenantTx, campaign: Uuid, keys: &[String]) -> Result<Heads> {
     let rows = sqlx::query(
-        "SELECT key, version FROM version_head WHERE tenant_id = $1 AND campaign_id = $2 AND key = ANY ($3)",
+        // Head by head: over all at once the planner would read every head of the campaign.
+        "SELECT k AS key, coalesce((SELECT h.version FROM version_head h \
+           WHERE h.tenant_id = $1 AND h.campaign_id = $2 AND h.key = k), 0) AS version FROM unnest($3) AS k",
     )
     .bind(tx.tenant())
     .bind(campaign)
     .bind(keys)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    let mut heads: Heads = keys.iter().map(|k| (k.clone(), 0)).collect();
-    heads.extend(rows.iter().map(|row| (row.get("key"), row.get("version"))));
-    Ok(heads)
+    Ok(rows.iter().map(|row| (row.get("key"), row.get("version"))).collect())
 }
 
 async fn resolve(tx: &TenantTx, caller: &Caller, wanted: &Wanted<'_>) -> Result<PromptKey> {
@@ -360,24 +416,24 @@ impl Builder<'_> {
             Some(same) => same.clone(),
             None => Arc::new(Transcript::load(self.tx, self.key.entity, self.key.player, talk_version).await?),
         };
-        let mut hash = Sha256::new();
-        segments.iter().for_each(|s| hash.update(s.hash.as_bytes()));
+        let (hash, tokens) = summed(&segments);
         let cache_key = Sha256::digest([self.tx.tenant().as_bytes(), &self.key.campaign.as_bytes()[..], b"1"].concat());
         let base = BasePrompt {
             key: self.key,
-            tokens: segments.iter().map(|s| s.tokens).sum(),
-            hash: short_hash(&hash.finalize()),
+            hash,
+            tokens,
             segments,
             lore: lore_global.into_iter().chain(lore_scoped).chain(lore_player).collect(),
             transcript,
             situation: segment::situation(&cast).into(),
-            cache_key: short_hash(&cache_key),
+            cache_key: short_hash(&cache_key).into(),
             tools: (mode == ReplyMode::Native)
                 .then(|| tools::definitions(cast.entity.kind, &cast.entity.tools))
-                .flatten(),
+                .flatten()
+                .map(Arc::from),
             cast,
-            head_keys: known.keys().cloned().collect(),
-            heads: known,
+            head_versions: known.values().copied().collect(),
+            head_keys: known.into_keys().collect(),
         };
         Ok((base, self.built))
     }

@@ -101,7 +101,7 @@ pub async fn preview(app: &App, caller: &Caller, wanted: &Wanted<'_>, action: &s
         messages,
         lore,
         cache: if hit { "hit" } else { "miss" },
-        base_hash: base.hash.clone(),
+        base_hash: base.hash.as_ref().to_owned(),
         base_tokens: base.tokens,
     })
 }

@@ -36,8 +36,14 @@ impl Segment {
     /// A section of `text`.
     #[must_use]
     pub fn of(section: Section, text: String) -> Self {
-        let hash = short_hash(&Sha256::digest(text.as_bytes()));
         let tokens = tokens::count(&text);
+        Self::counted(section, text, tokens)
+    }
+
+    /// A section of `text` whose tokens are known.
+    #[must_use]
+    pub fn counted(section: Section, text: String, tokens: u32) -> Self {
+        let hash = short_hash(&Sha256::digest(text.as_bytes()));
         Self { section, text: text.into(), tokens, hash, heads: Vec::new(), lore: Vec::new(), cut: String::new() }
     }
 
@@ -176,13 +182,15 @@ pub async fn memories(tx: &TenantTx, cast: &Cast, budget: u32) -> Result<Segment
     .await?;
     let (mut lines, mut used) = (Vec::new(), 0u32);
     for row in rows.iter().take(usize::try_from(MEMORIES_MAX).unwrap_or(usize::MAX)) {
-        let mut line = String::from("- ");
+        let mut line = String::from("-");
         if row.get::<&str, _>("source") == "broadcast" {
-            line.push_str("[told by those you answer to] ");
+            line.push_str(" [told by those you answer to]");
         }
-        let words: Vec<&str> = row.get::<&str, _>("text").split_whitespace().collect();
-        line.push_str(&words.join(" "));
-        let cost = tokens::count(&line).saturating_add(1);
+        for word in row.get::<&str, _>("text").split_whitespace() {
+            let _ = write!(line, " {}", fence::inside(word));
+        }
+        line.push('\n');
+        let cost = tokens::count_line(&line);
         if used.saturating_add(cost) > budget {
             break;
         }
@@ -190,17 +198,21 @@ pub async fn memories(tx: &TenantTx, cast: &Cast, budget: u32) -> Result<Segment
         lines.push(line);
     }
     let mut text = String::new();
+    let mut tokens = 0;
     if !lines.is_empty() {
-        lines.reverse();
         let attributes = [("player", cast.player.slug.as_str()), ("name", cast.player.name.as_str())];
-        fence::put(&mut text, "memories", &attributes, &lines.join("\n"));
+        fence::open(&mut text, "memories", &attributes);
+        tokens = tokens::count_line(&text) + used + tokens::count_line("</memories>\n");
+        text.extend(lines.iter().rev().map(String::as_str));
+        fence::close(&mut text, "memories");
     }
     let cut = if lines.len() < rows.len() {
         format!("only the newest {} are in; {budget} tokens and {MEMORIES_MAX} memories may be", lines.len())
     } else {
         String::new()
     };
-    Ok(Segment { cut, ..Segment::of(Section::Memories, text) })
+    // A line ends a token, so the tokens of the lines are those of the text.
+    Ok(Segment { cut, ..Segment::counted(Section::Memories, text, tokens) })
 }
 
 /// Who the player is, as everyone can see; it heads what is common knowledge about it.

@@ -1,7 +1,17 @@
 //! Counting tokens as OpenAI's models do (`cl100k_base`); close enough for others to keep budgets by.
 
+use std::{
+    hash::{BuildHasher, RandomState},
+    num::NonZeroUsize,
+    sync::{LazyLock, Mutex, PoisonError},
+};
+
+use lru::LruCache;
+
 /// Texts longer than this are counted in pieces, so that no input makes the tokenizer slow.
 const PIECE_BYTES: usize = 8 * 1024;
+/// Lines whose tokens are remembered.
+const LINES_MAX: NonZeroUsize = NonZeroUsize::new(65_536).unwrap();
 
 /// Tokens of a text.
 #[must_use]
@@ -16,4 +26,18 @@ pub fn count(text: &str) -> u32 {
         rest = after;
     }
     u32::try_from(tokens).unwrap_or(u32::MAX)
+}
+
+/// Tokens of a line that is counted again and again, such as a memory. Remembered by a hash that nobody outside can foresee.
+#[must_use]
+pub fn count_line(line: &str) -> u32 {
+    static LINES: LazyLock<Mutex<LruCache<u64, u32>>> = LazyLock::new(|| Mutex::new(LruCache::new(LINES_MAX)));
+    static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    let key = KEYS.hash_one(line);
+    let known = LINES.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
+    known.unwrap_or_else(|| {
+        let tokens = count(line);
+        LINES.lock().unwrap_or_else(PoisonError::into_inner).put(key, tokens);
+        tokens
+    })
 }

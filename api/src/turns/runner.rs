@@ -21,7 +21,7 @@ use crate::{
     llm::{ChatRequest, Completion, Endpoint, LlmError, Message, ReplyMode, Role, Usage, reply},
     ops::metrics,
     prompt::{
-        assemble::{Assembled, BasePrompt, TurnText, Wanted, assemble, turn_text},
+        assemble::{Assembled, BasePrompt, TurnText, Wanted, assemble, cached, turn_text},
         section::Section,
         tokens,
         transcript::{Exchange, Transcript},
@@ -146,41 +146,41 @@ async fn attempt_once(
     endpoint: &Endpoint,
     cancel: CancellationToken,
 ) -> Result<Option<Reply>> {
-    let (started, id) = (Instant::now(), Uuid::now_v7());
+    let started = Instant::now();
+    let id = Uuid::now_v7();
     let actor = caller.actor().in_turn(id, Origin::Turn);
-    let tx = TenantTx::write_lazily(&app.pool, &actor).await?;
     let wanted =
         Wanted { campaign: &job.campaign, kind: job.kind, entity: &job.entity, player: &job.player, mode: job.mode };
-    let Assembled { base, hit } = assemble(&app.prompts, &tx, caller, &wanted).await?;
-    app.limits.check_tokens(&tx, &caller.tenant).await?;
-    let transcript = base.transcript.within(Section::History.budget_in(&base.cast.settings));
-    let text = turn_text(&base, &transcript, &job.action);
-    let mut turn = Turn {
-        app,
-        caller,
-        job,
-        endpoint,
-        id,
-        base,
-        hit,
-        transcript,
-        text,
-        created_at: clock::now(),
-        started,
-        in_model: Duration::ZERO,
-        model: endpoint.model.clone(),
-        narratives: Vec::new(),
-        tool_calls: Vec::new(),
-        parse_error: None,
-        usage: Usage::default(),
-        llm_calls: Vec::new(),
-    };
-    match store::open(&tx, &turn.row()).await? {
-        Opened::Replay(reply) => return Ok(Some(reply)),
-        Opened::Runs(id) => turn.id = id,
-        Opened::Moved => return Ok(None),
+    let begin = |assembled| Turn::begin(app, caller, job, endpoint, id, started, assembled);
+    let mut opened = None;
+    // A tenant with a quota of tokens has it looked at first.
+    if caller.tenant.limits.tokens_per_day == 0
+        && let Some(base) = cached(&app.prompts, caller, &wanted)
+    {
+        let turn = begin(Assembled { base, hit: true });
+        if store::open_cached(&app.pool, &actor, &turn.row(), &turn.base).await? {
+            opened = Some(turn);
+        }
     }
-    tx.commit().await?;
+    let mut turn = match opened {
+        Some(turn) => {
+            metrics::PROMPT_CACHE.with_label_values(&["hit"]).inc();
+            turn
+        }
+        None => {
+            let tx = TenantTx::write_lazily(&app.pool, &actor).await?;
+            let assembled = assemble(&app.prompts, &tx, caller, &wanted).await?;
+            app.limits.check_tokens(&tx, &caller.tenant).await?;
+            let mut turn = begin(assembled);
+            match store::open(&tx, &turn.row()).await? {
+                Opened::Replay(reply) => return Ok(Some(reply)),
+                Opened::Runs(id) => turn.id = id,
+                Opened::Moved => return Ok(None),
+            }
+            tx.commit().await?;
+            turn
+        }
+    };
     let _entered = app.running.enter(turn.id, cancel.clone());
     let outcome = turn.talk(&cancel).await;
     let result = match outcome {
@@ -202,6 +202,39 @@ async fn attempt_once(
 }
 
 impl<'a> Turn<'a> {
+    fn begin(
+        app: &'a App,
+        caller: &'a Caller,
+        job: &'a Job,
+        endpoint: &'a Endpoint,
+        id: Uuid,
+        started: Instant,
+        Assembled { base, hit }: Assembled,
+    ) -> Self {
+        let transcript = base.transcript.within(Section::History.budget_in(&base.cast.settings));
+        let text = turn_text(&base, &transcript, &job.action);
+        Self {
+            app,
+            caller,
+            job,
+            endpoint,
+            id,
+            base,
+            hit,
+            transcript,
+            text,
+            created_at: clock::now(),
+            started,
+            in_model: Duration::ZERO,
+            model: endpoint.model.clone(),
+            narratives: Vec::new(),
+            tool_calls: Vec::new(),
+            parse_error: None,
+            usage: Usage::default(),
+            llm_calls: Vec::new(),
+        }
+    }
+
     fn row(&self) -> NewTurn<'a> {
         NewTurn {
             id: self.id,
@@ -318,30 +351,22 @@ impl<'a> Turn<'a> {
             window_start: self.transcript.exchanges.first().map_or(player_message, |e| e.id),
         };
         let mut attempts_left = 3;
-        let version = loop {
-            let tx = TenantTx::write(&self.app.pool, &self.caller.actor().in_turn(self.id, Origin::Turn)).await?;
-            let committed = async {
-                store::say(&tx, &row, &said).await?;
-                let version = store::finish(&tx, &row, &ended, &self.base.talk_head()).await?;
-                tx.commit().await?;
-                Ok(version)
-            };
-            match committed.await {
+        let actor = self.caller.actor().in_turn(self.id, Origin::Turn);
+        loop {
+            match store::finish(&self.app.pool, &actor, &row, &ended, &said).await {
                 Err(e) if Error::is_transient(&e) && attempts_left > 1 => attempts_left -= 1,
                 result => break result?,
             }
-        };
+        }
         metrics::TURNS.with_label_values(&[self.job.kind.as_str(), status.as_str()]).inc();
-        self.remember(player_message, narrative, narrative_tokens, version);
+        self.remember(player_message, narrative, narrative_tokens);
         Ok(Reply { status: 200, body, ..Reply::default() })
     }
 
-    /// Puts the exchange into the cached prompt, if nothing else moved the conversation meanwhile.
-    fn remember(&self, id: Uuid, narrative: String, narrative_tokens: u32, version: i64) {
-        // One transaction raises the head by one.
-        if version != self.base.transcript.version + 1 {
-            return;
-        }
+    /// Puts the exchange into the cached prompt. The turn's transaction raised the conversation's head by one; if another
+    /// did meanwhile, the head is above what is remembered here, and the next turn reads the conversation again.
+    fn remember(&self, id: Uuid, narrative: String, narrative_tokens: u32) {
+        let version = self.base.transcript.version + 1;
         let exchange = Exchange {
             id,
             said: self.job.action.as_str().into(),
@@ -432,11 +457,14 @@ impl<'a> Turn<'a> {
         #[derive(serde::Serialize)]
         struct Record<'a> {
             view: &'a RawValue,
-            prompt: PromptView,
+            /// Where the view, being a player's, has none.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            prompt: Option<PromptView>,
             trace: &'a Trace<'a>,
         }
         let raw = serde_json::from_str::<&RawValue>(&body).map_err(Error::internal)?;
-        let record = serde_json::to_string(&Record { view: raw, prompt: self.prompt_view(), trace: &trace });
+        let prompt = self.caller.is_player().then(|| self.prompt_view());
+        let record = serde_json::to_string(&Record { view: raw, prompt, trace: &trace });
         Ok((body.clone().into_bytes(), record.map_err(Error::internal)?))
     }
 
@@ -459,7 +487,7 @@ impl<'a> Turn<'a> {
         });
         PromptView {
             cache: if self.hit { "hit" } else { "miss" },
-            base_hash: self.base.hash.clone(),
+            base_hash: self.base.hash.as_ref().to_owned(),
             base_tokens: self.base.tokens,
             sections,
         }

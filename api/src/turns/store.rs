@@ -1,7 +1,7 @@
 //! What a turn writes of itself: that it runs, how it ended, its messages, its usage, its idempotency key.
 
 use serde_json::{Value, json};
-use sqlx::{PgPool, Row, postgres::PgRow};
+use sqlx::{Row, postgres::PgRow};
 use uuid::Uuid;
 
 use super::{OnFailure, Status};
@@ -14,8 +14,9 @@ use crate::{
     },
     llm::{ReplyMode, Usage},
     ops::metrics,
-    prompt::EntityKind,
-    tenancy::{Actor, Origin, TenantTx},
+    pool::Pool,
+    prompt::{EntityKind, assemble::BasePrompt},
+    tenancy::{self, Actor, Origin, TenantTx},
 };
 
 /// Seconds that a turn is its server's without a sign of life.
@@ -57,6 +58,39 @@ impl NewTurn<'_> {
     fn placed(&self, id: Uuid, row: &PgRow) -> Opened {
         if row.get::<i64, _>("talk") == self.talk_version { Opened::Runs(id) } else { Opened::Moved }
     }
+}
+
+/// The same as [`open`] for a cached prompt, if the heads it was built from have not moved and the key is fresh: one round
+/// trip for the whole transaction. False if not; nothing is written then.
+///
+/// # Errors
+/// `turn_in_progress`.
+pub async fn open_cached(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, base: &BasePrompt) -> Result<bool> {
+    let opened = tenancy::call(
+        pool,
+        actor,
+        "SELECT turn_open($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) AS runs",
+        |q| {
+            q.bind(new.campaign)
+                .bind(base.head_keys())
+                .bind(base.head_versions().iter().sum::<i64>())
+                .bind(new.id)
+                .bind(new.kind.as_str())
+                .bind(new.entity)
+                .bind(new.player)
+                .bind(new.action)
+                .bind(new.mode.as_str())
+                .bind(new.on_failure.as_str())
+                .bind(new.key_id)
+                .bind(new.instance)
+                .bind(LEASE_SECONDS)
+                .bind(Uuid::now_v7())
+                .bind(new.key.map(|k| k.route.as_str()))
+                .bind(new.key.map(|k| k.key.as_str()))
+                .bind(new.key.map(|k| &k.fingerprint[..]))
+        },
+    );
+    Ok(opened.await?.get("runs"))
 }
 
 /// Writes that a turn runs, and claims its key. One statement for a fresh key or none.
@@ -200,7 +234,7 @@ fn lost() -> Error {
 ///
 /// # Errors
 /// Those of the database.
-pub async fn cancel_requested(pool: &PgPool, tenant: Uuid, turn: Uuid) -> Result<bool> {
+pub async fn cancel_requested(pool: &Pool, tenant: Uuid, turn: Uuid) -> Result<bool> {
     let tx = TenantTx::read(pool, tenant).await?;
     let row = sqlx::query("SELECT cancel_requested FROM turn WHERE tenant_id = $1 AND id = $2")
         .bind(tenant)
@@ -223,37 +257,6 @@ pub struct Said<'a> {
     pub window_start: Uuid,
 }
 
-/// Writes what was said. One statement.
-///
-/// # Errors
-/// Those of the database.
-pub async fn say(tx: &TenantTx, new: &NewTurn<'_>, said: &Said<'_>) -> Result<()> {
-    sqlx::query(
-        "INSERT INTO message (tenant_id, id, campaign_id, type, speaker, content, author, player_id, entity_id, whisper_to, \
-                              blind, turn_id, prompt_text, tokens, window_start) VALUES \
-           ($1, $2, $3, 'chat', jsonb_build_object('name', $4::text), $5, 'player', $6, $7, '[]', false, $8, $9, $10, $11), \
-           ($1, $12, $3, 'chat', jsonb_build_object('name', $13::text), $14, 'ai', $6, $7, '[]', false, $8, NULL, $15, NULL)",
-    )
-    .bind(tx.tenant())
-    .bind(said.player_message)
-    .bind(new.campaign)
-    .bind(said.player_name)
-    .bind(said.action)
-    .bind(new.player)
-    .bind(new.entity)
-    .bind(new.id)
-    .bind(said.prompt_text)
-    .bind(i32::try_from(said.user_tokens).unwrap_or(i32::MAX))
-    .bind(said.window_start)
-    .bind(Uuid::now_v7())
-    .bind(said.entity_name)
-    .bind(said.narrative)
-    .bind(i32::try_from(said.narrative_tokens).unwrap_or(i32::MAX))
-    .execute(&mut *tx.connection().await)
-    .await?;
-    Ok(())
-}
-
 /// How a turn ended.
 pub struct Ended<'a> {
     pub status: Status,
@@ -265,43 +268,50 @@ pub struct Ended<'a> {
     pub body: &'a [u8],
 }
 
-/// Writes how the turn ended, its usage, and its answer under its key. One statement. Returns the conversation's version.
+/// Writes how the turn ended, its usage, its answer under its key, and what was said; one round trip for the whole
+/// transaction.
 ///
 /// # Errors
 /// `conflict` if the turn was cancelled or taken over meanwhile.
-pub async fn finish(tx: &TenantTx, new: &NewTurn<'_>, ended: &Ended<'_>, talk_head: &str) -> Result<i64> {
-    let headers = json!(Stored { status: 200, ..Stored::default() });
-    let row = sqlx::query(
-        "WITH done AS (UPDATE turn SET status = $4, record = $5::text::json, finished_at = now() \
-           WHERE tenant_id = $1 AND id = $2 AND instance = $3 AND status = 'running' AND NOT cancel_requested RETURNING id), \
-         used AS (INSERT INTO usage_entry (tenant_id, id, campaign_id, kind, model, llm_calls, prompt_tokens, cached_tokens, \
-             completion_tokens, cost_micros) SELECT $1, $6, $7, $8, $9, $10, $11, $12, $13, $14 FROM done), \
-         answered AS (UPDATE idempotency SET state = 'done', status = 200, headers = $15, body = $16 \
-           WHERE tenant_id = $1 AND turn_id = (SELECT id FROM done) AND $17) \
-         SELECT (SELECT count(*) FROM done) AS done, \
-                (SELECT version FROM version_head WHERE tenant_id = $1 AND campaign_id = $7 AND key = $18) AS talk",
+pub async fn finish(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, ended: &Ended<'_>, said: &Said<'_>) -> Result<()> {
+    let headers = new.key.map(|_| json!(Stored { status: 200, ..Stored::default() }));
+    let row = tenancy::call(
+        pool,
+        actor,
+        "SELECT turn_finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, \
+                            $22, $23, $24, $25, $26, $27, $28, $29) AS done",
+        |q| {
+            q.bind(new.campaign)
+                .bind(new.id)
+                .bind(new.kind.as_str())
+                .bind(new.instance)
+                .bind(ended.status.as_str())
+                .bind(&ended.record)
+                .bind(Uuid::now_v7())
+                .bind(ended.model)
+                .bind(i32::try_from(ended.usage.llm_calls).unwrap_or(i32::MAX))
+                .bind(clamp(ended.usage.prompt_tokens))
+                .bind(clamp(ended.usage.cached_tokens))
+                .bind(clamp(ended.usage.completion_tokens))
+                .bind(ended.cost_micros.map(clamp))
+                .bind(headers)
+                .bind(new.key.map(|_| ended.body))
+                .bind(new.entity)
+                .bind(new.player)
+                .bind(said.player_message)
+                .bind(said.player_name)
+                .bind(said.action)
+                .bind(said.prompt_text)
+                .bind(i32::try_from(said.user_tokens).unwrap_or(i32::MAX))
+                .bind(said.window_start)
+                .bind(Uuid::now_v7())
+                .bind(said.entity_name)
+                .bind(said.narrative)
+                .bind(i32::try_from(said.narrative_tokens).unwrap_or(i32::MAX))
+        },
     )
-    .bind(tx.tenant())
-    .bind(new.id)
-    .bind(new.instance)
-    .bind(ended.status.as_str())
-    .bind(&ended.record)
-    .bind(Uuid::now_v7())
-    .bind(new.campaign)
-    .bind(new.kind.as_str())
-    .bind(ended.model)
-    .bind(i32::try_from(ended.usage.llm_calls).unwrap_or(i32::MAX))
-    .bind(clamp(ended.usage.prompt_tokens))
-    .bind(clamp(ended.usage.cached_tokens))
-    .bind(clamp(ended.usage.completion_tokens))
-    .bind(ended.cost_micros.map(clamp))
-    .bind(headers)
-    .bind(ended.body)
-    .bind(new.key.is_some())
-    .bind(talk_head)
-    .fetch_one(&mut *tx.connection().await)
     .await?;
-    if row.get::<i64, _>("done") == 1 { Ok(row.get::<Option<i64>, _>("talk").unwrap_or_default()) } else { Err(lost()) }
+    if row.get("done") { Ok(()) } else { Err(lost()) }
 }
 
 fn clamp(n: u64) -> i64 {
@@ -324,7 +334,7 @@ pub struct Failure<'a> {
 ///
 /// # Errors
 /// Those of the database; the sweeper then does it later.
-pub async fn fail(pool: &PgPool, actor: &Actor, turn: Uuid, instance: i64, failure: &Failure<'_>) -> Result<Value> {
+pub async fn fail(pool: &Pool, actor: &Actor, turn: Uuid, instance: i64, failure: &Failure<'_>) -> Result<Value> {
     let tx = TenantTx::write(pool, &actor.clone().in_turn(turn, Origin::Revert)).await?;
     let mine = sqlx::query(
         "SELECT on_failure, campaign_id, kind FROM turn \
@@ -385,8 +395,8 @@ pub async fn revert(tx: &TenantTx, turn: Uuid) -> Result<Value> {
 ///
 /// # Errors
 /// Those of the database.
-pub async fn sweep(pool: &PgPool) -> Result<usize> {
-    let orphans = sqlx::query("SELECT * FROM orphaned_turns(100)").fetch_all(pool).await?;
+pub async fn sweep(pool: &Pool) -> Result<usize> {
+    let orphans = sqlx::query("SELECT * FROM orphaned_turns(100)").fetch_all(&mut *pool.acquire().await?).await?;
     for row in &orphans {
         let (tenant, turn): (Uuid, Uuid) = (row.get("tenant_id"), row.get("turn_id"));
         let tx = TenantTx::write(pool, &Actor::system(tenant).in_turn(turn, Origin::Revert)).await?;

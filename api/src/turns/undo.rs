@@ -44,7 +44,7 @@ async fn attempt(app: &App, caller: &Caller, c: &str, turn: Uuid, key: Option<&I
         "SELECT status, on_failure, undone_at, created_at, \
                 (SELECT min(h.pruned_seq) FROM feed_head h WHERE h.tenant_id = $1 AND h.campaign_id = $2) AS pruned, \
                 (SELECT count(*) FROM journal j WHERE j.tenant_id = $1 AND j.turn_id = $3 AND j.origin <> 'revert' \
-                   AND j.id > turn.reverted_through) AS effects \
+                   AND j.seq > turn.reverted_through) AS effects \
          FROM turn WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 FOR UPDATE",
     )
     .bind(tx.tenant())

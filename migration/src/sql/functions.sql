@@ -10,51 +10,52 @@ BEGIN
     RETURN NEW;
 END $$
 -- ;;
--- One journal row for every change of world data, in the transaction that makes it; `seq` stays null until the commit.
+-- One journal row for every change of world data, in the transaction that makes it. Who acts is the setting `app.who`:
+-- `origin|key|turn|request`, where all but the first may be empty. Deferred to the commit, where the first row locks the
+-- campaign's feed and counts on from its head in a setting (`campaign:seq`); `journal_close` writes the last number back.
+-- The lock lasts until the commit is visible: the order of `seq` is the order of commits, and a reader of `after=seq`
+-- misses nothing. It is an advisory lock, because a row's lock costs those who wait for it twice as much.
 -- Hot trigger functions name the schema instead of setting a search path, which would cost more than their work.
 CREATE FUNCTION journal_row() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     old_row jsonb := CASE WHEN TG_OP <> 'INSERT' THEN to_jsonb(OLD) END;
     new_row jsonb := CASE WHEN TG_OP <> 'DELETE' THEN to_jsonb(NEW) END;
     any_row jsonb := coalesce(new_row, old_row);
-    campaign text := coalesce(any_row ->> 'campaign_id', any_row ->> 'id');
-    -- The first row of a transaction in a campaign sees to the numbering of them all.
-    opens boolean := current_setting('app.numbers', true) IS DISTINCT FROM campaign;
+    tenant uuid := any_row ->> 'tenant_id';
+    campaign uuid := coalesce(any_row ->> 'campaign_id', any_row ->> 'id');
+    who text[] := string_to_array(current_setting('app.who', true), '|');
+    feed text[] := string_to_array(current_setting('app.feed', true), ':');
+    opens boolean := feed[1] IS DISTINCT FROM campaign::text;
+    number bigint := feed[2]::bigint + 1;
+    done text;
 BEGIN
     IF opens THEN
-        PERFORM set_config('app.numbers', campaign, true);
+        IF feed[2] IS NOT NULL THEN
+            UPDATE public.feed_head SET seq = feed[2]::bigint WHERE tenant_id = tenant AND campaign_id = feed[1]::uuid;
+        END IF;
+        done := (pg_advisory_xact_lock(hashtextextended(campaign::text, 0)) IS NULL)::text;
+        SELECT seq + 1 INTO number FROM public.feed_head WHERE tenant_id = tenant AND campaign_id = campaign;
+        IF NOT FOUND THEN
+            INSERT INTO public.feed_head (tenant_id, campaign_id, seq) VALUES (tenant, campaign, 0);
+            number := 1;
+        END IF;
     END IF;
-    INSERT INTO public.journal (tenant_id, campaign_id, table_name, row_id, op, before, after,
+    -- An assignment is an expression; PERFORM would be a statement.
+    done := set_config('app.feed', campaign || ':' || number, true);
+    INSERT INTO public.journal (tenant_id, campaign_id, seq, table_name, row_id, op, before, after,
                                 origin, key_id, turn_id, request_id, opens)
-    VALUES ((any_row ->> 'tenant_id')::uuid, campaign::uuid,
-            TG_TABLE_NAME, (any_row ->> 'id')::uuid, lower(TG_OP), old_row, new_row,
-            coalesce(nullif(current_setting('app.origin', true), ''), 'api'),
-            nullif(current_setting('app.key_id', true), '')::uuid,
-            nullif(current_setting('app.turn_id', true), '')::uuid,
-            nullif(current_setting('app.request_id', true), ''), opens);
+    VALUES (tenant, campaign, number, TG_TABLE_NAME, (any_row ->> 'id')::uuid, lower(TG_OP), old_row, new_row,
+            coalesce(nullif(who[1], ''), 'api'), nullif(who[2], '')::uuid, nullif(who[3], '')::uuid,
+            nullif(array_to_string(who[4:], '|'), ''), opens);
     RETURN NULL;
 END $$
 -- ;;
--- At commit: takes the campaign's feed head once and numbers all rows of this transaction together. Committed rows
--- always have a number, so the unnumbered rows one can see are one's own. The head's row lock lasts until the
--- commit is visible: the order of `seq` is the order of commits, and a reader of `after=seq` misses nothing.
--- Row by row through the primary key: a join would be planned while the table is small and kept when it is not.
-CREATE FUNCTION journal_number() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+-- After the last journal row of a transaction: writes where the campaign's feed ends.
+CREATE FUNCTION journal_close() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
-    mine bigint[] := ARRAY(SELECT id FROM public.journal
-                           WHERE tenant_id = NEW.tenant_id AND campaign_id = NEW.campaign_id AND seq IS NULL ORDER BY id);
-    total int := cardinality(mine);
-    last_seq bigint;
+    feed text[] := string_to_array(current_setting('app.feed', true), ':');
 BEGIN
-    IF total = 0 THEN
-        RETURN NULL; -- numbered with an earlier row of this transaction
-    END IF;
-    INSERT INTO public.feed_head AS h (tenant_id, campaign_id, seq) VALUES (NEW.tenant_id, NEW.campaign_id, total)
-    ON CONFLICT (tenant_id, campaign_id) DO UPDATE SET seq = h.seq + total
-    RETURNING seq INTO last_seq;
-    FOR i IN 1 .. total LOOP
-        UPDATE public.journal SET seq = last_seq - total + i WHERE tenant_id = NEW.tenant_id AND id = mine[i];
-    END LOOP;
+    UPDATE public.feed_head SET seq = feed[2]::bigint WHERE tenant_id = NEW.tenant_id AND campaign_id = feed[1]::uuid;
     RETURN NULL;
 END $$
 -- ;;
@@ -247,6 +248,76 @@ SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT seq FROM feed_head WHERE tenant_id = tenant AND campaign_id = campaign
 $$
 -- ;;
+-- The two transactions of a turn, each in one round trip. They run as the caller, bound by row security like any statement.
+-- The first claims the idempotency key (if there is one) and writes that the turn runs, if the version heads that its prompt
+-- was built from have not moved: versions only rise, so equal sums are equal versions. They are read after the turn took its
+-- place, for which it may have waited. False if they moved or the key is known; nothing is written then. What it writes may
+-- be lost if PostgreSQL itself crashes, so its commit does not wait for the disk.
+CREATE FUNCTION turn_open(
+    its_tenant uuid, who text, its_campaign uuid, head_keys text[], head_sum bigint,
+    its_id uuid, its_kind text, its_entity uuid, its_player uuid, its_action text, its_mode text, its_on_failure text,
+    its_key_id uuid, its_instance bigint, lease_seconds int, claim_id uuid, claim_route text, claim_key text, claim_print bytea)
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    settings text := set_config('app.tenant_id', its_tenant::text, true) || set_config('app.who', who, true)
+        || set_config('synchronous_commit', 'off', true);
+    sum_now bigint;
+BEGIN
+    IF claim_key IS NOT NULL THEN
+        INSERT INTO idempotency (tenant_id, id, key, route, fingerprint, state, turn_id)
+        VALUES (its_tenant, claim_id, claim_key, claim_route, claim_print, 'running', its_id)
+        ON CONFLICT (tenant_id, route, key) DO NOTHING;
+        IF NOT FOUND THEN
+            RETURN false;
+        END IF;
+    END IF;
+    INSERT INTO turn (tenant_id, id, campaign_id, kind, status, entity_id, player_id, action, reply_mode, on_failure,
+                      key_id, instance, lease_until)
+    VALUES (its_tenant, its_id, its_campaign, its_kind, 'running', its_entity, its_player, its_action, its_mode, its_on_failure,
+            its_key_id, its_instance, now() + lease_seconds * interval '1 second');
+    -- Head by head: over all at once the planner would read every head of the campaign.
+    SELECT sum((SELECT h.version FROM version_head h WHERE h.tenant_id = its_tenant AND h.campaign_id = its_campaign AND h.key = k))
+    INTO sum_now FROM unnest(head_keys) AS k;
+    IF sum_now = head_sum THEN
+        RETURN true;
+    END IF;
+    DELETE FROM turn WHERE tenant_id = its_tenant AND id = its_id;
+    DELETE FROM idempotency WHERE tenant_id = its_tenant AND id = claim_id;
+    RETURN false;
+END $$
+-- ;;
+-- The second: how the turn ended, its usage, its answer under its key, and what was said. False if the turn is no longer this
+-- server's; nothing is written then.
+CREATE FUNCTION turn_finish(
+    its_tenant uuid, who text, its_campaign uuid, its_id uuid, its_kind text, its_instance bigint, its_status text, its_record text,
+    usage_id uuid, its_model text, calls int, prompt bigint, cached bigint, completion bigint, cost bigint,
+    answer_headers jsonb, answer bytea, its_entity uuid, its_player uuid, asked_id uuid, asked_by text, asked text,
+    asked_prompt text, asked_tokens int, asked_window uuid, told_id uuid, told_by text, told text, told_tokens int)
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    settings text := set_config('app.tenant_id', its_tenant::text, true) || set_config('app.who', who, true);
+BEGIN
+    UPDATE turn SET status = its_status, record = its_record::json, finished_at = now()
+    WHERE tenant_id = its_tenant AND id = its_id AND instance = its_instance AND status = 'running' AND NOT cancel_requested;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    IF answer IS NOT NULL THEN
+        UPDATE idempotency SET state = 'done', status = 200, headers = answer_headers, body = answer
+        WHERE tenant_id = its_tenant AND turn_id = its_id;
+    END IF;
+    INSERT INTO usage_entry (tenant_id, id, campaign_id, kind, model, llm_calls, prompt_tokens, cached_tokens,
+                             completion_tokens, cost_micros)
+    VALUES (its_tenant, usage_id, its_campaign, its_kind, its_model, calls, prompt, cached, completion, cost);
+    INSERT INTO message (tenant_id, id, campaign_id, type, speaker, content, author, player_id, entity_id, whisper_to,
+                         blind, turn_id, prompt_text, tokens, window_start)
+    VALUES (its_tenant, asked_id, its_campaign, 'chat', jsonb_build_object('name', asked_by), asked, 'player', its_player,
+            its_entity, '[]', false, its_id, asked_prompt, asked_tokens, asked_window),
+           (its_tenant, told_id, its_campaign, 'chat', jsonb_build_object('name', told_by), told, 'ai', its_player,
+            its_entity, '[]', false, its_id, NULL, told_tokens, NULL);
+    RETURN true;
+END $$
+-- ;;
 -- Turns whose server is gone: its lease ran out, or it no longer holds the advisory lock that says it lives.
 CREATE FUNCTION orphaned_turns(rows_max int) RETURNS TABLE (tenant_id uuid, turn_id uuid)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
@@ -273,12 +344,13 @@ DECLARE
     gone bigint;
 BEGIN
     WITH old AS (
-        SELECT j.tenant_id, j.id FROM journal j
+        SELECT j.tenant_id, j.campaign_id, j.seq FROM journal j
         JOIN tenant t ON t.tenant_id = j.tenant_id
         WHERE j.at < now() - coalesce((t.settings ->> 'journal_retention_days')::int * interval '1 day', older_than)
         ORDER BY j.at LIMIT rows_max
     ), pruned AS (
-        DELETE FROM journal j USING old WHERE j.tenant_id = old.tenant_id AND j.id = old.id
+        DELETE FROM journal j USING old
+        WHERE j.tenant_id = old.tenant_id AND j.campaign_id = old.campaign_id AND j.seq = old.seq
         RETURNING j.tenant_id, j.campaign_id, j.seq
     ), marked AS (
         UPDATE feed_head h SET pruned_seq = greatest(h.pruned_seq, p.seq)
@@ -329,7 +401,7 @@ BEGIN
     -- A turn that is started anew under its id has rows of earlier attempts, which are reverted already.
     SELECT t.reverted_through INTO already FROM turn t WHERE t.tenant_id = tenant AND t.id = turn_of FOR UPDATE;
     FOR entry IN SELECT j.* FROM journal j WHERE j.tenant_id = tenant AND j.turn_id = turn_of AND j.origin <> 'revert'
-                 AND j.id > already ORDER BY j.id DESC LOOP
+                 AND j.seq > already ORDER BY j.seq DESC LOOP
         EXECUTE format('SELECT to_jsonb(t) FROM %I t WHERE tenant_id = $1 AND id = $2 FOR UPDATE', entry.table_name)
             INTO now_row USING tenant, entry.row_id;
         found_row := now_row IS NOT NULL;
@@ -379,7 +451,7 @@ BEGIN
             PERFORM restore_row(entry.table_name, entry.row_id, entry.before);
         END IF;
     END LOOP;
-    UPDATE turn t SET reverted_through = coalesce((SELECT max(j.id) FROM journal j
+    UPDATE turn t SET reverted_through = coalesce((SELECT max(j.seq) FROM journal j
         WHERE j.tenant_id = tenant AND j.turn_id = turn_of), 0) WHERE t.tenant_id = tenant AND t.id = turn_of;
 END $$
 -- ;;
