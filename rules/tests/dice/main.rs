@@ -1,0 +1,6 @@
+//! Tests of the dice: what formulas mean, what is refused, what always holds, what the numbers are.
+
+mod fair;
+mod meaning;
+mod refusals;
+mod support;
