@@ -14,10 +14,10 @@ use tyche::dice::roller::FastRand;
 /// Ours, tyche's and caith's spelling of the same formula.
 const FORMULAS: [(&str, &str, &str); 5] = [
     ("1d20+5", "1d20+5", "1d20+5"),
-    ("4d6kh3", "4d6kh3", "4d6 k3"),
+    ("4d6kh3", "4d6kh3", "4d6 K3"),
     ("8d6", "8d6", "8d6"),
     ("10d10x10", "10d10x10", "10d10 ie10"),
-    ("2d20kh1+7", "2d20kh1+7", "2d20 k1+7"),
+    ("2d20kh1+7", "2d20kh1+7", "2d20 K1+7"),
 ];
 
 fn random() -> Random<SmallRng> {

@@ -6,6 +6,7 @@
 //!
 //! To add a modifier see `modifier`, to add a function see `function`, to add a hint see `parse::hints`.
 
+mod analyze;
 mod display;
 mod error;
 mod fair;
@@ -19,6 +20,7 @@ mod resolve;
 mod roll;
 mod source;
 
+pub use analyze::{Method, Statistics};
 pub use error::{FormulaError, FormulaErrorKind};
 pub use fair::{FairDice, FairSeed, commitment};
 pub use formula::Formula;

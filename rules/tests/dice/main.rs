@@ -3,4 +3,5 @@
 mod fair;
 mod meaning;
 mod refusals;
+mod statistics;
 mod support;
