@@ -2,6 +2,7 @@
 
 mod fair;
 mod meaning;
+mod properties;
 mod refusals;
 mod statistics;
 mod support;

@@ -80,8 +80,14 @@ impl Crowd {
                 self.counted = Interval { low: 0.0, high: 1.0 };
                 self.is_counted = true;
             }
-            Name::DeductFailure => self.reach(Interval::point(-1.0)),
-            Name::SubtractFailure => self.reach(Interval { low: -self.shown.high, high: -self.shown.low }),
+            Name::DeductFailure => {
+                self.reach(Interval::point(-1.0));
+                self.is_counted = true;
+            }
+            Name::SubtractFailure => {
+                self.reach(Interval { low: -self.shown.high, high: -self.shown.low });
+                self.is_counted = true;
+            }
             Name::MarginOfSuccess => {}
         }
     }

@@ -203,6 +203,8 @@ fn selected(dice: &Dice<'_>, work: &mut Work) -> Exact<Lattice> {
     let between = dice.actions.get(first..=last).unwrap_or_default();
     let after = dice.actions.get(last + 1..).unwrap_or_default();
     let mut states = arrive(dice, before, work)?;
+    // `order` looks at each state for each pair of numbers of dice.
+    work.require(states.len() * (dice.count as usize).pow(2) * 2)?;
     let kept = narrow(&mut states, between, dice.count)?;
     let chain = Chain::new(dice, after, work)?;
     let mut shares = Vec::with_capacity(states.len());

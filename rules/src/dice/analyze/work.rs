@@ -32,6 +32,11 @@ impl Work {
         Self { left: UNITS }
     }
 
+    /// Gives up early when work will cost at least so much.
+    pub(super) fn require(&self, units: usize) -> Exact<()> {
+        if self.left < units as u64 { Err(Stop::TooMuch) } else { Ok(()) }
+    }
+
     /// Takes from the budget before the work is done.
     pub(super) fn charge(&mut self, units: usize) -> Exact<()> {
         self.left = self.left.checked_sub(units as u64).ok_or(Stop::TooMuch)?;
