@@ -1,4 +1,5 @@
 //! Tests of the dice: what formulas mean, what is refused, what always holds, what the numbers are.
+#![cfg(test)]
 
 mod fair;
 mod meaning;

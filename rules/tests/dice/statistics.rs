@@ -15,8 +15,11 @@ fn close(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * b.abs().max(1.0)
 }
 
-/// Formula, least, greatest, mean, deviation. All exact.
-const KNOWN: &[(&str, Option<f64>, Option<f64>, f64, f64)] = &[
+/// Formula, least, greatest, mean, deviation.
+type Row = (&'static str, Option<f64>, Option<f64>, f64, f64);
+
+/// All exact.
+const KNOWN: &[Row] = &[
     ("5", Some(5.0), Some(5.0), 5.0, 0.0),
     ("1d20+5", Some(6.0), Some(25.0), 15.5, 5.766_281_297_335_398),
     ("2d6", Some(2.0), Some(12.0), 7.0, 2.415_229_457_698_24),

@@ -7,9 +7,9 @@ use super::{
 };
 
 /// Pairs that are looked at one by one.
-const PAIRS_MAX: usize = 400_000;
+const PAIRS_MAX: usize = 250_000;
 /// What a pair costs beside a step of a convolution: it is computed, sorted and merged.
-const PAIR_COST: usize = 12;
+const PAIR_COST: usize = 64;
 
 #[derive(Clone, Debug)]
 pub(super) struct Distribution {
