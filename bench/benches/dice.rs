@@ -2,13 +2,13 @@
 //!
 //! One element is one formula: read and rolled, or rolled only. Every engine gets a fast generator of its own kind; ours and
 //! tyche's report each die, `total` is ours without the report. caith cannot keep a formula it has read, so it is in the first
-//! group only. A formula that an engine does not know is left out for it.
+//! group only. `analyze` and `fair` are ours alone.
 
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rand::{SeedableRng, rngs::SmallRng};
-use rules::dice::{Formula, Random, Roll, no_variables};
+use rules::dice::{FairSeed, Formula, Random, Roll, no_variables};
 use tyche::dice::roller::FastRand;
 
 /// Ours, tyche's and caith's spelling of the same formula.
@@ -67,5 +67,31 @@ fn roll(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, parse_and_roll, roll);
+fn analyze(c: &mut Criterion) {
+    let mut group = c.benchmark_group("analyze");
+    for text in ["20d6kh10", "4d6kh3", "8d6", "10d10x10", "2d20kh1+7", "999d6", "{4d6kh3, 4d6kh3, 4d6kh3}kh2"] {
+        let Ok(formula) = Formula::parse(text) else { continue };
+        group.bench_function(text, |b| b.iter(|| formula.analyze(&no_variables, 1)));
+    }
+    group.finish();
+}
+
+fn fair(c: &mut Criterion) {
+    let seed = FairSeed::new(&[7; 32], "tavern");
+    let mut group = c.benchmark_group("fair");
+    group.throughput(Throughput::Elements(1));
+    for text in ["1d20+5", "8d6"] {
+        let Ok(formula) = Formula::parse(text) else { continue };
+        let (mut roll, mut counter) = (Roll::default(), 0);
+        group.bench_function(text, |b| {
+            b.iter(|| {
+                counter += 1;
+                formula.roll_into(&mut seed.roll(counter), &no_variables, &mut roll).map(|()| roll.total)
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, parse_and_roll, roll, analyze, fair);
 criterion_main!(benches);

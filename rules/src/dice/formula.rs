@@ -37,10 +37,11 @@ impl Formula {
     /// # Errors
     /// As for [`Formula::parse`].
     pub fn parse_within(text: &str, limits: &Limits) -> Result<Self, FormulaError> {
-        let program = parse(text, limits).map_err(|fault| fault.locate(text))?;
+        let limits = limits.within_ceilings();
+        let program = parse(text, &limits).map_err(|fault| fault.locate(text))?;
         let flavour = |r: &std::ops::Range<u32>| text.get(r.start as usize..r.end as usize).unwrap_or_default().trim();
         let flavours = program.flavours.iter().map(|range| Arc::from(flavour(range))).collect();
-        Ok(Self { source: text.into(), program, flavours, limits: *limits })
+        Ok(Self { source: text.into(), program, flavours, limits })
     }
 
     /// The text it was read from.

@@ -11,9 +11,9 @@ pub struct Limits {
     pub depth_max: u32,
     /// Faces of a die. Dice are drawn as 32-bit numbers, so more than 2^31 - 1 is treated as that.
     pub faces_max: u32,
-    /// Dice one term asks for; those added by explosions and rerolls are not counted here.
+    /// Dice one term asks for, a million at most; those added by explosions and rerolls are not counted here.
     pub dice_per_term_max: u32,
-    /// Dice drawn for one formula, those of explosions and rerolls included.
+    /// Dice drawn for one formula, a million at most; those of explosions and rerolls are included.
     pub dice_per_formula_max: u32,
     /// Dice that explosions and rerolls of one term may add.
     pub extra_dice_per_term_max: u32,
@@ -36,13 +36,19 @@ impl Limits {
     /// Deepest nesting any setting allows: the parser descends once per bracket and must stay within a thread's stack.
     pub const DEPTH_CEILING: u32 = 256;
 
-    /// The faces limit that is used: values of dice are 32-bit signed numbers.
-    pub(super) fn faces_ceiling(&self) -> u32 {
-        self.faces_max.min(i32::MAX.unsigned_abs())
-    }
+    /// Most dice any setting allows: they are kept in memory.
+    pub const DICE_CEILING: u32 = 1_000_000;
 
-    /// The depth limit that is used.
-    pub(super) fn depth_ceiling(&self) -> u32 {
-        self.depth_max.min(Self::DEPTH_CEILING)
+    /// These limits, none of them above its ceiling.
+    pub(super) fn within_ceilings(self) -> Self {
+        Self {
+            depth_max: self.depth_max.min(Self::DEPTH_CEILING),
+            // Values of dice are 32-bit signed numbers.
+            faces_max: self.faces_max.min(i32::MAX.unsigned_abs()),
+            dice_per_term_max: self.dice_per_term_max.min(Self::DICE_CEILING),
+            dice_per_formula_max: self.dice_per_formula_max.min(Self::DICE_CEILING),
+            extra_dice_per_term_max: self.extra_dice_per_term_max.min(Self::DICE_CEILING),
+            ..self
+        }
     }
 }

@@ -23,8 +23,8 @@ pub(super) fn count(number: f64, at: At, limits: &Limits) -> Outcome<u32> {
 
 /// A number of faces.
 pub(super) fn faces(number: f64, at: At, limits: &Limits) -> Outcome<u32> {
-    if number > f64::from(limits.faces_ceiling()) {
-        let message = format!("a die of {number} faces, and {} are allowed", limits.faces_ceiling());
+    if number > f64::from(limits.faces_max) {
+        let message = format!("a die of {number} faces, and {} are allowed", limits.faces_max);
         return Err(Fault::new(FormulaErrorKind::Faces, at, message));
     }
     if number < 1.0 || number.fract() != 0.0 || number.is_nan() {

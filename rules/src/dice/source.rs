@@ -36,9 +36,21 @@ impl<R: Rng> Dice for Random<R> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutOfDice {
     /// The given dice are used up; `index` (from 0) is the one that was missing.
-    TooFew { index: usize, faces: u32 },
+    TooFew {
+        /// Dice that were given.
+        index: usize,
+        /// Faces of the die that was to be rolled.
+        faces: u32,
+    },
     /// The given die at `index` shows what a die of `faces` sides cannot.
-    OutOfRange { index: usize, value: u32, faces: u32 },
+    OutOfRange {
+        /// Which die, from 0.
+        index: usize,
+        /// What it shows.
+        value: u32,
+        /// Faces of the die that was to be rolled.
+        faces: u32,
+    },
 }
 
 impl std::fmt::Display for OutOfDice {

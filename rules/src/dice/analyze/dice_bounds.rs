@@ -32,7 +32,7 @@ pub(super) fn bounds(program: &Program, term: &Term, computed: &[Interval], limi
     let most = f64::from(limits.dice_per_term_max);
     // What lies outside of the limits is an error when it is rolled.
     let dice = Interval { low: dice.low.clamp(0.0, most), high: dice.high.clamp(0.0, most) };
-    let faces = number(term.faces).high.clamp(1.0, f64::from(limits.faces_ceiling()));
+    let faces = number(term.faces).high.clamp(1.0, f64::from(limits.faces_max));
     let (low, high) = Sides { kind: term.kind, faces: faces as u32 }.span();
     let fresh = Interval { low: f64::from(low), high: f64::from(high) };
     let mut crowd = Crowd { dice, shown: fresh, counted: fresh, fresh, is_counted: false };

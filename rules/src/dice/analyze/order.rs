@@ -36,6 +36,7 @@ impl Kept {
 
 /// The distribution of the sum. `shares`: for each value, rising, what one kept die adds and how likely a die is to show it.
 pub(super) fn total(shares: &[(Lattice, f64)], kept: &Kept, work: &mut Work) -> Exact<Lattice> {
+    work.charge(kept.count as usize * shares.len())?;
     let mut table = vec![Lattice::empty(); kept.count as usize + 1];
     if let Some(none) = table.first_mut() {
         *none = Lattice::point(0, 1.0);

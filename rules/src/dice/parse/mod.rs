@@ -160,8 +160,8 @@ impl<'a> Parser<'a> {
     /// What stands between brackets that were opened; `inside` reads up to the closing one.
     fn nested<T>(&mut self, at: At, inside: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
         self.depth += 1;
-        if self.depth > self.limits.depth_ceiling() {
-            let message = format!("brackets are nested deeper than {}", self.limits.depth_ceiling());
+        if self.depth > self.limits.depth_max {
+            let message = format!("brackets are nested deeper than {}", self.limits.depth_max);
             return Err(
                 Fault::new(FormulaErrorKind::TooDeep, at, message).hint("Write the formula with fewer brackets.")
             );

@@ -166,11 +166,16 @@ pub(in crate::dice) fn variable_value(
     let name = source.get(range.start as usize..range.end as usize).unwrap_or_default();
     match variables(name) {
         Some(value) if value.is_finite() => Ok(value),
-        Some(_) => Err(Fault::new(FormulaErrorKind::NotFinite, at, "the variable is no finite number")),
-        None => Err(Fault::new(FormulaErrorKind::UnknownVariable, at, "the roller has no such variable")
+        Some(_) => Err(Fault::new(FormulaErrorKind::NotFinite, at, format!("@{} is no finite number", clip(name)))),
+        None => Err(Fault::new(FormulaErrorKind::UnknownVariable, at, format!("the roller has no @{}", clip(name)))
             .expected("a variable of the roller, such as @prof, @level or @abilities.dex.mod")
             .hint("Use a variable that exists, or write the number itself.")),
     }
+}
+
+/// The beginning of a name: an error is not to repeat a long text.
+fn clip(name: &str) -> &str {
+    name.get(..80).unwrap_or(name)
 }
 
 fn variable(program: &Program, around: &Surroundings<'_>, index: u32, at: At) -> Outcome<f64> {
