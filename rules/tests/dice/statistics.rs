@@ -295,10 +295,22 @@ fn adversarial() -> Vec<String> {
         fill("@level", "+"),
         format!("{}d20{}", "{".repeat(60), ",d20}kh".repeat(60)),
         format!("{}d20{}", "max(".repeat(60), ",d20)".repeat(60)),
+        "5d3rr50<5*999d10kh9xo>2r*(min(999,abs(999d3)))d20%50d(1+abs(20d2xoeven))+50d(1+abs(99d100rr50<5))".to_owned(),
+        "max((min(999,abs(50d(1+abs(9d9999x9=1cs>(d9))))))d6kh50,2d3rxosf<9)%3d(1+abs(999d9999sf<9r<3))".to_owned(),
+        "(floor((99d6)/3))d6kh50+5d9999x60>1cs>(d9)+9d9999kh5".to_owned(),
         format!("{}5{}", "(".repeat(60), "d6)".repeat(60)),
         format!("{}2d2{}", "(".repeat(60), ")d2".repeat(60)),
         format!("{}2d2{}", "1d(".repeat(60), ")".repeat(60)),
     ]
+}
+
+fn best_of_three(work: impl Fn()) -> Duration {
+    let time = || {
+        let start = Instant::now();
+        work();
+        start.elapsed()
+    };
+    time().min(time()).min(time())
 }
 
 #[test]
@@ -308,19 +320,13 @@ fn every_formula_is_answered_soon() {
     let mut slow = Vec::new();
     for formula in adversarial() {
         assert!(formula.len() <= 1_000);
-        let start = Instant::now();
-        let method = Formula::parse(&formula).and_then(|f| f.analyze(&variables, 1)).map(|s| s.method);
-        let analysed = start.elapsed();
-        let start = Instant::now();
-        if let Ok(parsed) = Formula::parse(&formula) {
-            let mut dice = Random(SmallRng::seed_from_u64(1));
-            let _ = parsed.roll(&mut dice, &variables);
-        }
-        let rolled = start.elapsed();
-        if std::env::var_os("SHOW_TIMES").is_some() {
-            let begin: String = formula.chars().take(30).collect();
-            println!("{begin:30} {analysed:>12?} {rolled:>12?} {method:?}");
-        }
+        // Other programs may hold the machine up: the best of three counts.
+        let analysed = best_of_three(|| {
+            let _ = Formula::parse(&formula).and_then(|f| f.analyze(&variables, 1));
+        });
+        let rolled = best_of_three(|| {
+            let _ = Formula::parse(&formula).and_then(|f| f.roll(&mut Random(SmallRng::seed_from_u64(1)), &variables));
+        });
         if analysed > limit || rolled > limit {
             slow.push((formula, analysed, rolled));
         }

@@ -23,7 +23,7 @@ use crate::dice::{
 const TAIL: f64 = 1e-15;
 
 /// What a die that goes through modifiers costs beside them.
-const STATE_COST: usize = 40;
+const STATE_COST: usize = 200;
 
 /// What modifiers know of a die.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -252,7 +252,7 @@ pub(super) fn arrive(dice: &Dice<'_>, actions: &[Action], work: &mut Work) -> Ex
             }
         }
     }
-    work.charge(arrived.len() * 16)?;
+    work.charge(arrived.len() * 100)?;
     arrived.sort_by_key(|(state, _)| (state.shown, state.counted, state.verdict as u8));
     arrived.dedup_by(|next, first| {
         let same = next.0 == first.0;

@@ -185,7 +185,7 @@ fn mix(
             numbers.push(*value);
         }
         let one = of(&numbers, work)?;
-        work.charge(one.points.len() * 16 + 64)?;
+        work.charge(one.points.len() * 64 + 2_000)?;
         whole &= one.whole;
         points.extend(one.points.into_iter().map(|(value, p)| (value, p * weight)));
     }

@@ -12,6 +12,9 @@ const NEGLIGIBLE: f64 = 1e-20;
 /// Shorter distributions keep everything, so that their ends are the least and the greatest total.
 const WHOLE_MAX: usize = 256;
 
+/// What a sum costs beside its multiplications: it is kept somewhere new.
+const PLUS_COST: usize = 200;
+
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Lattice {
     /// The number the first weight belongs to.
@@ -104,7 +107,7 @@ impl Lattice {
             return Err(Stop::TooMuch);
         }
         let (short, long) = if self.weights.len() < other.weights.len() { (self, other) } else { (other, self) };
-        work.charge(length + self.weights.len() * other.weights.len())?;
+        work.charge(PLUS_COST + length + self.weights.len() * other.weights.len())?;
         let mut weights = vec![0.0; length];
         for (index, factor) in short.weights.iter().enumerate() {
             for (slot, weight) in weights.iter_mut().skip(index).zip(&long.weights) {

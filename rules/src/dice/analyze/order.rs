@@ -55,7 +55,7 @@ pub(super) fn total(shares: &[(Lattice, f64)], kept: &Kept, work: &mut Work) -> 
                     Some(Power::Sum(sum)) => slot.accumulate(&sums.plus(sum, work)?, 0, weight, work)?,
                     None => {}
                 }
-                work.charge(4)?;
+                work.charge(20)?;
                 weight *= (left - more.min(left)) as f64 / (more + 1) as f64 * chance;
             }
         }
@@ -78,11 +78,11 @@ fn powers(share: &Lattice, kept: &Kept, work: &mut Work) -> Exact<Vec<Power>> {
         work.charge(most as usize)?;
         return Ok((0..=most).map(|count| Power::Shift(share.offset * count)).collect());
     }
-    let mut list = Vec::new();
+    let mut list = vec![Power::Shift(0)];
     let mut sum = Lattice::point(0, 1.0);
-    for _ in 0..=most {
-        let next = sum.plus(share, work)?;
-        list.push(Power::Sum(std::mem::replace(&mut sum, next)));
+    for _ in 0..most {
+        sum = sum.plus(share, work)?;
+        list.push(Power::Sum(sum.clone()));
     }
     Ok(list)
 }

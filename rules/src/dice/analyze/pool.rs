@@ -67,7 +67,7 @@ fn extreme(members: &[Distribution], highest: bool, work: &mut Work) -> Exact<Di
 
 /// The larger (or smaller) of two, in one pass over both.
 fn larger(a: &Distribution, b: &Distribution, highest: bool, work: &mut Work) -> Exact<Distribution> {
-    work.charge((a.points.len() + b.points.len()) * 24)?;
+    work.charge((a.points.len() + b.points.len()) * 100)?;
     let mut points: Vec<(f64, f64, bool)> = a.points.iter().map(|(v, p)| (*v, *p, true)).collect();
     points.extend(b.points.iter().map(|(v, p)| (*v, *p, false)));
     points.sort_by(|x, y| if highest { x.0.total_cmp(&y.0) } else { y.0.total_cmp(&x.0) });
@@ -101,7 +101,7 @@ fn alike(members: &[Distribution], kept: &Kept, work: &mut Work) -> Exact<Option
 fn combinations(members: &[Distribution], actions: &[Action], work: &mut Work) -> Exact<Distribution> {
     let count = members.iter().try_fold(1_usize, |n, d| n.checked_mul(d.points.len()));
     let count = count.filter(|n| *n <= COMBINATIONS_MAX).ok_or(Stop::TooMuch)?;
-    work.charge(count * (members.len() * (actions.len() + 1) * 16 + 64))?;
+    work.charge(count * (members.len() * (actions.len() + 1) * 32 + 128))?;
     let mut points = Vec::with_capacity(count);
     let mut list = Vec::with_capacity(members.len());
     for index in 0..count {
