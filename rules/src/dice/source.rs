@@ -1,7 +1,7 @@
 //! Where dice fall from. Everything that rolls takes a [`Dice`] as an argument; nothing here knows a clock or a random
 //! number generator of its own.
 
-use rand::{Rng, RngExt};
+use rand::Rng;
 
 /// Something that dice fall from: a generator, the fair stream of a campaign, or dice somebody rolled by hand.
 pub trait Dice {
@@ -16,8 +16,19 @@ pub trait Dice {
 pub struct Random<R>(pub R);
 
 impl<R: Rng> Dice for Random<R> {
+    #[inline]
     fn roll(&mut self, faces: u32) -> Result<u32, OutOfDice> {
-        Ok(self.0.random_range(1..=faces.max(1)))
+        let faces = faces.max(1);
+        // The upper half of word × faces is uniform once the words are left out whose lower half falls into the first
+        // 2^32 modulo faces: what remains is the same number of words for each face. The modulo is rarely needed.
+        let mut product = u64::from(self.0.next_u32()) * u64::from(faces);
+        if (product as u32) < faces {
+            let surplus = faces.wrapping_neg() % faces;
+            while (product as u32) < surplus {
+                product = u64::from(self.0.next_u32()) * u64::from(faces);
+            }
+        }
+        Ok((product >> 32) as u32 + 1)
     }
 }
 
@@ -25,9 +36,21 @@ impl<R: Rng> Dice for Random<R> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutOfDice {
     /// The given dice are used up; `index` (from 0) is the one that was missing.
-    TooFew { index: usize, faces: u32 },
+    TooFew {
+        /// Dice that were given.
+        index: usize,
+        /// Faces of the die that was to be rolled.
+        faces: u32,
+    },
     /// The given die at `index` shows what a die of `faces` sides cannot.
-    OutOfRange { index: usize, value: u32, faces: u32 },
+    OutOfRange {
+        /// Which die, from 0.
+        index: usize,
+        /// What it shows.
+        value: u32,
+        /// Faces of the die that was to be rolled.
+        faces: u32,
+    },
 }
 
 impl std::fmt::Display for OutOfDice {

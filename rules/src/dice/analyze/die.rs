@@ -1,0 +1,282 @@
+//! Exact distributions of dice terms.
+//!
+//! Without keep and drop, each die of a term goes its own way through the modifiers; what falls because of it (a reroll, an
+//! explosion) goes the rest of that way. So one die's share of the total is worked out, and then the sum of so many of them.
+//! With keep and drop, dice come one to one to the first of these, their order decides, and `order` takes over.
+
+use super::{
+    lattice::Lattice,
+    limited,
+    order::{self, Kept},
+    work::{Exact, Stop, Work},
+};
+use crate::dice::{
+    error::Outcome,
+    limits::Limits,
+    modifier::{Action, Sides, Test},
+    program::At,
+    resolve,
+    roll::{Verdict, touch},
+};
+
+/// Explosions are followed until going on is less likely than this.
+const TAIL: f64 = 1e-15;
+
+/// What a die that goes through modifiers costs beside them.
+const STATE_COST: usize = 200;
+
+/// What modifiers know of a die.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct State {
+    pub(super) shown: i32,
+    pub(super) counted: i32,
+    pub(super) verdict: Verdict,
+}
+
+impl State {
+    pub(super) const fn fresh(value: i32) -> Self {
+        Self { shown: value, counted: value, verdict: Verdict::None }
+    }
+
+    pub(super) fn touch(&mut self, action: Action) {
+        touch(action, &mut self.shown, &mut self.counted, &mut self.verdict);
+    }
+}
+
+/// A term all of whose numbers are known.
+pub(super) struct Dice<'a> {
+    pub(super) at: At,
+    pub(super) count: u32,
+    pub(super) sides: Sides,
+    /// Without the margin at the end.
+    pub(super) actions: &'a [Action],
+    pub(super) limits: &'a Limits,
+}
+
+/// The distribution of the term's total, before its margin.
+pub(super) fn total(dice: &Dice<'_>, work: &mut Work) -> Exact<Lattice> {
+    if dice.sides.faces as usize > super::POINTS_MAX {
+        return Err(Stop::TooMuch);
+    }
+    let is_limited =
+        |a: &Action| matches!(a, Action::Reroll { limit, .. } | Action::Explode { limit, .. } if *limit != u32::MAX);
+    let selects = dice.actions.iter().any(|a| matches!(a, Action::Select { .. }));
+    match dice.actions.iter().position(is_limited) {
+        Some(_) if selects => Err(Stop::TooMuch),
+        Some(index) => limited::total(dice, index, work),
+        None if selects => selected(dice, work),
+        None if dice.actions.is_empty() => uniform(dice.sides, work)?.times(dice.count, work),
+        None => {
+            let chain = Chain::new(dice, dice.actions, work)?;
+            chain.share(fresh(dice.sides), 0, work)?.times(dice.count, work)
+        }
+    }
+}
+
+/// What one die shows.
+fn uniform(sides: Sides, work: &mut Work) -> Exact<Lattice> {
+    let faces = sides.faces as usize;
+    work.charge(faces * 2)?;
+    let offset = i64::from(sides.span().0);
+    Ok(Lattice { offset, weights: vec![1.0 / faces as f64; faces], whole: true })
+}
+
+/// All a die can show, each as likely.
+pub(super) fn fresh(sides: Sides) -> impl Iterator<Item = (State, f64)> + Clone {
+    let (low, high) = sides.span();
+    let weight = 1.0 / f64::from(sides.faces);
+    (low..=high).map(move |value| (State::fresh(value), weight))
+}
+
+/// How dice go through modifiers, each on its own.
+pub(super) struct Chain<'a> {
+    actions: &'a [Action],
+    /// For each action that rolls: what a die adds that falls because of it, with all that falls because of that.
+    added: Vec<Lattice>,
+}
+
+impl<'a> Chain<'a> {
+    /// Works out what falling dice add, from the last action to the first.
+    pub(super) fn new(dice: &Dice<'_>, actions: &'a [Action], work: &mut Work) -> Exact<Self> {
+        let mut chain = Self { actions, added: vec![Lattice::empty(); actions.len()] };
+        for (index, action) in actions.iter().enumerate().rev() {
+            let added = match *action {
+                Action::Reroll { again: false, .. } | Action::Explode { again: false, .. } => {
+                    chain.share(fresh(dice.sides), index + 1, work)?
+                }
+                Action::Reroll { test, again: true, .. } => {
+                    let (_, missed, chance) = split(dice, test)?;
+                    let mut share = chain.share(missed, index + 1, work)?;
+                    share.weights.iter_mut().for_each(|weight| *weight /= 1.0 - chance);
+                    share
+                }
+                Action::Explode { test, again: true, .. } => chain.exploding(dice, test, index, work)?,
+                Action::Select { .. } => return Err(Stop::TooMuch),
+                _ => continue,
+            };
+            if let Some(slot) = chain.added.get_mut(index) {
+                *slot = added;
+            }
+        }
+        Ok(chain)
+    }
+
+    /// A die that may explode, and so may those that fall because of it: the sum over how often that happens.
+    fn exploding(&self, dice: &Dice<'_>, test: Test, index: usize, work: &mut Work) -> Exact<Lattice> {
+        let (passed, missed, chance) = split(dice, test)?;
+        let last = self.share(missed, index + 1, work)?;
+        let before = self.share(passed, index + 1, work)?;
+        let (mut total, mut tail, mut left) = (last.clone(), last, 1.0);
+        while left * chance > TAIL {
+            left *= chance;
+            tail = tail.plus(&before, work)?;
+            total.accumulate(&tail, 0, 1.0, work)?;
+        }
+        total.whole &= chance == 0.0;
+        Ok(total)
+    }
+
+    /// What dice in these states add to the total, from action `from` on.
+    pub(super) fn share(
+        &self,
+        states: impl Iterator<Item = (State, f64)>,
+        from: usize,
+        work: &mut Work,
+    ) -> Exact<Lattice> {
+        // Dice that exploded at the same actions are one group: their own values, and what fell is added once.
+        let mut groups: Vec<(Vec<usize>, Lattice)> = Vec::new();
+        for (mut state, weight) in states {
+            work.charge(STATE_COST + self.actions.len().saturating_sub(from))?;
+            let mut hits = Vec::new();
+            let mut replaced = false;
+            for (index, action) in self.actions.iter().enumerate().skip(from) {
+                match *action {
+                    Action::Reroll { test, .. } if test.holds_die(state.shown) => {
+                        hits.push(index);
+                        replaced = true;
+                        break;
+                    }
+                    Action::Explode { test, .. } if test.holds_die(state.shown) => hits.push(index),
+                    other => state.touch(other),
+                }
+            }
+            let value = if replaced { 0 } else { i64::from(state.counted) };
+            match groups.iter_mut().find(|(group, _)| *group == hits) {
+                Some((_, lattice)) => lattice.put(value, weight, work)?,
+                None => {
+                    work.charge(hits.len() * 8)?;
+                    groups.push((hits, Lattice::point(value, weight)));
+                }
+            }
+        }
+        let mut total = Lattice::empty();
+        for (hits, mut lattice) in groups {
+            for index in hits {
+                let added = self.added.get(index).ok_or(Stop::TooMuch)?;
+                lattice = lattice.plus(added, work)?;
+            }
+            total.accumulate(&lattice, 0, 1.0, work)?;
+        }
+        Ok(total)
+    }
+}
+
+type Part = std::vec::IntoIter<(State, f64)>;
+
+/// Falling dice that pass a test, those that do not, and the chance to pass. Without end, or nearly so: the error of a roll.
+fn split(dice: &Dice<'_>, test: Test) -> Outcome<(Part, Part, f64)> {
+    let (passed, missed): (Vec<_>, Vec<_>) = fresh(dice.sides).partition(|(state, _)| test.holds_die(state.shown));
+    let chance = passed.len() as f64 / f64::from(dice.sides.faces);
+    let expected = f64::from(dice.count) * chance / (1.0 - chance);
+    if missed.is_empty() || expected > f64::from(dice.limits.extra_dice_per_term_max) {
+        return Err(resolve::too_many_extra(dice.at, dice.limits));
+    }
+    Ok((passed.into_iter(), missed.into_iter(), chance))
+}
+
+/// A term with keep or drop.
+fn selected(dice: &Dice<'_>, work: &mut Work) -> Exact<Lattice> {
+    let is_select = |a: &Action| matches!(a, Action::Select { .. });
+    let first = dice.actions.iter().position(is_select).unwrap_or(0);
+    let last = dice.actions.iter().rposition(is_select).unwrap_or(0);
+    let before = dice.actions.get(..first).unwrap_or_default();
+    let between = dice.actions.get(first..=last).unwrap_or_default();
+    let after = dice.actions.get(last + 1..).unwrap_or_default();
+    let mut states = arrive(dice, before, work)?;
+    // `order` looks at each state for each pair of numbers of dice.
+    work.require(states.len() * (dice.count as usize).pow(2) * 2)?;
+    let kept = narrow(&mut states, between, dice.count)?;
+    let chain = Chain::new(dice, after, work)?;
+    let mut shares = Vec::with_capacity(states.len());
+    for (state, weight) in states {
+        shares.push((chain.share(std::iter::once((state, 1.0)), 0, work)?, weight));
+    }
+    order::total(&shares, &kept, work)
+}
+
+/// The states in which single dice come through modifiers that add none, by what they show.
+pub(super) fn arrive(dice: &Dice<'_>, actions: &[Action], work: &mut Work) -> Exact<Vec<(State, f64)>> {
+    // How likely it is that a die falls because of each reroll, and goes on after it.
+    let mut falling = vec![(0.0, None); actions.len()];
+    let mut arrived: Vec<(State, f64)> = Vec::new();
+    let mut walk = |state: State, weight: f64, from: usize, falling: &mut Vec<(f64, Option<Test>)>| -> Exact<()> {
+        let mut state = state;
+        work.charge(STATE_COST + actions.len().saturating_sub(from))?;
+        for (index, action) in actions.iter().enumerate().skip(from) {
+            match *action {
+                Action::Reroll { test, again, .. } if test.holds_die(state.shown) => {
+                    if let Some(slot) = falling.get_mut(index) {
+                        *slot = (slot.0 + weight, again.then_some(test));
+                    }
+                    return Ok(());
+                }
+                Action::Explode { .. } => return Err(Stop::TooMuch),
+                other => state.touch(other),
+            }
+        }
+        arrived.push((state, weight));
+        Ok(())
+    };
+    for (state, weight) in fresh(dice.sides) {
+        walk(state, weight, 0, &mut falling)?;
+    }
+    for index in 0..actions.len() {
+        let Some((weight, until)) = falling.get(index).copied().filter(|(weight, _)| *weight > 0.0) else { continue };
+        let chance = match until {
+            Some(test) => split(dice, test)?.2,
+            None => 0.0,
+        };
+        for (state, share) in fresh(dice.sides) {
+            if until.is_none_or(|test| !test.holds_die(state.shown)) {
+                walk(state, weight * share / (1.0 - chance), index + 1, &mut falling)?;
+            }
+        }
+    }
+    work.charge(arrived.len() * 100)?;
+    arrived.sort_by_key(|(state, _)| (state.shown, state.counted, state.verdict as u8));
+    arrived.dedup_by(|next, first| {
+        let same = next.0 == first.0;
+        first.1 += if same { next.1 } else { 0.0 };
+        same
+    });
+    Ok(arrived)
+}
+
+/// Goes from the first keep or drop to the last: which ranks are kept, and in what state the dice are then.
+fn narrow(states: &mut [(State, f64)], actions: &[Action], count: u32) -> Exact<Kept> {
+    let mut kept = Kept { count, from: 0, to: count };
+    for action in actions {
+        match *action {
+            Action::Select { keep, highest, count } => {
+                // Dice that show the same must be the same, or chance decides which of them goes.
+                if states.windows(2).any(|pair| matches!(pair, [a, b] if a.0.shown == b.0.shown && a.0 != b.0)) {
+                    return Err(Stop::TooMuch);
+                }
+                kept.select(keep, highest, count);
+            }
+            Action::Reroll { .. } | Action::Explode { .. } => return Err(Stop::TooMuch),
+            other => states.iter_mut().for_each(|(state, _)| state.touch(other)),
+        }
+    }
+    Ok(kept)
+}

@@ -1,0 +1,124 @@
+//! What can be said of a formula before it is rolled.
+//!
+//! `evaluate` runs the formula over distributions and is exact; when that would take too long, or a combination of modifiers has
+//! no exact way, `simulate` rolls it, a fixed amount of work long. The answer says which. `bounds` reckons with intervals and gives
+//! the least and greatest total where a distribution does not show its ends. All work is charged to a budget (`work`), so any
+//! formula within the limits is answered within some tens of milliseconds.
+//!
+//! To add a modifier: its arm in `die` (or nothing, if it only looks at one die: `roll::touch` does that) and in `dice_bounds`.
+
+mod bounds;
+mod dice_bounds;
+mod die;
+mod distribution;
+mod evaluate;
+mod lattice;
+mod limited;
+mod order;
+mod pool;
+mod simulate;
+mod work;
+
+use serde::Serialize;
+
+use super::{
+    Formula, FormulaError, Variables,
+    error::Outcome,
+    roll::{number, optional_number, pairs},
+};
+use bounds::Interval;
+use distribution::Distribution;
+use simulate::Sample;
+use work::{Stop, Work};
+
+/// Most points of a distribution, while working and in the answer.
+const POINTS_MAX: usize = 10_000;
+/// Totals less likely than this are left out of the answer.
+const UNLIKELY: f64 = 1e-12;
+
+/// What can be said of a formula before it is rolled.
+///
+/// As JSON: `{"min": 2, "max": 12, "mean": 7, "standard_deviation": 2.4…, "method": "exact", "distribution": [[2, 0.02…], …]}`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Statistics {
+    /// The least total; nothing when there is no least (`-1d6x`). Of a simulated formula a bound that may not be reached.
+    #[serde(serialize_with = "optional_number")]
+    pub min: Option<f64>,
+    /// The greatest total; nothing when explosions know no end. Of a simulated formula a bound that may not be reached.
+    #[serde(serialize_with = "optional_number")]
+    pub max: Option<f64>,
+    /// The mean.
+    #[serde(serialize_with = "number")]
+    pub mean: f64,
+    /// The standard deviation.
+    #[serde(serialize_with = "number")]
+    pub standard_deviation: f64,
+    /// How they were found.
+    pub method: Method,
+    /// Totals in rising order with their probabilities, 10,000 at most. Totals less likely than 10^-12 are left out.
+    /// A simulation with more than 1,000 different totals gives the shares of 1,000 ranges, named by their middles.
+    #[serde(serialize_with = "pair_list")]
+    pub distribution: Vec<(f64, f64)>,
+}
+
+/// How statistics were found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// By reckoning, but for rounding; explosions are followed until going on is less likely than 10^-15.
+    Exact,
+    /// By rolling many times.
+    Simulated,
+}
+
+#[expect(clippy::ptr_arg, reason = "serde gives the field as it is")]
+fn pair_list<S: serde::Serializer>(list: &Vec<(f64, f64)>, serializer: S) -> Result<S::Ok, S::Error> {
+    pairs(list, serializer)
+}
+
+impl Formula {
+    /// The statistics of this formula for a roller with these variables. `seed` is for simulation only: with the same seed
+    /// the answer is the same.
+    ///
+    /// # Errors
+    /// When rolls fail, or some can: an unknown variable, a divisor or a number of dice that may become 0 or less, explosions
+    /// that exceed their limit nearly always.
+    pub fn analyze(&self, variables: &Variables<'_>, seed: u64) -> Result<Statistics, FormulaError> {
+        statistics(self, variables, seed).map_err(|fault| fault.locate(&self.source))
+    }
+}
+
+fn statistics(formula: &Formula, variables: &Variables<'_>, seed: u64) -> Outcome<Statistics> {
+    let bounds = bounds::bounds(formula, variables)?;
+    match evaluate::evaluate(formula, variables, &mut Work::new()) {
+        Ok(distribution) => Ok(exact(&distribution, bounds)),
+        Err(Stop::Fault(fault)) => Err(fault),
+        Err(Stop::TooMuch) => Ok(simulated(simulate::simulate(formula, variables, seed)?, bounds)),
+    }
+}
+
+fn exact(distribution: &Distribution, bounds: Interval) -> Statistics {
+    let points = &distribution.points;
+    let (mut min, mut max) = (finite(bounds.low), finite(bounds.high));
+    if let (true, Some(first), Some(last)) = (distribution.whole, points.first(), points.last()) {
+        (min, max) = (Some(first.0), Some(last.0));
+    }
+    let (mean, standard_deviation) = distribution.moments();
+    let distribution = points.iter().copied().filter(|(_, p)| *p >= UNLIKELY).collect();
+    Statistics { min, max, mean, standard_deviation, method: Method::Exact, distribution }
+}
+
+fn simulated(sample: Sample, bounds: Interval) -> Statistics {
+    Statistics {
+        min: finite(bounds.low),
+        max: finite(bounds.high),
+        mean: sample.mean,
+        standard_deviation: sample.deviation,
+        method: Method::Simulated,
+        distribution: sample.points,
+    }
+}
+
+fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value + 0.0)
+}

@@ -1,0 +1,45 @@
+//! The budget of an analysis: whatever takes time is charged here first, so that no formula takes long.
+
+use crate::dice::error::Fault;
+
+/// Steps of exact work, each about one multiplication and addition.
+const UNITS: u64 = 32_000_000;
+
+/// Why exact work ended without a result.
+pub(super) enum Stop {
+    /// It would take too long, or there is no exact way: simulate.
+    TooMuch,
+    /// The formula can fail.
+    Fault(Box<Fault>),
+}
+
+impl From<Box<Fault>> for Stop {
+    fn from(fault: Box<Fault>) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// A result of exact work.
+pub(super) type Exact<T> = Result<T, Stop>;
+
+/// What is left of the budget.
+pub(super) struct Work {
+    left: u64,
+}
+
+impl Work {
+    pub(super) const fn new() -> Self {
+        Self { left: UNITS }
+    }
+
+    /// Gives up early when work will cost at least so much.
+    pub(super) fn require(&self, units: usize) -> Exact<()> {
+        if self.left < units as u64 { Err(Stop::TooMuch) } else { Ok(()) }
+    }
+
+    /// Takes from the budget before the work is done.
+    pub(super) fn charge(&mut self, units: usize) -> Exact<()> {
+        self.left = self.left.checked_sub(units as u64).ok_or(Stop::TooMuch)?;
+        Ok(())
+    }
+}

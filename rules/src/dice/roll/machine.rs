@@ -1,0 +1,183 @@
+//! The stack machine: runs the steps of a [`Program`], rolling where they say so.
+//!
+//! Generic over `RECORD`: with it every die is kept for the result, without it only the total is worked out.
+//! Both draw the same dice in the same order.
+
+use super::{dice::Table, pool, result::DieRoll};
+use crate::dice::{
+    Dice, Variables,
+    error::{Fault, FormulaErrorKind, Outcome},
+    limits::Limits,
+    program::{At, Operator, Program, Step, part},
+};
+
+/// A value on the stack.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(in crate::dice) struct Slot {
+    pub(super) value: f64,
+    /// The number of dice that had fallen before the value was worked out.
+    pub(super) first: u32,
+}
+
+/// The values steps work on. A step never takes more than there is: the parser has counted.
+pub(super) struct Stack<'a> {
+    slots: &'a mut [Slot],
+    len: usize,
+}
+
+impl<'a> Stack<'a> {
+    pub(super) const fn new(slots: &'a mut [Slot]) -> Self {
+        Self { slots, len: 0 }
+    }
+
+    fn push(&mut self, value: f64, first: u32) {
+        if let Some(slot) = self.slots.get_mut(self.len) {
+            *slot = Slot { value, first };
+            self.len += 1;
+        }
+    }
+
+    fn pop(&mut self) -> Slot {
+        self.len = self.len.saturating_sub(1);
+        self.slots.get(self.len).copied().unwrap_or_default()
+    }
+
+    fn top(&mut self) -> Option<&mut Slot> {
+        self.slots.get_mut(self.len.checked_sub(1)?)
+    }
+
+    /// Takes this many.
+    fn take(&mut self, count: usize) -> &[Slot] {
+        let end = self.len;
+        self.len = end.saturating_sub(count);
+        self.slots.get(self.len..end).unwrap_or_default()
+    }
+}
+
+/// What a roll needs beside the formula.
+pub(super) struct Surroundings<'a> {
+    pub(super) source: &'a str,
+    pub(super) limits: &'a Limits,
+    pub(super) variables: &'a Variables<'a>,
+}
+
+/// A term with a flavour has been worked out: its index, its total, its first die.
+pub(super) type Named = (u32, f64, u32);
+
+/// Runs a program. `tray` takes the dice; without `RECORD` it is scratch space.
+pub(super) fn run<D: Dice, const RECORD: bool>(
+    program: &Program,
+    around: &Surroundings<'_>,
+    dice: &mut D,
+    tray: &mut Vec<DieRoll>,
+    named: &mut dyn FnMut(Named, usize),
+    mut stack: Stack<'_>,
+) -> Outcome<f64> {
+    let mut table = Table { dice, tray, limits: around.limits, drawn: 0 };
+    for (step, at) in program.steps.iter().zip(&program.places) {
+        let first = table.tray.len() as u32;
+        match *step {
+            Step::Number(number) => stack.push(number, first),
+            Step::Dice(index) => {
+                let Some(term) = program.terms.get(index as usize) else { continue };
+                let computed = stack.take(term.computed(program));
+                let first = computed.first().map_or(first, |slot| slot.first);
+                let total = table.term::<RECORD>(program, term, computed)?;
+                stack.push(total, first);
+            }
+            Step::Binary(operator) => {
+                let right = stack.pop().value;
+                if let Some(left) = stack.top() {
+                    left.value = finite(operator.apply(left.value, right), *at, Some((operator, right)))?;
+                }
+            }
+            Step::Negate => {
+                if let Some(slot) = stack.top() {
+                    slot.value = -slot.value;
+                }
+            }
+            Step::Variable(index) => stack.push(variable(program, around, index, *at)?, first),
+            Step::Call(function, arguments) => {
+                let slots = stack.take(arguments as usize);
+                let first = slots.first().map_or(first, |slot| slot.first);
+                let value = call(function, slots);
+                stack.push(finite(value, *at, None)?, first);
+            }
+            Step::Pool(index) => {
+                let Some(pool) = program.pools.get(index as usize) else { continue };
+                let written = part(&program.modifiers, &pool.modifiers);
+                let computed: usize = written.iter().map(crate::dice::program::Modifier::computed).sum();
+                let slots = stack.take(pool.members as usize + computed);
+                let first = slots.first().map_or(first, |slot| slot.first);
+                let tray: &mut [DieRoll] = if RECORD { table.tray } else { &mut [] };
+                let total = pool::total(program, pool, slots, tray)?;
+                stack.push(finite(total, *at, None)?, first);
+            }
+            Step::Flavour(index) => {
+                if let (true, Some(slot)) = (RECORD, stack.top()) {
+                    named((index, slot.value, slot.first), table.tray.len());
+                }
+            }
+        }
+    }
+    // Adding zero turns minus zero into zero.
+    Ok(stack.pop().value + 0.0)
+}
+
+#[inline]
+fn finite(value: f64, at: At, operation: Option<(Operator, f64)>) -> Outcome<f64> {
+    if value.is_finite() { Ok(value) } else { Err(not_finite(at, operation)) }
+}
+
+/// What to say of a result that is no finite number.
+#[cold]
+pub(in crate::dice) fn not_finite(at: At, operation: Option<(Operator, f64)>) -> Box<Fault> {
+    if let Some((Operator::Divide | Operator::Remainder, 0.0)) = operation {
+        return Fault::new(FormulaErrorKind::DivisionByZero, at, "a division by zero")
+            .expected("a divisor that is not 0")
+            .hint("Use max(1, …) for a divisor that may become 0.");
+    }
+    Fault::new(FormulaErrorKind::NotFinite, at, "the result is no finite number")
+        .expected("a result that is a finite number")
+}
+
+fn call(function: crate::dice::function::Function, slots: &[Slot]) -> f64 {
+    // On the stack for the functions people use; only long lists for max, min and hypot are allocated.
+    let mut few = [0.0; 4];
+    if let Some(values) = few.get_mut(..slots.len()) {
+        for (value, slot) in values.iter_mut().zip(slots) {
+            *value = slot.value;
+        }
+        return function.apply(values);
+    }
+    let values: Vec<f64> = slots.iter().map(|slot| slot.value).collect();
+    function.apply(&values)
+}
+
+/// The value of a variable.
+pub(in crate::dice) fn variable_value(
+    program: &Program,
+    source: &str,
+    variables: &Variables<'_>,
+    index: u32,
+    at: At,
+) -> Outcome<f64> {
+    let range = program.variables.get(index as usize).cloned().unwrap_or_default();
+    let name = source.get(range.start as usize..range.end as usize).unwrap_or_default();
+    match variables(name) {
+        Some(value) if value.is_finite() => Ok(value),
+        Some(_) => Err(Fault::new(FormulaErrorKind::NotFinite, at, format!("@{} is no finite number", clip(name)))),
+        None => Err(Fault::new(FormulaErrorKind::UnknownVariable, at, format!("the roller has no @{}", clip(name)))
+            .expected("a variable of the roller, such as @prof, @level or @abilities.dex.mod")
+            .hint("Use a variable that exists, or write the number itself.")),
+    }
+}
+
+/// The beginning of a name: an error is not to repeat a long text.
+fn clip(name: &str) -> &str {
+    name.get(..80).unwrap_or(name)
+}
+
+fn variable(program: &Program, around: &Surroundings<'_>, index: u32, at: At) -> Outcome<f64> {
+    variable_value(program, around.source, around.variables, index, at)
+}

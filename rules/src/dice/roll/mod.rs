@@ -1,0 +1,72 @@
+//! Rolling a formula. It draws dice from what it is given and from nowhere else.
+//!
+//! `machine` runs the steps, `dice` and `pool` do the work of their steps, `select` keeps and drops, `result` is what comes out.
+
+mod dice;
+mod machine;
+mod pool;
+mod result;
+mod select;
+
+use std::sync::Arc;
+
+pub use result::{DieRoll, Flavour, Roll, Verdict};
+
+pub(super) use dice::touch;
+pub(super) use machine::{not_finite, variable_value};
+pub(super) use pool::{Member, apply as apply_to_members, late_actions, sum as members_sum};
+pub(super) use result::{number, optional_number, pairs};
+
+use super::{Dice, Variables, error::Outcome, limits::Limits, program::Program};
+use machine::{Slot, Stack, Surroundings};
+
+/// Values that are kept without an allocation.
+const STACK: usize = 16;
+
+/// Rolls and reports every die; what the result held before is gone.
+pub(super) fn report<D: Dice>(
+    program: &Program,
+    (source, flavours): (&str, &[Arc<str>]),
+    limits: &Limits,
+    dice: &mut D,
+    variables: &Variables<'_>,
+    roll: &mut Roll,
+) -> Outcome<()> {
+    roll.total = 0.0;
+    roll.dice.clear();
+    roll.flavours.clear();
+    let around = Surroundings { source, limits, variables };
+    let named = &mut roll.flavours;
+    let mut name = |(index, total, first): machine::Named, dice: usize| {
+        let Some(text) = flavours.get(index as usize) else { return };
+        let first_die = first as usize;
+        named.push(Flavour { text: Arc::clone(text), total, first_die, dice: dice - first_die });
+    };
+    let mut few = [Slot::default(); STACK];
+    let slots = slots(&mut few, &mut roll.stack, program.stack_max as usize);
+    roll.total = machine::run::<D, true>(program, &around, dice, &mut roll.dice, &mut name, Stack::new(slots))?;
+    Ok(())
+}
+
+/// Rolls for the total alone.
+pub(super) fn total<D: Dice>(
+    program: &Program,
+    source: &str,
+    limits: &Limits,
+    dice: &mut D,
+    variables: &Variables<'_>,
+) -> Outcome<f64> {
+    let around = Surroundings { source, limits, variables };
+    let mut few = [Slot::default(); STACK];
+    let mut many = Vec::new();
+    let slots = slots(&mut few, &mut many, program.stack_max as usize);
+    machine::run::<D, false>(program, &around, dice, &mut Vec::new(), &mut |_, _| {}, Stack::new(slots))
+}
+
+fn slots<'a>(few: &'a mut [Slot; STACK], many: &'a mut Vec<Slot>, needed: usize) -> &'a mut [Slot] {
+    if needed <= STACK {
+        return few;
+    }
+    many.resize(needed, Slot::default());
+    many
+}
