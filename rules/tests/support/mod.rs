@@ -1,6 +1,11 @@
 //! Sheets and shorthands that the cases share.
 
-#![expect(dead_code, reason = "each test file uses some of them")]
+#![expect(
+    dead_code,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "each test file uses some of them; tests fail loudly"
+)]
 
 use rules::{
     dice::Given,
