@@ -38,7 +38,7 @@ pub(crate) struct D20Test {
 impl D20Test {
     /// A roll of this creature.
     pub(crate) fn by(creature: &Creature) -> Self {
-        Self { lucky: creature.has_trait("halfling", "Lucky"), ..Self::default() }
+        Self { lucky: creature.has_trait("halfling", "Halfling Lucky"), ..Self::default() }
     }
 
     pub(crate) fn lean(&mut self, lean: Advantage, why: impl FnOnce() -> Text) {

@@ -172,3 +172,40 @@ pub const fn extra_attacks(class: Class, level: i32) -> u32 {
         _ => 0,
     }
 }
+
+/// Ki points of a monk and sorcery points of a sorcerer: the level, from the second.
+#[must_use]
+pub const fn points(level: i32) -> i32 {
+    match level {
+        ..=1 => 0,
+        2..=20 => level,
+        _ => 20,
+    }
+}
+
+/// Hit points in a paladin's hands.
+#[must_use]
+pub fn lay_on_hands_pool(level: i32) -> i32 {
+    level.clamp(0, 20) * 5
+}
+
+/// How often a fighter surges between rests.
+#[must_use]
+pub const fn action_surges(level: i32) -> u32 {
+    match level {
+        ..=1 => 0,
+        2..=16 => 1,
+        _ => 2,
+    }
+}
+
+/// How often a fighter is indomitable between long rests.
+#[must_use]
+pub const fn indomitable_uses(level: i32) -> u32 {
+    match level {
+        ..=8 => 0,
+        9..=12 => 1,
+        13..=16 => 2,
+        _ => 3,
+    }
+}

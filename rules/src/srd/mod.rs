@@ -9,6 +9,7 @@
 //! - `conditions`, `effects`: what is in force on a creature and what that does to its rolls.
 //! - `classes`, `slots`: the numbers that grow with a class.
 //! - `spells`: the spells the resolvers know by name.
+//! - `objects`: difficulties, and armor classes of things.
 //! - `dice`: sums of dice as they stand in these tables and on sheets; `lookup`: how a name is found.
 //!
 //! To add a row: one line in its table, and one case in `rules/tests/srd.rs`.
@@ -23,6 +24,7 @@ mod damage;
 mod dice;
 mod effects;
 mod lookup;
+mod objects;
 mod skills;
 mod slots;
 mod spell_table;
@@ -32,8 +34,8 @@ mod weapons;
 pub use ability::Ability;
 pub use armor::{ARMOR, Armor, ArmorCategory, SHIELD_BONUS, armor};
 pub use classes::{
-    CLASSES, Class, ClassRule, bardic_inspiration_die, brutal_critical_dice, extra_attacks, martial_arts_die,
-    rage_damage, rage_uses, sneak_attack_dice,
+    CLASSES, Class, ClassRule, action_surges, bardic_inspiration_die, brutal_critical_dice, extra_attacks,
+    indomitable_uses, lay_on_hands_pool, martial_arts_die, points, rage_damage, rage_uses, sneak_attack_dice,
 };
 pub use conditions::{CONDITIONS, ConditionRule, Sense, condition};
 pub use damage::{DAMAGE_TYPES, damage_type};
@@ -42,6 +44,7 @@ pub use dice::{DICE_MAX, DamageDice, DicePool, FACES_MAX};
 pub use effects::{EFFECTS, EffectRule, effect};
 pub(crate) use lookup::holds;
 pub use lookup::{Found, find, same};
+pub use objects::{DIFFICULTIES, OBJECT_ARMOR_CLASSES, Rated};
 pub(crate) use skills::names_skill;
 pub use skills::{SKILLS, Skill, skill};
 pub use slots::{Slots, spell_slots};

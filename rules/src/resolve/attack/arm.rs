@@ -143,7 +143,7 @@ fn of_weapon<'a>(
         (true, false) => WeaponAbility::Dex,
         (false, false) => WeaponAbility::Str,
     });
-    let two_handed = has("two-handed") || versatile.is_some() || (two_handed && !actor.carries_shield() && !ranged);
+    let two_handed = has("two-handed") || versatile.is_some();
     let lance = base.is_some_and(|b| b.name == "lance") && !context.mounted;
     let mut arm = Arm {
         name,
