@@ -605,3 +605,11 @@ fn defense_counts_unless_the_sheet_counted_it() {
         assert_eq!(attack(&fighter(), &target, &with("Longbow"), &plain(), &[2]).dc_or_ac, counts);
     }
 }
+
+#[test]
+fn two_hands_on_a_rapier_change_nothing() {
+    let duelist = with_features(rogue(), &["Dueling", "Great Weapon Fighting"]);
+    let args = AttackArgs { two_handed: true, ..with("Rapier") };
+    let o = attack(&duelist, &foe(10, 30), &args, &plain(), &[15, 1]);
+    assert_eq!((row(&o, "Rapier").dice.as_str(), total_damage(&o)), ("1d8", 7));
+}

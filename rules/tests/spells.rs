@@ -298,3 +298,36 @@ fn a_save_that_halves_needs_its_dice() {
     };
     assert!(run(&[19]).is_err());
 }
+
+#[test]
+fn who_is_held_loses_concentration() {
+    let friend = Creature {
+        id: "friend".into(),
+        concentration: Some(Concentration { spell: "Bless".into() }),
+        ..hero("Cleric", 1, [10; 6])
+    };
+    let o = attack(&wizard(), &friend, &casting("Hold Person", None), &plain(), &[2]);
+    assert!(after(&friend, &o).concentration.is_none());
+}
+
+#[test]
+fn races_that_resist_spells() {
+    let gnome = Creature { race: "Rock Gnome".into(), ..hero("Fighter", 1, [10; 6]) };
+    let o = attack(&wizard(), &gnome, &casting("Hold Person", None), &plain(), &[2, 19]);
+    assert!(!o.success && has_reason(&o, "Gnome Cunning"));
+    let dwarf = Creature { race: "Dwarf".into(), ..hero("Fighter", 1, [10; 6]) };
+    let mut druid = hero("Druid", 1, [10, 10, 10, 10, 16, 10]);
+    druid.spells = vec![KnownSpell::Name("Poison Spray".into())];
+    assert!(!attack(&druid, &dwarf, &casting("Poison Spray", None), &plain(), &[2, 19]).success);
+}
+
+#[test]
+fn notes_tell_the_end() {
+    let o = attack(&wizard(), &foe(30, 5), &casting("Magic Missile", None), &plain(), &[1, 2, 3]);
+    assert_eq!(o.notes, "3 hit Foe. 9 damage. Foe is dead.");
+    assert!(o.raw.contains("\nROLL: 0 + +0 = 0\n"));
+    let o = attack(&warlock(5), &foe(15, 50), &casting("Eldritch Blast", None), &plain(), &[15, 3, 7]);
+    assert_eq!(o.notes, "1 of 2 hit Foe (AC 15). 7 damage.");
+    let o = attack(&warlock(1), &foe(15, 50), &casting("Eldritch Blast", None), &plain(), &[15, 7]);
+    assert_eq!(o.notes, "Hits Foe (AC 15). 7 damage.");
+}

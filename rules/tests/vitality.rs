@@ -259,3 +259,10 @@ fn long_rests() {
     assert_eq!(after(&drained, &rest(&drained, &long, &[])).hp, 40);
     assert!(rest(&Creature { hp: 0, ..tired() }, &long, &[]).impossible);
 }
+
+#[test]
+fn rage_ends_with_consciousness() {
+    let raging = with_effects(hero("Barbarian", 1, [10; 6]), &["Rage"]);
+    assert!(after(&raging, &damage(&raging, &[(40, "fire")])).effects.is_empty());
+    assert!(!after(&raging, &damage(&raging, &[(39, "fire")])).effects.is_empty());
+}

@@ -190,7 +190,8 @@ fn follow(
             }
         }
         Fate::Dies => {
-            reasons.push("dies: an NPC at 0 hit points, or damage beyond 0 of its hit point maximum".into());
+            let massive = "dies: what is left of the damage at 0 hit points reaches the hit point maximum";
+            reasons.push(if target.is_npc { "dies: an NPC at 0 hit points" } else { massive }.into());
             vitals.dead = true;
         }
     }
@@ -204,6 +205,9 @@ fn follow(
     } else {
         begin(target, "unconscious", changes);
         lay_prone(target, changes);
+        for rage in target.effects.iter().filter(|e| same(&e.name, "Rage")) {
+            changes.push(StateChange::RemoveEffect { creature: creature(), name: rage.name.clone() });
+        }
     }
     end_concentration(target, vitals, changes);
 }

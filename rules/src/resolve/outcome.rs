@@ -21,7 +21,8 @@ pub struct Outcome {
     pub die_result: u32,
     /// Everything added to the d20, with its sign.
     pub total_modifier: String,
-    /// d20 and modifiers; 0 when none was rolled.
+    /// d20 and modifiers; 0 when none was rolled. Of a passive check its value, of a group check how many succeeded, of
+    /// healing and rests the hit points.
     pub total: i32,
     /// What had to be reached: `15`, `DC 15` for a save against a spell, `N/A`.
     pub dc_or_ac: String,

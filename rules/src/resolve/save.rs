@@ -84,8 +84,7 @@ fn throw(
     if let (Some(row), Some(damage)) = (row, &args.damage) {
         let left = left(actor, ability, damage.on_save, success, &mut outcome);
         if left > Left::Nothing {
-            let blow =
-                DamageArgs { magical: true, underwater: circumstances.context.underwater, ..DamageArgs::default() };
+            let blow = DamageArgs { underwater: circumstances.context.underwater, ..DamageArgs::default() };
             let mut vitals = actor.vitals();
             hurt(&mut outcome, actor, &mut vitals, &[row], left, blow, dice)?;
         }

@@ -68,7 +68,7 @@ pub(crate) fn raw(outcome: &Outcome) -> String {
         outcome.components,
         outcome.die_result,
         outcome.total_modifier,
-        outcome.total,
+        if outcome.die_result == 0 { 0 } else { outcome.total },
         outcome.dc_or_ac
     );
     match &outcome.damage {

@@ -122,7 +122,7 @@ pub struct SpellSheet {
     pub name: String,
     /// 0 for a cantrip, else 1 to 9.
     pub level: i32,
-    /// `ranged`, `melee`, `save`, `healing`, `automatic`; `none` and anything else only has its effect.
+    /// `ranged`, `melee`, `save`, `healing`, `automatic`; with `none` and anything else the other fields say.
     pub attack: String,
     /// The ability of the target's saving throw.
     #[serde(alias = "save", alias = "save_ability")]
@@ -189,6 +189,8 @@ impl SpellSheet {
             "save" => SpellKind::Save,
             "healing" => SpellKind::Healing,
             "automatic" | "auto" => SpellKind::Automatic,
+            _ if self.save_ability.is_some() => SpellKind::Save,
+            _ if self.damage.is_some() => SpellKind::Automatic,
             _ => SpellKind::Effect,
         }
     }

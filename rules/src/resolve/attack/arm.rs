@@ -49,7 +49,7 @@ impl Arm<'_> {
 
     /// Whether its damage is magical.
     pub(crate) fn is_magical(&self) -> bool {
-        self.magic > 0 || self.listed.iter().any(|p| holds(p, "magic")) || holds(&self.damage_type, "magic")
+        self.magic > 0 || self.listed.iter().any(|p| holds(p, "magic"))
     }
 
     /// Whether it uses Strength.

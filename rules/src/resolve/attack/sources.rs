@@ -33,8 +33,15 @@ pub(crate) fn plan(strike: &Strike<'_>, asked: &[String]) -> Extra {
     for (at, source) in asked.iter().enumerate() {
         if asked[..at].iter().any(|s| same(custom::split(s).0, custom::split(source).0)) {
             extra.reasons.push(format!("refused: {source}, it was asked for twice").into());
-        } else if let Err(why) = extra.ask(strike, source) {
-            extra.reasons.push(format!("refused: {source}, {why}").into());
+            continue;
+        }
+        let before = extra.rows.len();
+        match extra.ask(strike, source) {
+            Err(why) => extra.reasons.push(format!("refused: {source}, {why}").into()),
+            Ok(()) => {
+                let applied = extra.rows.get(before).map(|row| format!("applied: {}", row.label).into());
+                extra.reasons.extend(applied);
+            }
         }
     }
     extra

@@ -68,22 +68,18 @@ pub(crate) fn volley(
     outcome.outcome = best.word().to_owned();
     outcome.notes = notes;
     let several = rolls.len() > 1;
-    let rolls = hurt(&mut outcome, target, casting, circumstances, rolls, dice)?;
     if several {
         let count = rolls.iter().filter(|r| r.success).count();
-        outcome.notes = format!("{count} of {} hit {} (AC {reach}).", rolls.len(), target.name) + &tail(&outcome);
+        outcome.notes = format!("{count} of {} hit {} (AC {reach}).", rolls.len(), target.name);
+    }
+    let rolls = hurt(&mut outcome, target, casting, circumstances, rolls, dice)?;
+    if several {
         outcome.attacks = rolls;
-    } else {
-        outcome.notes = outcome.notes.clone() + &tail(&outcome);
     }
     if outcome.success {
         afflict(actor, target, casting, &mut outcome);
     }
     Ok(outcome)
-}
-
-fn tail(outcome: &Outcome) -> String {
-    outcome.damage.as_ref().map_or_else(String::new, |d| format!(" {} damage.", d.taken.unwrap_or_default()))
 }
 
 fn shape(casting: &Casting) -> Shape {
@@ -151,12 +147,15 @@ fn hurt(
         merge(&mut outcome.damage, &damage);
         roll.damage = Some(damage);
     }
-    fallen(outcome, target, &vitals);
+    tell(outcome, target, &vitals);
     Ok(rolls)
 }
 
-fn fallen(outcome: &mut Outcome, target: &Creature, vitals: &Vitals) {
-    if outcome.damage.is_some() && vitals.hp == 0 {
+/// Says what all of it came to.
+fn tell(outcome: &mut Outcome, target: &Creature, vitals: &Vitals) {
+    let Some(damage) = &outcome.damage else { return };
+    outcome.notes.push_str(&format!(" {} damage.", damage.taken.unwrap_or_default()));
+    if vitals.hp == 0 {
         outcome.notes.push(' ');
         outcome.notes.push_str(&standing(target, vitals));
     }
@@ -207,14 +206,12 @@ pub(crate) fn darts(
         outcome: Verdict::Hit.word().to_owned(),
         ..AttackRoll::default()
     };
-    let rolls = (0..casting.shots.max(1)).map(|_| dart()).collect();
-    let rolls = hurt(&mut outcome, target, casting, circumstances, rolls, dice)?;
-    let hit = if rolls.len() > 1 {
-        format!("{} hit {}.", rolls.len(), target.name)
-    } else {
-        format!("Hits {}.", target.name)
+    let rolls: Vec<_> = (0..casting.shots.max(1)).map(|_| dart()).collect();
+    outcome.notes = match rolls.len() {
+        1 => format!("Hits {}.", target.name),
+        count => format!("{count} hit {}.", target.name),
     };
-    outcome.notes = hit + &outcome.notes + &tail(&outcome);
+    let rolls = hurt(&mut outcome, target, casting, circumstances, rolls, dice)?;
     if rolls.len() > 1 {
         outcome.attacks = rolls;
     }

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     dice::Dice,
     sheet::{Condition, Creature},
-    srd::{SpellKind, same},
+    srd::{self, SpellKind, same},
 };
 use casting::{Casting, Known};
 
@@ -120,6 +120,13 @@ fn afflict(actor: &Creature, target: &Creature, casting: &Casting, outcome: &mut
     }
     let condition = Condition { name: name.clone(), source: Some(actor.key().to_owned()), ..Condition::default() };
     outcome.effects.push(StateChange::AddCondition { creature: target.key().to_owned(), condition });
+    // Who cannot act cannot concentrate.
+    if let Some(on) = &target.concentration
+        && srd::condition(name).is_some_and(|rule| rule.incapacitated || rule.implies.contains(&"incapacitated"))
+    {
+        let creature = target.key().to_owned();
+        outcome.effects.push(StateChange::EndConcentration { creature, spell: on.spell.clone() });
+    }
 }
 
 /// The slot is spent, and concentration on another spell ends where this one asks for it.

@@ -10,6 +10,7 @@ use crate::{
         save::{Left, hurt, left, prepare},
     },
     sheet::Creature,
+    srd::Ability,
 };
 
 /// The target saves against the caster's difficulty; the caster has success when it fails.
@@ -22,11 +23,16 @@ pub(crate) fn save(
 ) -> Result<Outcome, Stop> {
     let dc = actor.spell_save_dc();
     let cover = if casting.ignores_cover { 0 } else { circumstances.cover.bonus() };
-    let source = casting.condition.as_deref().unwrap_or_default();
+    let poison = casting.rows.iter().any(|r| r.damage_type == "poison");
+    let source = casting.condition.as_deref().unwrap_or(if poison { "poison" } else { "" });
     // Advantage that was asked for is that of the roll, and here the target rolls.
     let mut test = prepare(target, casting.save, circumstances, source, cover);
     if target.has_feature("Magic Resistance") {
         test.lean(Advantage::Advantage, || "Magic Resistance".into());
+    }
+    let of_mind = matches!(casting.save, Ability::Intelligence | Ability::Wisdom | Ability::Charisma);
+    if of_mind && target.has_trait("gnome", "Gnome Cunning") {
+        test.advantage_for("Gnome Cunning");
     }
     test.roll(dice)?;
     test.roll_bonus(dice)?;
