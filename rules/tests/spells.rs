@@ -4,7 +4,9 @@ mod support;
 
 use rules::{
     dice::Given,
-    resolve::{Advantage, AttackArgs, Automatic, Circumstances, Cover, StateChange, resolve_attack},
+    resolve::{
+        Advantage, AttackArgs, Automatic, Circumstances, Cover, StateChange, resolve_area_spell, resolve_attack,
+    },
     sheet::{Concentration, Creature, KnownSpell, Worn},
 };
 use support::*;
@@ -330,4 +332,22 @@ fn notes_tell_the_end() {
     assert_eq!(o.notes, "1 of 2 hit Foe (AC 15). 7 damage.");
     let o = attack(&warlock(1), &foe(15, 50), &casting("Eldritch Blast", None), &plain(), &[15, 7]);
     assert_eq!(o.notes, "Hits Foe (AC 15). 7 damage.");
+}
+
+#[test]
+fn an_area_is_rolled_once() {
+    let (a, b) =
+        (Creature { id: "a".into(), ..foe(10, 50) }, Creature { id: "b".into(), name: "B".into(), ..foe(10, 50) });
+    let rogue = with_features(Creature { id: "r".into(), ..hero("Rogue", 7, [10; 6]) }, &["Evasion"]);
+    let targets = [&a, &b, &rogue];
+    let burst =
+        |args: &AttackArgs, dice: &[u32]| rolled(dice, |d| resolve_area_spell(&wizard(), &targets, args, &plain(), d));
+    let o = burst(&casting("Fireball", None), &[2, 15, 19, 6, 6, 6, 6, 6, 6, 6, 1]);
+    assert_eq!((after(&a, &o).hp, after(&b, &o).hp, after(&rogue, &o).hp), (7, 29, 40));
+    assert_eq!(o.participants.iter().map(|p| p.success).collect::<Vec<_>>(), [false, true, true]);
+    assert!(spends(&o, 3) && o.success && o.dc_or_ac == "DC 15");
+    assert_eq!((total_damage(&o), taken(&o)), (43, 64));
+    assert!(burst(&casting("Acid Splash", None), &[15, 15, 15]).damage.is_none());
+    assert!(burst(&casting("Fire Bolt", None), &[]).impossible);
+    assert!(burst(&casting("Fireball", Some(9)), &[]).impossible);
 }

@@ -52,4 +52,5 @@ pub use outcome::{
 };
 pub use rest::{RestArgs, RestType, take_rest};
 pub use save::{SaveDamage, SavingThrowArgs, resolve_saving_throw};
+pub use spell::resolve_area_spell;
 pub use vitality::{concentration_dc, resolve_concentration, resolve_death_save, resolve_fall};

@@ -1,8 +1,9 @@
 //! Spells: which one is meant, which slot it takes, and what it comes to (SRD 5.1, "Spellcasting").
 //!
 //! - `casting`: the spell's numbers at this caster's level and with this slot; `slot`: the slot.
-//! - `attack`: spell attacks and darts; `save`: spells with a saving throw.
+//! - `attack`: spell attacks and darts; `save`: spells with a saving throw; `area`: the same for several targets.
 
+mod area;
 mod attack;
 mod casting;
 mod save;
@@ -19,6 +20,7 @@ use crate::{
     sheet::{Condition, Creature},
     srd::{self, SpellKind, same},
 };
+pub use area::resolve_area_spell;
 use casting::{Casting, Known};
 
 /// Casts a spell at one target.
@@ -64,6 +66,14 @@ pub(crate) fn cast(
     outcome.reasons.splice(0..0, reasons);
     pay(actor, &casting, slot.spends, &mut outcome);
     Ok(outcome.finished())
+}
+
+/// The numbers of a spell the caster knows; a bare name is not enough.
+fn known_casting(actor: &Creature, name: &str) -> Result<Casting, Stop> {
+    match casting::known(actor, name)? {
+        Known::Casting(casting) => Ok(*casting),
+        Known::OnlyName(name) => Err(Stop::Impossible(format!("there are no numbers to resolve {name} with"))),
+    }
 }
 
 /// Nobody casts in a rage, or in armor they are not trained in, or farther than the spell reaches.

@@ -5,6 +5,7 @@ use crate::{
     dice::Dice,
     resolve::{
         Advantage, Circumstances, DamageArgs, Outcome,
+        d20::D20Test,
         error::Stop,
         rows::Row,
         save::{Left, hurt, left, prepare},
@@ -22,18 +23,7 @@ pub(crate) fn save(
     dice: &mut dyn Dice,
 ) -> Result<Outcome, Stop> {
     let dc = actor.spell_save_dc();
-    let cover = if casting.ignores_cover { 0 } else { circumstances.cover.bonus() };
-    let poison = casting.rows.iter().any(|r| r.damage_type == "poison");
-    let source = casting.condition.as_deref().unwrap_or(if poison { "poison" } else { "" });
-    // Advantage that was asked for is that of the roll, and here the target rolls.
-    let mut test = prepare(target, casting.save, circumstances, source, cover);
-    if target.has_feature("Magic Resistance") {
-        test.lean(Advantage::Advantage, || "Magic Resistance".into());
-    }
-    let of_mind = matches!(casting.save, Ability::Intelligence | Ability::Wisdom | Ability::Charisma);
-    if of_mind && target.has_trait("gnome", "Gnome Cunning") {
-        test.advantage_for("Gnome Cunning");
-    }
+    let mut test = prepare_save(target, casting, circumstances);
     test.roll(dice)?;
     test.roll_bonus(dice)?;
     let saved = test.reaches(dc);
@@ -60,4 +50,21 @@ pub(crate) fn save(
         afflict(actor, target, casting, &mut outcome);
     }
     Ok(outcome)
+}
+
+/// The target's roll.
+pub(super) fn prepare_save(target: &Creature, casting: &Casting, circumstances: &Circumstances) -> D20Test {
+    let cover = if casting.ignores_cover { 0 } else { circumstances.cover.bonus() };
+    let poison = casting.rows.iter().any(|r| r.damage_type == "poison");
+    let source = casting.condition.as_deref().unwrap_or(if poison { "poison" } else { "" });
+    // Advantage that was asked for is that of the roll, and here the target rolls.
+    let mut test = prepare(target, casting.save, circumstances, source, cover);
+    if target.has_feature("Magic Resistance") {
+        test.lean(Advantage::Advantage, || "Magic Resistance".into());
+    }
+    let of_mind = matches!(casting.save, Ability::Intelligence | Ability::Wisdom | Ability::Charisma);
+    if of_mind && target.has_trait("gnome", "Gnome Cunning") {
+        test.advantage_for("Gnome Cunning");
+    }
+    test
 }
