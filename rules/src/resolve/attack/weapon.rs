@@ -1,0 +1,209 @@
+//! The roll of an attack with a weapon, and its damage.
+
+use super::{
+    AttackArgs, Verdict, able,
+    arm::{Arm, arm},
+    choose::Choice,
+    circumstances::{helpless, in_reach, lean, lean_of_arm},
+    judge, land, note,
+    sources::{Extra, Strike, plan},
+    uncanny_dodge,
+};
+use crate::{
+    dice::Dice,
+    resolve::{
+        Circumstances, DamageArgs, Outcome, StateChange,
+        d20::D20Test,
+        error::Stop,
+        harm::{halve, standing},
+        outcome::Text,
+        rows::{self, Row},
+    },
+    sheet::{Condition, Creature},
+    srd::{Ability, base_weapon, same},
+};
+
+pub(crate) fn attack(
+    actor: &Creature,
+    target: &Creature,
+    choice: &Choice<'_>,
+    args: &AttackArgs,
+    circumstances: &Circumstances,
+    dice: &mut dyn Dice,
+) -> Result<Outcome, Stop> {
+    able(actor, target, circumstances)?;
+    let arm = arm(actor, choice, args.two_handed, &circumstances.context)?;
+    in_reach(&arm, circumstances)?;
+    two_weapons(&arm, circumstances)?;
+    let mut test = prepare(actor, target, &arm, circumstances);
+    test.roll(dice)?;
+    test.roll_bonus(dice)?;
+
+    let ac = target.armor_class_now();
+    let reach = ac.total.saturating_add(circumstances.cover.bonus());
+    test.reasons.extend(ac.reasons);
+    if circumstances.cover.bonus() > 0 {
+        test.reasons.push(format!("AC +{}: cover", circumstances.cover.bonus()).into());
+    }
+    let shape = shape(&arm);
+    let beside = shape.is_near(circumstances) && helpless(target);
+    let hit = judge(&test, reach, critical_from(actor, &arm), beside);
+    let strike = Strike {
+        actor,
+        target,
+        arm: &arm,
+        test: &test,
+        crit: hit == Verdict::Critical,
+        slot_level: args.slot_level,
+        circumstances,
+    };
+    let extra = plan(&strike, &args.extra_damage_sources);
+    let notes = note(&test, hit, target, reach);
+    let mut outcome = Outcome::of(format!("{} Attack", arm.name), test);
+    outcome.dc_or_ac = reach.to_string();
+    outcome.success = hit != Verdict::Miss;
+    outcome.outcome = hit.word().to_owned();
+    outcome.notes = notes;
+    if hit == Verdict::Miss {
+        outcome.reasons.extend(extra.reasons.into_iter().filter(|r| r.starts_with("refused")));
+    } else {
+        strike_home(&mut outcome, (actor, target), &arm, extra, circumstances, dice)?;
+    }
+    Ok(outcome.finished())
+}
+
+/// The bonus attack of two-weapon fighting takes two light melee weapons.
+fn two_weapons(arm: &Arm<'_>, circumstances: &Circumstances) -> Result<(), Stop> {
+    let context = &circumstances.context;
+    if !context.off_hand {
+        return Ok(());
+    }
+    if !arm.is_weapon || arm.ranged_weapon || !arm.has("light") {
+        return Err(Stop::Impossible(format!("{} is no light melee weapon for the other hand", arm.name)));
+    }
+    if let Some(super::super::OtherWeapon::Named(name)) = &context.other_weapon
+        && let Some(other) = base_weapon(name)
+        && (other.ranged || !other.has("light"))
+    {
+        return Err(Stop::Impossible(format!("{name} is no light melee weapon, so the other hand gets no attack")));
+    }
+    Ok(())
+}
+
+fn shape(arm: &Arm<'_>) -> super::Shape {
+    super::Shape { ranged: arm.ranged, weapon: true, ability: arm.ability, range: arm.range }
+}
+
+/// The roll with its modifiers and everything that leans it.
+fn prepare(actor: &Creature, target: &Creature, arm: &Arm<'_>, circumstances: &Circumstances) -> D20Test {
+    let mut test = D20Test::by(actor);
+    if let Some(bonus) = arm.npc_bonus {
+        test.add("Bonus", bonus);
+    } else {
+        test.add(arm.ability.map_or("NONE", Ability::label), arm.modifier);
+        if arm.proficient {
+            test.add("Prof", actor.proficiency_bonus());
+        }
+        if arm.magic != 0 {
+            test.add("Bonus", arm.magic);
+        }
+        if arm.ranged_weapon && arm.is_weapon && actor.has_style("Archery") {
+            test.add("Archery", 2);
+            test.reasons.push("applied: Archery".into());
+        }
+    }
+    test.reasons.extend(arm.notes.iter().cloned());
+    lean(&mut test, actor, target, shape(arm), circumstances);
+    lean_of_arm(&mut test, actor, arm, circumstances);
+    test
+}
+
+/// The lowest d20 that makes a hit critical: lower for champions.
+fn critical_from(actor: &Creature, arm: &Arm<'_>) -> u32 {
+    if arm.npc_bonus.is_some() {
+        20
+    } else if actor.has_feature("Superior Critical") {
+        18
+    } else if actor.has_feature("Improved Critical") {
+        19
+    } else {
+        20
+    }
+}
+
+/// Damage, and what else a hit does.
+fn strike_home(
+    outcome: &mut Outcome,
+    (actor, target): (&Creature, &Creature),
+    arm: &Arm<'_>,
+    extra: Extra,
+    circumstances: &Circumstances,
+    dice: &mut dyn Dice,
+) -> Result<(), Stop> {
+    let crit = outcome.outcome == Verdict::Critical.word();
+    let context = &circumstances.context;
+    outcome.reasons.extend(extra.reasons);
+    outcome.effects.extend(extra.changes);
+    if arm.base.is_some_and(|b| same(b.name, "net")) {
+        entangle(outcome, actor, target);
+        return Ok(());
+    }
+    let mut rows = Vec::with_capacity(1 + extra.rows.len());
+    rows.push(own_row(actor, arm, context.off_hand, &mut outcome.reasons));
+    rows.extend(extra.rows);
+    let mut damage = rows::roll(&rows, crit, dice, &mut outcome.dice)?;
+    let mut blow = DamageArgs {
+        parts: rows::parts(&damage.breakdown),
+        magical: arm.is_magical(),
+        critical: crit,
+        knock_out: context.knock_out && !arm.ranged,
+        underwater: context.underwater,
+        ..DamageArgs::default()
+    };
+    if uncanny_dodge(target, circumstances, &mut outcome.reasons) {
+        halve(&mut blow.parts);
+    }
+    let mut vitals = target.vitals();
+    land(target, &mut vitals, &mut damage, blow, &mut outcome.reasons, &mut outcome.effects);
+    outcome.notes.push_str(&format!(" {} damage.", damage.taken.unwrap_or_default()));
+    if vitals.hp == 0 {
+        outcome.notes.push(' ');
+        outcome.notes.push_str(&standing(target, &vitals));
+    }
+    outcome.damage = Some(damage);
+    Ok(())
+}
+
+/// The weapon's own damage.
+fn own_row(actor: &Creature, arm: &Arm<'_>, off_hand: bool, reasons: &mut Vec<Text>) -> Row {
+    let mut row = Row::of(arm.name.to_owned(), arm.dice.clone(), Text::default());
+    row.damage_type = arm.damage_type.clone();
+    let mut ability = arm.modifier;
+    if off_hand && ability > 0 {
+        if actor.has_style("Two-Weapon Fighting") {
+            reasons.push("applied: Two-Weapon Fighting".into());
+        } else {
+            ability = 0;
+            reasons.push("off hand: the ability modifier is not added to damage".into());
+        }
+    }
+    row.flat = row.flat.saturating_add(ability).saturating_add(arm.magic);
+    if arm.two_handed && arm.is_weapon && !arm.ranged && !arm.ranged_weapon && actor.has_style("Great Weapon Fighting")
+    {
+        row.rerolls_low = true;
+        reasons.push("applied: Great Weapon Fighting".into());
+    }
+    row
+}
+
+/// A net holds what it hits, unless it is huge.
+fn entangle(outcome: &mut Outcome, actor: &Creature, target: &Creature) {
+    if target.size_step().is_some_and(|s| s > 3) || target.is_immune_to_condition("restrained") {
+        outcome.reasons.push("the net cannot hold the target".into());
+        return;
+    }
+    let condition =
+        Condition { name: "restrained".to_owned(), source: Some(actor.key().to_owned()), ..Condition::default() };
+    outcome.effects.push(StateChange::AddCondition { creature: target.key().to_owned(), condition });
+    outcome.notes.push_str(" It is restrained until it gets out (DC 10 Strength, or 5 slashing damage to the net).");
+}

@@ -1,0 +1,177 @@
+//! One d20 roll: what it is rolled with, what is added, and why.
+//!
+//! It is rolled in two steps, because the d20s of all rolls fall before any bonus die.
+
+use super::{Advantage, Automatic, DieShown, Modifier, StateChange, outcome::Text, summary};
+use crate::{
+    dice::{Dice, OutOfDice},
+    sheet::Creature,
+};
+
+/// A die added to or taken from a roll, such as that of Bless.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BonusDie {
+    pub(crate) label: &'static str,
+    /// Sides; negative: subtracted.
+    pub(crate) faces: i32,
+}
+
+/// A d20 roll being prepared, and then made.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct D20Test {
+    advantages: u32,
+    disadvantages: u32,
+    pub(crate) modifiers: Vec<Modifier>,
+    pub(crate) bonus_dice: Vec<BonusDie>,
+    pub(crate) reasons: Vec<Text>,
+    /// A 1 is rolled again (halflings).
+    pub(crate) lucky: bool,
+    /// A lower d20 counts as this (Reliable Talent).
+    pub(crate) at_least: u32,
+    pub(crate) automatic: Option<Automatic>,
+    /// What the roll uses up.
+    pub(crate) spent: Vec<StateChange>,
+    pub(crate) shown: Vec<DieShown>,
+    die: u32,
+}
+
+impl D20Test {
+    /// A roll of this creature.
+    pub(crate) fn by(creature: &Creature) -> Self {
+        Self { lucky: creature.has_trait("halfling", "Halfling Lucky"), ..Self::default() }
+    }
+
+    pub(crate) fn lean(&mut self, lean: Advantage, why: impl FnOnce() -> Text) {
+        let word = match lean {
+            Advantage::None => return,
+            Advantage::Advantage => {
+                self.advantages += 1;
+                "advantage"
+            }
+            Advantage::Disadvantage => {
+                self.disadvantages += 1;
+                "disadvantage"
+            }
+        };
+        self.reasons.push(format!("{word}: {}", why()).into());
+    }
+
+    pub(crate) fn disadvantage(&mut self, why: &'static str) {
+        self.lean(Advantage::Disadvantage, || why.into());
+    }
+
+    pub(crate) fn advantage_for(&mut self, why: &'static str) {
+        self.lean(Advantage::Advantage, || why.into());
+    }
+
+    /// What is left when both cancel: any of each is neither (SRD 5.1, "Advantage and Disadvantage").
+    pub(crate) const fn advantage(&self) -> Advantage {
+        match (self.advantages, self.disadvantages) {
+            (1.., 0) => Advantage::Advantage,
+            (0, 1..) => Advantage::Disadvantage,
+            _ => Advantage::None,
+        }
+    }
+
+    pub(crate) fn add(&mut self, label: impl Into<Text>, value: i32) {
+        self.modifiers.push(Modifier { label: label.into(), value });
+    }
+
+    /// Makes it fail or succeed without a roll. A failure wins.
+    pub(crate) fn settle(&mut self, how: Automatic, why: impl Into<Text>) {
+        if self.automatic != Some(Automatic::Failure) {
+            self.automatic = Some(how);
+        }
+        self.reasons.push(why.into());
+    }
+
+    /// First step: the d20s.
+    pub(crate) fn roll(&mut self, dice: &mut dyn Dice) -> Result<(), OutOfDice> {
+        if self.automatic.is_some() {
+            return Ok(());
+        }
+        let lean = self.advantage();
+        let count = if lean == Advantage::None { 1 } else { 2 };
+        let first = self.shown.len();
+        for _ in 0..count {
+            let value = dice.roll(20)?;
+            self.shown.push(DieShown { faces: 20, value, kept: true, label: None });
+        }
+        if self.lucky
+            && let Some(one) = self.shown[first..].iter_mut().find(|d| d.value == 1)
+        {
+            one.kept = false;
+            let value = dice.roll(20)?;
+            self.shown.push(DieShown { faces: 20, value, kept: true, label: Some("Lucky".into()) });
+            self.reasons.push("Lucky: a 1 was rolled again".into());
+        }
+        self.keep_one(first, lean);
+        Ok(())
+    }
+
+    /// Keeps the die that counts.
+    fn keep_one(&mut self, first: usize, lean: Advantage) {
+        let live = || self.shown.iter().enumerate().skip(first).filter(|(_, d)| d.kept);
+        let kept = match lean {
+            Advantage::Disadvantage => live().min_by_key(|(_, d)| d.value),
+            // The first of equals, not the last.
+            _ => live().rev().max_by_key(|(_, d)| d.value),
+        };
+        let Some((kept, value)) = kept.map(|(at, d)| (at, d.value)) else { return };
+        for (at, die) in self.shown.iter_mut().enumerate().skip(first) {
+            die.kept = at == kept;
+        }
+        self.die = value;
+        if value < self.at_least {
+            self.die = self.at_least;
+            self.reasons.push(format!("Reliable Talent: {value} counts as {}", self.at_least).into());
+        }
+    }
+
+    /// Second step: bonus dice.
+    pub(crate) fn roll_bonus(&mut self, dice: &mut dyn Dice) -> Result<(), OutOfDice> {
+        if self.automatic.is_some() {
+            return Ok(());
+        }
+        for at in 0..self.bonus_dice.len() {
+            let BonusDie { label, faces } = self.bonus_dice[at];
+            let sides = faces.unsigned_abs().max(1);
+            let value = dice.roll(sides)?;
+            self.shown.push(DieShown { faces: sides, value, kept: true, label: Some(label.into()) });
+            let value = i32::try_from(value).unwrap_or(i32::MAX);
+            self.add(label, if faces < 0 { -value } else { value });
+        }
+        Ok(())
+    }
+
+    /// The d20 that counts; 0 when none was rolled.
+    pub(crate) const fn die(&self) -> u32 {
+        self.die
+    }
+
+    /// The sum of the modifiers.
+    pub(crate) fn modifier(&self) -> i32 {
+        self.modifiers.iter().fold(0, |sum, m| sum.saturating_add(m.value))
+    }
+
+    /// d20 and modifiers; 0 when none was rolled.
+    pub(crate) fn total(&self) -> i32 {
+        if self.automatic.is_some() {
+            return 0;
+        }
+        i32::try_from(self.die).unwrap_or(i32::MAX).saturating_add(self.modifier())
+    }
+
+    /// Whether it reaches a difficulty; ties do.
+    pub(crate) fn reaches(&self, dc: i32) -> bool {
+        match self.automatic {
+            Some(Automatic::Failure) => false,
+            Some(Automatic::Success) => true,
+            None => self.total() >= dc,
+        }
+    }
+
+    pub(crate) fn components(&self) -> String {
+        summary::components(&self.modifiers, self.modifier())
+    }
+}

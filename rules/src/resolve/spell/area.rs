@@ -1,0 +1,145 @@
+//! Spells that reach several creatures at once: each saves for itself, the damage is rolled once for all (SRD 5.1,
+//! "Damage Rolls").
+
+use super::{Casting, afflict, known_casting, may_cast, pay, slot};
+use crate::{
+    dice::Dice,
+    resolve::{
+        AttackArgs, Circumstances, Cover, Damage, DamageArgs, Outcome, ParticipantRoll, RuleError,
+        attack::able,
+        d20::D20Test,
+        error::{Stop, settle},
+        harm::{self, halve},
+        rows,
+        save::{Left, left},
+        summary::signed,
+    },
+    sheet::Creature,
+    srd::SpellKind,
+};
+
+/// Casts a spell that asks for a saving throw at everybody in its area; the circumstances are the same for all.
+/// `participants[].success` is that of the saving throw, `success` says whether anybody failed.
+///
+/// Dice: the d20s of all targets in order, their bonus dice, then the damage once if anybody takes any.
+///
+/// # Errors
+/// When dice run out.
+pub fn resolve_area_spell(
+    actor: &Creature,
+    targets: &[&Creature],
+    args: &AttackArgs,
+    circumstances: &Circumstances,
+    dice: &mut dyn Dice,
+) -> Result<Outcome, RuleError> {
+    settle(area(actor, targets, args, circumstances, dice))
+}
+
+fn area(
+    actor: &Creature,
+    targets: &[&Creature],
+    args: &AttackArgs,
+    circumstances: &Circumstances,
+    dice: &mut dyn Dice,
+) -> Result<Outcome, Stop> {
+    let name = args.spell_name.as_deref().or(args.weapon.as_deref()).unwrap_or_default();
+    let casting = known_casting(actor, name)?;
+    if casting.kind != SpellKind::Save || targets.is_empty() {
+        return Err(Stop::Impossible(format!("{} asks nobody here for a saving throw", casting.name)));
+    }
+    // Whoever charmed the caster may well stand in the area of what is aimed at others.
+    able(actor, actor, &Circumstances { cover: Cover::None, ..circumstances.clone() })?;
+    if circumstances.cover == Cover::Total {
+        return Err(Stop::Impossible("the targets have total cover".to_owned()));
+    }
+    may_cast(actor, &casting, circumstances)?;
+    let slot = slot::choose(actor, &casting.name, casting.level, args.slot_level)?;
+    let casting = casting.with_slot(actor, slot.level);
+    let mut outcome = Outcome::without_roll(format!("{} ({} save)", casting.name, casting.save.name()));
+    outcome.reasons = slot.reasons;
+    let dc = actor.spell_save_dc();
+    let mut tests: Vec<_> = targets.iter().map(|t| super::save::prepare_save(t, &casting, circumstances)).collect();
+    for test in &mut tests {
+        test.roll(dice)?;
+        outcome.dice.append(&mut test.shown);
+    }
+    for test in &mut tests {
+        test.roll_bonus(dice)?;
+        outcome.dice.append(&mut test.shown);
+    }
+    let reached = saved(&mut outcome, targets, tests, &casting, dc);
+    hurt(&mut outcome, &reached, &casting, circumstances, dice)?;
+    for (target, saved, _) in &reached {
+        if !saved {
+            afflict(actor, target, &casting, &mut outcome);
+        }
+    }
+    let failed = reached.iter().filter(|(_, saved, _)| !saved).count();
+    outcome.dc_or_ac = format!("DC {dc}");
+    outcome.success = failed > 0;
+    outcome.outcome = format!("{failed} of {} targets failed the save", targets.len());
+    outcome.notes.insert_str(0, &format!("{failed} of {} fail against DC {dc}.", targets.len()));
+    pay(actor, &casting, slot.spends, &mut outcome);
+    Ok(outcome.finished())
+}
+
+/// A target, whether it saved, and what that leaves of the damage.
+type Reached<'a> = (&'a Creature, bool, Left);
+
+fn saved<'a>(
+    outcome: &mut Outcome,
+    targets: &[&'a Creature],
+    tests: Vec<D20Test>,
+    casting: &Casting,
+    dc: i32,
+) -> Vec<Reached<'a>> {
+    let mut reached = Vec::with_capacity(targets.len());
+    for (target, mut test) in targets.iter().zip(tests) {
+        let success = test.reaches(dc);
+        outcome.participants.push(ParticipantRoll {
+            creature: target.key().to_owned(),
+            name: target.name.clone(),
+            check_type: format!("{} Saving Throw", casting.save.title()),
+            components: test.components(),
+            die_result: test.die(),
+            total_modifier: signed(test.modifier()),
+            total: test.total(),
+            success,
+            advantage: test.advantage(),
+            automatic: test.automatic,
+        });
+        outcome.effects.append(&mut test.spent);
+        outcome.reasons.extend(test.reasons.iter().map(|r| format!("{}: {r}", target.name).into()));
+        let left = left(target, casting.save, casting.on_save, success, outcome);
+        reached.push((*target, success, left));
+    }
+    reached
+}
+
+/// One roll for all; each takes all of it, half, or nothing.
+fn hurt(
+    outcome: &mut Outcome,
+    reached: &[Reached<'_>],
+    casting: &Casting,
+    circumstances: &Circumstances,
+    dice: &mut dyn Dice,
+) -> Result<(), Stop> {
+    if casting.rows.is_empty() || reached.iter().all(|(_, _, left)| *left == Left::Nothing) {
+        return Ok(());
+    }
+    let rolled = rows::roll(&casting.rows, false, dice, &mut outcome.dice)?;
+    let mut sum = 0_i32;
+    for (target, _, left) in reached.iter().filter(|(_, _, left)| *left > Left::Nothing) {
+        let mut parts = rows::parts(&rolled.breakdown);
+        if *left == Left::Half {
+            halve(&mut parts);
+        }
+        let underwater = circumstances.context.underwater;
+        let blow = DamageArgs { parts, magical: true, underwater, ..DamageArgs::default() };
+        let taken = harm::settle(target, &mut target.vitals(), &blow, &mut outcome.reasons, &mut outcome.effects);
+        sum = sum.saturating_add(taken);
+        outcome.notes.push_str(&format!(" {} takes {taken} damage.", target.name));
+    }
+    outcome.damage = Some(Damage { taken: Some(sum), ..rolled });
+    Ok(())
+}

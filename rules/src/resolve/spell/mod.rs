@@ -1,0 +1,156 @@
+//! Spells: which one is meant, which slot it takes, and what it comes to (SRD 5.1, "Spellcasting").
+//!
+//! - `casting`: the spell's numbers at this caster's level and with this slot; `slot`: the slot.
+//! - `attack`: spell attacks and darts; `save`: spells with a saving throw; `area`: the same for several targets.
+
+mod area;
+mod attack;
+mod casting;
+mod save;
+mod slot;
+
+use super::{
+    AttackArgs, Circumstances, Outcome, StateChange,
+    attack::{able, custom_rows},
+    error::Stop,
+    harm, heal, no_check,
+};
+use crate::{
+    dice::Dice,
+    sheet::{Condition, Creature},
+    srd::{self, SpellKind, same},
+};
+pub use area::resolve_area_spell;
+use casting::{Casting, Known};
+
+/// Casts a spell at one target.
+pub(crate) fn cast(
+    actor: &Creature,
+    target: &Creature,
+    name: &str,
+    args: &AttackArgs,
+    circumstances: &Circumstances,
+    dice: &mut dyn Dice,
+) -> Result<Outcome, Stop> {
+    let casting = match casting::known(actor, name)? {
+        Known::Casting(casting) => *casting,
+        Known::OnlyName(name) => return Ok(unknown(actor, &name, args.slot_level)),
+    };
+    let harmful = !matches!(casting.kind, SpellKind::Healing | SpellKind::Effect);
+    if harmful {
+        able(actor, target, circumstances)?;
+    } else {
+        able(actor, actor, circumstances)?;
+    }
+    may_cast(actor, &casting, circumstances)?;
+    if casting.kind == SpellKind::Healing {
+        heal::alive(target)?;
+    }
+    let slot = slot::choose(actor, &casting.name, casting.level, args.slot_level)?;
+    let mut casting = casting.with_slot(actor, slot.level);
+    let mut reasons = slot.reasons;
+    let kind = casting.rows.first().map(|r| r.damage_type.clone()).unwrap_or_default();
+    let extra = custom_rows(actor, &args.extra_damage_sources, &kind, &mut reasons);
+    casting.extra = extra;
+    let mut outcome = match casting.kind {
+        SpellKind::Ranged | SpellKind::Melee => attack::volley(actor, target, &casting, circumstances, dice)?,
+        SpellKind::Automatic => attack::darts(actor, target, &casting, circumstances, dice)?,
+        SpellKind::Save => save::save(actor, target, &casting, circumstances, dice)?,
+        SpellKind::Healing => {
+            let mut outcome = Outcome::without_roll(casting.name.clone());
+            heal::heal(&mut outcome, target, &casting.rows, dice)?;
+            outcome
+        }
+        SpellKind::Effect => effect(actor, target, &casting),
+    };
+    outcome.reasons.splice(0..0, reasons);
+    pay(actor, &casting, slot.spends, &mut outcome);
+    Ok(outcome.finished())
+}
+
+/// The numbers of a spell the caster knows; a bare name is not enough.
+fn known_casting(actor: &Creature, name: &str) -> Result<Casting, Stop> {
+    match casting::known(actor, name)? {
+        Known::Casting(casting) => Ok(*casting),
+        Known::OnlyName(name) => Err(Stop::Impossible(format!("there are no numbers to resolve {name} with"))),
+    }
+}
+
+/// Nobody casts in a rage, or in armor they are not trained in, or farther than the spell reaches.
+fn may_cast(actor: &Creature, casting: &Casting, circumstances: &Circumstances) -> Result<(), Stop> {
+    if actor.has_effect("Rage") {
+        return Err(Stop::Impossible(format!("{} is raging and cannot cast spells", actor.name)));
+    }
+    if let Some(worn) = actor.untrained_armor() {
+        return Err(Stop::Impossible(format!("{} cannot cast spells in {worn} without proficiency", actor.name)));
+    }
+    let range = casting.range_ft;
+    match circumstances.context.distance_ft {
+        Some(distance) if range > 0 && distance > range => {
+            Err(Stop::Impossible(format!("{distance} feet are beyond the range of {} ({range} feet)", casting.name)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A spell of which only the name is known: there is nothing to roll, but it may take a slot.
+fn unknown(actor: &Creature, name: &str, slot_level: Option<i32>) -> Outcome {
+    let mut outcome = no_check(&format!("{name} is cast; its sheet has no numbers to resolve it with"));
+    if let Some(level) = slot_level {
+        if actor.slots_left(level) <= 0 {
+            return super::impossible(&format!("{} has no slot of level {level} left", actor.name));
+        }
+        outcome.effects.push(StateChange::SpendSlot { creature: actor.key().to_owned(), level });
+    }
+    outcome
+}
+
+/// A spell that puts an effect or a condition on its target.
+fn effect(actor: &Creature, target: &Creature, casting: &Casting) -> Outcome {
+    let mut outcome = Outcome::without_roll(casting.name.clone());
+    // Spells of range "self" are always the caster's own.
+    let target = if casting.on_self { actor } else { target };
+    outcome.success = true;
+    outcome.outcome = "cast".to_owned();
+    outcome.notes = format!("{} is on {}.", casting.name, target.name);
+    afflict(actor, target, casting, &mut outcome);
+    outcome
+}
+
+/// Puts the spell's effect and condition on the target.
+fn afflict(actor: &Creature, target: &Creature, casting: &Casting, outcome: &mut Outcome) {
+    if let Some(name) = &casting.effect {
+        let rounds = same(name, "Guiding Bolt").then_some(1);
+        outcome.effects.push(harm::effect_on(target, name, actor.key(), rounds));
+    }
+    let Some(name) = &casting.condition else { return };
+    if target.is_immune_to_condition(name) {
+        outcome.reasons.push(format!("{} cannot be {name}", target.name).into());
+        return;
+    }
+    let condition = Condition { name: name.clone(), source: Some(actor.key().to_owned()), ..Condition::default() };
+    outcome.effects.push(StateChange::AddCondition { creature: target.key().to_owned(), condition });
+    // Who cannot act cannot concentrate.
+    if let Some(on) = &target.concentration
+        && srd::condition(name).is_some_and(|rule| rule.incapacitated || rule.implies.contains(&"incapacitated"))
+    {
+        let creature = target.key().to_owned();
+        outcome.effects.push(StateChange::EndConcentration { creature, spell: on.spell.clone() });
+    }
+}
+
+/// The slot is spent, and concentration on another spell ends where this one asks for it.
+fn pay(actor: &Creature, casting: &Casting, spends: Option<i32>, outcome: &mut Outcome) {
+    let creature = || actor.key().to_owned();
+    let mut first = Vec::new();
+    if let Some(level) = spends {
+        first.push(StateChange::SpendSlot { creature: creature(), level });
+    }
+    if casting.concentration {
+        if let Some(old) = &actor.concentration {
+            first.push(StateChange::EndConcentration { creature: creature(), spell: old.spell.clone() });
+        }
+        first.push(StateChange::StartConcentration { creature: creature(), spell: casting.name.clone() });
+    }
+    outcome.effects.splice(0..0, first);
+}

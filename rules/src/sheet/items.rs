@@ -1,0 +1,203 @@
+//! Things that stand on a sheet as a bare name or in full: armor, items, spells.
+
+use serde::{Deserialize, Serialize, de::IgnoredAny};
+
+use super::{Range, or_default};
+use crate::srd::{OnSave, SpellKind};
+
+/// Armor worn or a shield carried.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "WornInput")]
+pub struct Worn {
+    /// Name; empty: nothing is worn.
+    pub name: String,
+    /// Magic bonus.
+    pub bonus: i32,
+    /// Whether its wearer is trained in it; none: class and sheet say.
+    pub proficient: Option<bool>,
+}
+
+/// How it may be written.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WornInput {
+    Name(String),
+    Flag(bool),
+    Full {
+        #[serde(default, deserialize_with = "or_default")]
+        name: String,
+        #[serde(default, deserialize_with = "or_default")]
+        bonus: i32,
+        #[serde(default)]
+        proficient: Option<bool>,
+    },
+    Other(IgnoredAny),
+}
+
+impl From<WornInput> for Worn {
+    fn from(input: WornInput) -> Self {
+        match input {
+            WornInput::Name(name) => Self { name, ..Self::default() },
+            WornInput::Flag(true) => Self { name: "shield".to_owned(), ..Self::default() },
+            WornInput::Full { name, bonus, proficient } => {
+                let name = if name.is_empty() { "worn".to_owned() } else { name };
+                Self { name, bonus, proficient }
+            }
+            WornInput::Flag(false) | WornInput::Other(_) => Self::default(),
+        }
+    }
+}
+
+/// Something carried.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "ItemInput")]
+pub struct Item {
+    /// Name.
+    pub name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum ItemInput {
+    Name(String),
+    Full { name: String },
+    Other(IgnoredAny),
+}
+
+impl From<ItemInput> for Item {
+    fn from(input: ItemInput) -> Self {
+        match input {
+            ItemInput::Name(name) | ItemInput::Full { name } => Self { name },
+            ItemInput::Other(_) => Self::default(),
+        }
+    }
+}
+
+/// A known spell: a name of the SRD table, or one of the table's own with its numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, from = "SpellInput")]
+pub enum KnownSpell {
+    /// By name.
+    Name(String),
+    /// In full.
+    Own(Box<SpellSheet>),
+}
+
+/// What cannot be read in full is kept by its name, so that one odd spell does not lose a whole sheet.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum SpellInput {
+    Name(String),
+    Own(Box<SpellSheet>),
+    Loose { name: String },
+    Other(IgnoredAny),
+}
+
+impl From<SpellInput> for KnownSpell {
+    fn from(input: SpellInput) -> Self {
+        match input {
+            SpellInput::Name(name) | SpellInput::Loose { name } => Self::Name(name),
+            SpellInput::Own(spell) => Self::Own(spell),
+            SpellInput::Other(_) => Self::Name(String::new()),
+        }
+    }
+}
+
+impl KnownSpell {
+    /// The spell's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Name(name) => name,
+            Self::Own(spell) => &spell.name,
+        }
+    }
+}
+
+/// A spell of the table's own. With neither numbers here nor an SRD spell of that name, casting it only spends the slot.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SpellSheet {
+    /// Name.
+    pub name: String,
+    /// 0 for a cantrip, else 1 to 9.
+    pub level: i32,
+    /// `ranged`, `melee`, `save`, `healing`, `automatic`; with `none` and anything else the other fields say.
+    pub attack: String,
+    /// The ability of the target's saving throw.
+    #[serde(alias = "save", alias = "save_ability")]
+    pub save_ability: Option<String>,
+    /// What a successful save leaves.
+    pub on_save: OnSave,
+    /// Dice of its damage or healing.
+    #[serde(alias = "dice", alias = "damage_roll")]
+    pub damage: Option<OwnDamage>,
+    /// Damage type.
+    pub damage_type: Option<String>,
+    /// Dice added per slot level above its own.
+    #[serde(alias = "upcast_scaling")]
+    pub upcast: Option<String>,
+    /// Range in feet; none: 60 for a ranged attack.
+    #[serde(alias = "range")]
+    pub range_ft: Option<i32>,
+    /// Whether it asks for concentration.
+    pub concentration: bool,
+    /// The condition it puts on its target.
+    pub condition: Option<String>,
+    /// The effect it puts on its target.
+    pub effect: Option<String>,
+}
+
+/// Dice of a spell of one's own: text, or an object with its damage type beside.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "OwnDamageInput")]
+pub struct OwnDamage {
+    /// A sum of dice and a number.
+    pub dice: String,
+    /// Damage type.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub damage_type: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OwnDamageInput {
+    Text(String),
+    Full {
+        dice: String,
+        #[serde(default, rename = "type", alias = "damage_type")]
+        damage_type: Option<String>,
+    },
+}
+
+impl From<OwnDamageInput> for OwnDamage {
+    fn from(input: OwnDamageInput) -> Self {
+        match input {
+            OwnDamageInput::Text(dice) => Self { dice, damage_type: None },
+            OwnDamageInput::Full { dice, damage_type } => Self { dice, damage_type },
+        }
+    }
+}
+
+impl SpellSheet {
+    /// How it reaches its target.
+    #[must_use]
+    pub fn kind(&self) -> SpellKind {
+        match self.attack.to_ascii_lowercase().as_str() {
+            "ranged" => SpellKind::Ranged,
+            "melee" => SpellKind::Melee,
+            "save" => SpellKind::Save,
+            "healing" => SpellKind::Healing,
+            "automatic" | "auto" => SpellKind::Automatic,
+            _ if self.save_ability.is_some() => SpellKind::Save,
+            _ if self.damage.is_some() => SpellKind::Automatic,
+            _ => SpellKind::Effect,
+        }
+    }
+
+    /// Its range as that of a weapon.
+    #[must_use]
+    pub fn range(&self) -> Option<Range> {
+        self.range_ft.map(|normal| Range { normal, long: None })
+    }
+}

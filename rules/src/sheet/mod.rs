@@ -1,0 +1,189 @@
+//! The sheet of a creature: what the resolvers know of a character or an NPC.
+//!
+//! One type serves both. A character's stored JSON can be read into it as it stands; an NPC is its own JSON with the
+//! fields of its stat block beside them and `is_npc` set. It must never hold what the rules do not need (prompts,
+//! owners, versions), and nothing in it is checked: the resolvers work with any numbers without failing.
+//!
+//! - `parts`: the nested shapes; `items`: things written as a name or in full; `names`: has it this feature?
+//! - `numbers`: modifiers, proficiency, class levels; `defence`: armor class; `life`: hit points and what lies below 0.
+
+#![warn(missing_docs)]
+
+mod defence;
+mod items;
+mod life;
+mod names;
+mod numbers;
+mod parts;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+pub use defence::ArmorClass;
+pub use items::{Item, KnownSpell, OwnDamage, SpellSheet, Worn};
+pub use life::{Life, Vitals};
+pub(crate) use numbers::Training;
+pub use parts::{
+    Abilities, ActiveEffect, Concentration, Condition, DeathSaves, Feature, HitDice, NpcAttack, Range, Resource,
+    SpellSlot, Weapon, WeaponAbility,
+};
+
+/// A character or an NPC, as far as the rules go.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Creature {
+    /// Id of its row; state changes name it by this, or by its name when this is empty.
+    pub id: String,
+    /// Short name in its campaign.
+    #[serde(deserialize_with = "or_default")]
+    pub slug: String,
+    /// Name.
+    pub name: String,
+    /// Whether it is an NPC: attacks from a stat block, death at 0 hit points.
+    pub is_npc: bool,
+    /// Race, free text.
+    #[serde(deserialize_with = "or_default")]
+    pub race: String,
+    /// Class or classes (`Rogue`, `Fighter 3 / Rogue 2`), free text.
+    #[serde(deserialize_with = "or_default")]
+    pub profession: String,
+    /// Character level, 1 to 20.
+    pub level: i32,
+    /// The six scores.
+    pub abilities: Abilities,
+    /// Hit points at most, before exhaustion.
+    pub max_hp: i32,
+    /// Hit points.
+    pub hp: i32,
+    /// Temporary hit points.
+    pub temp_hp: i32,
+    /// Armor class as written on the sheet: armor, shield and Dexterity included, passing effects not.
+    pub armor_class: i32,
+    /// Feet a round.
+    pub speed: i32,
+    /// One of [`crate::SIZES`].
+    pub size: String,
+    /// Creature type, such as `undead`; free text.
+    pub creature_type: String,
+    /// `hostile`, `neutral`, `friendly`; free text.
+    pub disposition: String,
+    /// Skills it is proficient in.
+    pub skill_proficiencies: Vec<String>,
+    /// Saving throws it is proficient in.
+    pub saving_throw_proficiencies: Vec<String>,
+    /// Weapons and groups of weapons it is proficient with.
+    pub weapon_proficiencies: Vec<String>,
+    /// Armor it is proficient with, beside what its class is trained in.
+    pub armor_proficiencies: Vec<String>,
+    /// Features of class and race. A feature that is not listed is not used; how big it is follows from class and level.
+    pub features: Vec<Feature>,
+    /// Weapons of a character.
+    pub weapons: Vec<Weapon>,
+    /// Attacks of an NPC.
+    pub attacks: Vec<NpcAttack>,
+    /// Saving throw bonuses of an NPC, by ability.
+    pub saving_throws: BTreeMap<String, i32>,
+    /// Armor worn.
+    pub armor: Option<Worn>,
+    /// Shield carried.
+    pub shield: Option<Worn>,
+    /// The ability it casts with; without one, its class's.
+    pub spellcasting_ability: Option<String>,
+    /// Spells it knows, cantrips included.
+    pub spells: Vec<KnownSpell>,
+    /// Spell slots by level.
+    pub spell_slots: BTreeMap<String, SpellSlot>,
+    /// Class resources.
+    pub resources: Vec<Resource>,
+    /// Conditions in force.
+    pub conditions: Vec<Condition>,
+    /// Effects in force.
+    pub effects: Vec<ActiveEffect>,
+    /// What it concentrates on.
+    pub concentration: Option<Concentration>,
+    /// Hit dice.
+    pub hit_dice: Option<HitDice>,
+    /// Death saving throws so far.
+    pub death_saves: DeathSaves,
+    /// Damage types it resists.
+    pub resistances: Vec<String>,
+    /// Damage types that do nothing to it.
+    pub immunities: Vec<String>,
+    /// Damage types that do it double damage.
+    pub vulnerabilities: Vec<String>,
+    /// Conditions that it cannot have.
+    pub condition_immunities: Vec<String>,
+    /// What it carries.
+    pub inventory: Vec<Item>,
+    /// What it did once in the turn of this key (`sneak_attack`), or once since a long rest (key `rest`).
+    pub turn_flags: BTreeMap<String, String>,
+}
+
+impl Default for Creature {
+    fn default() -> Self {
+        Self {
+            id: String::new(),
+            slug: String::new(),
+            name: String::new(),
+            is_npc: false,
+            race: String::new(),
+            profession: String::new(),
+            level: 1,
+            abilities: Abilities::default(),
+            max_hp: 10,
+            hp: 10,
+            temp_hp: 0,
+            armor_class: 10,
+            speed: 30,
+            size: "medium".to_owned(),
+            creature_type: "humanoid".to_owned(),
+            disposition: String::new(),
+            skill_proficiencies: Vec::new(),
+            saving_throw_proficiencies: Vec::new(),
+            weapon_proficiencies: Vec::new(),
+            armor_proficiencies: Vec::new(),
+            features: Vec::new(),
+            weapons: Vec::new(),
+            attacks: Vec::new(),
+            saving_throws: BTreeMap::new(),
+            armor: None,
+            shield: None,
+            spellcasting_ability: None,
+            spells: Vec::new(),
+            spell_slots: BTreeMap::new(),
+            resources: Vec::new(),
+            conditions: Vec::new(),
+            effects: Vec::new(),
+            concentration: None,
+            hit_dice: None,
+            death_saves: DeathSaves::default(),
+            resistances: Vec::new(),
+            immunities: Vec::new(),
+            vulnerabilities: Vec::new(),
+            condition_immunities: Vec::new(),
+            inventory: Vec::new(),
+            turn_flags: BTreeMap::new(),
+        }
+    }
+}
+
+impl Creature {
+    /// What state changes call it: its id, or its name when it has none.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        if self.id.is_empty() { &self.name } else { &self.id }
+    }
+
+    /// Whether `reference` is its id, slug or name.
+    #[must_use]
+    pub fn is_called(&self, reference: &str) -> bool {
+        let names = [&self.id, &self.slug, &self.name];
+        names.into_iter().any(|n| !n.is_empty() && crate::srd::same(n, reference))
+    }
+}
+
+/// Reads null as the default.
+fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D) -> Result<T, D::Error> {
+    Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
+}

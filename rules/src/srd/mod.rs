@@ -1,0 +1,53 @@
+//! The tables of the System Reference Document 5.1: numbers and names as data, for the resolvers and for
+//! `GET /v1/rules/srd/…`.
+//!
+//! It must never hold the document's prose, or anything that is not in SRD 5.1: what a table of players takes from
+//! elsewhere stands on their own sheets. The attribution its licence asks for is in `NOTICE`.
+//!
+//! - `ability`, `skills`: the six abilities and the 18 skills.
+//! - `weapons`, `armor`: what is wielded and worn.
+//! - `conditions`, `effects`: what is in force on a creature and what that does to its rolls.
+//! - `classes`, `slots`: the numbers that grow with a class.
+//! - `spells`: the spells the resolvers know by name.
+//! - `objects`: difficulties, and armor classes of things.
+//! - `dice`: sums of dice as they stand in these tables and on sheets; `lookup`: how a name is found.
+//!
+//! To add a row: one line in its table, and one case in `rules/tests/srd.rs`.
+
+#![warn(missing_docs)]
+
+mod ability;
+mod armor;
+mod classes;
+mod conditions;
+mod damage;
+mod dice;
+mod effects;
+mod lookup;
+mod objects;
+mod skills;
+mod slots;
+mod spell_table;
+mod spells;
+mod weapons;
+
+pub use ability::Ability;
+pub use armor::{ARMOR, Armor, ArmorCategory, SHIELD_BONUS, armor};
+pub use classes::{
+    CLASSES, Class, ClassRule, action_surges, bardic_inspiration_die, brutal_critical_dice, extra_attacks,
+    indomitable_uses, lay_on_hands_pool, martial_arts_die, points, rage_damage, rage_uses, sneak_attack_dice,
+};
+pub use conditions::{CONDITIONS, ConditionRule, Sense, condition};
+pub use damage::{DAMAGE_TYPES, damage_type};
+pub(crate) use dice::written;
+pub use dice::{DICE_MAX, DamageDice, DicePool, FACES_MAX};
+pub use effects::{EFFECTS, EffectRule, effect};
+pub(crate) use lookup::holds;
+pub use lookup::{Found, find, same};
+pub use objects::{DIFFICULTIES, OBJECT_ARMOR_CLASSES, Rated};
+pub(crate) use skills::names_skill;
+pub use skills::{SKILLS, Skill, skill};
+pub use slots::{Slots, spell_slots};
+pub use spell_table::SPELLS;
+pub use spells::{OnSave, Scaling, SpellDamage, SpellKind, SpellRule, spell};
+pub use weapons::{WEAPONS, WeaponCategory, WeaponRule, base_weapon, magic_prefix, weapon};
