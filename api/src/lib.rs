@@ -24,6 +24,7 @@ pub mod tenancy;
 pub mod actors;
 pub mod campaigns;
 pub mod characters;
+pub mod dice;
 pub mod imports;
 pub mod journal;
 pub mod lore;

@@ -83,6 +83,9 @@ pub struct Model {
     #[schema(value_type = Vec<serde_json::Value>)]
     pub inventory: Json<Vec<serde_json::Value>>,
     pub location: Option<String>,
+    /// What was used once in a turn, or since the last long rest; the rules keep it.
+    #[serde(skip)]
+    pub turn_flags: Json<BTreeMap<String, String>>,
     #[schema(value_type = Object)]
     pub extensions: Json<Extensions>,
     pub external_ref: Option<String>,

@@ -133,7 +133,7 @@ const TABLES: &[TenantTable] = &[
             spellcasting_ability text, spells jsonb NOT NULL, effects jsonb NOT NULL, concentration jsonb, hit_dice jsonb, \
             death_saves jsonb NOT NULL, resistances jsonb NOT NULL, immunities jsonb NOT NULL, \
             vulnerabilities jsonb NOT NULL, spell_slots jsonb NOT NULL, resources jsonb NOT NULL, \
-            conditions jsonb NOT NULL, inventory jsonb NOT NULL, location text",
+            conditions jsonb NOT NULL, inventory jsonb NOT NULL, location text, turn_flags jsonb NOT NULL DEFAULT '{}'",
         references: &[reference("campaign_id", "campaign", CASCADE)],
         indexes: &[
             "CREATE INDEX character_list ON character (tenant_id, campaign_id, id)",

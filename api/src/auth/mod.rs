@@ -147,6 +147,17 @@ impl Caller {
         self.scopes.has(Scope::Gm) && !self.is_player()
     }
 
+    /// What a route leaves to some of its callers.
+    ///
+    /// # Errors
+    /// `forbidden` without the scope.
+    pub fn needs(&self, scope: Scope, what: &str) -> Result<()> {
+        if self.scopes.has(scope) {
+            return Ok(());
+        }
+        Err(Error::new(Code::Forbidden, format!("{what} needs the scope `{}`.", scope.as_str())))
+    }
+
     /// Acting as another than the token's player is refused.
     ///
     /// # Errors

@@ -1,17 +1,17 @@
 //! `GET …/tools` and `POST …/tools/{name}`: the catalogue, and a tool called by a frontend as an entity.
 
 use actix_web::{get, post, web};
-use entity::{npc, owner, shapes::ToolRef};
+use entity::{character, npc, owner, shapes::ToolRef};
 use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{REGISTRY, Tool, ToolCx};
+use super::{ActorKind, REGISTRY, Tool, ToolCx};
 use crate::{
     app::App,
-    auth::Caller,
+    auth::{Caller, Scope},
     error::{Code, Error, Problem, Result},
     http::{
         Body, Reply,
@@ -19,7 +19,6 @@ use crate::{
     },
     limits::Class,
     ops::metrics,
-    prompt::EntityKind,
     tenancy::TenantTx,
 };
 
@@ -34,16 +33,6 @@ pub struct ActorInput {
     id: Option<String>,
 }
 
-/// Kinds of actors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ActorKind {
-    Character,
-    Npc,
-    Owner,
-    Gm,
-}
-
 /// One call.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -52,6 +41,15 @@ pub struct ToolInput {
     #[schema(value_type = Object)]
     arguments: Value,
     actor: Option<ActorInput>,
+    /// Dice rolled by hand, in the order they are consumed; needs the scope `gm`.
+    #[serde(default)]
+    dice: Option<Vec<u32>>,
+    /// Only show what would come of it: no slot is spent, no hit point lost, no roll of the fair stream used.
+    #[serde(default)]
+    preview: bool,
+    /// Deal the damage; without it an attack outside an encounter only says what it would do.
+    #[serde(default)]
+    apply: bool,
 }
 
 /// What came of a call.
@@ -90,11 +88,25 @@ pub async fn call(
     app.limits.check(&caller.tenant, Class::Tools).allowed("tool calls")?;
     let (c, name) = path.into_inner();
     let tool = super::find(&name).ok_or_else(|| Error::not_found("tool"))?;
-    let ToolInput { arguments, actor } = &body.value;
+    let ToolInput { arguments, actor, dice, preview, apply } = &body.value;
+    if dice.is_some() {
+        caller.needs(Scope::Gm, "Giving dice")?;
+    }
     let done = crate::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&c)).await?;
         let (kind, entity) = actor_of(tx, campaign, tool, actor.as_ref()).await?;
-        let cx = ToolCx { tx, campaign, kind, entity, player: None, turn: None, key: Some(caller.key) };
+        let cx = ToolCx {
+            tx,
+            campaign,
+            kind,
+            entity,
+            player: None,
+            turn: None,
+            key: Some(caller.key),
+            dice: dice.as_deref(),
+            preview: *preview,
+            apply: *apply,
+        };
         let result = tool.run(&cx, arguments.clone()).await.map_err(in_arguments)?;
         Reply::ok(&ToolResult { call_id: Uuid::now_v7(), tool: tool.name, status: "succeeded", result })
     });
@@ -112,39 +124,39 @@ fn in_arguments(mut error: Error) -> Error {
     error
 }
 
-/// The actor as an entity that may call the tool.
-async fn actor_of(
-    tx: &TenantTx,
-    campaign: Uuid,
-    tool: &Tool,
-    actor: Option<&ActorInput>,
-) -> Result<(EntityKind, Uuid)> {
-    let actor = actor.ok_or_else(|| Error::invalid("/actor", "required", "This tool is called as an NPC or owner."))?;
-    let may_not = || Error::new(Code::Forbidden, format!("This actor may not call `{}`.", tool.name));
-    let kind = match actor.kind {
-        ActorKind::Npc => EntityKind::Npc,
-        ActorKind::Owner => EntityKind::Owner,
-        ActorKind::Character | ActorKind::Gm => return Err(may_not()),
+/// The actor as one that may call the tool. A tool that everyone may call needs none.
+async fn actor_of(tx: &TenantTx, campaign: Uuid, tool: &Tool, actor: Option<&ActorInput>) -> Result<(ActorKind, Uuid)> {
+    let Some(actor) = actor else {
+        return match tool.callers.contains(&ActorKind::Gm) {
+            true => Ok((ActorKind::Gm, Uuid::nil())),
+            false => Err(Error::invalid("/actor", "required", "Say as whom this tool is called.")),
+        };
     };
+    let may_not = || Error::new(Code::Forbidden, format!("This actor may not call `{}`.", tool.name));
+    if !tool.callers.contains(&actor.kind) {
+        return Err(may_not());
+    }
+    if actor.kind == ActorKind::Gm {
+        return Ok((ActorKind::Gm, Uuid::nil()));
+    }
     let name = actor.id.as_deref().ok_or_else(|| Error::invalid("/actor/id", "required", "Name the actor."))?;
-    let (id, listed) = tools_of(tx, campaign, kind, &Ref::parse(name))
+    let (id, listed) = tools_of(tx, campaign, actor.kind, &Ref::parse(name))
         .await?
         .ok_or_else(|| Error::invalid("/actor/id", "unknown_reference", "There is no such actor in this campaign."))?;
-    if tool.callers.contains(&kind) && listed.iter().any(|t| t.name() == tool.name) {
-        Ok((kind, id))
-    } else {
-        Err(may_not())
-    }
+    if !tool.listed || listed.iter().any(|t| t.name() == tool.name) { Ok((actor.kind, id)) } else { Err(may_not()) }
 }
 
-async fn tools_of(tx: &TenantTx, campaign: Uuid, kind: EntityKind, name: &Ref) -> Result<Option<(Uuid, Vec<ToolRef>)>> {
+/// An actor's id and the tools it lists.
+async fn tools_of(tx: &TenantTx, campaign: Uuid, kind: ActorKind, name: &Ref) -> Result<Option<(Uuid, Vec<ToolRef>)>> {
     let named = match name {
         Ref::Id(id) => col("id").eq(*id),
         Ref::Slug(slug) => col("slug").eq(slug.as_str()),
     };
     let place = col("tenant_id").eq(tx.tenant()).and(col("campaign_id").eq(campaign)).and(named);
     Ok(match kind {
-        EntityKind::Npc => npc::Entity::find().filter(place).one(tx).await?.map(|n| (n.id.0, n.available_tools.0)),
-        EntityKind::Owner => owner::Entity::find().filter(place).one(tx).await?.map(|o| (o.id.0, o.available_tools.0)),
+        ActorKind::Npc => npc::Entity::find().filter(place).one(tx).await?.map(|n| (n.id.0, n.available_tools.0)),
+        ActorKind::Owner => owner::Entity::find().filter(place).one(tx).await?.map(|o| (o.id.0, o.available_tools.0)),
+        ActorKind::Character => character::Entity::find().filter(place).one(tx).await?.map(|c| (c.id.0, Vec::new())),
+        ActorKind::Gm => None,
     })
 }

@@ -17,30 +17,78 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use entity::shapes::ToolRef;
 use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json, value::RawValue};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{error::Result, prompt::EntityKind, tenancy::TenantTx};
+use crate::{
+    dice::service::{Draw, Wish},
+    error::Result,
+    prompt::EntityKind,
+    tenancy::TenantTx,
+};
 
 /// Where and as whom a tool runs.
 pub struct ToolCx<'a> {
     pub tx: &'a TenantTx,
     pub campaign: Uuid,
-    pub kind: EntityKind,
+    pub kind: ActorKind,
+    /// Who calls it; the nil id for the game master.
     pub entity: Uuid,
     /// The player of the turn, by id and slug, so that naming it costs no look-up.
     pub player: Option<(Uuid, &'a str)>,
     pub turn: Option<Uuid>,
     /// The key that called the tool without a turn.
     pub key: Option<Uuid>,
+    /// Dice that the caller rolled by hand; only a game master gives any.
+    pub dice: Option<&'a [u32]>,
+    /// Nothing is to be changed: slots, hit points and the fair stream stay as they are.
+    pub preview: bool,
+    /// Damage is to be dealt although there is no encounter that would.
+    pub apply: bool,
 }
+
+impl<'a> ToolCx<'a> {
+    /// The dice of this call.
+    ///
+    /// # Errors
+    /// Those of [`Draw::new`].
+    pub async fn draw(&self) -> Result<Draw<'a>> {
+        let wish = Wish { given: self.dice, seed: None, preview: self.preview };
+        Draw::new(self.tx, Some(self.campaign), &wish).await
+    }
+}
+
+/// Kinds of callers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ActorKind {
+    Character,
+    Npc,
+    Owner,
+    Gm,
+}
+
+impl From<EntityKind> for ActorKind {
+    fn from(kind: EntityKind) -> Self {
+        match kind {
+            EntityKind::Npc => Self::Npc,
+            EntityKind::Owner => Self::Owner,
+        }
+    }
+}
+
+/// Everyone.
+pub const ANYONE: &[ActorKind] = &[ActorKind::Character, ActorKind::Npc, ActorKind::Owner, ActorKind::Gm];
 
 /// What a tool's file says of it.
 pub trait ToolSpec {
     const NAME: &'static str;
     const DESCRIPTION: &'static str;
-    const CALLERS: &'static [EntityKind];
+    const CALLERS: &'static [ActorKind];
+    /// Whether an NPC or owner must list it to be called as it. What the rules decide is decided for everyone.
+    const LISTED: bool = true;
     /// Whether the model needs the result to go on (in XML mode; native mode always shows it).
     const INFORMS: bool;
     type Arguments: DeserializeOwned + JsonSchema;
@@ -53,7 +101,8 @@ pub trait ToolSpec {
 pub struct Tool {
     pub name: &'static str,
     pub description: &'static str,
-    pub callers: &'static [EntityKind],
+    pub callers: &'static [ActorKind],
+    pub listed: bool,
     pub informs: bool,
     schema: fn() -> Value,
     run: for<'a> fn(&'a ToolCx<'a>, Value) -> LocalBoxFuture<'a, Result<Value>>,
@@ -70,6 +119,7 @@ const fn tool<T: ToolSpec>() -> Tool {
         name: T::NAME,
         description: T::DESCRIPTION,
         callers: T::CALLERS,
+        listed: T::LISTED,
         informs: T::INFORMS,
         schema: schema::<T>,
         run: run::<T>,
@@ -127,7 +177,7 @@ pub fn granted(kind: EntityKind, listed: &[ToolRef]) -> Vec<(&'static Tool, Opti
     let mut granted: Vec<_> = listed
         .iter()
         .filter_map(|l| find(l.name()).map(|t| (t, l.description())))
-        .filter(|(t, _)| t.callers.contains(&kind))
+        .filter(|(t, _)| t.callers.contains(&kind.into()))
         .collect();
     granted.sort_by_key(|(t, _)| t.name);
     granted.dedup_by_key(|(t, _)| t.name);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{EntityKind, ToolCx, ToolSpec, arguments::Memorize};
+use super::{ActorKind, ToolCx, ToolSpec, arguments::Memorize};
 use crate::{
     error::Result,
     memory::service::{NewMemory, insert},
@@ -13,7 +13,7 @@ pub(super) struct NpcMemorize;
 impl ToolSpec for NpcMemorize {
     const NAME: &'static str = "NPC_memorize";
     const DESCRIPTION: &'static str = "Remember something about a player, for yourself, for all later conversations.";
-    const CALLERS: &'static [EntityKind] = &[EntityKind::Npc];
+    const CALLERS: &'static [ActorKind] = &[ActorKind::Npc];
     const INFORMS: bool = false;
     type Arguments = Memorize;
 

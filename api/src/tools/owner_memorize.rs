@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{EntityKind, ToolCx, ToolSpec, arguments::Memorize};
+use super::{ActorKind, ToolCx, ToolSpec, arguments::Memorize};
 use crate::{
     error::Result,
     memory::service::{NewMemory, insert},
@@ -14,7 +14,7 @@ impl ToolSpec for OwnerMemorize {
     const NAME: &'static str = "OWNER_memorize";
     const DESCRIPTION: &'static str =
         "Remember something about a player, privately: those who answer to you do not learn it.";
-    const CALLERS: &'static [EntityKind] = &[EntityKind::Owner];
+    const CALLERS: &'static [ActorKind] = &[ActorKind::Owner];
     const INFORMS: bool = false;
     type Arguments = Memorize;
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{EntityKind, ToolCx, ToolSpec, arguments::Memorize};
+use super::{ActorKind, ToolCx, ToolSpec, arguments::Memorize};
 use crate::{
     error::Result,
     memory::service::{NewMemory, broadcast},
@@ -14,7 +14,7 @@ impl ToolSpec for OwnerMemorizeDependables {
     const NAME: &'static str = "OWNER_memorize_dependables";
     const DESCRIPTION: &'static str =
         "Make every character that answers to you remember something about a player. You do not remember it yourself.";
-    const CALLERS: &'static [EntityKind] = &[EntityKind::Owner];
+    const CALLERS: &'static [ActorKind] = &[ActorKind::Owner];
     const INFORMS: bool = false;
     type Arguments = Memorize;
 

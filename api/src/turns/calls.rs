@@ -140,11 +140,14 @@ async fn attempt_once(
     let cx = ToolCx {
         tx: &tx,
         campaign: cast.campaign,
-        kind: cast.entity.kind,
+        kind: cast.entity.kind.into(),
         entity: cast.entity.id,
         player: Some((cast.player.id, &cast.player.slug)),
         turn: Some(turn),
         key: None,
+        dice: None,
+        preview: false,
+        apply: false,
     };
     for (i, checked) in checked.iter().enumerate().filter(|(i, _)| !broken.contains_key(i)) {
         let Checked::Run(tool, arguments) = checked else { continue };
