@@ -657,6 +657,7 @@ async fn query_parameters_are_known_and_in_bounds() {
     let lists = KINDS.iter().map(|k| k.list).chain([
         "/v1/campaigns/port-town/memories",
         "/v1/campaigns/port-town/turns",
+        "/v1/campaigns/port-town/dice/seeds",
         "/v1/api-keys",
     ]);
     for list in lists {

@@ -11,6 +11,7 @@ mod catalogue;
 mod concurrency;
 mod conventions;
 mod crash;
+mod dice;
 mod embedded_postgres;
 mod idempotency;
 mod journal;

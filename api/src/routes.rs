@@ -9,7 +9,7 @@ use utoipa_actix_web::{scope::scope, service_config::ServiceConfig};
 
 use crate::{
     auth::{self, gate::gate},
-    campaigns, characters,
+    campaigns, characters, dice,
     http::docs,
     imports, lore, memory, messages, npcs,
     ops::health,
@@ -39,6 +39,12 @@ pub fn configure(config: &mut ServiceConfig<'_>) {
         .service(turns::http::undo_turn)
         .service(tools::http::list)
         .service(tools::http::call)
+        // Dice.
+        .service(dice::http::roll)
+        .service(dice::http::analyze)
+        .service(dice::http::verify)
+        .service(dice::http::list)
+        .service(dice::http::rotate)
         // The caller's own affairs.
         .service(auth::http::token)
         .service(auth::http::list_keys)

@@ -49,6 +49,8 @@ impl Rows {
         ids.insert("tools", "NPC_memorize".to_owned());
         client.server.model.set_script(Script::replies([Reply::text(canary)]));
         ids.insert("turns", world.bob("player_alice", &format!("Have you heard of {canary}?")).await.expect(200).id());
+        // The first look begins the campaign's fair dice; later ones write nothing.
+        world.get("/dice/seeds").await.expect(200);
         let key = json!({ "name": canary, "scopes": ["read"] });
         ids.insert("api-keys", client.post("/v1/api-keys", key).await.expect(201).id());
         Self { campaign, alice, mallory, ids }
@@ -74,7 +76,7 @@ impl Rows {
     pub fn body(&self, route: &Access) -> Value {
         let last = route.path.rsplit('/').find(|part| !part.starts_with('{')).unwrap_or_default();
         match (route.method, last) {
-            ("GET" | "DELETE", _) | ("POST", "cancel" | "undo" | "token") => json!({}),
+            ("GET" | "DELETE", _) | ("POST", "cancel" | "undo" | "token" | "rotate") => json!({}),
             ("POST", "api-keys") => json!({ "name": "new", "scopes": ["read"] }),
             ("POST", "campaigns" | "characters" | "npcs" | "scenes") => json!({ "name": "New" }),
             ("POST", "owners") => json!({ "name": "New", "monitored_aspect": "race", "associated_id": "elf" }),
@@ -83,6 +85,11 @@ impl Rows {
             ("POST", "messages") => json!({ "content": "New." }),
             ("POST", "seed") => {
                 json!({ "Lore": [{ "ID": "new", "Title": "New", "Scope": "global", "Content": "New." }] })
+            }
+            ("POST", "roll") => json!({ "rolls": [{ "formula": "1d20 + 3", "flavor": "New" }] }),
+            ("POST", "analyze") => json!({ "formula": "1d20 + 3" }),
+            ("POST", "verify") => {
+                json!({ "server_seed": "00".repeat(32), "client_seed": "New", "counter": 1, "formula": "1d20" })
             }
             ("POST", "prompt" | "turns") => json!({ "player_id": self.alice, "action": "I wave." }),
             ("POST", "tools") => json!({

@@ -44,6 +44,10 @@ pub const TABLE: &[Access] = &[
     on("PATCH",  "/v1/api-keys/{x}", Admin, Never),
     on("DELETE", "/v1/api-keys/{x}", Admin, Never),
 
+    on("POST",   "/v1/dice/roll", Play, Own),
+    on("POST",   "/v1/dice/analyze", Read, Own),
+    on("POST",   "/v1/dice/verify", Read, Own),
+
     on("GET",    "/v1/campaigns", Read, Filtered),
     on("POST",   "/v1/campaigns", Write, Never),
     on("GET",    "/v1/campaigns/{c}", Read, Filtered),
@@ -100,6 +104,9 @@ pub const TABLE: &[Access] = &[
     on("POST",   "/v1/campaigns/{c}/messages", Write, Never),
     on("GET",    "/v1/campaigns/{c}/messages/{x}", Read, Filtered),
     on("DELETE", "/v1/campaigns/{c}/messages/{x}", Write, Never),
+
+    on("GET",    "/v1/campaigns/{c}/dice/seeds", Read, Filtered),
+    on("POST",   "/v1/campaigns/{c}/dice/seeds/rotate", Gm, Never),
 
     on("GET",    "/v1/campaigns/{c}/tools", Read, Never),
     on("POST",   "/v1/campaigns/{c}/tools/{x}", Tools, Never),

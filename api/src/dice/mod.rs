@@ -1,6 +1,18 @@
 //! Dice for everyone who rolls: the fair stream of each campaign, dice somebody rolled by hand, and seeded ones.
 //!
 //! A roll of the fair stream uses a counter of the campaign's seed and no counter is used twice: it rises in the transaction
-//! that keeps the roll's effects. The seed is never shown before it is revealed. What dice mean is the crate `rules`'s affair.
+//! that keeps the roll's effects. A seed is never shown before it is revealed. What dice mean is the crate `rules`'s affair.
+//!
+//! - `service`: where the dice of a request fall from; `rolls`: formulas rolled with them, as clients see them.
+//! - `seeds`: the fair streams as they are kept; `verify`: past rolls once more.
+//! - `variables`: what `@name` means, as a client gives it; `sheet`: as a character's or NPC's sheet says.
+//!
+//! To add a source of dice: a member of [`service::Wish`], a variant of its source, its name as an origin.
 
+pub mod http;
+pub mod rolls;
+pub mod seeds;
 pub mod service;
+pub mod sheet;
+pub mod variables;
+pub mod verify;

@@ -1,13 +1,14 @@
 //! Where the dice of one request fall from.
 
-use rand::{RngExt, SeedableRng, rngs::StdRng};
+use rand::{SeedableRng, rngs::StdRng};
 use rules::dice::{Dice, FairDice, FairSeed, Given, OutOfDice, Random};
 use serde::Serialize;
-use sqlx::Row;
 use uuid::Uuid;
 
+use super::seeds;
 use crate::{
     error::{Code, Error, Result},
+    ops::metrics,
     tenancy::TenantTx,
 };
 
@@ -26,14 +27,14 @@ pub struct Wish<'a> {
 }
 
 /// Which roll of which seed this is, so that it can be verified.
-#[derive(Clone, Copy, Debug, Serialize, utoipa::ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct FairRoll {
     pub seed_id: Uuid,
     pub counter: i64,
 }
 
 enum Source<'a> {
-    Fair(FairDice),
+    Fair { seed: FairSeed, dice: FairDice, last: i64 },
     Given(Given<'a>),
     Random(Random<StdRng>),
 }
@@ -54,23 +55,52 @@ impl<'a> Draw<'a> {
     /// # Errors
     /// `invalid_dice` if more dice are given than any roll needs; those of the database.
     pub async fn new(tx: &TenantTx, campaign: Option<Uuid>, wish: &Wish<'a>) -> Result<Self> {
-        if let Some(given) = wish.given {
-            if given.len() > GIVEN_MAX {
+        Self::of_rolls(tx, campaign, wish, 1).await
+    }
+
+    /// As [`Draw::new`] for so many rolls one after the other; [`Draw::next_roll`] goes from one to the next. One statement.
+    ///
+    /// # Errors
+    /// As for [`Draw::new`].
+    pub async fn of_rolls(tx: &TenantTx, campaign: Option<Uuid>, wish: &Wish<'a>, rolls: u32) -> Result<Self> {
+        let draw = match *wish {
+            Wish { given: Some(given), .. } if given.len() > GIVEN_MAX => {
                 return Err(Error::new(Code::InvalidDice, format!("At most {GIVEN_MAX} dice may be given.")));
             }
-            return Ok(Self { source: Source::Given(Given::new(given)), origin: "manual", fair: None });
+            Wish { given: Some(given), .. } => {
+                Self { source: Source::Given(Given::new(given)), origin: "manual", fair: None }
+            }
+            Wish { seed: Some(seed), .. } => Self::random(StdRng::seed_from_u64(seed), "seeded"),
+            Wish { preview: true, .. } => return Ok(Self::random(StdRng::from_rng(&mut rand::rng()), "server")),
+            _ => {
+                let taken = seeds::take(tx, campaign, rolls).await?;
+                let dice = taken.seed.roll(taken.first.unsigned_abs());
+                let fair = FairRoll { seed_id: taken.id, counter: taken.first };
+                let source = Source::Fair { seed: taken.seed, dice, last: taken.last };
+                Self { source, origin: "server", fair: Some(fair) }
+            }
+        };
+        metrics::DICE_ROLLS.with_label_values(&[draw.origin]).inc_by(u64::from(rolls));
+        Ok(draw)
+    }
+
+    fn random(generator: StdRng, origin: &'static str) -> Self {
+        Self { source: Source::Random(Random(generator)), origin, fair: None }
+    }
+
+    /// Goes on to the next roll: in the fair stream to the next counter, elsewhere to the dice that follow.
+    ///
+    /// # Errors
+    /// `internal` beyond the rolls that were asked for: their counters belong to others.
+    pub fn next_roll(&mut self) -> Result<()> {
+        if let (Source::Fair { seed, dice, last }, Some(fair)) = (&mut self.source, &mut self.fair) {
+            if fair.counter >= *last {
+                return Err(Error::internal("more rolls than counters were taken for"));
+            }
+            fair.counter += 1;
+            *dice = seed.roll(fair.counter.unsigned_abs());
         }
-        if let Some(seed) = wish.seed {
-            let source = Source::Random(Random(StdRng::seed_from_u64(seed)));
-            return Ok(Self { source, origin: "seeded", fair: None });
-        }
-        if wish.preview {
-            let source = Source::Random(Random(StdRng::from_rng(&mut rand::rng())));
-            return Ok(Self { source, origin: "server", fair: None });
-        }
-        let (seed, fair) = next(tx, campaign).await?;
-        let counter = u64::try_from(fair.counter).map_err(Error::internal)?;
-        Ok(Self { source: Source::Fair(seed.roll(counter)), origin: "server", fair: Some(fair) })
+        Ok(())
     }
 
     /// Given dice that nobody rolled.
@@ -104,7 +134,7 @@ impl<'a> Draw<'a> {
 impl Dice for Draw<'_> {
     fn roll(&mut self, faces: u32) -> Result<u32, OutOfDice> {
         match &mut self.source {
-            Source::Fair(dice) => dice.roll(faces),
+            Source::Fair { dice, .. } => dice.roll(faces),
             Source::Given(dice) => dice.roll(faces),
             Source::Random(dice) => dice.roll(faces),
         }
@@ -115,27 +145,4 @@ impl Dice for Draw<'_> {
 #[must_use]
 pub fn given_error(error: &OutOfDice) -> Error {
     Error::new(Code::InvalidDice, format!("The given dice do not fit: {error}."))
-}
-
-/// Counts the stream of a campaign up by one; a stream that was never used begins with a seed of its own.
-async fn next(tx: &TenantTx, campaign: Option<Uuid>) -> Result<(FairSeed, FairRoll)> {
-    let mut fresh = [0u8; 32];
-    rand::rng().fill(&mut fresh);
-    let client_seed: String = rand::rng().sample_iter(rand::distr::Alphanumeric).take(16).map(char::from).collect();
-    let row = sqlx::query(
-        "INSERT INTO dice_seed AS s (tenant_id, id, campaign_id, server_seed, client_seed, counter) VALUES ($1, $2, $3, $4, $5, 1) \
-         ON CONFLICT (tenant_id, campaign_id) WHERE revealed_at IS NULL DO UPDATE SET counter = s.counter + 1 \
-         RETURNING id, server_seed, client_seed, counter",
-    )
-    .bind(tx.tenant())
-    .bind(Uuid::now_v7())
-    .bind(campaign)
-    .bind(&fresh[..])
-    .bind(client_seed)
-    .fetch_one(&mut *tx.connection().await)
-    .await?;
-    let server_seed: Vec<u8> = row.get("server_seed");
-    let server_seed: [u8; 32] = server_seed.as_slice().try_into().map_err(Error::internal)?;
-    let seed = FairSeed::new(&server_seed, row.get("client_seed"));
-    Ok((seed, FairRoll { seed_id: row.get("id"), counter: row.get("counter") }))
 }

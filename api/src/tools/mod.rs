@@ -11,6 +11,7 @@ pub mod http;
 mod npc_memorize;
 mod owner_memorize;
 mod owner_memorize_dependables;
+mod roll_dice;
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -55,8 +56,16 @@ impl<'a> ToolCx<'a> {
     /// # Errors
     /// Those of [`Draw::new`].
     pub async fn draw(&self) -> Result<Draw<'a>> {
+        self.draw_rolls(1).await
+    }
+
+    /// The dice of a call that rolls so many formulas, each verifiable by itself.
+    ///
+    /// # Errors
+    /// Those of [`Draw::of_rolls`].
+    pub async fn draw_rolls(&self, rolls: u32) -> Result<Draw<'a>> {
         let wish = Wish { given: self.dice, seed: None, preview: self.preview };
-        Draw::new(self.tx, Some(self.campaign), &wish).await
+        Draw::of_rolls(self.tx, Some(self.campaign), &wish, rolls).await
     }
 }
 
@@ -131,6 +140,7 @@ pub static REGISTRY: &[Tool] = &[
     tool::<npc_memorize::NpcMemorize>(),
     tool::<owner_memorize::OwnerMemorize>(),
     tool::<owner_memorize_dependables::OwnerMemorizeDependables>(),
+    tool::<roll_dice::RollDice>(),
 ];
 
 impl Tool {

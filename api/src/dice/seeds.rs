@@ -1,0 +1,210 @@
+//! The seeds of fair streams: taken from, listed, revealed.
+//!
+//! A stream has one seed in use; its counter is that of its last roll and only rises. The server seed of a seed in use is
+//! never part of a view: [`SeedView::of`] is the one place that decides it.
+
+use rand::RngExt;
+use rules::dice::{FairSeed, commitment};
+use serde::Serialize;
+use sqlx::{AssertSqlSafe, Row, postgres::PgRow};
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{
+    error::{Code, Error, Result},
+    http::paging::{Items, NoFilter, Page, pattern},
+    tenancy::TenantTx,
+};
+
+/// A seed of a fair stream as clients see it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SeedView {
+    pub id: Uuid,
+    /// The SHA-256 of the server seed in lower-case hexadecimal: shown from the beginning.
+    pub commitment: String,
+    /// Chosen by the players, or at random.
+    pub client_seed: String,
+    /// The last roll made with it; 0 before the first.
+    pub counter: i64,
+    #[serde(with = "time::serde::rfc3339")]
+    pub created_at: OffsetDateTime,
+    /// When it was rotated; null while it is in use.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub revealed_at: Option<OffsetDateTime>,
+    /// 32 bytes in lower-case hexadecimal; only of a revealed seed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_seed: Option<String>,
+}
+
+impl SeedView {
+    fn of(row: &PgRow) -> Result<Self> {
+        let server_seed = secret(row)?;
+        let revealed_at: Option<OffsetDateTime> = row.get("revealed_at");
+        Ok(Self {
+            id: row.get("id"),
+            commitment: commitment(&server_seed),
+            client_seed: row.get("client_seed"),
+            counter: row.get("counter"),
+            created_at: row.get("created_at"),
+            revealed_at,
+            server_seed: revealed_at.map(|_| super::verify::hex(&server_seed)),
+        })
+    }
+}
+
+/// A seed that is no secret any more.
+pub struct Revealed {
+    pub server_seed: [u8; 32],
+    pub client_seed: String,
+    /// The last roll that was made with it.
+    pub counter: i64,
+}
+
+/// Counters of a stream that belong to whoever took them: `first` to `last`.
+pub struct Taken {
+    pub id: Uuid,
+    pub seed: FairSeed,
+    pub first: i64,
+    pub last: i64,
+}
+
+const COLUMNS: &str = "id, server_seed, client_seed, counter, created_at, revealed_at";
+
+fn secret(row: &PgRow) -> Result<[u8; 32]> {
+    let bytes: Vec<u8> = row.get("server_seed");
+    bytes.as_slice().try_into().map_err(Error::internal)
+}
+
+fn fresh_secret() -> [u8; 32] {
+    let mut fresh = [0; 32];
+    rand::rng().fill(&mut fresh);
+    fresh
+}
+
+fn fresh_client_seed() -> String {
+    rand::rng().sample_iter(rand::distr::Alphanumeric).take(16).map(char::from).collect()
+}
+
+/// Counts the stream of a campaign up by `rolls`; a stream that was never used begins with a seed of its own.
+///
+/// # Errors
+/// Those of the database.
+pub async fn take(tx: &TenantTx, campaign: Option<Uuid>, rolls: u32) -> Result<Taken> {
+    let row = sqlx::query(
+        "INSERT INTO dice_seed AS s (tenant_id, id, campaign_id, server_seed, client_seed, counter) VALUES ($1, $2, $3, $4, $5, $6) \
+         ON CONFLICT (tenant_id, campaign_id) WHERE revealed_at IS NULL DO UPDATE SET counter = s.counter + $6 \
+         RETURNING id, server_seed, client_seed, counter",
+    )
+    .bind(tx.tenant())
+    .bind(Uuid::now_v7())
+    .bind(campaign)
+    .bind(&fresh_secret()[..])
+    .bind(fresh_client_seed())
+    .bind(i64::from(rolls))
+    .fetch_one(&mut *tx.connection().await)
+    .await?;
+    let last: i64 = row.get("counter");
+    let seed = FairSeed::new(&secret(&row)?, row.get("client_seed"));
+    Ok(Taken { id: row.get("id"), seed, first: last - i64::from(rolls) + 1, last })
+}
+
+/// Whether the campaign's stream has a seed in use, so that its commitment can be seen.
+///
+/// # Errors
+/// Those of the database.
+pub async fn in_use(tx: &TenantTx, campaign: Uuid) -> Result<bool> {
+    let found =
+        sqlx::query("SELECT 1 FROM dice_seed WHERE tenant_id = $1 AND campaign_id = $2 AND revealed_at IS NULL")
+            .bind(tx.tenant())
+            .bind(campaign)
+            .fetch_optional(&mut *tx.connection().await)
+            .await?;
+    Ok(found.is_some())
+}
+
+/// Begins the campaign's stream unless it has begun.
+///
+/// # Errors
+/// Those of the database.
+pub async fn begin(tx: &TenantTx, campaign: Uuid, client_seed: Option<&str>) -> Result<Option<SeedView>> {
+    let sql = format!(
+        "INSERT INTO dice_seed (tenant_id, id, campaign_id, server_seed, client_seed) VALUES ($1, $2, $3, $4, $5) \
+         ON CONFLICT (tenant_id, campaign_id) WHERE revealed_at IS NULL DO NOTHING RETURNING {COLUMNS}"
+    );
+    let row = sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(Uuid::now_v7())
+        .bind(campaign)
+        .bind(&fresh_secret()[..])
+        .bind(client_seed.map_or_else(fresh_client_seed, ToOwned::to_owned))
+        .fetch_optional(&mut *tx.connection().await)
+        .await?;
+    row.as_ref().map(SeedView::of).transpose()
+}
+
+/// Reveals the seed in use, if there is one, and begins another.
+///
+/// # Errors
+/// `conflict` if someone else rotated at the same moment.
+pub async fn rotate(tx: &TenantTx, campaign: Uuid, client_seed: Option<&str>) -> Result<(Option<SeedView>, SeedView)> {
+    let sql = format!(
+        "UPDATE dice_seed SET revealed_at = now() \
+         WHERE tenant_id = $1 AND campaign_id = $2 AND revealed_at IS NULL RETURNING {COLUMNS}"
+    );
+    let old = sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?;
+    let old = old.as_ref().map(SeedView::of).transpose()?;
+    let new = begin(tx, campaign, client_seed).await?;
+    let new = new.ok_or_else(|| Error::new(Code::Conflict, "The seed was rotated at this moment by someone else."))?;
+    Ok((old, new))
+}
+
+/// A page of a campaign's seeds.
+///
+/// # Errors
+/// `bad_request` for an order other than that of creation.
+pub async fn list(tx: &TenantTx, campaign: Uuid, page: &Page<NoFilter>) -> Result<Items<SeedView>> {
+    let (sign, order) = if page.by_creation()? { ("<", "DESC") } else { (">", "ASC") };
+    let sql = format!(
+        "SELECT {COLUMNS} FROM dice_seed WHERE tenant_id = $1 AND campaign_id = $2 \
+           AND ($3::uuid IS NULL OR id {sign} $3) AND ($4::timestamptz IS NULL OR coalesce(revealed_at, created_at) >= $4) \
+           AND ($5::text IS NULL OR client_seed ILIKE $5) ORDER BY id {order} LIMIT $6"
+    );
+    let rows = sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(page.after.as_ref().map(|a| a.id))
+        .bind(page.updated_since)
+        .bind(page.q.as_deref().map(pattern))
+        .bind(i64::try_from(page.limit + 1).unwrap_or(201))
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    let rows = rows.iter().map(SeedView::of).collect::<Result<Vec<_>>>()?;
+    Ok(page.finish(rows, |seed| (seed.id, None)))
+}
+
+/// A seed of the tenant that was revealed; of one campaign only if `only` says so.
+///
+/// # Errors
+/// `not_found`; `conflict` while it is in use.
+pub async fn revealed(tx: &TenantTx, id: Uuid, only: Option<Uuid>) -> Result<Revealed> {
+    let row = sqlx::query(
+        "SELECT server_seed, client_seed, counter, revealed_at IS NOT NULL AS revealed FROM dice_seed \
+         WHERE tenant_id = $1 AND id = $2 AND ($3::uuid IS NULL OR campaign_id = $3)",
+    )
+    .bind(tx.tenant())
+    .bind(id)
+    .bind(only)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?
+    .ok_or_else(|| Error::not_found("seed"))?;
+    if !row.get::<bool, _>("revealed") {
+        let why = "This seed is still in use and so a secret. Rotate it; then its rolls can be verified.";
+        return Err(Error::new(Code::Conflict, why));
+    }
+    Ok(Revealed { server_seed: secret(&row)?, client_seed: row.get("client_seed"), counter: row.get("counter") })
+}

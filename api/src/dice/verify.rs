@@ -1,0 +1,145 @@
+//! Past rolls of the fair stream once more: from seeds that are known by now, the same dice.
+//!
+//! It never tells anything of a seed in use. A roll is named by its seed and its counter; several rolls of one request have
+//! counters one after the other, as [`super::rolls`] gave them.
+
+use rules::dice::{FairSeed, Variables, commitment};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    rolls::{self, RollInput, Rolled},
+    seeds::Revealed,
+};
+use crate::error::{Error, Result};
+
+/// Counters are whole numbers that every reader of JSON keeps exactly: up to 2^53.
+pub const COUNTER_MAX: u64 = 1 << 53;
+/// Characters of a client seed that is given to be verified.
+const CLIENT_SEED_CHARS_MAX: usize = 1000;
+
+/// Which rolls to work out again: of a revealed seed of this tenant's (`seed_id`), or of seeds given here.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VerifyInput {
+    /// A seed that was revealed; else give `server_seed` and `client_seed`.
+    pub seed_id: Option<Uuid>,
+    /// 32 bytes in hexadecimal.
+    pub server_seed: Option<String>,
+    pub client_seed: Option<String>,
+    /// The counter of the first roll; each further roll has the next.
+    pub counter: u64,
+    /// The formula of the one roll.
+    pub formula: Option<String>,
+    /// The rolls of a request, 1 to 20; instead of `formula`.
+    pub rolls: Option<Vec<RollInput>>,
+    /// The variables the rolls were made with.
+    #[schema(value_type = Option<Object>)]
+    pub variables: Option<Map<String, Value>>,
+    /// The commitment that was shown before the rolls.
+    pub commitment: Option<String>,
+}
+
+/// The rolls as they must have been.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Verified {
+    /// The SHA-256 of the server seed.
+    pub commitment: String,
+    /// Whether that is the commitment given; null if none was.
+    pub commitment_matches: Option<bool>,
+    pub client_seed: String,
+    /// The counter of the first roll.
+    pub counter: u64,
+    /// In the order of `rolls`.
+    pub results: Vec<Rolled>,
+}
+
+impl VerifyInput {
+    /// The rolls, checked: those given, or the one formula.
+    ///
+    /// # Errors
+    /// `validation_failed` unless exactly one of both is given, within the limits of a request.
+    pub fn rolls(&self) -> Result<Vec<RollInput>> {
+        let rolls = match (&self.formula, &self.rolls) {
+            (Some(formula), None) => vec![RollInput { formula: formula.clone(), flavor: None }],
+            (None, Some(rolls)) => rolls.clone(),
+            _ => return Err(Error::invalid("/rolls", "required", "Give `formula` or `rolls`.")),
+        };
+        rolls::check(&rolls)?;
+        if self.counter > COUNTER_MAX {
+            return Err(Error::invalid("/counter", "invalid_value", format!("is at most {COUNTER_MAX}")));
+        }
+        Ok(rolls)
+    }
+
+    /// The seeds given, if none is named by its id.
+    ///
+    /// # Errors
+    /// `validation_failed` for seeds that are incomplete or none.
+    pub fn given_seeds(&self) -> Result<Revealed> {
+        let (Some(server), Some(client)) = (&self.server_seed, &self.client_seed) else {
+            let message = "Give `seed_id`, or `server_seed` and `client_seed`.";
+            return Err(Error::invalid("/seed_id", "required", message));
+        };
+        if client.chars().count() > CLIENT_SEED_CHARS_MAX {
+            let message = format!("has at most {CLIENT_SEED_CHARS_MAX} characters");
+            return Err(Error::invalid("/client_seed", "invalid_value", message));
+        }
+        let server_seed = unhex(server)
+            .ok_or_else(|| Error::invalid("/server_seed", "invalid_value", "is 32 bytes in 64 hexadecimal digits"))?;
+        Ok(Revealed { server_seed, client_seed: client.clone(), counter: i64::MAX })
+    }
+
+    /// That these rolls were made with the seed.
+    ///
+    /// # Errors
+    /// `validation_failed` for a counter the seed never had.
+    pub fn was_rolled(&self, seeds: &Revealed, rolls: &[RollInput]) -> Result<()> {
+        let last = self.counter.saturating_add(u64::from(rolls::number(rolls))).saturating_sub(1);
+        if self.counter >= 1 && last <= seeds.counter.unsigned_abs() {
+            return Ok(());
+        }
+        let message = format!("This seed's rolls have the counters 1 to {}.", seeds.counter);
+        Err(Error::invalid("/counter", "invalid_value", message))
+    }
+}
+
+/// Rolls again.
+///
+/// # Errors
+/// None that a fair stream knows; its dice never run out.
+pub async fn again(
+    seeds: &Revealed,
+    input: &VerifyInput,
+    rolls: &[RollInput],
+    variables: &Variables<'_>,
+) -> Result<Verified> {
+    let seed = FairSeed::new(&seeds.server_seed, &seeds.client_seed);
+    let mut results = Vec::with_capacity(rolls.len());
+    for (counter, roll) in (input.counter..).zip(rolls) {
+        let rolled = rolls::one(&mut seed.roll(counter), roll, variables)?;
+        let counter = i64::try_from(counter).map_err(Error::internal)?;
+        results.push(Rolled { seed_id: input.seed_id, counter: Some(counter), ..rolled });
+        tokio::task::yield_now().await;
+    }
+    let commitment = commitment(&seeds.server_seed);
+    let commitment_matches = input.commitment.as_deref().map(|given| given.trim().eq_ignore_ascii_case(&commitment));
+    let (client_seed, counter) = (seeds.client_seed.clone(), input.counter);
+    Ok(Verified { commitment, commitment_matches, client_seed, counter, results })
+}
+
+/// Bytes in lower-case hexadecimal.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.filter_map(|digit| char::from_digit(u32::from(digit), 16)).collect()
+}
+
+/// The 32 bytes of 64 hexadecimal digits.
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    let digits: Vec<u32> = text.chars().map(|c| c.to_digit(16)).collect::<Option<_>>()?;
+    let bytes: Vec<u8> = digits.chunks_exact(2).filter_map(|two| u8::try_from(two[0] * 16 + two[1]).ok()).collect();
+    if digits.len() == 64 { bytes.try_into().ok() } else { None }
+}

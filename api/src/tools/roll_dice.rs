@@ -1,0 +1,62 @@
+//! `roll_dice`: anyone rolls dice of the campaign's fair stream.
+
+use entity::{character, npc};
+use rules::{dice::Formula, sheet::Creature};
+use schemars::JsonSchema;
+use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{ANYONE, ActorKind, ToolCx, ToolSpec};
+use crate::{
+    dice::{
+        rolls::{self, RollInput},
+        sheet,
+    },
+    error::{Error, Result},
+    http::resource::col,
+};
+
+pub(super) struct RollDice;
+
+/// What to roll.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The rolls, in order.
+    #[schemars(length(min = 1, max = 20))]
+    rolls: Vec<RollInput>,
+}
+
+impl ToolSpec for RollDice {
+    const NAME: &'static str = "roll_dice";
+    const DESCRIPTION: &'static str = "Roll one or more dice formulas in Foundry's language, such as 1d20 + 5, 2d20kh, 4d6kh3 or \
+        1d20 + @abilities.dex.mod with a value of your own sheet. Results are final.";
+    const CALLERS: &'static [ActorKind] = ANYONE;
+    const LISTED: bool = false;
+    const INFORMS: bool = true;
+    type Arguments = Arguments;
+
+    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
+        let rolls = arguments.rolls;
+        rolls::check(&rolls)?;
+        let asks = |roll: &RollInput| Formula::parse(&roll.formula).is_ok_and(|f| f.variables().next().is_some());
+        let own = if rolls.iter().any(asks) { sheet_of(cx).await? } else { None };
+        let mut draw = cx.draw_rolls(rolls::number(&rolls)).await?;
+        let value = |name: &str| own.as_ref().and_then(|own| sheet::value(own, name));
+        let report = rolls::all(&mut draw, &rolls, &value).await?;
+        serde_json::to_value(report).map_err(Error::internal)
+    }
+}
+
+/// The sheet of whoever calls; owners and the game master have none.
+async fn sheet_of(cx: &ToolCx<'_>) -> Result<Option<Creature>> {
+    let own = col("tenant_id").eq(cx.tx.tenant()).and(col("campaign_id").eq(cx.campaign)).and(col("id").eq(cx.entity));
+    Ok(match cx.kind {
+        ActorKind::Character => {
+            character::Entity::find().filter(own).one(cx.tx).await?.as_ref().map(sheet::of_character)
+        }
+        ActorKind::Npc => npc::Entity::find().filter(own).one(cx.tx).await?.as_ref().map(sheet::of_npc),
+        ActorKind::Owner | ActorKind::Gm => None,
+    })
+}
