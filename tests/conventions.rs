@@ -658,6 +658,7 @@ async fn query_parameters_are_known_and_in_bounds() {
         "/v1/campaigns/port-town/memories",
         "/v1/campaigns/port-town/turns",
         "/v1/campaigns/port-town/dice/seeds",
+        "/v1/dice/seeds",
         "/v1/api-keys",
     ]);
     for list in lists {

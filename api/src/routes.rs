@@ -43,8 +43,10 @@ pub fn configure(config: &mut ServiceConfig<'_>) {
         .service(dice::http::roll)
         .service(dice::http::analyze)
         .service(dice::http::verify)
-        .service(dice::http::list)
-        .service(dice::http::rotate)
+        .service(dice::http_seeds::list)
+        .service(dice::http_seeds::rotate)
+        .service(dice::http_seeds::list_own)
+        .service(dice::http_seeds::rotate_own)
         // The caller's own affairs.
         .service(auth::http::token)
         .service(auth::http::list_keys)

@@ -231,6 +231,16 @@ async fn each_campaign_has_a_stream_and_so_has_the_tenant() {
     assert_eq!(roll_in(&tenant, &id, &["1d6"]).await.expect(200).body["seed_id"], port["seed_id"]);
     roll_in(&rival, "port-town", &["1d6"]).await.problem(404, "not_found");
     roll_in(&rival, &id, &["1d6"]).await.problem(404, "not_found");
+    // The tenant's own stream is verified like the others.
+    let listed = tenant.get("/v1/dice/seeds").await.expect(200);
+    assert_eq!((listed.items().len(), &listed.items()[0]["id"]), (1, &own["seed_id"]));
+    let rotated = tenant.post("/v1/dice/seeds/rotate", json!({})).await.expect(200).body;
+    assert_eq!((&rotated["revealed"]["id"], &rotated["revealed"]["counter"]), (&own["seed_id"], &json!(1)));
+    let again = json!({ "seed_id": own["seed_id"], "counter": 1, "formula": "1d6" });
+    let again = tenant.post("/v1/dice/verify", again).await.expect(200).body;
+    assert_eq!(again["results"][0]["dice"], own["results"][0]["dice"]);
+    assert!(rival.get("/v1/dice/seeds").await.expect(200).items().iter().all(|s| s["counter"] == 0));
+    assert_eq!(tenant.get(SEEDS).await.expect(200).items()[0]["revealed_at"], Value::Null);
     // A token for one campaign rolls there and nowhere else.
     for narrowed in [json!({ "campaign": "inland" }), json!({ "campaign": "inland", "player_id": "player_alice" })] {
         let token = tenant.token(narrowed).await;
@@ -238,6 +248,8 @@ async fn each_campaign_has_a_stream_and_so_has_the_tenant() {
         assert_eq!(rolled.body["seed_id"], inland["seed_id"]);
         roll_in(&token, "inland", &["1d6"]).await.expect(200);
         roll_in(&token, "port-town", &["1d6"]).await.problem(404, "not_found");
+        token.get("/v1/dice/seeds").await.problem(403, "forbidden");
+        token.post("/v1/dice/seeds/rotate", json!({})).await.problem(403, "forbidden");
     }
 }
 

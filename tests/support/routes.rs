@@ -49,8 +49,9 @@ impl Rows {
         ids.insert("tools", "NPC_memorize".to_owned());
         client.server.model.set_script(Script::replies([Reply::text(canary)]));
         ids.insert("turns", world.bob("player_alice", &format!("Have you heard of {canary}?")).await.expect(200).id());
-        // The first look begins the campaign's fair dice; later ones write nothing.
+        // The first look begins fair dice; later ones write nothing.
         world.get("/dice/seeds").await.expect(200);
+        client.get("/v1/dice/seeds").await.expect(200);
         let key = json!({ "name": canary, "scopes": ["read"] });
         ids.insert("api-keys", client.post("/v1/api-keys", key).await.expect(201).id());
         Self { campaign, alice, mallory, ids }

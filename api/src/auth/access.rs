@@ -47,6 +47,8 @@ pub const TABLE: &[Access] = &[
     on("POST",   "/v1/dice/roll", Play, Own),
     on("POST",   "/v1/dice/analyze", Read, Own),
     on("POST",   "/v1/dice/verify", Read, Own),
+    on("GET",    "/v1/dice/seeds", Read, Never),
+    on("POST",   "/v1/dice/seeds/rotate", Gm, Never),
 
     on("GET",    "/v1/campaigns", Read, Filtered),
     on("POST",   "/v1/campaigns", Write, Never),

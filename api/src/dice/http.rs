@@ -1,6 +1,6 @@
-//! `/dice/roll`, `/dice/analyze`, `/dice/verify` and the seeds of a campaign's dice.
+//! `/dice/roll`, `/dice/analyze` and `/dice/verify`.
 
-use actix_web::{get, post, web};
+use actix_web::{post, web};
 use rules::dice::{Formula, FormulaError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::{
     rolls::{self, RollInput, RollReport},
-    seeds::{self, SeedView},
+    seeds,
     service::{Draw, Wish},
     variables::Values,
     verify::{Verified, VerifyInput, again},
@@ -19,7 +19,6 @@ use crate::{
     error::{Code, Error, FieldError, Problem, Result},
     http::{
         Body, Reply,
-        paging::{Items, ListParams, NoFilter, Page},
         resource::{Ref, campaign_id},
         write,
     },
@@ -28,8 +27,6 @@ use crate::{
 
 /// Simulations of one formula give one answer.
 const SIMULATION_SEED: u64 = 20;
-/// Characters of a client seed.
-const CLIENT_SEED_CHARS_MAX: usize = 64;
 
 /// Formulas to roll.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -71,23 +68,6 @@ pub struct Statistics {
     pub method: String,
     /// Totals in rising order, each with its probability.
     pub distribution: Vec<(f64, f64)>,
-}
-
-/// A client seed of the players' choice.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RotateRequest {
-    /// 1 to 64 visible characters; at random if left out.
-    #[schema(min_length = 1, max_length = 64)]
-    client_seed: Option<String>,
-}
-
-/// The seed that is no secret any more, and the one that follows it.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct Rotated {
-    /// Null if there was none in use.
-    pub revealed: Option<SeedView>,
-    pub current: SeedView,
 }
 
 /// Rolls up to 20 formulas; one that cannot be rolled is a result with `success: false`.
@@ -173,58 +153,4 @@ pub async fn verify(app: web::Data<App>, caller: Caller, body: Body<VerifyInput>
         }
     };
     Reply::ok(&again(&seeds, input, &rolls, &|name| values.get(name)).await?)
-}
-
-/// The seeds of a campaign's fair dice. The first begins when it is first asked for or rolled with, so that its
-/// commitment can be known before any roll.
-#[utoipa::path(tag = "dice", operation_id = "list_dice_seeds",
-    params(("c" = String, Path, description = "Campaign id or slug"), ListParams),
-    responses((status = 200, body = Items<SeedView>), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/dice/seeds")]
-pub async fn list(app: web::Data<App>, caller: Caller, path: web::Path<String>, page: Page<NoFilter>) -> Result<Reply> {
-    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
-    if seeds::in_use(&tx, campaign).await? {
-        return Reply::ok(&seeds::list(&tx, campaign, &page).await?);
-    }
-    drop(tx);
-    write(&app, &caller, None, async |tx| {
-        seeds::begin(tx, campaign, None).await?;
-        Reply::ok(&seeds::list(tx, campaign, &page).await?)
-    })
-    .await
-}
-
-/// Reveals the seed in use, so that its rolls can be verified, and begins another.
-#[utoipa::path(tag = "dice", operation_id = "rotate_dice_seed", request_body = RotateRequest,
-    params(("c" = String, Path, description = "Campaign id or slug")),
-    responses((status = 200, body = Rotated), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/dice/seeds/rotate")]
-pub async fn rotate(
-    app: web::Data<App>,
-    caller: Caller,
-    path: web::Path<String>,
-    body: Body<RotateRequest>,
-) -> Result<Reply> {
-    let client_seed = body.value.client_seed.as_deref();
-    if client_seed.is_some_and(|seed| !is_client_seed(seed)) {
-        let message = format!("must have 1 to {CLIENT_SEED_CHARS_MAX} visible characters");
-        return Err(Error::invalid("/client_seed", "invalid_value", message));
-    }
-    write(&app, &caller, body.idempotency.as_ref(), async |tx| {
-        let campaign = campaign_id(tx, &caller, &Ref::parse(&path)).await?;
-        let (revealed, current) = seeds::rotate(tx, campaign, client_seed).await?;
-        Reply::ok(&Rotated { revealed, current })
-    })
-    .await
-}
-
-/// What people can read to each other: no blanks, no control characters, nothing that does not show.
-fn is_client_seed(text: &str) -> bool {
-    let hidden = |c: char| {
-        c.is_control()
-            || c.is_whitespace()
-            || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
-    (1..=CLIENT_SEED_CHARS_MAX).contains(&text.chars().count()) && !text.chars().any(hidden)
 }

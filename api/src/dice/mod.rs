@@ -10,6 +10,7 @@
 //! To add a source of dice: a member of [`service::Wish`], a variant of its source, its name as an origin.
 
 pub mod http;
+pub mod http_seeds;
 pub mod rolls;
 pub mod seeds;
 pub mod service;

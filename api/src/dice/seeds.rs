@@ -109,25 +109,26 @@ pub async fn take(tx: &TenantTx, campaign: Option<Uuid>, rolls: u32) -> Result<T
     Ok(Taken { id: row.get("id"), seed, first: last - i64::from(rolls) + 1, last })
 }
 
-/// Whether the campaign's stream has a seed in use, so that its commitment can be seen.
+/// Whether the stream of a campaign, or the tenant's own, has a seed in use, so that its commitment can be seen.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn in_use(tx: &TenantTx, campaign: Uuid) -> Result<bool> {
-    let found =
-        sqlx::query("SELECT 1 FROM dice_seed WHERE tenant_id = $1 AND campaign_id = $2 AND revealed_at IS NULL")
-            .bind(tx.tenant())
-            .bind(campaign)
-            .fetch_optional(&mut *tx.connection().await)
-            .await?;
+pub async fn in_use(tx: &TenantTx, campaign: Option<Uuid>) -> Result<bool> {
+    let found = sqlx::query(
+        "SELECT 1 FROM dice_seed WHERE tenant_id = $1 AND campaign_id IS NOT DISTINCT FROM $2 AND revealed_at IS NULL",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
     Ok(found.is_some())
 }
 
-/// Begins the campaign's stream unless it has begun.
+/// Begins a stream unless it has begun.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn begin(tx: &TenantTx, campaign: Uuid, client_seed: Option<&str>) -> Result<Option<SeedView>> {
+pub async fn begin(tx: &TenantTx, campaign: Option<Uuid>, client_seed: Option<&str>) -> Result<Option<SeedView>> {
     let sql = format!(
         "INSERT INTO dice_seed (tenant_id, id, campaign_id, server_seed, client_seed) VALUES ($1, $2, $3, $4, $5) \
          ON CONFLICT (tenant_id, campaign_id) WHERE revealed_at IS NULL DO NOTHING RETURNING {COLUMNS}"
@@ -147,10 +148,14 @@ pub async fn begin(tx: &TenantTx, campaign: Uuid, client_seed: Option<&str>) -> 
 ///
 /// # Errors
 /// `conflict` if someone else rotated at the same moment.
-pub async fn rotate(tx: &TenantTx, campaign: Uuid, client_seed: Option<&str>) -> Result<(Option<SeedView>, SeedView)> {
+pub async fn rotate(
+    tx: &TenantTx,
+    campaign: Option<Uuid>,
+    client_seed: Option<&str>,
+) -> Result<(Option<SeedView>, SeedView)> {
     let sql = format!(
         "UPDATE dice_seed SET revealed_at = now() \
-         WHERE tenant_id = $1 AND campaign_id = $2 AND revealed_at IS NULL RETURNING {COLUMNS}"
+         WHERE tenant_id = $1 AND campaign_id IS NOT DISTINCT FROM $2 AND revealed_at IS NULL RETURNING {COLUMNS}"
     );
     let old = sqlx::query(AssertSqlSafe(sql))
         .bind(tx.tenant())
@@ -163,14 +168,14 @@ pub async fn rotate(tx: &TenantTx, campaign: Uuid, client_seed: Option<&str>) ->
     Ok((old, new))
 }
 
-/// A page of a campaign's seeds.
+/// A page of a stream's seeds.
 ///
 /// # Errors
 /// `bad_request` for an order other than that of creation.
-pub async fn list(tx: &TenantTx, campaign: Uuid, page: &Page<NoFilter>) -> Result<Items<SeedView>> {
+pub async fn list(tx: &TenantTx, campaign: Option<Uuid>, page: &Page<NoFilter>) -> Result<Items<SeedView>> {
     let (sign, order) = if page.by_creation()? { ("<", "DESC") } else { (">", "ASC") };
     let sql = format!(
-        "SELECT {COLUMNS} FROM dice_seed WHERE tenant_id = $1 AND campaign_id = $2 \
+        "SELECT {COLUMNS} FROM dice_seed WHERE tenant_id = $1 AND campaign_id IS NOT DISTINCT FROM $2 \
            AND ($3::uuid IS NULL OR id {sign} $3) AND ($4::timestamptz IS NULL OR coalesce(revealed_at, created_at) >= $4) \
            AND ($5::text IS NULL OR client_seed ILIKE $5) ORDER BY id {order} LIMIT $6"
     );
