@@ -13,7 +13,7 @@ use crate::{
     http::docs,
     imports, lore, memory, messages, npcs,
     ops::health,
-    owners, prompt, scenes, tenants, tools, turns,
+    owners, prompt, rules, scenes, tenants, tools, turns,
 };
 
 /// Registers every route.
@@ -39,6 +39,8 @@ pub fn configure(config: &mut ServiceConfig<'_>) {
         .service(turns::http::undo_turn)
         .service(tools::http::list)
         .service(tools::http::call)
+        .service(rules::http::rest)
+        .service(rules::http::srd)
         // The caller's own affairs.
         .service(auth::http::token)
         .service(auth::http::list_keys)

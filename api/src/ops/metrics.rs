@@ -76,6 +76,14 @@ pub static PARSE_ERRORS: LazyLock<IntCounter> =
 /// Tool calls.
 pub static TOOL_CALLS: LazyLock<IntCounterVec> =
     LazyLock::new(|| counters("tool_calls_total", "Tool calls by tool and status", &["tool", "status"]));
+/// What the rules resolved.
+pub static RULES_RESOLVED: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters(
+        "rules_resolved_total",
+        "Outcomes of the rules by tool: success, failure, impossible, no_check",
+        &["tool", "outcome"],
+    )
+});
 /// Prompt cache look-ups.
 pub static PROMPT_CACHE: LazyLock<IntCounterVec> =
     LazyLock::new(|| counters("prompt_cache_total", "Base prompts by hit or miss", &["result"]));
@@ -100,7 +108,9 @@ pub fn register_all() {
     for gauge in [&POOL, &TURNS_RUNNING, &BREAKERS_OPEN, &PROMPT_CACHE_BYTES] {
         LazyLock::force(gauge);
     }
-    for vec in [&REQUESTS, &TURNS, &LLM_CALLS, &LLM_TOKENS, &TOOL_CALLS, &PROMPT_CACHE, &SEGMENTS_BUILT] {
+    for vec in
+        [&REQUESTS, &TURNS, &LLM_CALLS, &LLM_TOKENS, &TOOL_CALLS, &RULES_RESOLVED, &PROMPT_CACHE, &SEGMENTS_BUILT]
+    {
         LazyLock::force(vec);
     }
     for histogram in [&REQUEST_SECONDS, &TURN_SECONDS, &LLM_SECONDS] {
