@@ -85,6 +85,11 @@ fn barbarian() -> Value {
         "features": [{ "name": "Rage" }], "weapons": [{ "name": "Greataxe" }], "effects": [{ "name": "Rage" }] })
 }
 
+/// Compares a text with what it was when somebody last looked at it.
+fn snapshot(name: &str, text: &str) {
+    insta::with_settings!({ snapshot_path => "snapshots" }, { insta::assert_snapshot!(name, text) });
+}
+
 /// A call of a tool with given dice.
 async fn roll(world: &World<'_>, tool: &str, actor: &str, arguments: Value, dice: &[u32]) -> Answer {
     let mut body = call(actor, arguments);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{call, result, row, says, table};
+use super::{call, result, row, says, snapshot, table};
 use crate::support::Server;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -20,7 +20,7 @@ async fn a_rogue_hits_with_a_sneak_attack() {
     let rows: Vec<_> = hit["damage"]["breakdown"].as_array().unwrap().iter().map(|r| r["subtotal"].clone()).collect();
     assert_eq!(rows, [8, 14], "{}", hit["damage"]);
     assert_eq!((&hit["damage"]["total_damage"], &hit["source"]), (&json!(22), &json!("manual")));
-    insta::assert_snapshot!("raw_of_a_hit", hit["raw"].as_str().unwrap());
+    snapshot("raw_of_a_hit", hit["raw"].as_str().unwrap());
     // Nobody said that hit points should change.
     assert_eq!(row(&world, "/npcs/goblin").await["stats"]["hp"], 7);
 

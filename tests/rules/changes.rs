@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
@@ -127,4 +128,28 @@ async fn two_smites_at_once_spend_the_last_slot_once() {
         let (hp, max) = (row["stats"]["hp"].as_i64().unwrap(), row["stats"]["max_hp"].as_i64().unwrap());
         assert_eq!(hp, (max - taken).max(0), "{target}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_npc_strikes_in_its_turn_and_an_undo_takes_it_back() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = table(&tenant).await;
+    world.patch("/npcs/ogre", json!({ "available_tools": ["apply_damage", "resolve_attack"] })).await.expect(200);
+    let blow = json!({ "target": "shade", "parts": [{ "amount": 10, "type": "bludgeoning" }] });
+    server.model.set_script(Script::replies([
+        Reply::tool("apply_damage", blow)
+            .with_tool("resolve_attack", json!({ "target": "shade" }))
+            .with_tool("resolve_attack", json!({ "target": "nobody" }))
+            .with_tool("resolve_attack", json!({ "target": "shade", "cover": "tree" })),
+        Reply::text("It roars."),
+    ]));
+    let turn = tenant.npc_turn("dungeon", "ogre", "shade", "I run.").await.expect(200);
+    let statuses: Vec<_> = turn.body["tool_calls"].as_array().unwrap().iter().map(|c| c["status"].clone()).collect();
+    assert_eq!(statuses, ["succeeded", "succeeded", "succeeded", "failed"], "{}", turn.text);
+    assert_eq!(turn.body["tool_calls"][1]["result"]["counter"], 1);
+    assert_eq!(turn.body["tool_calls"][2]["result"]["impossible"], true);
+    assert_eq!(row(&world, "/characters/shade").await["hp"], 23);
+    world.post(&format!("/turns/{}/undo", turn.id()), json!({})).await.expect(200);
+    assert_eq!(row(&world, "/characters/shade").await["hp"], 33);
 }

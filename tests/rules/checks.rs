@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{result, row, says, table};
+use super::{result, row, says, snapshot, table};
 use crate::support::Server;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -16,7 +16,7 @@ async fn checks_add_what_the_sheet_says() {
         (&stealth["total"], &stealth["success"], &stealth["dc_or_ac"]),
         (&json!(17), &json!(true), &json!("15"))
     );
-    insta::assert_snapshot!("raw_of_a_check", stealth["raw"].as_str().unwrap());
+    snapshot("raw_of_a_check", stealth["raw"].as_str().unwrap());
     let lifted = result(&world, "resolve_ability_check", "shade", json!({ "ability": "STR", "dc": 15 }), &[15]).await;
     assert_eq!((&lifted["check_type"], &lifted["success"]), (&json!("Strength Check"), &json!(true)));
     let other = json!({ "skill": "intimidation", "ability": "strength", "dc": 20 });
