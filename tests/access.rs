@@ -13,6 +13,8 @@ use crate::support::{Client, Rows, Server, counts};
 
 /// Routes without `/v1`, which ask for no credential.
 const OPEN: &[&str] = &["/healthz", "/readyz", "/metrics", "/openapi.yaml", "/docs", "/problems/{code}"];
+/// The same for everybody, although the path has a hole.
+const SHARED: &[&str] = &["/v1/rules/srd/{x}"];
 /// In every text that only its tenant may read.
 const CANARY: &str = "canary-7f3ab1";
 
@@ -119,7 +121,7 @@ async fn what_belongs_to_another_tenant_is_absent() {
     other.get("/v1/dice/seeds").await.expect(200);
     let before = counts(&server).await;
     for route in TABLE {
-        let in_path = route.path.contains('{');
+        let in_path = route.path.contains('{') && !SHARED.contains(&route.path);
         if route.method == "GET" || in_path {
             let answer = rows.send(&other, route).await;
             assert_eq!(answer.status, if in_path { 404 } else { 200 }, "{}: {}", name(route), answer.text);

@@ -23,6 +23,7 @@ mod prompt;
 mod prompt_cache;
 mod rehearsal;
 mod round_trips;
+mod rules;
 mod scenarios;
 mod smoke;
 mod support;

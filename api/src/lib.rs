@@ -32,6 +32,7 @@ pub mod memory;
 pub mod messages;
 pub mod npcs;
 pub mod owners;
+pub mod rules;
 pub mod scenes;
 pub mod tenants;
 

@@ -13,7 +13,7 @@ use crate::{
     http::docs,
     imports, lore, memory, messages, npcs,
     ops::health,
-    owners, prompt, scenes, tenants, tools, turns,
+    owners, prompt, rules, scenes, tenants, tools, turns,
 };
 
 /// Registers every route.
@@ -47,6 +47,8 @@ pub fn configure(config: &mut ServiceConfig<'_>) {
         .service(dice::http_seeds::rotate)
         .service(dice::http_seeds::list_own)
         .service(dice::http_seeds::rotate_own)
+        .service(rules::http::rest)
+        .service(rules::http::srd)
         // The caller's own affairs.
         .service(auth::http::token)
         .service(auth::http::list_keys)

@@ -47,6 +47,7 @@ impl Rows {
         let called = world.post("/tools/OWNER_memorize_dependables", call).await.expect(200);
         ids.insert("broadcasts", called.body["result"]["broadcast_id"].as_str().unwrap().to_owned());
         ids.insert("tools", "NPC_memorize".to_owned());
+        ids.insert("srd", "weapons".to_owned());
         client.server.model.set_script(Script::replies([Reply::text(canary)]));
         ids.insert("turns", world.bob("player_alice", &format!("Have you heard of {canary}?")).await.expect(200).id());
         // The first look begins fair dice; later ones write nothing.
@@ -78,6 +79,7 @@ impl Rows {
         let last = route.path.rsplit('/').find(|part| !part.starts_with('{')).unwrap_or_default();
         match (route.method, last) {
             ("GET" | "DELETE", _) | ("POST", "cancel" | "undo" | "token" | "rotate") => json!({}),
+            ("POST", "rest") => json!({ "type": "long" }),
             ("POST", "api-keys") => json!({ "name": "new", "scopes": ["read"] }),
             ("POST", "campaigns" | "characters" | "npcs" | "scenes") => json!({ "name": "New" }),
             ("POST", "owners") => json!({ "name": "New", "monitored_aspect": "race", "associated_id": "elf" }),

@@ -63,6 +63,8 @@ pub const TABLE: &[Access] = &[
     on("GET",    "/v1/campaigns/{c}/characters/{x}", Read, Filtered),
     on("PATCH",  "/v1/campaigns/{c}/characters/{x}", Write, Never),
     on("DELETE", "/v1/campaigns/{c}/characters/{x}", Write, Never),
+    on("POST",   "/v1/campaigns/{c}/characters/{x}/rest", Play, Own),
+    on("GET",    "/v1/rules/srd/{x}", Read, Filtered),
 
     on("GET",    "/v1/campaigns/{c}/npcs", Read, Filtered),
     on("POST",   "/v1/campaigns/{c}/npcs", Write, Never),

@@ -79,6 +79,14 @@ pub static TOOL_CALLS: LazyLock<IntCounterVec> =
 /// Dice rolls.
 pub static DICE_ROLLS: LazyLock<IntCounterVec> =
     LazyLock::new(|| counters("dice_rolls_total", "Dice rolls by source: server, manual, seeded", &["source"]));
+/// What the rules resolved.
+pub static RULES_RESOLVED: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters(
+        "rules_resolved_total",
+        "Outcomes of the rules by tool: success, failure, impossible, no_check",
+        &["tool", "outcome"],
+    )
+});
 /// Prompt cache look-ups.
 pub static PROMPT_CACHE: LazyLock<IntCounterVec> =
     LazyLock::new(|| counters("prompt_cache_total", "Base prompts by hit or miss", &["result"]));
@@ -103,7 +111,17 @@ pub fn register_all() {
     for gauge in [&POOL, &TURNS_RUNNING, &BREAKERS_OPEN, &PROMPT_CACHE_BYTES] {
         LazyLock::force(gauge);
     }
-    for vec in [&REQUESTS, &TURNS, &LLM_CALLS, &LLM_TOKENS, &TOOL_CALLS, &DICE_ROLLS, &PROMPT_CACHE, &SEGMENTS_BUILT] {
+    for vec in [
+        &REQUESTS,
+        &TURNS,
+        &LLM_CALLS,
+        &LLM_TOKENS,
+        &TOOL_CALLS,
+        &DICE_ROLLS,
+        &RULES_RESOLVED,
+        &PROMPT_CACHE,
+        &SEGMENTS_BUILT,
+    ] {
         LazyLock::force(vec);
     }
     for histogram in [&REQUEST_SECONDS, &TURN_SECONDS, &LLM_SECONDS] {

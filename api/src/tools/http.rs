@@ -116,9 +116,10 @@ pub async fn call(
     done
 }
 
-/// Pointers of a tool's errors are into its arguments; the request holds those one level down.
+/// Pointers of a tool's errors are into its arguments; the request holds those one level down. No tool takes its caller as
+/// an argument, so `/actor` is the request's own.
 fn in_arguments(mut error: Error) -> Error {
-    for e in &mut error.errors {
+    for e in error.errors.iter_mut().filter(|e| e.pointer != "/actor") {
         e.pointer.insert_str(0, "/arguments");
     }
     error

@@ -11,6 +11,7 @@ pub mod http;
 mod npc_memorize;
 mod owner_memorize;
 mod owner_memorize_dependables;
+mod resolve;
 mod roll_dice;
 
 use std::{collections::BTreeMap, sync::LazyLock};
@@ -141,6 +142,22 @@ pub static REGISTRY: &[Tool] = &[
     tool::<owner_memorize::OwnerMemorize>(),
     tool::<owner_memorize_dependables::OwnerMemorizeDependables>(),
     tool::<roll_dice::RollDice>(),
+    tool::<resolve::ApplyDamage>(),
+    tool::<resolve::ApplyHealing>(),
+    tool::<resolve::MarkImpossible>(),
+    tool::<resolve::MarkNoCheck>(),
+    tool::<resolve::ResolveAbilityCheck>(),
+    tool::<resolve::ResolveAttack>(),
+    tool::<resolve::ResolveConcentration>(),
+    tool::<resolve::ResolveContest>(),
+    tool::<resolve::ResolveDeathSave>(),
+    tool::<resolve::ResolveFall>(),
+    tool::<resolve::ResolveGroupCheck>(),
+    tool::<resolve::ResolvePassive>(),
+    tool::<resolve::ResolveSavingThrow>(),
+    tool::<resolve::ResolveSkillCheck>(),
+    tool::<resolve::RollInitiative>(),
+    tool::<resolve::TakeRest>(),
 ];
 
 impl Tool {

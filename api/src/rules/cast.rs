@@ -1,0 +1,305 @@
+//! Who takes part in something the rules resolve: found by name, locked in one order, written back.
+//!
+//! Characters are locked before NPCs and each kind by id, by everybody, so that two resolutions never wait for each other
+//! in a circle. It must never guess whom an ambiguous name means: that is an impossible outcome with the candidates.
+
+use entity::{character, npc};
+use rules::{
+    resolve::{StateChange, apply},
+    sheet::{Creature, KnownSpell},
+    srd::same,
+};
+use sea_orm::{EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::ExprTrait};
+use serde_json::{Map, Value};
+use sqlx::{AssertSqlSafe, Row};
+use uuid::Uuid;
+
+use super::sheet;
+use crate::{
+    error::{Error, Result},
+    http::resource::col,
+    tenancy::TenantTx,
+};
+
+/// Names listed in an impossible outcome at most.
+const CANDIDATES_MAX: usize = 20;
+
+/// Somebody with a sheet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Who {
+    Character(Uuid),
+    Npc(Uuid),
+}
+
+impl Who {
+    /// The id of the row.
+    #[must_use]
+    pub fn id(self) -> Uuid {
+        match self {
+            Self::Character(id) | Self::Npc(id) => id,
+        }
+    }
+}
+
+/// Whom a name means.
+pub enum Named {
+    One(Who),
+    /// Nobody, or several; why, as an impossible outcome says it.
+    Unclear(String),
+}
+
+/// Finds a character or NPC of the campaign by id or slug, else by name: exactly, then in any case, then the only one whose
+/// name holds what was written or is held by it.
+///
+/// # Errors
+/// Those of the database.
+pub async fn named(tx: &TenantTx, campaign: Uuid, wanted: &str) -> Result<Named> {
+    let wanted = wanted.trim();
+    let row = sqlx::query(
+        "SELECT actor_id, kind FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 AND (slug = $3 OR actor_id = $4) \
+         AND kind IN ('character', 'npc')",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(wanted)
+    .bind(Uuid::try_parse(wanted).ok())
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    match row {
+        Some(row) => Ok(Named::One(who(row.get("kind"), row.get("actor_id")))),
+        None => by_name(tx, campaign, wanted).await,
+    }
+}
+
+fn who(kind: &str, id: Uuid) -> Who {
+    if kind == "npc" { Who::Npc(id) } else { Who::Character(id) }
+}
+
+async fn by_name(tx: &TenantTx, campaign: Uuid, wanted: &str) -> Result<Named> {
+    let rows = sqlx::query(
+        "SELECT * FROM (SELECT 'character' AS kind, id, slug, name, position(lower($3) IN lower(name)) > 0 \
+            OR position(lower(name) IN lower($3)) > 0 AS holds, name = $3 AS exact, lower($3) IN (lower(name), slug) AS same \
+            FROM character WHERE tenant_id = $1 AND campaign_id = $2 \
+         UNION ALL SELECT 'npc', id, slug, name, position(lower($3) IN lower(name)) > 0 \
+            OR position(lower(name) IN lower($3)) > 0, name = $3, lower($3) IN (lower(name), slug) \
+            FROM npc WHERE tenant_id = $1 AND campaign_id = $2) AS known \
+         WHERE holds OR same ORDER BY exact DESC, same DESC, name, slug LIMIT $4",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(wanted)
+    .bind(i64::try_from(CANDIDATES_MAX).unwrap_or(20))
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let tier = |column: &str| rows.iter().filter(|r| r.get::<bool, _>(column)).collect::<Vec<_>>();
+    let fitting = ["exact", "same", "holds"].into_iter().map(tier).find(|fitting| !fitting.is_empty());
+    Ok(match fitting.as_deref() {
+        None => Named::Unclear(format!("there is nobody called \"{wanted}\" here")),
+        Some([one]) => Named::One(who(one.get("kind"), one.get("id"))),
+        Some(several) => {
+            let names: Vec<String> = several
+                .iter()
+                .map(|r| format!("{} ({})", r.get::<&str, _>("name"), r.get::<&str, _>("slug")))
+                .collect();
+            Named::Unclear(format!("\"{wanted}\" may be {}", names.join(", ")))
+        }
+    })
+}
+
+struct Member {
+    who: Who,
+    before: Creature,
+    now: Creature,
+}
+
+/// Everybody who takes part, as they stood and as they stand.
+pub struct Cast {
+    members: Vec<Member>,
+    /// Spells that ended: who concentrated on them, and what the spell had put on others.
+    ended: Vec<(Vec<String>, Vec<String>)>,
+}
+
+impl Cast {
+    /// Reads everybody; locks them unless nothing is to be changed.
+    ///
+    /// # Errors
+    /// `not_found` if somebody is gone by now.
+    pub async fn read(tx: &TenantTx, campaign: Uuid, who: &[Who], lock: bool) -> Result<Self> {
+        let mut who = who.to_vec();
+        who.sort_unstable();
+        who.dedup();
+        let place = |ids: Vec<Uuid>| {
+            col("tenant_id").eq(tx.tenant()).and(col("campaign_id").eq(campaign)).and(col("id").is_in(ids))
+        };
+        let ids = |npcs: bool| -> Vec<Uuid> {
+            who.iter().filter(|w| matches!(w, Who::Npc(_)) == npcs).map(|w| w.id()).collect()
+        };
+        let mut members = Vec::with_capacity(who.len());
+        let mut add =
+            |who: Who, creature: Creature| members.push(Member { who, now: creature.clone(), before: creature });
+        let (characters, npcs) = (ids(false), ids(true));
+        if !characters.is_empty() {
+            let select = character::Entity::find().filter(place(characters)).order_by_asc(col("id"));
+            let select = if lock { select.lock_exclusive() } else { select };
+            for row in select.all(tx).await? {
+                add(Who::Character(row.id.0), sheet::of_character(row));
+            }
+        }
+        if !npcs.is_empty() {
+            let select = npc::Entity::find().filter(place(npcs)).order_by_asc(col("id"));
+            let select = if lock { select.lock_exclusive() } else { select };
+            for row in select.all(tx).await? {
+                add(Who::Npc(row.id.0), sheet::of_npc(row));
+            }
+        }
+        if members.len() < who.len() {
+            return Err(Error::not_found("character or NPC"));
+        }
+        Ok(Self { members, ended: Vec::new() })
+    }
+
+    /// Somebody as they stand before anything is resolved.
+    ///
+    /// # Errors
+    /// `not_found` for who takes no part.
+    pub fn creature(&self, who: Who) -> Result<&Creature> {
+        let member = self.members.iter().find(|m| m.who == who);
+        member.map(|m| &m.before).ok_or_else(|| Error::not_found("character or NPC"))
+    }
+
+    /// Makes changes, one after the other. A spell whose concentration ends goes from everybody who takes part; from others
+    /// when this is written.
+    pub fn change<'a>(&mut self, changes: impl Iterator<Item = &'a StateChange>) {
+        for change in changes {
+            for member in &mut self.members {
+                apply(&mut member.now, std::slice::from_ref(change));
+            }
+            if let StateChange::EndConcentration { creature, spell } = change {
+                self.end_spell(creature, spell);
+            }
+        }
+    }
+
+    fn end_spell(&mut self, caster: &str, spell: &str) {
+        let Some(caster) = self.members.iter().find(|m| m.before.key() == caster).map(|m| &m.before) else { return };
+        let sources = vec![caster.id.to_lowercase(), caster.slug.to_lowercase(), caster.name.to_lowercase()];
+        let puts = puts(caster, spell);
+        let from_spell = |name: &str, source: Option<&str>| {
+            source.is_some_and(|s| sources.iter().any(|known| same(known, s))) && puts.iter().any(|p| same(p, name))
+        };
+        for member in &mut self.members {
+            member.now.effects.retain(|e| !from_spell(&e.name, e.source.as_deref()));
+            member.now.conditions.retain(|c| !from_spell(&c.name, c.source.as_deref()));
+        }
+        self.ended.push((sources, puts));
+    }
+
+    /// Writes what changed: one statement for each row, and one a table for a spell that ended.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn write(&self, tx: &TenantTx, campaign: Uuid) -> Result<()> {
+        for member in &self.members {
+            match member.who {
+                Who::Character(id) => write_character(tx, id, &member.before, &member.now).await?,
+                Who::Npc(id) => write_npc(tx, id, &member.before, &member.now).await?,
+            }
+        }
+        let here: Vec<Uuid> = self.members.iter().map(|m| m.who.id()).collect();
+        for (sources, puts) in &self.ended {
+            for table in ["character", "npc"] {
+                end_on_others(tx, campaign, table, &here, sources, puts).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The names of what a spell puts on its targets, in lower case: its own, and those of its effect and condition.
+fn puts(caster: &Creature, spell: &str) -> Vec<String> {
+    let rule = rules::srd::SPELLS.iter().find(|rule| same(rule.name, spell));
+    let own = caster.spells.iter().find_map(|known| match known {
+        KnownSpell::Own(own) if same(&own.name, spell) => Some(own),
+        _ => None,
+    });
+    let of_table = rule.into_iter().flat_map(|r| [r.effect, r.condition]);
+    let of_sheet = own.into_iter().flat_map(|o| [o.effect.as_deref(), o.condition.as_deref()]);
+    let names = std::iter::once(Some(spell)).chain(of_table).chain(of_sheet);
+    names.flatten().map(str::to_lowercase).collect()
+}
+
+async fn write_character(tx: &TenantTx, id: Uuid, before: &Creature, now: &Creature) -> Result<()> {
+    let columns = sheet::character_columns(before, now)?;
+    if columns.is_empty() {
+        return Ok(());
+    }
+    // The names are those of `sheet`, never a client's.
+    let list = |prefix: &str| columns.keys().map(|c| format!("{prefix}{c}")).collect::<Vec<_>>().join(", ");
+    let sql = format!(
+        "UPDATE character t SET ({}) = ROW ({}) FROM jsonb_populate_record(NULL::\"character\", $1) r \
+         WHERE t.tenant_id = $2 AND t.id = $3",
+        list(""),
+        list("r.")
+    );
+    sqlx::query(AssertSqlSafe(sql))
+        .bind(Value::Object(columns))
+        .bind(tx.tenant())
+        .bind(id)
+        .execute(&mut *tx.connection().await)
+        .await?;
+    Ok(())
+}
+
+async fn write_npc(tx: &TenantTx, id: Uuid, before: &Creature, now: &Creature) -> Result<()> {
+    let (stats, mut columns): (Map<_, _>, Map<_, _>) = sheet::npc_columns(before, now)?;
+    if stats.is_empty() && columns.is_empty() {
+        return Ok(());
+    }
+    sqlx::query(
+        "UPDATE npc SET stats = stats || $1, conditions = coalesce($2, conditions), effects = coalesce($3, effects) \
+         WHERE tenant_id = $4 AND id = $5",
+    )
+    .bind(Value::Object(stats))
+    .bind(columns.remove("conditions"))
+    .bind(columns.remove("effects"))
+    .bind(tx.tenant())
+    .bind(id)
+    .execute(&mut *tx.connection().await)
+    .await?;
+    Ok(())
+}
+
+/// Takes what a spell had put on them from everybody of the campaign who takes no part.
+async fn end_on_others(
+    tx: &TenantTx,
+    campaign: Uuid,
+    table: &'static str,
+    here: &[Uuid],
+    sources: &[String],
+    puts: &[String],
+) -> Result<()> {
+    let of_spell = "lower(e ->> 'source') = ANY ($4) AND lower(e ->> 'name') = ANY ($5)";
+    let left = |column: &str| {
+        format!(
+            "{column} = (SELECT coalesce(jsonb_agg(e ORDER BY n), '[]') FROM jsonb_array_elements({column}) \
+             WITH ORDINALITY AS a (e, n) WHERE ({of_spell}) IS NOT TRUE)"
+        )
+    };
+    let any = |column: &str| format!("EXISTS (SELECT FROM jsonb_array_elements({column}) AS a (e) WHERE {of_spell})");
+    let sql = format!(
+        "UPDATE {table} SET {}, {} WHERE tenant_id = $1 AND campaign_id = $2 AND id <> ALL ($3) AND ({} OR {})",
+        left("effects"),
+        left("conditions"),
+        any("effects"),
+        any("conditions"),
+    );
+    sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(here)
+        .bind(sources)
+        .bind(puts)
+        .execute(&mut *tx.connection().await)
+        .await?;
+    Ok(())
+}

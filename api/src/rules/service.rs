@@ -1,0 +1,195 @@
+//! One resolver, run for a request: with the right dice, its changes written, its outcome told.
+//!
+//! A resolver is run without dice first: what is impossible or needs none draws nothing, and the fair stream's counter
+//! stays. It must never write in a preview, nor change hit points where the caller only asked what would happen.
+
+use rules::{
+    dice::{Dice, Given, OutOfDice},
+    resolve::{Outcome, RuleError, StateChange},
+};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::cast::Cast;
+use crate::{
+    dice::service::{Draw, Wish, given_error},
+    error::{Code, Error, Result},
+    ops::metrics,
+    tenancy::TenantTx,
+};
+
+/// How something is resolved.
+pub struct How<'a> {
+    pub tx: &'a TenantTx,
+    pub campaign: Uuid,
+    /// The tool, for metrics.
+    pub tool: &'static str,
+    /// Dice rolled by hand.
+    pub given: Option<&'a [u32]>,
+    /// Nothing is written, and the fair stream is left alone.
+    pub preview: bool,
+    /// Whether hit points change, and what follows from that; the rest is spent in any case.
+    pub harm: bool,
+    /// Whether damage dice may be given that a miss or a save makes needless.
+    pub spares_damage: bool,
+}
+
+/// Runs a resolver over a cast and writes what it changes.
+///
+/// # Errors
+/// `invalid_dice` for given dice that do not fit, `validation_failed` and `not_dying` as the rules say, and those of the
+/// database.
+pub async fn resolve(
+    how: &How<'_>,
+    mut cast: Cast,
+    run: impl Fn(&Cast, &mut dyn Dice) -> Result<Result<Outcome, RuleError>>,
+) -> Result<Value> {
+    let (outcome, dice) = roll(how, &cast, &run).await?;
+    let withheld = if how.harm { vec![false; outcome.effects.len()] } else { withheld(&outcome.effects) };
+    let applied: Vec<bool> = withheld.into_iter().map(|w| !w && !how.preview).collect();
+    if applied.contains(&true) {
+        cast.change(outcome.effects.iter().zip(&applied).filter(|(_, applied)| **applied).map(|(change, _)| change));
+        cast.write(how.tx, how.campaign).await?;
+    }
+    told(how, &outcome, &applied, dice)
+}
+
+/// An outcome that nobody rolled for and that changes nothing.
+///
+/// # Errors
+/// `internal` if it cannot be written as JSON.
+pub fn plain(how: &How<'_>, outcome: &Outcome) -> Result<Value> {
+    let unused = how.given.unwrap_or_default();
+    told(how, outcome, &[], Rolled { origin: None, fair: None, unused })
+}
+
+/// Where the dice of an outcome came from.
+struct Rolled<'a> {
+    origin: Option<&'static str>,
+    fair: Option<crate::dice::service::FairRoll>,
+    unused: &'a [u32],
+}
+
+async fn roll<'a>(
+    how: &How<'a>,
+    cast: &Cast,
+    run: &impl Fn(&Cast, &mut dyn Dice) -> Result<Result<Outcome, RuleError>>,
+) -> Result<(Outcome, Rolled<'a>)> {
+    if how.given.is_none() {
+        match run(cast, &mut Given::new(&[]))? {
+            Err(RuleError::Dice(_)) => {}
+            Err(other) => return Err(refused(other)),
+            Ok(outcome) => return Ok((outcome, Rolled { origin: None, fair: None, unused: &[] })),
+        }
+    }
+    let wish = Wish { given: how.given, seed: None, preview: how.preview };
+    let mut draw = Draw::new(how.tx, Some(how.campaign), &wish).await?;
+    let outcome = run(cast, &mut draw)?.map_err(refused)?;
+    let unused = draw.unused();
+    if !unused.is_empty() && !outcome.impossible && unused.len() > needless(how, cast, &outcome, run)? {
+        draw.all_used()?;
+    }
+    Ok((outcome, Rolled { origin: Some(draw.origin), fair: draw.fair, unused }))
+}
+
+fn refused(error: RuleError) -> Error {
+    match error {
+        RuleError::Dice(cause) => given_error(&cause),
+        RuleError::Argument { argument, message } => {
+            Error::invalid(format!("/{argument}"), "invalid_value", format!("{message}."))
+        }
+        RuleError::NotDying => Error::new(
+            Code::NotDying,
+            "Only who is at 0 hit points, neither stable nor dead, makes death saving throws.",
+        ),
+    }
+}
+
+/// How many of the dice a miss or a save made needless: those that the same roll takes when everything hits, or is failed.
+fn needless(
+    how: &How<'_>,
+    cast: &Cast,
+    outcome: &Outcome,
+    run: &impl Fn(&Cast, &mut dyn Dice) -> Result<Result<Outcome, RuleError>>,
+) -> Result<usize> {
+    let spared = outcome.damage.is_none() || outcome.attacks.iter().any(|a| a.damage.is_none());
+    if !how.spares_damage || !spared || outcome.dice.is_empty() {
+        return Ok(0);
+    }
+    let mut most = 0;
+    for mut dice in [Always::Highest, Always::Lowest] {
+        if let Ok(full) = run(cast, &mut dice)? {
+            most = most.max(full.dice.len());
+        }
+    }
+    Ok(most.saturating_sub(outcome.dice.len()))
+}
+
+/// Dice that hit with everything, or fail every save.
+enum Always {
+    Highest,
+    Lowest,
+}
+
+impl Dice for Always {
+    fn roll(&mut self, faces: u32) -> Result<u32, OutOfDice> {
+        Ok(match self {
+            Self::Highest => faces,
+            Self::Lowest => 1,
+        })
+    }
+}
+
+/// Which changes are hit points or follow from them: for each creature everything from the first such change on, but for what
+/// somebody else puts on it (a spell's condition, which names its source).
+fn withheld(changes: &[StateChange]) -> Vec<bool> {
+    let mut harmed: Vec<&str> = Vec::new();
+    let withheld = changes.iter().map(|change| {
+        let source = match change {
+            StateChange::AddCondition { condition, .. } => condition.source.as_deref(),
+            StateChange::AddEffect { effect, .. } => effect.source.as_deref(),
+            StateChange::Damage { .. }
+            | StateChange::Heal { .. }
+            | StateChange::TempHp { .. }
+            | StateChange::DeathSaves { .. }
+            | StateChange::Dies { .. } => {
+                harmed.push(change.creature());
+                None
+            }
+            _ => None,
+        };
+        source.is_none() && harmed.contains(&change.creature())
+    });
+    withheld.collect()
+}
+
+/// The outcome as it is answered: which of its effects were applied, and whose dice fell.
+fn told(how: &How<'_>, outcome: &Outcome, applied: &[bool], dice: Rolled<'_>) -> Result<Value> {
+    let word = match outcome {
+        o if o.impossible => "impossible",
+        o if o.no_check => "no_check",
+        o if o.success => "success",
+        _ => "failure",
+    };
+    metrics::RULES_RESOLVED.with_label_values(&[how.tool, word]).inc();
+    let mut told = serde_json::to_value(outcome).map_err(Error::internal)?;
+    if let Some(effects) = told.get_mut("effects").and_then(Value::as_array_mut) {
+        for (effect, applied) in effects.iter_mut().zip(applied) {
+            effect["applied"] = json!(applied);
+        }
+    }
+    if how.preview {
+        told["preview"] = json!(true);
+    }
+    if let Some(origin) = dice.origin {
+        told["source"] = json!(origin);
+    }
+    if let Some(fair) = dice.fair {
+        told["seed_id"] = json!(fair.seed_id);
+        told["counter"] = json!(fair.counter);
+    }
+    if !dice.unused.is_empty() {
+        told["dice_unused"] = json!(dice.unused);
+    }
+    Ok(told)
+}

@@ -1,0 +1,73 @@
+//! `resolve_attack`: an attack with a weapon or a spell against one target.
+
+use rules::resolve::{AttackArgs, resolve_attack};
+use serde_json::Value;
+
+use super::{
+    common::{Harm, resolver_arguments},
+    values::{UpTo, Within, Words},
+};
+use crate::{
+    error::Result,
+    rules::cast::Named,
+    tools::{ANYONE, ActorKind, ToolCx, ToolSpec},
+};
+
+resolver_arguments! {
+    /// What an attack takes.
+    AttackArguments {
+        /// Name of a weapon of the attacker, or of an attack of its stat block. May be left out with `spell_name`, or when
+        /// there is only one.
+        #[serde(default, deserialize_with = "super::values::unless_blank")]
+        weapon: Option<Words<200>>,
+        /// Who is attacked: id, slug or name of a character or NPC; `self` for a spell on oneself.
+        target: Words<200>,
+        /// Damage sources to use, such as Sneak Attack or Divine Smite 2.
+        #[serde(default, deserialize_with = "super::values::or_default")]
+        extra_damage_sources: UpTo<Words<100>, 0, 20>,
+        /// Whether `weapon` names a spell.
+        #[serde(default, deserialize_with = "super::values::or_default")]
+        is_spell_attack: bool,
+        /// The spell to attack with.
+        #[serde(default, deserialize_with = "super::values::unless_blank")]
+        spell_name: Option<Words<200>>,
+        /// Level of the slot to cast or smite with; without one, the lowest that will do.
+        #[serde(default)]
+        slot_level: Option<Within<1, 9>>,
+        /// Whether a versatile weapon is held in two hands.
+        #[serde(default, deserialize_with = "super::values::or_default")]
+        two_handed: bool,
+    }
+}
+
+pub(in crate::tools) struct ResolveAttack;
+
+impl ToolSpec for ResolveAttack {
+    const NAME: &'static str = "resolve_attack";
+    const DESCRIPTION: &'static str = "Resolve an attack with a weapon or a spell against one target.";
+    const CALLERS: &'static [ActorKind] = ANYONE;
+    const LISTED: bool = false;
+    const INFORMS: bool = true;
+    type Arguments = AttackArguments;
+
+    async fn run(cx: &ToolCx<'_>, arguments: AttackArguments) -> Result<Value> {
+        let call = arguments.call(cx, Self::NAME)?;
+        let actor = call.actor()?;
+        let target = match call.whom(&arguments.target.0).await? {
+            Named::One(target) => target,
+            Named::Unclear(why) => return call.impossible(&why),
+        };
+        let args = AttackArgs {
+            weapon: arguments.weapon.map(|w| w.0),
+            extra_damage_sources: arguments.extra_damage_sources.0.into_iter().map(|s| s.0).collect(),
+            is_spell_attack: arguments.is_spell_attack,
+            spell_name: arguments.spell_name.map(|s| s.0),
+            slot_level: arguments.slot_level.map(|l| l.0),
+            two_handed: arguments.two_handed,
+        };
+        let run = |cast: &crate::rules::cast::Cast, dice: &mut dyn rules::dice::Dice| {
+            Ok(resolve_attack(cast.creature(actor)?, cast.creature(target)?, &args, &call.circumstances, dice))
+        };
+        call.among(&[actor, target], Harm::WhenAsked, run).await
+    }
+}

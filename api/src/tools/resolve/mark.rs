@@ -1,0 +1,48 @@
+//! `mark_impossible` and `mark_no_check`: what the rules need not look at.
+
+use rules::resolve::{impossible, no_check};
+use serde_json::Value;
+
+use super::{common::resolver_arguments, values::Words};
+use crate::{
+    error::Result,
+    tools::{ANYONE, ActorKind, ToolCx, ToolSpec},
+};
+
+resolver_arguments! {
+    /// What a mark takes.
+    MarkArguments {
+        /// Why, in a sentence for the narrator.
+        reason: Words<2000>,
+    }
+}
+
+pub(in crate::tools) struct MarkImpossible;
+
+impl ToolSpec for MarkImpossible {
+    const NAME: &'static str = "mark_impossible";
+    const DESCRIPTION: &'static str = "Say that what is tried cannot be done at all, so nothing is rolled.";
+    const CALLERS: &'static [ActorKind] = ANYONE;
+    const LISTED: bool = false;
+    const INFORMS: bool = true;
+    type Arguments = MarkArguments;
+
+    async fn run(cx: &ToolCx<'_>, arguments: MarkArguments) -> Result<Value> {
+        arguments.call(cx, Self::NAME)?.told(&impossible(&arguments.reason.0))
+    }
+}
+
+pub(in crate::tools) struct MarkNoCheck;
+
+impl ToolSpec for MarkNoCheck {
+    const NAME: &'static str = "mark_no_check";
+    const DESCRIPTION: &'static str = "Say that what is tried simply happens, so nothing is rolled.";
+    const CALLERS: &'static [ActorKind] = ANYONE;
+    const LISTED: bool = false;
+    const INFORMS: bool = true;
+    type Arguments = MarkArguments;
+
+    async fn run(cx: &ToolCx<'_>, arguments: MarkArguments) -> Result<Value> {
+        arguments.call(cx, Self::NAME)?.told(&no_check(&arguments.reason.0))
+    }
+}

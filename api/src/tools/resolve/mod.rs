@@ -1,0 +1,27 @@
+//! The resolver tools: what happens when somebody tries something, decided by the rules.
+//!
+//! A tool reads its arguments, finds who is meant and hands both to `crate::rules`, which runs the resolver and writes what
+//! it changes. It must never roll, compare or subtract anything itself. Everyone may call these tools, listed or not.
+//!
+//! - `values`, `common`: what arguments are made of, and those that all resolvers share.
+//! - `attack`, `checks`, `save`, `together`, `harm`, `rest`, `mark`: the tools, a family a file.
+//!
+//! To add one: its arguments in `resolver_arguments!`, a `ToolSpec`, a line in the registry, a row in `docs/rules.md`.
+
+mod attack;
+mod checks;
+mod common;
+mod harm;
+mod mark;
+mod rest;
+mod save;
+mod together;
+pub(crate) mod values;
+
+pub(super) use attack::ResolveAttack;
+pub(super) use checks::{ResolveAbilityCheck, ResolvePassive, ResolveSkillCheck, RollInitiative};
+pub(super) use harm::{ApplyDamage, ApplyHealing, ResolveConcentration, ResolveDeathSave, ResolveFall};
+pub(super) use mark::{MarkImpossible, MarkNoCheck};
+pub(super) use rest::TakeRest;
+pub(super) use save::ResolveSavingThrow;
+pub(super) use together::{ResolveContest, ResolveGroupCheck};
