@@ -47,7 +47,7 @@ pub struct TurnInput {
     on_failure: OnFailure,
 }
 
-fn action_fits(text: &str, _: &()) -> garde::Result {
+pub(super) fn action_fits(text: &str, _: &()) -> garde::Result {
     match text.chars().count() {
         _ if text.trim().is_empty() => Err(garde::Error::new("must not be blank")),
         n if n > 4000 => Err(garde::Error::new("must have at most 4000 characters")),

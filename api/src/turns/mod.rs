@@ -1,5 +1,6 @@
 //! AI turns: load, assemble, model, tools, model …, commit, record.
 //!
+//! - [`rules`] is the turn that has an action decided by the rules.
 //! - [`http`] takes the request; [`runner`] is one turn from beginning to end; [`calls`] executes a batch of tool calls.
 //! - [`store`] is everything a turn writes of itself; [`undo`] takes a turn back.
 //!
@@ -7,8 +8,10 @@
 //! is called. What a turn changes carries its id in the journal, which is how a failed turn is reverted and any turn
 //! undone. A turn whose server died is reverted by the sweeper (`ops::maintenance`).
 
-pub mod calls;
+mod ask;
+mod calls;
 pub mod http;
+pub mod rules;
 pub mod runner;
 pub mod store;
 pub mod undo;
@@ -122,7 +125,7 @@ pub struct Timings {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct TurnView {
     pub id: Uuid,
-    /// `npc` or `owner`.
+    /// `npc`, `owner` or `rules`.
     pub kind: &'static str,
     pub status: Status,
     pub campaign_id: Uuid,
