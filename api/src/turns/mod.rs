@@ -135,6 +135,9 @@ pub struct TurnView {
     pub model: String,
     pub narrative: String,
     pub tool_calls: Vec<ToolCall>,
+    /// What the rules decided about the action, if they were asked before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mechanics: Option<Mechanics>,
     /// Why the reply's tools could not be read; the narrative is delivered and nothing was executed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parse_error: Option<String>,
@@ -144,6 +147,17 @@ pub struct TurnView {
     pub timings_ms: Timings,
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
+}
+
+/// What a rules turn decided, as a later turn tells it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Mechanics {
+    pub turn_id: Uuid,
+    /// In seven lines.
+    pub raw: String,
+    /// The outcome in full.
+    #[schema(value_type = Object)]
+    pub parsed: Value,
 }
 
 /// What a turn's record holds beside what clients see at once.
@@ -281,6 +295,8 @@ pub struct Job {
     pub entity: String,
     pub player: String,
     pub action: String,
+    /// The rules turn whose outcome is to be told.
+    pub mechanics: Option<Uuid>,
     pub mode: crate::llm::ReplyMode,
     pub on_busy: OnBusy,
     pub on_failure: OnFailure,

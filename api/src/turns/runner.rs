@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    CallStatus, Job, LlmCall, OnBusy, PromptView, SectionView, Status, Timings, ToolCall, Trace, TurnView, ask, calls,
+    CallStatus, Job, LlmCall, Mechanics, OnBusy, PromptView, SectionView, Status, Timings, ToolCall, Trace, TurnView, ask, calls, rules,
     store::{self, Ended, Failure, NewTurn, Opened, Said},
 };
 use crate::{
@@ -108,6 +108,7 @@ struct Turn<'a> {
     hit: bool,
     transcript: Arc<Transcript>,
     text: TurnText,
+    mechanics: Option<Mechanics>,
     created_at: OffsetDateTime,
     started: Instant,
     in_model: Duration,
@@ -149,7 +150,11 @@ async fn attempt_once(
     let actor = caller.actor().in_turn(id, Origin::Turn);
     let wanted =
         Wanted { campaign: &job.campaign, kind: job.kind, entity: &job.entity, player: &job.player, mode: job.mode };
-    let begin = |assembled| Turn::begin(app, caller, job, endpoint, id, started, assembled);
+    let mechanics = match job.mechanics {
+        Some(turn) => Some(rules::mechanics(app, caller, &job.campaign, &job.player, turn).await?),
+        None => None,
+    };
+    let begin = |assembled| Turn::begin(app, caller, job, endpoint, (id, started), mechanics.clone(), assembled);
     let mut opened = None;
     // A tenant with a quota of tokens has it looked at first.
     if caller.tenant.limits.tokens_per_day == 0
@@ -205,13 +210,14 @@ impl<'a> Turn<'a> {
         caller: &'a Caller,
         job: &'a Job,
         endpoint: &'a Endpoint,
-        id: Uuid,
-        started: Instant,
+        (id, started): (Uuid, Instant),
+        mechanics: Option<Mechanics>,
         Assembled { base, hit }: Assembled,
     ) -> Self {
         let transcript = base.transcript.within(Section::History.budget_in(&base.cast.settings));
-        let text = turn_text(&base, &transcript, &job.action);
+        let text = turn_text(&base, &transcript, &job.action, mechanics.as_ref().map(|m| m.raw.as_str()));
         Self {
+            mechanics,
             app,
             caller,
             job,
@@ -406,6 +412,7 @@ impl<'a> Turn<'a> {
             model: self.model.clone(),
             narrative: narrative.to_owned(),
             tool_calls: self.tool_calls.clone(),
+            mechanics: self.mechanics.clone(),
             parse_error: self.parse_error.clone(),
             prompt: (!self.caller.is_player()).then(|| self.prompt_view()),
             usage: self.usage,

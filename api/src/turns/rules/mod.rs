@@ -10,13 +10,14 @@ use entity::character;
 use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
+use sqlx::Row;
 use time::OffsetDateTime;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    CallError, CallStatus, LlmCall, OnFailure, Status, Timings, ToolCall, Trace, TurnView, ask,
+    CallError, CallStatus, LlmCall, Mechanics, OnFailure, Status, Timings, ToolCall, Trace, TurnView, ask,
     runner::{answer_calls, millis},
     store::{self, Ended, Failure, NewTurn, Opened},
 };
@@ -362,6 +363,7 @@ impl RulesTurn<'_> {
             model: self.model.clone(),
             narrative: raw.to_owned(),
             tool_calls: self.tool_calls.clone(),
+            mechanics: None,
             parse_error: self.parse_error.clone(),
             prompt: None,
             usage: self.usage,
@@ -379,6 +381,38 @@ impl RulesTurn<'_> {
         };
         serde_json::to_string(&json!({ "view": view, "trace": trace })).map_err(Error::internal)
     }
+}
+
+/// What an earlier rules turn of this player decided.
+///
+/// # Errors
+/// `validation_failed` with `unknown_reference` at `/mechanics_turn_id`.
+pub async fn mechanics(app: &App, caller: &Caller, campaign: &str, player: &str, turn: Uuid) -> Result<Mechanics> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, caller, &Ref::parse(campaign)).await?;
+    let player = characters::service::player_id(&tx, campaign, player).await?;
+    let row = sqlx::query(
+        "SELECT record #> '{view,narrative}' AS raw, record #> '{view,tool_calls}' AS calls FROM turn \
+         WHERE tenant_id = $1 AND id = $2 AND campaign_id = $3 AND player_id = $4 AND kind = 'rules' AND status = 'succeeded' \
+           AND undone_at IS NULL",
+    )
+    .bind(tx.tenant())
+    .bind(turn)
+    .bind(campaign)
+    .bind(player)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?
+    .ok_or_else(|| {
+        let message = "There is no rules turn of this player that decided something and stands.";
+        Error::invalid("/mechanics_turn_id", "unknown_reference", message)
+    })?;
+    let raw: Value = row.get("raw");
+    let calls: Value = row.get("calls");
+    let mut parsed = calls.as_array().and_then(|c| c.last()).and_then(|c| c.get("result")).cloned().unwrap_or_default();
+    if let Some(members) = parsed.as_object_mut() {
+        members.remove("raw");
+    }
+    Ok(Mechanics { turn_id: turn, raw: raw.as_str().unwrap_or_default().to_owned(), parsed })
 }
 
 /// The tools as a model takes them.
