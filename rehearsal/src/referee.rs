@@ -10,7 +10,8 @@ use crate::schema::contains_word;
 
 /// Verbs of an attack.
 const ATTACK: &[&str] = &[
-    "attack", "attacks", "strike", "stab", "shoot", "swing", "slash", "hit", "fight", "smite", "fire", "throw", "punch", "kill",
+    "attack", "attacks", "strike", "stab", "shoot", "swing", "slash", "hit", "fight", "smite", "fire", "throw",
+    "punch", "kill",
 ];
 /// Words of things nobody can do.
 const IMPOSSIBLE: &[&str] = &["moon", "teleport", "time travel", "become a god", "infinite"];
@@ -78,7 +79,8 @@ pub(crate) fn classify(prompt: &str, scene: &Scene) -> (&'static str, Value) {
     }
     if says(ATTACK) {
         let creatures = creatures(prompt);
-        let target = creatures.iter().find(|(slug, name)| named(&action, name) || named(&action, slug)).or(creatures.first());
+        let target =
+            creatures.iter().find(|(slug, name)| named(&action, name) || named(&action, slug)).or(creatures.first());
         let Some((slug, _)) = target else {
             return ("mark_impossible", json!({ "reason": "Nobody is there to attack." }));
         };
@@ -123,7 +125,8 @@ fn creatures(prompt: &str) -> Vec<(String, String)> {
 
 /// The values of one line of the actor, such as `weapons: Rapier; Shortbow`.
 fn listed(prompt: &str, name: &str) -> Vec<String> {
-    let actor = prompt.split_once("<actor").and_then(|(_, rest)| rest.split_once("</actor>")).map_or("", |(inside, _)| inside);
+    let actor =
+        prompt.split_once("<actor").and_then(|(_, rest)| rest.split_once("</actor>")).map_or("", |(inside, _)| inside);
     let line = actor.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     line.into_iter().flat_map(|values| values.split("; ")).map(|value| value.trim().to_owned()).collect()
 }

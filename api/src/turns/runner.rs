@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    CallStatus, Job, LlmCall, Mechanics, OnBusy, PromptView, SectionView, Status, Timings, ToolCall, Trace, TurnView, ask, calls, rules,
+    CallStatus, Job, LlmCall, Mechanics, OnBusy, PromptView, SectionView, Status, Timings, ToolCall, Trace, TurnView,
+    ask, calls, rules,
     store::{self, Ended, Failure, NewTurn, Opened, Said},
 };
 use crate::{

@@ -273,7 +273,13 @@ pub struct Ended<'a> {
 ///
 /// # Errors
 /// `conflict` if the turn was cancelled or taken over meanwhile.
-pub async fn finish(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, ended: &Ended<'_>, said: Option<&Said<'_>>) -> Result<()> {
+pub async fn finish(
+    pool: &Pool,
+    actor: &Actor,
+    new: &NewTurn<'_>,
+    ended: &Ended<'_>,
+    said: Option<&Said<'_>>,
+) -> Result<()> {
     let headers = new.key.map(|_| json!(Stored { status: 200, ..Stored::default() }));
     let row = tenancy::call(
         pool,

@@ -59,7 +59,8 @@ pub(super) fn situation(actor: &character::Model, present: &[npc::Model], action
     let mut lines = String::new();
     let mut line = |name: &str, values: Vec<String>| {
         if !values.is_empty() {
-            let values: Vec<_> = values.into_iter().take(NAMES_MAX).map(|v| v.replace(['\n', '\r', ';'], " ")).collect();
+            let values: Vec<_> =
+                values.into_iter().take(NAMES_MAX).map(|v| v.replace(['\n', '\r', ';'], " ")).collect();
             let _ = writeln!(lines, "{name}: {}", values.join("; "));
         }
     };
@@ -81,7 +82,13 @@ pub(super) fn situation(actor: &character::Model, present: &[npc::Model], action
     fence::open(&mut text, "creatures", &[]);
     for npc in present {
         let name = fence::attribute(&npc.name);
-        let _ = writeln!(text, "- {} | {name} | AC {} | {}", npc.slug, npc.stats.armor_class, fence::attribute(&npc.disposition));
+        let _ = writeln!(
+            text,
+            "- {} | {name} | AC {} | {}",
+            npc.slug,
+            npc.stats.armor_class,
+            fence::attribute(&npc.disposition)
+        );
     }
     fence::close(&mut text, "creatures");
     fence::put(&mut text, "player_action", &[("player", &actor.slug), ("name", &actor.name)], action);

@@ -196,8 +196,10 @@ impl RulesTurn<'_> {
 
     /// Asks the model which check it is, and decides it.
     async fn decide(&mut self, cancel: &CancellationToken) -> Result<Decided> {
-        let messages =
-            [Message::text(Role::System, context::instructions(self.job.mode)), Message::text(Role::User, self.text.clone())];
+        let messages = [
+            Message::text(Role::System, context::instructions(self.job.mode)),
+            Message::text(Role::User, self.text.clone()),
+        ];
         let native = self.job.mode == ReplyMode::Native;
         let tools = native.then(definitions).transpose()?;
         let mut more = Vec::new();
@@ -226,7 +228,9 @@ impl RulesTurn<'_> {
                     Err(error) if error.code == Code::ValidationFailed => (arguments, error),
                     result => return result,
                 },
-                Err(why) => (Value::Null, Error::invalid("", "invalid_json", format!("The arguments are not JSON: {why}"))),
+                Err(why) => {
+                    (Value::Null, Error::invalid("", "invalid_json", format!("The arguments are not JSON: {why}")))
+                }
             };
             completion.tool_calls.retain(|call| call.id == id);
             let refused = self.refused(id, proposed.name, arguments, &error);
@@ -336,7 +340,8 @@ impl RulesTurn<'_> {
             usage: &self.usage,
             cost_micros: self.cost_micros(),
         };
-        let closed = store::fail(&self.app.pool, &self.caller.actor(), self.id, self.app.running.instance, &failure).await;
+        let closed =
+            store::fail(&self.app.pool, &self.caller.actor(), self.id, self.app.running.instance, &failure).await;
         if let Err(e) = closed {
             tracing::error!(turn_id = %self.id, error = %e, "a failed turn could not be closed; the sweeper will");
         }
