@@ -22,6 +22,7 @@ mod prompt;
 mod prompt_cache;
 mod rehearsal;
 mod round_trips;
+mod rules_turn;
 mod scenarios;
 mod smoke;
 mod support;

@@ -84,7 +84,7 @@ impl Rows {
             ("POST", "seed") => {
                 json!({ "Lore": [{ "ID": "new", "Title": "New", "Scope": "global", "Content": "New." }] })
             }
-            ("POST", "prompt" | "turns") => json!({ "player_id": self.alice, "action": "I wave." }),
+            ("POST", "prompt" | "turns" | "resolve") => json!({ "player_id": self.alice, "action": "I wave." }),
             ("POST", "tools") => json!({
                 "arguments": { "player_id": self.alice, "memory_string": "New." },
                 "actor": { "type": "npc", "id": "innkeeper_bob" },
