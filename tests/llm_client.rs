@@ -178,7 +178,7 @@ async fn a_request_is_written_as_the_api_wants_it() {
         prefix: &prefix,
         messages: &messages,
         tools: Some(&tools),
-        tool_choice: Some("roll_dice"),
+        tool_choice: Some(tavernkeep::llm::ToolChoice::Function("roll_dice")),
         prompt_cache_key: Some("k"),
     };
     let completion = client.complete(&server.endpoint(), &request, &CancellationToken::new()).await.unwrap();

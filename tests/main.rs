@@ -24,6 +24,7 @@ mod prompt_cache;
 mod rehearsal;
 mod round_trips;
 mod rules;
+mod rules_turn;
 mod scenarios;
 mod smoke;
 mod support;

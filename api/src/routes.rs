@@ -31,6 +31,7 @@ pub fn configure(config: &mut ServiceConfig<'_>) {
         // AI. A request is compared with one route after the other, so what is asked most stands first.
         .service(turns::http::npc)
         .service(turns::http::owner)
+        .service(turns::rules::http::resolve)
         .service(prompt::http::npc)
         .service(prompt::http::owner)
         .service(turns::http::list)

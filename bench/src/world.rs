@@ -1,9 +1,13 @@
 //! The world that is measured: a tenant, a campaign, pairs of NPCs and players; and a tenant grown large.
 
-use std::ops::Range;
+use std::{
+    ops::Range,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 use sqlx::{Connection as _, PgConnection, Row};
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::{
@@ -128,4 +132,75 @@ pub async fn grow(database: &str, world: &World, lore: i64, memories: i64) -> Re
         query.execute(&mut db).await?;
     }
     Ok(())
+}
+
+/// Makes campaigns with one NPC each.
+///
+/// # Errors
+/// Those of the database.
+pub async fn campaigns(database: &str, world: &World, count: usize) -> Result<Vec<Uuid>, Failure> {
+    let mut db = PgConnection::connect(database).await?;
+    let mut made = Vec::with_capacity(count);
+    for n in 0..count {
+        let (campaign, npc) = (Uuid::now_v7(), Uuid::now_v7());
+        for statement in [
+            "INSERT INTO campaign SELECT (c).* FROM (SELECT jsonb_populate_record(c, jsonb_build_object('id', $2::text, 'slug', $4::text)) AS c \
+             FROM campaign c WHERE id = $1 AND $3 IS NOT NULL) made",
+            "INSERT INTO npc SELECT (n).* FROM (SELECT jsonb_populate_record(n, jsonb_build_object('id', $3::text, 'campaign_id', $2::text)) AS n \
+             FROM npc n WHERE campaign_id = $1 AND $4 IS NOT NULL LIMIT 1) made",
+        ] {
+            let slug = format!("bench-{n}");
+            sqlx::query(statement)
+                .bind(world.campaign)
+                .bind(campaign.to_string())
+                .bind(npc.to_string())
+                .bind(slug)
+                .execute(&mut db)
+                .await?;
+        }
+        made.push(campaign);
+    }
+    Ok(made)
+}
+
+/// Small updates a second by 8 connections, each of NPCs of a campaign of its own as far as there are enough.
+///
+/// # Errors
+/// Those of the database.
+pub async fn updates(database: &str, campaigns: &[Uuid], journaled: bool, time: Duration) -> Result<f64, Failure> {
+    let mut db = PgConnection::connect(database).await?;
+    let switch = if journaled {
+        "ALTER TABLE npc ENABLE TRIGGER b_journal"
+    } else {
+        "ALTER TABLE npc DISABLE TRIGGER b_journal"
+    };
+    sqlx::query(switch).execute(&mut db).await?;
+    let rows = sqlx::query("SELECT tenant_id, id FROM npc WHERE campaign_id = ANY ($1) ORDER BY id").bind(campaigns);
+    let rows: Vec<(Uuid, Uuid)> = rows.fetch_all(&mut db).await?.iter().map(|r| (r.get(0), r.get(1))).collect();
+    let mut tasks = JoinSet::new();
+    let started = Instant::now();
+    for client in 0..8 {
+        let own: Vec<_> = rows.iter().copied().skip(client).step_by(8).collect();
+        let mut db = PgConnection::connect(database).await?;
+        tasks.spawn(async move {
+            let mut done = 0u32;
+            for (tenant, npc) in own.iter().cycle() {
+                if started.elapsed() >= time {
+                    break;
+                }
+                let update = sqlx::query(
+                    "UPDATE npc SET reaction_threshold = reaction_threshold + 1 WHERE tenant_id = $1 AND id = $2",
+                );
+                update.bind(tenant).bind(npc).execute(&mut db).await?;
+                done += 1;
+            }
+            Ok::<_, Failure>(done)
+        });
+    }
+    let mut done = 0;
+    while let Some(count) = tasks.join_next().await {
+        done += count??;
+    }
+    sqlx::query("ALTER TABLE npc ENABLE TRIGGER b_journal").execute(&mut db).await?;
+    Ok(f64::from(done) / started.elapsed().as_secs_f64())
 }

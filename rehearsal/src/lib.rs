@@ -33,6 +33,7 @@ mod persona;
 mod prefix_cache;
 mod prompt;
 mod recorder;
+mod referee;
 mod reply;
 mod scene;
 mod schema;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::completion::{Call, Completion, Text};
 use crate::lines::{self, Topic};
 use crate::prefix_cache::mix;
+use crate::referee;
 use crate::scene::{self, Scene};
 use crate::schema::{self, Hints};
 use crate::wire::{ChatRequest, Role, Tool, ToolChoice, ToolMode};
@@ -25,6 +26,9 @@ const BROADCAST: &str = "OWNER_memorize_dependables";
 pub(crate) fn answer(request: &ChatRequest<'_>, last_user: &str, fingerprint: u64) -> Completion {
     let scene = scene::read(request, last_user);
     let tools = request.tools();
+    if let Some(completion) = refereed(request, last_user, &scene) {
+        return completion;
+    }
     if let Some(tool) = forced(request) {
         let call = call(&tool.function.name, &forced_arguments(tool, &scene));
         return Completion::new(Text::None, vec![call]);
@@ -39,6 +43,27 @@ pub(crate) fn answer(request: &ChatRequest<'_>, last_user: &str, fingerprint: u6
     let offers = |name: &str| allowed && tools.iter().any(|tool| &*tool.function.name == name);
     let calls = remember(&scene, topic, offers).map(|tool| call(tool, &memory(&scene)));
     Completion::new(Text::Whole(text), calls.into_iter().collect())
+}
+
+/// The answer to a request of the rules: tools of which one has to be called, or in XML mode their list and no character.
+fn refereed(request: &ChatRequest<'_>, last_user: &str, scene: &Scene) -> Option<Completion> {
+    const CHECK: &str = "resolve_skill_check";
+    let tools = request.tools();
+    let required = matches!(request.tool_choice, Some(ToolChoice::Mode(ToolMode::Required)));
+    let native = required && tools.iter().any(|tool| &*tool.function.name == CHECK);
+    let in_xml = || wants_xml(request) && instructions(request).any(|text| schema::contains_word(&text, CHECK));
+    if native {
+        let (name, arguments) = referee::classify(last_user, scene);
+        let offered = tools.iter().any(|tool| &*tool.function.name == name);
+        return offered.then(|| Completion::new(Text::None, vec![call(name, &arguments)]));
+    }
+    if tools.is_empty() && in_xml() {
+        let (name, arguments) = referee::classify(last_user, scene);
+        let calls = json!([{ "tool_name": name, "parameters": arguments }]);
+        let text = format!("{XML_CONTRACT}</narrative><tools>{calls}</tools></response>");
+        return Some(Completion::new(Text::Whole(text), Vec::new()));
+    }
+    None
 }
 
 /// The tool that has to be called: the named one; for `required` a memory tool, or else the first.

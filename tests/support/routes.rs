@@ -94,7 +94,7 @@ impl Rows {
             ("POST", "verify") => {
                 json!({ "server_seed": "00".repeat(32), "client_seed": "New", "counter": 1, "formula": "1d20" })
             }
-            ("POST", "prompt" | "turns") => json!({ "player_id": self.alice, "action": "I wave." }),
+            ("POST", "prompt" | "turns" | "resolve") => json!({ "player_id": self.alice, "action": "I wave." }),
             ("POST", "tools") => json!({
                 "arguments": { "player_id": self.alice, "memory_string": "New." },
                 "actor": { "type": "npc", "id": "innkeeper_bob" },

@@ -115,6 +115,7 @@ pub const TABLE: &[Access] = &[
     on("GET",    "/v1/campaigns/{c}/tools", Read, Never),
     on("POST",   "/v1/campaigns/{c}/tools/{x}", Tools, Never),
 
+    on("POST",   "/v1/campaigns/{c}/rules/resolve", Play, Own),
     on("GET",    "/v1/campaigns/{c}/turns", Read, Never),
     on("GET",    "/v1/campaigns/{c}/turns/{x}", Read, Never),
     on("POST",   "/v1/campaigns/{c}/turns/{x}/cancel", Play, Own),

@@ -38,7 +38,7 @@ pub use client::{Completion, LlmClient};
 pub use endpoint::{Endpoint, Secret};
 pub use error::{LlmError, TimeoutPhase, UnavailableKind};
 pub use guard::{AllowedHost, EndpointRefused};
-pub use request::{ChatRequest, Message, ReplyMode, Role, UnknownReplyMode, WireToolCall};
+pub use request::{ChatRequest, Message, ReplyMode, Role, ToolChoice, UnknownReplyMode, WireToolCall};
 pub use settings::LlmSettings;
 pub use usage::Usage;
 

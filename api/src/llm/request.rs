@@ -110,6 +110,15 @@ pub struct WireToolCall {
     pub arguments: String,
 }
 
+/// What a model has to call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolChoice<'a> {
+    /// This function.
+    Function(&'a str),
+    /// One of the tools, whichever it likes.
+    Required,
+}
+
 /// One chat request. `prefix` and `messages` are sent as one list; neither is copied.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ChatRequest<'a> {
@@ -119,8 +128,8 @@ pub struct ChatRequest<'a> {
     pub messages: &'a [Message],
     /// The ready `tools` array.
     pub tools: Option<&'a RawValue>,
-    /// Forces this function to be called; sent only with `tools`.
-    pub tool_choice: Option<&'a str>,
+    /// What has to be called; sent only with `tools`.
+    pub tool_choice: Option<ToolChoice<'a>>,
     /// Groups requests that share a prefix, where the provider takes it.
     pub prompt_cache_key: Option<&'a str>,
 }
@@ -139,8 +148,12 @@ impl Serialize for Payload<'_> {
         map.serialize_entry("messages", &Chain(request.prefix, request.messages))?;
         if let Some(tools) = request.tools {
             map.serialize_entry("tools", tools)?;
-            if let Some(name) = request.tool_choice {
-                map.serialize_entry("tool_choice", &Function { kind: "function", function: Named { name } })?;
+            match request.tool_choice {
+                Some(ToolChoice::Function(name)) => {
+                    map.serialize_entry("tool_choice", &Function { kind: "function", function: Named { name } })?;
+                }
+                Some(ToolChoice::Required) => map.serialize_entry("tool_choice", "required")?,
+                None => {}
             }
         }
         if let Some(key) = request.prompt_cache_key {

@@ -555,12 +555,16 @@ pub struct TurnText {
     pub cut: String,
 }
 
-/// Writes the turn's message. Lore that is still to be read in the window is not repeated.
+/// Writes the turn's message: what woke, where things stand, what the rules decided, the action. Lore that is still to be
+/// read in the window is not repeated.
 #[must_use]
-pub fn turn_text(base: &BasePrompt, transcript: &Transcript, action: &str) -> TurnText {
+pub fn turn_text(base: &BasePrompt, transcript: &Transcript, action: &str, mechanics: Option<&str>) -> TurnText {
     let mut out = String::new();
     let (lore, cut) = wake(base, transcript, action, &mut out);
     out.push_str(&base.situation);
+    if let Some(mechanics) = mechanics {
+        fence::put(&mut out, "mechanics", &[], mechanics);
+    }
     let attributes = [("player", base.cast.player.slug.as_str()), ("name", base.cast.player.name.as_str())];
     fence::put(&mut out, "player_action", &attributes, action);
     let (tokens, hash) = (tokens::count(&out), short_hash(&Sha256::digest(out.as_bytes())));

@@ -60,7 +60,7 @@ pub async fn preview(app: &App, caller: &Caller, wanted: &Wanted<'_>, action: &s
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let Assembled { base, hit } = assemble(&app.prompts, &tx, caller, wanted).await?;
     let transcript = base.transcript.within(Section::History.budget_in(&base.cast.settings));
-    let turn = turn_text(&base, &transcript, action);
+    let turn = turn_text(&base, &transcript, action, None);
     let mut sections: Vec<SectionText> = base
         .segments
         .iter()

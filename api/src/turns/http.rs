@@ -41,13 +41,15 @@ pub struct TurnInput {
     #[serde(default)]
     stream: bool,
     reply_mode: Option<ReplyMode>,
+    /// A rules turn of this player: what it decided is a fact for the answer.
+    mechanics_turn_id: Option<Uuid>,
     #[serde(default)]
     on_busy: OnBusy,
     #[serde(default)]
     on_failure: OnFailure,
 }
 
-fn action_fits(text: &str, _: &()) -> garde::Result {
+pub(super) fn action_fits(text: &str, _: &()) -> garde::Result {
     match text.chars().count() {
         _ if text.trim().is_empty() => Err(garde::Error::new("must not be blank")),
         n if n > 4000 => Err(garde::Error::new("must have at most 4000 characters")),
@@ -63,7 +65,7 @@ async fn start(
     body: Body<TurnInput>,
 ) -> Result<Reply> {
     validate::check(&body.value)?;
-    let TurnInput { player_id, action, stream, reply_mode, on_busy, on_failure } = body.value;
+    let TurnInput { player_id, action, stream, reply_mode, mechanics_turn_id, on_busy, on_failure } = body.value;
     if stream {
         return Err(Error::invalid("/stream", "unsupported", "Turns are answered whole; send `stream: false`."));
     }
@@ -73,7 +75,8 @@ async fn start(
     let (campaign, entity) = path;
     let mode = reply_mode.unwrap_or_else(|| app.llm.reply_mode(&caller.tenant));
     let key = body.idempotency;
-    let job = Job { campaign, kind, entity, player: player_id, action, mode, on_busy, on_failure, key };
+    let mechanics = mechanics_turn_id;
+    let job = Job { campaign, kind, entity, player: player_id, action, mechanics, mode, on_busy, on_failure, key };
     let cancel = CancellationToken::new();
     // Without a key nobody could ask for the answer later, so the turn ends with its client.
     let leaving = job.key.is_none().then(|| cancel.clone().drop_guard());

@@ -1,5 +1,6 @@
 //! AI turns: load, assemble, model, tools, model …, commit, record.
 //!
+//! - [`rules`] is the turn that has an action decided by the rules.
 //! - [`http`] takes the request; [`runner`] is one turn from beginning to end; [`calls`] executes a batch of tool calls.
 //! - [`store`] is everything a turn writes of itself; [`undo`] takes a turn back.
 //!
@@ -7,8 +8,10 @@
 //! is called. What a turn changes carries its id in the journal, which is how a failed turn is reverted and any turn
 //! undone. A turn whose server died is reverted by the sweeper (`ops::maintenance`).
 
-pub mod calls;
+mod ask;
+mod calls;
 pub mod http;
+pub mod rules;
 pub mod runner;
 pub mod store;
 pub mod undo;
@@ -122,7 +125,7 @@ pub struct Timings {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct TurnView {
     pub id: Uuid,
-    /// `npc` or `owner`.
+    /// `npc`, `owner` or `rules`.
     pub kind: &'static str,
     pub status: Status,
     pub campaign_id: Uuid,
@@ -132,6 +135,9 @@ pub struct TurnView {
     pub model: String,
     pub narrative: String,
     pub tool_calls: Vec<ToolCall>,
+    /// What the rules decided about the action, if they were asked before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mechanics: Option<Mechanics>,
     /// Why the reply's tools could not be read; the narrative is delivered and nothing was executed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parse_error: Option<String>,
@@ -141,6 +147,17 @@ pub struct TurnView {
     pub timings_ms: Timings,
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
+}
+
+/// What a rules turn decided, as a later turn tells it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Mechanics {
+    pub turn_id: Uuid,
+    /// In seven lines.
+    pub raw: String,
+    /// The outcome in full.
+    #[schema(value_type = Object)]
+    pub parsed: Value,
 }
 
 /// What a turn's record holds beside what clients see at once.
@@ -278,6 +295,8 @@ pub struct Job {
     pub entity: String,
     pub player: String,
     pub action: String,
+    /// The rules turn whose outcome is to be told.
+    pub mechanics: Option<Uuid>,
     pub mode: crate::llm::ReplyMode,
     pub on_busy: OnBusy,
     pub on_failure: OnFailure,

@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    CallStatus, Job, LlmCall, OnBusy, PromptView, SectionView, Status, Timings, ToolCall, Trace, TurnView, calls,
+    CallStatus, Job, LlmCall, Mechanics, OnBusy, PromptView, SectionView, Status, Timings, ToolCall, Trace, TurnView,
+    ask, calls, rules,
     store::{self, Ended, Failure, NewTurn, Opened, Said},
 };
 use crate::{
@@ -18,7 +19,7 @@ use crate::{
     clock,
     error::{Code, Error, Result},
     http::Reply,
-    llm::{ChatRequest, Completion, Endpoint, LlmError, Message, ReplyMode, Role, Usage, reply},
+    llm::{ChatRequest, Completion, Endpoint, Message, ReplyMode, Role, Usage, reply},
     ops::metrics,
     prompt::{
         assemble::{Assembled, BasePrompt, TurnText, Wanted, assemble, cached, turn_text},
@@ -35,8 +36,6 @@ const QUEUE_WAIT: Duration = Duration::from_secs(60);
 const QUEUE_POLL: Duration = Duration::from_millis(25);
 /// How often the conversation may move on before a turn has its place.
 const MOVES_MAX: u32 = 5;
-/// Bytes of a reply's text that a turn's record keeps.
-const RECORD_TEXT_BYTES: usize = 64 * 1024;
 
 /// Runs a turn to its end.
 ///
@@ -110,6 +109,7 @@ struct Turn<'a> {
     hit: bool,
     transcript: Arc<Transcript>,
     text: TurnText,
+    mechanics: Option<Mechanics>,
     created_at: OffsetDateTime,
     started: Instant,
     in_model: Duration,
@@ -151,7 +151,11 @@ async fn attempt_once(
     let actor = caller.actor().in_turn(id, Origin::Turn);
     let wanted =
         Wanted { campaign: &job.campaign, kind: job.kind, entity: &job.entity, player: &job.player, mode: job.mode };
-    let begin = |assembled| Turn::begin(app, caller, job, endpoint, id, started, assembled);
+    let mechanics = match job.mechanics {
+        Some(turn) => Some(rules::mechanics(app, caller, &job.campaign, &job.player, turn).await?),
+        None => None,
+    };
+    let begin = |assembled| Turn::begin(app, caller, job, endpoint, (id, started), mechanics.clone(), assembled);
     let mut opened = None;
     // A tenant with a quota of tokens has it looked at first.
     if caller.tenant.limits.tokens_per_day == 0
@@ -207,13 +211,14 @@ impl<'a> Turn<'a> {
         caller: &'a Caller,
         job: &'a Job,
         endpoint: &'a Endpoint,
-        id: Uuid,
-        started: Instant,
+        (id, started): (Uuid, Instant),
+        mechanics: Option<Mechanics>,
         Assembled { base, hit }: Assembled,
     ) -> Self {
         let transcript = base.transcript.within(Section::History.budget_in(&base.cast.settings));
-        let text = turn_text(&base, &transcript, &job.action);
+        let text = turn_text(&base, &transcript, &job.action, mechanics.as_ref().map(|m| m.raw.as_str()));
         Self {
+            mechanics,
             app,
             caller,
             job,
@@ -239,7 +244,7 @@ impl<'a> Turn<'a> {
         NewTurn {
             id: self.id,
             campaign: self.base.key.campaign,
-            kind: self.job.kind,
+            kind: self.job.kind.as_str(),
             entity: self.base.key.entity,
             player: self.base.key.player,
             action: &self.job.action,
@@ -298,35 +303,11 @@ impl<'a> Turn<'a> {
             prompt_cache_key: Some(&self.base.cache_key),
             ..ChatRequest::default()
         };
-        let asked = Instant::now();
-        let answer = self.app.llm.client().complete(self.endpoint, &request, cancel).await;
-        let took = asked.elapsed();
-        self.in_model += took;
-        let outcome = answer.as_ref().map_or_else(LlmError::metric_label, |_| "ok");
-        metrics::LLM_CALLS.with_label_values(&[outcome]).inc();
-        metrics::LLM_SECONDS.with_label_values(&[outcome]).observe(took.as_secs_f64());
-        let completion = answer.map_err(|e| provider_error(&e))?;
-        for (kind, tokens) in [
-            ("prompt", completion.usage.prompt_tokens),
-            ("cached", completion.usage.cached_tokens),
-            ("completion", completion.usage.completion_tokens),
-        ] {
-            metrics::LLM_TOKENS.with_label_values(&[kind]).inc_by(tokens);
-        }
+        let (completion, call) = ask::ask(self.app, self.endpoint, &request, cancel).await?;
+        self.in_model += completion.latency;
         self.usage += completion.usage;
         self.model.clone_from(&completion.model);
-        self.llm_calls.push(LlmCall {
-            model: completion.model.clone(),
-            latency_ms: millis(took),
-            attempts: completion.attempts,
-            finish_reason: completion.finish_reason.clone(),
-            usage: completion.usage,
-            text: completion
-                .text
-                .get(..completion.text.floor_char_boundary(RECORD_TEXT_BYTES))
-                .unwrap_or_default()
-                .replace('\0', ""),
-        });
+        self.llm_calls.push(call);
         Ok(completion)
     }
 
@@ -353,7 +334,7 @@ impl<'a> Turn<'a> {
         let mut attempts_left = 3;
         let actor = self.caller.actor().in_turn(self.id, Origin::Turn);
         loop {
-            match store::finish(&self.app.pool, &actor, &row, &ended, &said).await {
+            match store::finish(&self.app.pool, &actor, &row, &ended, Some(&said)).await {
                 Err(e) if Error::is_transient(&e) && attempts_left > 1 => attempts_left -= 1,
                 result => break result?,
             }
@@ -432,6 +413,7 @@ impl<'a> Turn<'a> {
             model: self.model.clone(),
             narrative: narrative.to_owned(),
             tool_calls: self.tool_calls.clone(),
+            mechanics: self.mechanics.clone(),
             parse_error: self.parse_error.clone(),
             prompt: (!self.caller.is_player()).then(|| self.prompt_view()),
             usage: self.usage,
@@ -495,12 +477,12 @@ impl<'a> Turn<'a> {
 }
 
 /// Milliseconds with three decimals.
-fn millis(time: Duration) -> f64 {
+pub(super) fn millis(time: Duration) -> f64 {
     (time.as_secs_f64() * 1_000_000.0).round() / 1000.0
 }
 
 /// What the model said and what came of it, for the next call.
-fn answer_calls(more: &mut Vec<Message>, completion: Completion, done: &[ToolCall], mode: ReplyMode) {
+pub(super) fn answer_calls(more: &mut Vec<Message>, completion: Completion, done: &[ToolCall], mode: ReplyMode) {
     let outcome = |call: &ToolCall| -> Value {
         match (&call.result, &call.error) {
             (Some(result), _) => result.clone(),
@@ -520,14 +502,5 @@ fn answer_calls(more: &mut Vec<Message>, completion: Completion, done: &[ToolCal
             more.push(Message::assistant(completion.text, Vec::new()));
             more.push(Message::text(Role::User, text));
         }
-    }
-}
-
-fn provider_error(error: &LlmError) -> Error {
-    let code = if error.code() == "llm_timeout" { Code::LlmTimeout } else { Code::LlmUnavailable };
-    let ours = Error::new(code, error.to_string());
-    match error.retry_after() {
-        Some(wait) => ours.retry_after(wait.as_secs()),
-        None => ours,
     }
 }

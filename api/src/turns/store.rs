@@ -15,7 +15,7 @@ use crate::{
     llm::{ReplyMode, Usage},
     ops::metrics,
     pool::Pool,
-    prompt::{EntityKind, assemble::BasePrompt},
+    prompt::assemble::BasePrompt,
     tenancy::{self, Actor, Origin, TenantTx},
 };
 
@@ -26,7 +26,7 @@ pub const LEASE_SECONDS: i32 = 20;
 pub struct NewTurn<'a> {
     pub id: Uuid,
     pub campaign: Uuid,
-    pub kind: EntityKind,
+    pub kind: &'static str,
     pub entity: Uuid,
     pub player: Uuid,
     pub action: &'a str,
@@ -75,7 +75,7 @@ pub async fn open_cached(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, base: &B
                 .bind(base.head_keys())
                 .bind(base.head_versions().iter().sum::<i64>())
                 .bind(new.id)
-                .bind(new.kind.as_str())
+                .bind(new.kind)
                 .bind(new.entity)
                 .bind(new.player)
                 .bind(new.action)
@@ -114,7 +114,7 @@ pub async fn open(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
     .bind(&key.fingerprint)
     .bind(new.id)
     .bind(new.campaign)
-    .bind(new.kind.as_str())
+    .bind(new.kind)
     .bind(new.entity)
     .bind(new.player)
     .bind(new.action)
@@ -142,7 +142,7 @@ async fn insert(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
     .bind(tx.tenant())
     .bind(new.id)
     .bind(new.campaign)
-    .bind(new.kind.as_str())
+    .bind(new.kind)
     .bind(new.entity)
     .bind(new.player)
     .bind(new.action)
@@ -268,12 +268,18 @@ pub struct Ended<'a> {
     pub body: &'a [u8],
 }
 
-/// Writes how the turn ended, its usage, its answer under its key, and what was said; one round trip for the whole
+/// Writes how the turn ended, its usage, its answer under its key, and what was said, if anything; one round trip for the whole
 /// transaction.
 ///
 /// # Errors
 /// `conflict` if the turn was cancelled or taken over meanwhile.
-pub async fn finish(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, ended: &Ended<'_>, said: &Said<'_>) -> Result<()> {
+pub async fn finish(
+    pool: &Pool,
+    actor: &Actor,
+    new: &NewTurn<'_>,
+    ended: &Ended<'_>,
+    said: Option<&Said<'_>>,
+) -> Result<()> {
     let headers = new.key.map(|_| json!(Stored { status: 200, ..Stored::default() }));
     let row = tenancy::call(
         pool,
@@ -283,7 +289,7 @@ pub async fn finish(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, ended: &Ended
         |q| {
             q.bind(new.campaign)
                 .bind(new.id)
-                .bind(new.kind.as_str())
+                .bind(new.kind)
                 .bind(new.instance)
                 .bind(ended.status.as_str())
                 .bind(&ended.record)
@@ -298,16 +304,16 @@ pub async fn finish(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, ended: &Ended
                 .bind(new.key.map(|_| ended.body))
                 .bind(new.entity)
                 .bind(new.player)
-                .bind(said.player_message)
-                .bind(said.player_name)
-                .bind(said.action)
-                .bind(said.prompt_text)
-                .bind(i32::try_from(said.user_tokens).unwrap_or(i32::MAX))
-                .bind(said.window_start)
+                .bind(said.map(|s| s.player_message))
+                .bind(said.map(|s| s.player_name))
+                .bind(said.map(|s| s.action))
+                .bind(said.map(|s| s.prompt_text))
+                .bind(said.map(|s| i32::try_from(s.user_tokens).unwrap_or(i32::MAX)))
+                .bind(said.map(|s| s.window_start))
                 .bind(Uuid::now_v7())
-                .bind(said.entity_name)
-                .bind(said.narrative)
-                .bind(i32::try_from(said.narrative_tokens).unwrap_or(i32::MAX))
+                .bind(said.map(|s| s.entity_name))
+                .bind(said.map(|s| s.narrative))
+                .bind(said.map(|s| i32::try_from(s.narrative_tokens).unwrap_or(i32::MAX)))
         },
     )
     .await?;

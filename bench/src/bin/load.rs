@@ -122,6 +122,7 @@ async fn measure(server: &str, quick: bool) -> Result<bool, Failure> {
     latency(&mut report, &world, &model, time, rounds).await?;
     cost(&mut report, &world, ours.id(), postmaster, time).await?;
     throughput(&mut report, &world, time, rounds).await?;
+    journal(&mut report, &world, &database, time).await?;
     size(&mut report, &world, &database, time, quick).await?;
     Ok(report.missed == 0)
 }
@@ -179,19 +180,33 @@ async fn cost(report: &mut Report, world: &World, server: u32, postmaster: u32, 
         report.line(name, [&a, &b], (api + database, "ms"), &goal_text, api + database <= goal);
     };
     drive(OURS, &world.turns(8, PLAIN), Duration::from_secs(1)).await?;
-    let before = spent();
-    let run = checked(drive(OURS, &world.turns(8, PLAIN), time).await?)?;
-    told("NPC turn, CPU without tools", before, &run, 1.0);
+    for (clients, name) in [(1, "NPC turn, CPU without tools, 1 client"), (8, "the same, 8 clients in one campaign")] {
+        let before = spent();
+        let run = checked(drive(OURS, &world.turns(clients, PLAIN), time).await?)?;
+        told(name, before, &run, 1.0);
+    }
     // Each pair has talked once, so its prompt is cached; the memory is its first.
     checked(once(OURS, &world.strangers(8, PLAIN)).await?)?;
     let before = spent();
-    let run = checked(once(OURS, &world.strangers(8, PAYING)).await?)?;
-    told("NPC turn, CPU with one memory tool", before, &run, 1.5);
+    let run = checked(once(OURS, &world.strangers(1, PAYING)).await?)?;
+    told("NPC turn, CPU with one memory tool, 1 client", before, &run, 1.5);
     // Every turn writes a memory, so every turn is a miss.
-    drive(OURS, &world.turns(8, PAYING), Duration::from_secs(1)).await?;
     let before = spent();
-    let run = checked(drive(OURS, &world.turns(8, PAYING), time).await?)?;
+    let run = checked(drive(OURS, &world.turns(1, PAYING), time).await?)?;
     told("the same, each a cache miss", before, &run, f64::INFINITY);
+    Ok(())
+}
+
+/// What the journal costs: small updates by 8 connections, without it, with it, and spread over campaigns.
+async fn journal(report: &mut Report, world: &World, database: &str, time: Duration) -> Result<(), Failure> {
+    let without = world::updates(database, &[world.campaign], false, time).await?;
+    let one = world::updates(database, &[world.campaign], true, time).await?;
+    let campaigns = world::campaigns(database, world, 100).await?;
+    let many = world::updates(database, &campaigns, true, time).await?;
+    for (name, rate) in [("journal: updates in one campaign", one), ("journal: updates in 100 campaigns", many)] {
+        let (a, b) = (format!("{without:.0}/s"), format!("{rate:.0}/s"));
+        report.line(name, [&a, &b], (rate / without, "x"), "", true);
+    }
     Ok(())
 }
 

@@ -309,12 +309,14 @@ BEGIN
     INSERT INTO usage_entry (tenant_id, id, campaign_id, kind, model, llm_calls, prompt_tokens, cached_tokens,
                              completion_tokens, cost_micros)
     VALUES (its_tenant, usage_id, its_campaign, its_kind, its_model, calls, prompt, cached, completion, cost);
-    INSERT INTO message (tenant_id, id, campaign_id, type, speaker, content, author, player_id, entity_id, whisper_to,
-                         blind, turn_id, prompt_text, tokens, window_start)
-    VALUES (its_tenant, asked_id, its_campaign, 'chat', jsonb_build_object('name', asked_by), asked, 'player', its_player,
-            its_entity, '[]', false, its_id, asked_prompt, asked_tokens, asked_window),
-           (its_tenant, told_id, its_campaign, 'chat', jsonb_build_object('name', told_by), told, 'ai', its_player,
-            its_entity, '[]', false, its_id, NULL, told_tokens, NULL);
+    IF asked_id IS NOT NULL THEN
+        INSERT INTO message (tenant_id, id, campaign_id, type, speaker, content, author, player_id, entity_id, whisper_to,
+                             blind, turn_id, prompt_text, tokens, window_start)
+        VALUES (its_tenant, asked_id, its_campaign, 'chat', jsonb_build_object('name', asked_by), asked, 'player', its_player,
+                its_entity, '[]', false, its_id, asked_prompt, asked_tokens, asked_window),
+               (its_tenant, told_id, its_campaign, 'chat', jsonb_build_object('name', told_by), told, 'ai', its_player,
+                its_entity, '[]', false, its_id, NULL, told_tokens, NULL);
+    END IF;
     RETURN true;
 END $$
 -- ;;

@@ -1,0 +1,60 @@
+//! One model call of a turn, counted and recorded, whatever the turn is for.
+
+use tokio::time::Instant;
+
+use super::{LlmCall, runner::millis};
+use crate::{
+    app::App,
+    error::{Code, Error, Result},
+    llm::{CancellationToken, ChatRequest, Completion, Endpoint, LlmError},
+    ops::metrics,
+};
+
+/// Bytes of a reply's text that a turn's record keeps.
+const RECORD_TEXT_BYTES: usize = 64 * 1024;
+
+/// Asks the model.
+///
+/// # Errors
+/// `llm_unavailable`, `llm_timeout`.
+pub async fn ask(
+    app: &App,
+    endpoint: &Endpoint,
+    request: &ChatRequest<'_>,
+    cancel: &CancellationToken,
+) -> Result<(Completion, LlmCall)> {
+    let asked = Instant::now();
+    let answer = app.llm.client().complete(endpoint, request, cancel).await;
+    let took = asked.elapsed();
+    let outcome = answer.as_ref().map_or_else(LlmError::metric_label, |_| "ok");
+    metrics::LLM_CALLS.with_label_values(&[outcome]).inc();
+    metrics::LLM_SECONDS.with_label_values(&[outcome]).observe(took.as_secs_f64());
+    let mut completion = answer.map_err(|e| provider_error(&e))?;
+    completion.latency = took;
+    for (kind, tokens) in [
+        ("prompt", completion.usage.prompt_tokens),
+        ("cached", completion.usage.cached_tokens),
+        ("completion", completion.usage.completion_tokens),
+    ] {
+        metrics::LLM_TOKENS.with_label_values(&[kind]).inc_by(tokens);
+    }
+    let kept = completion.text.floor_char_boundary(RECORD_TEXT_BYTES);
+    let call = LlmCall {
+        model: completion.model.clone(),
+        latency_ms: millis(took),
+        attempts: completion.attempts,
+        finish_reason: completion.finish_reason.clone(),
+        usage: completion.usage,
+        text: completion.text.get(..kept).unwrap_or_default().replace('\0', ""),
+    };
+    Ok((completion, call))
+}
+
+fn provider_error(error: &LlmError) -> Error {
+    let code = if error.code() == "llm_timeout" { Code::LlmTimeout } else { Code::LlmUnavailable };
+    let ours = Error::new(code, error.to_string());
+    match error.retry_after() {
+        Some(wait) => ours.retry_after(wait.as_secs()),
+        None => ours,
+    }
+}

@@ -1,0 +1,132 @@
+//! The answer to a request that forces one of the rules' tools: which check an action needs, by the words in it.
+//!
+//! A few verbs decide, so that a newcomer's attack is an attack and a sneak is a Stealth check. Names come only from the
+//! lists of the prompt; what a player wrote is searched for them and for nothing else. To teach it a verb, add it to a list.
+
+use serde_json::{Value, json};
+
+use crate::scene::Scene;
+use crate::schema::contains_word;
+
+/// Verbs of an attack.
+const ATTACK: &[&str] = &[
+    "attack", "attacks", "strike", "stab", "shoot", "swing", "slash", "hit", "fight", "smite", "fire", "throw",
+    "punch", "kill",
+];
+/// Words of things nobody can do.
+const IMPOSSIBLE: &[&str] = &["moon", "teleport", "time travel", "become a god", "infinite"];
+/// Words of what is resisted, and the ability that resists it.
+const SAVES: &[(&str, &str)] = &[
+    ("resist", "wisdom"),
+    ("dodge", "dexterity"),
+    ("endure", "constitution"),
+    ("withstand", "constitution"),
+    ("brace", "strength"),
+];
+/// Words of skills beside their names.
+const SKILLS: &[(&str, &str)] = &[
+    ("sneak", "stealth"),
+    ("hide", "stealth"),
+    ("climb", "athletics"),
+    ("jump", "athletics"),
+    ("swim", "athletics"),
+    ("grapple", "athletics"),
+    ("balance", "acrobatics"),
+    ("tumble", "acrobatics"),
+    ("steal", "sleight of hand"),
+    ("pick the lock", "sleight of hand"),
+    ("persuade", "persuasion"),
+    ("convince", "persuasion"),
+    ("lie", "deception"),
+    ("deceive", "deception"),
+    ("bluff", "deception"),
+    ("threaten", "intimidation"),
+    ("intimidate", "intimidation"),
+    ("search", "investigation"),
+    ("investigate", "investigation"),
+    ("look for", "perception"),
+    ("listen", "perception"),
+    ("spot", "perception"),
+    ("track", "survival"),
+    ("heal", "medicine"),
+    ("sing", "performance"),
+    ("perform", "performance"),
+    ("read his face", "insight"),
+    ("arcana", "arcana"),
+    ("athletics", "athletics"),
+    ("acrobatics", "acrobatics"),
+    ("stealth", "stealth"),
+    ("history", "history"),
+    ("nature", "nature"),
+    ("religion", "religion"),
+    ("animal handling", "animal handling"),
+    ("insight", "insight"),
+    ("medicine", "medicine"),
+    ("perception", "perception"),
+    ("survival", "survival"),
+    ("deception", "deception"),
+    ("intimidation", "intimidation"),
+    ("performance", "performance"),
+    ("persuasion", "persuasion"),
+];
+
+/// The tool and its arguments; none if the action names no check or the prompt is not one of the rules.
+pub(crate) fn classify(prompt: &str, scene: &Scene) -> (&'static str, Value) {
+    let action = scene.action.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| contains_word(&action, word));
+    if says(IMPOSSIBLE) {
+        return ("mark_impossible", json!({ "reason": "The world does not allow it." }));
+    }
+    if says(ATTACK) {
+        let creatures = creatures(prompt);
+        let target =
+            creatures.iter().find(|(slug, name)| named(&action, name) || named(&action, slug)).or(creatures.first());
+        let Some((slug, _)) = target else {
+            return ("mark_impossible", json!({ "reason": "Nobody is there to attack." }));
+        };
+        let mut arguments = json!({ "target": slug });
+        let spells = listed(prompt, "spells");
+        let weapons = listed(prompt, "weapons");
+        if let Some(spell) = spells.iter().find(|spell| named(&action, spell)) {
+            arguments["is_spell_attack"] = json!(true);
+            arguments["spell_name"] = json!(spell);
+        } else if let Some(weapon) = weapons.iter().find(|weapon| named(&action, weapon)).or(weapons.first()) {
+            arguments["weapon"] = json!(weapon);
+        }
+        return ("resolve_attack", arguments);
+    }
+    if let Some((_, ability)) = SAVES.iter().find(|(word, _)| contains_word(&action, word)) {
+        return ("resolve_saving_throw", json!({ "ability": ability, "dc": 15 }));
+    }
+    match SKILLS.iter().find(|(word, _)| contains_word(&action, word)) {
+        Some((_, skill)) => ("resolve_skill_check", json!({ "skill": skill, "dc": 15 })),
+        None => ("mark_no_check", json!({ "reason": "Nothing about it is uncertain." })),
+    }
+}
+
+/// Whether the action names this, or a word of it that is long enough to mean it.
+fn named(action: &str, name: &str) -> bool {
+    let name = name.to_lowercase().replace('_', " ");
+    let words = name.split(' ').filter(|word| word.chars().count() > 3);
+    contains_word(action, &name) || words.into_iter().any(|word| contains_word(action, word))
+}
+
+/// The creatures of the prompt: slug and name.
+fn creatures(prompt: &str) -> Vec<(String, String)> {
+    let inside = prompt.split_once("<creatures>").and_then(|(_, rest)| rest.split_once("</creatures>"));
+    let lines = inside.map_or("", |(inside, _)| inside).lines().filter_map(|line| line.strip_prefix("- "));
+    lines
+        .filter_map(|line| {
+            let mut parts = line.split(" | ");
+            Some((parts.next()?.trim().to_owned(), parts.next()?.trim().to_owned()))
+        })
+        .collect()
+}
+
+/// The values of one line of the actor, such as `weapons: Rapier; Shortbow`.
+fn listed(prompt: &str, name: &str) -> Vec<String> {
+    let actor =
+        prompt.split_once("<actor").and_then(|(_, rest)| rest.split_once("</actor>")).map_or("", |(inside, _)| inside);
+    let line = actor.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    line.into_iter().flat_map(|values| values.split("; ")).map(|value| value.trim().to_owned()).collect()
+}
