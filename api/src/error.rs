@@ -223,6 +223,7 @@ impl Error {
             "23503" => Self::new(Code::Referenced, "Something still refers to this."),
             "22021" | "22P05" => Self::invalid("", "invalid_text", "Text may not hold NUL characters."),
             "40001" | "40P01" => Self::new(Code::Conflict, "Another change came first; try again."),
+            "TK001" => Self::new(Code::Conflict, "The turn was cancelled or taken over."),
             "57014" | "55P03" | "25P03" => {
                 Self::new(Code::Unavailable, "The database is too busy; try again.").retry_after(1)
             }

@@ -13,6 +13,7 @@ pub mod ops;
 pub mod pool;
 pub mod routes;
 pub mod secrets;
+mod threads;
 
 // What every request passes.
 pub mod auth;

@@ -1,18 +1,24 @@
 //! The pool of connections to the database.
 //!
-//! The connection that was given back last is taken first: a few connections stay hot, with their plans and caches, and the
-//! rest are there for crowds. A connection that comes back in order is at once ready for the next; one that was left in the
-//! middle of something is put in order first, or closed. Nothing here knows what the connections are used for.
+//! The connection that was given back last is taken first, and each thread has its own: a few connections stay hot, with
+//! their plans and caches, and the rest are there for crowds. A connection that comes back in order is at once ready for
+//! the next; one that was left in the middle of something is put in order first, or closed. Nothing here knows what the
+//! connections are used for.
 
 use std::{
     ops::{Deref, DerefMut},
     str::FromStr,
+    sync::Arc,
     time::Duration,
 };
 
-use deadpool::managed::{self, Metrics, Object, PoolConfig, PoolError, QueueMode, RecycleResult, Timeouts};
+use deadpool::managed::{
+    self, Metrics, Object, PoolConfig, PoolError, QueueMode, RecycleResult, TimeoutType, Timeouts,
+};
 use sqlx::{ConnectOptions, Connection, Executor, PgConnection, postgres::PgConnectOptions};
 use tokio::{runtime::Handle, time::timeout};
+
+use crate::threads;
 
 /// How long a request waits for a connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -43,9 +49,9 @@ impl managed::Manager for Opener {
     }
 }
 
-/// Connections as the role that row security binds.
+/// Connections as the role that row security binds, in shares by thread.
 #[derive(Clone)]
-pub struct Pool(managed::Pool<Opener>);
+pub struct Pool(Arc<[managed::Pool<Opener>]>);
 
 impl Pool {
     /// A pool of at most `connections_max`; it connects when it is first used.
@@ -54,21 +60,43 @@ impl Pool {
     /// If `url` is not a PostgreSQL URL.
     pub fn new(url: &str, connections_max: u32) -> sqlx::Result<Self> {
         let options = PgConnectOptions::from_str(url)?.application_name("tavernkeep").statement_cache_capacity(500);
-        let config = PoolConfig {
-            max_size: usize::try_from(connections_max).unwrap_or(usize::MAX),
-            timeouts: Timeouts { wait: Some(ACQUIRE_TIMEOUT), create: Some(ACQUIRE_TIMEOUT), recycle: None },
-            queue_mode: QueueMode::Lifo,
+        let connections_max = usize::try_from(connections_max).unwrap_or(usize::MAX).max(1);
+        let shares = threads::shares().min(connections_max);
+        let share = |n: usize| {
+            let config = PoolConfig {
+                max_size: connections_max / shares + usize::from(n < connections_max % shares),
+                timeouts: Timeouts { wait: Some(ACQUIRE_TIMEOUT), create: Some(ACQUIRE_TIMEOUT), recycle: None },
+                queue_mode: QueueMode::Lifo,
+            };
+            let pool = managed::Pool::builder(Opener(options.clone())).config(config);
+            pool.runtime(deadpool::Runtime::Tokio1).build().map_err(|e| sqlx::Error::Configuration(e.into()))
         };
-        let pool = managed::Pool::builder(Opener(options)).config(config).runtime(deadpool::Runtime::Tokio1).build();
-        pool.map(Self).map_err(|e| sqlx::Error::Configuration(e.into()))
+        (0..shares).map(share).collect::<sqlx::Result<Vec<_>>>().map(|all| Self(all.into()))
     }
 
-    /// A connection.
+    /// The shares: this thread's own, then the others.
+    fn shares(&self) -> impl Iterator<Item = &managed::Pool<Opener>> {
+        let (before, from) = self.0.split_at(threads::share_of(self.0.len()));
+        from.iter().chain(before)
+    }
+
+    /// A connection: one of this thread's, else another's, else the first that is given back.
     ///
     /// # Errors
     /// `PoolTimedOut` when none is free in time; what kept a new one from opening.
     pub async fn acquire(&self) -> sqlx::Result<Lease> {
-        match self.0.get().await {
+        let now = Timeouts { wait: Some(Duration::ZERO), create: Some(ACQUIRE_TIMEOUT), recycle: None };
+        let mut got = Err(PoolError::Closed);
+        for share in self.shares() {
+            got = share.timeout_get(&now).await;
+            if !matches!(got, Err(PoolError::Timeout(TimeoutType::Wait))) {
+                break;
+            }
+        }
+        if let (Err(PoolError::Timeout(TimeoutType::Wait)), Some(own)) = (&got, self.shares().next()) {
+            got = own.get().await;
+        }
+        match got {
             Ok(object) => Ok(Lease { object: Some(object), left: Left::Unknown }),
             Err(PoolError::Backend(e)) => Err(e),
             Err(PoolError::Closed) => Err(sqlx::Error::PoolClosed),
@@ -79,17 +107,19 @@ impl Pool {
     /// Connections there are.
     #[must_use]
     pub fn size(&self) -> usize {
-        self.0.status().size
+        self.0.iter().map(|share| share.status().size).sum()
     }
 
     /// Closes connections that nobody has used for long.
     pub fn close_idle(&self) {
-        self.0.retain(|_, metrics| metrics.last_used() < IDLE_MAX);
+        for share in self.0.iter() {
+            share.retain(|_, metrics| metrics.last_used() < IDLE_MAX);
+        }
     }
 
     /// Closes them all; from now on nobody gets one.
     pub fn close(&self) {
-        self.0.close();
+        self.0.iter().for_each(managed::Pool::close);
     }
 }
 

@@ -134,8 +134,16 @@ impl TenantTx {
         Self::write_with(pool, actor, "; SET LOCAL synchronous_commit = off").await
     }
 
+    /// Opens a transaction for a batch of a turn's tool calls and holds the turn until it ends. One round trip.
+    ///
+    /// # Errors
+    /// `conflict` if the turn is no longer this server's.
+    pub async fn hold_turn(pool: &Pool, actor: &Actor, turn: Uuid, instance: i64, lease_seconds: i32) -> Result<Self> {
+        Self::write_with(pool, actor, &format!("; SELECT turn_hold('{turn}', {instance}, {lease_seconds})")).await
+    }
+
     async fn write_with(pool: &Pool, actor: &Actor, more: &str) -> Result<Self> {
-        // Only UUIDs and words of our own are written into the statement; a client's request id is bound.
+        // Only UUIDs, integers and words of our own are written into the statement; a client's request id is bound.
         let request = actor.request.as_uuid().map(|id| id.to_string());
         let who = actor.who(request.as_deref().unwrap_or_default());
         let sql = format!("BEGIN; SET LOCAL app.tenant_id = '{}'; SET LOCAL app.who = '{who}'{more}", actor.tenant);

@@ -135,8 +135,7 @@ async fn attempt_once(
     last: bool,
 ) -> Result<Attempt> {
     let mut results: Results = (0..checked.len()).map(|_| None).collect();
-    let tx = TenantTx::write(&app.pool, actor).await?;
-    store::still_mine(&tx, turn, app.running.instance).await?;
+    let tx = TenantTx::hold_turn(&app.pool, actor, turn, app.running.instance, store::LEASE_SECONDS).await?;
     let cx = ToolCx {
         tx: &tx,
         campaign: cast.campaign,

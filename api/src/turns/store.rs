@@ -208,24 +208,6 @@ async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: U
     }
 }
 
-/// Whether the turn is still this server's to go on with; holds it until the transaction ends.
-///
-/// # Errors
-/// `conflict` if it was cancelled or taken away.
-pub async fn still_mine(tx: &TenantTx, turn: Uuid, instance: i64) -> Result<()> {
-    let row = sqlx::query(
-        "UPDATE turn SET lease_until = now() + $4 * interval '1 second' \
-         WHERE tenant_id = $1 AND id = $2 AND instance = $3 AND status = 'running' AND NOT cancel_requested",
-    )
-    .bind(tx.tenant())
-    .bind(turn)
-    .bind(instance)
-    .bind(LEASE_SECONDS)
-    .execute(&mut *tx.connection().await)
-    .await?;
-    if row.rows_affected() == 1 { Ok(()) } else { Err(lost()) }
-}
-
 fn lost() -> Error {
     Error::new(Code::Conflict, "The turn was cancelled or taken over.")
 }

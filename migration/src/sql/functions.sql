@@ -320,6 +320,17 @@ BEGIN
     RETURN true;
 END $$
 -- ;;
+-- Opens a batch of tool calls: holds the turn until the transaction ends, if it is still this server's.
+CREATE FUNCTION turn_hold(its_id uuid, its_instance bigint, lease_seconds int) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE turn SET lease_until = now() + lease_seconds * interval '1 second'
+    WHERE tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid AND id = its_id AND instance = its_instance
+      AND status = 'running' AND NOT cancel_requested;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'the turn was cancelled or taken over' USING ERRCODE = 'TK001';
+    END IF;
+END $$
+-- ;;
 -- Turns whose server is gone: its lease ran out, or it no longer holds the advisory lock that says it lives.
 CREATE FUNCTION orphaned_turns(rows_max int) RETURNS TABLE (tenant_id uuid, turn_id uuid)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

@@ -247,8 +247,8 @@ impl RulesTurn<'_> {
         let decides = !name.starts_with("mark_");
         let mut attempts_left = 3;
         let mut result = loop {
-            let tx = TenantTx::write(&self.app.pool, &actor).await?;
-            store::still_mine(&tx, self.id, self.app.running.instance).await?;
+            let (pool, instance) = (&self.app.pool, self.app.running.instance);
+            let tx = TenantTx::hold_turn(pool, &actor, self.id, instance, store::LEASE_SECONDS).await?;
             let cx = ToolCx {
                 tx: &tx,
                 campaign: self.campaign,
