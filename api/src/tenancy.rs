@@ -122,7 +122,10 @@ impl TenantTx {
     /// # Errors
     /// `unavailable` when no connection is free in time.
     pub async fn write(pool: &Pool, actor: &Actor) -> Result<Self> {
-        Self::write_with(pool, actor, "").await
+        Self::write_as(pool, actor, |who| {
+            format!("SET LOCAL app.tenant_id = '{}'; SET LOCAL app.who = '{who}'", actor.tenant)
+        })
+        .await
     }
 
     /// Opens a transaction that writes what may be lost if PostgreSQL itself crashes, such as that a turn begins: its
@@ -131,23 +134,32 @@ impl TenantTx {
     /// # Errors
     /// `unavailable` when no connection is free in time.
     pub async fn write_lazily(pool: &Pool, actor: &Actor) -> Result<Self> {
-        Self::write_with(pool, actor, "; SET LOCAL synchronous_commit = off").await
+        let settings = |who: &str| {
+            format!(
+                "SET LOCAL app.tenant_id = '{}'; SET LOCAL app.who = '{who}'; SET LOCAL synchronous_commit = off",
+                actor.tenant
+            )
+        };
+        Self::write_as(pool, actor, settings).await
     }
 
     /// Opens a transaction for a batch of a turn's tool calls and holds the turn until it ends. One round trip.
     ///
     /// # Errors
     /// `conflict` if the turn is no longer this server's.
-    pub async fn hold_turn(pool: &Pool, actor: &Actor, turn: Uuid, instance: i64, lease_seconds: i32) -> Result<Self> {
-        Self::write_with(pool, actor, &format!("; SELECT turn_hold('{turn}', {instance}, {lease_seconds})")).await
+    pub async fn hold_turn(pool: &Pool, actor: &Actor, turn: Uuid, instance: i64) -> Result<Self> {
+        Self::write_as(pool, actor, |who| {
+            format!("SELECT turn_hold('{}', '{who}', '{turn}', {instance})", actor.tenant)
+        })
+        .await
     }
 
-    async fn write_with(pool: &Pool, actor: &Actor, more: &str) -> Result<Self> {
+    /// Opens a transaction with statements that set whose it is and who acts.
+    async fn write_as(pool: &Pool, actor: &Actor, settings: impl FnOnce(&str) -> String) -> Result<Self> {
         // Only UUIDs, integers and words of our own are written into the statement; a client's request id is bound.
         let request = actor.request.as_uuid().map(|id| id.to_string());
         let who = actor.who(request.as_deref().unwrap_or_default());
-        let sql = format!("BEGIN; SET LOCAL app.tenant_id = '{}'; SET LOCAL app.who = '{who}'{more}", actor.tenant);
-        let tx = Self::open(pool, actor.tenant, &sql).await?;
+        let tx = Self::open(pool, actor.tenant, &format!("BEGIN; {}", settings(&who))).await?;
         if request.is_none() {
             sqlx::query("SELECT set_config('app.who', $1, true)")
                 .bind(actor.who(actor.request.as_str()))

@@ -134,6 +134,16 @@ pub async fn grow(database: &str, world: &World, lore: i64, memories: i64) -> Re
     Ok(())
 }
 
+/// Clears up after writers and counts what there is, as PostgreSQL does by itself within a minute.
+///
+/// # Errors
+/// If the database refuses.
+pub async fn settle(database: &str) -> Result<(), Failure> {
+    let mut db = PgConnection::connect(database).await?;
+    sqlx::query("VACUUM ANALYZE").execute(&mut db).await?;
+    Ok(())
+}
+
 /// Makes campaigns with one NPC each.
 ///
 /// # Errors

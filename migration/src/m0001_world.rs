@@ -232,8 +232,8 @@ const TABLES: &[TenantTable] = &[
             character_id uuid GENERATED ALWAYS AS (CASE WHEN subject_type = 'character' THEN subject_id END) STORED, \
             text text NOT NULL, source text NOT NULL, broadcast_id uuid, author uuid, turn_id uuid, \
             search tsvector GENERATED ALWAYS AS (to_tsvector('simple', text)) STORED",
+        // A holder is of a campaign already; each reference costs every memory a look-up and a row's lock.
         references: &[
-            reference("campaign_id", "campaign", CASCADE),
             reference("npc_id", "npc", CASCADE),
             reference("owner_id", "owner", CASCADE),
             reference("character_id", "character", CASCADE),

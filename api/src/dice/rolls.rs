@@ -28,7 +28,7 @@ const DICE_AT_A_STRETCH: usize = 500;
 #[derive(Clone, Debug, Deserialize, ToSchema, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RollInput {
-    /// A dice formula in Foundry's language, such as 1d20 + 5, 2d20kh, 4d6kh3 or 8d6[fire].
+    /// A dice formula in Foundry's language, such as `1d20 + 5`, `2d20kh`, `4d6kh3` or `8d6[fire]`.
     pub formula: String,
     /// What the roll is for.
     #[serde(default)]

@@ -148,7 +148,7 @@ impl LlmClient {
         deadline: Instant,
     ) -> Result<Completion, LlmError> {
         let Inner { settings, clients, template, .. } = &*self.0;
-        let http = if endpoint.trusted { &clients.trusted } else { &clients.guarded };
+        let http = clients.of(endpoint);
         let transport = Arc::new(Transport {
             http: http.clone(),
             deadline,

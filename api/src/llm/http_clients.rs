@@ -1,4 +1,4 @@
-//! The two pooled HTTP clients: one for the operator's endpoints, one whose look-ups are guarded.
+//! The pooled HTTP clients: some for the operator's endpoints, shared by thread, and one whose look-ups are guarded.
 //!
 //! Neither follows redirects, reads proxies from the environment, decompresses, or retries by itself.
 
@@ -8,9 +8,11 @@ use std::time::Duration;
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder};
 
+use super::endpoint::Endpoint;
 use super::error::{LlmError, UnavailableKind, clean_detail};
 use super::guard::{Guard, GuardedResolver};
 use super::settings::LlmSettings;
+use crate::threads;
 
 /// Idle connections kept per host.
 const IDLE_PER_HOST_MAX: usize = 64;
@@ -21,26 +23,30 @@ const HEADERS_MAX: usize = 100;
 
 /// The clients of one [`super::LlmClient`]. Built once: building reads the machine's root certificates.
 pub(super) struct HttpClients {
-    pub(super) trusted: Client,
-    pub(super) guarded: Client,
+    trusted: Vec<Client>,
+    guarded: Client,
 }
 
 impl HttpClients {
     pub(super) fn build(settings: &LlmSettings, guard: &Arc<Guard>) -> Result<Self, LlmError> {
         let guarded = || builder(settings).dns_resolver(GuardedResolver::new(Arc::clone(guard)));
-        let plain = || builder(settings);
-        match (plain().build(), guarded().build()) {
-            (Ok(trusted), Ok(guarded)) => Ok(Self { trusted, guarded }),
-            (Err(error), _) | (_, Err(error)) => {
-                // A machine without root certificates can still talk to a model on loopback.
-                tracing::warn!(%error, "no TLS root certificates: only http model endpoints will work");
-                let rootless = |builder: ClientBuilder| builder.tls_certs_only(Vec::new()).build();
-                Ok(Self {
-                    trusted: rootless(plain()).map_err(|error| unbuildable(&error))?,
-                    guarded: rootless(guarded()).map_err(|error| unbuildable(&error))?,
-                })
-            }
-        }
+        let build = |finish: fn(ClientBuilder) -> reqwest::Result<Client>| {
+            let trusted = (0..threads::shares()).map(|_| finish(builder(settings))).collect::<Result<_, _>>()?;
+            Ok(Self { trusted, guarded: finish(guarded())? })
+        };
+        build(ClientBuilder::build).or_else(|error: reqwest::Error| {
+            // A machine without root certificates can still talk to a model on loopback.
+            tracing::warn!(%error, "no TLS root certificates: only http model endpoints will work");
+            build(|builder| builder.tls_certs_only(Vec::new()).build()).map_err(|error| {
+                LlmError::unavailable(UnavailableKind::Connect, clean_detail(&error.to_string(), None))
+            })
+        })
+    }
+
+    /// The client for an endpoint, in this thread's share.
+    pub(super) fn of(&self, endpoint: &Endpoint) -> &Client {
+        let share = if endpoint.trusted { self.trusted.get(threads::share_of(self.trusted.len())) } else { None };
+        share.unwrap_or(&self.guarded)
     }
 }
 
@@ -56,8 +62,4 @@ fn builder(settings: &LlmSettings) -> ClientBuilder {
         .pool_max_idle_per_host(IDLE_PER_HOST_MAX)
         .pool_idle_timeout(IDLE_FOR)
         .user_agent(concat!("tavernkeep/", env!("CARGO_PKG_VERSION")))
-}
-
-fn unbuildable(error: &reqwest::Error) -> LlmError {
-    LlmError::unavailable(UnavailableKind::Connect, clean_detail(&error.to_string(), None))
 }

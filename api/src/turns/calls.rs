@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{CallError, CallStatus, ToolCall, store};
+use super::{CallError, CallStatus, ToolCall};
 use crate::{
     app::App,
     error::{Code, Error, Result},
@@ -135,7 +135,7 @@ async fn attempt_once(
     last: bool,
 ) -> Result<Attempt> {
     let mut results: Results = (0..checked.len()).map(|_| None).collect();
-    let tx = TenantTx::hold_turn(&app.pool, actor, turn, app.running.instance, store::LEASE_SECONDS).await?;
+    let tx = TenantTx::hold_turn(&app.pool, actor, turn, app.running.instance).await?;
     let cx = ToolCx {
         tx: &tx,
         campaign: cast.campaign,

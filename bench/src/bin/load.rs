@@ -118,11 +118,15 @@ async fn measure(server: &str, quick: bool) -> Result<bool, Failure> {
     let mut report = Report::default();
     report.line("resident memory, idle", ["", ""], (idle, "MiB"), "<= 80", idle <= 80.0);
     let world = World::make(OURS, KEY).await?;
+    drive(OURS, &world.turns(16, PLAIN), Duration::from_secs(2)).await?;
+    drive(OURS, &world.turns(16, PAYING), Duration::from_secs(1)).await?;
+    world::settle(&database).await?;
     reads(&mut report, &world, time, rounds).await?;
     latency(&mut report, &world, &model, time, rounds).await?;
     cost(&mut report, &world, ours.id(), postmaster, time).await?;
     throughput(&mut report, &world, time, rounds).await?;
     journal(&mut report, &world, &database, time).await?;
+    world::settle(&database).await?;
     size(&mut report, &world, &database, time, quick).await?;
     Ok(report.missed == 0)
 }

@@ -321,11 +321,12 @@ BEGIN
 END $$
 -- ;;
 -- Opens a batch of tool calls: holds the turn until the transaction ends, if it is still this server's.
-CREATE FUNCTION turn_hold(its_id uuid, its_instance bigint, lease_seconds int) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION turn_hold(its_tenant uuid, who text, its_id uuid, its_instance bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    settings text := set_config('app.tenant_id', its_tenant::text, true) || set_config('app.who', who, true);
 BEGIN
-    UPDATE turn SET lease_until = now() + lease_seconds * interval '1 second'
-    WHERE tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid AND id = its_id AND instance = its_instance
-      AND status = 'running' AND NOT cancel_requested;
+    PERFORM FROM turn WHERE tenant_id = its_tenant AND id = its_id AND instance = its_instance
+      AND status = 'running' AND NOT cancel_requested FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the turn was cancelled or taken over' USING ERRCODE = 'TK001';
     END IF;

@@ -248,7 +248,7 @@ impl RulesTurn<'_> {
         let mut attempts_left = 3;
         let mut result = loop {
             let (pool, instance) = (&self.app.pool, self.app.running.instance);
-            let tx = TenantTx::hold_turn(pool, &actor, self.id, instance, store::LEASE_SECONDS).await?;
+            let tx = TenantTx::hold_turn(pool, &actor, self.id, instance).await?;
             let cx = ToolCx {
                 tx: &tx,
                 campaign: self.campaign,
