@@ -36,9 +36,10 @@ async fn an_attack_is_classified_by_the_model_and_computed_by_the_server() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = crypt(&tenant).await;
-    server
-        .model
-        .set_script(Script::always(Reply::tool("resolve_attack", json!({ "weapon": "Rapier", "target": "goblin" }))));
+    server.model.set_script(Script::always(Reply::tool(
+        "resolve_attack",
+        json!({ "weapon": "Rapier", "target": "goblin", "apply": true, "preview": true }),
+    )));
     let done = resolve(&world, "I stab the goblin.", json!({ "dice": [15, 6] })).await.expect(200);
     let parsed = &done.body["parsed"];
     assert_eq!(done.body["tool"], "resolve_attack");
@@ -61,6 +62,9 @@ async fn an_attack_is_classified_by_the_model_and_computed_by_the_server() {
     for word in ["innkeeper_bob", "max_hp", "dexterity", "proficienc", "16"] {
         assert!(!seen.contains(word), "{word} is none of its business: {seen}");
     }
+    // Whether anything is applied is not offered.
+    let offered = request["tools"].to_string();
+    assert!(!offered.contains("apply") && !offered.contains("preview") && offered.len() < 7000, "{}", offered.len());
     // Outside an encounter an attack takes no hit points.
     assert_eq!(world.get("/npcs/goblin").await.expect(200).body["stats"]["hp"], 7);
 

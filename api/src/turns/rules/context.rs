@@ -7,13 +7,13 @@ use sea_orm::{EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::offer;
 use crate::{
     error::Result,
     http::resource::{col, scope_key},
     llm::ReplyMode,
     prompt::fence,
     tenancy::TenantTx,
-    tools,
 };
 
 /// NPCs of a campaign that are looked at, and those that are shown.
@@ -46,8 +46,8 @@ pub(super) fn instructions(mode: ReplyMode) -> String {
              <response><narrative></narrative><tools>[{\"tool_name\":\"NAME\",\"parameters\":{}}]</tools></response>\n",
         );
         fence::open(&mut text, "available_tools", &[]);
-        for tool in super::TOOLS.iter().filter_map(|name| tools::find(name)) {
-            let _ = writeln!(text, "- {}: {}\n  parameters: {}", tool.name, tool.description, tool.schema_text());
+        for (tool, schema) in offer::tools() {
+            let _ = writeln!(text, "- {}: {}\n  parameters: {schema}", tool.name, tool.description);
         }
         fence::close(&mut text, "available_tools");
     }

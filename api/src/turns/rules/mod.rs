@@ -1,15 +1,16 @@
 //! The rules turn: a model says which check a player's action needs, the rules decide it.
 //!
-//! The model sees names, not numbers, has to call one of [`TOOLS`] and calls it once. What it calls is a tool like any
+//! The model sees names, not numbers, has to call one of the tools in [`offer`] and calls it once. What it calls is a tool like any
 //! other: typed arguments, validated, executed as the player. No call, or one that nobody can make sense of, is no check.
 
 mod context;
 pub mod http;
+mod offer;
 
 use entity::character;
 use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
 use serde::Serialize;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 use sqlx::Row;
 use time::OffsetDateTime;
 use tokio::time::Instant;
@@ -37,15 +38,6 @@ use crate::{
     tools::{self, ActorKind, ToolCx},
 };
 
-/// What the model may call.
-pub const TOOLS: &[&str] = &[
-    "resolve_attack",
-    "resolve_skill_check",
-    "resolve_ability_check",
-    "resolve_saving_throw",
-    "mark_impossible",
-    "mark_no_check",
-];
 const NO_CHECK: &str = "mark_no_check";
 /// How often the model is asked: once more if its arguments were wrong.
 const STEPS_MAX: usize = 2;
@@ -201,7 +193,10 @@ impl RulesTurn<'_> {
             Message::text(Role::User, self.text.clone()),
         ];
         let native = self.job.mode == ReplyMode::Native;
-        let tools = native.then(definitions).transpose()?;
+        let tools = native
+            .then(|| serde_json::value::to_raw_value(&offer::definitions()))
+            .transpose()
+            .map_err(Error::internal)?;
         let mut more = Vec::new();
         for _ in 0..STEPS_MAX {
             let request = ChatRequest {
@@ -221,9 +216,9 @@ impl RulesTurn<'_> {
                 parsed = reply::parse_text(&completion.text);
             }
             self.parse_error = parsed.parse_error;
-            let Some(proposed) = parsed.calls.into_iter().find(|c| TOOLS.contains(&c.name.as_str())) else { break };
+            let Some(proposed) = parsed.calls.into_iter().find(|c| offer::offers(&c.name)) else { break };
             let id = proposed.id.unwrap_or_else(|| "call_1".to_owned());
-            let (arguments, error) = match proposed.arguments {
+            let (arguments, error) = match proposed.arguments.map(offer::proposed) {
                 Ok(arguments) => match self.resolve(&id, &proposed.name, arguments.clone()).await {
                     Err(error) if error.code == Code::ValidationFailed => (arguments, error),
                     result => return result,
@@ -418,12 +413,6 @@ pub async fn mechanics(app: &App, caller: &Caller, campaign: &str, player: &str,
         members.remove("raw");
     }
     Ok(Mechanics { turn_id: turn, raw: raw.as_str().unwrap_or_default().to_owned(), parsed })
-}
-
-/// The tools as a model takes them.
-fn definitions() -> Result<Box<RawValue>> {
-    let all: Vec<_> = TOOLS.iter().filter_map(|name| tools::find(name)).map(|t| t.definition(None)).collect();
-    serde_json::value::to_raw_value(&all).map_err(Error::internal)
 }
 
 /// An error as the model is told it.

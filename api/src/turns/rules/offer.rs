@@ -1,0 +1,82 @@
+//! What a model is offered to call: the tools with the arguments that an action can tell. The rest of a tool's arguments is
+//! for frontends and game masters; whether anything is applied is never the model's to say.
+
+use serde_json::{Value, json};
+
+use crate::tools::{self, Tool};
+
+/// A tool, its arguments, and those of `context`.
+struct Offer {
+    tool: &'static str,
+    arguments: &'static [&'static str],
+    context: &'static [&'static str],
+}
+
+const OFFERS: &[Offer] = &[
+    Offer {
+        tool: "resolve_attack",
+        arguments: &[
+            "weapon",
+            "target",
+            "extra_damage_sources",
+            "is_spell_attack",
+            "spell_name",
+            "slot_level",
+            "two_handed",
+            "advantage",
+            "cover",
+            "context",
+        ],
+        context: &["ally_adjacent", "hostile_adjacent", "attacker_unseen", "target_unseen", "off_hand", "distance_ft"],
+    },
+    Offer {
+        tool: "resolve_skill_check",
+        arguments: &["skill", "dc", "ability", "advantage", "context"],
+        context: &["sight_needed", "hearing_needed"],
+    },
+    Offer { tool: "resolve_ability_check", arguments: &["ability", "dc", "advantage"], context: &[] },
+    Offer { tool: "resolve_saving_throw", arguments: &["ability", "dc", "source", "advantage"], context: &[] },
+    Offer { tool: "mark_impossible", arguments: &["reason"], context: &[] },
+    Offer { tool: "mark_no_check", arguments: &["reason"], context: &[] },
+];
+
+/// Arguments of every resolver that a model may not decide.
+const SERVERS: &[&str] = &["preview", "apply", "encounter_id"];
+
+/// Whether a model may call it.
+pub(super) fn offers(name: &str) -> bool {
+    OFFERS.iter().any(|offer| offer.tool == name)
+}
+
+/// The tools that are offered, each with the schema of what is offered of it.
+pub(super) fn tools() -> impl Iterator<Item = (&'static Tool, Value)> {
+    OFFERS.iter().filter_map(|offer| {
+        let tool = tools::find(offer.tool)?;
+        let mut schema = tool.schema().clone();
+        keep(&mut schema, offer.arguments);
+        if let Some(context) = schema.pointer_mut("/properties/context") {
+            keep(context, offer.context);
+        }
+        Some((tool, schema))
+    })
+}
+
+fn keep(schema: &mut Value, names: &[&str]) {
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.retain(|name, _| names.contains(&name.as_str()));
+    }
+}
+
+/// The tools as a model takes them.
+pub(super) fn definitions() -> Vec<Value> {
+    let define = |(tool, schema): (&Tool, Value)| json!({ "type": "function", "function": { "name": tool.name, "description": tool.description, "parameters": schema } });
+    tools().map(define).collect()
+}
+
+/// What a model proposed, without what is not its to decide.
+pub(super) fn proposed(mut arguments: Value) -> Value {
+    if let Some(members) = arguments.as_object_mut() {
+        members.retain(|name, _| !SERVERS.contains(&name.as_str()));
+    }
+    arguments
+}
