@@ -8,7 +8,7 @@
 //! It must never decide what a resolver decides ([`crate::resolve`]), change a sheet before `merge`, or fail on an event:
 //! what an event names that is not there is passed over. Everything that grows has a limit in [`limits`].
 //!
-//! - `state`: who takes part, and how it stands; `setup`: how it begins, and who joins later; `order`: whose turn it is.
+//! - `state`: who takes part, and how it stands; `setup`, `newcomer`: how it begins, and who joins; `order`: whose turn it is.
 //! - `place`: squares, terrain, light; `walk`: the cheapest way between squares; `sight`: what place and light do to a roll.
 //! - `action`, `refusal`: what can be asked, and why it is refused; `act`: what comes of it, a family a file.
 //! - `event`, `fold`: what happened, and how the state follows from it.
@@ -26,6 +26,7 @@ mod event;
 mod fold;
 pub mod limits;
 mod merge;
+mod newcomer;
 mod order;
 mod place;
 mod refusal;
@@ -45,9 +46,10 @@ pub use diff::{
 };
 pub use event::{Event, Stance};
 pub use merge::{MergeOptions, merge};
+pub use newcomer::{NewCondition, NewParticipant};
 pub use place::{Hazard, Lighting, Position, Square, Terrain};
 pub use refusal::Refusal;
-pub use setup::{NewCondition, NewParticipant, Setup};
+pub use setup::Setup;
 pub use snapshot::Snapshot;
 pub use state::{Economy, Encounter, EndOutcome, Lasting, Participant, Provocation, Statistics, Status, Until};
 pub use summary::{Best, Summary};
