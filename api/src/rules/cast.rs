@@ -108,8 +108,15 @@ async fn by_name(tx: &TenantTx, campaign: Uuid, wanted: &str) -> Result<Named> {
 
 struct Member {
     who: Who,
+    version: i64,
     before: Creature,
     now: Creature,
+}
+
+/// A record as it stands, and the version it was read at.
+pub struct Record<'a> {
+    pub version: i64,
+    pub now: &'a mut Creature,
 }
 
 /// Everybody who takes part, as they stood and as they stand.
@@ -125,6 +132,18 @@ impl Cast {
     /// # Errors
     /// `not_found` if somebody is gone by now.
     pub async fn read(tx: &TenantTx, campaign: Uuid, who: &[Who], lock: bool) -> Result<Self> {
+        let cast = Self::read_those_left(tx, campaign, who, lock).await?;
+        if who.iter().all(|w| cast.members.iter().any(|m| m.who == *w)) {
+            return Ok(cast);
+        }
+        Err(Error::not_found("character or NPC"))
+    }
+
+    /// As [`Cast::read`], without those who are gone.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn read_those_left(tx: &TenantTx, campaign: Uuid, who: &[Who], lock: bool) -> Result<Self> {
         let mut who = who.to_vec();
         who.sort_unstable();
         who.dedup();
@@ -135,27 +154,30 @@ impl Cast {
             who.iter().filter(|w| matches!(w, Who::Npc(_)) == npcs).map(|w| w.id()).collect()
         };
         let mut members = Vec::with_capacity(who.len());
-        let mut add =
-            |who: Who, creature: Creature| members.push(Member { who, now: creature.clone(), before: creature });
+        let mut add = |who, version, creature: Creature| {
+            members.push(Member { who, version, now: creature.clone(), before: creature })
+        };
         let (characters, npcs) = (ids(false), ids(true));
         if !characters.is_empty() {
             let select = character::Entity::find().filter(place(characters)).order_by_asc(col("id"));
             let select = if lock { select.lock_exclusive() } else { select };
             for row in select.all(tx).await? {
-                add(Who::Character(row.id.0), sheet::of_character(row));
+                add(Who::Character(row.id.0), row.version, sheet::of_character(row));
             }
         }
         if !npcs.is_empty() {
             let select = npc::Entity::find().filter(place(npcs)).order_by_asc(col("id"));
             let select = if lock { select.lock_exclusive() } else { select };
             for row in select.all(tx).await? {
-                add(Who::Npc(row.id.0), sheet::of_npc(row));
+                add(Who::Npc(row.id.0), row.version, sheet::of_npc(row));
             }
         }
-        if members.len() < who.len() {
-            return Err(Error::not_found("character or NPC"));
-        }
         Ok(Self { members, ended: Vec::new() })
+    }
+
+    /// Somebody's record, to be changed by hand; none for who is gone.
+    pub fn record(&mut self, who: Who) -> Option<Record<'_>> {
+        self.members.iter_mut().find(|m| m.who == who).map(|m| Record { version: m.version, now: &mut m.now })
     }
 
     /// Somebody as they stand before anything is resolved.
