@@ -91,7 +91,7 @@ fn worse(own: &Condition, other: &Condition) -> Condition {
     Condition { level: own.level.max(other.level), rounds_remaining, ..own.clone() }
 }
 
-/// Death saving throws and concentration. Who died stays dead, and who has hit points makes no saves.
+/// Death saving throws and concentration. Who died stays dead; who has hit points after all makes no saves and is awake.
 fn life(record: &mut Creature, changes: &Changes) {
     if let Some(saves) = &changes.death_saves {
         record.death_saves = saves.now;
@@ -101,6 +101,8 @@ fn life(record: &mut Creature, changes: &Changes) {
     }
     if record.hp > 0 {
         record.death_saves = crate::sheet::DeathSaves::default();
+        let fell = changes.hp.now == 0 && changes.conditions.added.iter().any(|name| same(name, "unconscious"));
+        record.conditions.retain(|c| !fell || !same(&c.name, "unconscious"));
     }
     if let Some(concentration) = &changes.concentration {
         record.concentration = concentration.now.clone().map(|spell| Concentration { spell });

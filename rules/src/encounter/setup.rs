@@ -116,6 +116,12 @@ impl Encounter {
         if self.at(&new.id).is_some() {
             return Err(wrong("id", format!("\"{}\" takes part already", new.id)));
         }
+        let twice = |own: &Option<String>| new.record.is_some() && own.is_some() && self.has_record(own.as_deref());
+        for (field, own) in [("character_id", &new.character_id), ("npc_id", &new.npc_id)] {
+            if twice(own) {
+                return Err(wrong(field, "takes part already".to_owned()));
+            }
+        }
         let mut creature = match &new.record {
             Some(record) => record.clone(),
             None => new.sheet(path)?,
@@ -150,6 +156,11 @@ impl Encounter {
         };
         self.check_place(&participant).map_err(|message| wrong("position", message))?;
         Ok(participant)
+    }
+
+    /// Whether somebody with this record takes part: it could not be told whose outcome to keep.
+    fn has_record(&self, id: Option<&str>) -> bool {
+        self.participants.iter().any(|p| p.record() == id)
     }
 
     /// Whether somebody can stand where it wants to.

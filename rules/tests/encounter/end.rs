@@ -70,7 +70,8 @@ fn differences_have_their_shape() {
 
 #[test]
 fn every_kind_of_difference_asks_for_a_commit() {
-    let kinds: Vec<(&str, fn(&mut rules::encounter::Action))> = vec![
+    type Change = fn(&mut rules::encounter::Action);
+    let kinds: Vec<(&str, Change)> = vec![
         ("damage", |a| a.amount = Some(1)),
         ("heal", |a| a.amount = Some(1)),
         ("temp_hp", |a| a.amount = Some(1)),
@@ -145,6 +146,17 @@ fn who_died_stays_dead() {
         merge(&mut hero, &update, MergeOptions { unchanged, ..MergeOptions::ALL });
         assert_eq!((hero.hp, hero.life()), (0, rules::sheet::Life::Dead));
     }
+}
+
+#[test]
+fn who_was_healed_meanwhile_does_not_lie_there() {
+    let mut encounter = begun(vec![character("hero", 15, record())]);
+    play(&mut encounter, &on(ActionKind::Damage, "hero", |a| a.amount = Some(28)), &[]);
+    let update = encounter.diff().remove(0);
+    let mut hero = Creature { hp: 30, ..record() };
+    let written = merge(&mut hero, &update, MergeOptions { unchanged: false, ..MergeOptions::ALL });
+    assert_eq!((hero.hp, hero.life()), (2, rules::sheet::Life::Alive));
+    assert_eq!(written.conditions.active, ["poisoned", "prone"], "awake, but on the ground");
 }
 
 #[test]

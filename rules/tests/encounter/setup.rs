@@ -113,6 +113,11 @@ fn what_cannot_be_meant_is_refused() {
             other => panic!("{argument}: {other:?}"),
         }
     }
+    let mut twin = character("hero", 1, Creature::default());
+    twin.id = "twin".to_owned();
+    let twins = setup(vec![character("hero", 1, Creature::default()), twin]);
+    let argument = "participants/1/character_id".to_owned();
+    assert_eq!(refused(&twins), Refusal::Argument { argument, message: "takes part already".to_owned() });
     let surprise = Setup { surprise: vec!["nobody".to_owned()], ..setup(vec![someone("a", 1)]) };
     assert_eq!(refused(&surprise), Refusal::Unknown { argument: "surprise", id: "nobody".to_owned() });
     let blocked = Terrain { obstacles: squares(&[(1, 1)]), ..Terrain::default() };
