@@ -180,3 +180,24 @@ fn who_does_not_take_part_is_unknown() {
     assert_eq!(refusal, Refusal::Unknown { argument: "target_id", id: "nobody".to_owned() });
     assert_eq!(code(&encounter, &action(ActionKind::Attack, |_| {})), "validation_failed");
 }
+
+#[test]
+fn actions_are_read_as_they_are_sent() {
+    let sent = serde_json::json!({
+        "action": "attack", "participant_id": "b", "target_id": "a", "weapon": "Sword", "override": true, "cost": "bonus_action",
+        "advantage": "advantage", "cover": "half", "context": { "attacker_unseen": true, "distance_ft": 5 },
+    });
+    let read: Action = serde_json::from_value(sent).expect("an action");
+    assert_eq!(
+        (read.attack.weapon.as_deref(), read.overridden, read.cost),
+        (Some("Sword"), true, Some(Cost::BonusAction))
+    );
+    let encounter = begun(vec![someone("a", 15), enemy("b", 5)]);
+    let decision = decide(&encounter, &read, &[9, 10, 6]).expect("a decision");
+    assert_eq!((decision.outcomes[0].dc_or_ac.as_str(), decision.outcomes[0].total), ("14", 14));
+    for kind in ActionKind::ALL {
+        let read: Action = serde_json::from_value(serde_json::json!({ "action": kind.name() })).expect("an action");
+        assert_eq!(read, Action::new(*kind));
+    }
+    assert!(serde_json::from_value::<Action>(serde_json::json!({ "action": "atack" })).is_err());
+}
