@@ -282,6 +282,9 @@ pub struct ActionInput {
     pub critical: bool,
     #[serde(default)]
     pub condition: Option<String>,
+    /// A spell or feature at work, such as Bless.
+    #[serde(default)]
+    pub effect: Option<String>,
     #[serde(default)]
     pub rounds: Option<i32>,
     /// `rounds`, `concentration`, `until_dispelled`, `until_rest` or `save_ends`.
@@ -389,6 +392,7 @@ impl From<&ActionInput> for Action {
             magical: input.magical,
             critical: input.critical,
             condition: input.condition.clone(),
+            effect: input.effect.clone(),
             rounds: input.rounds,
             duration: input.duration,
             save_dc: input.save_dc,

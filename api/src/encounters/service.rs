@@ -16,11 +16,14 @@ use super::{
     store::{self, Entry, Member, Place, Stored},
 };
 use crate::{
-    dice::service::{Draw, FairRoll, Wish, given_error},
+    dice::service::{Draw, FairRoll, Wish, all_used, given_error},
     error::{Code, Error, FieldError, Result},
     http::resource::col,
     ops::metrics,
-    rules::{service::most_dice, sheet},
+    rules::{
+        service::{most_dice, spares},
+        sheet,
+    },
     tenancy::TenantTx,
 };
 
@@ -57,10 +60,12 @@ pub async fn create(tx: &TenantTx, campaign: Uuid, input: &CreateInput) -> Resul
         warnings,
     };
     let wish = Wish { given: input.dice.as_deref(), seed: input.seed, preview: false };
-    let (made, rolled) = rolled(tx, campaign, &wish, |dice| Encounter::create(&setup, dice), |_| None).await?;
+    let (made, rolled) = rolled(tx, campaign, &wish, |dice| Encounter::create(&setup, dice)).await?;
+    rolled.used_up(0)?;
     let version = store::insert(tx, campaign, id, &made.0, &members).await?;
     metrics::ENCOUNTERS.with_label_values(&["created"]).inc();
     let mut view = value(&made.0.view(Verbosity::Standard))?;
+    stamp(&mut view, id, version);
     rolled.tell(&mut view);
     Ok(Created { id, version, view })
 }
@@ -146,7 +151,8 @@ pub async fn join(cx: &Cx<'_>, id: &str, input: &ParticipantInput, given: Option
         return Err(invalid("/character_id".to_owned(), "takes part already"));
     }
     let wish = Wish { given, seed: None, preview: false };
-    let (decision, rolled) = rolled(cx.tx, it.campaign, &wish, |dice| it.now.join(&new, dice), |_| None).await?;
+    let (decision, rolled) = rolled(cx.tx, it.campaign, &wish, |dice| it.now.join(&new, dice)).await?;
+    rolled.used_up(0)?;
     let action = json!({ "action": "join", "participant_id": new.id }).to_string();
     let entry = Entry { action, turn: cx.turn, notes: None, hide: false, member: members.first() };
     store::append(cx.tx, &mut it, decision.events, &entry).await?;
@@ -179,8 +185,14 @@ fn view(it: &Stored, verbosity: Verbosity) -> Result<Value> {
     if let Some(notes) = &it.notes {
         view["notes"] = json!(notes);
     }
-    view["version"] = json!(it.version);
+    stamp(&mut view, it.id, it.version);
     Ok(view)
+}
+
+/// What every resource has.
+fn stamp(view: &mut Value, id: Uuid, version: i64) {
+    view["id"] = json!(id);
+    view["version"] = json!(version);
 }
 
 /// Whose hand acts.
@@ -198,6 +210,8 @@ const MASTERS: &[ActionKind] = &[
     ActionKind::TempHp,
     ActionKind::AddCondition,
     ActionKind::RemoveCondition,
+    ActionKind::AddEffect,
+    ActionKind::RemoveEffect,
     ActionKind::RollInitiative,
 ];
 
@@ -214,8 +228,14 @@ pub async fn act(cx: &Cx<'_>, id: &str, input: &ActionInput, hand: Hand<'_>) -> 
     }
     let attacks = matches!(action.action, ActionKind::Attack | ActionKind::CastSpell);
     let wish = Wish { given: input.dice.as_deref(), seed: None, preview: input.preview };
-    let spared = |decision: &Decision| attacks.then(|| dice_of(decision));
-    let (decision, rolled) = rolled(cx.tx, it.campaign, &wish, |dice| it.now.act(&action, dice), spared).await?;
+    let (decision, rolled) = rolled(cx.tx, it.campaign, &wish, |dice| it.now.act(&action, dice)).await?;
+    let needless = if attacks && decision.outcomes.iter().any(spares) {
+        let full = most_dice(|dice| it.now.act(&action, dice).ok().map(|full| dice_of(&full)));
+        full.saturating_sub(dice_of(&decision))
+    } else {
+        0
+    };
+    rolled.used_up(needless)?;
     let Decision { events, outcomes } = decision;
     let mut told = json!({ "action": action.action, "outcomes": outcomes, "events": events });
     let before = it.now.clone();
@@ -317,6 +337,11 @@ struct Rolled<'a> {
 }
 
 impl Rolled<'_> {
+    /// That no more of the given dice are left than were needless.
+    fn used_up(&self, needless: usize) -> Result<()> {
+        if self.unused.len() > needless { all_used(self.unused) } else { Ok(()) }
+    }
+
     fn tell(&self, told: &mut Value) {
         if let Some(origin) = self.origin {
             told["source"] = json!(origin);
@@ -331,14 +356,12 @@ impl Rolled<'_> {
     }
 }
 
-/// Runs a decision without dice first, so that the fair stream's counter stays if it needs none. `spared` says how many dice
-/// it took if it may leave some of the given ones unused.
+/// Runs a decision without dice first, so that the fair stream's counter stays if it needs none.
 async fn rolled<'a, T>(
     tx: &TenantTx,
     campaign: Uuid,
     wish: &Wish<'a>,
     run: impl Fn(&mut dyn Dice) -> Result<T, Refusal>,
-    spared: impl Fn(&T) -> Option<usize>,
 ) -> Result<(T, Rolled<'a>)> {
     if wish.given.is_none() {
         match run(&mut Given::new(&[])) {
@@ -348,15 +371,7 @@ async fn rolled<'a, T>(
     }
     let mut draw = Draw::new(tx, Some(campaign), wish).await?;
     let done = run(&mut draw).map_err(refused)?;
-    let unused = draw.unused();
-    let needless = match spared(&done) {
-        Some(used) => most_dice(|dice| run(dice).ok().and_then(|full| spared(&full))).saturating_sub(used),
-        None => 0,
-    };
-    if unused.len() > needless {
-        draw.all_used()?;
-    }
-    Ok((done, Rolled { origin: Some(draw.origin), fair: draw.fair, unused }))
+    Ok((done, Rolled { origin: Some(draw.origin), fair: draw.fair, unused: draw.unused() }))
 }
 
 fn dice_of(decision: &Decision) -> usize {

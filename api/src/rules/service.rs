@@ -112,12 +112,16 @@ fn needless(
     outcome: &Outcome,
     run: &impl Fn(&Cast, &mut dyn Dice) -> Result<Result<Outcome, RuleError>>,
 ) -> usize {
-    let spared = outcome.damage.is_none() || outcome.attacks.iter().any(|a| a.damage.is_none());
-    if !how.spares_damage || !spared || outcome.dice.is_empty() {
+    if !how.spares_damage || !spares(outcome) {
         return 0;
     }
     let full = |dice: &mut dyn Dice| run(cast, dice).ok()?.ok().map(|full| full.dice.len());
     most_dice(full).saturating_sub(outcome.dice.len())
+}
+
+/// Whether a miss or a save may have made damage dice needless.
+pub(crate) fn spares(outcome: &Outcome) -> bool {
+    !outcome.dice.is_empty() && (outcome.damage.is_none() || outcome.attacks.iter().any(|a| a.damage.is_none()))
 }
 
 /// How many dice something takes when everything hits, or every save is failed; `run` says how many it took.

@@ -112,6 +112,7 @@ impl ToolSpec for ManageEncounter {
     const DESCRIPTION: &'static str = "Create, read, list, end or commit an encounter. It is a simulation: characters change \
         only when it is committed.";
     const CALLERS: &'static [ActorKind] = &[ActorKind::Gm];
+    const LISTED: bool = false;
     const INFORMS: bool = true;
     type Arguments = Manage;
 
@@ -205,6 +206,7 @@ impl ToolSpec for EncounterAction {
     const DESCRIPTION: &'static str = "Do something in an encounter. `participant_id` acts, `target_id` is affected; each action reads \
         the fields it needs.";
     const CALLERS: &'static [ActorKind] = &[ActorKind::Gm, ActorKind::Character];
+    const LISTED: bool = false;
     const INFORMS: bool = true;
     type Arguments = Act;
 

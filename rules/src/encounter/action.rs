@@ -44,6 +44,10 @@ kinds! {
     AddCondition = "add_condition",
     /// A condition ends.
     RemoveCondition = "remove_condition",
+    /// An effect such as Bless, Rage or Shield begins.
+    AddEffect = "add_effect",
+    /// An effect ends.
+    RemoveEffect = "remove_effect",
     /// A spell slot is spent.
     UseSpellSlot = "use_spell_slot",
     /// A resource is spent.
@@ -164,6 +168,9 @@ pub struct Action {
     /// A condition.
     #[serde(default)]
     pub condition: Option<String>,
+    /// An effect.
+    #[serde(default)]
+    pub effect: Option<String>,
     /// Rounds it lasts.
     #[serde(default)]
     pub rounds: Option<i32>,
@@ -227,6 +234,7 @@ impl Action {
             magical: false,
             critical: false,
             condition: None,
+            effect: None,
             rounds: None,
             duration: None,
             save_dc: None,

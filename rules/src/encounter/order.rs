@@ -19,10 +19,10 @@ impl Encounter {
         self.order().into_iter().filter_map(|at| self.participants.get(at)).collect()
     }
 
-    /// The place of whose turn it is in the order, from 0.
+    /// The place of whose turn it is in the order, from 1; 0 when it is nobody's.
     #[must_use]
     pub fn turn(&self) -> usize {
-        self.order().into_iter().position(|at| Some(at) == self.current).unwrap_or(0)
+        self.order().into_iter().position(|at| Some(at) == self.current).map_or(0, |at| at + 1)
     }
 
     /// Who comes after `at`, and in which round; of nobody the first of this round.

@@ -31,6 +31,9 @@ impl Encounter {
         let mut known = asked.clone();
         let context = &mut known.context;
         context.turn_key = Some(self.turn_key());
+        if !target.can_react() {
+            context.reactions.clear();
+        }
         let distance = match (provoked_at, actor.position) {
             (Some(from), Some(own)) => {
                 Some(own.squares_to(actor.side(), from, target.side()).saturating_mul(SQUARE_FT))

@@ -308,6 +308,6 @@ impl Encounter {
 
     /// Names this turn, so that what works once a turn is used once.
     pub(super) fn turn_key(&self) -> String {
-        format!("{}:{}:{}", self.id, self.round, self.current.map_or(0, |at| at + 1))
+        format!("{}:{}:{}", self.id, self.round, self.current.map_or(0, |at| at.saturating_add(1)))
     }
 }

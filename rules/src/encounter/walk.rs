@@ -5,7 +5,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use super::{Encounter, Participant, Position, Square, place::SQUARE_FT};
+use super::{Encounter, Participant, Position, Square, limits, place::SQUARE_FT};
 use crate::sheet::Life;
 
 /// One square of a way.
@@ -35,7 +35,7 @@ struct Grid {
 impl Grid {
     fn of(encounter: &Encounter, mover: &Participant) -> Self {
         let terrain = &encounter.terrain;
-        let (width, height) = (terrain.width.max(0), terrain.height.max(0));
+        let [width, height] = [terrain.width, terrain.height].map(|size| size.clamp(0, limits::GRID_MAX));
         let size = usize::try_from(width.saturating_mul(height)).unwrap_or(0);
         let prone = mover.creature.has_condition("prone");
         let mut grid = Self { width, height, side: mover.side(), prone, squares: vec![Ground::default(); size] };

@@ -267,3 +267,61 @@ fn what_is_no_word_of_the_rules_is_refused_with_those_that_are() {
         assert_eq!(code(&encounter, &on(ActionKind::Damage, "a", |a| a.amount = Some(amount))), "validation_failed");
     }
 }
+
+#[test]
+fn who_is_held_by_a_spell_saves_again_each_turn() {
+    let mage = Creature {
+        profession: "Wizard".to_owned(),
+        level: 5,
+        spells: vec![KnownSpell::Name("Hold Person".to_owned())],
+        spell_slots: [("2".to_owned(), SpellSlot { max: 3, remaining: 3 })].into(),
+        ..Creature::default()
+    };
+    let mut encounter = begun(vec![character("mage", 15, mage), enemy("b", 5)]);
+    let hold = on(ActionKind::CastSpell, "b", |a| a.attack.spell_name = Some("Hold Person".to_owned()));
+    play(&mut encounter, &hold, &[2]);
+    assert!(has(&encounter, "b", "paralyzed"));
+    advance(&mut encounter);
+    let mut saved = encounter.clone();
+    play(&mut saved, &Action::new(ActionKind::AdvanceTurn), &[20]);
+    assert!(!has(&saved, "b", "paralyzed"));
+    play(&mut encounter, &Action::new(ActionKind::AdvanceTurn), &[2]);
+    play(&mut encounter, &action(ActionKind::EndConcentration, |a| a.participant_id = Some("mage".to_owned())), &[]);
+    assert!(!has(&encounter, "b", "paralyzed"), "and it ends with concentration");
+}
+
+#[test]
+fn effects_begin_run_and_end() {
+    let mut encounter = begun(vec![someone("a", 15), enemy("b", 5)]);
+    let effect = |kind, name: &str, rounds| {
+        let name = name.to_owned();
+        on(kind, "a", move |a| (a.effect, a.rounds, a.participant_id) = (Some(name), rounds, Some("a".to_owned())))
+    };
+    play(&mut encounter, &effect(ActionKind::AddEffect, "Bless", Some(1)), &[]);
+    play(&mut encounter, &effect(ActionKind::AddEffect, "Rage", None), &[]);
+    play(&mut encounter, &attack("b"), &[2, 4]);
+    advance(&mut encounter);
+    assert!(!has_effect(&encounter, "a", "Bless") && has_effect(&encounter, "a", "Rage"));
+    let effects = encounter.diff()[0].changes.effects.clone().expect("a difference");
+    assert_eq!(effects.now[0].name, "Rage");
+    play(&mut encounter, &effect(ActionKind::RemoveEffect, "rage", None), &[]);
+    assert!(impossible(&encounter, &effect(ActionKind::RemoveEffect, "rage", None)).contains("no effect"));
+    assert_eq!(code(&encounter, &effect(ActionKind::AddEffect, " ", None)), "validation_failed");
+}
+
+#[test]
+fn an_uncanny_dodge_is_a_reaction() {
+    let rogue = Creature {
+        features: vec![Feature { name: "Uncanny Dodge".to_owned(), ..Feature::default() }],
+        ..Creature::default()
+    };
+    let mut encounter = begun(vec![enemy("a", 15), character("rogue", 5, rogue)]);
+    let blow = on(ActionKind::Attack, "rogue", |a| {
+        (a.circumstances.context.reactions, a.overridden) = (vec!["Uncanny Dodge".to_owned()], true);
+    });
+    play(&mut encounter, &blow, &[15, 4]);
+    assert_eq!(who(&encounter, "rogue").creature.hp, 7);
+    assert!(who(&encounter, "rogue").economy.reaction);
+    play(&mut encounter, &blow, &[15, 4]);
+    assert_eq!(who(&encounter, "rogue").creature.hp, 1, "one reaction a round");
+}

@@ -21,7 +21,7 @@ fn the_order_is_initiative_then_bonus_then_who_came_first() {
     ]);
     let order: Vec<_> = encounter.turn_order().into_iter().map(|p| p.id.as_str()).collect();
     assert_eq!(order, ["fast", "nimble", "first of equals", "second of equals", "slow"]);
-    assert_eq!((encounter.round(), encounter.turn(), current(&encounter)), (1, 0, "fast"));
+    assert_eq!((encounter.round(), encounter.turn(), current(&encounter)), (1, 1, "fast"));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn somebody_may_join_in_the_middle() {
     };
     join(&mut encounter, "late", 10);
     join(&mut encounter, "fast", 20);
-    assert_eq!((current(&encounter), encounter.turn()), ("a", 1), "it stays the turn of who had it");
+    assert_eq!((current(&encounter), encounter.turn()), ("a", 2), "it stays the turn of who had it");
     advance(&mut encounter);
     assert_eq!(current(&encounter), "late");
     advance(&mut encounter);

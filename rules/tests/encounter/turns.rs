@@ -87,7 +87,7 @@ fn the_surprised_do_not_act_in_the_first_round() {
 
 #[test]
 fn when_all_are_surprised_the_first_round_passes() {
-    let encounter = begun(vec![NewParticipant { surprised: true, ..someone("a", 1) }]);
+    let encounter = begun(vec![NewParticipant { surprised: true, ..someone("a", 2) }]);
     assert_eq!((current(&encounter), encounter.round()), ("a", 2));
 }
 
@@ -152,7 +152,7 @@ fn initiative_may_be_rolled_again_or_set() {
         &[],
     );
     assert_eq!(encounter.turn_order()[0].id, "b");
-    assert_eq!((current(&encounter), encounter.turn()), ("a", 1));
+    assert_eq!((current(&encounter), encounter.turn()), ("a", 2));
     play(&mut encounter, &action(ActionKind::RollInitiative, |_| {}), &[19, 3]);
     assert_eq!(encounter.turn_order()[0].id, "a");
 }
@@ -179,4 +179,25 @@ fn who_does_not_take_part_is_unknown() {
     let refusal = encounter.act(&unknown, &mut Endless(1)).expect_err("refused");
     assert_eq!(refusal, Refusal::Unknown { argument: "target_id", id: "nobody".to_owned() });
     assert_eq!(code(&encounter, &action(ActionKind::Attack, |_| {})), "validation_failed");
+}
+
+#[test]
+fn actions_are_read_as_they_are_sent() {
+    let sent = serde_json::json!({
+        "action": "attack", "participant_id": "b", "target_id": "a", "weapon": "Sword", "override": true, "cost": "bonus_action",
+        "advantage": "advantage", "cover": "half", "context": { "attacker_unseen": true, "distance_ft": 5 },
+    });
+    let read: Action = serde_json::from_value(sent).expect("an action");
+    assert_eq!(
+        (read.attack.weapon.as_deref(), read.overridden, read.cost),
+        (Some("Sword"), true, Some(Cost::BonusAction))
+    );
+    let encounter = begun(vec![someone("a", 15), enemy("b", 5)]);
+    let decision = decide(&encounter, &read, &[9, 10, 6]).expect("a decision");
+    assert_eq!((decision.outcomes[0].dc_or_ac.as_str(), decision.outcomes[0].total), ("14", 14));
+    for kind in ActionKind::ALL {
+        let read: Action = serde_json::from_value(serde_json::json!({ "action": kind.name() })).expect("an action");
+        assert_eq!(read, Action::new(*kind));
+    }
+    assert!(serde_json::from_value::<Action>(serde_json::json!({ "action": "atack" })).is_err());
 }

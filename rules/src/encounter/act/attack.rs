@@ -3,11 +3,14 @@
 use super::Work;
 use crate::{
     dice::Dice,
-    encounter::{Action, ActionKind, Cost, Event, Participant, Position, Refusal, limits},
-    resolve::{Outcome, resolve_area_spell, resolve_attack},
+    encounter::{Action, ActionKind, Cost, Event, Lasting, Participant, Position, Refusal, Until, limits},
+    resolve::{Outcome, StateChange, resolve_area_spell, resolve_attack},
     sheet::Life,
     srd::{Found, same},
 };
+
+/// Spells of the table whose targets save again at the end of their turns (SRD 5.1, "Spell Descriptions").
+const SAVED_FROM_EACH_TURN: [&str; 3] = ["Blindness/Deafness", "Hold Person", "Hold Monster"];
 
 impl Work {
     /// An attack on one target.
@@ -27,9 +30,14 @@ impl Work {
             let (by, target) = (actor.id.clone(), target.id.clone());
             self.push(Event::Attacked { by, target, made, hit });
         }
+        if outcome.reasons.iter().any(|reason| reason.starts_with("Uncanny Dodge")) {
+            let attacks_left = target.economy.attacks_left;
+            self.push(Event::Spent { participant: target.id.clone(), cost: Cost::Reaction, attacks_left });
+        }
         let effects = outcome.effects.clone();
         self.tell(outcome);
         self.land(Some(&actor.id), &effects, dice)?;
+        self.saves_again(&actor, action, &effects);
         self.stop_at(&target, provoked_at);
         Ok(())
     }
@@ -63,7 +71,23 @@ impl Work {
         }
         let effects = outcome.effects.clone();
         self.tell(outcome);
-        self.land(Some(&actor.id), &effects, dice)
+        self.land(Some(&actor.id), &effects, dice)?;
+        self.saves_again(&actor, action, &effects);
+        Ok(())
+    }
+
+    /// Some spells let those they hold save again at the end of each of their turns.
+    fn saves_again(&mut self, actor: &Participant, action: &Action, effects: &[StateChange]) {
+        let named = action.attack.spell_name.as_deref().or(action.attack.weapon.as_deref());
+        let Some(Found::One(rule)) = named.map(crate::srd::spell) else { return };
+        let Some(ability) = rule.save.filter(|_| SAVED_FROM_EACH_TURN.contains(&rule.name)) else { return };
+        let until = Until::Save { dc: actor.creature.spell_save_dc(), ability };
+        for change in effects {
+            if let StateChange::AddCondition { creature, condition } = change {
+                let lasting = Lasting { condition: condition.name.clone(), until: until.clone(), description: None };
+                self.push(Event::Lasts { participant: creature.clone(), lasting });
+            }
+        }
     }
 
     /// Where the target stood when it provoked this attack.

@@ -8,7 +8,7 @@ use crate::{
         setup::{known_condition, text},
     },
     resolve::{DamageArgs, DamagePart, HealingArgs, StateChange, apply_damage, apply_healing},
-    sheet::Condition,
+    sheet::{ActiveEffect, Condition},
     srd::{DAMAGE_TYPES, damage_type, same},
 };
 
@@ -107,6 +107,49 @@ impl Work {
         self.push(Event::Changed { by, change });
         Ok(())
     }
+
+    /// An effect begins: those of the tables change rolls, others are kept and told.
+    pub(super) fn add_effect(&mut self, action: &Action) -> Result<(), Refusal> {
+        let target = self.target_or_self(action)?;
+        let by = self.source(action)?.map(|p| p.id);
+        let name = effect_name(action)?;
+        text("source", action.source.as_deref().unwrap_or_default(), limits::NAME_CHARS_MAX)?;
+        let rounds_remaining = rounds(action)?;
+        let source = action.source.clone().or_else(|| by.clone());
+        let effect = ActiveEffect { name: name.to_owned(), source, rounds_remaining };
+        self.push(Event::Changed { by, change: StateChange::AddEffect { creature: target.id, effect } });
+        Ok(())
+    }
+
+    /// An effect ends.
+    pub(super) fn remove_effect(&mut self, action: &Action) -> Result<(), Refusal> {
+        let target = self.target_or_self(action)?;
+        let by = self.source(action)?.map(|p| p.id);
+        let name = effect_name(action)?;
+        let Some(known) = target.creature.effects.iter().find(|e| same(&e.name, name)) else {
+            self.cannot(&format!("{} has no effect {name}", target.creature.name));
+            return Ok(());
+        };
+        let change = StateChange::RemoveEffect { creature: target.id.clone(), name: known.name.clone() };
+        self.push(Event::Changed { by, change });
+        Ok(())
+    }
+}
+
+fn effect_name(action: &Action) -> Result<&str, Refusal> {
+    let name = action.effect.as_deref().map(str::trim).filter(|e| !e.is_empty());
+    let name = name.ok_or_else(|| Refusal::missing("effect", action.action))?;
+    text("effect", name, limits::NAME_CHARS_MAX)?;
+    Ok(name)
+}
+
+/// Rounds, if any are given.
+fn rounds(action: &Action) -> Result<Option<i32>, Refusal> {
+    let most = i32::try_from(limits::ROUNDS_MAX).unwrap_or(i32::MAX);
+    if action.rounds.is_some_and(|rounds| !(1..=most).contains(&rounds)) {
+        return Err(Refusal::argument("rounds", format!("must be 1 to {most}")));
+    }
+    Ok(action.rounds)
 }
 
 /// Damage by type.
@@ -144,10 +187,7 @@ fn within(argument: &str, amount: i32) -> Result<i32, Refusal> {
 
 /// What ends a condition, and its rounds.
 fn until(action: &Action, by: Option<&Participant>) -> Result<(Until, Option<i32>), Refusal> {
-    let most = i32::try_from(limits::ROUNDS_MAX).unwrap_or(i32::MAX);
-    if action.rounds.is_some_and(|rounds| !(1..=most).contains(&rounds)) {
-        return Err(Refusal::argument("rounds", format!("must be 1 to {most}")));
-    }
+    let rounds = rounds(action)?;
     let needs = |argument| Refusal::missing(argument, action.action);
     let usual = if action.rounds.is_some() { Duration::Rounds } else { Duration::UntilDispelled };
     let until = match action.duration.unwrap_or(usual) {
@@ -168,7 +208,7 @@ fn until(action: &Action, by: Option<&Participant>) -> Result<(Until, Option<i32
             Until::Save { dc, ability }
         }
     };
-    Ok((until, action.rounds))
+    Ok((until, rounds))
 }
 
 /// The level of exhaustion: as given, else one more (SRD 5.1, "Exhaustion").

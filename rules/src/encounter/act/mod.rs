@@ -97,6 +97,8 @@ impl Work {
             Kind::TempHp => self.temp_hp(action),
             Kind::AddCondition => self.add_condition(action),
             Kind::RemoveCondition => self.remove_condition(action),
+            Kind::AddEffect => self.add_effect(action),
+            Kind::RemoveEffect => self.remove_effect(action),
             Kind::UseSpellSlot => self.use_spell_slot(action),
             Kind::UseResource => self.use_resource(action),
             Kind::Move => self.walk(action, dice),

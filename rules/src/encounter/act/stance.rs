@@ -19,7 +19,7 @@ impl Work {
             return Ok(paid(cost, economy.attacks_left - 1));
         }
         let fresh = match cost {
-            Cost::Action if attack => actor.attacks_per_action - 1,
+            Cost::Action if attack => actor.attacks_per_action.saturating_sub(1).max(0),
             Cost::Action => 0,
             _ => economy.attacks_left,
         };

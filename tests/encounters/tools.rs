@@ -1,0 +1,69 @@
+//! The same through the tools, by frontends and in turns.
+
+use serde_json::{Value, json};
+
+use super::{duel, dungeon, hp};
+use crate::support::{Server, World};
+
+async fn manage(world: &World<'_>, arguments: Value) -> Value {
+    world.post("/tools/manage_encounter", json!({ "arguments": arguments })).await.expect(200).body["result"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_whole_story_by_tools() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = dungeon(&tenant).await;
+    let mut begin = duel();
+    begin["operation"] = json!("create");
+    let id = manage(&world, begin).await["encounter_id"].clone();
+    let listed = manage(&world, json!({ "operation": "list" })).await;
+    assert_eq!(listed["encounters"][0]["encounter_id"], id);
+    assert_eq!(
+        (&listed["encounters"][0]["participant_count"], &listed["encounters"][0]["round"]),
+        (&json!(2), &json!(1))
+    );
+
+    let joined = json!({ "operation": "add_participant", "encounter_id": id, "participant": { "id": "late", "hp": 4, "max_hp": 4 } });
+    assert_eq!(manage(&world, joined).await["participants"].as_array().unwrap().len(), 3);
+    let act = async |arguments: Value, actor: Value| {
+        world.post("/tools/encounter_action", json!({ "arguments": arguments, "actor": actor })).await
+    };
+    let (gm, fenric) = (json!({ "type": "gm" }), json!({ "type": "character", "id": "fenric" }));
+    let hurt = json!({ "encounter_id": id, "action": "damage", "target_id": "fenric", "amount": 5 });
+    act(hurt.clone(), gm.clone()).await.expect(200);
+    act(hurt, fenric.clone()).await.problem(403, "forbidden");
+    let dodged = act(json!({ "encounter_id": id, "action": "dodge" }), fenric.clone()).await.expect(200).body;
+    assert!(!dodged["result"]["events"].as_array().unwrap().is_empty());
+    act(json!({ "encounter_id": id, "action": "dodge", "nonsense": 1 }), fenric)
+        .await
+        .problem(422, "validation_failed");
+    act(json!({ "action": "dodge" }), gm).await.problem(422, "validation_failed");
+
+    let told = manage(&world, json!({ "operation": "get", "encounter_id": id, "verbosity": "summary" })).await;
+    assert_eq!(told["participants"][0]["hp"], 23);
+    let ended = manage(
+        &world,
+        json!({ "operation": "end", "encounter_id": id, "outcome": "negotiated", "notes": "They talked." }),
+    )
+    .await;
+    assert_eq!((&ended["outcome"], &ended["commit_required"]), (&json!("negotiated"), &json!(true)));
+    let dry = manage(&world, json!({ "operation": "commit", "encounter_id": id, "dry_run": true })).await;
+    assert_eq!((hp(&world, "fenric").await, &dry["committed"][0]["changes"]["hp"]["final"]), (28, &json!(23)));
+    manage(&world, json!({ "operation": "commit", "encounter_id": id })).await;
+    assert_eq!(hp(&world, "fenric").await, 23);
+    assert_eq!(manage(&world, json!({ "operation": "commit", "encounter_id": id })).await["committed"], json!([]));
+
+    for (arguments, pointer) in [
+        (json!({ "operation": "destroy" }), "/arguments/operation"),
+        (json!({ "operation": "get" }), "/arguments/encounter_id"),
+        (json!({ "operation": "get", "encounter_id": id, "outcome": "fled" }), "/arguments/outcome"),
+        (json!({ "operation": "end", "encounter_id": id, "outcome": "won" }), "/arguments/outcome"),
+    ] {
+        let answer = world
+            .post("/tools/manage_encounter", json!({ "arguments": arguments }))
+            .await
+            .problem(422, "validation_failed");
+        assert_eq!(answer.pointers(), [pointer], "{}", answer.text);
+    }
+}
