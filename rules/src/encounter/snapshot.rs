@@ -17,9 +17,13 @@ pub struct Snapshot {
     pub hp: i32,
     pub max_hp: i32,
     pub temp_hp: i32,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<ActiveEffect>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub spell_slots: BTreeMap<String, SpellSlot>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<Resource>,
     pub death_saves: DeathSaves,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -148,14 +148,18 @@ pub struct Participant {
     /// Attacks of one attack action.
     pub attacks_per_action: i32,
     /// What it did.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub statistics: Statistics,
     /// What it has used of its turn.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub economy: Economy,
     /// How long its conditions last, where more than rounds has to be known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lasting: Vec<Lasting>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Participant {

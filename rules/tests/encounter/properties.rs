@@ -227,6 +227,21 @@ prop_compose! {
     }
 }
 
+/// Puts other numbers in place of some.
+fn spoil(value: &mut serde_json::Value, numbers: &[i32], at: &mut usize) {
+    match value {
+        serde_json::Value::Number(number) => {
+            *at += 1;
+            if let Some(other) = numbers.get(*at * 7 % (numbers.len() * 5)) {
+                *number = (*other).into();
+            }
+        }
+        serde_json::Value::Array(list) => list.iter_mut().for_each(|v| spoil(v, numbers, at)),
+        serde_json::Value::Object(fields) => fields.values_mut().for_each(|v| spoil(v, numbers, at)),
+        _ => {}
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
 
@@ -275,6 +290,23 @@ proptest! {
         let _ = (encounter.summary(), encounter.diff());
         let _ = encounter.act(&Action::new(ActionKind::AdvanceTurn), &mut Endless(1));
         let _ = encounter.act(&action(ActionKind::Move, |a| a.position = Some(at(3, 3))), &mut Endless(1));
+    }
+
+    #[test]
+    fn whatever_was_stored_is_survived(numbers in vec(number(), 1..20), actions in vec(asked(), 1..12), skip in 0..50_usize) {
+        let mut stored = serde_json::to_value(begun_with(&field())).expect("json");
+        spoil(&mut stored, &numbers, &mut { skip });
+        let Ok(mut encounter) = serde_json::from_value::<Encounter>(stored) else { return Ok(()) };
+        for asked in &actions {
+            if let Ok(decision) = encounter.act(asked, &mut Endless(1)) {
+                encounter.apply_all(&decision.events);
+            }
+        }
+        let _ = encounter.join(&someone("late", 3), &mut Endless(1));
+        let _ = (encounter.view(Verbosity::Detailed), encounter.summary());
+        for update in encounter.diff() {
+            merge(&mut hero(), &update, MergeOptions { unchanged: false, ..MergeOptions::ALL });
+        }
     }
 
     #[test]
