@@ -67,3 +67,58 @@ async fn the_whole_story_by_tools() {
         assert_eq!(answer.pointers(), [pointer], "{}", answer.text);
     }
 }
+
+/// A resolver called with an encounter: who takes part stands as it says there, and what changes, changes there.
+#[tokio::test(flavor = "multi_thread")]
+async fn resolvers_may_happen_in_an_encounter() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = dungeon(&tenant).await;
+    let id = super::begin(&world, duel()).await;
+    let call = async |tool: &str, arguments: Value, dice: Value| {
+        let mut body = json!({ "arguments": arguments, "actor": { "type": "character", "id": "fenric" } });
+        if !dice.is_null() {
+            body["dice"] = dice;
+        }
+        body["arguments"]["encounter_id"] = json!(id);
+        world.post(&format!("/tools/{tool}"), body).await
+    };
+    let hit = call("resolve_attack", json!({ "weapon": "Longsword", "target": "Orc" }), json!([15, 6]))
+        .await
+        .expect(200)
+        .body;
+    assert_eq!((&hit["result"]["outcome"], &hit["result"]["round"]), (&json!("hit"), &json!(1)), "{hit}");
+    assert_eq!(super::participant(&world, &id, "orc").await["hp"], 6);
+    call("resolve_attack", json!({ "weapon": "Longsword", "target": "Orc" }), Value::Null)
+        .await
+        .problem(409, "no_action_left");
+    let stranger =
+        call("resolve_attack", json!({ "weapon": "Longsword", "target": "goblin" }), Value::Null).await.expect(200);
+    assert_eq!(stranger.body["result"]["impossible"], true, "who takes no part cannot be hit: {}", stranger.text);
+
+    // A condition of the fight counts, though the record has none.
+    super::act(
+        &world,
+        &id,
+        json!({ "action": "add_condition", "target_id": "fenric", "condition": "poisoned", "rounds": 2 }),
+    )
+    .await
+    .expect(200);
+    let check =
+        call("resolve_skill_check", json!({ "skill": "athletics", "dc": 10 }), json!([15, 2])).await.expect(200).body;
+    assert_eq!(
+        (&check["result"]["advantage"], &check["result"]["success"]),
+        (&json!("disadvantage"), &json!(false)),
+        "{check}"
+    );
+    let burnt =
+        call("apply_damage", json!({ "target": "fenric", "parts": [{ "amount": 4, "type": "fire" }] }), Value::Null)
+            .await;
+    assert_eq!(burnt.expect(200).body["result"]["effects"][0]["applied"], true);
+    assert_eq!(super::participant(&world, &id, "fenric").await["hp"], 24);
+    assert_eq!(hp(&world, "fenric").await, 28);
+    super::end(&world, &id).await;
+    call("resolve_skill_check", json!({ "skill": "athletics", "dc": 10 }), Value::Null)
+        .await
+        .problem(409, "encounter_already_ended");
+}

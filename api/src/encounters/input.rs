@@ -32,6 +32,7 @@ pub struct ParticipantInput {
     pub character_id: Option<String>,
     /// An NPC, by id or slug: the same.
     pub npc_id: Option<String>,
+    /// Its name.
     pub name: Option<String>,
     /// Its side.
     #[serde(default)]
@@ -43,9 +44,13 @@ pub struct ParticipantInput {
     /// It does not act in the first round.
     #[serde(default)]
     pub surprised: bool,
+    /// Where it stands; without positions, distances are not checked.
     pub position: Option<PositionInput>,
+    /// Hit points; all unless given.
     pub hp: Option<i32>,
+    /// Hit points at most.
     pub max_hp: Option<i32>,
+    /// Temporary hit points.
     #[serde(default)]
     pub temp_hp: i32,
     /// 10 unless given.
@@ -54,24 +59,31 @@ pub struct ParticipantInput {
     pub speed: Option<i32>,
     /// `tiny`, `small`, `medium`, `large`, `huge` or `gargantuan`.
     pub size: Option<String>,
+    /// Such as humanoid or undead.
     pub creature_type: Option<String>,
+    /// The six scores by name.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     pub abilities: Option<shapes::Abilities>,
     /// Bonuses by ability.
     #[serde(default)]
     pub saving_throws: BTreeMap<String, i32>,
+    /// Damage types it resists.
     #[serde(default)]
     pub resistances: Vec<String>,
+    /// Damage types that do nothing to it.
     #[serde(default)]
     pub immunities: Vec<String>,
+    /// Damage types that do it double damage.
     #[serde(default)]
     pub vulnerabilities: Vec<String>,
+    /// Conditions it cannot have.
     #[serde(default)]
     pub condition_immunities: Vec<String>,
     /// Names, or objects that say more.
     #[schema(value_type = Vec<Object>)]
     #[serde(default)]
     pub conditions: Vec<ConditionInput>,
+    /// Pools: {name, max, remaining}.
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     #[serde(default)]
     pub resources: Vec<shapes::Resource>,
@@ -96,7 +108,9 @@ pub struct ParticipantInput {
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PositionInput {
+    /// Squares from the west.
     pub x: i32,
+    /// Squares from the north.
     pub y: i32,
     /// Squares above the ground.
     #[serde(default)]
@@ -115,19 +129,25 @@ pub enum ConditionInput {
 #[derive(Clone, Debug, Deserialize, ToSchema, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConditionDetailInput {
+    /// The condition.
     name: String,
+    /// What it comes from.
     #[serde(default)]
     source: Option<String>,
+    /// Rounds it lasts.
     #[serde(default)]
     rounds_remaining: Option<i32>,
     /// Of exhaustion.
     #[serde(default)]
     level: Option<i32>,
+    /// Difficulty of the save that ends it.
     #[serde(default)]
     save_dc: Option<i32>,
+    /// The ability of that save.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     save_ability: Option<AbilityName>,
+    /// What it looks like.
     #[serde(default)]
     description: Option<String>,
 }
@@ -138,19 +158,24 @@ pub struct ConditionDetailInput {
 pub struct TerrainInput {
     /// 5 to 100 squares; 50 unless given.
     pub width: Option<i32>,
+    /// The same.
     pub height: Option<i32>,
+    /// Squares nobody can enter.
     #[schema(value_type = Vec<String>)]
     #[schemars(with = "Vec<String>")]
     #[serde(default)]
     pub obstacles: Vec<Square>,
+    /// Squares that cost twice the movement.
     #[schema(value_type = Vec<String>)]
     #[schemars(with = "Vec<String>")]
     #[serde(default)]
     pub difficult_terrain: Vec<Square>,
+    /// The same, because they are water.
     #[schema(value_type = Vec<String>)]
     #[schemars(with = "Vec<String>")]
     #[serde(default)]
     pub water: Vec<Square>,
+    /// Squares that harm.
     #[serde(default)]
     pub hazards: Vec<HazardInput>,
 }
@@ -166,15 +191,20 @@ pub struct HazardInput {
     /// Such as `fire`.
     #[serde(rename = "type")]
     kind: String,
+    /// A sum of dice and a number.
     #[serde(default)]
     damage: Option<String>,
+    /// Damage type.
     #[serde(default)]
     damage_type: Option<String>,
+    /// Difficulty of the save that halves the damage and spares the condition.
     #[serde(default)]
     dc: Option<i32>,
+    /// The ability of that save.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     save_ability: Option<AbilityName>,
+    /// The condition it brings.
     #[serde(default)]
     condition: Option<String>,
 }
@@ -183,10 +213,12 @@ pub struct HazardInput {
 #[derive(Clone, Debug, Default, Deserialize, ToSchema, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateInput {
+    /// Its name.
     pub name: Option<String>,
     /// 1 to 200.
     #[serde(default)]
     pub participants: Vec<ParticipantInput>,
+    /// The ground; 50 by 50 empty squares unless given.
     pub terrain: Option<TerrainInput>,
     /// `bright`, `dim`, `darkness` or `magical_darkness`.
     #[schema(value_type = String)]
@@ -217,6 +249,7 @@ pub struct EndInput {
     /// Without it the encounter leaves lists and reads; its rows stay, and it can be committed.
     #[serde(default = "yes")]
     pub preserve_log: bool,
+    /// The game master's notes.
     #[serde(default)]
     pub notes: Option<String>,
 }
@@ -227,8 +260,10 @@ pub struct EndInput {
 pub struct CommitInput {
     /// Only these characters, by id or slug; without it, all.
     pub character_ids: Option<Vec<String>>,
+    /// Conditions stay as the record has them.
     #[serde(default)]
     pub exclude_conditions: bool,
+    /// Slots stay as the record has them.
     #[serde(default)]
     pub exclude_spell_slots: bool,
     /// Only show what would be written.
@@ -255,11 +290,14 @@ fn yes() -> bool {
 #[derive(Debug, Deserialize, ToSchema, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ActionInput {
+    /// What is done.
     #[schema(value_type = String)]
     #[schemars(with = "String", extend("enum" = kinds()))]
     pub action: ActionKind,
+    /// Who acts.
     #[serde(default)]
     pub participant_id: Option<String>,
+    /// Who is affected.
     #[serde(default)]
     pub target_id: Option<String>,
     /// Who stands in the area of a spell.
@@ -271,20 +309,25 @@ pub struct ActionInput {
     /// Healing as a sum of dice.
     #[serde(default)]
     pub formula: Option<String>,
+    /// Type of `amount` as damage.
     #[serde(default)]
     pub damage_type: Option<String>,
     /// Damage of several types.
     #[serde(default)]
     pub parts: Vec<PartInput>,
+    /// Whether damage is magical.
     #[serde(default)]
     pub magical: bool,
+    /// Whether damage comes from a critical hit.
     #[serde(default)]
     pub critical: bool,
+    /// One of the 15 conditions.
     #[serde(default)]
     pub condition: Option<String>,
     /// A spell or feature at work, such as Bless.
     #[serde(default)]
     pub effect: Option<String>,
+    /// Rounds it lasts.
     #[serde(default)]
     pub rounds: Option<i32>,
     /// `rounds`, `concentration`, `until_dispelled`, `until_rest` or `save_ends`.
@@ -292,20 +335,26 @@ pub struct ActionInput {
     #[schema(value_type = Option<String>)]
     #[schemars(with = "Option<String>")]
     pub duration: Option<Duration>,
+    /// Difficulty of the save that ends it.
     #[serde(default)]
     pub save_dc: Option<i32>,
+    /// The ability of that save.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub(crate) save_ability: Option<AbilityName>,
+    /// What it comes from.
     #[serde(default)]
     pub source: Option<String>,
+    /// What it looks like.
     #[serde(default)]
     pub description: Option<String>,
     /// Of a spell slot, or of exhaustion.
     #[serde(default)]
     pub level: Option<i32>,
+    /// Name of a resource.
     #[serde(default)]
     pub resource: Option<String>,
+    /// Where to.
     #[serde(default)]
     pub position: Option<PositionInput>,
     /// The way there, square by square; the cheapest unless given.
@@ -322,16 +371,22 @@ pub struct ActionInput {
     /// A game master's word: turn, economy and movement are not checked. Needs the scope `gm`.
     #[serde(default, rename = "override")]
     pub overridden: bool,
+    /// What is attacked with; may be left out with `spell_name`, or when there is one attack.
     #[serde(default)]
     pub weapon: Option<String>,
+    /// Damage sources to use, such as Sneak Attack or Divine Smite 2.
     #[serde(default)]
     pub extra_damage_sources: Vec<String>,
+    /// Whether `weapon` names a spell.
     #[serde(default)]
     pub is_spell_attack: bool,
+    /// The spell to attack with.
     #[serde(default)]
     pub spell_name: Option<String>,
+    /// Level of the slot to cast or smite with.
     #[serde(default)]
     pub slot_level: Option<i32>,
+    /// Whether a versatile weapon is held in two hands.
     #[serde(default)]
     pub two_handed: bool,
     /// `none`, `advantage` or `disadvantage`, beside what the rules find.
@@ -362,7 +417,9 @@ pub struct ActionInput {
 #[derive(Clone, Debug, Deserialize, ToSchema, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PartInput {
+    /// How much.
     amount: i32,
+    /// Damage type.
     #[serde(default, rename = "type", alias = "damage_type")]
     kind: Option<String>,
 }

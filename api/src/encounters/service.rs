@@ -221,16 +221,34 @@ const MASTERS: &[ActionKind] = &[
 /// `not_your_turn`, `no_action_left`, `not_dying`, `encounter_already_ended`, `validation_failed`, `invalid_dice`,
 /// `forbidden`, `not_found`; nothing has happened then.
 pub async fn act(cx: &Cx<'_>, id: &str, input: &ActionInput, hand: Hand<'_>) -> Result<Value> {
-    let mut it = store::read(cx.tx, cx.place, id, true).await?;
+    let it = store::read(cx.tx, cx.place, id, true).await?;
     let mut action = Action::from(input);
     if let Hand::Own(character) = hand {
         own(&it.now, &mut action, character)?;
     }
+    let how = How { given: input.dice.as_deref(), preview: input.preview, turn: cx.turn };
+    act_in(cx.tx, it, &action, &how).await
+}
+
+/// How an action is carried out.
+pub struct How<'a> {
+    /// Dice rolled by hand.
+    pub given: Option<&'a [u32]>,
+    /// Nothing is written.
+    pub preview: bool,
+    pub turn: Option<Uuid>,
+}
+
+/// Does something in an encounter that the transaction holds.
+///
+/// # Errors
+/// As for [`act`].
+pub async fn act_in(tx: &TenantTx, mut it: Stored, action: &Action, how: &How<'_>) -> Result<Value> {
     let attacks = matches!(action.action, ActionKind::Attack | ActionKind::CastSpell);
-    let wish = Wish { given: input.dice.as_deref(), seed: None, preview: input.preview };
-    let (decision, rolled) = rolled(cx.tx, it.campaign, &wish, |dice| it.now.act(&action, dice)).await?;
+    let wish = Wish { given: how.given, seed: None, preview: how.preview };
+    let (decision, rolled) = rolled(tx, it.campaign, &wish, |dice| it.now.act(action, dice)).await?;
     let needless = if attacks && decision.outcomes.iter().any(spares) {
-        let full = most_dice(|dice| it.now.act(&action, dice).ok().map(|full| dice_of(&full)));
+        let full = most_dice(|dice| it.now.act(action, dice).ok().map(|full| dice_of(&full)));
         full.saturating_sub(dice_of(&decision))
     } else {
         0
@@ -239,14 +257,13 @@ pub async fn act(cx: &Cx<'_>, id: &str, input: &ActionInput, hand: Hand<'_>) -> 
     let Decision { events, outcomes } = decision;
     let mut told = json!({ "action": action.action, "outcomes": outcomes, "events": events });
     let before = it.now.clone();
-    let changes = !events.is_empty();
-    if input.preview {
+    if how.preview {
         it.now.apply_all(&events);
         told["preview"] = json!(true);
-    } else if changes {
-        let asked = serde_json::to_string(&said(&action)?).map_err(Error::internal)?;
-        let entry = Entry { action: asked, turn: cx.turn, notes: None, hide: false, member: None };
-        store::append(cx.tx, &mut it, events, &entry).await?;
+    } else if !events.is_empty() {
+        let asked = serde_json::to_string(&said(action)?).map_err(Error::internal)?;
+        let entry = Entry { action: asked, turn: how.turn, notes: None, hide: false, member: None };
+        store::append(tx, &mut it, events, &entry).await?;
     }
     metrics::ENCOUNTER_ACTIONS.with_label_values(&[action.action.name()]).inc();
     standing(&mut told, &before, &it)?;

@@ -18,6 +18,7 @@ use crate::{
 const TAIL_EVENTS_MAX: usize = 64;
 
 /// An encounter as it is stored.
+#[derive(Clone)]
 pub struct Stored {
     pub id: Uuid,
     pub campaign: Uuid,

@@ -84,6 +84,7 @@ impl JsonSchema for Manage {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Get {
+    /// More with each.
     #[serde(default)]
     #[schemars(with = "String", extend("enum" = ["minimal", "summary", "standard", "detailed"]))]
     verbosity: Verbosity,
@@ -102,6 +103,7 @@ struct List {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Add {
+    /// Who joins.
     participant: ParticipantInput,
 }
 
@@ -192,7 +194,8 @@ impl JsonSchema for Act {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut schema = ActionInput::json_schema(generator);
         if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-            properties.insert("encounter_id".to_owned(), json!({ "type": "string" }));
+            let id = json!({ "type": "string", "description": "Where it happens." });
+            properties.insert("encounter_id".to_owned(), id);
         }
         schema.insert("required".to_owned(), json!(["encounter_id", "action"]));
         schema

@@ -68,6 +68,14 @@ pub struct ParticipantView {
     pub death_saves: Option<DeathSaves>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concentration: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speed: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spell_slots: Option<std::collections::BTreeMap<String, crate::sheet::SpellSlot>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resources: Option<Vec<Resource>>,
     /// What only `Detailed` tells.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub detail: Option<ParticipantDetail>,
@@ -78,8 +86,6 @@ pub struct ParticipantView {
 #[expect(missing_docs, reason = "their names say it")]
 pub struct ParticipantDetail {
     pub is_ephemeral: bool,
-    pub size: String,
-    pub speed: i32,
     pub movement_left: i32,
     pub initiative_bonus: i32,
     pub resistances: Vec<String>,
@@ -87,8 +93,6 @@ pub struct ParticipantDetail {
     pub vulnerabilities: Vec<String>,
     pub condition_immunities: Vec<String>,
     pub effects: Vec<String>,
-    pub spell_slots: std::collections::BTreeMap<String, crate::sheet::SpellSlot>,
-    pub resources: Vec<Resource>,
     pub economy: Economy,
     pub statistics: Statistics,
 }
@@ -177,6 +181,10 @@ impl Encounter {
             surprised: (standard && it.surprised).then_some(true),
             death_saves: (standard && sheet.hp <= 0).then_some(sheet.death_saves),
             concentration: sheet.concentration.as_ref().filter(|_| standard).map(|c| c.spell.clone()),
+            size: standard.then(|| sheet.size.clone()),
+            speed: standard.then(|| it.speed_now()),
+            spell_slots: (standard && !sheet.spell_slots.is_empty()).then(|| sheet.spell_slots.clone()),
+            resources: (standard && !sheet.resources.is_empty()).then(|| sheet.resources.clone()),
             detail: (verbosity == Verbosity::Detailed).then(|| detail(it)),
         }
     }
@@ -199,8 +207,6 @@ fn detail(it: &Participant) -> ParticipantDetail {
     let sheet = &it.creature;
     ParticipantDetail {
         is_ephemeral: it.is_ephemeral(),
-        size: sheet.size.clone(),
-        speed: it.speed_now(),
         movement_left: it.movement_left(),
         initiative_bonus: it.initiative_bonus,
         resistances: sheet.resistances.clone(),
@@ -208,8 +214,6 @@ fn detail(it: &Participant) -> ParticipantDetail {
         vulnerabilities: sheet.vulnerabilities.clone(),
         condition_immunities: sheet.condition_immunities.clone(),
         effects: sheet.effects.iter().map(|e| e.name.clone()).collect(),
-        spell_slots: sheet.spell_slots.clone(),
-        resources: sheet.resources.clone(),
         economy: it.economy,
         statistics: it.statistics,
     }

@@ -210,6 +210,10 @@ fn each_verbosity_tells_more() {
         "is_enemy",
         "max_hp",
         "name",
+        "resources",
+        "size",
+        "speed",
+        "spell_slots",
         "status",
         "temp_hp",
     ];
