@@ -32,6 +32,7 @@ const TABLES: &[TenantTable] = &[
         references: &[reference("campaign_id", "campaign", CASCADE)],
         indexes: &[
             "CREATE INDEX encounter_list ON encounter (tenant_id, campaign_id, id)",
+            "CREATE INDEX encounter_active ON encounter (tenant_id, campaign_id, id) WHERE status = 'active'",
             "CREATE INDEX encounter_name ON encounter (tenant_id, campaign_id, name, id)",
             "CREATE INDEX encounter_updated ON encounter (tenant_id, campaign_id, updated_at, id)",
             "CREATE UNIQUE INDEX encounter_external_ref_key ON encounter (tenant_id, campaign_id, external_ref) \

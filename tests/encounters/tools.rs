@@ -122,3 +122,28 @@ async fn resolvers_may_happen_in_an_encounter() {
         .await
         .problem(409, "encounter_already_ended");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_fights_that_go_on() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = dungeon(&tenant).await;
+    let get = async |arguments: Value| world.post("/tools/get_encounter", json!({ "arguments": arguments })).await;
+    let none = get(json!({})).await.expect(200).body["result"].clone();
+    assert_eq!(none, json!({ "in_combat": false, "message": "No active encounter" }));
+    let id = super::begin(&world, duel()).await;
+    let one = get(json!({})).await.expect(200).body["result"].clone();
+    assert_eq!((&one["in_combat"], &one["combat_id"], &one["turn"]), (&json!(true), &json!(id), &json!(1)));
+    let fenric = &one["combatants"][0];
+    assert_eq!(
+        (&fenric["is_player"], &fenric["is_current_turn"], &fenric["hp"]),
+        (&json!(true), &json!(true), &json!(28))
+    );
+    assert_eq!((&one["combatants"][1]["is_player"], one["combatants"][1].get("character_id")), (&json!(false), None));
+    let second = super::begin(&world, duel()).await;
+    let both = get(json!({})).await.expect(200).body["result"].clone();
+    assert_eq!((&both["active_count"], both["encounters"].as_array().unwrap().len()), (&json!(2), 2));
+    assert_eq!(get(json!({ "encounter_id": second })).await.expect(200).body["result"]["combat_id"], json!(second));
+    super::end(&world, &second).await;
+    get(json!({ "encounter_id": second })).await.problem(404, "not_found");
+}

@@ -5,9 +5,11 @@
 //!
 //! - `input`: what is written of encounters; `http`, and `tools::encounters`: the two ways in.
 //! - `store`: the rows: read under a lock, written in one statement; `service`: create, join, act, end; `commit`.
+//! - `combat`: the fights that go on, as `get_encounter` tells them.
 //!
 //! Everything that changes an encounter locks its row first, so that actions follow one another and none is lost.
 
+pub mod combat;
 pub mod commit;
 pub mod http;
 pub mod input;

@@ -5,7 +5,7 @@
 
 use rules::encounter::{Encounter, Event};
 use serde::Serialize;
-use sqlx::{AssertSqlSafe, Row, postgres::PgRow};
+use sqlx::{Row, postgres::PgRow};
 use uuid::Uuid;
 
 use crate::{
@@ -35,7 +35,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    fn of(row: &PgRow) -> Result<Self> {
+    pub(super) fn of(row: &PgRow) -> Result<Self> {
         let mut now: Encounter = serde_json::from_str(row.get("state")).map_err(Error::internal)?;
         let tail: Vec<Event> = serde_json::from_str(row.get("tail")).map_err(Error::internal)?;
         now.apply_all(&tail);
@@ -61,10 +61,23 @@ pub struct Place<'a> {
     pub only: Option<Uuid>,
 }
 
-const READ: &str = "SELECT e.id, e.campaign_id, e.version, e.name, e.notes, e.hidden, s.seq, s.state::text AS state, s.tail::text AS tail \
-    FROM encounter e JOIN encounter_state s ON s.tenant_id = e.tenant_id AND s.encounter_id = e.id \
-    JOIN campaign c ON c.tenant_id = e.tenant_id AND c.id = e.campaign_id \
-    WHERE e.tenant_id = $1 AND e.id = $2 AND (c.id = $3 OR c.slug = $4) AND ($5::uuid IS NULL OR c.id = $5)";
+macro_rules! select {
+    ($condition:literal) => {
+        concat!(
+            "SELECT e.id, e.campaign_id, e.version, e.name, e.notes, e.hidden, e.updated_at, s.seq, s.state::text AS state, \
+             s.tail::text AS tail \
+             FROM encounter e JOIN encounter_state s ON s.tenant_id = e.tenant_id AND s.encounter_id = e.id \
+             JOIN campaign c ON c.tenant_id = e.tenant_id AND c.id = e.campaign_id WHERE e.tenant_id = $1 AND ",
+            $condition
+        )
+    };
+}
+const READ: &str = select!("e.id = $2 AND (c.id = $3 OR c.slug = $4) AND ($5::uuid IS NULL OR c.id = $5)");
+const LOCK: &str =
+    select!("e.id = $2 AND (c.id = $3 OR c.slug = $4) AND ($5::uuid IS NULL OR c.id = $5) FOR NO KEY UPDATE OF e, s");
+/// Those of a campaign that go on, the newest first.
+pub(super) const ACTIVE: &str =
+    select!("e.campaign_id = $2 AND e.status = 'active' AND NOT e.hidden ORDER BY e.id DESC LIMIT $3");
 
 /// An encounter; with `lock`, nobody else acts in it before the transaction ends. One statement.
 ///
@@ -77,8 +90,7 @@ pub async fn read(tx: &TenantTx, place: Place<'_>, id: &str, lock: bool) -> Resu
         Ref::Id(id) => (Some(*id), None),
         Ref::Slug(slug) => (None, Some(slug.as_str())),
     };
-    let sql = format!("{READ}{}", if lock { " FOR NO KEY UPDATE OF e, s" } else { "" });
-    let row = sqlx::query(AssertSqlSafe(sql))
+    let row = sqlx::query(if lock { LOCK } else { READ })
         .bind(tx.tenant())
         .bind(id)
         .bind(campaign)

@@ -8,6 +8,7 @@
 
 mod arguments;
 mod encounters;
+mod get_encounter;
 pub mod http;
 mod npc_memorize;
 mod owner_memorize;
@@ -145,6 +146,7 @@ pub static REGISTRY: &[Tool] = &[
     tool::<roll_dice::RollDice>(),
     tool::<encounters::ManageEncounter>(),
     tool::<encounters::EncounterAction>(),
+    tool::<get_encounter::GetEncounter>(),
     tool::<resolve::ApplyDamage>(),
     tool::<resolve::ApplyHealing>(),
     tool::<resolve::MarkImpossible>(),
