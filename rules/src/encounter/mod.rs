@@ -3,7 +3,7 @@
 //! It is a state machine. [`Encounter::act`] decides what an [`Action`] comes to and changes nothing;
 //! [`Encounter::apply`] folds one [`Event`] of that decision into the state. Events carry results and no dice, so that
 //! the log of a fight, folded onto its created state, gives the same state again, byte for byte. At the end
-//! [`Encounter::diff`] says what the fight did to everybody, and [`merge`] writes that into a sheet.
+//! [`Encounter::diff`] says what the fight did to everybody, and [`merge()`] writes that into a sheet.
 //!
 //! It must never decide what a resolver decides ([`crate::resolve`]), change a sheet before `merge`, or fail on an event:
 //! what an event names that is not there is passed over. Everything that grows has a limit in [`limits`].
