@@ -7,11 +7,13 @@
 //! To add a tool: a file that implements [`ToolSpec`], a line in the registry. The catalogue test finds what was forgotten.
 
 mod arguments;
+mod encounters;
+mod get_encounter;
 pub mod http;
 mod npc_memorize;
 mod owner_memorize;
 mod owner_memorize_dependables;
-mod resolve;
+pub(crate) mod resolve;
 mod roll_dice;
 
 use std::{collections::BTreeMap, sync::LazyLock};
@@ -142,6 +144,9 @@ pub static REGISTRY: &[Tool] = &[
     tool::<owner_memorize::OwnerMemorize>(),
     tool::<owner_memorize_dependables::OwnerMemorizeDependables>(),
     tool::<roll_dice::RollDice>(),
+    tool::<encounters::ManageEncounter>(),
+    tool::<encounters::EncounterAction>(),
+    tool::<get_encounter::GetEncounter>(),
     tool::<resolve::ApplyDamage>(),
     tool::<resolve::ApplyHealing>(),
     tool::<resolve::MarkImpossible>(),
