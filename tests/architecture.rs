@@ -39,6 +39,7 @@ const MAY_USE_THE_POOL: &[&str] = &[
     "pool.rs",
     "demo",
     "embedded_postgres",
+    "feeds.rs",
     "ops",
     "tenancy.rs",
     "tenants/service.rs",

@@ -250,6 +250,7 @@ async fn what_is_pruned_is_gone() {
     maintenance::prune(&server.app).await.unwrap();
     for after in 0..3 {
         world.get(&format!("/changes?after={after}")).await.problem(410, "gone");
+        world.get(&format!("/events?after={after}")).await.problem(410, "gone");
     }
     let kept = feed(&world, 3).await;
     assert_eq!(kept.len(), usize::try_from(end - 3).unwrap());

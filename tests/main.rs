@@ -14,6 +14,7 @@ mod crash;
 mod dice;
 mod embedded_postgres;
 mod encounters;
+mod feed;
 mod idempotency;
 mod journal;
 mod limits;

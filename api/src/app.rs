@@ -16,6 +16,7 @@ use crate::{
     auth::{jwt::Tokens, keys::Keys},
     config::Config,
     error::{Error, Result},
+    feeds::Feeds,
     http::{docs, docs::Documents, observe::observe},
     limits::Limits,
     models::Models,
@@ -38,6 +39,7 @@ pub struct App {
     pub llm: Models,
     pub prompts: Prompts,
     pub running: Running,
+    pub feeds: Feeds,
     origins: Cache<(), Arc<Vec<String>>>,
     stopping: AtomicBool,
 }
@@ -62,6 +64,7 @@ impl App {
             llm: Models::new(config.llm.clone(), model, config.reply_mode)?,
             prompts: Prompts::new(config.prompt_cache_bytes_max),
             running: Running::new(instance),
+            feeds: Feeds::default(),
             origins: Cache::builder().max_capacity(1).time_to_live(Duration::from_secs(5)).build(),
             stopping: AtomicBool::new(false),
             config,

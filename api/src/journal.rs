@@ -2,9 +2,20 @@
 //!
 //! Rows are written by triggers (see `migration/src/sql/functions.sql`), never from here.
 
+use std::time::Duration;
+
+use actix_web::{
+    HttpResponse,
+    web::{self, Bytes, BytesMut},
+};
+use futures_util::{StreamExt, stream};
 use serde::Serialize;
 use sqlx::Row;
 use time::OffsetDateTime;
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -15,9 +26,16 @@ use crate::{
     http::{
         Reply,
         resource::{Ref, campaign_id},
+        sse,
     },
     tenancy::TenantTx,
 };
+
+/// How long one stream of changes goes on.
+const FOLLOWED_FOR: Duration = Duration::from_secs(600);
+const COME_BACK_AFTER: Duration = Duration::from_secs(1);
+/// Changes read at a time.
+const FOLLOWED_ROWS: i64 = 100;
 
 /// One change of one row.
 #[derive(Debug, Serialize, ToSchema)]
@@ -63,6 +81,11 @@ pub async fn changes(app: &App, caller: &Caller, c: &str, after: i64, limit: i64
     }
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
+    Reply::ok(&page(&tx, campaign, after, limit).await?)
+}
+
+/// A page of the journal.
+async fn page(tx: &TenantTx, campaign: Uuid, after: i64, limit: i64) -> Result<Changes> {
     let rows = sqlx::query(
         "SELECT * FROM journal WHERE tenant_id = $1 AND campaign_id = $2 AND seq > $3 ORDER BY seq LIMIT $4",
     )
@@ -73,12 +96,7 @@ pub async fn changes(app: &App, caller: &Caller, c: &str, after: i64, limit: i64
     .fetch_all(&mut *tx.connection().await)
     .await?;
     // Read after the rows: what was pruned while they were read shows here.
-    let head = sqlx::query("SELECT pruned_seq FROM feed_head WHERE tenant_id = $1 AND campaign_id = $2")
-        .bind(tx.tenant())
-        .bind(campaign)
-        .fetch_optional(&mut *tx.connection().await)
-        .await?;
-    let pruned: i64 = head.map_or(0, |row| row.get("pruned_seq"));
+    let (_, pruned) = head(tx, campaign).await?;
     if after < pruned {
         return Err(Error::new(
             Code::Gone,
@@ -88,7 +106,105 @@ pub async fn changes(app: &App, caller: &Caller, c: &str, after: i64, limit: i64
     let limit = usize::try_from(limit).unwrap_or(200);
     let items: Vec<Change> = rows.iter().take(limit).map(change).collect();
     let next_after = items.last().map_or(after, |c| c.seq);
-    Reply::ok(&Changes { next_after, has_more: rows.len() > limit, items })
+    Ok(Changes { next_after, has_more: rows.len() > limit, items })
+}
+
+/// Where a campaign's feed ends, and up to where it is pruned.
+async fn head(tx: &TenantTx, campaign: Uuid) -> Result<(i64, i64)> {
+    let row = sqlx::query("SELECT seq, pruned_seq FROM feed_head WHERE tenant_id = $1 AND campaign_id = $2")
+        .bind(tx.tenant())
+        .bind(campaign)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?;
+    Ok(row.map_or((0, 0), |row| (row.get("seq"), row.get("pruned_seq"))))
+}
+
+/// Follows a campaign: the changes after `after`, or from now on, as server-sent events whose ids are their numbers. It ends
+/// after [`FOLLOWED_FOR`], when the credential is revoked, or when the server stops; a client comes back with its last id.
+///
+/// # Errors
+/// `gone` if some of the changes have been pruned, `not_found` for the campaign, `rate_limited`.
+pub async fn follow(app: web::Data<App>, caller: Caller, c: &str, after: Option<i64>) -> Result<HttpResponse> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, &caller, &Ref::parse(c)).await?;
+    let feed = (caller.tenant_id(), campaign);
+    let end = app.feeds.watch(feed)?;
+    let after = match after {
+        Some(after) => after,
+        None => head(&tx, campaign).await?.0,
+    };
+    // What is pruned is said before the stream begins.
+    page(&tx, campaign, after, 1).await?;
+    drop(tx);
+    let until = Instant::now() + FOLLOWED_FOR;
+    let follower = Follower { app, caller, campaign, after, end, until };
+    let events = stream::unfold(Some(follower), async |follower| {
+        let mut follower = follower?;
+        match follower.next().await {
+            Ok(Some(bytes)) => Some((Ok(bytes), Some(follower))),
+            Ok(None) => Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None)),
+            Err(error) => {
+                tracing::info!(%error, "a stream of changes ended");
+                Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None))
+            }
+        }
+    });
+    Ok(sse::answer(events.boxed_local()))
+}
+
+/// Somebody who follows a campaign.
+struct Follower {
+    app: web::Data<App>,
+    caller: Caller,
+    campaign: Uuid,
+    after: i64,
+    end: watch::Receiver<i64>,
+    until: Instant,
+}
+
+impl Follower {
+    /// What is to be sent next; none when it is over.
+    async fn next(&mut self) -> Result<Option<Bytes>> {
+        loop {
+            if self.app.is_stopping() || Instant::now() >= self.until {
+                return Ok(None);
+            }
+            // Seen before the rows are read: a change after that wakes this up again.
+            self.end.borrow_and_update();
+            let tx = TenantTx::read(&self.app.pool, self.caller.tenant_id()).await?;
+            if !self.is_allowed(&tx).await? {
+                return Ok(None);
+            }
+            let page = page(&tx, self.campaign, self.after, FOLLOWED_ROWS).await?;
+            drop(tx);
+            if !page.items.is_empty() {
+                let mut bytes = BytesMut::new();
+                for change in &page.items {
+                    sse::event(&mut bytes, "change", &change.seq.to_string(), change)?;
+                }
+                self.after = page.next_after;
+                return Ok(Some(bytes.freeze()));
+            }
+            match timeout(sse::HEARTBEAT, self.end.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Ok(None),
+                Err(_) => return Ok(Some(sse::heartbeat())),
+            }
+        }
+    }
+
+    /// Whether the key behind the stream still lives.
+    async fn is_allowed(&self, tx: &TenantTx) -> Result<bool> {
+        let row = sqlx::query(
+            "SELECT revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()) AS lives FROM api_key \
+             WHERE tenant_id = $1 AND id = $2",
+        )
+        .bind(tx.tenant())
+        .bind(self.caller.key)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?;
+        Ok(row.is_some_and(|row| row.get("lives")))
+    }
 }
 
 fn change(row: &sqlx::postgres::PgRow) -> Change {

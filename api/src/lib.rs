@@ -9,6 +9,7 @@ pub mod database;
 pub mod demo;
 pub mod embedded_postgres;
 pub mod error;
+pub mod feeds;
 pub mod ops;
 pub mod pool;
 pub mod routes;

@@ -87,6 +87,7 @@ pub fn configure(config: &mut ServiceConfig<'_>) {
         .service(campaigns::http::patch)
         .service(campaigns::http::delete)
         .service(campaigns::http::changes)
+        .service(campaigns::http::events)
         .service(imports::seed)
         .service(owners::list)
         .service(owners::create)

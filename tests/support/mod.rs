@@ -202,7 +202,9 @@ impl<'a> Client<'a> {
     pub async fn send(&self, request: reqwest::RequestBuilder) -> Answer {
         let response = request.send().await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let text = response.text().await.unwrap();
+        // A stream of events does not end.
+        let streams = headers.get("content-type").is_some_and(|t| t.as_bytes().starts_with(b"text/event-stream"));
+        let text = if streams { String::new() } else { response.text().await.unwrap() };
         let body = serde_json::from_str(&text).unwrap_or(Value::Null);
         Answer { status, headers, text, body }
     }

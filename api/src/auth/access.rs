@@ -56,6 +56,7 @@ pub const TABLE: &[Access] = &[
     on("PATCH",  "/v1/campaigns/{c}", Write, Never),
     on("DELETE", "/v1/campaigns/{c}", Write, Never),
     on("GET",    "/v1/campaigns/{c}/changes", Gm, Never),
+    on("GET",    "/v1/campaigns/{c}/events", Gm, Never),
     on("POST",   "/v1/campaigns/{c}/import/seed", Write, Never),
 
     on("GET",    "/v1/campaigns/{c}/characters", Read, Filtered),

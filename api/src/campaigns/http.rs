@@ -10,11 +10,11 @@ use super::{CampaignInput, Campaigns};
 use crate::{
     app::App,
     auth::Caller,
-    error::{Problem, Result},
+    error::{Code, Error, Problem, Result},
     http::{
         Body, Reply,
         paging::{self, Items, ListParams, NoFilter, Page},
-        resource,
+        resource, sse,
     },
     journal,
 };
@@ -105,4 +105,41 @@ pub async fn changes(
 ) -> Result<Reply> {
     let asked: ChangesParams = paging::read_filter(paging::parameters(request.query_string())?)?;
     journal::changes(&app, &caller, &path, asked.after, asked.limit.unwrap_or(50)).await
+}
+
+/// Where a stream begins.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct FollowParams {
+    /// The last change the client knows; from now on unless given. The header `Last-Event-ID` goes before it.
+    #[param(minimum = 0)]
+    after: Option<i64>,
+}
+
+/// Follows the journal as server-sent events: `event: change`, the number as `id`, the change as `data`. A stream ends after ten
+/// minutes; come back with `Last-Event-ID`.
+#[utoipa::path(tag = "campaigns", operation_id = "follow_changes",
+    params(("c" = String, Path, description = "Campaign id or slug"), FollowParams),
+    responses((status = 200, content_type = "text/event-stream", body = String), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/events")]
+pub async fn events(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+) -> Result<HttpResponse> {
+    let asked: FollowParams = paging::read_filter(paging::parameters(request.query_string())?)?;
+    let number = |id: &str| {
+        let number = id.parse().ok().filter(|after: &i64| *after >= 0);
+        number.ok_or_else(|| Error::new(Code::BadRequest, "`Last-Event-ID` is the number of a change."))
+    };
+    let after = match sse::last_event_id(&request) {
+        Some(id) => Some(number(id)?),
+        None => asked.after,
+    };
+    if after.is_some_and(|after| after < 0) {
+        return Err(Error::new(Code::BadRequest, "`after` is not negative."));
+    }
+    journal::follow(app, caller, &path, after).await
 }

@@ -12,6 +12,7 @@ pub mod paging;
 pub mod patch;
 pub mod reply;
 pub mod resource;
+pub mod sse;
 pub mod validate;
 
 use actix_web::{HttpMessage, HttpRequest};

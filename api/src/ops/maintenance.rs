@@ -1,4 +1,4 @@
-//! Tasks that run by themselves: sign of life, leases, the sweeper, the prompt cache's tail of the journal, retention.
+//! Tasks that run by themselves: sign of life, leases, the sweeper, the prompt cache's tail of the journal, feeds, retention.
 //!
 //! Each does a bounded amount of work at a time and may die at any moment without loss.
 
@@ -20,6 +20,7 @@ const LEASE_EVERY: Duration = Duration::from_secs(3);
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 const TAIL_FAST: Duration = Duration::from_millis(250);
 const TAIL_SLOW: Duration = Duration::from_secs(2);
+const FEEDS_EVERY: Duration = Duration::from_millis(200);
 const PRUNE_EVERY: Duration = Duration::from_secs(300);
 const PRUNE_ROWS: i32 = 5000;
 const TAIL_ROWS: i32 = 500;
@@ -29,6 +30,7 @@ pub fn start(app: &Arc<App>, url: &str, held: PgConnection) {
     tokio::spawn(leases(app.clone(), url.to_owned(), held));
     tokio::spawn(sweeper(app.clone()));
     tokio::spawn(tail(app.clone()));
+    tokio::spawn(feeds(app.clone()));
     tokio::spawn(retention(app.clone()));
 }
 
@@ -108,13 +110,9 @@ async fn tail_once(app: &App, seen: &mut HashMap<(Uuid, Uuid), i64>) -> Result<u
     let campaigns: Vec<_> = held.iter().map(|h| h.1).collect();
     // A campaign met for the first time starts at its head: what came before is in the prompts' stamps.
     let fresh: Vec<_> = held.iter().filter(|h| !seen.contains_key(h)).copied().collect();
-    for (tenant, campaign) in fresh {
-        let row = sqlx::query("SELECT feed_position($1, $2) AS seq")
-            .bind(tenant)
-            .bind(campaign)
-            .fetch_one(&mut *app.pool.acquire().await?)
-            .await?;
-        seen.insert((tenant, campaign), row.get::<Option<i64>, _>("seq").unwrap_or_default());
+    if !fresh.is_empty() {
+        seen.extend(fresh.iter().map(|feed| (*feed, 0)));
+        seen.extend(crate::feeds::ends(&app.pool, &fresh).await?);
     }
     let seqs: Vec<i64> = held.iter().map(|h| seen.get(h).copied().unwrap_or_default()).collect();
     let rows = sqlx::query("SELECT tenant_id, campaign_id, seq, heads FROM journal_tail($1, $2, $3, $4)")
@@ -135,6 +133,16 @@ async fn tail_once(app: &App, seen: &mut HashMap<(Uuid, Uuid), i64>) -> Result<u
         metrics::PROMPT_CACHE_EVICTED.inc_by(gone as u64);
     }
     Ok(rows.len())
+}
+
+/// Tells those who follow a campaign that it changed.
+async fn feeds(app: Arc<App>) {
+    loop {
+        sleep(FEEDS_EVERY).await;
+        if let Err(error) = app.feeds.tell(&app.pool).await {
+            tracing::warn!(%error, "the feeds cannot be read");
+        }
+    }
 }
 
 /// Forgets what is older than its retention, a few thousand rows at a time.

@@ -243,9 +243,11 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
         ORDER BY j.seq LIMIT rows_max) j
 $$
 -- ;;
-CREATE FUNCTION feed_position(tenant uuid, campaign uuid) RETURNS bigint LANGUAGE sql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, public, pg_temp AS $$
-    SELECT seq FROM feed_head WHERE tenant_id = tenant AND campaign_id = campaign
+-- Where the feeds of campaigns end.
+CREATE FUNCTION feed_positions(tenants uuid[], campaigns uuid[]) RETURNS TABLE (tenant_id uuid, campaign_id uuid, seq bigint)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT h.tenant_id, h.campaign_id, h.seq FROM unnest(tenants, campaigns) AS watched (tenant, campaign)
+    JOIN feed_head h ON h.tenant_id = watched.tenant AND h.campaign_id = watched.campaign
 $$
 -- ;;
 -- The two transactions of a turn, each in one round trip. They run as the caller, bound by row security like any statement.

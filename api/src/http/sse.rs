@@ -1,0 +1,53 @@
+//! Server-sent events (WHATWG HTML, "Server-sent events").
+
+use std::time::Duration;
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    web::{Bytes, BytesMut},
+};
+use futures_util::Stream;
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+
+/// Between two signs of life, so that nothing in between takes the connection for dead.
+pub const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// A sign of life.
+#[must_use]
+pub fn heartbeat() -> Bytes {
+    Bytes::from_static(b": ping\n\n")
+}
+
+/// How long a client waits before it comes back.
+#[must_use]
+pub fn come_back_after(time: Duration) -> Bytes {
+    Bytes::from(format!("retry: {}\n\n", time.as_millis()))
+}
+
+/// Writes one event; JSON holds no line breaks.
+///
+/// # Errors
+/// `internal` if the data cannot be written as JSON.
+pub fn event(to: &mut BytesMut, name: &str, id: &str, data: &impl Serialize) -> Result<()> {
+    to.extend_from_slice(format!("event: {name}\nid: {id}\ndata: ").as_bytes());
+    to.extend_from_slice(&serde_json::to_vec(data).map_err(Error::internal)?);
+    to.extend_from_slice(b"\n\n");
+    Ok(())
+}
+
+/// Answers with a stream of events, which nothing in between may keep or change.
+pub fn answer(events: impl Stream<Item = Result<Bytes>> + 'static) -> HttpResponse {
+    HttpResponse::Ok()
+        .content_type("text/event-stream; charset=utf-8")
+        .insert_header(("cache-control", "no-store, no-transform"))
+        .insert_header(("x-accel-buffering", "no"))
+        .streaming(events)
+}
+
+/// The id of the last event the client has, if it came back.
+#[must_use]
+pub fn last_event_id(request: &HttpRequest) -> Option<&str> {
+    request.headers().get("last-event-id").and_then(|id| id.to_str().ok()).filter(|id| !id.is_empty())
+}

@@ -1,0 +1,116 @@
+//! `GET …/events`: the journal as server-sent events, followed and resumed.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::support::{Client, Server};
+
+/// A stream that is read event by event.
+struct Stream {
+    response: reqwest::Response,
+    read: String,
+}
+
+impl Stream {
+    async fn open(client: &Client<'_>, query: &str, last: Option<&str>) -> Self {
+        let path = format!("/v1/campaigns/port-town/events{query}");
+        let mut request = client.request(reqwest::Method::GET, &path);
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream; charset=utf-8");
+        Self { response, read: String::new() }
+    }
+
+    /// The next event: its id and data. None when the stream has ended.
+    async fn next(&mut self) -> Option<(String, Value)> {
+        loop {
+            while let Some(end) = self.read.find("\n\n") {
+                let event: String = self.read.drain(..end + 2).collect();
+                let field = |name: &str| event.lines().find_map(|l| l.strip_prefix(name)).map(str::to_owned);
+                if let (Some(id), Some(data)) = (field("id: "), field("data: ")) {
+                    assert_eq!(field("event: ").as_deref(), Some("change"));
+                    return Some((id, serde_json::from_str(&data).unwrap()));
+                }
+            }
+            let chunk =
+                timeout(Duration::from_secs(10), self.response.chunk()).await.expect("nothing comes").unwrap()?;
+            self.read.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+}
+
+fn lore(n: usize) -> Value {
+    json!({ "title": format!("Rumour {n}"), "scope": "global", "content": "They say so." })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_arrive_and_are_resumed() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let mut live = Stream::open(&tenant, "", None).await;
+    world.post("/lore", lore(1)).await.expect(201);
+    let (first, change) = live.next().await.unwrap();
+    assert_eq!(
+        (&change["table"], &change["op"], &change["after"]["title"]),
+        (&json!("lore"), &json!("insert"), &json!("Rumour 1"))
+    );
+    assert_eq!(change["seq"].to_string(), first);
+    drop(live);
+    for n in 2..=4 {
+        world.post("/lore", lore(n)).await.expect(201);
+    }
+    // Where one came back, or began: nothing is missed, nothing comes twice.
+    let mut resumed = Stream::open(&tenant, "?after=0", Some(&first)).await;
+    for n in 2..=4 {
+        assert_eq!(resumed.next().await.unwrap().1["after"]["title"], format!("Rumour {n}"));
+    }
+    let all = world.get("/changes?after=0&limit=200").await.expect(200);
+    let mut from_the_beginning = Stream::open(&tenant, "?after=0", None).await;
+    for item in all.items() {
+        assert_eq!(&from_the_beginning.next().await.unwrap().1, item);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_follow_and_how_it_ends() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let path = world.path("/events");
+    let alice = tenant.token(json!({ "campaign": world.slug, "player_id": "player_alice" })).await;
+    alice.get(&path).await.problem(403, "forbidden");
+    server.tenant("globex").await.get(&path).await.problem(404, "not_found");
+    for query in ["?after=-1", "?after=x", "?since=1"] {
+        tenant.get(&format!("{path}{query}")).await.problem(400, "bad_request");
+    }
+    let strange = tenant.request(reqwest::Method::GET, &path).header("last-event-id", "turn:7");
+    tenant.send(strange).await.problem(400, "bad_request");
+
+    // A stream ends with its key.
+    let made = tenant.post("/v1/api-keys", json!({ "name": "feed", "scopes": ["read", "gm"] })).await.expect(201).body;
+    let guest = tenant.with_credential(made["key"].as_str().unwrap());
+    let mut stream = Stream::open(&guest, "", None).await;
+    world.post("/lore", lore(1)).await.expect(201);
+    assert!(stream.next().await.is_some());
+    tenant.delete(&format!("/v1/api-keys/{}", made["id"].as_str().unwrap())).await.expect(204);
+    world.post("/lore", lore(2)).await.expect(201);
+    assert!(stream.next().await.is_none(), "a revoked key is told nothing more");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_follow_at_once() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let mut streams = join_all((0..200).map(|_| Stream::open(&tenant, "", None))).await;
+    world.post("/lore", lore(1)).await.expect(201);
+    let told = join_all(streams.iter_mut().map(Stream::next)).await;
+    assert!(told.iter().all(|t| t.as_ref().unwrap().1["after"]["title"] == "Rumour 1"));
+}
