@@ -35,6 +35,7 @@ pub mod npcs;
 pub mod owners;
 pub mod rules;
 pub mod scenes;
+pub mod sessions;
 pub mod tenants;
 
 // AI.

@@ -58,6 +58,8 @@ id_types!(
     MemoryId,
     /// A scene.
     SceneId,
+    /// A frontend's session.
+    SessionId,
     /// A message of the campaign's history.
     MessageId,
     /// An AI turn.

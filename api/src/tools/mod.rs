@@ -7,12 +7,20 @@
 //! To add a tool: a file that implements [`ToolSpec`], a line in the registry. The catalogue test finds what was forgotten.
 
 mod arguments;
+mod get_actor_details;
+mod get_current_scene;
+mod get_encounter;
+mod get_message_history;
+mod get_party_members;
 pub mod http;
+mod measure_distance;
 mod npc_memorize;
 mod owner_memorize;
 mod owner_memorize_dependables;
+mod post_message;
 mod resolve;
 mod roll_dice;
+mod search_lore;
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -27,7 +35,9 @@ use uuid::Uuid;
 use crate::{
     dice::service::{Draw, Wish},
     error::Result,
+    messages::service::Reader,
     prompt::EntityKind,
+    sessions::service::Playing,
     tenancy::TenantTx,
 };
 
@@ -40,6 +50,8 @@ pub struct ToolCx<'a> {
     pub entity: Uuid,
     /// The player of the turn, by id and slug, so that naming it costs no look-up.
     pub player: Option<(Uuid, &'a str)>,
+    /// The session it happens in.
+    pub session: Option<&'a Playing>,
     pub turn: Option<Uuid>,
     /// The key that called the tool without a turn.
     pub key: Option<Uuid>,
@@ -52,6 +64,12 @@ pub struct ToolCx<'a> {
 }
 
 impl<'a> ToolCx<'a> {
+    /// For whom messages are read and secrets kept.
+    #[must_use]
+    pub fn reader(&self) -> Reader {
+        self.session.map_or(Reader::GM, Playing::reader)
+    }
+
     /// The dice of this call.
     ///
     /// # Errors
@@ -95,6 +113,8 @@ pub const ANYONE: &[ActorKind] = &[ActorKind::Character, ActorKind::Npc, ActorKi
 /// What a tool's file says of it.
 pub trait ToolSpec {
     const NAME: &'static str;
+    /// Older names it answers to; no catalogue lists them.
+    const ALIASES: &'static [&'static str] = &[];
     const DESCRIPTION: &'static str;
     const CALLERS: &'static [ActorKind];
     /// Whether an NPC or owner must list it to be called as it. What the rules decide is decided for everyone.
@@ -110,6 +130,7 @@ pub trait ToolSpec {
 /// A tool of the registry.
 pub struct Tool {
     pub name: &'static str,
+    pub aliases: &'static [&'static str],
     pub description: &'static str,
     pub callers: &'static [ActorKind],
     pub listed: bool,
@@ -127,6 +148,7 @@ const fn tool<T: ToolSpec>() -> Tool {
     }
     Tool {
         name: T::NAME,
+        aliases: T::ALIASES,
         description: T::DESCRIPTION,
         callers: T::CALLERS,
         listed: T::LISTED,
@@ -141,7 +163,15 @@ pub static REGISTRY: &[Tool] = &[
     tool::<npc_memorize::NpcMemorize>(),
     tool::<owner_memorize::OwnerMemorize>(),
     tool::<owner_memorize_dependables::OwnerMemorizeDependables>(),
+    tool::<get_actor_details::GetActorDetails>(),
+    tool::<get_current_scene::GetCurrentScene>(),
+    tool::<get_encounter::GetEncounter>(),
+    tool::<get_message_history::GetMessageHistory>(),
+    tool::<get_party_members::GetPartyMembers>(),
+    tool::<measure_distance::MeasureDistance>(),
+    tool::<post_message::PostMessage>(),
     tool::<roll_dice::RollDice>(),
+    tool::<search_lore::SearchLore>(),
     tool::<resolve::ApplyDamage>(),
     tool::<resolve::ApplyHealing>(),
     tool::<resolve::MarkImpossible>(),
@@ -192,10 +222,10 @@ impl Tool {
     }
 }
 
-/// The tool of a name.
+/// The tool of a name, or of an older name of it.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Tool> {
-    REGISTRY.iter().find(|t| t.name == name)
+    REGISTRY.iter().find(|t| t.name == name || t.aliases.contains(&name))
 }
 
 /// The tools an entity of this kind has: those it lists, that exist, and that its kind may call; by name.
