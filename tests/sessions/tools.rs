@@ -1,6 +1,7 @@
 //! The tools of a session's AI, called by hand.
 
 use serde_json::json;
+use tavernkeep::auth::Scope;
 
 use super::Session;
 use crate::support::Server;
@@ -149,4 +150,27 @@ async fn the_table_is_looked_at() {
     assert_eq!(player.called("get_current_scene", json!({})).await["name"], "Harbour");
     let way = player.called("measure_distance", json!({ "from_token": "a", "to_token": "b" })).await;
     assert_eq!(way["distance"], 20.0);
+}
+
+/// The scope `tools` alone calls them, and is told no secret.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_without_gm_is_told_no_secrets() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let session = Session::open(&world, "vtt").await;
+    session.event("chat_message", json!({ "content": "For the master.", "whisper_to": ["gm"] })).await;
+    session.chat("For everyone.").await;
+    world.patch("/lore/the_harbour", json!({ "secret": true })).await.expect(200);
+    let caller = tenant.with_scopes(&[Scope::Tools]).await;
+    for (tool, arguments, secret) in [
+        ("get_message_history", json!({}), "For the master."),
+        ("search_lore", json!({ "query": "chain" }), "closes it at night"),
+        ("get_actor_details", json!({ "actor_id": "innkeeper_bob" }), "You love gossip"),
+    ] {
+        let body = json!({ "arguments": arguments, "session_id": session.id });
+        let path = world.path(&format!("/tools/{tool}"));
+        assert!(tenant.post(&path, body.clone()).await.expect(200).text.contains(secret), "{tool}");
+        assert!(!caller.post(&path, body).await.expect(200).text.contains(secret), "{tool}");
+    }
 }

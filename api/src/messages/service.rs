@@ -187,7 +187,8 @@ pub async fn history(tx: &TenantTx, campaign: Uuid, reader: Reader, count: i64, 
     let sees = reader.sees(|name| format!("m.{name}"), "$3");
     let sql = format!(
         "SELECT type, speaker, content, flavor, roll, author, whisper_to <> '[]' AS whispered, created_at FROM message m \
-         WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND NOT (m.author = 'system' AND m.turn_id IS NOT NULL) AND {sees} \
+         WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND NOT (m.author = 'system' AND m.turn_id IS NOT NULL) \
+           AND m.content <> '' AND {sees} \
          ORDER BY m.id DESC LIMIT $4"
     );
     let rows = sqlx::query(sqlx::AssertSqlSafe(sql))

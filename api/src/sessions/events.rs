@@ -135,22 +135,18 @@ pub async fn take_in(
     let read = events.iter().enumerate().map(|(i, e)| read_event(i, e)).collect::<Result<Vec<_>>>()?;
     let people = people(tx, session, &read).await?;
     let mut known = service::known(tx, session.id, true).await?;
-    let (mut dirty, mut pieces, mut new_messages) = (Dirty::default(), Vec::new(), Vec::new());
+    let (mut dirty, mut pieces, mut new_messages, mut deleted) = (Dirty::default(), Vec::new(), Vec::new(), Vec::new());
     let mut results = Vec::with_capacity(events.len());
     for (i, (event, read)) in events.iter().zip(read).enumerate() {
         metrics::SESSION_EVENTS.with_label_values(&[family(&read)]).inc();
-        let (mut status, mut message_id) = ("stored", None);
+        let mut message_id = None;
         match read {
             Read::Message(said, kind) => {
                 let message = message_of(caller, session, &people, *said, kind, i)?;
                 message_id = Some(message.id);
                 new_messages.push(message);
             }
-            Read::Deleted(id) => {
-                // What was said in this call may be taken back in this call.
-                messages::insert(tx, session.campaign, &std::mem::take(&mut new_messages)).await?;
-                status = if delete(tx, session, &id).await? { "stored" } else { "unchanged" };
-            }
+            Read::Deleted(id) => deleted.push((results.len(), id)),
             Read::Combat(told) => {
                 dirty.combat = true;
                 pieces.push(service::take_combat(&mut known, told));
@@ -161,13 +157,24 @@ pub async fn take_in(
             }
             Read::Piece(piece) => pieces.push(*piece),
         }
-        results.push(EventResult { kind: event.kind.clone(), status, message_id });
+        results.push(EventResult { kind: event.kind.clone(), status: "stored", message_id });
     }
     let sent: BTreeSet<Uuid> = new_messages.iter().map(|m| m.id).collect();
     let stored = messages::insert(tx, session.campaign, &new_messages).await?;
     for result in &mut results {
         if result.message_id.is_some_and(|id| sent.contains(&id) && !stored.contains(&id)) {
             (result.status, result.message_id) = ("duplicate", None);
+        }
+    }
+    // What was said in this call may be taken back in this call.
+    let mut gone = delete(tx, session, &deleted).await?;
+    for (at, id) in deleted {
+        let own = own_ref(session, &id);
+        let found = gone.iter().position(|(named, message)| *named == own || *message == id);
+        match (found, results.get_mut(at)) {
+            (Some(found), _) => drop(gone.swap_remove(found)),
+            (None, Some(result)) => result.status = "unchanged",
+            (None, None) => {}
         }
     }
     service::keep(tx, session.id, &known, dirty, &pieces).await?;
@@ -445,17 +452,26 @@ fn own_ref(session: &Playing, id: &str) -> String {
     format!("{}/{id}", session.client_id)
 }
 
-/// Deletes a message of this session, by the frontend's id or ours; false if it is gone already.
-async fn delete(tx: &TenantTx, session: &Playing, id: &str) -> Result<bool> {
-    let done = sqlx::query(
-        "DELETE FROM message WHERE tenant_id = $1 AND campaign_id = $2 AND session_id = $3 AND (external_ref = $4 OR id = $5)",
+/// Deletes messages of this session, by the frontend's ids or ours; returns both names of those that were there. One statement,
+/// if there is any.
+async fn delete(tx: &TenantTx, session: &Playing, ids: &[(usize, String)]) -> Result<Vec<(String, String)>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = sqlx::query(
+        "DELETE FROM message WHERE tenant_id = $1 AND campaign_id = $2 AND session_id = $3 \
+           AND (external_ref = ANY ($4) OR id = ANY ($5)) RETURNING id, external_ref",
     )
     .bind(tx.tenant())
     .bind(session.campaign)
     .bind(session.id)
-    .bind(own_ref(session, id))
-    .bind(Uuid::try_parse(id).ok())
-    .execute(&mut *tx.connection().await)
+    .bind(ids.iter().map(|(_, id)| own_ref(session, id)).collect::<Vec<_>>())
+    .bind(ids.iter().filter_map(|(_, id)| Uuid::try_parse(id).ok()).collect::<Vec<_>>())
+    .fetch_all(&mut *tx.connection().await)
     .await?;
-    Ok(done.rows_affected() > 0)
+    let names = |row: &sqlx::postgres::PgRow| {
+        let named: Option<String> = row.get("external_ref");
+        (named.unwrap_or_default(), row.get::<Uuid, _>("id").to_string())
+    };
+    Ok(rows.iter().map(names).collect())
 }

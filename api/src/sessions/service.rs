@@ -136,16 +136,20 @@ pub struct Standing {
 
 impl Standing {
     /// Where the next delta begins.
-    #[must_use]
-    pub fn since(&self) -> Position {
+    fn since(&self) -> Position {
         self.cursor.unwrap_or(self.began)
+    }
+
+    /// Changes before those that one delta looks at.
+    fn beyond(&self) -> i64 {
+        (self.now.seq - CHANGES_MAX - self.since().seq).max(0)
     }
 
     /// Whether what happened since the cursor is no longer all there, or too much to be told one by one.
     #[must_use]
     pub fn is_too_old(&self) -> bool {
         let since = self.since();
-        since.seq < self.pruned || self.now.seq - since.seq > CHANGES_MAX || self.now.event - since.event > EVENTS_MAX
+        since.seq < self.pruned || self.beyond() > 0 || self.now.event - since.event > EVENTS_MAX
     }
 }
 
@@ -184,6 +188,7 @@ pub async fn standing(tx: &TenantTx, session: &Playing) -> Result<Standing> {
 /// Those of the database.
 pub async fn delta(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<Delta> {
     let mut delta = said(tx, session, standing).await?;
+    delta.leave_out("changes", standing.beyond().unsigned_abs());
     for row in moved(tx, session, standing).await? {
         delta.add(change_of(&row));
     }
@@ -258,7 +263,7 @@ fn window<'q>(sql: AssertSqlSafe<String>, tx: &TenantTx, session: &Playing, stan
     sqlx::query(sql)
         .bind(tx.tenant())
         .bind(session.campaign)
-        .bind(standing.since().seq)
+        .bind(standing.since().seq + standing.beyond())
         .bind(standing.now.seq)
         .bind(session.id)
         .bind(session.player)

@@ -107,7 +107,7 @@ async fn sheet(cx: &ToolCx<'_>, name: &str) -> Result<Option<Value>> {
     };
     let mut data = data.transpose().map_err(Error::internal)?;
     if let Some(Value::Object(members)) = &mut data {
-        let for_player = is_npc && cx.reader().role == Role::Player;
+        let for_player = is_npc && cx.reader.role == Role::Player;
         members.retain(|name, value| {
             let known = !BOOKKEEPING.contains(&name.as_str()) && *value != Value::Null;
             known && (!for_player || SEEN_BY_PLAYERS.contains(&name.as_str()))

@@ -1,7 +1,7 @@
 //! `GET …/tools` and `POST …/tools/{name}`: the catalogue, and a tool called by a frontend as an entity.
 
 use actix_web::{get, post, web};
-use entity::{character, npc, owner, shapes::ToolRef};
+use entity::{character, npc, owner, session::Role, shapes::ToolRef};
 use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -18,8 +18,9 @@ use crate::{
         resource::{Ref, campaign_id, col},
     },
     limits::Class,
+    messages::service::Reader,
     ops::metrics,
-    sessions,
+    sessions::{self, service::Playing},
     tenancy::TenantTx,
 };
 
@@ -109,6 +110,7 @@ pub async fn call(
             entity,
             player: None,
             session: session.as_ref(),
+            reader: reader_of(&caller, session.as_ref()),
             turn: None,
             key: Some(caller.key),
             dice: dice.as_deref(),
@@ -122,6 +124,14 @@ pub async fn call(
     let status = if done.is_ok() { "succeeded" } else { "failed" };
     metrics::TOOL_CALLS.with_label_values(&[tool.name, status]).inc();
     done
+}
+
+/// Who may not see secrets is told none by a tool either.
+fn reader_of(caller: &Caller, session: Option<&Playing>) -> Reader {
+    if caller.sees_secrets() {
+        return session.map_or(Reader::GM, Playing::reader);
+    }
+    Reader { role: Role::Player, player: None }
 }
 
 /// Pointers of a tool's errors are into its arguments; the request holds those one level down. No tool takes its caller as

@@ -19,12 +19,16 @@ const FEET_PER_SQUARE: f64 = 5.0;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
+    /// Where it begins: x in the scene's coordinates.
     #[serde(default)]
     from_x: Option<f64>,
+    /// Where it begins: y in the scene's coordinates.
     #[serde(default)]
     from_y: Option<f64>,
+    /// Where it ends: x in the scene's coordinates.
     #[serde(default)]
     to_x: Option<f64>,
+    /// Where it ends: y in the scene's coordinates.
     #[serde(default)]
     to_y: Option<f64>,
     /// A token's id or name, instead of `from_x` and `from_y`.

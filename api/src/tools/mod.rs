@@ -52,6 +52,8 @@ pub struct ToolCx<'a> {
     pub player: Option<(Uuid, &'a str)>,
     /// The session it happens in.
     pub session: Option<&'a Playing>,
+    /// For whom messages are read and secrets are told.
+    pub reader: Reader,
     pub turn: Option<Uuid>,
     /// The key that called the tool without a turn.
     pub key: Option<Uuid>,
@@ -64,12 +66,6 @@ pub struct ToolCx<'a> {
 }
 
 impl<'a> ToolCx<'a> {
-    /// For whom messages are read and secrets kept.
-    #[must_use]
-    pub fn reader(&self) -> Reader {
-        self.session.map_or(Reader::GM, Playing::reader)
-    }
-
     /// The dice of this call.
     ///
     /// # Errors

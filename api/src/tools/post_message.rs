@@ -23,12 +23,9 @@ const MESSAGES_MAX: usize = 20;
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum PostType {
-    /// In character.
     #[default]
     Ic,
-    /// Out of character.
     Ooc,
-    /// What someone does.
     Emote,
 }
 
@@ -44,6 +41,7 @@ struct Post {
     /// A line beside it.
     #[serde(default)]
     flavor: Option<String>,
+    /// In character (`ic`), out of character (`ooc`), or what someone does (`emote`).
     #[serde(default, rename = "type")]
     kind: PostType,
     /// Who alone may read it: `gm` or player characters, by id or slug. Empty: everyone.
@@ -64,6 +62,7 @@ pub(super) struct Arguments {
     /// A line beside it.
     #[serde(default)]
     flavor: Option<String>,
+    /// In character (`ic`), out of character (`ooc`), or what someone does (`emote`).
     #[serde(default, rename = "type")]
     kind: PostType,
     /// Who alone may read it: `gm` or player characters, by id or slug. Empty: everyone.

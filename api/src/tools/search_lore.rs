@@ -69,7 +69,7 @@ async fn found(cx: &ToolCx<'_>, words: &str, limit: i64) -> Result<Vec<PgRow>> {
     .bind(words)
     .bind(limit)
     .bind(CONTENT_CHARS)
-    .bind(cx.reader().role != Role::Player)
+    .bind(cx.reader.role != Role::Player)
     .fetch_all(&mut *cx.tx.connection().await)
     .await?)
 }
