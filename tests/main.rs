@@ -13,6 +13,7 @@ mod conventions;
 mod crash;
 mod dice;
 mod embedded_postgres;
+mod encounters;
 mod idempotency;
 mod journal;
 mod limits;

@@ -104,3 +104,30 @@ async fn reading_costs_one_or_two() {
     }
     assert!(found.is_empty(), "more statements than they should cost: {found:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_action_in_a_fight_costs_three() {
+    let prepared = Prepared::new().await;
+    let model = rehearsal::start(rehearsal::Options::default()).await.unwrap();
+    let child = prepared.start(&model).await;
+    let fight = json!({ "participants": [{ "id": "alice", "character_id": "player_alice", "initiative": 20 },
+        { "id": "orc", "hp": 500, "max_hp": 500, "armor_class": 1, "is_enemy": true, "initiative": 1 }] });
+    let before = statements(&child).await;
+    let id = child.post("/encounters", fight).await.unwrap().expect(201).id();
+    assert!(statements(&child).await - before <= 4, "to begin: campaign, records, rows");
+    let actions = format!("/encounters/{id}/actions");
+    // The fair stream's first roll also makes its seed.
+    let attack = json!({ "action": "attack", "target_id": "orc", "weapon": "Unarmed Strike" });
+    child.post(&actions, attack.clone()).await.unwrap().expect(200);
+    child.post(&actions, json!({ "action": "advance_turn" })).await.unwrap().expect(200);
+    let before = statements(&child).await;
+    child.post(&actions, json!({ "action": "advance_turn" })).await.unwrap().expect(200);
+    assert_eq!(statements(&child).await - before, 2, "read and hold it, write it");
+    let before = statements(&child).await;
+    let hit = child.post(&actions, attack).await.unwrap().expect(200);
+    assert_eq!(hit.body["source"], "server", "{}", hit.text);
+    assert_eq!(statements(&child).await - before, 3, "read and hold it, take a roll, write it");
+    let before = statements(&child).await;
+    child.get(&format!("/encounters/{id}")).await.expect(200);
+    assert_eq!(statements(&child).await - before, 1);
+}

@@ -26,6 +26,7 @@ pub mod actors;
 pub mod campaigns;
 pub mod characters;
 pub mod dice;
+pub mod encounters;
 pub mod imports;
 pub mod journal;
 pub mod lore;

@@ -9,7 +9,7 @@ use utoipa_actix_web::{scope::scope, service_config::ServiceConfig};
 
 use crate::{
     auth::{self, gate::gate},
-    campaigns, characters, dice,
+    campaigns, characters, dice, encounters,
     http::docs,
     imports, lore, memory, messages, npcs,
     ops::health,
@@ -59,6 +59,16 @@ pub fn configure(config: &mut ServiceConfig<'_>) {
         .service(dice::http_seeds::rotate)
         .service(dice::http_seeds::list_own)
         .service(dice::http_seeds::rotate_own)
+        // Fights.
+        .service(encounters::http::act)
+        .service(encounters::http::get)
+        .service(encounters::http::create)
+        .service(encounters::http::list)
+        .service(encounters::http::patch)
+        .service(encounters::http::delete)
+        .service(encounters::http::join)
+        .service(encounters::http::end)
+        .service(encounters::http::commit_into_records)
         .service(rules::http::rest)
         .service(rules::http::srd)
         // The caller's own affairs.

@@ -55,6 +55,20 @@ impl World {
         Ok(world)
     }
 
+    /// Begins a fight of so many who never fall; gives its id.
+    ///
+    /// # Errors
+    /// If the server refuses it.
+    pub async fn begin(&self, participants: usize) -> Result<String, Failure> {
+        let one = |n| {
+            json!({ "id": format!("p{n}"), "hp": 1_000_000, "max_hp": 1_000_000, "armor_class": 12, "is_enemy": n % 2 == 1,
+                "attacks": [{ "name": "Club", "bonus": 4, "damage": "1d4+2", "damage_type": "bludgeoning" }] })
+        };
+        let body = json!({ "participants": (0..participants).map(one).collect::<Vec<_>>() });
+        let made = self.post(&mut Connection::open(&self.addr).await?, "/encounters", &body).await?;
+        Ok(made["encounter_id"].as_str().unwrap_or_default().to_owned())
+    }
+
     async fn post(&self, connection: &mut Connection, path: &str, body: &Value) -> Result<Value, Failure> {
         let path = format!("/v1/campaigns/port-town{path}");
         let (status, answer) = connection.send(&request("POST", &path, &self.key, &body.to_string())).await?;

@@ -60,6 +60,8 @@ id_types!(
     SceneId,
     /// A frontend's session.
     SessionId,
+    /// An encounter.
+    EncounterId,
     /// A message of the campaign's history.
     MessageId,
     /// An AI turn.

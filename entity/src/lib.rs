@@ -5,6 +5,7 @@
 
 pub mod campaign;
 pub mod character;
+pub mod encounter;
 pub mod id;
 pub mod json;
 pub mod lore;

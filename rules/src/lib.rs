@@ -5,8 +5,10 @@
 //! - [`sheet`]: a creature as the rules see it.
 //! - [`resolve`]: attacks, checks, saves, damage, healing and rests: a creature, arguments and dice in; an outcome and
 //!   the changes of state it asks for out.
+//! - [`encounter`]: a fight as a simulation: what an action comes to, what it did to everybody in the end.
 
 pub mod dice;
+pub mod encounter;
 pub mod resolve;
 pub mod sheet;
 pub mod srd;

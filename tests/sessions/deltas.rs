@@ -166,6 +166,36 @@ async fn two_sessions_have_their_own_cursors() {
     assert_eq!(second.get("TokenMoved"), None, "a frontend's map is its own");
 }
 
+/// The server's own fights are told like a frontend's, and looked at first.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_campaigns_own_encounters_are_told() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let session = Session::open(&world, "vtt").await;
+    session.turn().await;
+    let goblin = |id: &str| json!({ "id": id, "hp": 7, "max_hp": 7, "is_enemy": true });
+    let fight = json!({ "name": "Cellar", "participants": [goblin("a"), goblin("b")] });
+    let made = world.post("/encounters", fight).await.expect(201).body;
+    let id = made["encounter_id"].as_str().unwrap();
+    assert_eq!(session.delta().await["EncounterStarted"], json!({ "id": id, "name": "Cellar" }));
+    session.event("combat_state", fight_of_frontend()).await;
+    let both = session.called("get_encounter", json!({})).await;
+    assert_eq!((&both["active_count"], &both["encounters"][0]["combat_id"]), (&json!(2), &json!(id)));
+    session.turn().await;
+    let action =
+        json!({ "action": "advance_turn", "participant_id": made["current_participant_id"], "override": true });
+    world.post(&format!("/encounters/{id}/actions"), action).await.expect(200);
+    assert_eq!(session.delta().await, json!({ "has_changes": true, "TurnAdvanced": true }));
+    world.post(&format!("/encounters/{id}/end"), json!({ "outcome": "victory" })).await.expect(200);
+    assert_eq!(session.delta().await["EncounterEnded"], true);
+    assert_eq!(session.called("get_encounter", json!({})).await["combat_id"], "c1");
+}
+
+fn fight_of_frontend() -> serde_json::Value {
+    fight(1, 1, 7, &[])
+}
+
 /// Nothing that happens while the model thinks is lost, and nothing is told twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn events_during_a_turn_are_kept_for_the_next() {

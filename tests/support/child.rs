@@ -126,6 +126,11 @@ impl Child {
         send(self.credential.clone(), self.http.get(format!("{}{path}", self.url))).await.unwrap()
     }
 
+    /// POST below the campaign; it outlives this borrow.
+    pub fn post(&self, path: &str, body: Value) -> impl Future<Output = reqwest::Result<Answer>> + Send + use<> {
+        send(self.credential.clone(), self.http.post(format!("{}/v1/campaigns/port-town{path}", self.url)).json(&body))
+    }
+
     /// A request for a turn of an NPC for Alice; it outlives this borrow.
     pub fn turn(
         &self,

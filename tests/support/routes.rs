@@ -52,6 +52,9 @@ impl Rows {
         ids.insert("turns", world.bob("player_alice", &format!("Have you heard of {canary}?")).await.expect(200).id());
         let session = json!({ "client_id": canary, "world_state": { "active_scene": { "id": "s", "name": canary } } });
         ids.insert("sessions", world.post("/sessions", session).await.expect(201).id());
+        let fight =
+            json!({ "participants": [{ "id": "goblin", "hp": 7, "max_hp": 7, "is_enemy": true }], "name": canary });
+        ids.insert("encounters", world.post("/encounters", fight).await.expect(201).id());
         // The first look begins fair dice; later ones write nothing.
         world.get("/dice/seeds").await.expect(200);
         client.get("/v1/dice/seeds").await.expect(200);
@@ -81,6 +84,11 @@ impl Rows {
         let last = route.path.rsplit('/').find(|part| !part.starts_with('{')).unwrap_or_default();
         match (route.method, last) {
             ("GET" | "DELETE", _) | ("POST", "cancel" | "undo" | "token" | "rotate") => json!({}),
+            ("POST", "encounters") => json!({ "participants": [{ "id": "new", "hp": 5, "max_hp": 5 }] }),
+            ("POST", "actions") => json!({ "action": "damage", "target_id": "goblin", "amount": 1 }),
+            ("POST", "participants") => json!({ "id": "new", "hp": 5, "max_hp": 5 }),
+            ("POST", "end") => json!({ "outcome": "victory" }),
+            ("POST", "commit") => json!({}),
             ("POST", "rest") => json!({ "type": "long" }),
             ("POST", "api-keys") => json!({ "name": "new", "scopes": ["read"] }),
             ("POST", "campaigns" | "characters" | "npcs" | "scenes") => json!({ "name": "New" }),
@@ -108,7 +116,10 @@ impl Rows {
             }),
             ("PATCH", "lore") => json!({ "title": "Changed" }),
             ("PATCH", "memories") => json!({ "text": "Changed." }),
-            ("PATCH", "tenant" | "api-keys" | "campaigns" | "characters" | "npcs" | "owners" | "scenes") => {
+            (
+                "PATCH",
+                "tenant" | "api-keys" | "campaigns" | "characters" | "encounters" | "npcs" | "owners" | "scenes",
+            ) => {
                 json!({ "name": "Changed" })
             }
             _ => panic!("Rows::body has no body for {} {}", route.method, route.path),

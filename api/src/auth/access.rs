@@ -115,6 +115,16 @@ pub const TABLE: &[Access] = &[
     on("POST",   "/v1/campaigns/{c}/sessions/{x}/prompt", Gm, Never),
     on("POST",   "/v1/campaigns/{c}/sessions/{x}/turns", Gm, Never),
 
+    on("GET",    "/v1/campaigns/{c}/encounters", Read, Filtered),
+    on("POST",   "/v1/campaigns/{c}/encounters", Play, Never),
+    on("GET",    "/v1/campaigns/{c}/encounters/{x}", Read, Filtered),
+    on("PATCH",  "/v1/campaigns/{c}/encounters/{x}", Write, Never),
+    on("DELETE", "/v1/campaigns/{c}/encounters/{x}", Write, Never),
+    on("POST",   "/v1/campaigns/{c}/encounters/{x}/actions", Play, Own),
+    on("POST",   "/v1/campaigns/{c}/encounters/{x}/participants", Play, Never),
+    on("POST",   "/v1/campaigns/{c}/encounters/{x}/end", Play, Never),
+    on("POST",   "/v1/campaigns/{c}/encounters/{x}/commit", Play, Never),
+
     on("GET",    "/v1/campaigns/{c}/messages", Read, Filtered),
     on("POST",   "/v1/campaigns/{c}/messages", Write, Never),
     on("GET",    "/v1/campaigns/{c}/messages/{x}", Read, Filtered),

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::{
     auth::{Caller, CallerParts, Scope, http::store_key, keys::NewKey},
     campaigns::{CampaignInput, Campaigns},
+    encounters,
     error::{Error, Result},
     http::{
         RequestId, body,
@@ -106,5 +107,6 @@ async fn world(pool: &crate::pool::Pool, tenant: Uuid) -> Result<()> {
     imports::import(&place, entities, false).await?;
     let scene: SceneInput = body::typed(part("scene"))?;
     resource::insert::<Scenes>(&place, scene).await?;
+    encounters::service::create(&tx, place.campaign, &body::typed(part("encounter"))?).await?;
     tx.commit().await
 }

@@ -117,17 +117,25 @@ impl<'a> Draw<'a> {
     /// # Errors
     /// `invalid_dice` if some are left.
     pub fn all_used(&self) -> Result<()> {
-        match self.unused() {
-            [] => Ok(()),
-            left => Err(Error::new(
-                Code::InvalidDice,
-                format!(
-                    "{} of the given dice are left over, the first shows {}; give only what the roll needs.",
-                    left.len(),
-                    left[0]
-                ),
-            )),
-        }
+        all_used(self.unused())
+    }
+}
+
+/// That none of the given dice is left.
+///
+/// # Errors
+/// `invalid_dice` if some are.
+pub fn all_used(unused: &[u32]) -> Result<()> {
+    match unused {
+        [] => Ok(()),
+        left => Err(Error::new(
+            Code::InvalidDice,
+            format!(
+                "{} of the given dice are left over, the first shows {}; give only what the roll needs.",
+                left.len(),
+                left[0]
+            ),
+        )),
     }
 }
 

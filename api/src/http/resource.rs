@@ -43,10 +43,11 @@ impl Ref {
         Uuid::try_parse(text).map_or_else(|_| Self::Slug(text.to_owned()), Self::Id)
     }
 
-    fn matches(&self, id: &str) -> Expr {
+    fn matches<R: Resource>(&self) -> Expr {
         match self {
-            Self::Id(value) => col(id).eq(*value),
-            Self::Slug(value) => col("slug").eq(value.as_str()),
+            Self::Id(value) => col("id").eq(*value),
+            Self::Slug(value) if R::HAS_SLUG => col("slug").eq(value.as_str()),
+            Self::Slug(_) => col("id").is_null(),
         }
     }
 }
@@ -182,7 +183,7 @@ pub async fn campaign_id(tx: &TenantTx, caller: &Caller, campaign: &Ref) -> Resu
 /// # Errors
 /// `not_found`, also for a row of someone else's.
 pub async fn find<R: Resource>(tx: &TenantTx, caller: &Caller, campaign: Option<&Ref>, x: &Ref) -> Result<R::Model> {
-    base::<R>(caller, campaign).filter(x.matches("id")).one(tx).await?.ok_or_else(|| Error::not_found(R::TABLE))
+    base::<R>(caller, campaign).filter(x.matches::<R>()).one(tx).await?.ok_or_else(|| Error::not_found(R::TABLE))
 }
 
 /// The row as the caller may see it.
@@ -359,7 +360,7 @@ pub async fn patch<R: Resource>(
     body: Body<Value>,
 ) -> Result<Reply> {
     super::write(app, caller, None, async |tx| {
-        let select = base::<R>(caller, c.map(Ref::parse).as_ref()).filter(Ref::parse(x).matches("id"));
+        let select = base::<R>(caller, c.map(Ref::parse).as_ref()).filter(Ref::parse(x).matches::<R>());
         let current = select.lock_exclusive().one(tx).await?.ok_or_else(|| Error::not_found(R::TABLE))?;
         let stamp = R::stamp(&current);
         let (id, version) = (stamp.id, stamp.version);
@@ -426,7 +427,7 @@ pub async fn delete<R: Resource>(
     x: &str,
 ) -> Result<Reply> {
     super::write(app, caller, None, async |tx| {
-        let select = base::<R>(caller, c.map(Ref::parse).as_ref()).filter(Ref::parse(x).matches("id"));
+        let select = base::<R>(caller, c.map(Ref::parse).as_ref()).filter(Ref::parse(x).matches::<R>());
         let current = select.lock_exclusive().one(tx).await?.ok_or_else(|| Error::not_found(R::TABLE))?;
         let stamp = R::stamp(&current);
         etag::check(request, stamp.version)?;

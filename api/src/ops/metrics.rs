@@ -99,6 +99,13 @@ pub static RULES_RESOLVED: LazyLock<IntCounterVec> = LazyLock::new(|| {
         &["tool", "outcome"],
     )
 });
+/// Encounters begun, ended and committed.
+pub static ENCOUNTERS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters("encounters_total", "Encounters by what was done: created, ended, committed", &["event"])
+});
+/// What was done in encounters.
+pub static ENCOUNTER_ACTIONS: LazyLock<IntCounterVec> =
+    LazyLock::new(|| counters("encounter_actions_total", "Actions in encounters by kind", &["action"]));
 /// Prompt cache look-ups.
 pub static PROMPT_CACHE: LazyLock<IntCounterVec> =
     LazyLock::new(|| counters("prompt_cache_total", "Base prompts by hit or miss", &["result"]));
@@ -133,6 +140,8 @@ pub fn register_all() {
         &RULES_RESOLVED,
         &SESSION_EVENTS,
         &SESSION_CONTEXTS,
+        &ENCOUNTERS,
+        &ENCOUNTER_ACTIONS,
         &PROMPT_CACHE,
         &SEGMENTS_BUILT,
     ] {

@@ -5,6 +5,7 @@
 
 use entity::{character, npc};
 use rules::{
+    encounter::Event,
     resolve::{StateChange, apply},
     sheet::{Creature, KnownSpell},
     srd::same,
@@ -16,6 +17,7 @@ use uuid::Uuid;
 
 use super::sheet;
 use crate::{
+    encounters::store::{self, Entry, Stored},
     error::{Error, Result},
     http::resource::col,
     tenancy::TenantTx,
@@ -29,14 +31,17 @@ const CANDIDATES_MAX: usize = 20;
 pub enum Who {
     Character(Uuid),
     Npc(Uuid),
+    /// Who takes part in a fight, by its place there; the cast is the fight's then.
+    Participant(usize),
 }
 
 impl Who {
-    /// The id of the row.
+    /// The id of the row, if there is one.
     #[must_use]
     pub fn id(self) -> Uuid {
         match self {
             Self::Character(id) | Self::Npc(id) => id,
+            Self::Participant(_) => Uuid::nil(),
         }
     }
 }
@@ -108,8 +113,15 @@ async fn by_name(tx: &TenantTx, campaign: Uuid, wanted: &str) -> Result<Named> {
 
 struct Member {
     who: Who,
+    version: i64,
     before: Creature,
     now: Creature,
+}
+
+/// A record as it stands, and the version it was read at.
+pub struct Record<'a> {
+    pub version: i64,
+    pub now: &'a mut Creature,
 }
 
 /// Everybody who takes part, as they stood and as they stand.
@@ -117,6 +129,15 @@ pub struct Cast {
     members: Vec<Member>,
     /// Spells that ended: who concentrated on them, and what the spell had put on others.
     ended: Vec<(Vec<String>, Vec<String>)>,
+    fight: Option<Fight>,
+}
+
+/// The encounter that a cast is of, and what happens there.
+struct Fight {
+    it: Stored,
+    events: Vec<Event>,
+    action: String,
+    turn: Option<Uuid>,
 }
 
 impl Cast {
@@ -125,6 +146,18 @@ impl Cast {
     /// # Errors
     /// `not_found` if somebody is gone by now.
     pub async fn read(tx: &TenantTx, campaign: Uuid, who: &[Who], lock: bool) -> Result<Self> {
+        let cast = Self::read_those_left(tx, campaign, who, lock).await?;
+        if who.iter().all(|w| cast.members.iter().any(|m| m.who == *w)) {
+            return Ok(cast);
+        }
+        Err(Error::not_found("character or NPC"))
+    }
+
+    /// As [`Cast::read`], without those who are gone.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn read_those_left(tx: &TenantTx, campaign: Uuid, who: &[Who], lock: bool) -> Result<Self> {
         let mut who = who.to_vec();
         who.sort_unstable();
         who.dedup();
@@ -135,27 +168,43 @@ impl Cast {
             who.iter().filter(|w| matches!(w, Who::Npc(_)) == npcs).map(|w| w.id()).collect()
         };
         let mut members = Vec::with_capacity(who.len());
-        let mut add =
-            |who: Who, creature: Creature| members.push(Member { who, now: creature.clone(), before: creature });
+        let mut add = |who, version, creature: Creature| {
+            members.push(Member { who, version, now: creature.clone(), before: creature })
+        };
         let (characters, npcs) = (ids(false), ids(true));
         if !characters.is_empty() {
             let select = character::Entity::find().filter(place(characters)).order_by_asc(col("id"));
             let select = if lock { select.lock_exclusive() } else { select };
             for row in select.all(tx).await? {
-                add(Who::Character(row.id.0), sheet::of_character(row));
+                add(Who::Character(row.id.0), row.version, sheet::of_character(row));
             }
         }
         if !npcs.is_empty() {
             let select = npc::Entity::find().filter(place(npcs)).order_by_asc(col("id"));
             let select = if lock { select.lock_exclusive() } else { select };
             for row in select.all(tx).await? {
-                add(Who::Npc(row.id.0), sheet::of_npc(row));
+                add(Who::Npc(row.id.0), row.version, sheet::of_npc(row));
             }
         }
-        if members.len() < who.len() {
-            return Err(Error::not_found("character or NPC"));
-        }
-        Ok(Self { members, ended: Vec::new() })
+        Ok(Self { members, ended: Vec::new(), fight: None })
+    }
+
+    /// Those who take part in a fight, as they stand there; what changes is logged as done by `tool`.
+    #[must_use]
+    pub fn of_fight(it: Stored, who: &[Who], tool: &'static str, turn: Option<Uuid>) -> Self {
+        let member = |who: &Who| {
+            let Who::Participant(at) = *who else { return None };
+            let creature = Creature::clone(&it.now.participants().get(at)?.creature);
+            Some(Member { who: *who, version: 0, now: creature.clone(), before: creature })
+        };
+        let members = who.iter().filter_map(member).collect();
+        let action = serde_json::json!({ "action": tool }).to_string();
+        Self { members, ended: Vec::new(), fight: Some(Fight { it, events: Vec::new(), action, turn }) }
+    }
+
+    /// Somebody's record, to be changed by hand; none for who is gone.
+    pub fn record(&mut self, who: Who) -> Option<Record<'_>> {
+        self.members.iter_mut().find(|m| m.who == who).map(|m| Record { version: m.version, now: &mut m.now })
     }
 
     /// Somebody as they stand before anything is resolved.
@@ -171,6 +220,10 @@ impl Cast {
     /// when this is written.
     pub fn change<'a>(&mut self, changes: impl Iterator<Item = &'a StateChange>) {
         for change in changes {
+            if let Some(fight) = &mut self.fight {
+                fight.events.push(Event::Changed { by: None, change: change.clone() });
+                continue;
+            }
             for member in &mut self.members {
                 apply(&mut member.now, std::slice::from_ref(change));
             }
@@ -194,15 +247,20 @@ impl Cast {
         self.ended.push((sources, puts));
     }
 
-    /// Writes what changed: one statement for each row, and one a table for a spell that ended.
+    /// Writes what changed: one statement for each row, and one a table for a spell that ended; of a fight its log.
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn write(&self, tx: &TenantTx, campaign: Uuid) -> Result<()> {
+    pub async fn write(&mut self, tx: &TenantTx, campaign: Uuid) -> Result<()> {
+        if let Some(Fight { it, events, action, turn }) = &mut self.fight {
+            let entry = Entry { action: action.clone(), turn: *turn, notes: None, hide: false, member: None };
+            return store::append(tx, it, std::mem::take(events), &entry).await;
+        }
         for member in &self.members {
             match member.who {
                 Who::Character(id) => write_character(tx, id, &member.before, &member.now).await?,
                 Who::Npc(id) => write_npc(tx, id, &member.before, &member.now).await?,
+                Who::Participant(_) => {}
             }
         }
         let here: Vec<Uuid> = self.members.iter().map(|m| m.who.id()).collect();

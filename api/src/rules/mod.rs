@@ -12,4 +12,4 @@
 pub mod cast;
 pub mod http;
 pub mod service;
-mod sheet;
+pub(crate) mod sheet;

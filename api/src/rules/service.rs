@@ -86,7 +86,7 @@ async fn roll<'a>(
     let mut draw = Draw::new(how.tx, Some(how.campaign), &wish).await?;
     let outcome = run(cast, &mut draw)?.map_err(refused)?;
     let unused = draw.unused();
-    if !unused.is_empty() && !outcome.impossible && unused.len() > needless(how, cast, &outcome, run)? {
+    if !unused.is_empty() && !outcome.impossible && unused.len() > needless(how, cast, &outcome, run) {
         draw.all_used()?;
     }
     Ok((outcome, Rolled { origin: Some(draw.origin), fair: draw.fair, unused }))
@@ -111,18 +111,22 @@ fn needless(
     cast: &Cast,
     outcome: &Outcome,
     run: &impl Fn(&Cast, &mut dyn Dice) -> Result<Result<Outcome, RuleError>>,
-) -> Result<usize> {
-    let spared = outcome.damage.is_none() || outcome.attacks.iter().any(|a| a.damage.is_none());
-    if !how.spares_damage || !spared || outcome.dice.is_empty() {
-        return Ok(0);
+) -> usize {
+    if !how.spares_damage || !spares(outcome) {
+        return 0;
     }
-    let mut most = 0;
-    for mut dice in [Always::Highest, Always::Lowest] {
-        if let Ok(full) = run(cast, &mut dice)? {
-            most = most.max(full.dice.len());
-        }
-    }
-    Ok(most.saturating_sub(outcome.dice.len()))
+    let full = |dice: &mut dyn Dice| run(cast, dice).ok()?.ok().map(|full| full.dice.len());
+    most_dice(full).saturating_sub(outcome.dice.len())
+}
+
+/// Whether a miss or a save may have made damage dice needless.
+pub(crate) fn spares(outcome: &Outcome) -> bool {
+    !outcome.dice.is_empty() && (outcome.damage.is_none() || outcome.attacks.iter().any(|a| a.damage.is_none()))
+}
+
+/// How many dice something takes when everything hits, or every save is failed; `run` says how many it took.
+pub(crate) fn most_dice(run: impl Fn(&mut dyn Dice) -> Option<usize>) -> usize {
+    [Always::Highest, Always::Lowest].into_iter().filter_map(|mut dice| run(&mut dice)).max().unwrap_or(0)
 }
 
 /// Dice that hit with everything, or fail every save.

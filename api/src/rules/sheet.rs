@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use crate::error::{Error, Result};
 
 /// A player character as the rules see it.
-pub(super) fn of_character(row: character::Model) -> Creature {
+pub(crate) fn of_character(row: character::Model) -> Creature {
     Creature {
         id: row.id.to_string(),
         slug: row.slug,
@@ -56,7 +56,7 @@ pub(super) fn of_character(row: character::Model) -> Creature {
 }
 
 /// An NPC as the rules see it. One that lies unconscious at 0 hit points was knocked out, and is stable.
-pub(super) fn of_npc(row: npc::Model) -> Creature {
+pub(crate) fn of_npc(row: npc::Model) -> Creature {
     let stats = row.stats.0;
     let conditions: Vec<Condition> = row.conditions.0.into_iter().map(condition).collect();
     let out_cold = stats.hp <= 0 && conditions.iter().any(|c| rules::srd::same(&c.name, "unconscious"));
@@ -90,7 +90,7 @@ pub(super) fn of_npc(row: npc::Model) -> Creature {
     }
 }
 
-fn abilities(a: &shapes::Abilities) -> Abilities {
+pub(crate) fn abilities(a: &shapes::Abilities) -> Abilities {
     Abilities {
         strength: a.strength,
         dexterity: a.dexterity,
@@ -128,7 +128,7 @@ fn range(r: shapes::Range) -> Range {
     Range { normal: r.normal, long: r.long }
 }
 
-fn attack(a: shapes::NpcAttack) -> NpcAttack {
+pub(crate) fn attack(a: shapes::NpcAttack) -> NpcAttack {
     NpcAttack {
         name: a.name,
         bonus: a.bonus,
@@ -139,11 +139,11 @@ fn attack(a: shapes::NpcAttack) -> NpcAttack {
     }
 }
 
-fn slot_of(s: shapes::SpellSlot) -> SpellSlot {
+pub(crate) fn slot_of(s: shapes::SpellSlot) -> SpellSlot {
     SpellSlot { max: s.max, remaining: s.remaining }
 }
 
-fn resource(r: shapes::Resource) -> Resource {
+pub(crate) fn resource(r: shapes::Resource) -> Resource {
     Resource { name: r.name, max: r.max, remaining: r.remaining }
 }
 

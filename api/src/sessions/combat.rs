@@ -11,6 +11,7 @@ use super::{
     input::{self, Checked},
 };
 use crate::{
+    encounters,
     error::{Error, Result},
     tenancy::TenantTx,
 };
@@ -20,7 +21,7 @@ const ENCOUNTERS_MAX: usize = 20;
 const COMBATANTS_MAX: usize = 200;
 const CONDITIONS_MAX: usize = 30;
 /// What a fight is called that has neither name nor id.
-const UNNAMED: &str = "Combat Encounter";
+pub const UNNAMED: &str = "Combat Encounter";
 
 /// One who fights.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -156,7 +157,7 @@ impl Encounter {
         }
     }
 
-    /// The fight as tools and overviews show it.
+    /// The fight as tools and overviews show it, like an encounter of the server's own.
     #[must_use]
     pub fn shown(&self) -> Value {
         json!({
@@ -223,12 +224,20 @@ fn update(encounters: &mut Vec<Encounter>, encounter: Encounter) -> Delta {
     Delta { encounter_started: Some(started), ..Delta::default() }
 }
 
-/// The fights that go on, as far as a session knows; without one, as far as any session of the campaign does. The one place
-/// that says what is being fought: whatever keeps fights beside the frontends' trackers is asked here first.
+/// A fight that goes on, the server's own or a frontend's.
+pub struct Fight {
+    pub id: String,
+    pub shown: Value,
+}
+
+/// The fights that go on: the campaign's own encounters, then what the session's frontend told of its tracker; without a session,
+/// what any frontend of the campaign told last. The one place that says what is being fought. Two statements.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn going_on(tx: &TenantTx, campaign: Uuid, session: Option<Uuid>) -> Result<Vec<Encounter>> {
+pub async fn going_on(tx: &TenantTx, campaign: Uuid, session: Option<Uuid>) -> Result<Vec<Fight>> {
+    let own = encounters::combat::going_on(tx, campaign).await?.into_iter();
+    let mut fights: Vec<_> = own.map(|c| Fight { id: c.id.to_string(), shown: c.shown }).collect();
     let row = sqlx::query(
         "SELECT combat FROM session_state WHERE tenant_id = $1 AND campaign_id = $2 AND ($3::uuid IS NULL OR session_id = $3) \
            AND combat <> '[]' ORDER BY combat_at DESC LIMIT 1",
@@ -238,28 +247,28 @@ pub async fn going_on(tx: &TenantTx, campaign: Uuid, session: Option<Uuid>) -> R
     .bind(session)
     .fetch_optional(&mut *tx.connection().await)
     .await?;
-    match row {
-        Some(row) => serde_json::from_value(row.get("combat")).map_err(Error::internal),
-        None => Ok(Vec::new()),
+    if let Some(row) = row {
+        let told: Vec<Encounter> = serde_json::from_value(row.get("combat")).map_err(Error::internal)?;
+        fights.extend(told.into_iter().map(|e| Fight { shown: e.shown(), id: e.combat_id }));
     }
+    Ok(fights)
 }
 
 /// `get_encounter`'s answer.
 ///
 /// # Errors
 /// `not_found` if there is no fight of this id.
-pub fn answer(encounters: &[Encounter], wanted: Option<&str>) -> Result<Value> {
-    match (wanted, encounters) {
-        (Some(id), _) => encounters
-            .iter()
-            .find(|e| e.combat_id == id)
-            .map(Encounter::shown)
-            .ok_or_else(|| Error::not_found("encounter")),
-        (None, []) => Ok(json!({ "in_combat": false, "message": "No active encounter" })),
-        (None, [one]) => Ok(one.shown()),
-        (None, several) => {
-            let shown: Vec<_> = several.iter().map(Encounter::shown).collect();
-            Ok(json!({ "in_combat": true, "active_count": several.len(), "encounters": shown }))
-        }
+pub fn answer(mut fights: Vec<Fight>, wanted: Option<&str>) -> Result<Value> {
+    if let Some(id) = wanted {
+        let found = fights.into_iter().find(|fight| fight.id == id);
+        return found.map(|fight| fight.shown).ok_or_else(|| Error::not_found("encounter"));
     }
+    Ok(match fights.len() {
+        0 => json!({ "in_combat": false, "message": "No active encounter" }),
+        1 => fights.remove(0).shown,
+        several => {
+            let shown: Vec<_> = fights.into_iter().map(|fight| fight.shown).collect();
+            json!({ "in_combat": true, "active_count": several, "encounters": shown })
+        }
+    })
 }

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    SessionFilter, SessionInput, Sessions,
+    SessionFilter, SessionInput, Sessions, changes,
     delta::DeltaView,
     events::{self, EventInput, EventResult},
     service::{self, Dirty, Position, Standing},
@@ -284,5 +284,5 @@ pub async fn delta(app: web::Data<App>, caller: Caller, path: web::Path<(String,
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
     let session = service::playing(&tx, campaign, path.1).await?;
     let standing = service::standing(&tx, &session).await?;
-    Reply::ok(&service::delta(&tx, &session, &standing).await?.shown()?)
+    Reply::ok(&changes::delta(&tx, &session, &standing).await?.shown()?)
 }

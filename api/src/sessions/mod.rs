@@ -3,13 +3,14 @@
 //!
 //! - [`http`] has the routes; turns of a session are in `turns::gm`.
 //! - [`events`] takes in what a frontend reports; [`world_state`] and [`combat`] are the two documents it keeps up to date.
-//! - [`delta`] is what changed, as a sum of pieces; [`service`] computes it from the journal and the session's events, and
-//!   knows where a session stands; [`overview`] is the world before the first turn.
+//! - [`delta`] is what changed, as a sum of pieces; [`changes`] computes it from the journal and the session's events;
+//!   [`service`] knows where a session stands; [`overview`] is the world before the first turn.
 //!
 //! A session never stores its cursor: it is that of its completed turns that stand, so a failed or undone turn has seen nothing.
 //! To add a kind of event: a field of [`delta::Delta`] with its line in `add`, its type in `events::piece`, a row in
 //! `docs/sessions.md`.
 
+pub mod changes;
 pub mod combat;
 pub mod delta;
 pub mod events;

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    combat::Encounter,
+    combat::Fight,
     service::{self, Known, Playing},
     world_state::{Pack, PartyMember, Scene, SessionInfo},
 };
@@ -39,7 +39,7 @@ pub struct Overview {
 ///
 /// # Errors
 /// Those of the database.
-pub async fn overview(tx: &TenantTx, session: &Playing, known: Known, fights: &[Encounter]) -> Result<Overview> {
+pub async fn overview(tx: &TenantTx, session: &Playing, known: Known, mut fights: Vec<Fight>) -> Result<Overview> {
     let told = known.world_state.unwrap_or_default();
     let members =
         if told.party_compendium.is_empty() { party(tx, session.campaign).await? } else { told.party_compendium };
@@ -53,7 +53,7 @@ pub async fn overview(tx: &TenantTx, session: &Playing, known: Known, fights: &[
         active_scene: scene,
         party_compendium: members,
         compendium_index: told.compendium_index,
-        active_encounter: fights.first().map(Encounter::shown),
+        active_encounter: if fights.is_empty() { None } else { Some(fights.remove(0).shown) },
     })
 }
 

@@ -23,11 +23,12 @@ impl ToolSpec for GetEncounter {
     const DESCRIPTION: &'static str =
         "See the fight that goes on: round, turn and who takes part, or that there is none.";
     const CALLERS: &'static [ActorKind] = &[ActorKind::Gm];
+    const LISTED: bool = false;
     const INFORMS: bool = true;
     type Arguments = Arguments;
 
     async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
-        let going_on = combat::going_on(cx.tx, cx.campaign, cx.session.map(|s| s.id)).await?;
-        combat::answer(&going_on, arguments.encounter_id.as_deref())
+        let fights = combat::going_on(cx.tx, cx.campaign, cx.session.map(|s| s.id)).await?;
+        combat::answer(fights, arguments.encounter_id.as_deref())
     }
 }

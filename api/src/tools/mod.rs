@@ -7,6 +7,7 @@
 //! To add a tool: a file that implements [`ToolSpec`], a line in the registry. The catalogue test finds what was forgotten.
 
 mod arguments;
+mod encounters;
 mod get_actor_details;
 mod get_current_scene;
 mod get_encounter;
@@ -18,7 +19,7 @@ mod npc_memorize;
 mod owner_memorize;
 mod owner_memorize_dependables;
 mod post_message;
-mod resolve;
+pub(crate) mod resolve;
 mod roll_dice;
 mod search_lore;
 
@@ -168,6 +169,8 @@ pub static REGISTRY: &[Tool] = &[
     tool::<post_message::PostMessage>(),
     tool::<roll_dice::RollDice>(),
     tool::<search_lore::SearchLore>(),
+    tool::<encounters::ManageEncounter>(),
+    tool::<encounters::EncounterAction>(),
     tool::<resolve::ApplyDamage>(),
     tool::<resolve::ApplyHealing>(),
     tool::<resolve::MarkImpossible>(),

@@ -125,6 +125,7 @@ async fn measure(server: &str, quick: bool) -> Result<bool, Failure> {
     latency(&mut report, &world, &model, time, rounds).await?;
     cost(&mut report, &world, ours.id(), postmaster, time).await?;
     throughput(&mut report, &world, time, rounds).await?;
+    fights(&mut report, &world, ours.id(), postmaster, time).await?;
     journal(&mut report, &world, &database, time).await?;
     world::settle(&database).await?;
     size(&mut report, &world, &database, time, quick).await?;
@@ -198,6 +199,35 @@ async fn cost(report: &mut Report, world: &World, server: u32, postmaster: u32, 
     let before = spent();
     let run = checked(drive(OURS, &world.turns(1, PAYING), time).await?)?;
     told("the same, each a cache miss", before, &run, f64::INFINITY);
+    Ok(())
+}
+
+/// CPU of an action in a fight of eight, and the time of reading one of a hundred after a thousand events.
+async fn fights(
+    report: &mut Report,
+    world: &World,
+    server: u32,
+    postmaster: u32,
+    time: Duration,
+) -> Result<(), Failure> {
+    let spent = || process::cpu_ms(server, false) + process::postgres_cpu_ms(postmaster);
+    let duel = world.begin(8).await?;
+    let action = |fight: &str, body: &str| {
+        vec![vec![request("POST", &format!("/v1/campaigns/port-town/encounters/{fight}/actions"), KEY, body)]]
+    };
+    let blow = action(&duel, r#"{"action":"attack","participant_id":"p0","target_id":"p1","override":true}"#);
+    drive(OURS, &blow, Duration::from_secs(1)).await?;
+    let before = spent();
+    let run = checked(drive(OURS, &blow, time).await?)?;
+    let cost = (spent() - before) / run.requests as f64;
+    report.line("action in a fight, CPU, 1 client", ["", ""], (cost, "ms"), "<= 1.5", cost <= 1.5);
+
+    let crowd = world.begin(100).await?;
+    let turn = action(&crowd, r#"{"action":"advance_turn"}"#);
+    drive(OURS, &turn, Duration::from_secs(2)).await?;
+    let read = vec![vec![request("GET", &format!("/v1/campaigns/port-town/encounters/{crowd}"), KEY, "")]];
+    let median = checked(drive(OURS, &read, time).await?)?.quantile_ms(0.5);
+    report.line("GET of a fight of 100, median", ["", ""], (median, "ms"), "<= 5", median <= 5.0);
     Ok(())
 }
 

@@ -2,7 +2,8 @@
 //!
 //! One type serves both. A character's stored JSON can be read into it as it stands; an NPC is its own JSON with the
 //! fields of its stat block beside them and `is_npc` set. It must never hold what the rules do not need (prompts,
-//! owners, versions), and nothing in it is checked: the resolvers work with any numbers without failing.
+//! owners, versions), and nothing in it is checked: the resolvers work with any numbers without failing. What is empty is
+//! not written.
 //!
 //! - `parts`: the nested shapes; `items`: things written as a name or in full; `names`: has it this feature?
 //! - `numbers`: modifiers, proficiency, class levels; `defence`: armor class; `life`: hit points and what lies below 0.
@@ -37,6 +38,7 @@ pub struct Creature {
     pub id: String,
     /// Short name in its campaign.
     #[serde(deserialize_with = "or_default")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub slug: String,
     /// Name.
     pub name: String,
@@ -44,9 +46,11 @@ pub struct Creature {
     pub is_npc: bool,
     /// Race, free text.
     #[serde(deserialize_with = "or_default")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub race: String,
     /// Class or classes (`Rogue`, `Fighter 3 / Rogue 2`), free text.
     #[serde(deserialize_with = "or_default")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub profession: String,
     /// Character level, 1 to 20.
     pub level: i32,
@@ -67,56 +71,81 @@ pub struct Creature {
     /// Creature type, such as `undead`; free text.
     pub creature_type: String,
     /// `hostile`, `neutral`, `friendly`; free text.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub disposition: String,
     /// Skills it is proficient in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skill_proficiencies: Vec<String>,
     /// Saving throws it is proficient in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub saving_throw_proficiencies: Vec<String>,
     /// Weapons and groups of weapons it is proficient with.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub weapon_proficiencies: Vec<String>,
     /// Armor it is proficient with, beside what its class is trained in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub armor_proficiencies: Vec<String>,
     /// Features of class and race. A feature that is not listed is not used; how big it is follows from class and level.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub features: Vec<Feature>,
     /// Weapons of a character.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub weapons: Vec<Weapon>,
     /// Attacks of an NPC.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attacks: Vec<NpcAttack>,
     /// Saving throw bonuses of an NPC, by ability.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub saving_throws: BTreeMap<String, i32>,
     /// Armor worn.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub armor: Option<Worn>,
     /// Shield carried.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub shield: Option<Worn>,
     /// The ability it casts with; without one, its class's.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub spellcasting_ability: Option<String>,
     /// Spells it knows, cantrips included.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spells: Vec<KnownSpell>,
     /// Spell slots by level.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub spell_slots: BTreeMap<String, SpellSlot>,
     /// Class resources.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<Resource>,
     /// Conditions in force.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// Effects in force.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<ActiveEffect>,
     /// What it concentrates on.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub concentration: Option<Concentration>,
     /// Hit dice.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub hit_dice: Option<HitDice>,
     /// Death saving throws so far.
     pub death_saves: DeathSaves,
     /// Damage types it resists.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resistances: Vec<String>,
     /// Damage types that do nothing to it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub immunities: Vec<String>,
     /// Damage types that do it double damage.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub vulnerabilities: Vec<String>,
     /// Conditions that it cannot have.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub condition_immunities: Vec<String>,
     /// What it carries.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inventory: Vec<Item>,
     /// What it did once in the turn of this key (`sneak_attack`), or once since a long rest (key `rest`).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub turn_flags: BTreeMap<String, String>,
 }
 

@@ -1,15 +1,19 @@
 //! `resolve_attack`: an attack with a weapon or a spell against one target.
 
-use rules::resolve::{AttackArgs, resolve_attack};
+use rules::{
+    encounter::{Action, ActionKind},
+    resolve::{AttackArgs, resolve_attack},
+};
 use serde_json::Value;
 
 use super::{
-    common::{Harm, resolver_arguments},
+    common::{Call, Harm, resolver_arguments},
     values::{UpTo, Within, Words},
 };
 use crate::{
+    encounters::{self, service::How, store::Stored},
     error::Result,
-    rules::cast::Named,
+    rules::cast::{Named, Who},
     tools::{ANYONE, ActorKind, ToolCx, ToolSpec},
 };
 
@@ -51,7 +55,7 @@ impl ToolSpec for ResolveAttack {
     type Arguments = AttackArguments;
 
     async fn run(cx: &ToolCx<'_>, arguments: AttackArguments) -> Result<Value> {
-        let call = arguments.call(cx, Self::NAME)?;
+        let call = arguments.call(cx, Self::NAME).await?;
         let actor = call.actor()?;
         let target = match call.whom(&arguments.target.0).await? {
             Named::One(target) => target,
@@ -65,9 +69,29 @@ impl ToolSpec for ResolveAttack {
             slot_level: arguments.slot_level.map(|l| l.0),
             two_handed: arguments.two_handed,
         };
+        if let (Some(fight), Who::Participant(actor), Who::Participant(target)) = (&call.fight, actor, target) {
+            return in_fight(&call, fight, (actor, target), args).await;
+        }
         let run = |cast: &crate::rules::cast::Cast, dice: &mut dyn rules::dice::Dice| {
             Ok(resolve_attack(cast.creature(actor)?, cast.creature(target)?, &args, &call.circumstances, dice))
         };
         call.among(&[actor, target], Harm::WhenAsked, run).await
     }
+}
+
+/// The same as an action of the encounter, whose turns, positions and economy count.
+async fn in_fight(call: &Call<'_>, fight: &Stored, who: (usize, usize), attack: AttackArgs) -> Result<Value> {
+    let id = |at: usize| fight.now.participants().get(at).map(|p| p.id.clone());
+    let mut action = Action::new(ActionKind::Attack);
+    (action.participant_id, action.target_id) = (id(who.0), id(who.1));
+    (action.attack, action.circumstances) = (attack, call.circumstances.clone());
+    let how = How { given: call.cx.dice, preview: call.preview, turn: call.cx.turn };
+    let mut told = encounters::service::act_in(call.cx.tx, fight.clone(), &action, &how).await?;
+    let mut result = told["outcomes"][0].take();
+    for name in ["source", "seed_id", "counter", "dice_unused", "preview", "encounter_id", "round", "turn"] {
+        if let Some(value) = told.get_mut(name) {
+            result[name] = value.take();
+        }
+    }
+    Ok(result)
 }

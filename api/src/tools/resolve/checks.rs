@@ -68,7 +68,7 @@ impl ToolSpec for ResolveSkillCheck {
     type Arguments = SkillCheckArguments;
 
     async fn run(cx: &ToolCx<'_>, arguments: SkillCheckArguments) -> Result<Value> {
-        let call = arguments.call(cx, Self::NAME)?;
+        let call = arguments.call(cx, Self::NAME).await?;
         let args = SkillCheckArgs {
             skill: arguments.skill.0.name.to_owned(),
             dc: arguments.dc.0,
@@ -90,7 +90,7 @@ impl ToolSpec for ResolveAbilityCheck {
     type Arguments = AbilityCheckArguments;
 
     async fn run(cx: &ToolCx<'_>, arguments: AbilityCheckArguments) -> Result<Value> {
-        let call = arguments.call(cx, Self::NAME)?;
+        let call = arguments.call(cx, Self::NAME).await?;
         let args = AbilityCheckArgs { ability: arguments.ability.0.name().to_owned(), dc: arguments.dc.0 };
         call.alone(Harm::Always, |actor, dice| resolve_ability_check(actor, &args, &call.circumstances, dice)).await
     }
@@ -107,7 +107,7 @@ impl ToolSpec for ResolvePassive {
     type Arguments = PassiveArguments;
 
     async fn run(cx: &ToolCx<'_>, arguments: PassiveArguments) -> Result<Value> {
-        let call = arguments.call(cx, Self::NAME)?;
+        let call = arguments.call(cx, Self::NAME).await?;
         let kind = CheckKind { skill: Some(arguments.skill.0.name.to_owned()), ability: name(arguments.ability) };
         call.alone(Harm::Always, |actor, _| passive(actor, &kind, &call.circumstances)).await
     }
@@ -124,7 +124,7 @@ impl ToolSpec for RollInitiative {
     type Arguments = InitiativeArguments;
 
     async fn run(cx: &ToolCx<'_>, arguments: InitiativeArguments) -> Result<Value> {
-        let call = arguments.call(cx, Self::NAME)?;
+        let call = arguments.call(cx, Self::NAME).await?;
         call.alone(Harm::Always, |actor, dice| roll_initiative(actor, &call.circumstances, dice)).await
     }
 }

@@ -2,6 +2,7 @@
 
 use rules::{
     dice::Dice,
+    encounter::{Participant, Status},
     resolve::{Circumstances, Context, OtherWeapon, Outcome, RuleError, impossible},
     sheet::Creature,
 };
@@ -11,7 +12,9 @@ use serde_json::Value;
 
 use super::values::{Within, Words};
 use crate::{
-    error::{Error, Result},
+    encounters::store::{self, Place, Stored},
+    error::{Code, Error, Result},
+    http::resource::Ref,
     rules::{
         cast::{Cast, Named, Who, named},
         service::{self, How},
@@ -128,15 +131,17 @@ macro_rules! resolver_arguments {
         }
 
         impl $name {
-            /// This call, its circumstances checked.
-            fn call<'a>(
+            /// This call, its circumstances checked, the encounter held.
+            async fn call<'a>(
                 &self,
                 cx: &'a crate::tools::ToolCx<'a>,
                 tool: &'static str,
             ) -> crate::error::Result<super::common::Call<'a>> {
-                if self.encounter_id.is_some() {
-                    return Err(super::common::no_encounter());
-                }
+                let preview = self.preview || cx.preview;
+                let fight = match &self.encounter_id {
+                    Some(id) => Some(super::common::fight(cx, id, !preview).await?),
+                    None => None,
+                };
                 let circumstances = rules::resolve::Circumstances {
                     advantage: self.advantage,
                     cover: self.cover,
@@ -144,10 +149,11 @@ macro_rules! resolver_arguments {
                 };
                 Ok(super::common::Call {
                     circumstances,
-                    preview: self.preview || cx.preview,
-                    apply: self.apply || cx.apply,
+                    preview,
+                    apply: self.apply || cx.apply || fight.is_some(),
                     tool,
                     cx,
+                    fight,
                 })
             }
         }
@@ -155,8 +161,20 @@ macro_rules! resolver_arguments {
 }
 pub(super) use resolver_arguments;
 
-pub(super) fn no_encounter() -> Error {
-    Error::invalid("/encounter_id", "unknown_reference", "There is no such encounter in this campaign.")
+/// The encounter a call is about.
+pub(super) async fn fight(cx: &ToolCx<'_>, id: &str, lock: bool) -> Result<Stored> {
+    let campaign = Ref::Id(cx.campaign);
+    let found = store::read(cx.tx, Place { campaign: &campaign, only: None }, id, lock).await;
+    let fight = found.map_err(|error| match error.code {
+        Code::NotFound => {
+            Error::invalid("/encounter_id", "unknown_reference", "There is no such encounter in this campaign.")
+        }
+        _ => error,
+    })?;
+    match fight.now.status() {
+        Status::Active => Ok(fight),
+        Status::Ended => Err(Error::new(Code::EncounterAlreadyEnded, "The encounter has ended.")),
+    }
 }
 
 /// When a resolver changes hit points.
@@ -175,6 +193,8 @@ pub(super) struct Call<'a> {
     pub(super) apply: bool,
     pub(super) tool: &'static str,
     pub(super) cx: &'a ToolCx<'a>,
+    /// The encounter it happens in: who takes part stands as it says, and what changes, changes there.
+    pub(super) fight: Option<Stored>,
 }
 
 impl Call<'_> {
@@ -183,6 +203,9 @@ impl Call<'_> {
     /// # Errors
     /// `validation_failed` at `/actor` for who has no sheet.
     pub(super) fn actor(&self) -> Result<Who> {
+        if let Some(fight) = &self.fight {
+            return self.combatant(fight);
+        }
         match self.cx.kind {
             ActorKind::Character => Ok(Who::Character(self.cx.entity)),
             ActorKind::Npc => Ok(Who::Npc(self.cx.entity)),
@@ -194,6 +217,18 @@ impl Call<'_> {
         }
     }
 
+    /// The participant who acts: the caller's own, or for a game master whose turn it is.
+    fn combatant(&self, fight: &Stored) -> Result<Who> {
+        let own = self.cx.entity.to_string();
+        let current = fight.now.current().map(|p| p.id.as_str());
+        let at = fight.now.participants().iter().position(|p| match self.cx.kind {
+            ActorKind::Gm => Some(p.id.as_str()) == current,
+            _ => p.character_id.as_ref().or(p.npc_id.as_ref()) == Some(&own),
+        });
+        at.map(Who::Participant)
+            .ok_or_else(|| Error::invalid("/actor", "unknown_reference", "The actor takes no part in this encounter."))
+    }
+
     /// Whom a name means; `self` is the actor.
     pub(super) async fn whom(&self, name: &str) -> Result<Named> {
         if name.eq_ignore_ascii_case("self")
@@ -201,7 +236,10 @@ impl Call<'_> {
         {
             return Ok(Named::One(actor));
         }
-        named(self.cx.tx, self.cx.campaign, name).await
+        match &self.fight {
+            Some(fight) => Ok(among_those(fight, name)),
+            None => named(self.cx.tx, self.cx.campaign, name).await,
+        }
     }
 
     fn how(&self, harm: Harm, spares_damage: bool) -> How<'_> {
@@ -265,7 +303,33 @@ impl Call<'_> {
         harm: Harm,
         run: impl Fn(&Cast, &mut dyn Dice) -> Result<Result<Outcome, RuleError>>,
     ) -> Result<Value> {
-        let cast = Cast::read(self.cx.tx, self.cx.campaign, who, !self.preview).await?;
+        let cast = match &self.fight {
+            Some(fight) => Cast::of_fight(fight.clone(), who, self.tool, self.cx.turn),
+            None => Cast::read(self.cx.tx, self.cx.campaign, who, !self.preview).await?,
+        };
         service::resolve(&self.how(harm, harm == Harm::WhenAsked), cast, run).await
+    }
+}
+
+/// Whom a name means in an encounter: by id, then by the id, slug or name of the record, in any case.
+fn among_those(fight: &Stored, wanted: &str) -> Named {
+    let wanted = wanted.trim();
+    let all = fight.now.participants();
+    let is_called = |p: &Participant| {
+        let record = p.character_id.as_deref().or(p.npc_id.as_deref());
+        let names = [Some(p.creature.name.as_str()), Some(p.creature.slug.as_str()), record];
+        names.into_iter().flatten().any(|name| name.eq_ignore_ascii_case(wanted))
+    };
+    if let Some(at) = all.iter().position(|p| p.id == wanted) {
+        return Named::One(Who::Participant(at));
+    }
+    let fitting: Vec<usize> = (0..all.len()).filter(|at| all.get(*at).is_some_and(is_called)).collect();
+    match fitting.as_slice() {
+        [at] => Named::One(Who::Participant(*at)),
+        [] => Named::Unclear(format!("nobody called \"{wanted}\" takes part")),
+        several => {
+            let ids = several.iter().filter_map(|at| all.get(*at)).map(|p| p.id.as_str()).collect::<Vec<_>>();
+            Named::Unclear(format!("\"{wanted}\" may be {}", ids.join(", ")))
+        }
     }
 }

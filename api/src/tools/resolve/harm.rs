@@ -59,7 +59,7 @@ impl ToolSpec for ApplyDamage {
     type Arguments = DamageArguments;
 
     async fn run(cx: &ToolCx<'_>, arguments: DamageArguments) -> Result<Value> {
-        let call = arguments.call(cx, Self::NAME)?;
+        let call = arguments.call(cx, Self::NAME).await?;
         let parts = arguments.parts.0.iter().map(|part| DamagePart {
             amount: part.amount.0,
             damage_type: part.kind.map(|k| k.0.to_owned()).unwrap_or_default(),
@@ -101,7 +101,7 @@ impl ToolSpec for ApplyHealing {
     type Arguments = HealingArguments;
 
     async fn run(cx: &ToolCx<'_>, arguments: HealingArguments) -> Result<Value> {
-        let call = arguments.call(cx, Self::NAME)?;
+        let call = arguments.call(cx, Self::NAME).await?;
         let args = HealingArgs { amount: arguments.amount.map(|a| a.0), formula: arguments.formula.map(|f| f.0) };
         call.on_called(&arguments.target.0, Harm::Always, |target, dice| apply_healing(target, &args, dice)).await
     }
@@ -126,7 +126,7 @@ impl ToolSpec for ResolveConcentration {
     type Arguments = ConcentrationArguments;
 
     async fn run(cx: &ToolCx<'_>, arguments: ConcentrationArguments) -> Result<Value> {
-        let call = arguments.call(cx, Self::NAME)?;
+        let call = arguments.call(cx, Self::NAME).await?;
         let damage = arguments.damage.0;
         call.alone(Harm::Always, |actor, dice| resolve_concentration(actor, damage, &call.circumstances, dice)).await
     }
@@ -148,7 +148,7 @@ impl ToolSpec for ResolveDeathSave {
     type Arguments = DeathSaveArguments;
 
     async fn run(cx: &ToolCx<'_>, arguments: DeathSaveArguments) -> Result<Value> {
-        let call = arguments.call(cx, Self::NAME)?;
+        let call = arguments.call(cx, Self::NAME).await?;
         call.alone(Harm::Always, |actor, dice| resolve_death_save(actor, &call.circumstances, dice)).await
     }
 }
@@ -172,7 +172,7 @@ impl ToolSpec for ResolveFall {
     type Arguments = FallArguments;
 
     async fn run(cx: &ToolCx<'_>, arguments: FallArguments) -> Result<Value> {
-        let call = arguments.call(cx, Self::NAME)?;
+        let call = arguments.call(cx, Self::NAME).await?;
         let distance = arguments.distance_ft.0;
         call.alone(Harm::Always, |actor, dice| resolve_fall(actor, distance, &call.circumstances, dice)).await
     }

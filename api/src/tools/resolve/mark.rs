@@ -28,7 +28,7 @@ impl ToolSpec for MarkImpossible {
     type Arguments = MarkArguments;
 
     async fn run(cx: &ToolCx<'_>, arguments: MarkArguments) -> Result<Value> {
-        arguments.call(cx, Self::NAME)?.told(&impossible(&arguments.reason.0))
+        arguments.call(cx, Self::NAME).await?.told(&impossible(&arguments.reason.0))
     }
 }
 
@@ -43,6 +43,6 @@ impl ToolSpec for MarkNoCheck {
     type Arguments = MarkArguments;
 
     async fn run(cx: &ToolCx<'_>, arguments: MarkArguments) -> Result<Value> {
-        arguments.call(cx, Self::NAME)?.told(&no_check(&arguments.reason.0))
+        arguments.call(cx, Self::NAME).await?.told(&no_check(&arguments.reason.0))
     }
 }

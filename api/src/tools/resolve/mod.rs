@@ -20,6 +20,7 @@ pub(crate) mod values;
 
 pub(super) use attack::ResolveAttack;
 pub(super) use checks::{ResolveAbilityCheck, ResolvePassive, ResolveSkillCheck, RollInitiative};
+pub(crate) use common::ContextInput;
 pub(super) use harm::{ApplyDamage, ApplyHealing, ResolveConcentration, ResolveDeathSave, ResolveFall};
 pub(super) use mark::{MarkImpossible, MarkNoCheck};
 pub(super) use rest::TakeRest;

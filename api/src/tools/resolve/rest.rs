@@ -42,7 +42,7 @@ impl ToolSpec for TakeRest {
     type Arguments = RestArguments;
 
     async fn run(cx: &ToolCx<'_>, arguments: RestArguments) -> Result<Value> {
-        let call = arguments.call(cx, Self::NAME)?;
+        let call = arguments.call(cx, Self::NAME).await?;
         let args = RestArgs {
             rest: arguments.rest,
             hit_dice: arguments.hit_dice.map(|h| h.0),

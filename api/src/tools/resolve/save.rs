@@ -63,7 +63,7 @@ impl ToolSpec for ResolveSavingThrow {
     type Arguments = SavingThrowArguments;
 
     async fn run(cx: &ToolCx<'_>, arguments: SavingThrowArguments) -> Result<Value> {
-        let call = arguments.call(cx, Self::NAME)?;
+        let call = arguments.call(cx, Self::NAME).await?;
         let damage = arguments.damage.map(|d| SaveDamage {
             dice: d.dice.0,
             damage_type: d.kind.map(|k| k.0.to_owned()).unwrap_or_default(),

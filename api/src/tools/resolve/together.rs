@@ -63,7 +63,7 @@ impl ToolSpec for ResolveContest {
     type Arguments = ContestArguments;
 
     async fn run(cx: &ToolCx<'_>, arguments: ContestArguments) -> Result<Value> {
-        let call = arguments.call(cx, Self::NAME)?;
+        let call = arguments.call(cx, Self::NAME).await?;
         let actor = call.actor()?;
         let rolled = |input: Option<KindInput>, pointer| match input {
             None if arguments.purpose.is_some() => Ok(CheckKind::default()),
@@ -113,7 +113,7 @@ impl ToolSpec for ResolveGroupCheck {
     type Arguments = GroupCheckArguments;
 
     async fn run(cx: &ToolCx<'_>, arguments: GroupCheckArguments) -> Result<Value> {
-        let call = arguments.call(cx, Self::NAME)?;
+        let call = arguments.call(cx, Self::NAME).await?;
         let args = GroupCheckArgs { kind: kind(arguments.skill, arguments.ability, "/skill")?, dc: arguments.dc.0 };
         let mut who = Vec::with_capacity(arguments.participants.0.len());
         for name in &arguments.participants.0 {

@@ -25,6 +25,7 @@ use crate::{
         transcript::{Transcript, messages},
     },
     sessions::{
+        changes,
         delta::NO_CHANGES,
         overview,
         service::{self, Playing, Position, Standing},
@@ -180,7 +181,7 @@ async fn context(
 ) -> Result<(&'static str, Part)> {
     let was_told = transcript.exchanges.iter().any(|e| e.user.starts_with(OVERVIEW));
     if standing.cursor.is_some() && was_told && !standing.is_too_old() {
-        let delta = service::delta(tx, session, standing).await?;
+        let delta = changes::delta(tx, session, standing).await?;
         let mut text = String::new();
         if delta.is_empty() {
             let _ = writeln!(text, "{NO_CHANGES}");
@@ -193,7 +194,7 @@ async fn context(
     }
     let known = service::known(tx, session.id, false).await?;
     let fights = crate::sessions::combat::going_on(tx, session.campaign, Some(session.id)).await?;
-    let overview = overview::overview(tx, session, known, &fights).await?;
+    let overview = overview::overview(tx, session, known, fights).await?;
     let (shown, cut) = overview.within(Section::Overview.budget_in(settings))?;
     let mut text = OVERVIEW.to_owned();
     fence::put(&mut text, "world_state", &[], &shown);

@@ -10,11 +10,13 @@ use crate::{
 
 /// Tools of the AI that runs the game.
 const GM: &[&str] = &[
+    "encounter_action",
     "get_actor_details",
     "get_current_scene",
     "get_encounter",
     "get_message_history",
     "get_party_members",
+    "manage_encounter",
     "measure_distance",
     "post_message",
     "roll_dice",
@@ -31,8 +33,18 @@ const ASSISTANT: &[&str] = &[
     "roll_dice",
     "search_lore",
 ];
-/// A player has a game master's eyes for nothing: secrets and stat blocks are left out of what these show.
-const PLAYER: &[&str] = GM;
+/// A player decides no fight, and secrets and stat blocks are left out of what these show.
+const PLAYER: &[&str] = &[
+    "get_actor_details",
+    "get_current_scene",
+    "get_encounter",
+    "get_message_history",
+    "get_party_members",
+    "measure_distance",
+    "post_message",
+    "roll_dice",
+    "search_lore",
+];
 
 /// The tools of a role.
 pub(super) fn tools(role: Role) -> Vec<&'static Tool> {

@@ -1,0 +1,137 @@
+//! An ended encounter written into the records of those who took part: each once, all in one transaction.
+
+use std::collections::HashMap;
+
+use rules::encounter::{MergeOptions, ParticipantUpdate, Status, merge};
+use serde_json::{Value, json};
+use sqlx::Row;
+use uuid::Uuid;
+
+use super::{input::CommitInput, service::Cx, store};
+use crate::{
+    error::{Code, Error, Result},
+    ops::metrics,
+    rules::cast::{Cast, Who},
+};
+
+/// A record that took part, and whether it has had its commit.
+struct Member {
+    who: Who,
+    version: i64,
+    committed: bool,
+}
+
+/// Writes what the fight changed into each record that has not had its commit. A record that was edited meanwhile takes the
+/// difference, not the final value.
+///
+/// # Errors
+/// `encounter_not_ended`, `not_found`; nothing is written then.
+pub async fn commit(cx: &Cx<'_>, id: &str, input: &CommitInput) -> Result<Value> {
+    let it = store::read(cx.tx, cx.place, id, true).await?;
+    if it.now.status() != Status::Ended {
+        return Err(Error::new(Code::EncounterNotEnded, "End the encounter before it is committed."));
+    }
+    let members = members(cx, it.id).await?;
+    let who: Vec<Who> = members.values().map(|m| m.who).collect();
+    let mut cast = Cast::read_those_left(cx.tx, it.campaign, &who, !input.dry_run).await?;
+    let (mut committed, mut skipped, mut written) = (Vec::new(), Vec::new(), Vec::new());
+    let mut wanted = Wanted::new(input.character_ids.as_deref());
+    for update in it.now.diff() {
+        let member = members.get(&update.participant_id);
+        let record = member.and_then(|m| cast.record(m.who));
+        let reason = match (member, record) {
+            (None, _) => "ephemeral",
+            (Some(m), ref record) if !wanted.takes(m.who, record.as_ref().map(|r| r.now.slug.as_str())) => "excluded",
+            (Some(m), _) if m.committed => "already_committed",
+            (Some(_), None) => "not_found",
+            (Some(m), Some(record)) => {
+                let options = MergeOptions {
+                    unchanged: record.version == m.version,
+                    exclude_conditions: input.exclude_conditions,
+                    exclude_spell_slots: input.exclude_spell_slots,
+                };
+                committed.push(one(&update, record.now, options));
+                written.push(update.participant_id);
+                continue;
+            }
+        };
+        skipped.push(json!({ "participant_id": update.participant_id, "reason": reason }));
+    }
+    if !input.dry_run && !written.is_empty() {
+        cast.write(cx.tx, it.campaign).await?;
+        mark(cx, it.id, &written).await?;
+        metrics::ENCOUNTERS.with_label_values(&["committed"]).inc();
+    }
+    Ok(json!({ "committed": committed, "skipped": skipped, "errors": wanted.unknown(), "dry_run": input.dry_run }))
+}
+
+/// Merges one record, and tells what became of it.
+fn one(update: &ParticipantUpdate, record: &mut rules::sheet::Creature, options: MergeOptions) -> Value {
+    let changes = merge(record, update, options);
+    let mut told = json!({ "participant_id": update.participant_id, "changes": changes });
+    let (id, name) = if record.is_npc { ("npc_id", "npc_name") } else { ("character_id", "character_name") };
+    told[id] = json!(record.id);
+    told[name] = json!(record.name);
+    if !options.unchanged {
+        told["merged"] = json!(true);
+    }
+    told
+}
+
+/// The records that were asked for.
+struct Wanted<'a> {
+    names: Option<&'a [String]>,
+    met: Vec<bool>,
+}
+
+impl<'a> Wanted<'a> {
+    fn new(names: Option<&'a [String]>) -> Self {
+        Self { names, met: vec![false; names.map_or(0, <[String]>::len)] }
+    }
+
+    fn takes(&mut self, who: Who, slug: Option<&str>) -> bool {
+        let Some(names) = self.names else { return true };
+        let at = names.iter().position(|name| slug == Some(name) || Uuid::try_parse(name) == Ok(who.id()));
+        if let Some(met) = at.and_then(|at| self.met.get_mut(at)) {
+            *met = true;
+        }
+        at.is_some()
+    }
+
+    /// Those that take no part.
+    fn unknown(&self) -> Vec<Value> {
+        let unmet = self.names.into_iter().flatten().zip(&self.met).filter(|(_, met)| !**met);
+        unmet.map(|(name, _)| json!({ "character_id": name, "error": "takes no part, or has no record" })).collect()
+    }
+}
+
+async fn members(cx: &Cx<'_>, encounter: Uuid) -> Result<HashMap<String, Member>> {
+    let rows = sqlx::query(
+        "SELECT participant_id, kind, record_id, version, committed_at IS NOT NULL AS committed FROM encounter_member \
+         WHERE tenant_id = $1 AND encounter_id = $2",
+    )
+    .bind(cx.tx.tenant())
+    .bind(encounter)
+    .fetch_all(&mut *cx.tx.connection().await)
+    .await?;
+    let member = |row: &sqlx::postgres::PgRow| {
+        let id = row.get("record_id");
+        let who = if row.get::<&str, _>("kind") == "npc" { Who::Npc(id) } else { Who::Character(id) };
+        (row.get("participant_id"), Member { who, version: row.get("version"), committed: row.get("committed") })
+    };
+    Ok(rows.iter().map(member).collect())
+}
+
+async fn mark(cx: &Cx<'_>, encounter: Uuid, participants: &[String]) -> Result<()> {
+    sqlx::query(
+        "UPDATE encounter_member SET committed_at = now(), turn_id = $4 \
+         WHERE tenant_id = $1 AND encounter_id = $2 AND participant_id = ANY ($3)",
+    )
+    .bind(cx.tx.tenant())
+    .bind(encounter)
+    .bind(participants)
+    .bind(cx.turn)
+    .execute(&mut *cx.tx.connection().await)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,232 @@
+//! Encounters over REST: the same as the tools `manage_encounter` and `encounter_action`.
+
+use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, web};
+use entity::encounter;
+use serde_json::Value;
+
+use super::{
+    EncounterFilter, EncounterInput, Encounters, commit,
+    input::{ActionInput, CommitInput, CreateInput, EndInput, GetParams, ParticipantInput},
+    service::{self, Cx, Hand},
+    store::Place,
+};
+use crate::{
+    app::App,
+    auth::{Caller, Scope},
+    error::{Code, Error, Problem, Result},
+    http::{
+        Body, Reply, etag,
+        paging::{Items, ListParams, Page},
+        resource::{self, Ref, campaign_id},
+    },
+    tenancy::TenantTx,
+};
+
+/// Begins an encounter: initiative is rolled, the first turn begins. Characters change only when it is committed.
+#[utoipa::path(tag = "encounters", operation_id = "create_encounter", request_body = CreateInput,
+    params(("c" = String, Path, description = "Campaign id or slug")),
+    responses((status = 201, body = Object), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/encounters")]
+pub async fn create(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+    body: Body<CreateInput>,
+) -> Result<Reply> {
+    gives_dice(&caller, body.value.dice.as_ref())?;
+    crate::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let campaign = campaign_id(tx, &caller, &Ref::parse(&path)).await?;
+        app.limits.check_rows(tx, &caller, "encounter").await?;
+        let made = service::create(tx, campaign, &body.value).await?;
+        Reply::created(format!("{}/{}", request.path(), made.id), made.version, &made.view)
+    })
+    .await
+}
+
+/// Encounters that go on; with `include_ended` those that have ended, too.
+#[utoipa::path(tag = "encounters", operation_id = "list_encounters",
+    params(("c" = String, Path, description = "Campaign id or slug"), ListParams, EncounterFilter),
+    responses((status = 200, body = Items<encounter::Model>), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/encounters")]
+pub async fn list(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<String>,
+    page: Page<EncounterFilter>,
+) -> Result<Reply> {
+    resource::list::<Encounters>(&app, &caller, Some(&path), &page).await
+}
+
+/// An encounter as it stands. Players see how enemies fare, not their numbers.
+#[utoipa::path(tag = "encounters", operation_id = "get_encounter",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id"), GetParams),
+    responses((status = 200, body = Object), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/encounters/{x}")]
+pub async fn get(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, String)>,
+    params: web::Query<GetParams>,
+) -> Result<HttpResponse> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let c = Ref::parse(&path.0);
+    let cx = Cx { tx: &tx, place: place(&c, &caller), turn: None };
+    let (mut view, version) = service::get(&cx, &path.1, params.verbosity).await?;
+    if etag::is_known(&request, version) {
+        return Ok(HttpResponse::NotModified().insert_header(("etag", etag::of(version))).finish());
+    }
+    veil(&mut view, &caller);
+    Ok(Reply::ok(&view)?.versioned(version).into())
+}
+
+/// Changes the name, notes and extensions by a JSON merge patch.
+#[utoipa::path(tag = "encounters", operation_id = "patch_encounter",
+    request_body(content = EncounterInput, content_type = "application/merge-patch+json", description = "JSON merge patch"),
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
+    responses((status = 200, body = encounter::Model), (status = "default", body = Problem)))]
+#[patch("/campaigns/{c}/encounters/{x}")]
+pub async fn patch(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, String)>,
+    body: Body<Value>,
+) -> Result<Reply> {
+    resource::patch::<Encounters>(&app, &caller, &request, Some(&path.0), &path.1, body).await
+}
+
+/// Deletes an encounter with its log; what was committed stays.
+#[utoipa::path(tag = "encounters", operation_id = "delete_encounter",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
+    responses((status = 204), (status = "default", body = Problem)))]
+#[delete("/campaigns/{c}/encounters/{x}")]
+pub async fn delete(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, String)>,
+) -> Result<Reply> {
+    resource::delete::<Encounters>(&app, &caller, &request, Some(&path.0), &path.1).await
+}
+
+/// Does something in an encounter: the same as the tool `encounter_action`.
+#[utoipa::path(tag = "encounters", operation_id = "act_in_encounter", request_body = ActionInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
+    responses((status = 200, body = Object), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/encounters/{x}/actions")]
+pub async fn act(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<ActionInput>,
+) -> Result<Reply> {
+    let input = &body.value;
+    gives_dice(&caller, input.dice.as_ref())?;
+    if input.overridden {
+        caller.needs(Scope::Gm, "Overriding the rules of a turn")?;
+    }
+    let own = caller.player.map(|player| player.to_string());
+    let c = Ref::parse(&path.0);
+    crate::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let cx = Cx { tx, place: place(&c, &caller), turn: None };
+        let hand = own.as_deref().map_or(Hand::Table, Hand::Own);
+        let mut told = service::act(&cx, &path.1, input, hand).await?;
+        veil(&mut told, &caller);
+        Reply::ok(&told)
+    })
+    .await
+}
+
+/// Somebody joins an encounter that goes on.
+#[utoipa::path(tag = "encounters", operation_id = "join_encounter", request_body = ParticipantInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
+    responses((status = 200, body = Object), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/encounters/{x}/participants")]
+pub async fn join(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<ParticipantInput>,
+) -> Result<Reply> {
+    let c = Ref::parse(&path.0);
+    crate::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let cx = Cx { tx, place: place(&c, &caller), turn: None };
+        Reply::ok(&service::join(&cx, &path.1, &body.value, None).await?)
+    })
+    .await
+}
+
+/// Ends an encounter, and says what it did to everybody.
+#[utoipa::path(tag = "encounters", operation_id = "end_encounter", request_body = EndInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
+    responses((status = 200, body = Object), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/encounters/{x}/end")]
+pub async fn end(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<EndInput>,
+) -> Result<Reply> {
+    let c = Ref::parse(&path.0);
+    crate::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let cx = Cx { tx, place: place(&c, &caller), turn: None };
+        Reply::ok(&service::end(&cx, &path.1, &body.value).await?)
+    })
+    .await
+}
+
+/// Writes an ended encounter into the records of those who took part, each of them once.
+#[utoipa::path(tag = "encounters", operation_id = "commit_encounter", request_body = CommitInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
+    responses((status = 200, body = Object), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/encounters/{x}/commit")]
+pub async fn commit_into_records(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<CommitInput>,
+) -> Result<Reply> {
+    let c = Ref::parse(&path.0);
+    crate::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let cx = Cx { tx, place: place(&c, &caller), turn: None };
+        Reply::ok(&commit::commit(&cx, &path.1, &body.value).await?)
+    })
+    .await
+}
+
+fn place<'a>(campaign: &'a Ref, caller: &Caller) -> Place<'a> {
+    Place { campaign, only: caller.campaign }
+}
+
+fn gives_dice(caller: &Caller, dice: Option<&Vec<u32>>) -> Result<()> {
+    if dice.is_none() {
+        return Ok(());
+    }
+    caller.needs(Scope::Gm, "Giving dice")?;
+    if caller.is_player() {
+        return Err(Error::new(Code::Forbidden, "A player's token gives no dice."));
+    }
+    Ok(())
+}
+
+/// What a player sees of an enemy.
+const OF_ENEMIES: &[&str] =
+    &["id", "character_id", "npc_id", "name", "is_enemy", "status", "initiative", "conditions", "position"];
+
+/// Takes the numbers of enemies, the game master's notes and the log's events from what a player is shown.
+fn veil(view: &mut Value, caller: &Caller) {
+    if !caller.is_player() {
+        return;
+    }
+    if let Some(members) = view.as_object_mut() {
+        members.remove("notes");
+        members.remove("events");
+    }
+    for participant in view["participants"].as_array_mut().into_iter().flatten() {
+        if let Some(members) = participant.as_object_mut().filter(|p| p["is_enemy"] == Value::Bool(true)) {
+            members.retain(|name, _| OF_ENEMIES.contains(&name.as_str()));
+        }
+    }
+}

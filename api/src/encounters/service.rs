@@ -1,0 +1,425 @@
+//! What is done with encounters, for the REST routes and the tools alike.
+
+use entity::{character, npc};
+use rules::{
+    dice::{Dice, Given},
+    encounter::{Action, ActionKind, Decision, Encounter, NewParticipant, Refusal, Setup, Verbosity, commit_required},
+    resolve::Outcome,
+};
+use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
+use serde::Serialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{
+    input::{ActionInput, CreateInput, EndInput, ParticipantInput},
+    store::{self, Entry, Member, Place, Stored},
+};
+use crate::{
+    dice::service::{Draw, FairRoll, Wish, all_used, given_error},
+    error::{Code, Error, FieldError, Result},
+    http::resource::col,
+    ops::metrics,
+    rules::{
+        service::{most_dice, spares},
+        sheet,
+    },
+    tenancy::TenantTx,
+};
+
+/// In which transaction, and for which turn.
+#[derive(Clone, Copy)]
+pub struct Cx<'a> {
+    pub tx: &'a TenantTx,
+    pub place: Place<'a>,
+    pub turn: Option<Uuid>,
+}
+
+/// A new encounter.
+pub struct Created {
+    pub id: Uuid,
+    pub version: i64,
+    pub view: Value,
+}
+
+/// Begins an encounter of a campaign: records are looked up, initiative is rolled, the first turn begins.
+///
+/// # Errors
+/// `validation_failed`, `invalid_dice`; those of the database.
+pub async fn create(tx: &TenantTx, campaign: Uuid, input: &CreateInput) -> Result<Created> {
+    let id = Uuid::now_v7();
+    let mut warnings = Vec::new();
+    let (participants, members) = enlist(tx, campaign, &input.participants, &mut warnings).await?;
+    let setup = Setup {
+        encounter_id: id.to_string(),
+        name: input.name.clone(),
+        participants,
+        terrain: input.terrain.as_ref().map(Into::into),
+        lighting: input.lighting,
+        surprise: input.surprise.clone(),
+        warnings,
+    };
+    let wish = Wish { given: input.dice.as_deref(), seed: input.seed, preview: false };
+    let (made, rolled) = rolled(tx, campaign, &wish, |dice| Encounter::create(&setup, dice)).await?;
+    rolled.used_up(0)?;
+    let version = store::insert(tx, campaign, id, &made.0, &members).await?;
+    metrics::ENCOUNTERS.with_label_values(&["created"]).inc();
+    let mut view = value(&made.0.view(Verbosity::Standard))?;
+    stamp(&mut view, id, version);
+    rolled.tell(&mut view);
+    Ok(Created { id, version, view })
+}
+
+/// The participants as the rules take them, with the records of those that have one. Two statements at most.
+async fn enlist(
+    tx: &TenantTx,
+    campaign: Uuid,
+    inputs: &[ParticipantInput],
+    warnings: &mut Vec<String>,
+) -> Result<(Vec<NewParticipant>, Vec<Member>)> {
+    let names =
+        |of: fn(&ParticipantInput) -> Option<&String>| inputs.iter().filter_map(of).cloned().collect::<Vec<_>>();
+    let place = |names: &[String]| {
+        let ids: Vec<Uuid> = names.iter().filter_map(|n| Uuid::try_parse(n).ok()).collect();
+        let named = col("id").is_in(ids).or(col("slug").is_in(names.to_vec()));
+        col("tenant_id").eq(tx.tenant()).and(col("campaign_id").eq(campaign)).and(named)
+    };
+    let (characters, npcs) = (names(|p| p.character_id.as_ref()), names(|p| p.npc_id.as_ref()));
+    let characters = match characters.as_slice() {
+        [] => Vec::new(),
+        names => character::Entity::find().filter(place(names)).all(tx).await?,
+    };
+    let npcs = match npcs.as_slice() {
+        [] => Vec::new(),
+        names => npc::Entity::find().filter(place(names)).all(tx).await?,
+    };
+    let mut members: Vec<Member> = Vec::new();
+    let mut all = Vec::with_capacity(inputs.len());
+    for (index, input) in inputs.iter().enumerate() {
+        let mut new = NewParticipant::from(input);
+        let is = |name: &str, id: Uuid, slug: &str| name == slug || Uuid::try_parse(name) == Ok(id);
+        let found = match (&input.character_id, &input.npc_id) {
+            (Some(_), Some(_)) => {
+                return Err(invalid(format!("/participants/{index}/npc_id"), "is a character or an NPC, not both"));
+            }
+            (Some(name), None) => characters.iter().find(|c| is(name, c.id.0, &c.slug)).map(|c| {
+                new.character_id = Some(c.id.to_string());
+                ("character", c.id.0, c.version, c.slug.clone(), sheet::of_character(c.clone()))
+            }),
+            (None, Some(name)) => npcs.iter().find(|n| is(name, n.id.0, &n.slug)).map(|n| {
+                new.npc_id = Some(n.id.to_string());
+                ("npc", n.id.0, n.version, n.slug.clone(), sheet::of_npc(n.clone()))
+            }),
+            (None, None) => None,
+        };
+        if let Some((kind, record, version, slug, creature)) = found {
+            if members.iter().any(|m| m.record == record) && kind == "character" {
+                let message = format!("{slug} takes part already");
+                return Err(invalid(format!("/participants/{index}/character_id"), message));
+            }
+            if new.id.is_empty() {
+                new.id = slug;
+            }
+            new.record = Some(creature);
+            if members.iter().all(|m| m.record != record) {
+                members.push(Member { participant: new.id.clone(), kind, record, version });
+            }
+        } else if let Some(name) = input.character_id.as_ref().or(input.npc_id.as_ref()) {
+            if new.id.is_empty() {
+                new.id.clone_from(name);
+            }
+            warnings
+                .push(format!("There is no `{name}` in this campaign: {} takes part in this encounter alone.", new.id));
+        }
+        all.push(new);
+    }
+    Ok((all, members))
+}
+
+/// Somebody joins an encounter that goes on.
+///
+/// # Errors
+/// `not_found`, `encounter_already_ended`, `validation_failed`, `invalid_dice`.
+pub async fn join(cx: &Cx<'_>, id: &str, input: &ParticipantInput, given: Option<&[u32]>) -> Result<Value> {
+    let mut it = store::read(cx.tx, cx.place, id, true).await?;
+    let mut warnings = Vec::new();
+    let (mut new, members) = enlist(cx.tx, it.campaign, std::slice::from_ref(input), &mut warnings).await?;
+    let new = new.pop().ok_or_else(|| Error::internal("nobody joins"))?;
+    let record = new.character_id.as_ref().or(new.npc_id.as_ref());
+    if it.now.participants().iter().any(|p| record.is_some() && p.character_id.as_ref().or(p.npc_id.as_ref()) == record)
+    {
+        return Err(invalid("/character_id".to_owned(), "takes part already"));
+    }
+    let wish = Wish { given, seed: None, preview: false };
+    let (decision, rolled) = rolled(cx.tx, it.campaign, &wish, |dice| it.now.join(&new, dice)).await?;
+    rolled.used_up(0)?;
+    let action = json!({ "action": "join", "participant_id": new.id }).to_string();
+    let entry = Entry { action, turn: cx.turn, notes: None, hide: false, member: members.first() };
+    store::append(cx.tx, &mut it, decision.events, &entry).await?;
+    let mut view = view(&it, Verbosity::Standard)?;
+    if let Some(told) = view["warnings"].as_array_mut() {
+        told.extend(warnings.into_iter().map(Value::String));
+    }
+    rolled.tell(&mut view);
+    Ok(view)
+}
+
+/// An encounter as it stands.
+///
+/// # Errors
+/// `not_found`.
+pub async fn get(cx: &Cx<'_>, id: &str, verbosity: Verbosity) -> Result<(Value, i64)> {
+    let it = store::read(cx.tx, cx.place, id, false).await?;
+    if it.hidden {
+        return Err(Error::not_found("encounter"));
+    }
+    Ok((view(&it, verbosity)?, it.version))
+}
+
+/// The view with the name and notes as they are edited beside the fight.
+fn view(it: &Stored, verbosity: Verbosity) -> Result<Value> {
+    let mut view = value(&it.now.view(verbosity))?;
+    if !it.name.is_empty() {
+        view["name"] = json!(it.name);
+    }
+    if let Some(notes) = &it.notes {
+        view["notes"] = json!(notes);
+    }
+    stamp(&mut view, it.id, it.version);
+    Ok(view)
+}
+
+/// What every resource has.
+fn stamp(view: &mut Value, id: Uuid, version: i64) {
+    view["id"] = json!(id);
+    view["version"] = json!(version);
+}
+
+/// Whose hand acts.
+pub enum Hand<'a> {
+    /// Anybody's that may play the game master.
+    Table,
+    /// A character's own, by its id: its actions, in its turn.
+    Own(&'a str),
+}
+
+/// Actions that a game master decides.
+const MASTERS: &[ActionKind] = &[
+    ActionKind::Damage,
+    ActionKind::Heal,
+    ActionKind::TempHp,
+    ActionKind::AddCondition,
+    ActionKind::RemoveCondition,
+    ActionKind::AddEffect,
+    ActionKind::RemoveEffect,
+    ActionKind::RollInitiative,
+];
+
+/// Does something in an encounter.
+///
+/// # Errors
+/// `not_your_turn`, `no_action_left`, `not_dying`, `encounter_already_ended`, `validation_failed`, `invalid_dice`,
+/// `forbidden`, `not_found`; nothing has happened then.
+pub async fn act(cx: &Cx<'_>, id: &str, input: &ActionInput, hand: Hand<'_>) -> Result<Value> {
+    let it = store::read(cx.tx, cx.place, id, true).await?;
+    let mut action = Action::from(input);
+    if let Hand::Own(character) = hand {
+        own(&it.now, &mut action, character)?;
+    }
+    let how = How { given: input.dice.as_deref(), preview: input.preview, turn: cx.turn };
+    act_in(cx.tx, it, &action, &how).await
+}
+
+/// How an action is carried out.
+pub struct How<'a> {
+    /// Dice rolled by hand.
+    pub given: Option<&'a [u32]>,
+    /// Nothing is written.
+    pub preview: bool,
+    pub turn: Option<Uuid>,
+}
+
+/// Does something in an encounter that the transaction holds.
+///
+/// # Errors
+/// As for [`act`].
+pub async fn act_in(tx: &TenantTx, mut it: Stored, action: &Action, how: &How<'_>) -> Result<Value> {
+    let attacks = matches!(action.action, ActionKind::Attack | ActionKind::CastSpell);
+    let wish = Wish { given: how.given, seed: None, preview: how.preview };
+    let (decision, rolled) = rolled(tx, it.campaign, &wish, |dice| it.now.act(action, dice)).await?;
+    let needless = if attacks && decision.outcomes.iter().any(spares) {
+        let full = most_dice(|dice| it.now.act(action, dice).ok().map(|full| dice_of(&full)));
+        full.saturating_sub(dice_of(&decision))
+    } else {
+        0
+    };
+    rolled.used_up(needless)?;
+    let Decision { events, outcomes } = decision;
+    let mut told = json!({ "action": action.action, "outcomes": outcomes, "events": events });
+    let before = it.now.clone();
+    if how.preview {
+        it.now.apply_all(&events);
+        told["preview"] = json!(true);
+    } else if !events.is_empty() {
+        let asked = serde_json::to_string(&said(action)?).map_err(Error::internal)?;
+        let entry = Entry { action: asked, turn: how.turn, notes: None, hide: false, member: None };
+        store::append(tx, &mut it, events, &entry).await?;
+    }
+    metrics::ENCOUNTER_ACTIONS.with_label_values(&[action.action.name()]).inc();
+    standing(&mut told, &before, &it)?;
+    rolled.tell(&mut told);
+    Ok(told)
+}
+
+/// Where the encounter stands after an action, with everybody it changed.
+fn standing(told: &mut Value, before: &Encounter, it: &Stored) -> Result<()> {
+    let mut all = value(&it.now.view(Verbosity::Detailed))?;
+    let changed = |participant: &Value| {
+        let id = participant["id"].as_str().unwrap_or_default();
+        before.participant(id) != it.now.participant(id)
+    };
+    let participants = match all["participants"].take() {
+        Value::Array(all) => all.into_iter().filter(changed).collect(),
+        _ => Vec::new(),
+    };
+    for name in ["encounter_id", "status", "round", "turn", "current_participant_id"] {
+        told[name] = all[name].take();
+    }
+    told["participants"] = Value::Array(participants);
+    if let Some(provoked) = all.get_mut("provoked") {
+        told["provoked"] = provoked.take();
+    }
+    told["seq"] = json!(it.seq);
+    Ok(())
+}
+
+/// An action as the log keeps it: without what was not said.
+fn said(action: &Action) -> Result<Value> {
+    let mut said = value(action)?;
+    if let Some(members) = said.as_object_mut() {
+        members.retain(|_, v| match v {
+            Value::Null | Value::Bool(false) => false,
+            Value::Array(list) => !list.is_empty(),
+            Value::Object(members) => !members.is_empty(),
+            _ => true,
+        });
+    }
+    Ok(said)
+}
+
+/// That an action is a character's own.
+fn own(it: &Encounter, action: &mut Action, character: &str) -> Result<()> {
+    let mine = it.participants().iter().find(|p| p.character_id.as_deref() == Some(character));
+    let mine = mine.ok_or_else(|| Error::new(Code::Forbidden, "This character takes no part in the encounter."))?;
+    let acts = action.participant_id.get_or_insert_with(|| mine.id.clone());
+    if *acts != mine.id {
+        return Err(Error::new(Code::Forbidden, "A character acts for itself."));
+    }
+    if action.overridden || MASTERS.contains(&action.action) {
+        return Err(Error::new(Code::Forbidden, "This is the game master's to decide."));
+    }
+    if action.action == ActionKind::AdvanceTurn && it.current().is_none_or(|p| p.id != mine.id) {
+        return Err(Error::new(Code::NotYourTurn, "A character ends its own turn."));
+    }
+    Ok(())
+}
+
+/// Ends an encounter.
+///
+/// # Errors
+/// `encounter_already_ended`, `validation_failed`, `not_found`.
+pub async fn end(cx: &Cx<'_>, id: &str, input: &EndInput) -> Result<Value> {
+    let mut it = store::read(cx.tx, cx.place, id, true).await?;
+    let decision = it.now.end(input.outcome, input.notes.as_deref()).map_err(refused)?;
+    let action = json!({ "action": "end", "outcome": input.outcome }).to_string();
+    let hide = !input.preserve_log;
+    let entry = Entry { action, turn: cx.turn, notes: input.notes.as_deref(), hide, member: None };
+    store::append(cx.tx, &mut it, decision.events, &entry).await?;
+    metrics::ENCOUNTERS.with_label_values(&["ended"]).inc();
+    let updates = it.now.diff();
+    Ok(json!({
+        "encounter_id": it.id,
+        "outcome": input.outcome,
+        "summary": input.generate_summary.then(|| it.now.summary()),
+        "commit_required": commit_required(&updates),
+        "participant_updates": updates,
+    }))
+}
+
+/// Where dice came from, for the answer.
+struct Rolled<'a> {
+    origin: Option<&'static str>,
+    fair: Option<FairRoll>,
+    unused: &'a [u32],
+}
+
+impl Rolled<'_> {
+    /// That no more of the given dice are left than were needless.
+    fn used_up(&self, needless: usize) -> Result<()> {
+        if self.unused.len() > needless { all_used(self.unused) } else { Ok(()) }
+    }
+
+    fn tell(&self, told: &mut Value) {
+        if let Some(origin) = self.origin {
+            told["source"] = json!(origin);
+        }
+        if let Some(fair) = self.fair {
+            told["seed_id"] = json!(fair.seed_id);
+            told["counter"] = json!(fair.counter);
+        }
+        if !self.unused.is_empty() {
+            told["dice_unused"] = json!(self.unused);
+        }
+    }
+}
+
+/// Runs a decision without dice first, so that the fair stream's counter stays if it needs none.
+async fn rolled<'a, T>(
+    tx: &TenantTx,
+    campaign: Uuid,
+    wish: &Wish<'a>,
+    run: impl Fn(&mut dyn Dice) -> Result<T, Refusal>,
+) -> Result<(T, Rolled<'a>)> {
+    if wish.given.is_none() {
+        match run(&mut Given::new(&[])) {
+            Err(Refusal::Dice(_)) => {}
+            done => return Ok((done.map_err(refused)?, Rolled { origin: None, fair: None, unused: &[] })),
+        }
+    }
+    let mut draw = Draw::new(tx, Some(campaign), wish).await?;
+    let done = run(&mut draw).map_err(refused)?;
+    Ok((done, Rolled { origin: Some(draw.origin), fair: draw.fair, unused: draw.unused() }))
+}
+
+fn dice_of(decision: &Decision) -> usize {
+    decision.outcomes.iter().map(|o: &Outcome| o.dice.len()).sum()
+}
+
+/// Why the rules of an encounter refuse, as clients are told it.
+fn refused(refusal: Refusal) -> Error {
+    let sentence = |text: String| {
+        let mut letters = text.chars();
+        letters.next().map(|first| first.to_uppercase().chain(letters).collect::<String>() + ".").unwrap_or_default()
+    };
+    let message = sentence(refusal.to_string());
+    match refusal {
+        Refusal::AlreadyEnded => Error::new(Code::EncounterAlreadyEnded, message),
+        Refusal::NotYourTurn { .. } => Error::new(Code::NotYourTurn, message),
+        Refusal::NoActionLeft { .. } => Error::new(Code::NoActionLeft, message),
+        Refusal::NotDying => Error::new(Code::NotDying, message),
+        Refusal::NobodyLeft => Error::new(Code::Conflict, message),
+        Refusal::Unknown { argument, id } => {
+            Error::invalid(format!("/{argument}"), "unknown_reference", format!("Nobody called \"{id}\" takes part."))
+        }
+        Refusal::Argument { argument, message } => invalid(format!("/{argument}"), message),
+        Refusal::Dice(cause) => given_error(&cause),
+    }
+}
+
+fn invalid(pointer: String, message: impl Into<String>) -> Error {
+    Error::validation(vec![FieldError { pointer, code: "invalid_value".into(), message: message.into() }])
+}
+
+fn value(of: &impl Serialize) -> Result<Value> {
+    serde_json::to_value(of).map_err(Error::internal)
+}

@@ -1,0 +1,221 @@
+//! The rows of an encounter: read under a lock, written in one statement.
+//!
+//! The state after an action is stored as an older state and the events since: an action rewrites those few events, and
+//! every [`TAIL_EVENTS_MAX`] events the state itself.
+
+use rules::encounter::{Encounter, Event};
+use serde::Serialize;
+use sqlx::{Row, postgres::PgRow};
+use uuid::Uuid;
+
+use crate::{
+    error::{Error, Result},
+    http::resource::Ref,
+    tenancy::TenantTx,
+};
+
+/// Events after which the state is written anew.
+const TAIL_EVENTS_MAX: usize = 64;
+
+/// An encounter as it is stored.
+#[derive(Clone)]
+pub struct Stored {
+    pub id: Uuid,
+    pub campaign: Uuid,
+    pub version: i64,
+    /// Actions so far.
+    pub seq: i64,
+    pub hidden: bool,
+    /// As it stands.
+    pub now: Encounter,
+    /// Its name and notes are edited without an action.
+    pub name: String,
+    pub notes: Option<String>,
+    tail: Vec<Event>,
+}
+
+impl Stored {
+    pub(super) fn of(row: &PgRow) -> Result<Self> {
+        let mut now: Encounter = serde_json::from_str(row.get("state")).map_err(Error::internal)?;
+        let tail: Vec<Event> = serde_json::from_str(row.get("tail")).map_err(Error::internal)?;
+        now.apply_all(&tail);
+        Ok(Self {
+            id: row.get("id"),
+            campaign: row.get("campaign_id"),
+            version: row.get("version"),
+            seq: row.get("seq"),
+            hidden: row.get("hidden"),
+            name: row.get("name"),
+            notes: row.get("notes"),
+            now,
+            tail,
+        })
+    }
+}
+
+/// Where an encounter is looked for.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    /// The campaign, by id or slug, as far as the caller's token reaches.
+    pub campaign: &'a Ref,
+    pub only: Option<Uuid>,
+}
+
+macro_rules! select {
+    ($condition:literal) => {
+        concat!(
+            "SELECT e.id, e.campaign_id, e.version, e.name, e.notes, e.hidden, e.updated_at, s.seq, s.state::text AS state, \
+             s.tail::text AS tail \
+             FROM encounter e JOIN encounter_state s ON s.tenant_id = e.tenant_id AND s.encounter_id = e.id \
+             JOIN campaign c ON c.tenant_id = e.tenant_id AND c.id = e.campaign_id WHERE e.tenant_id = $1 AND ",
+            $condition
+        )
+    };
+}
+const READ: &str = select!("e.id = $2 AND (c.id = $3 OR c.slug = $4) AND ($5::uuid IS NULL OR c.id = $5)");
+const LOCK: &str =
+    select!("e.id = $2 AND (c.id = $3 OR c.slug = $4) AND ($5::uuid IS NULL OR c.id = $5) FOR NO KEY UPDATE OF e, s");
+/// Those of a campaign that go on, the newest first.
+pub(super) const ACTIVE: &str =
+    select!("e.campaign_id = $2 AND e.status = 'active' AND NOT e.hidden ORDER BY e.id DESC LIMIT $3");
+
+/// An encounter; with `lock`, nobody else acts in it before the transaction ends. One statement.
+///
+/// # Errors
+/// `not_found`.
+pub async fn read(tx: &TenantTx, place: Place<'_>, id: &str, lock: bool) -> Result<Stored> {
+    let missing = || Error::not_found("encounter");
+    let id = Uuid::try_parse(id).map_err(|_| missing())?;
+    let (campaign, slug) = match place.campaign {
+        Ref::Id(id) => (Some(*id), None),
+        Ref::Slug(slug) => (None, Some(slug.as_str())),
+    };
+    let row = sqlx::query(if lock { LOCK } else { READ })
+        .bind(tx.tenant())
+        .bind(id)
+        .bind(campaign)
+        .bind(slug)
+        .bind(place.only)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?
+        .ok_or_else(missing)?;
+    Stored::of(&row)
+}
+
+/// A record that takes part.
+pub struct Member {
+    pub participant: String,
+    /// `character` or `npc`.
+    pub kind: &'static str,
+    pub record: Uuid,
+    pub version: i64,
+}
+
+fn text(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(Error::internal)
+}
+
+/// Writes a new encounter with its beginning. One statement; gives the version.
+///
+/// # Errors
+/// Those of the database.
+pub async fn insert(tx: &TenantTx, campaign: Uuid, id: Uuid, it: &Encounter, members: &[Member]) -> Result<i64> {
+    let state = text(it)?;
+    let row = sqlx::query(
+        "WITH e AS (INSERT INTO encounter (tenant_id, id, campaign_id, name, status, round, turn, current_participant_id, \
+                participant_count) VALUES ($1, $2, $3, $4, 'active', $5, $6, $7, $8) RETURNING tenant_id, id, version), \
+              s AS (INSERT INTO encounter_state (tenant_id, encounter_id, beginning, state, tail) \
+                SELECT tenant_id, id, $9::json, $9::json, '[]' FROM e), \
+              m AS (INSERT INTO encounter_member (tenant_id, encounter_id, participant_id, kind, record_id, version) \
+                SELECT e.tenant_id, e.id, n.* FROM e, unnest($10::text[], $11::text[], $12::uuid[], $13::bigint[]) AS n) \
+         SELECT version FROM e",
+    )
+    .bind(tx.tenant())
+    .bind(id)
+    .bind(campaign)
+    .bind(it.name().unwrap_or_default())
+    .bind(number(it.round()))
+    .bind(number(it.turn()))
+    .bind(it.current().map(|p| p.id.as_str()))
+    .bind(number(it.participants().len()))
+    .bind(state)
+    .bind(members.iter().map(|m| m.participant.as_str()).collect::<Vec<_>>())
+    .bind(members.iter().map(|m| m.kind).collect::<Vec<_>>())
+    .bind(members.iter().map(|m| m.record).collect::<Vec<_>>())
+    .bind(members.iter().map(|m| m.version).collect::<Vec<_>>())
+    .fetch_one(&mut *tx.connection().await)
+    .await?;
+    Ok(row.get("version"))
+}
+
+/// A word of the rules as it is on the wire.
+fn word(value: impl Serialize) -> Option<String> {
+    serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned))
+}
+
+fn number(value: impl TryInto<i32>) -> i32 {
+    value.try_into().unwrap_or(i32::MAX)
+}
+
+/// What is written beside the events.
+pub struct Entry<'a> {
+    /// What was asked, for the log.
+    pub action: String,
+    pub turn: Option<Uuid>,
+    pub notes: Option<&'a str>,
+    /// It leaves lists and reads.
+    pub hide: bool,
+    pub member: Option<&'a Member>,
+}
+
+/// Folds events into an encounter that the transaction holds, and writes them. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn append(tx: &TenantTx, it: &mut Stored, events: Vec<Event>, entry: &Entry<'_>) -> Result<()> {
+    it.now.apply_all(&events);
+    let logged = text(&events)?;
+    it.tail.extend(events);
+    let anew = it.tail.len() > TAIL_EVENTS_MAX;
+    if anew {
+        it.tail.clear();
+    }
+    let member = entry.member;
+    let row = sqlx::query(
+        "WITH log AS (INSERT INTO encounter_log (tenant_id, encounter_id, seq, action, events, turn_id) \
+                VALUES ($1, $2, $3, $4::json, $5::json, $6)), \
+              s AS (UPDATE encounter_state SET seq = $3, state = coalesce($7::json, state), tail = $8::json \
+                WHERE tenant_id = $1 AND encounter_id = $2), \
+              m AS (INSERT INTO encounter_member (tenant_id, encounter_id, participant_id, kind, record_id, version) \
+                SELECT $1, $2, $9, $10, $11, $12 WHERE $11 IS NOT NULL) \
+         UPDATE encounter SET status = $13, round = $14, turn = $15, current_participant_id = $16, participant_count = $17, \
+                outcome = $18, notes = coalesce($19, notes), hidden = hidden OR $20 \
+         WHERE tenant_id = $1 AND id = $2 RETURNING version",
+    )
+    .bind(tx.tenant())
+    .bind(it.id)
+    .bind(it.seq + 1)
+    .bind(&entry.action)
+    .bind(logged)
+    .bind(entry.turn)
+    .bind(if anew { Some(text(&it.now)?) } else { None })
+    .bind(text(&it.tail)?)
+    .bind(member.map(|m| m.participant.as_str()))
+    .bind(member.map(|m| m.kind))
+    .bind(member.map(|m| m.record))
+    .bind(member.map(|m| m.version))
+    .bind(word(it.now.status()))
+    .bind(number(it.now.round()))
+    .bind(number(it.now.turn()))
+    .bind(it.now.current().map(|p| p.id.as_str()))
+    .bind(number(it.now.participants().len()))
+    .bind(word(it.now.outcome()))
+    .bind(entry.notes)
+    .bind(entry.hide)
+    .fetch_one(&mut *tx.connection().await)
+    .await?;
+    it.seq += 1;
+    it.version = row.get("version");
+    it.hidden |= entry.hide;
+    Ok(())
+}

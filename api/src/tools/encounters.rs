@@ -1,0 +1,224 @@
+//! `manage_encounter` and `encounter_action`: fights, for game masters; a character acts for itself.
+
+use std::borrow::Cow;
+
+use rules::encounter::Verbosity;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use sqlx::Row;
+
+use super::{ActorKind, ToolCx, ToolSpec, arguments};
+use crate::{
+    encounters::{
+        commit,
+        input::{ActionInput, CommitInput, CreateInput, EndInput, ParticipantInput},
+        service::{self, Cx, Hand},
+        store::Place,
+    },
+    error::{Error, Result},
+    http::resource::Ref,
+};
+
+/// Encounters listed at most.
+const LIST_MAX: i64 = 100;
+
+/// What is done with an encounter.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Operation {
+    Create,
+    Get,
+    End,
+    Commit,
+    List,
+    AddParticipant,
+}
+
+/// An operation, and what it takes.
+#[derive(Debug, Deserialize)]
+pub(super) struct Manage {
+    operation: Operation,
+    #[serde(default)]
+    encounter_id: Option<String>,
+    /// What the operation takes beside; read by its own strict type.
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+/// One object with what every operation takes: models read no alternatives.
+impl JsonSchema for Manage {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Manage".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut properties = Map::new();
+        for of in [
+            CreateInput::json_schema(generator),
+            Get::json_schema(generator),
+            EndInput::json_schema(generator),
+            CommitInput::json_schema(generator),
+            List::json_schema(generator),
+            Add::json_schema(generator),
+        ] {
+            if let Some(Value::Object(its)) = of.get("properties") {
+                properties.extend(its.clone());
+            }
+        }
+        properties.insert("operation".to_owned(), json!({
+            "type": "string", "enum": ["create", "get", "end", "commit", "list", "add_participant"],
+            "description": "create takes name, participants, terrain, lighting, surprise, seed; get takes verbosity; end takes \
+                outcome, generate_summary, preserve_log, notes; commit takes character_ids, exclude_conditions, \
+                exclude_spell_slots, dry_run; list takes include_ended; add_participant takes participant.",
+        }));
+        let id = json!({ "type": "string", "description": "For all but create and list." });
+        properties.insert("encounter_id".to_owned(), id);
+        json_schema!({ "type": "object", "properties": properties, "required": ["operation"], "additionalProperties": false })
+    }
+}
+
+/// How much `get` tells.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Get {
+    /// More with each.
+    #[serde(default)]
+    #[schemars(with = "String", extend("enum" = ["minimal", "summary", "standard", "detailed"]))]
+    verbosity: Verbosity,
+}
+
+/// Which ones.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct List {
+    /// Those that have ended, too.
+    #[serde(default)]
+    include_ended: bool,
+}
+
+/// Who joins.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Add {
+    /// Who joins.
+    participant: ParticipantInput,
+}
+
+pub(super) struct ManageEncounter;
+
+impl ToolSpec for ManageEncounter {
+    const NAME: &'static str = "manage_encounter";
+    const DESCRIPTION: &'static str = "Create, read, list, end or commit an encounter. It is a simulation: characters change \
+        only when it is committed.";
+    const CALLERS: &'static [ActorKind] = &[ActorKind::Gm];
+    const LISTED: bool = false;
+    const INFORMS: bool = true;
+    type Arguments = Manage;
+
+    async fn run(cx: &ToolCx<'_>, arguments: Manage) -> Result<Value> {
+        let Manage { operation, encounter_id, rest } = arguments;
+        let rest = Value::Object(rest);
+        let campaign = Ref::Id(cx.campaign);
+        let at = at(cx, &campaign);
+        let id = || {
+            encounter_id.as_deref().ok_or_else(|| Error::invalid("/encounter_id", "required", "Name the encounter."))
+        };
+        match operation {
+            Operation::Create => {
+                let mut input: CreateInput = arguments::read(rest)?;
+                input.dice = cx.dice.map(<[u32]>::to_vec);
+                Ok(service::create(cx.tx, cx.campaign, &input).await?.view)
+            }
+            Operation::Get => {
+                let Get { verbosity } = arguments::read(rest)?;
+                Ok(service::get(&at, id()?, verbosity).await?.0)
+            }
+            Operation::End => service::end(&at, id()?, &arguments::read::<EndInput>(rest)?).await,
+            Operation::Commit => commit::commit(&at, id()?, &arguments::read::<CommitInput>(rest)?).await,
+            Operation::List => list(cx, arguments::read::<List>(rest)?.include_ended).await,
+            Operation::AddParticipant => {
+                let Add { participant } = arguments::read(rest)?;
+                service::join(&at, id()?, &participant, cx.dice).await
+            }
+        }
+    }
+}
+
+fn at<'a>(cx: &'a ToolCx<'_>, campaign: &'a Ref) -> Cx<'a> {
+    Cx { tx: cx.tx, place: Place { campaign, only: None }, turn: cx.turn }
+}
+
+async fn list(cx: &ToolCx<'_>, include_ended: bool) -> Result<Value> {
+    let rows = sqlx::query(
+        "SELECT id, nullif(name, '') AS name, status, round, participant_count, outcome FROM encounter \
+         WHERE tenant_id = $1 AND campaign_id = $2 AND NOT hidden AND (status = 'active' OR $3) ORDER BY id DESC LIMIT $4",
+    )
+    .bind(cx.tx.tenant())
+    .bind(cx.campaign)
+    .bind(include_ended)
+    .bind(LIST_MAX)
+    .fetch_all(&mut *cx.tx.connection().await)
+    .await?;
+    let told = rows.iter().map(|row| {
+        json!({
+            "encounter_id": row.get::<uuid::Uuid, _>("id"),
+            "name": row.get::<Option<&str>, _>("name"),
+            "status": row.get::<&str, _>("status"),
+            "round": row.get::<i32, _>("round"),
+            "participant_count": row.get::<i32, _>("participant_count"),
+            "outcome": row.get::<Option<&str>, _>("outcome"),
+        })
+    });
+    Ok(json!({ "encounters": told.collect::<Vec<_>>() }))
+}
+
+/// An action, and the encounter it is done in.
+#[derive(Debug, Deserialize)]
+pub(super) struct Act {
+    encounter_id: String,
+    /// The action; read by its own strict type.
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+impl JsonSchema for Act {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Act".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = ActionInput::json_schema(generator);
+        if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+            let id = json!({ "type": "string", "description": "Where it happens." });
+            properties.insert("encounter_id".to_owned(), id);
+        }
+        schema.insert("required".to_owned(), json!(["encounter_id", "action"]));
+        schema
+    }
+}
+
+pub(super) struct EncounterAction;
+
+impl ToolSpec for EncounterAction {
+    const NAME: &'static str = "encounter_action";
+    const DESCRIPTION: &'static str = "Do something in an encounter. `participant_id` acts, `target_id` is affected; each action reads \
+        the fields it needs.";
+    const CALLERS: &'static [ActorKind] = &[ActorKind::Gm, ActorKind::Character];
+    const LISTED: bool = false;
+    const INFORMS: bool = true;
+    type Arguments = Act;
+
+    async fn run(cx: &ToolCx<'_>, arguments: Act) -> Result<Value> {
+        let mut input: ActionInput = arguments::read(Value::Object(arguments.rest))?;
+        input.dice = cx.dice.map(<[u32]>::to_vec);
+        input.preview |= cx.preview;
+        let (campaign, own) = (Ref::Id(cx.campaign), cx.entity.to_string());
+        let hand = if cx.kind == ActorKind::Character { Hand::Own(&own) } else { Hand::Table };
+        service::act(&at(cx, &campaign), &arguments.encounter_id, &input, hand).await
+    }
+}

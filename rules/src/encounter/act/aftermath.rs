@@ -1,0 +1,130 @@
+//! What follows from a change: concentration that is tried or ends, and whom a fallen grappler lets go.
+
+use super::Work;
+use crate::{
+    dice::Dice,
+    encounter::{Action, Encounter, Event, Participant, Refusal, Until},
+    resolve::{Circumstances, StateChange, resolve_concentration},
+    sheet::{KnownSpell, Life},
+    srd::{SPELLS, same},
+};
+
+impl Work {
+    /// Makes the changes a resolver asks for, in order, then what they ask for themselves.
+    pub(super) fn land(
+        &mut self,
+        by: Option<&str>,
+        changes: &[StateChange],
+        dice: &mut dyn Dice,
+    ) -> Result<(), Refusal> {
+        let mut checks = Vec::new();
+        for change in changes {
+            match change {
+                StateChange::ConcentrationCheck { creature, damage, .. } => checks.push((creature.as_str(), *damage)),
+                StateChange::EndConcentration { creature, .. } => self.stop_concentrating(creature),
+                _ => self.push(Event::Changed { by: by.map(str::to_owned), change: change.clone() }),
+            }
+        }
+        for (id, damage) in checks {
+            let Some(it) = self.state.participant(id).cloned() else { continue };
+            if it.creature.concentration.is_none() {
+                continue;
+            }
+            let outcome = resolve_concentration(&it.creature, damage, &Circumstances::default(), dice)?;
+            let effects = outcome.effects.clone();
+            self.tell(outcome);
+            self.land(None, &effects, dice)?;
+        }
+        let mut touched: Vec<&str> = changes.iter().map(StateChange::creature).collect();
+        touched.sort_unstable();
+        touched.dedup();
+        touched.into_iter().for_each(|id| self.follow(id));
+        Ok(())
+    }
+
+    /// Who cannot act concentrates on nothing and holds nobody.
+    pub(super) fn follow(&mut self, id: &str) {
+        let Some(it) = self.state.participant(id) else { return };
+        if it.life() == Life::Alive && !it.creature.is_incapacitated() {
+            return;
+        }
+        let concentrates = it.creature.concentration.is_some();
+        if concentrates {
+            self.stop_concentrating(id);
+        }
+        for (held, name) in held_by(&self.state, id) {
+            self.push(Event::Changed { by: None, change: StateChange::RemoveCondition { creature: held, name } });
+        }
+    }
+
+    /// Concentration is given up.
+    pub(super) fn end_concentration(&mut self, action: &Action) -> Result<(), Refusal> {
+        let it = self.target_or_self(action)?;
+        if it.creature.concentration.is_none() {
+            self.cannot(&format!("{} concentrates on nothing", it.creature.name));
+            return Ok(());
+        }
+        self.stop_concentrating(&it.id);
+        Ok(())
+    }
+
+    /// Concentration ends, and with it what the spell did to everybody.
+    fn stop_concentrating(&mut self, id: &str) {
+        let Some(caster) = self.state.participant(id).cloned() else { return };
+        let Some(on) = &caster.creature.concentration else { return };
+        let change = StateChange::EndConcentration { creature: id.to_owned(), spell: on.spell.clone() };
+        self.push(Event::Changed { by: None, change });
+        for change in of_spell(&self.state, &caster, &on.spell) {
+            self.push(Event::Changed { by: None, change });
+        }
+    }
+}
+
+/// Whom somebody holds, with the name the condition has there.
+fn held_by(state: &Encounter, id: &str) -> Vec<(String, String)> {
+    let held = state.participants().iter().flat_map(|p| {
+        let grappled = |c: &&crate::sheet::Condition| same(&c.name, "grappled") && c.source.as_deref() == Some(id);
+        p.creature.conditions.iter().filter(grappled).map(|c| (p.id.clone(), c.name.clone()))
+    });
+    held.collect()
+}
+
+/// What ends with a spell: what lasts as long as its caster concentrates, and what its table says it puts on others.
+fn of_spell(state: &Encounter, caster: &Participant, spell: &str) -> Vec<StateChange> {
+    let puts = puts(caster, spell);
+    let from = |source: Option<&str>, name: &str| {
+        source.is_some_and(|s| caster.creature.is_called(s)) && puts.iter().any(|p| same(p, name))
+    };
+    let mut ended = Vec::new();
+    for it in state.participants() {
+        for condition in &it.creature.conditions {
+            let bound = it
+                .lasts(&condition.name)
+                .is_some_and(|l| matches!(&l.until, Until::Concentration { by } if *by == caster.id));
+            if bound || from(condition.source.as_deref(), &condition.name) {
+                let (creature, name) = (it.id.clone(), condition.name.clone());
+                ended.push(StateChange::RemoveCondition { creature, name });
+            }
+        }
+        for effect in it.creature.effects.iter().filter(|e| from(e.source.as_deref(), &e.name)) {
+            ended.push(StateChange::RemoveEffect { creature: it.id.clone(), name: effect.name.clone() });
+        }
+    }
+    ended
+}
+
+/// Conditions and effects a spell puts on others: its own name, and what table and sheet say.
+fn puts(caster: &Participant, spell: &str) -> Vec<String> {
+    let table = SPELLS.iter().filter(|s| same(s.name, spell));
+    let mut names: Vec<String> =
+        table.flat_map(|s| s.effect.into_iter().chain(s.condition)).map(str::to_owned).collect();
+    for known in &caster.creature.spells {
+        if let KnownSpell::Own(own) = known
+            && same(&own.name, spell)
+        {
+            names.extend(own.effect.iter().chain(&own.condition).cloned());
+        }
+    }
+    names.push(spell.to_owned());
+    names
+}

@@ -1,0 +1,130 @@
+//! Attacks with weapons and spells. The resolvers decide; here is what place and turn add, and what the log keeps.
+
+use super::Work;
+use crate::{
+    dice::Dice,
+    encounter::{Action, ActionKind, Cost, Event, Lasting, Participant, Position, Refusal, Until, limits},
+    resolve::{Outcome, StateChange, resolve_area_spell, resolve_attack},
+    sheet::Life,
+    srd::{Found, same},
+};
+
+/// Spells of the table whose targets save again at the end of their turns (SRD 5.1, "Spell Descriptions").
+const SAVED_FROM_EACH_TURN: [&str; 3] = ["Blindness/Deafness", "Hold Person", "Hold Monster"];
+
+impl Work {
+    /// An attack on one target.
+    pub(super) fn attack(&mut self, action: &Action, dice: &mut dyn Dice) -> Result<(), Refusal> {
+        let actor = self.actor(action)?;
+        let target = self.target(action)?;
+        let price = self.price(&actor, action, !is_spell(&actor, action))?;
+        let provoked_at = self.provoked_at(&actor, &target, action);
+        let circumstances = self.state.circumstances(&actor, &target, &action.circumstances, provoked_at);
+        let outcome = resolve_attack(&actor.creature, &target.creature, &action.attack, &circumstances, dice)?;
+        if outcome.impossible {
+            self.tell(outcome);
+            return Ok(());
+        }
+        self.push(price);
+        if let Some((made, hit)) = counted(&outcome) {
+            let (by, target) = (actor.id.clone(), target.id.clone());
+            self.push(Event::Attacked { by, target, made, hit });
+        }
+        if outcome.reasons.iter().any(|reason| reason.starts_with("Uncanny Dodge")) {
+            let attacks_left = target.economy.attacks_left;
+            self.push(Event::Spent { participant: target.id.clone(), cost: Cost::Reaction, attacks_left });
+        }
+        let effects = outcome.effects.clone();
+        self.tell(outcome);
+        self.land(Some(&actor.id), &effects, dice)?;
+        self.saves_again(&actor, action, &effects);
+        self.stop_at(&target, provoked_at);
+        Ok(())
+    }
+
+    /// A spell on everybody in its area.
+    pub(super) fn area(&mut self, action: &Action, dice: &mut dyn Dice) -> Result<(), Refusal> {
+        let actor = self.actor(action)?;
+        if action.target_ids.len() > limits::TARGETS_MAX {
+            return Err(Refusal::too_many("target_ids", limits::TARGETS_MAX));
+        }
+        let mut targets: Vec<Participant> = Vec::with_capacity(action.target_ids.len());
+        for id in &action.target_ids {
+            if targets.iter().any(|t| t.id == *id) {
+                return Err(Refusal::argument("target_ids", format!("\"{id}\" stands there twice")));
+            }
+            targets.push(self.find("target_ids", id)?);
+        }
+        let price = self.price(&actor, action, false)?;
+        let creatures: Vec<_> = targets.iter().map(|t| &*t.creature).collect();
+        let mut circumstances = action.circumstances.clone();
+        circumstances.context.turn_key = Some(self.state.turn_key());
+        let outcome = resolve_area_spell(&actor.creature, &creatures, &action.attack, &circumstances, dice)?;
+        if outcome.impossible {
+            self.tell(outcome);
+            return Ok(());
+        }
+        self.push(price);
+        for (target, saved) in targets.iter().zip(&outcome.participants) {
+            let (by, target) = (actor.id.clone(), target.id.clone());
+            self.push(Event::Attacked { by, target, made: 1, hit: u32::from(!saved.success) });
+        }
+        let effects = outcome.effects.clone();
+        self.tell(outcome);
+        self.land(Some(&actor.id), &effects, dice)?;
+        self.saves_again(&actor, action, &effects);
+        Ok(())
+    }
+
+    /// Some spells let those they hold save again at the end of each of their turns.
+    fn saves_again(&mut self, actor: &Participant, action: &Action, effects: &[StateChange]) {
+        let named = action.attack.spell_name.as_deref().or(action.attack.weapon.as_deref());
+        let Some(Found::One(rule)) = named.map(crate::srd::spell) else { return };
+        let Some(ability) = rule.save.filter(|_| SAVED_FROM_EACH_TURN.contains(&rule.name)) else { return };
+        let until = Until::Save { dc: actor.creature.spell_save_dc(), ability };
+        for change in effects {
+            if let StateChange::AddCondition { creature, condition } = change {
+                let lasting = Lasting { condition: condition.name.clone(), until: until.clone(), description: None };
+                self.push(Event::Lasts { participant: creature.clone(), lasting });
+            }
+        }
+    }
+
+    /// Where the target stood when it provoked this attack.
+    fn provoked_at(&self, actor: &Participant, target: &Participant, action: &Action) -> Option<Position> {
+        if action.cost != Some(Cost::Reaction) {
+            return None;
+        }
+        self.state.provoked().iter().find(|p| p.by == actor.id && p.target == target.id).map(|p| p.from)
+    }
+
+    /// Who falls while leaving has not left.
+    fn stop_at(&mut self, target: &Participant, provoked_at: Option<Position>) {
+        let fell = self.state.participant(&target.id).is_some_and(|t| t.life() != Life::Alive);
+        if let Some(from) = provoked_at.filter(|_| fell && target.life() == Life::Alive) {
+            self.push(Event::Moved { participant: target.id.clone(), to: Some(from), cost_ft: 0 });
+        }
+    }
+}
+
+/// Whether a spell is cast, which takes the whole action.
+fn is_spell(actor: &Participant, action: &Action) -> bool {
+    let asked = &action.attack;
+    let named = |name: &str| {
+        let known = actor.creature.spells.iter().any(|s| same(s.name(), name));
+        known || (actor.creature.is_npc && matches!(crate::srd::spell(name), Found::One(r) if same(r.name, name)))
+    };
+    action.action == ActionKind::CastSpell
+        || asked.is_spell_attack
+        || asked.spell_name.as_deref().is_some_and(|s| !s.trim().is_empty())
+        || asked.weapon.as_deref().is_some_and(named)
+}
+
+/// How many attacks an outcome was, and how many hit; none when it attacked nobody.
+fn counted(outcome: &Outcome) -> Option<(u32, u32)> {
+    if outcome.attacks.is_empty() {
+        return (outcome.dc_or_ac != "N/A").then(|| (1, u32::from(outcome.success)));
+    }
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    Some((count(outcome.attacks.len()), count(outcome.attacks.iter().filter(|a| a.success).count())))
+}

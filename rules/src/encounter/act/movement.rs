@@ -1,0 +1,225 @@
+//! Moving over the grid, whom that provokes, and what lies on the way (SRD 5.1, "Movement and Position").
+
+use super::Work;
+use crate::{
+    dice::Dice,
+    encounter::{
+        Action, Event, Hazard, Lasting, Participant, Position, Refusal, Until, limits, place::SQUARE_FT, walk,
+    },
+    resolve::{
+        Circumstances, DamageArgs, DamagePart, SaveDamage, SavingThrowArgs, StateChange, apply_damage,
+        resolve_saving_throw,
+    },
+    sheet::{Condition, Life},
+    srd::{Ability, DamageDice, OnSave},
+};
+
+impl Work {
+    /// To a square, or, without positions, so many feet.
+    pub(super) fn walk(&mut self, action: &Action, dice: &mut dyn Dice) -> Result<(), Refusal> {
+        let actor = self.actor(action)?;
+        if action.path.len() > limits::PATH_MAX {
+            return Err(Refusal::too_many("path", limits::PATH_MAX));
+        }
+        let wrong = |message: String| Refusal::argument("position", message);
+        let to = action.position.or_else(|| action.path.last().copied());
+        let Some(to) = to else {
+            return self.walk_feet(&actor, action);
+        };
+        let Some(from) = actor.position.filter(|_| !action.overridden) else {
+            return self.put(&actor, to);
+        };
+        if from == to {
+            return Err(wrong("is where it stands".to_owned()));
+        }
+        self.feared(&actor, to)?;
+        let steps = walk::way(&self.state, &actor, from, to, &action.path).map_err(wrong)?;
+        let needed = steps.iter().fold(0_i32, |sum, s| sum.saturating_add(s.cost_ft));
+        affordable(&actor, needed)?;
+        let provoked = if actor.economy.disengaged { Vec::new() } else { self.provoked(&actor, from, &steps) };
+        self.follow_steps(&actor, &steps, dice)?;
+        provoked.into_iter().for_each(|event| self.push(event));
+        Ok(())
+    }
+
+    /// Somebody is put on a square: who had none, or by a game master's word.
+    fn put(&mut self, actor: &Participant, to: Position) -> Result<(), Refusal> {
+        let terrain = &self.state.terrain;
+        if !terrain.holds(to, actor.side()) {
+            let (width, height) = (terrain.width, terrain.height);
+            return Err(Refusal::argument("position", format!("lies outside of the grid of {width} by {height}")));
+        }
+        if to.z == 0 && terrain.blocks(to, actor.side()) {
+            return Err(Refusal::argument("position", "is an obstacle"));
+        }
+        self.push(Event::Moved { participant: actor.id.clone(), to: Some(to), cost_ft: 0 });
+        Ok(())
+    }
+
+    fn walk_feet(&mut self, actor: &Participant, action: &Action) -> Result<(), Refusal> {
+        let feet = action.amount.ok_or_else(|| Refusal::missing("position", action.action))?;
+        if !(1..=limits::AMOUNT_MAX).contains(&feet) {
+            return Err(Refusal::argument("amount", "must be 1 or more feet"));
+        }
+        let prone = actor.creature.has_condition("prone");
+        let needed = if prone { feet.saturating_mul(2) } else { feet };
+        if !action.overridden {
+            affordable(actor, needed)?;
+        }
+        self.push(Event::Moved { participant: actor.id.clone(), to: None, cost_ft: needed });
+        Ok(())
+    }
+
+    /// Standing up takes half the speed.
+    pub(super) fn stand_up(&mut self, action: &Action) -> Result<(), Refusal> {
+        let actor = self.actor(action)?;
+        if !actor.creature.conditions.iter().any(|c| crate::srd::same(&c.name, "prone")) {
+            self.cannot(&format!("{} is not prone", actor.creature.name));
+            return Ok(());
+        }
+        let cost_ft = actor.speed_now() / 2;
+        if !action.overridden {
+            affordable(&actor, cost_ft.max(1))?;
+        }
+        self.push(Event::Moved { participant: actor.id.clone(), to: None, cost_ft });
+        let change = StateChange::RemoveCondition { creature: actor.id, name: "prone".to_owned() };
+        self.push(Event::Changed { by: None, change });
+        Ok(())
+    }
+
+    /// Who is frightened does not come closer to what it fears (SRD 5.1, "Frightened").
+    fn feared(&self, actor: &Participant, to: Position) -> Result<(), Refusal> {
+        let fears = actor.creature.condition_rules();
+        let source = fears.iter().find(|(rule, _)| rule.name == "frightened").and_then(|(_, source)| *source);
+        let Some(source) = source else { return Ok(()) };
+        let feared = self.state.participants().iter().find(|p| p.creature.is_called(source));
+        let Some((at, from)) = feared.and_then(|f| f.position).zip(actor.position) else { return Ok(()) };
+        if to.squares_to(1, at, 1) < from.squares_to(1, at, 1) {
+            return Err(Refusal::argument("position", format!("is closer to {source}, whom {} fears", actor.id)));
+        }
+        Ok(())
+    }
+
+    /// Whom leaving its reach provokes, each once, with the square that was left.
+    fn provoked(&self, actor: &Participant, from: Position, steps: &[walk::Step]) -> Vec<Event> {
+        let mut events = Vec::new();
+        let unseen = actor.creature.has_condition("invisible");
+        for it in self.state.participants() {
+            let watches = it.is_enemy != actor.is_enemy && it.can_react() && !it.creature.has_condition("blinded");
+            let Some(own) = it.position.filter(|_| watches && !unseen) else { continue };
+            let reaches =
+                |at: Position| own.squares_to(it.side(), at, actor.side()).saturating_mul(SQUARE_FT) <= it.reach_ft();
+            let mut at = from;
+            for step in steps {
+                if reaches(at) && !reaches(step.to) {
+                    let (by, target) = (it.id.clone(), actor.id.clone());
+                    events.push(Event::Provoked { by, target, from: at });
+                    break;
+                }
+                at = step.to;
+            }
+        }
+        events
+    }
+
+    /// Goes the way; who is caught by a hazard and cannot go on stays there.
+    fn follow_steps(&mut self, actor: &Participant, steps: &[walk::Step], dice: &mut dyn Dice) -> Result<(), Refusal> {
+        let terrain = self.state.terrain.clone();
+        let mut caught = Vec::new();
+        let mut cost_ft = 0_i32;
+        let last = steps.len().saturating_sub(1);
+        for (index, step) in steps.iter().enumerate() {
+            cost_ft = cost_ft.saturating_add(step.cost_ft);
+            let danger = terrain.hazards_at(step.to, actor.side()).any(|(at, _)| !caught.contains(&at));
+            if !danger && index != last {
+                continue;
+            }
+            self.push(Event::Moved { participant: actor.id.clone(), to: Some(step.to), cost_ft });
+            cost_ft = 0;
+            self.caught(&actor.id, &mut caught, dice)?;
+            if self.state.participant(&actor.id).is_none_or(|p| p.speed_now() == 0) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// The hazards under somebody's feet, each once.
+    pub(super) fn caught(&mut self, id: &str, known: &mut Vec<usize>, dice: &mut dyn Dice) -> Result<(), Refusal> {
+        let terrain = self.state.terrain.clone();
+        let Some(it) = self.state.participant(id) else { return Ok(()) };
+        let Some(at) = it.position else { return Ok(()) };
+        for (index, hazard) in terrain.hazards_at(at, it.side()).collect::<Vec<_>>() {
+            if !known.contains(&index) {
+                known.push(index);
+                self.hazard(id, hazard, dice)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn hazard(&mut self, id: &str, hazard: &Hazard, dice: &mut dyn Dice) -> Result<(), Refusal> {
+        let Some(it) = self.state.participant(id).cloned().filter(|p| p.life() != Life::Dead) else { return Ok(()) };
+        let damage_type = hazard.damage_type.clone().unwrap_or_default();
+        let saved = match (hazard.dc, &hazard.damage) {
+            (Some(dc), damage) => {
+                let damage = damage.clone().map(|dice| SaveDamage { dice, damage_type, on_save: OnSave::Half });
+                let ability = hazard.save_ability.unwrap_or(Ability::Dexterity).name().to_owned();
+                let args = SavingThrowArgs { ability, dc, source: Some(hazard.kind.clone()), damage };
+                let outcome = resolve_saving_throw(&it.creature, &args, &Circumstances::default(), dice)?;
+                let (saved, effects) = (outcome.success, outcome.effects.clone());
+                self.tell(outcome);
+                self.land(None, &effects, dice)?;
+                saved
+            }
+            (None, Some(formula)) => {
+                let amount = rolled(formula, dice)?;
+                let parts = vec![DamagePart { amount, damage_type: typed(formula, damage_type) }];
+                let outcome = apply_damage(&it.creature, &DamageArgs { parts, ..DamageArgs::default() })?;
+                let effects = outcome.effects.clone();
+                self.tell(outcome);
+                self.land(None, &effects, dice)?;
+                false
+            }
+            (None, None) => false,
+        };
+        let condition = hazard.condition.as_deref().filter(|c| !saved && !it.creature.is_immune_to_condition(c));
+        if let Some(name) = condition {
+            let condition =
+                Condition { name: name.to_owned(), source: Some(hazard.kind.clone()), ..Condition::default() };
+            let change = StateChange::AddCondition { creature: id.to_owned(), condition };
+            self.push(Event::Changed { by: None, change });
+            let lasting = Lasting { condition: name.to_owned(), until: Until::Dispelled, description: None };
+            self.push(Event::Lasts { participant: id.to_owned(), lasting });
+            self.follow(id);
+        }
+        Ok(())
+    }
+}
+
+/// Whether there is movement left for so many feet.
+fn affordable(actor: &Participant, needed_ft: i32) -> Result<(), Refusal> {
+    let left = actor.movement_left();
+    if needed_ft <= left {
+        return Ok(());
+    }
+    let message = format!("{} needs {needed_ft} feet of movement and has {left} left", actor.id);
+    Err(Refusal::used_up("movement", message))
+}
+
+/// A sum of dice, rolled.
+fn rolled(formula: &str, dice: &mut dyn Dice) -> Result<i32, Refusal> {
+    let Some(sum) = DamageDice::parse(formula) else { return Ok(0) };
+    let mut total = sum.flat;
+    for pool in &sum.pools {
+        for _ in 0..pool.count {
+            total = total.saturating_add(i32::try_from(dice.roll(pool.faces)?).unwrap_or(i32::MAX));
+        }
+    }
+    Ok(total.max(0))
+}
+
+/// The type a sum of dice names itself, else the one given.
+fn typed(formula: &str, given: String) -> String {
+    DamageDice::parse(formula).and_then(|sum| sum.damage_type).map_or(given, str::to_owned)
+}

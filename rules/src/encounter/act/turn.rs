@@ -1,0 +1,161 @@
+//! Turns: what begins and ends with them (SRD 5.1, "Your Turn").
+
+use super::Work;
+use crate::{
+    dice::Dice,
+    encounter::{Action, Event, Participant, Refusal, Stance, Until, limits, setup::rolled},
+    resolve::{Circumstances, SavingThrowArgs, StateChange, resolve_death_save, resolve_saving_throw},
+    sheet::Life,
+    srd::same,
+};
+
+/// Effects that end when their giver's next turn begins.
+const UNTIL_NEXT_TURN: [&str; 4] = ["Dodge", "Help", "Reckless Attack", "Shield"];
+
+impl Work {
+    /// The turn ends, the next begins.
+    pub(super) fn advance(&mut self, action: &Action, dice: &mut dyn Dice) -> Result<(), Refusal> {
+        let current = self.state.current().map(|p| p.id.clone());
+        if let (Some(id), false) = (&action.participant_id, action.overridden) {
+            self.find("participant_id", id)?;
+            if current.as_ref() != Some(id) {
+                return Err(Refusal::NotYourTurn { current });
+            }
+        }
+        if let Some(id) = current {
+            self.end_turn(&id, dice)?;
+        }
+        self.next(dice)
+    }
+
+    /// The first turn of the fight.
+    pub(in crate::encounter) fn begin(&mut self, dice: &mut dyn Dice) -> Result<(), Refusal> {
+        if self.state.anybody_left() { self.next(dice) } else { Ok(()) }
+    }
+
+    /// Finds who is next: the dead have no turn, and that of the surprised passes.
+    fn next(&mut self, dice: &mut dyn Dice) -> Result<(), Refusal> {
+        let order = self.state.order();
+        let (mut at, mut round) = (self.state.current, self.state.round());
+        // Twice around: once for those who are surprised, once for those a hazard kills as their turn begins.
+        for _ in 0..=order.len().saturating_mul(2) {
+            let Some((next, in_round)) = self.state.after(&order, at, round) else { break };
+            if in_round > limits::ROUNDS_MAX {
+                return Err(Refusal::argument("action", format!("a fight has at most {} rounds", limits::ROUNDS_MAX)));
+            }
+            (at, round) = (Some(next), in_round);
+            let Some(it) = self.state.participants().get(next) else { continue };
+            let (id, surprised) = (it.id.clone(), it.surprised);
+            if it.life() == Life::Dead {
+                continue;
+            }
+            if surprised {
+                self.end_turn(&id, dice)?;
+                continue;
+            }
+            self.start_turn(&id, round, dice)?;
+            if self.state.participant(&id).is_some_and(|p| p.life() != Life::Dead) {
+                return Ok(());
+            }
+        }
+        Err(Refusal::NobodyLeft)
+    }
+
+    fn start_turn(&mut self, id: &str, round: u32, dice: &mut dyn Dice) -> Result<(), Refusal> {
+        let first = self.state.current.is_none();
+        self.push(Event::TurnStarted { participant: id.to_owned(), round });
+        let over = |p: &Participant| {
+            let given = p.creature.effects.iter().filter(|e| {
+                e.rounds_remaining.is_none()
+                    && e.source.as_deref() == Some(id)
+                    && UNTIL_NEXT_TURN.iter().any(|name| same(name, &e.name))
+            });
+            let removed = given.map(|e| StateChange::RemoveEffect { creature: p.id.clone(), name: e.name.clone() });
+            removed.collect::<Vec<_>>()
+        };
+        let over: Vec<_> = self.state.participants().iter().flat_map(over).collect();
+        for change in over {
+            self.push(Event::Changed { by: None, change });
+        }
+        if first { Ok(()) } else { self.caught(id, &mut Vec::new(), dice) }
+    }
+
+    /// Saves that end conditions, then the ticking of rounds.
+    fn end_turn(&mut self, id: &str, dice: &mut dyn Dice) -> Result<(), Refusal> {
+        let Some(it) = self.state.participant(id).cloned() else { return Ok(()) };
+        for lasting in it.lasting.iter().filter(|_| it.life() != Life::Dead) {
+            let Until::Save { dc, ability } = lasting.until else { continue };
+            let Some(now) = self.state.participant(id).cloned() else { continue };
+            let source = Some(lasting.condition.clone());
+            let args = SavingThrowArgs { ability: ability.name().to_owned(), dc, source, damage: None };
+            let outcome = resolve_saving_throw(&now.creature, &args, &Circumstances::default(), dice)?;
+            let (saved, mut effects) = (outcome.success, outcome.effects.clone());
+            self.tell(outcome);
+            if saved {
+                let (creature, name) = (id.to_owned(), lasting.condition.clone());
+                effects.push(StateChange::RemoveCondition { creature, name });
+            }
+            self.land(None, &effects, dice)?;
+        }
+        self.push(Event::TurnEnded { participant: id.to_owned() });
+        let Some(it) = self.state.participant(id) else { return Ok(()) };
+        let over = |rounds: Option<i32>| rounds.is_some_and(|rounds| rounds <= 0);
+        let creature = || id.to_owned();
+        let conditions = it.creature.conditions.iter().filter(|c| over(c.rounds_remaining));
+        let conditions =
+            conditions.map(|c| StateChange::RemoveCondition { creature: creature(), name: c.name.clone() });
+        let effects = it.creature.effects.iter().filter(|e| over(e.rounds_remaining));
+        let effects = effects.map(|e| StateChange::RemoveEffect { creature: creature(), name: e.name.clone() });
+        let ended: Vec<_> = conditions.chain(effects).collect();
+        for change in ended {
+            self.push(Event::Changed { by: None, change });
+        }
+        Ok(())
+    }
+
+    /// A death saving throw: one in each of its own turns.
+    pub(super) fn death_save(&mut self, action: &Action, dice: &mut dyn Dice) -> Result<(), Refusal> {
+        let it = match (&action.participant_id, &action.target_id) {
+            (None, Some(id)) => self.find("target_id", id)?,
+            (Some(id), _) => self.find("participant_id", id)?,
+            (None, None) => self.actor(action)?,
+        };
+        if it.life() != Life::Dying {
+            return Err(Refusal::NotDying);
+        }
+        let current = self.state.current().map(|p| p.id.clone());
+        if current.as_ref() != Some(&it.id) && !action.overridden {
+            return Err(Refusal::NotYourTurn { current });
+        }
+        if it.economy.death_save && !action.overridden {
+            let message = format!("{} has made its death saving throw in this turn", it.id);
+            return Err(Refusal::used_up("death_save", message));
+        }
+        let outcome = resolve_death_save(&it.creature, &action.circumstances, dice)?;
+        let effects = outcome.effects.clone();
+        self.tell(outcome);
+        self.push(Event::Took { participant: it.id.clone(), stance: Stance::DeathSave });
+        self.land(None, &effects, dice)
+    }
+
+    /// Initiative of one, or of all who live.
+    pub(super) fn roll_initiative(&mut self, action: &Action, dice: &mut dyn Dice) -> Result<(), Refusal> {
+        let named = action.participant_id.as_deref().or(action.target_id.as_deref());
+        let who: Vec<Participant> = match named {
+            Some(id) => vec![self.find("participant_id", id)?],
+            None => self.state.participants().iter().filter(|p| p.life() != Life::Dead).cloned().collect(),
+        };
+        let most = limits::AMOUNT_MAX;
+        for it in who {
+            let bonus =
+                Some(it.initiative_bonus).filter(|b| *b != it.creature.modifier(crate::srd::Ability::Dexterity));
+            let initiative = match action.amount.filter(|_| named.is_some()) {
+                Some(amount) if (-most..=most).contains(&amount) => amount,
+                Some(_) => return Err(Refusal::argument("amount", "is no initiative")),
+                None => rolled(&it.creature, bonus, dice)?,
+            };
+            self.push(Event::Initiative { participant: it.id, initiative });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,330 @@
+//! What a fight did to everybody: how it stood when it joined, how it stands now.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Encounter, Participant, Snapshot, Statistics, Until};
+use crate::{
+    sheet::{ActiveEffect, Condition, DeathSaves, SpellSlot},
+    srd::{Ability, same},
+};
+
+/// A number before and after.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NumberDiff {
+    /// Before.
+    pub initial: i32,
+    /// After.
+    #[serde(rename = "final")]
+    pub now: i32,
+    /// After minus before.
+    pub delta: i32,
+}
+
+impl NumberDiff {
+    const fn of(initial: i32, now: i32) -> Self {
+        Self { initial, now, delta: now.saturating_sub(initial) }
+    }
+}
+
+/// Something else before and after.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference<T> {
+    /// Before.
+    pub initial: T,
+    /// After.
+    #[serde(rename = "final")]
+    pub now: T,
+}
+
+/// A condition in full.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConditionDetail {
+    /// Name.
+    pub name: String,
+    /// Who or what it comes from; a participant by the id of its record, or its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// `rounds`, `concentration`, `until_dispelled`, `until_rest` or `save_ends`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<super::Duration>,
+    /// Rounds that are left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds_remaining: Option<i32>,
+    /// Level of exhaustion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<i32>,
+    /// Difficulty of the save that ends it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub save_dc: Option<i32>,
+    /// The ability of that save.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub save_ability: Option<Ability>,
+    /// What it looks like.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+impl ConditionDetail {
+    /// As it stands on a sheet.
+    #[must_use]
+    pub fn on_sheet(&self) -> Condition {
+        Condition {
+            name: self.name.clone(),
+            source: self.source.clone(),
+            rounds_remaining: self.rounds_remaining,
+            level: self.level,
+        }
+    }
+}
+
+/// Conditions by name, and those in force in full.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ConditionsDiff {
+    /// In force before.
+    pub initial: Vec<String>,
+    /// In force now and not before.
+    pub added: Vec<String>,
+    /// In force before and not now.
+    pub removed: Vec<String>,
+    /// In force before and now, with another level or other rounds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+    /// In force now.
+    pub active: Vec<String>,
+    /// Those in force now.
+    pub details: Vec<ConditionDetail>,
+}
+
+/// Spell slots of one level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlotDiff {
+    /// Level.
+    pub level: i32,
+    /// Left before.
+    pub initial: i32,
+    /// Left now.
+    #[serde(rename = "final")]
+    pub now: i32,
+    /// Used.
+    pub expended: i32,
+}
+
+/// A resource.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResourceDiff {
+    /// Name.
+    pub name: String,
+    /// Left before.
+    pub initial: i32,
+    /// Left now.
+    #[serde(rename = "final")]
+    pub now: i32,
+    /// Now minus before.
+    pub delta: i32,
+}
+
+/// What changed. What is optional is there when there is any of it (slots, resources) or when it changed (the rest).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Changes {
+    /// Hit points.
+    pub hp: NumberDiff,
+    /// Temporary hit points.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temp_hp: Option<NumberDiff>,
+    /// Conditions.
+    pub conditions: ConditionsDiff,
+    /// Spell slots.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spell_slots: Option<Vec<SlotDiff>>,
+    /// Class resources.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resources: Option<Vec<ResourceDiff>>,
+    /// Death saving throws.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub death_saves: Option<Difference<DeathSaves>>,
+    /// The spell it concentrates on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concentration: Option<Difference<Option<String>>>,
+    /// Effects such as Bless.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effects: Option<Difference<Vec<ActiveEffect>>>,
+    /// What was done once since the last long rest, and was not before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rest_flags: Vec<String>,
+    /// What it did and suffered.
+    pub statistics: Statistics,
+}
+
+impl Changes {
+    /// What lies between two snapshots.
+    #[must_use]
+    pub(super) fn between(before: &Snapshot, now: &Snapshot) -> Self {
+        Self {
+            hp: NumberDiff::of(before.hp, now.hp),
+            temp_hp: (before.temp_hp != now.temp_hp).then(|| NumberDiff::of(before.temp_hp, now.temp_hp)),
+            conditions: conditions(before, now),
+            spell_slots: slots(before, now),
+            resources: resources(before, now),
+            death_saves: differ(&before.death_saves, &now.death_saves),
+            concentration: differ(&before.concentration, &now.concentration),
+            effects: differ(&before.effects, &now.effects),
+            rest_flags: now.rest_flags.iter().filter(|f| !before.rest_flags.contains(f)).cloned().collect(),
+            statistics: Statistics::default(),
+        }
+    }
+
+    /// Whether a record would change; statistics are nobody's record.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        let conditions = &self.conditions;
+        self.hp.delta != 0
+            || self.temp_hp.is_some()
+            || !(conditions.added.is_empty() && conditions.removed.is_empty() && conditions.changed.is_empty())
+            || self.spell_slots.iter().flatten().any(|s| s.expended != 0)
+            || self.resources.iter().flatten().any(|r| r.delta != 0)
+            || self.death_saves.is_some()
+            || self.concentration.is_some()
+            || self.effects.is_some()
+            || !self.rest_flags.is_empty()
+    }
+}
+
+/// What the fight did to one participant.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ParticipantUpdate {
+    /// Id in the encounter.
+    pub participant_id: String,
+    /// The character it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub character_id: Option<String>,
+    /// The NPC it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub npc_id: Option<String>,
+    /// Whether no record is behind it.
+    pub is_ephemeral: bool,
+    /// What changed.
+    pub changes: Changes,
+}
+
+/// Whether any record would change.
+#[must_use]
+pub fn commit_required(updates: &[ParticipantUpdate]) -> bool {
+    updates.iter().any(|u| !u.is_ephemeral && u.changes.any())
+}
+
+impl Encounter {
+    /// What the fight did to everybody, in the order they joined.
+    #[must_use]
+    pub fn diff(&self) -> Vec<ParticipantUpdate> {
+        self.participants.iter().map(|p| self.update(p)).collect()
+    }
+
+    fn update(&self, it: &Participant) -> ParticipantUpdate {
+        let now = Snapshot::of(&it.creature);
+        let mut changes = Changes::between(&it.initial, &now);
+        for detail in &mut changes.conditions.details {
+            self.complete(detail, it);
+        }
+        for effect in changes.effects.iter_mut().flat_map(|e| &mut e.now) {
+            effect.source = effect.source.take().map(|s| self.outside(s));
+        }
+        changes.statistics = it.statistics;
+        ParticipantUpdate {
+            participant_id: it.id.clone(),
+            character_id: it.character_id.clone(),
+            npc_id: it.npc_id.clone(),
+            is_ephemeral: it.is_ephemeral(),
+            changes,
+        }
+    }
+
+    /// What only the encounter knows of a condition.
+    pub(super) fn complete(&self, detail: &mut ConditionDetail, it: &Participant) {
+        use super::Duration;
+        detail.source = detail.source.take().map(|source| self.outside(source));
+        let Some(lasting) = it.lasts(&detail.name) else { return };
+        detail.description.clone_from(&lasting.description);
+        detail.duration = Some(match &lasting.until {
+            Until::Rounds => Duration::Rounds,
+            Until::Concentration { .. } => Duration::Concentration,
+            Until::Dispelled => Duration::UntilDispelled,
+            Until::Rest => Duration::UntilRest,
+            Until::Save { dc, ability } => {
+                (detail.save_dc, detail.save_ability) = (Some(*dc), Some(*ability));
+                Duration::SaveEnds
+            }
+        });
+    }
+
+    /// What a participant is called outside of the encounter: the id of its record, or its name.
+    fn outside(&self, source: String) -> String {
+        match self.participant(&source) {
+            Some(p) => p.record().unwrap_or(&p.creature.name).to_owned(),
+            None => source,
+        }
+    }
+}
+
+impl From<&Condition> for ConditionDetail {
+    fn from(condition: &Condition) -> Self {
+        Self {
+            name: condition.name.clone(),
+            source: condition.source.clone(),
+            duration: condition.rounds_remaining.map(|_| super::Duration::Rounds),
+            rounds_remaining: condition.rounds_remaining,
+            level: condition.level,
+            save_dc: None,
+            save_ability: None,
+            description: None,
+        }
+    }
+}
+
+fn differ<T: Clone + PartialEq>(initial: &T, now: &T) -> Option<Difference<T>> {
+    (initial != now).then(|| Difference { initial: initial.clone(), now: now.clone() })
+}
+
+fn conditions(before: &Snapshot, now: &Snapshot) -> ConditionsDiff {
+    let names = |list: &[Condition]| list.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
+    let missing = |list: &[Condition], from: &[Condition]| {
+        let gone = list.iter().filter(|c| !from.iter().any(|other| same(&other.name, &c.name)));
+        gone.map(|c| c.name.clone()).collect::<Vec<_>>()
+    };
+    let changed = now.conditions.iter().filter(|c| {
+        let known = before.conditions.iter().find(|other| same(&other.name, &c.name));
+        known.is_some_and(|k| (k.level, k.rounds_remaining) != (c.level, c.rounds_remaining))
+    });
+    ConditionsDiff {
+        initial: names(&before.conditions),
+        added: missing(&now.conditions, &before.conditions),
+        removed: missing(&before.conditions, &now.conditions),
+        changed: changed.map(|c| c.name.clone()).collect(),
+        active: names(&now.conditions),
+        details: now.conditions.iter().map(ConditionDetail::from).collect(),
+    }
+}
+
+fn slots(before: &Snapshot, now: &Snapshot) -> Option<Vec<SlotDiff>> {
+    let left = |slot: Option<&SpellSlot>| slot.map_or(0, |s| s.remaining);
+    let levels = now.spell_slots.iter().filter_map(|(key, slot)| {
+        let initial = left(before.spell_slots.get(key));
+        let (level, now) = (key.trim().parse().ok()?, slot.remaining);
+        Some(SlotDiff { level, initial, now, expended: initial.saturating_sub(now) })
+    });
+    let mut levels: Vec<SlotDiff> = levels.collect();
+    levels.sort_by_key(|s| s.level);
+    (!levels.is_empty()).then_some(levels)
+}
+
+fn resources(before: &Snapshot, now: &Snapshot) -> Option<Vec<ResourceDiff>> {
+    let all = now.resources.iter().map(|pool| {
+        let known = before.resources.iter().find(|r| same(&r.name, &pool.name));
+        let initial = known.map_or(0, |r| r.remaining);
+        let delta = pool.remaining.saturating_sub(initial);
+        ResourceDiff { name: pool.name.clone(), initial, now: pool.remaining, delta }
+    });
+    let all: Vec<ResourceDiff> = all.collect();
+    (!all.is_empty()).then_some(all)
+}

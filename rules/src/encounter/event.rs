@@ -1,0 +1,74 @@
+//! What happened in an encounter: results, never dice. The log of a fight is a list of these.
+
+use serde::{Deserialize, Serialize};
+
+use super::{ActionKind, Cost, EndOutcome, Lasting, Participant, Position};
+use crate::resolve::StateChange;
+
+/// What somebody does with a turn beside spending it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stance {
+    /// It has its speed once more.
+    Dash,
+    /// It provokes nobody.
+    Disengage,
+    /// It dodges.
+    Dodge,
+    /// It helps somebody.
+    Help,
+    /// It has made its death saving throw.
+    DeathSave,
+    /// It has another action (Action Surge).
+    Surge,
+}
+
+/// One thing that happened. Participants are named by id; an event about nobody changes nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each says what it is; their fields are those of the state")]
+pub enum Event {
+    /// Somebody joined after the beginning.
+    Joined { participant: Box<Participant> },
+    /// An initiative.
+    Initiative { participant: String, initiative: i32 },
+    /// A turn began: it has its action, bonus action, reaction and movement again.
+    TurnStarted { participant: String, round: u32 },
+    /// A turn ended: what lasts rounds has one less, and who was surprised no longer is.
+    TurnEnded { participant: String },
+    /// Something of a turn was spent; so many attacks of the attack action are left.
+    Spent { participant: String, cost: Cost, attacks_left: i32 },
+    /// Dash, disengage and the like.
+    Took { participant: String, stance: Stance },
+    /// It moved, for so many feet of its movement.
+    Moved {
+        participant: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<Position>,
+        cost_ft: i32,
+    },
+    /// `target` left the reach of `by` from this square: `by` may attack it with its reaction, as if it still stood there.
+    Provoked { by: String, target: String, from: Position },
+    /// So many attacks were made, and so many hit.
+    Attacked { by: String, target: String, made: u32, hit: u32 },
+    /// A sheet changed, through `by` if somebody did it.
+    Changed {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+        change: StateChange,
+    },
+    /// How long a condition that is in force lasts.
+    Lasts { participant: String, lasting: Lasting },
+    /// A game master overrode the turn's rules for an action.
+    Overridden {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        participant: Option<String>,
+        action: ActionKind,
+    },
+    /// The encounter ended.
+    Ended {
+        outcome: EndOutcome,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        notes: Option<String>,
+    },
+}

@@ -1,0 +1,178 @@
+//! How the state follows from an event. It never fails: what makes no sense changes nothing, and no number leaves its
+//! bounds.
+
+use std::sync::Arc;
+
+use super::{
+    Cost, Encounter, Event, Lasting, Participant, Provocation, Stance, Status,
+    limits::{LIST_MAX, NOTES_CHARS_MAX, PARTICIPANTS_MAX, ROUNDS_MAX},
+};
+use crate::{
+    resolve::{StateChange, apply as apply_changes},
+    sheet::Creature,
+    srd::same,
+};
+
+impl Encounter {
+    /// Folds one event into the state.
+    pub fn apply(&mut self, event: &Event) {
+        match event {
+            Event::Joined { participant } => self.joined(participant),
+            Event::Initiative { participant, initiative } => {
+                self.with(participant, |p| p.initiative = *initiative);
+            }
+            Event::TurnStarted { participant, round } => self.turn_started(participant, *round),
+            Event::TurnEnded { participant } => self.with(participant, turn_ended),
+            Event::Spent { participant, cost, attacks_left } => {
+                self.with(participant, |p| spent(p, *cost, *attacks_left));
+            }
+            Event::Took { participant, stance } => self.with(participant, |p| took(p, *stance)),
+            Event::Moved { participant, to, cost_ft } => {
+                let to = to.filter(|to| self.terrain.holds(*to, 1));
+                self.with(participant, |p| {
+                    p.position = to.or(p.position);
+                    p.economy.movement_used = p.economy.movement_used.saturating_add((*cost_ft).max(0));
+                });
+            }
+            Event::Provoked { by, target, from } => {
+                if self.provoked.len() < PARTICIPANTS_MAX {
+                    let (by, target) = (by.clone(), target.clone());
+                    self.provoked.push(Provocation { by, target, from: *from });
+                }
+            }
+            Event::Attacked { by, target, made, hit } => {
+                self.provoked.retain(|p| p.by != *by || p.target != *target);
+                self.with(by, |p| {
+                    let statistics = &mut p.statistics;
+                    statistics.attacks_made = statistics.attacks_made.saturating_add(*made);
+                    statistics.attacks_hit = statistics.attacks_hit.saturating_add(*hit);
+                });
+            }
+            Event::Changed { by, change } => self.changed(by.as_deref(), change),
+            Event::Lasts { participant, lasting } => self.with(participant, |p| lasts(p, lasting)),
+            Event::Overridden { .. } => {}
+            Event::Ended { outcome, notes } => {
+                self.status = Status::Ended;
+                self.outcome = Some(*outcome);
+                self.notes = notes.as_deref().map(|n| n.chars().take(NOTES_CHARS_MAX).collect());
+            }
+        }
+    }
+
+    fn with(&mut self, id: &str, change: impl FnOnce(&mut Participant)) {
+        if let Some(participant) = self.one_mut(id) {
+            change(participant);
+        }
+    }
+
+    fn joined(&mut self, participant: &Participant) {
+        if self.participants.len() >= PARTICIPANTS_MAX || self.at(&participant.id).is_some() {
+            return;
+        }
+        let mut participant = participant.clone();
+        let sheet = Arc::make_mut(&mut participant.creature);
+        sheet.id.clone_from(&participant.id);
+        bound(sheet);
+        self.participants.push(participant);
+    }
+
+    fn turn_started(&mut self, id: &str, round: u32) {
+        let Some(at) = self.at(id) else { return };
+        self.current = Some(at);
+        self.round = round.clamp(1, ROUNDS_MAX);
+        self.provoked.clear();
+        self.with(id, |p| p.economy = super::Economy::default());
+    }
+
+    fn changed(&mut self, by: Option<&str>, change: &StateChange) {
+        let id = change.creature();
+        let Some(target) = self.one_mut(id) else { return };
+        let sheet = Arc::make_mut(&mut target.creature);
+        apply_changes(sheet, std::slice::from_ref(change));
+        bound(sheet);
+        if let StateChange::AddCondition { condition: crate::sheet::Condition { name, .. }, .. }
+        | StateChange::RemoveCondition { name, .. } = change
+        {
+            target.lasting.retain(|l| !same(&l.condition, name));
+        }
+        if let StateChange::Damage { total, .. } = change {
+            target.statistics.damage_taken = target.statistics.damage_taken.saturating_add((*total).max(0));
+        }
+        let Some(by) = by.filter(|by| *by != id || matches!(change, StateChange::Heal { .. })) else { return };
+        self.with(by, |p| match change {
+            StateChange::Damage { total, .. } => {
+                p.statistics.damage_dealt = p.statistics.damage_dealt.saturating_add((*total).max(0));
+            }
+            StateChange::Heal { amount, .. } => {
+                p.statistics.healing_done = p.statistics.healing_done.saturating_add((*amount).max(0));
+            }
+            _ => {}
+        });
+    }
+}
+
+/// Brings every number a fight changes within its bounds.
+pub(super) fn bound(sheet: &mut Creature) {
+    sheet.max_hp = sheet.max_hp.max(0);
+    sheet.conditions.truncate(LIST_MAX);
+    sheet.effects.truncate(LIST_MAX);
+    while sheet.turn_flags.len() > LIST_MAX {
+        sheet.turn_flags.pop_last();
+    }
+    sheet.hp = sheet.hp.clamp(0, sheet.max_hp_now().max(0));
+    sheet.temp_hp = sheet.temp_hp.max(0);
+    sheet.death_saves.successes = sheet.death_saves.successes.clamp(0, 3);
+    sheet.death_saves.failures = sheet.death_saves.failures.clamp(0, 3);
+    for slot in sheet.spell_slots.values_mut() {
+        slot.remaining = slot.remaining.clamp(0, slot.max.max(0));
+    }
+    for resource in &mut sheet.resources {
+        resource.remaining = resource.remaining.clamp(0, resource.max.max(0));
+    }
+}
+
+fn turn_ended(it: &mut Participant) {
+    it.surprised = false;
+    let counts = |rounds: Option<i32>| rounds.is_some_and(|rounds| rounds > 0);
+    let sheet = &it.creature;
+    let any = sheet.conditions.iter().any(|c| counts(c.rounds_remaining))
+        || sheet.effects.iter().any(|e| counts(e.rounds_remaining));
+    if !any {
+        return;
+    }
+    let sheet = Arc::make_mut(&mut it.creature);
+    let conditions = sheet.conditions.iter_mut().map(|c| &mut c.rounds_remaining);
+    for rounds in conditions.chain(sheet.effects.iter_mut().map(|e| &mut e.rounds_remaining)).flatten() {
+        *rounds = rounds.saturating_sub(1).max(0);
+    }
+}
+
+fn spent(it: &mut Participant, cost: Cost, attacks_left: i32) {
+    match cost {
+        Cost::Action => it.economy.action = true,
+        Cost::BonusAction => it.economy.bonus_action = true,
+        Cost::Reaction => it.economy.reaction = true,
+        Cost::Free => {}
+    }
+    it.economy.attacks_left = attacks_left.max(0);
+}
+
+fn took(it: &mut Participant, stance: Stance) {
+    let economy = &mut it.economy;
+    match stance {
+        Stance::Dash => economy.dashes = economy.dashes.saturating_add(1),
+        Stance::Disengage => economy.disengaged = true,
+        Stance::Dodge => economy.dodging = true,
+        Stance::Help => economy.helping = true,
+        Stance::DeathSave => economy.death_save = true,
+        Stance::Surge => economy.action = false,
+    }
+}
+
+fn lasts(it: &mut Participant, lasting: &Lasting) {
+    it.lasting.retain(|l| !same(&l.condition, &lasting.condition));
+    let in_force = it.creature.conditions.iter().any(|c| same(&c.name, &lasting.condition));
+    if in_force && it.lasting.len() < LIST_MAX {
+        it.lasting.push(lasting.clone());
+    }
+}

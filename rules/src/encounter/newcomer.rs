@@ -1,0 +1,207 @@
+//! Who is about to take part: a record, or fields that stand for one.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Lasting, Position, Refusal, Until, limits, setup::known_condition};
+use crate::{
+    SIZES,
+    sheet::{Abilities, Condition, Creature, Feature, NpcAttack, Resource, SpellSlot},
+    srd::{Ability, DAMAGE_TYPES, damage_type, holds, same},
+};
+
+/// A condition somebody brings along.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NewCondition {
+    /// The condition.
+    #[serde(flatten)]
+    pub condition: Condition,
+    /// Difficulty of the save that ends it.
+    pub save_dc: Option<i32>,
+    /// The ability of that save.
+    pub save_ability: Option<Ability>,
+    /// What it looks like.
+    pub description: Option<String>,
+}
+
+/// Somebody about to take part: with a `record` as that stands, without one as the fields say.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NewParticipant {
+    /// Id in the encounter.
+    pub id: String,
+    /// The character it is; kept, and not looked up here.
+    pub character_id: Option<String>,
+    /// The NPC it is.
+    pub npc_id: Option<String>,
+    /// Its sheet; wins over every field below that describes one.
+    #[serde(skip)]
+    pub record: Option<Creature>,
+    /// Name; none: the record's, or the id.
+    pub name: Option<String>,
+    /// Which side it is on.
+    pub is_enemy: bool,
+    /// Its initiative, if it was rolled already.
+    pub initiative: Option<i32>,
+    /// Added to its initiative; none: what its sheet gives.
+    pub initiative_bonus: Option<i32>,
+    /// It does not act before the end of its first turn.
+    pub surprised: bool,
+    /// Where it stands.
+    pub position: Option<Position>,
+    /// Attacks of one attack action; none: what its class gives.
+    pub attacks_per_action: Option<i32>,
+    /// Whether it dies at 0 hit points instead of falling unconscious; none: when it is an enemy.
+    pub is_npc: Option<bool>,
+    /// Hit points; none: all.
+    pub hp: Option<i32>,
+    /// Hit points at most; none: `hp`, or 10.
+    pub max_hp: Option<i32>,
+    /// Temporary hit points.
+    pub temp_hp: i32,
+    /// Armor class; none: 10.
+    pub armor_class: Option<i32>,
+    /// Feet a round; none: 30.
+    pub speed: Option<i32>,
+    /// One of [`SIZES`]; none: medium.
+    pub size: Option<String>,
+    /// Creature type.
+    pub creature_type: Option<String>,
+    /// The six scores.
+    pub abilities: Option<Abilities>,
+    /// Saving throw bonuses, by ability.
+    pub saving_throws: BTreeMap<String, i32>,
+    /// Damage types it resists.
+    pub resistances: Vec<String>,
+    /// Damage types that do nothing to it.
+    pub immunities: Vec<String>,
+    /// Damage types that do it double damage.
+    pub vulnerabilities: Vec<String>,
+    /// Conditions that it cannot have.
+    pub condition_immunities: Vec<String>,
+    /// Conditions it brings along.
+    pub conditions: Vec<NewCondition>,
+    /// Class resources.
+    pub resources: Vec<Resource>,
+    /// Spell slots by level.
+    pub spell_slots: BTreeMap<String, SpellSlot>,
+    /// Its attacks.
+    pub attacks: Vec<NpcAttack>,
+    /// Its features, such as `Darkvision`.
+    pub features: Vec<String>,
+}
+
+impl NewParticipant {
+    /// A sheet of the fields alone.
+    pub(super) fn sheet(&self, path: &str) -> Result<Creature, Refusal> {
+        self.check(path)?;
+        let max_hp = self.max_hp.or(self.hp.filter(|hp| *hp > 0)).unwrap_or(10);
+        let plain = Creature::default();
+        Ok(Creature {
+            name: self.name.clone().unwrap_or_else(|| self.id.clone()),
+            is_npc: self.is_npc.unwrap_or(self.is_enemy),
+            hp: self.hp.unwrap_or(max_hp),
+            max_hp,
+            temp_hp: self.temp_hp,
+            armor_class: self.armor_class.unwrap_or(plain.armor_class),
+            speed: self.speed.unwrap_or(plain.speed),
+            size: self.size.clone().unwrap_or_else(|| plain.size.clone()),
+            creature_type: self.creature_type.clone().unwrap_or_else(|| plain.creature_type.clone()),
+            abilities: self.abilities.unwrap_or_default(),
+            saving_throws: self.saving_throws.clone(),
+            resistances: self.resistances.clone(),
+            immunities: self.immunities.clone(),
+            vulnerabilities: self.vulnerabilities.clone(),
+            condition_immunities: self.condition_immunities.clone(),
+            conditions: self.conditions.iter().map(|c| c.condition.clone()).collect(),
+            resources: self.resources.clone(),
+            spell_slots: self.spell_slots.clone(),
+            attacks: self.attacks.clone(),
+            features: self.features.iter().map(|f| Feature { name: f.clone(), ..Feature::default() }).collect(),
+            ..plain
+        })
+    }
+
+    fn check(&self, path: &str) -> Result<(), Refusal> {
+        let wrong = |field: &str, message: String| Err(Refusal::argument(format!("{path}/{field}"), message));
+        let numbers = [
+            ("hp", self.hp, 0),
+            ("max_hp", self.max_hp, 1),
+            ("temp_hp", Some(self.temp_hp), 0),
+            ("armor_class", self.armor_class, 0),
+            ("speed", self.speed, 0),
+        ];
+        for (field, value, least) in numbers {
+            if value.is_some_and(|v| !(least..=limits::AMOUNT_MAX).contains(&v)) {
+                return wrong(field, format!("must be {least} to {}", limits::AMOUNT_MAX));
+            }
+        }
+        if let (Some(hp), Some(max)) = (self.hp, self.max_hp)
+            && hp > max
+        {
+            return wrong("hp", format!("{hp} is more than max_hp, which is {max}"));
+        }
+        if self.size.as_deref().is_some_and(|size| !SIZES.contains(&size)) {
+            return wrong("size", format!("must be one of {}", SIZES.join(", ")));
+        }
+        let lists = [
+            ("resistances", self.resistances.len()),
+            ("immunities", self.immunities.len()),
+            ("vulnerabilities", self.vulnerabilities.len()),
+            ("condition_immunities", self.condition_immunities.len()),
+            ("conditions", self.conditions.len()),
+            ("resources", self.resources.len()),
+            ("spell_slots", self.spell_slots.len()),
+            ("saving_throws", self.saving_throws.len()),
+            ("attacks", self.attacks.len()),
+            ("features", self.features.len()),
+        ];
+        if let Some((field, _)) = lists.iter().find(|(_, length)| *length > limits::LIST_MAX) {
+            return Err(Refusal::too_many(format!("{path}/{field}"), limits::LIST_MAX));
+        }
+        self.check_names(path)
+    }
+
+    /// Damage types and conditions are those of the rules.
+    fn check_names(&self, path: &str) -> Result<(), Refusal> {
+        let types = [
+            ("resistances", &self.resistances),
+            ("immunities", &self.immunities),
+            ("vulnerabilities", &self.vulnerabilities),
+        ];
+        let unknown = |entry: &&String| !DAMAGE_TYPES.iter().any(|t| holds(entry, t)) && !same(entry, "all");
+        for (field, list) in types {
+            if let Some(entry) = list.iter().find(unknown) {
+                let known = DAMAGE_TYPES.join(", ");
+                return Err(Refusal::argument(format!("{path}/{field}"), format!("\"{entry}\" is none of {known}")));
+            }
+        }
+        let immune = self.condition_immunities.iter().map(|name| ("condition_immunities", name));
+        let has = self.conditions.iter().map(|c| ("conditions", &c.condition.name));
+        for (field, name) in immune.chain(has) {
+            known_condition(&format!("{path}/{field}"), name)?;
+        }
+        let untyped = |a: &&NpcAttack| !a.damage_type.is_empty() && damage_type(&a.damage_type).is_none();
+        if let Some(attack) = self.attacks.iter().find(untyped) {
+            let known = DAMAGE_TYPES.join(", ");
+            let message = format!("\"{}\" is none of {known}", attack.damage_type);
+            return Err(Refusal::argument(format!("{path}/attacks"), message));
+        }
+        Ok(())
+    }
+
+    pub(super) fn lasting(&self) -> Vec<Lasting> {
+        let known = self.conditions.iter().filter_map(|c| {
+            let until = match (c.save_dc, c.save_ability) {
+                (Some(dc), Some(ability)) => Until::Save { dc, ability },
+                _ if c.condition.rounds_remaining.is_some() => Until::Rounds,
+                _ => Until::Dispelled,
+            };
+            let told = c.description.is_some() || matches!(until, Until::Save { .. });
+            told.then(|| Lasting { condition: c.condition.name.clone(), until, description: c.description.clone() })
+        });
+        known.collect()
+    }
+}

@@ -1,0 +1,225 @@
+//! Squares, terrain and light. A square is 5 feet; distance is counted in squares, diagonals as one (SRD 5.1,
+//! "Movement", on a grid).
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+use super::{Refusal, limits};
+use crate::srd::{Ability, DamageDice, condition, damage_type};
+
+/// Feet of a square.
+pub(super) const SQUARE_FT: i32 = 5;
+
+/// Where somebody stands, in squares; of who is large, its lowest corner. `z` is squares above the ground.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "their names say it")]
+pub struct Position {
+    pub x: i32,
+    pub y: i32,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub z: i32,
+}
+
+fn is_zero(value: &i32) -> bool {
+    *value == 0
+}
+
+impl Position {
+    /// Squares between two footprints of so many squares a side; 1 for neighbours, 0 for the same place.
+    pub(super) fn squares_to(self, own: i32, other: Self, theirs: i32) -> i32 {
+        let gap = |a: i32, b: i32| {
+            let (a, b) = (i64::from(a), i64::from(b));
+            (b - (a + i64::from(own) - 1)).max(a - (b + i64::from(theirs) - 1)).max(0)
+        };
+        let most = gap(self.x, other.x).max(gap(self.y, other.y)).max(gap(self.z, other.z));
+        i32::try_from(most).unwrap_or(i32::MAX / SQUARE_FT).min(i32::MAX / SQUARE_FT)
+    }
+
+    pub(super) const fn square(self) -> Square {
+        Square { x: self.x, y: self.y }
+    }
+}
+
+/// A square of the ground, written `"x,y"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "their names say it")]
+pub struct Square {
+    pub x: i32,
+    pub y: i32,
+}
+
+impl fmt::Display for Square {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},{}", self.x, self.y)
+    }
+}
+
+impl std::str::FromStr for Square {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const WRONG: &str = "a square is written \"x,y\", such as \"3,4\"";
+        let (x, y) = text.split_once(',').ok_or(WRONG)?;
+        let number = |text: &str| text.trim().parse().map_err(|_| WRONG);
+        Ok(Self { x: number(x)?, y: number(y)? })
+    }
+}
+
+impl Serialize for Square {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Square {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// How much light there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lighting {
+    /// Everybody sees.
+    #[default]
+    Bright,
+    /// Everybody sees well enough to fight.
+    Dim,
+    /// Who has no darkvision does not see.
+    Darkness,
+    /// Nobody sees.
+    MagicalDarkness,
+}
+
+/// Something that harms who enters its square or begins a turn there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Hazard {
+    /// Its square.
+    pub position: Square,
+    /// What it is, such as `fire` or `spikes`; free text.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// A sum of dice and a number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damage: Option<String>,
+    /// Damage type.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damage_type: Option<String>,
+    /// Difficulty of the saving throw that halves the damage and spares the condition; none: neither.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dc: Option<i32>,
+    /// The ability of the saving throw; none: Dexterity.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub save_ability: Option<Ability>,
+    /// The condition it puts on whom it catches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
+}
+
+/// The ground.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Terrain {
+    /// Squares from west to east.
+    pub width: i32,
+    /// Squares from north to south.
+    pub height: i32,
+    /// Squares nobody can enter.
+    pub obstacles: Vec<Square>,
+    /// Squares that cost twice the movement.
+    pub difficult_terrain: Vec<Square>,
+    /// Squares that cost twice the movement because they are water.
+    pub water: Vec<Square>,
+    /// Squares that harm.
+    pub hazards: Vec<Hazard>,
+}
+
+impl Default for Terrain {
+    fn default() -> Self {
+        Self {
+            width: 50,
+            height: 50,
+            obstacles: Vec::new(),
+            difficult_terrain: Vec::new(),
+            water: Vec::new(),
+            hazards: Vec::new(),
+        }
+    }
+}
+
+impl Terrain {
+    /// Whether a footprint of so many squares a side lies on the grid.
+    pub(super) fn holds(&self, at: Position, side: i32) -> bool {
+        let fits = |from: i32, size: i32| from >= 0 && i64::from(from) + i64::from(side) <= i64::from(size);
+        fits(at.x, self.width) && fits(at.y, self.height) && (-limits::HEIGHT_MAX..=limits::HEIGHT_MAX).contains(&at.z)
+    }
+
+    /// Whether any of a footprint's squares is an obstacle.
+    pub(super) fn blocks(&self, at: Position, side: i32) -> bool {
+        self.obstacles.iter().any(|s| covers(at, side, *s))
+    }
+
+    /// The hazards under a footprint.
+    pub(super) fn hazards_at(&self, at: Position, side: i32) -> impl Iterator<Item = (usize, &Hazard)> {
+        self.hazards.iter().enumerate().filter(move |(_, h)| at.z == 0 && covers(at, side, h.position))
+    }
+
+    /// Refuses what is too large or lies outside.
+    pub(super) fn check(&self) -> Result<(), Refusal> {
+        let size = limits::GRID_MIN..=limits::GRID_MAX;
+        for (argument, value) in [("terrain/width", self.width), ("terrain/height", self.height)] {
+            if !size.contains(&value) {
+                return Err(Refusal::argument(argument, "must be 5 to 100 squares"));
+            }
+        }
+        let lists = [
+            ("terrain/obstacles", &self.obstacles),
+            ("terrain/difficult_terrain", &self.difficult_terrain),
+            ("terrain/water", &self.water),
+        ];
+        for (argument, squares) in lists {
+            if squares.len() > limits::SQUARES_MAX {
+                return Err(Refusal::too_many(argument, limits::SQUARES_MAX));
+            }
+            if let Some(outside) = squares.iter().find(|s| !self.has(**s)) {
+                return Err(Refusal::argument(argument, format!("{outside} lies outside of the grid")));
+            }
+        }
+        if self.hazards.len() > limits::HAZARDS_MAX {
+            return Err(Refusal::too_many("terrain/hazards", limits::HAZARDS_MAX));
+        }
+        self.hazards.iter().try_for_each(|hazard| self.check_hazard(hazard))
+    }
+
+    fn check_hazard(&self, hazard: &Hazard) -> Result<(), Refusal> {
+        let wrong = |message: String| Err(Refusal::argument("terrain/hazards", message));
+        if !self.has(hazard.position) {
+            return wrong(format!("{} lies outside of the grid", hazard.position));
+        }
+        if hazard.damage.as_deref().is_some_and(|d| DamageDice::parse(d).is_none()) {
+            return wrong("`damage` is no sum of dice such as 2d6+1".to_owned());
+        }
+        if hazard.damage_type.as_deref().is_some_and(|d| damage_type(d).is_none()) {
+            return wrong(format!("`damage_type` must be one of {}", crate::srd::DAMAGE_TYPES.join(", ")));
+        }
+        if hazard.condition.as_deref().is_some_and(|c| condition(c).is_none()) {
+            return wrong("`condition` must be one of the 15 conditions".to_owned());
+        }
+        if hazard.kind.chars().count() > limits::NAME_CHARS_MAX {
+            return wrong("`type` is too long".to_owned());
+        }
+        Ok(())
+    }
+
+    fn has(&self, square: Square) -> bool {
+        (0..self.width).contains(&square.x) && (0..self.height).contains(&square.y)
+    }
+}
+
+fn covers(at: Position, side: i32, square: Square) -> bool {
+    let within = |from: i32, value: i32| value >= from && i64::from(value) < i64::from(from) + i64::from(side);
+    within(at.x, square.x) && within(at.y, square.y)
+}

@@ -1,0 +1,234 @@
+//! How an encounter begins, and how somebody joins it later.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Decision, Encounter, Event, Lighting, NewParticipant, Participant, Refusal, Snapshot, Status, Terrain, fold, limits,
+};
+use crate::{
+    dice::Dice,
+    resolve::{Circumstances, roll_initiative},
+    sheet::Creature,
+    srd::{Ability, CONDITIONS, Class, condition, extra_attacks, same},
+};
+
+/// A fight about to begin.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Setup {
+    /// Id of the encounter.
+    pub encounter_id: String,
+    /// Its name.
+    pub name: Option<String>,
+    /// Who takes part.
+    pub participants: Vec<NewParticipant>,
+    /// The ground; none: 50 by 50 empty squares.
+    pub terrain: Option<Terrain>,
+    /// Light.
+    pub lighting: Lighting,
+    /// Ids of those who are surprised.
+    pub surprise: Vec<String>,
+    /// What the caller wants to be told with it.
+    pub warnings: Vec<String>,
+}
+
+impl Encounter {
+    /// Begins a fight: everybody's initiative is rolled, in the order given, and the first turn begins.
+    ///
+    /// The encounter is as it stands after the events; folding them once more changes nothing, so a log may hold them.
+    ///
+    /// # Errors
+    /// When dice run out; when an argument cannot be meant or is over a limit.
+    pub fn create(setup: &Setup, dice: &mut dyn Dice) -> Result<(Self, Vec<Event>), Refusal> {
+        let terrain = setup.terrain.clone().unwrap_or_default();
+        terrain.check()?;
+        text("encounter_id", &setup.encounter_id, limits::ID_CHARS_MAX)?;
+        text("name", setup.name.as_deref().unwrap_or_default(), limits::NAME_CHARS_MAX)?;
+        if setup.participants.is_empty() {
+            return Err(Refusal::argument("participants", "at least one takes part"));
+        }
+        if setup.participants.len() > limits::PARTICIPANTS_MAX {
+            return Err(Refusal::too_many("participants", limits::PARTICIPANTS_MAX));
+        }
+        let mut it = Self {
+            id: setup.encounter_id.clone(),
+            name: setup.name.clone(),
+            status: Status::Active,
+            round: 1,
+            current: None,
+            participants: Vec::with_capacity(setup.participants.len()),
+            terrain: Arc::new(terrain),
+            lighting: setup.lighting,
+            provoked: Vec::new(),
+            outcome: None,
+            notes: None,
+            warnings: setup.warnings.iter().take(limits::PARTICIPANTS_MAX).cloned().collect(),
+        };
+        let mut events = Vec::new();
+        for (index, new) in setup.participants.iter().enumerate() {
+            let surprised = setup.surprise.contains(&new.id);
+            let participant = it.prepared(new, surprised, &format!("participants/{index}"), dice)?;
+            let initiative = participant.initiative;
+            events.push(Event::Initiative { participant: participant.id.clone(), initiative });
+            it.participants.push(participant);
+        }
+        if let Some(unknown) = setup.surprise.iter().find(|id| it.at(id).is_none()) {
+            return Err(Refusal::Unknown { argument: "surprise", id: unknown.clone() });
+        }
+        it.name_sources();
+        let first = it.first_turn(dice)?;
+        first.iter().for_each(|event| it.apply(event));
+        // A turn of the surprised that passed is in the state; folded once more it would pass again.
+        events.extend(first.into_iter().filter(|event| matches!(event, Event::TurnStarted { .. })));
+        Ok((it, events))
+    }
+
+    /// Decides how somebody joins: it has its turn in this round if its place is still to come.
+    ///
+    /// # Errors
+    /// As for [`Encounter::create`], and after the end.
+    pub fn join(&self, new: &NewParticipant, dice: &mut dyn Dice) -> Result<Decision, Refusal> {
+        if self.status == Status::Ended {
+            return Err(Refusal::AlreadyEnded);
+        }
+        if self.participants.len() >= limits::PARTICIPANTS_MAX {
+            return Err(Refusal::too_many("participants", limits::PARTICIPANTS_MAX));
+        }
+        let participant = Box::new(self.prepared(new, false, "participant", dice)?);
+        Ok(Decision { events: vec![Event::Joined { participant }], outcomes: Vec::new() })
+    }
+
+    fn prepared(
+        &self,
+        new: &NewParticipant,
+        surprised: bool,
+        path: &str,
+        dice: &mut dyn Dice,
+    ) -> Result<Participant, Refusal> {
+        let wrong = |field: &str, message: String| Refusal::argument(format!("{path}/{field}"), message);
+        if new.id.trim().is_empty() {
+            return Err(wrong("id", "must not be empty".to_owned()));
+        }
+        text(&format!("{path}/id"), &new.id, limits::ID_CHARS_MAX)?;
+        text(&format!("{path}/name"), new.name.as_deref().unwrap_or_default(), limits::NAME_CHARS_MAX)?;
+        if self.at(&new.id).is_some() {
+            return Err(wrong("id", format!("\"{}\" takes part already", new.id)));
+        }
+        let twice = |own: &Option<String>| new.record.is_some() && own.is_some() && self.has_record(own.as_deref());
+        for (field, own) in [("character_id", &new.character_id), ("npc_id", &new.npc_id)] {
+            if twice(own) {
+                return Err(wrong(field, "takes part already".to_owned()));
+            }
+        }
+        let mut creature = match &new.record {
+            Some(record) => record.clone(),
+            None => new.sheet(path)?,
+        };
+        fold::bound(&mut creature);
+        let initial = Arc::new(Snapshot::of(&creature));
+        creature.id.clone_from(&new.id);
+        if let Some(name) = new.name.as_ref().filter(|n| !n.trim().is_empty()) {
+            creature.name.clone_from(name);
+        }
+        let bound = |value: i32| value.clamp(-limits::AMOUNT_MAX, limits::AMOUNT_MAX);
+        let bonus = new.initiative_bonus.map(bound);
+        let initiative = match new.initiative {
+            Some(initiative) => bound(initiative),
+            None => rolled(&creature, bonus, dice)?,
+        };
+        let participant = Participant {
+            id: new.id.clone(),
+            character_id: new.character_id.clone().filter(|_| new.record.is_some()),
+            npc_id: new.npc_id.clone().filter(|_| new.record.is_some()),
+            initial,
+            is_enemy: new.is_enemy,
+            initiative,
+            initiative_bonus: bonus.unwrap_or_else(|| creature.modifier(Ability::Dexterity)),
+            surprised: new.surprised || surprised,
+            position: new.position,
+            attacks_per_action: new.attacks_per_action.map_or_else(|| attacks(&creature), |n| n.clamp(1, 20)),
+            statistics: super::Statistics::default(),
+            economy: super::Economy::default(),
+            lasting: if new.record.is_some() { Vec::new() } else { new.lasting() },
+            creature: Arc::new(creature),
+        };
+        self.check_place(&participant).map_err(|message| wrong("position", message))?;
+        Ok(participant)
+    }
+
+    /// Whether somebody with this record takes part: it could not be told whose outcome to keep.
+    fn has_record(&self, id: Option<&str>) -> bool {
+        self.participants.iter().any(|p| p.record() == id)
+    }
+
+    /// Whether somebody can stand where it wants to.
+    fn check_place(&self, it: &Participant) -> Result<(), String> {
+        let Some(at) = it.position else { return Ok(()) };
+        if !self.terrain.holds(at, it.side()) {
+            return Err(format!("lies outside of the grid of {} by {}", self.terrain.width, self.terrain.height));
+        }
+        if at.z == 0 && self.terrain.blocks(at, it.side()) {
+            return Err("is an obstacle".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Conditions name who they come from by id, slug or name of a record; here by the id of who that is.
+    fn name_sources(&mut self) {
+        let known = self.participants.iter().filter_map(|p| Some((p.record()?.to_owned(), p.id.clone())));
+        let known: Vec<(String, String)> = known.collect();
+        for participant in &mut self.participants {
+            let named = |source: &Option<String>| {
+                let source = source.as_deref()?;
+                known.iter().find(|(record, _)| same(record, source)).map(|(_, id)| id.clone())
+            };
+            if participant.creature.conditions.iter().all(|c| named(&c.source).is_none()) {
+                continue;
+            }
+            for condition in &mut Arc::make_mut(&mut participant.creature).conditions {
+                condition.source = named(&condition.source).or_else(|| condition.source.take());
+            }
+        }
+    }
+}
+
+impl Participant {
+    /// The id of the record behind it.
+    pub(super) fn record(&self) -> Option<&str> {
+        self.character_id.as_deref().or(self.npc_id.as_deref())
+    }
+}
+
+/// The condition of the rules of this name.
+pub(super) fn known_condition(argument: &str, name: &str) -> Result<&'static str, Refusal> {
+    condition(name).map(|rule| rule.name).ok_or_else(|| {
+        let known = CONDITIONS.iter().map(|c| c.name).collect::<Vec<_>>().join(", ");
+        Refusal::argument(argument, format!("\"{name}\" is none of {known}"))
+    })
+}
+
+pub(super) fn text(argument: &str, value: &str, most: usize) -> Result<(), Refusal> {
+    if value.chars().count() > most {
+        return Err(Refusal::argument(argument, format!("at most {most} characters")));
+    }
+    Ok(())
+}
+
+/// A rolled initiative. A bonus that was given stands in for the sheet's.
+pub(super) fn rolled(creature: &Creature, bonus: Option<i32>, dice: &mut dyn Dice) -> Result<i32, Refusal> {
+    let outcome = roll_initiative(creature, &Circumstances::default(), dice)?;
+    Ok(match bonus {
+        Some(bonus) => i32::try_from(outcome.die_result).unwrap_or(0).saturating_add(bonus),
+        None => outcome.total,
+    })
+}
+
+/// Attacks of one attack action (SRD 5.1, "Extra Attack").
+fn attacks(creature: &Creature) -> i32 {
+    let classes = [Class::Barbarian, Class::Fighter, Class::Monk, Class::Paladin, Class::Ranger];
+    let extra = classes.into_iter().map(|class| extra_attacks(class, creature.class_level(class))).max().unwrap_or(0);
+    let extra = if extra == 0 && creature.has_feature("Extra Attack") { 1 } else { extra };
+    i32::try_from(extra).unwrap_or(0) + 1
+}

@@ -1,0 +1,65 @@
+//! What of a sheet a fight can change, as it stood at one moment.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    sheet::{ActiveEffect, Condition, Creature, DeathSaves, Resource, SpellSlot},
+    srd::same,
+};
+
+/// What is compared at the end with how it stood at the beginning.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "they are those of the sheet")]
+pub struct Snapshot {
+    pub hp: i32,
+    pub max_hp: i32,
+    pub temp_hp: i32,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<ActiveEffect>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub spell_slots: BTreeMap<String, SpellSlot>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<Resource>,
+    pub death_saves: DeathSaves,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concentration: Option<String>,
+    /// What was done once since the last long rest.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rest_flags: Vec<String>,
+}
+
+impl Snapshot {
+    /// How a creature stands.
+    #[must_use]
+    pub fn of(creature: &Creature) -> Self {
+        let flags = creature.turn_flags.iter().filter(|(_, key)| key.as_str() == "rest");
+        Self {
+            hp: creature.hp,
+            max_hp: creature.max_hp,
+            temp_hp: creature.temp_hp,
+            conditions: creature.conditions.iter().filter(|c| is_active(c)).cloned().collect(),
+            effects: creature.effects.iter().filter(|e| outlives(e)).cloned().collect(),
+            spell_slots: creature.spell_slots.clone(),
+            resources: creature.resources.clone(),
+            death_saves: creature.death_saves,
+            concentration: creature.concentration.as_ref().map(|c| c.spell.clone()),
+            rest_flags: flags.map(|(flag, _)| flag.clone()).collect(),
+        }
+    }
+}
+
+/// Whether a condition is in force: its rounds are not over.
+pub(super) fn is_active(condition: &Condition) -> bool {
+    condition.rounds_remaining.is_none_or(|rounds| rounds > 0)
+}
+
+/// Whether an effect is still there after the fight: dodging and helping are not.
+fn outlives(effect: &ActiveEffect) -> bool {
+    let passing = ["Dodge", "Help", "Reckless Attack", "Shield"];
+    effect.rounds_remaining.is_none_or(|rounds| rounds > 0) && !passing.iter().any(|p| same(p, &effect.name))
+}

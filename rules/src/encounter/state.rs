@@ -1,0 +1,317 @@
+//! An encounter as it stands.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Lighting, Position, Snapshot, Terrain};
+use crate::{
+    sheet::{Creature, Life},
+    srd::{Ability, same},
+};
+
+/// Whether it goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It goes on.
+    #[default]
+    Active,
+    /// It has ended.
+    Ended,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "their names say it")]
+pub enum EndOutcome {
+    Victory,
+    Defeat,
+    Fled,
+    Negotiated,
+    Other,
+}
+
+/// What somebody did and suffered. Damage counts after resistances and with what was over; healing what was regained.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "their names say it")]
+pub struct Statistics {
+    pub damage_dealt: i32,
+    pub damage_taken: i32,
+    pub healing_done: i32,
+    pub attacks_made: u32,
+    pub attacks_hit: u32,
+}
+
+/// What somebody has used of its turn (SRD 5.1, "The Order of Combat").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Economy {
+    /// The action is used.
+    pub action: bool,
+    /// The bonus action is used.
+    pub bonus_action: bool,
+    /// The reaction is used.
+    pub reaction: bool,
+    /// Feet moved.
+    pub movement_used: i32,
+    /// Attacks of the attack action that are left.
+    pub attacks_left: i32,
+    /// How often it dashed.
+    pub dashes: i32,
+    /// It disengaged.
+    pub disengaged: bool,
+    /// It dodges.
+    pub dodging: bool,
+    /// It helps.
+    pub helping: bool,
+    /// It has made its death saving throw.
+    pub death_save: bool,
+}
+
+/// What ends a condition beside its rounds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "until", rename_all = "snake_case")]
+pub enum Until {
+    /// Its rounds: see the condition.
+    Rounds,
+    /// The end of somebody's concentration.
+    Concentration {
+        /// Who concentrates.
+        by: String,
+    },
+    /// Somebody who ends it.
+    Dispelled,
+    /// A rest.
+    Rest,
+    /// A saving throw at the end of its owner's turn.
+    Save {
+        /// Difficulty.
+        dc: i32,
+        /// Ability.
+        ability: Ability,
+    },
+}
+
+/// How long a condition lasts, and what it looks like.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lasting {
+    /// Name of the condition.
+    pub condition: String,
+    /// What ends it.
+    #[serde(flatten)]
+    pub until: Until,
+    /// What it looks like.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// Somebody left somebody's reach.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provocation {
+    /// Who may attack.
+    pub by: String,
+    /// Who left.
+    pub target: String,
+    /// From where.
+    pub from: Position,
+}
+
+/// Somebody who takes part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Participant {
+    /// Id in this encounter; also that of `creature`.
+    pub id: String,
+    /// The character it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub character_id: Option<String>,
+    /// The NPC it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub npc_id: Option<String>,
+    /// Its sheet as it stands now.
+    pub creature: Arc<Creature>,
+    /// How it stood when it joined.
+    pub initial: Arc<Snapshot>,
+    /// Which side it is on.
+    pub is_enemy: bool,
+    /// Its place in the order.
+    pub initiative: i32,
+    /// Decides between equals.
+    pub initiative_bonus: i32,
+    /// It does not act before the end of its first turn.
+    pub surprised: bool,
+    /// Where it stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<Position>,
+    /// Attacks of one attack action.
+    pub attacks_per_action: i32,
+    /// What it did.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub statistics: Statistics,
+    /// What it has used of its turn.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub economy: Economy,
+    /// How long its conditions last, where more than rounds has to be known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lasting: Vec<Lasting>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+impl Participant {
+    /// Whether no record is behind it.
+    #[must_use]
+    pub const fn is_ephemeral(&self) -> bool {
+        self.character_id.is_none() && self.npc_id.is_none()
+    }
+
+    /// Whether it lives.
+    #[must_use]
+    pub fn life(&self) -> Life {
+        self.creature.life()
+    }
+
+    /// How long a condition lasts.
+    #[must_use]
+    pub fn lasts(&self, condition: &str) -> Option<&Lasting> {
+        self.lasting.iter().find(|l| same(&l.condition, condition))
+    }
+
+    /// Squares a side of its space (SRD 5.1, "Size").
+    pub(super) fn side(&self) -> i32 {
+        match self.creature.size_step() {
+            Some(3) => 2,
+            Some(4) => 3,
+            Some(5) => 4,
+            _ => 1,
+        }
+    }
+
+    /// Whether it can take reactions.
+    pub(super) fn can_react(&self) -> bool {
+        !self.surprised && !self.economy.reaction && self.is_able()
+    }
+
+    /// Whether it lives and can act.
+    pub(super) fn is_able(&self) -> bool {
+        self.life() == Life::Alive && !self.creature.is_incapacitated()
+    }
+
+    /// Feet it can move in a turn: none when it is held or has five levels of exhaustion, half with two (SRD 5.1,
+    /// "Exhaustion"), double under Haste.
+    #[must_use]
+    pub fn speed_now(&self) -> i32 {
+        let it = &self.creature;
+        let held = it.condition_rules().iter().any(|(rule, _)| rule.speed_zero);
+        if held || it.exhaustion() >= 5 || self.life() != Life::Alive {
+            return 0;
+        }
+        let speed = it.speed.max(0);
+        let speed = if it.has_effect("Haste") { speed.saturating_mul(2) } else { speed };
+        if it.exhaustion() >= 2 { speed / 2 } else { speed }
+    }
+
+    /// Feet of movement left in this turn.
+    #[must_use]
+    pub fn movement_left(&self) -> i32 {
+        let all = self.speed_now().saturating_mul(self.economy.dashes.max(0).saturating_add(1));
+        all.saturating_sub(self.economy.movement_used).max(0)
+    }
+}
+
+/// A fight. Made by [`Encounter::create`], changed by [`Encounter::apply`] alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Encounter {
+    pub(super) id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) name: Option<String>,
+    pub(super) status: Status,
+    pub(super) round: u32,
+    /// Whose turn it is: a place in `participants`.
+    pub(super) current: Option<usize>,
+    /// In the order they joined; nobody leaves.
+    pub(super) participants: Vec<Participant>,
+    pub(super) terrain: Arc<Terrain>,
+    pub(super) lighting: Lighting,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) provoked: Vec<Provocation>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) outcome: Option<EndOutcome>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) notes: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) warnings: Vec<String>,
+}
+
+impl Encounter {
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Whether it goes on.
+    #[must_use]
+    pub const fn status(&self) -> Status {
+        self.status
+    }
+
+    /// The round, from 1.
+    #[must_use]
+    pub const fn round(&self) -> u32 {
+        self.round
+    }
+
+    /// How it ended.
+    #[must_use]
+    pub const fn outcome(&self) -> Option<EndOutcome> {
+        self.outcome
+    }
+
+    /// Everybody, in the order they joined.
+    #[must_use]
+    pub fn participants(&self) -> &[Participant] {
+        &self.participants
+    }
+
+    /// The participant of this id.
+    #[must_use]
+    pub fn participant(&self, id: &str) -> Option<&Participant> {
+        self.participants.iter().find(|p| p.id == id)
+    }
+
+    /// Whose turn it is.
+    #[must_use]
+    pub fn current(&self) -> Option<&Participant> {
+        self.current.and_then(|at| self.participants.get(at))
+    }
+
+    /// Who may attack whom with a reaction.
+    #[must_use]
+    pub fn provoked(&self) -> &[Provocation] {
+        &self.provoked
+    }
+
+    pub(super) fn at(&self, id: &str) -> Option<usize> {
+        self.participants.iter().position(|p| p.id == id)
+    }
+
+    pub(super) fn one_mut(&mut self, id: &str) -> Option<&mut Participant> {
+        self.participants.iter_mut().find(|p| p.id == id)
+    }
+
+    /// Names this turn, so that what works once a turn is used once.
+    pub(super) fn turn_key(&self) -> String {
+        format!("{}:{}:{}", self.id, self.round, self.current.map_or(0, |at| at.saturating_add(1)))
+    }
+}

@@ -1,0 +1,90 @@
+//! A fight in a few lines.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Encounter, EndOutcome, Participant};
+use crate::sheet::Life;
+
+/// Who did most of something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "their names say it")]
+pub struct Best {
+    pub participant_id: String,
+    pub name: String,
+    pub amount: i32,
+}
+
+/// A fight in a few lines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Rounds it took.
+    pub rounds: u32,
+    /// How it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<EndOutcome>,
+    /// Who stands, by name.
+    pub standing: Vec<String>,
+    /// Who lies at 0 and lives.
+    pub down: Vec<String>,
+    /// Who is dead.
+    pub dead: Vec<String>,
+    /// Who dealt most damage, if anybody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_damage_dealt: Option<Best>,
+    /// Who suffered most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_damage_taken: Option<Best>,
+    /// Who healed most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_healing_done: Option<Best>,
+    /// The same as a text.
+    pub text: String,
+}
+
+impl Encounter {
+    /// A fight in a few lines, with those who did most.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let named = |lives: &[Life]| {
+            let such = self.participants().iter().filter(|p| lives.contains(&p.life()));
+            such.map(|p| p.creature.name.clone()).collect::<Vec<_>>()
+        };
+        let mut summary = Summary {
+            rounds: self.round(),
+            outcome: self.outcome(),
+            standing: named(&[Life::Alive]),
+            down: named(&[Life::Dying, Life::Stable]),
+            dead: named(&[Life::Dead]),
+            most_damage_dealt: self.best(|p| p.statistics.damage_dealt),
+            most_damage_taken: self.best(|p| p.statistics.damage_taken),
+            most_healing_done: self.best(|p| p.statistics.healing_done),
+            text: String::new(),
+        };
+        summary.text = text(&summary);
+        summary
+    }
+
+    /// The first of those with the most, if that is more than nothing.
+    fn best(&self, of: impl Fn(&Participant) -> i32) -> Option<Best> {
+        let best = self.participants().iter().rev().max_by_key(|p| of(p)).filter(|p| of(p) > 0)?;
+        Some(Best { participant_id: best.id.clone(), name: best.creature.name.clone(), amount: of(best) })
+    }
+}
+
+fn text(summary: &Summary) -> String {
+    let rounds = if summary.rounds == 1 { "1 round".to_owned() } else { format!("{} rounds", summary.rounds) };
+    let mut text = format!("{rounds}.");
+    let mut add = |title: &str, what: String| {
+        if !what.is_empty() {
+            text.push_str(&format!(" {title}: {what}."));
+        }
+    };
+    add("Standing", summary.standing.join(", "));
+    add("Down", summary.down.join(", "));
+    add("Dead", summary.dead.join(", "));
+    let best = |b: &Option<Best>| b.as_ref().map(|b| format!("{} ({})", b.name, b.amount)).unwrap_or_default();
+    add("Most damage", best(&summary.most_damage_dealt));
+    add("Most hurt", best(&summary.most_damage_taken));
+    add("Most healing", best(&summary.most_healing_done));
+    text
+}

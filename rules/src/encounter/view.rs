@@ -1,0 +1,230 @@
+//! An encounter as it is told: as much as is asked for.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    ConditionDetail, Economy, Encounter, EndOutcome, Lighting, Participant, Position, Provocation, Statistics, Status,
+    Terrain, snapshot::is_active,
+};
+use crate::sheet::{DeathSaves, Life, Resource};
+
+/// How much is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verbosity {
+    /// Round, turn, how many.
+    Minimal,
+    /// And everybody's name and hit points.
+    Summary,
+    /// And what is needed to go on.
+    #[default]
+    Standard,
+    /// And everything else.
+    Detailed,
+}
+
+/// A condition: its name, or in full.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum ConditionView {
+    /// Its name.
+    Name(String),
+    /// In full.
+    Detail(ConditionDetail),
+}
+
+/// A participant; from `Standard` on all but what is said to be of `Detailed`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "their names say it")]
+pub struct ParticipantView {
+    pub id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub character_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub npc_id: Option<String>,
+    pub name: String,
+    pub hp: i32,
+    /// Exhaustion counted.
+    pub max_hp: i32,
+    pub is_enemy: bool,
+    /// `alive`, `dying`, `stable` or `dead`.
+    pub status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temp_hp: Option<i32>,
+    /// Effects counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub armor_class: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initiative: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Vec<ConditionView>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<Position>,
+    /// Only while it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub surprised: Option<bool>,
+    /// At 0 hit points.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub death_saves: Option<DeathSaves>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concentration: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speed: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spell_slots: Option<std::collections::BTreeMap<String, crate::sheet::SpellSlot>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resources: Option<Vec<Resource>>,
+    /// What only `Detailed` tells.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<ParticipantDetail>,
+}
+
+/// What only [`Verbosity::Detailed`] tells of a participant.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "their names say it")]
+pub struct ParticipantDetail {
+    pub is_ephemeral: bool,
+    pub movement_left: i32,
+    pub initiative_bonus: i32,
+    pub resistances: Vec<String>,
+    pub immunities: Vec<String>,
+    pub vulnerabilities: Vec<String>,
+    pub condition_immunities: Vec<String>,
+    pub effects: Vec<String>,
+    pub economy: Economy,
+    pub statistics: Statistics,
+}
+
+/// An encounter as it is told.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct View {
+    /// Its id.
+    pub encounter_id: String,
+    /// Its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Whether it goes on.
+    pub status: Status,
+    /// From 1.
+    pub round: u32,
+    /// The place in the order of whose turn it is, from 0.
+    pub turn: usize,
+    /// Whose turn it is.
+    pub current_participant_id: Option<String>,
+    /// How many take part.
+    pub participant_count: usize,
+    /// Everybody in the order of turns; not told by `Minimal`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub participants: Option<Vec<ParticipantView>>,
+    /// Light; from `Standard` on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lighting: Option<Lighting>,
+    /// The ground; from `Standard` on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terrain: Option<Terrain>,
+    /// Who may attack whom with a reaction; from `Standard` on, when there is anybody.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub provoked: Vec<Provocation>,
+    /// How it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<EndOutcome>,
+    /// What was noted at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notes: Option<String>,
+    /// What was odd at the beginning.
+    pub warnings: Vec<String>,
+}
+
+impl Encounter {
+    /// The encounter as it is told.
+    #[must_use]
+    pub fn view(&self, verbosity: Verbosity) -> View {
+        let standard = verbosity >= Verbosity::Standard;
+        let everybody = || self.turn_order().into_iter().map(|p| self.told(p, verbosity)).collect();
+        View {
+            encounter_id: self.id.clone(),
+            name: self.name.clone(),
+            status: self.status,
+            round: self.round,
+            turn: self.turn(),
+            current_participant_id: self.current().map(|p| p.id.clone()),
+            participant_count: self.participants.len(),
+            participants: (verbosity > Verbosity::Minimal).then(everybody),
+            lighting: standard.then_some(self.lighting),
+            terrain: standard.then(|| (*self.terrain).clone()),
+            provoked: if standard { self.provoked.clone() } else { Vec::new() },
+            outcome: self.outcome,
+            notes: self.notes.clone(),
+            warnings: self.warnings.clone(),
+        }
+    }
+
+    fn told(&self, it: &Participant, verbosity: Verbosity) -> ParticipantView {
+        let sheet = &it.creature;
+        let standard = verbosity >= Verbosity::Standard;
+        ParticipantView {
+            id: it.id.clone(),
+            character_id: it.character_id.clone(),
+            npc_id: it.npc_id.clone(),
+            name: sheet.name.clone(),
+            hp: sheet.hp,
+            max_hp: sheet.max_hp_now(),
+            is_enemy: it.is_enemy,
+            status: word(it.life()),
+            temp_hp: standard.then_some(sheet.temp_hp),
+            armor_class: standard.then(|| sheet.armor_class_now().total),
+            initiative: standard.then_some(it.initiative),
+            conditions: standard.then(|| self.conditions(it, verbosity)),
+            position: it.position.filter(|_| standard),
+            surprised: (standard && it.surprised).then_some(true),
+            death_saves: (standard && sheet.hp <= 0).then_some(sheet.death_saves),
+            concentration: sheet.concentration.as_ref().filter(|_| standard).map(|c| c.spell.clone()),
+            size: standard.then(|| sheet.size.clone()),
+            speed: standard.then(|| it.speed_now()),
+            spell_slots: (standard && !sheet.spell_slots.is_empty()).then(|| sheet.spell_slots.clone()),
+            resources: (standard && !sheet.resources.is_empty()).then(|| sheet.resources.clone()),
+            detail: (verbosity == Verbosity::Detailed).then(|| detail(it)),
+        }
+    }
+
+    fn conditions(&self, it: &Participant, verbosity: Verbosity) -> Vec<ConditionView> {
+        let active = it.creature.conditions.iter().filter(|c| is_active(c));
+        let told = active.map(|condition| {
+            if verbosity < Verbosity::Detailed {
+                return ConditionView::Name(condition.name.clone());
+            }
+            let mut detail = ConditionDetail::from(condition);
+            self.complete(&mut detail, it);
+            ConditionView::Detail(detail)
+        });
+        told.collect()
+    }
+}
+
+fn detail(it: &Participant) -> ParticipantDetail {
+    let sheet = &it.creature;
+    ParticipantDetail {
+        is_ephemeral: it.is_ephemeral(),
+        movement_left: it.movement_left(),
+        initiative_bonus: it.initiative_bonus,
+        resistances: sheet.resistances.clone(),
+        immunities: sheet.immunities.clone(),
+        vulnerabilities: sheet.vulnerabilities.clone(),
+        condition_immunities: sheet.condition_immunities.clone(),
+        effects: sheet.effects.iter().map(|e| e.name.clone()).collect(),
+        economy: it.economy,
+        statistics: it.statistics,
+    }
+}
+
+/// How somebody is, in a word.
+const fn word(life: Life) -> &'static str {
+    match life {
+        Life::Alive => "alive",
+        Life::Dying => "dying",
+        Life::Stable => "stable",
+        Life::Dead => "dead",
+    }
+}

@@ -1,0 +1,193 @@
+//! Ways over the grid and what they cost (SRD 5.1, "Movement and Position").
+//!
+//! A square costs 5 feet, diagonals too; 5 more in difficult terrain, in water and through the space of another creature,
+//! 5 more for who crawls. Obstacles and the spaces of enemies are closed, unless an enemy is two sizes larger or smaller.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use super::{Encounter, Participant, Position, Square, limits, place::SQUARE_FT};
+use crate::sheet::Life;
+
+/// One square of a way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) to: Position,
+    pub(super) cost_ft: i32,
+}
+
+/// What a square asks of who enters it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Ground {
+    closed: bool,
+    slow: bool,
+    taken: bool,
+}
+
+/// The grid as it is for one creature.
+struct Grid {
+    width: i32,
+    height: i32,
+    side: i32,
+    prone: bool,
+    squares: Vec<Ground>,
+}
+
+impl Grid {
+    fn of(encounter: &Encounter, mover: &Participant) -> Self {
+        let terrain = &encounter.terrain;
+        let [width, height] = [terrain.width, terrain.height].map(|size| size.clamp(0, limits::GRID_MAX));
+        let size = usize::try_from(width.saturating_mul(height)).unwrap_or(0);
+        let prone = mover.creature.has_condition("prone");
+        let mut grid = Self { width, height, side: mover.side(), prone, squares: vec![Ground::default(); size] };
+        terrain.obstacles.iter().for_each(|s| grid.mark(*s, |g| g.closed = true));
+        terrain.difficult_terrain.iter().chain(&terrain.water).for_each(|s| grid.mark(*s, |g| g.slow = true));
+        for other in encounter.participants.iter().filter(|p| p.id != mover.id && p.life() != Life::Dead) {
+            let Some(at) = other.position.filter(|at| at.z == 0) else { continue };
+            let closed = other.is_enemy != mover.is_enemy && !slips_past(mover, other);
+            for x in 0..other.side() {
+                for y in 0..other.side() {
+                    let square = Square { x: at.x.saturating_add(x), y: at.y.saturating_add(y) };
+                    grid.mark(square, |g| (g.closed, g.slow, g.taken) = (g.closed || closed, true, true));
+                }
+            }
+        }
+        grid
+    }
+
+    fn index(&self, square: Square) -> Option<usize> {
+        let inside = (0..self.width).contains(&square.x) && (0..self.height).contains(&square.y);
+        inside.then(|| usize::try_from(square.y * self.width + square.x).ok()).flatten()
+    }
+
+    fn mark(&mut self, square: Square, change: impl FnOnce(&mut Ground)) {
+        if let Some(ground) = self.index(square).and_then(|at| self.squares.get_mut(at)) {
+            change(ground);
+        }
+    }
+
+    /// The ground under a footprint; none where it does not fit or cannot be.
+    fn under(&self, at: Square) -> Option<Ground> {
+        let mut all = Ground::default();
+        for x in 0..self.side {
+            for y in 0..self.side {
+                let square = Square { x: at.x.saturating_add(x), y: at.y.saturating_add(y) };
+                let ground = self.index(square).and_then(|at| self.squares.get(at))?;
+                all.closed |= ground.closed;
+                all.slow |= ground.slow;
+                all.taken |= ground.taken;
+            }
+        }
+        (!all.closed).then_some(all)
+    }
+
+    fn cost_ft(&self, ground: Ground) -> i32 {
+        SQUARE_FT * (1 + i32::from(ground.slow) + i32::from(self.prone))
+    }
+
+    fn square(&self, at: usize) -> Square {
+        let at = i32::try_from(at).unwrap_or(0);
+        let width = self.width.max(1);
+        Square { x: at % width, y: at / width }
+    }
+
+    /// The cheapest way; of equals always the same.
+    fn cheapest(&self, from: Square, to: Square) -> Option<Vec<Step>> {
+        let (start, goal) = (self.index(from)?, self.index(to)?);
+        let mut best: Vec<(i32, usize)> = vec![(i32::MAX, usize::MAX); self.squares.len()];
+        if let Some(first) = best.get_mut(start) {
+            *first = (0, start);
+        }
+        let mut open = BinaryHeap::from([Reverse((0, start))]);
+        while let Some(Reverse((cost, at))) = open.pop() {
+            if at == goal {
+                return Some(self.traced(&best, start, goal));
+            }
+            if best.get(at).is_none_or(|(known, _)| *known < cost) {
+                continue;
+            }
+            for next in neighbours(self.square(at)) {
+                let Some((index, ground)) = self.index(next).zip(self.under(next)) else { continue };
+                let total = cost + self.cost_ft(ground);
+                if let Some(known) = best.get_mut(index).filter(|known| total < known.0) {
+                    *known = (total, at);
+                    open.push(Reverse((total, index)));
+                }
+            }
+        }
+        None
+    }
+
+    fn traced(&self, best: &[(i32, usize)], start: usize, goal: usize) -> Vec<Step> {
+        let mut way = Vec::new();
+        let mut at = goal;
+        while at != start && way.len() <= best.len() {
+            let Some((total, before)) = best.get(at).copied() else { break };
+            let cost_ft = total - best.get(before).map_or(0, |b| b.0);
+            let Square { x, y } = self.square(at);
+            way.push(Step { to: Position { x, y, z: 0 }, cost_ft });
+            at = before;
+        }
+        way.reverse();
+        way
+    }
+}
+
+fn neighbours(of: Square) -> impl Iterator<Item = Square> {
+    const AROUND: [(i32, i32); 8] = [(0, -1), (-1, 0), (1, 0), (0, 1), (-1, -1), (1, -1), (-1, 1), (1, 1)];
+    AROUND.into_iter().map(move |(dx, dy)| Square { x: of.x.saturating_add(dx), y: of.y.saturating_add(dy) })
+}
+
+/// Nobody stops who is two sizes larger or smaller.
+fn slips_past(mover: &Participant, other: &Participant) -> bool {
+    let (own, theirs) = (mover.creature.size_step().unwrap_or(2), other.creature.size_step().unwrap_or(2));
+    own.abs_diff(theirs) >= 2 || other.creature.is_incapacitated()
+}
+
+/// The way of somebody to a place: the one written out, or the cheapest. Why there is none otherwise.
+///
+/// Through the air it is the straight line, and the ground costs nothing more.
+pub(super) fn way(
+    encounter: &Encounter,
+    mover: &Participant,
+    from: Position,
+    to: Position,
+    path: &[Position],
+) -> Result<Vec<Step>, String> {
+    if !encounter.terrain.holds(to, mover.side()) {
+        let (width, height) = (encounter.terrain.width, encounter.terrain.height);
+        return Err(format!("lies outside of the grid of {width} by {height}"));
+    }
+    if from.z != 0 || to.z != 0 {
+        let squares = from.squares_to(1, to, 1);
+        return Ok(vec![Step { to, cost_ft: squares.saturating_mul(SQUARE_FT) }]);
+    }
+    let grid = Grid::of(encounter, mover);
+    match grid.under(to.square()) {
+        None => return Err("is closed: an obstacle, or an enemy's space".to_owned()),
+        Some(ground) if ground.taken => return Err("is taken".to_owned()),
+        Some(_) => {}
+    }
+    if path.is_empty() {
+        return grid.cheapest(from.square(), to.square()).ok_or_else(|| "cannot be reached".to_owned());
+    }
+    let mut at = from;
+    let mut steps = Vec::with_capacity(path.len());
+    for next in path.iter().copied() {
+        if next.z != 0 || at.squares_to(1, next, 1) != 1 {
+            return Err(format!("{} does not follow {} on the path", next.square(), at.square()));
+        }
+        let ground = grid.under(next.square()).ok_or_else(|| format!("{} is closed", next.square()))?;
+        steps.push(Step { to: next, cost_ft: grid.cost_ft(ground) });
+        at = next;
+    }
+    if at != to {
+        return Err("is not where the path ends".to_owned());
+    }
+    Ok(steps)
+}
+
+/// Whether somebody can be pushed to a square.
+pub(super) fn is_free(encounter: &Encounter, mover: &Participant, to: Position) -> bool {
+    let grid = Grid::of(encounter, mover);
+    grid.under(to.square()).is_some_and(|ground| !ground.taken)
+}

@@ -1,0 +1,327 @@
+//! Attacks, spells and wrestling in a fight: what place and company add, and what follows.
+
+use rules::{
+    encounter::{Action, ActionKind, Encounter, Lighting, NewParticipant, Setup, Terrain},
+    sheet::{Concentration, Creature, Feature, KnownSpell, SpellSlot, Weapon},
+};
+
+use crate::support::*;
+
+fn attack(target: &str) -> Action {
+    on(ActionKind::Attack, target, |_| {})
+}
+
+fn reasons(encounter: &Encounter, action: &Action) -> String {
+    let decision = encounter.act(action, &mut Endless(7)).expect("a decision");
+    decision.outcomes[0].reasons.join("; ")
+}
+
+#[test]
+fn a_blow_is_resolved_counted_and_felt() {
+    let tough = NewParticipant { resistances: vec!["slashing".to_owned()], ..enemy("b", 5) };
+    let mut encounter = begun(vec![someone("a", 15), tough]);
+    play(&mut encounter, &attack("b"), &[15, 5]);
+    assert_eq!(who(&encounter, "b").creature.hp, 17, "7 slashing, halved");
+    let (a, b) = (who(&encounter, "a").statistics, who(&encounter, "b").statistics);
+    assert_eq!((a.attacks_made, a.attacks_hit, a.damage_dealt, b.damage_taken), (1, 1, 3, 3));
+    advance(&mut encounter);
+    play(&mut encounter, &attack("a"), &[2]);
+    let b = who(&encounter, "b").statistics;
+    assert_eq!((b.attacks_made, b.attacks_hit), (1, 0));
+}
+
+#[test]
+fn what_is_over_counts_as_dealt_and_hit_points_stop_at_0() {
+    let mut encounter = begun(vec![someone("a", 15), NewParticipant { hp: Some(8), ..enemy("b", 5) }]);
+    let blow = on(ActionKind::Damage, "b", |a| {
+        (a.amount, a.damage_type, a.participant_id) = (Some(15), Some("fire".to_owned()), Some("a".to_owned()));
+    });
+    play(&mut encounter, &blow, &[]);
+    let hp = encounter.diff()[1].changes.hp;
+    assert_eq!((hp.initial, hp.now, hp.delta), (8, 0, -8));
+    assert_eq!(who(&encounter, "a").statistics.damage_dealt, 15);
+    assert!(impossible(&encounter, &on(ActionKind::Heal, "b", |a| a.amount = Some(3))).contains("dead"));
+}
+
+#[test]
+fn distance_is_that_of_the_grid() {
+    let mut encounter = begun(vec![placed(someone("a", 15), 0, 0), placed(enemy("b", 5), 2, 2)]);
+    assert!(impossible(&encounter, &attack("b")).contains("10 feet"));
+    play(&mut encounter, &action(ActionKind::Move, |a| a.position = Some(at(1, 1))), &[]);
+    play(&mut encounter, &attack("b"), &[15, 1]);
+    let large = NewParticipant { size: Some("large".to_owned()), ..enemy("ogre", 5) };
+    let encounter = begun(vec![placed(someone("a", 15), 5, 3), placed(large, 3, 3)]);
+    assert_eq!(
+        encounter.distance_ft(who(&encounter, "a"), who(&encounter, "ogre")),
+        Some(5),
+        "its space is two squares"
+    );
+}
+
+#[test]
+fn an_ally_beside_the_target_lets_a_rogue_sneak() {
+    let rogue = Creature {
+        profession: "Rogue".to_owned(),
+        features: vec![Feature { name: "Sneak Attack".to_owned(), ..Feature::default() }],
+        weapons: vec![Weapon { name: "Rapier".to_owned(), ..Weapon::default() }],
+        ..Creature::default()
+    };
+    let at_side = |x| {
+        let rogue = placed(character("rogue", 15, rogue.clone()), 0, 0);
+        begun(vec![rogue, placed(someone("ally", 9), x, 0), placed(enemy("b", 5), 1, 0)])
+    };
+    let sneaky = on(ActionKind::Attack, "b", |a| {
+        (a.attack.extra_damage_sources, a.overridden) = (vec!["Sneak Attack".to_owned()], true);
+    });
+    assert!(reasons(&at_side(9), &sneaky).contains("refused: Sneak Attack"));
+    let mut encounter = at_side(2);
+    play(&mut encounter, &sneaky, &[18, 4, 5]);
+    assert!(reasons(&encounter, &sneaky).contains("refused: Sneak Attack"), "once a turn");
+}
+
+#[test]
+fn a_foe_beside_the_archer_disturbs() {
+    let archer =
+        Creature { weapons: vec![Weapon { name: "Longbow".to_owned(), ..Weapon::default() }], ..Creature::default() };
+    let encounter = begun(vec![
+        placed(character("archer", 15, archer), 0, 0),
+        placed(enemy("near", 5), 1, 0),
+        placed(enemy("far", 4), 9, 0),
+    ]);
+    assert!(reasons(&encounter, &attack("far")).contains("hostile creature is within 5 feet"));
+}
+
+#[test]
+fn light_decides_who_sees() {
+    let lit = |lighting, features: &[&str]| {
+        let a = NewParticipant { features: features.iter().map(|f| (*f).to_owned()).collect(), ..someone("a", 15) };
+        begun_with(&Setup { lighting, ..setup(vec![a, enemy("b", 5)]) })
+    };
+    let blind = "the attacker does not see the target";
+    assert!(!reasons(&lit(Lighting::Bright, &[]), &attack("b")).contains("see"));
+    assert!(!reasons(&lit(Lighting::Dim, &[]), &attack("b")).contains("see"));
+    assert!(reasons(&lit(Lighting::Darkness, &[]), &attack("b")).contains(blind));
+    let seeing = reasons(&lit(Lighting::Darkness, &["Darkvision"]), &attack("b"));
+    assert!(seeing.contains("the target does not see the attacker") && !seeing.contains(blind), "{seeing}");
+    assert!(reasons(&lit(Lighting::MagicalDarkness, &["Darkvision"]), &attack("b")).contains(blind));
+}
+
+#[test]
+fn an_obstacle_on_the_line_is_half_cover() {
+    let archer =
+        Creature { weapons: vec![Weapon { name: "Longbow".to_owned(), ..Weapon::default() }], ..Creature::default() };
+    let shoot = |obstacles: &[(i32, i32)]| {
+        let terrain = Terrain { obstacles: squares(obstacles), ..Terrain::default() };
+        let encounter =
+            begun_on(terrain, vec![placed(character("a", 15, archer.clone()), 0, 0), placed(enemy("b", 5), 4, 2)]);
+        encounter.act(&attack("b"), &mut Endless(3)).expect("a shot").outcomes[0].dc_or_ac.clone()
+    };
+    assert_eq!(shoot(&[(9, 9)]), "12");
+    assert_eq!(shoot(&[(2, 1)]), "14");
+}
+
+#[test]
+fn damage_tries_concentration_and_its_end_ends_the_spell() {
+    let caster = Creature {
+        concentration: Some(Concentration { spell: "Hold Person".to_owned() }),
+        hp: 30,
+        max_hp: 30,
+        ..Creature::default()
+    };
+    let mut encounter = begun(vec![character("mage", 15, caster), enemy("b", 5)]);
+    let held = on(ActionKind::AddCondition, "b", |a| {
+        (a.condition, a.participant_id) = (Some("paralyzed".to_owned()), Some("mage".to_owned()));
+        a.duration = Some(rules::encounter::Duration::Concentration);
+    });
+    play(&mut encounter, &held, &[]);
+    let hurt = on(ActionKind::Damage, "mage", |a| a.amount = Some(5));
+    let kept = play(&mut encounter, &hurt, &[10]);
+    assert_eq!(kept.outcomes.len(), 2);
+    assert!(has(&encounter, "b", "paralyzed"));
+    play(&mut encounter, &hurt, &[9]);
+    assert!(who(&encounter, "mage").creature.concentration.is_none());
+    assert!(!has(&encounter, "b", "paralyzed"));
+}
+
+#[test]
+fn who_cannot_act_concentrates_no_more_and_lets_go() {
+    let grappler = Creature { concentration: Some(Concentration { spell: "Bless".to_owned() }), ..Creature::default() };
+    let mut encounter = begun(vec![character("a", 15, grappler), enemy("b", 5)]);
+    play(&mut encounter, &on(ActionKind::Grapple, "b", |_| {}), &[15, 3]);
+    assert!(has(&encounter, "b", "grappled"));
+    assert_eq!(who(&encounter, "b").speed_now(), 0);
+    play(&mut encounter, &on(ActionKind::AddCondition, "a", |a| a.condition = Some("stunned".to_owned())), &[]);
+    assert!(who(&encounter, "a").creature.concentration.is_none());
+    assert!(!has(&encounter, "b", "grappled"));
+    assert!(impossible(&encounter, &on(ActionKind::Shove, "b", |a| a.overridden = true)).contains("incapacitated"));
+}
+
+#[test]
+fn wrestling() {
+    let two = || begun(vec![placed(someone("a", 15), 5, 5), placed(enemy("b", 5), 6, 6)]);
+    let mut encounter = two();
+    play(&mut encounter, &on(ActionKind::Shove, "b", |_| {}), &[15, 3]);
+    assert!(has(&encounter, "b", "prone"));
+    let mut encounter = two();
+    play(&mut encounter, &on(ActionKind::Shove, "b", |a| a.away = true), &[15, 3]);
+    assert_eq!(who(&encounter, "b").position, Some(at(7, 7)));
+    let mut encounter = two();
+    play(&mut encounter, &on(ActionKind::Grapple, "b", |_| {}), &[15, 3]);
+    advance(&mut encounter);
+    assert_eq!(code(&encounter, &action(ActionKind::Move, |a| a.position = Some(at(8, 8)))), "no_action_left");
+    play(&mut encounter, &action(ActionKind::Escape, |_| {}), &[15, 3]);
+    assert!(!has(&encounter, "b", "grappled"));
+    let far = begun(vec![placed(someone("a", 15), 0, 0), placed(enemy("b", 5), 6, 6)]);
+    assert!(impossible(&far, &on(ActionKind::Grapple, "b", |_| {})).contains("30 feet"));
+}
+
+#[test]
+fn a_spell_takes_its_slot_and_the_action() {
+    let mage = Creature {
+        profession: "Wizard".to_owned(),
+        level: 5,
+        spells: vec![KnownSpell::Name("Fireball".to_owned()), KnownSpell::Name("Magic Missile".to_owned())],
+        spell_slots: [("1", 2), ("3", 1)].map(|(l, n)| (l.to_owned(), SpellSlot { max: n, remaining: n })).into(),
+        ..Creature::default()
+    };
+    let mut encounter = begun(vec![character("mage", 15, mage), enemy("b", 5), enemy("c", 4)]);
+    let fireball = action(ActionKind::CastSpell, |a| {
+        (a.attack.spell_name, a.target_ids) = (Some("Fireball".to_owned()), vec!["b".to_owned(), "c".to_owned()]);
+    });
+    play(&mut encounter, &fireball, &[20, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
+    assert_eq!((who(&encounter, "b").creature.hp, who(&encounter, "c").creature.hp), (16, 12));
+    let it = who(&encounter, "mage");
+    assert_eq!((it.statistics.attacks_made, it.statistics.attacks_hit, it.statistics.damage_dealt), (2, 1, 12));
+    assert_eq!(it.creature.slots_left(3), 0);
+    let missiles = on(ActionKind::CastSpell, "b", |a| a.attack.spell_name = Some("Magic Missile".to_owned()));
+    assert_eq!(code(&encounter, &missiles), "no_action_left");
+    let mut twice = fireball;
+    twice.target_ids = vec!["b".to_owned(), "b".to_owned()];
+    assert_eq!(code(&encounter, &twice), "validation_failed");
+}
+
+#[test]
+fn slots_and_resources_run_out() {
+    let mut mage = someone("mage", 15);
+    mage.spell_slots.insert("1".to_owned(), SpellSlot { max: 2, remaining: 1 });
+    mage.resources.push(rules::sheet::Resource { name: "Ki Points".to_owned(), max: 5, remaining: 3 });
+    let mut encounter = begun(vec![mage, enemy("b", 20)]);
+    let slot = |level| {
+        action(ActionKind::UseSpellSlot, |a| (a.participant_id, a.level) = (Some("mage".to_owned()), Some(level)))
+    };
+    play(&mut encounter, &slot(1), &[]);
+    assert_eq!(code(&encounter, &slot(1)), "no_action_left");
+    assert_eq!(code(&encounter, &slot(2)), "no_action_left");
+    assert_eq!(code(&encounter, &slot(10)), "validation_failed");
+    let ki = |name: &str, amount| {
+        let name = name.to_owned();
+        action(ActionKind::UseResource, move |a| {
+            (a.participant_id, a.resource, a.amount) = (Some("mage".to_owned()), Some(name), Some(amount))
+        })
+    };
+    play(&mut encounter, &ki("ki points", 2), &[]);
+    assert_eq!(code(&encounter, &ki("ki points", 2)), "no_action_left");
+    assert_eq!(code(&encounter, &ki("Rage", 1)), "validation_failed");
+    assert_eq!(code(&encounter, &ki("ki points", -2)), "validation_failed");
+}
+
+#[test]
+fn temporary_hit_points_do_not_add_up() {
+    let mut encounter = begun(vec![someone("a", 15)]);
+    let temp =
+        |amount, overridden| on(ActionKind::TempHp, "a", |a| (a.amount, a.overridden) = (Some(amount), overridden));
+    play(&mut encounter, &temp(8, false), &[]);
+    play(&mut encounter, &temp(5, false), &[]);
+    assert_eq!(who(&encounter, "a").creature.temp_hp, 8);
+    play(&mut encounter, &on(ActionKind::Damage, "a", |a| a.amount = Some(10)), &[]);
+    let it = &who(&encounter, "a").creature;
+    assert_eq!((it.temp_hp, it.hp), (0, 18));
+    play(&mut encounter, &temp(8, false), &[]);
+    play(&mut encounter, &temp(0, true), &[]);
+    assert_eq!(who(&encounter, "a").creature.temp_hp, 0);
+}
+
+#[test]
+fn healing_counts_what_was_regained() {
+    let mut encounter = begun(vec![someone("a", 15), someone("b", 5)]);
+    play(&mut encounter, &on(ActionKind::Damage, "b", |a| a.amount = Some(4)), &[]);
+    play(
+        &mut encounter,
+        &on(ActionKind::Heal, "b", |a| (a.participant_id, a.formula) = (Some("a".to_owned()), Some("2d8".to_owned()))),
+        &[8, 8],
+    );
+    assert_eq!(who(&encounter, "b").creature.hp, 20);
+    assert_eq!(who(&encounter, "a").statistics.healing_done, 4);
+}
+
+#[test]
+fn what_is_no_word_of_the_rules_is_refused_with_those_that_are() {
+    let encounter = begun(vec![someone("a", 15)]);
+    let wrong = on(ActionKind::Damage, "a", |a| (a.amount, a.damage_type) = (Some(4), Some("fier".to_owned())));
+    let message = encounter.act(&wrong, &mut Endless(1)).expect_err("refused").to_string();
+    assert!(message.contains("fire") && message.contains("psychic"), "{message}");
+    let wrong = on(ActionKind::AddCondition, "a", |a| a.condition = Some("pron".to_owned()));
+    let message = encounter.act(&wrong, &mut Endless(1)).expect_err("refused").to_string();
+    assert!(message.contains("prone") && message.contains("unconscious"), "{message}");
+    for amount in [-1, i32::MAX] {
+        assert_eq!(code(&encounter, &on(ActionKind::Damage, "a", |a| a.amount = Some(amount))), "validation_failed");
+    }
+}
+
+#[test]
+fn who_is_held_by_a_spell_saves_again_each_turn() {
+    let mage = Creature {
+        profession: "Wizard".to_owned(),
+        level: 5,
+        spells: vec![KnownSpell::Name("Hold Person".to_owned())],
+        spell_slots: [("2".to_owned(), SpellSlot { max: 3, remaining: 3 })].into(),
+        ..Creature::default()
+    };
+    let mut encounter = begun(vec![character("mage", 15, mage), enemy("b", 5)]);
+    let hold = on(ActionKind::CastSpell, "b", |a| a.attack.spell_name = Some("Hold Person".to_owned()));
+    play(&mut encounter, &hold, &[2]);
+    assert!(has(&encounter, "b", "paralyzed"));
+    advance(&mut encounter);
+    let mut saved = encounter.clone();
+    play(&mut saved, &Action::new(ActionKind::AdvanceTurn), &[20]);
+    assert!(!has(&saved, "b", "paralyzed"));
+    play(&mut encounter, &Action::new(ActionKind::AdvanceTurn), &[2]);
+    play(&mut encounter, &action(ActionKind::EndConcentration, |a| a.participant_id = Some("mage".to_owned())), &[]);
+    assert!(!has(&encounter, "b", "paralyzed"), "and it ends with concentration");
+}
+
+#[test]
+fn effects_begin_run_and_end() {
+    let mut encounter = begun(vec![someone("a", 15), enemy("b", 5)]);
+    let effect = |kind, name: &str, rounds| {
+        let name = name.to_owned();
+        on(kind, "a", move |a| (a.effect, a.rounds, a.participant_id) = (Some(name), rounds, Some("a".to_owned())))
+    };
+    play(&mut encounter, &effect(ActionKind::AddEffect, "Bless", Some(1)), &[]);
+    play(&mut encounter, &effect(ActionKind::AddEffect, "Rage", None), &[]);
+    play(&mut encounter, &attack("b"), &[2, 4]);
+    advance(&mut encounter);
+    assert!(!has_effect(&encounter, "a", "Bless") && has_effect(&encounter, "a", "Rage"));
+    let effects = encounter.diff()[0].changes.effects.clone().expect("a difference");
+    assert_eq!(effects.now[0].name, "Rage");
+    play(&mut encounter, &effect(ActionKind::RemoveEffect, "rage", None), &[]);
+    assert!(impossible(&encounter, &effect(ActionKind::RemoveEffect, "rage", None)).contains("no effect"));
+    assert_eq!(code(&encounter, &effect(ActionKind::AddEffect, " ", None)), "validation_failed");
+}
+
+#[test]
+fn an_uncanny_dodge_is_a_reaction() {
+    let rogue = Creature {
+        features: vec![Feature { name: "Uncanny Dodge".to_owned(), ..Feature::default() }],
+        ..Creature::default()
+    };
+    let mut encounter = begun(vec![enemy("a", 15), character("rogue", 5, rogue)]);
+    let blow = on(ActionKind::Attack, "rogue", |a| {
+        (a.circumstances.context.reactions, a.overridden) = (vec!["Uncanny Dodge".to_owned()], true);
+    });
+    play(&mut encounter, &blow, &[15, 4]);
+    assert_eq!(who(&encounter, "rogue").creature.hp, 7);
+    assert!(who(&encounter, "rogue").economy.reaction);
+    play(&mut encounter, &blow, &[15, 4]);
+    assert_eq!(who(&encounter, "rogue").creature.hp, 1, "one reaction a round");
+}

@@ -1,0 +1,221 @@
+//! Movement: what it costs, where nobody goes, whom it provokes, what lies on the way.
+
+use rules::{
+    encounter::{Action, ActionKind, Cost, Hazard, NewParticipant, Position, Square, Terrain},
+    sheet::{Creature, Weapon},
+};
+
+use crate::support::*;
+
+fn to(x: i32, y: i32) -> Action {
+    action(ActionKind::Move, |a| a.position = Some(at(x, y)))
+}
+
+#[test]
+fn diagonals_are_squares_like_others() {
+    let mut encounter = begun(vec![placed(someone("a", 15), 0, 0)]);
+    play(&mut encounter, &to(4, 4), &[]);
+    assert_eq!(who(&encounter, "a").movement_left(), 10);
+    assert_eq!(code(&encounter, &to(7, 4)), "no_action_left");
+    let message = encounter.act(&to(7, 4), &mut Endless(1)).expect_err("refused").to_string();
+    assert!(message.contains("needs 15 feet") && message.contains("10 left"), "{message}");
+    play(&mut encounter, &Action::new(ActionKind::Dash), &[]);
+    play(&mut encounter, &to(12, 4), &[]);
+    assert_eq!(who(&encounter, "a").movement_left(), 0);
+    advance(&mut encounter);
+    assert_eq!(who(&encounter, "a").movement_left(), 30);
+}
+
+#[test]
+fn bad_ground_costs_twice_and_the_way_goes_around_it() {
+    let mud = Terrain {
+        difficult_terrain: squares(&[(1, 0), (1, 1), (2, 1)]),
+        water: squares(&[(1, 2), (2, 1)]),
+        ..Terrain::default()
+    };
+    let mut encounter = begun_on(mud, vec![placed(someone("a", 15), 0, 1)]);
+    play(&mut encounter, &to(2, 1), &[]);
+    assert_eq!(who(&encounter, "a").movement_left(), 10, "mud, and mud in water, which is no worse");
+    let wall = Terrain { obstacles: squares(&[(1, 0), (1, 1), (1, 2)]), ..Terrain::default() };
+    let mut encounter = begun_on(wall, vec![placed(someone("a", 15), 0, 1)]);
+    assert_eq!(code(&encounter, &to(1, 1)), "validation_failed");
+    play(&mut encounter, &to(2, 1), &[]);
+    assert_eq!(who(&encounter, "a").movement_left(), 10, "around the wall");
+    let closed = Terrain { obstacles: (0..50).map(|y| Square { x: 1, y }).collect(), ..Terrain::default() };
+    let encounter = begun_on(closed, vec![placed(someone("a", 15), 0, 1)]);
+    assert_eq!(code(&encounter, &to(2, 1)), "validation_failed");
+}
+
+#[test]
+fn the_grid_ends_and_spaces_are_taken() {
+    let encounter =
+        begun(vec![placed(someone("a", 15), 0, 0), placed(someone("b", 5), 1, 0), placed(enemy("c", 4), 0, 1)]);
+    for (x, y) in [(-1, 0), (0, 50), (i32::MAX, 0), (i32::MIN, i32::MIN), (1, 0), (0, 1), (0, 0)] {
+        assert_eq!(code(&encounter, &to(x, y)), "validation_failed", "{x},{y}");
+    }
+    let corridor = Terrain {
+        width: 5,
+        height: 5,
+        obstacles: (0..5).flat_map(|x| (1..5).map(move |y| Square { x, y })).collect(),
+        ..Terrain::default()
+    };
+    let past = |other| begun_on(corridor.clone(), vec![placed(someone("a", 15), 0, 0), placed(other, 1, 0)]);
+    let mut friendly = past(someone("b", 5));
+    play(&mut friendly, &to(2, 0), &[]);
+    assert_eq!(who(&friendly, "a").movement_left(), 15, "through a friend's space");
+    assert_eq!(code(&past(enemy("b", 5)), &to(2, 0)), "validation_failed");
+    let tiny = NewParticipant { size: Some("tiny".to_owned()), ..enemy("b", 5) };
+    assert!(decide(&past(tiny), &to(2, 0), &[]).is_ok(), "two sizes smaller");
+}
+
+#[test]
+fn a_written_path_is_walked_as_it_is() {
+    let mut encounter = begun(vec![placed(someone("a", 15), 0, 0)]);
+    let path = |squares: &[(i32, i32)]| {
+        let path = squares.iter().map(|(x, y)| at(*x, *y)).collect();
+        action(ActionKind::Move, |a| a.path = path)
+    };
+    assert_eq!(code(&encounter, &path(&[(1, 0), (3, 0)])), "validation_failed");
+    play(&mut encounter, &path(&[(1, 1), (2, 0), (1, 0)]), &[]);
+    assert_eq!((who(&encounter, "a").position, who(&encounter, "a").movement_left()), (Some(at(1, 0)), 15));
+}
+
+#[test]
+fn who_lies_crawls_or_stands_up_and_who_is_held_stays() {
+    let start = |condition: &str| {
+        let mut encounter = begun(vec![placed(someone("a", 15), 0, 0)]);
+        play(&mut encounter, &on(ActionKind::AddCondition, "a", |a| a.condition = Some(condition.to_owned())), &[]);
+        encounter
+    };
+    let mut prone = start("prone");
+    play(&mut prone, &to(1, 0), &[]);
+    assert_eq!(who(&prone, "a").movement_left(), 20);
+    play(&mut prone, &Action::new(ActionKind::StandUp), &[]);
+    assert_eq!(who(&prone, "a").movement_left(), 5);
+    assert!(impossible(&prone, &Action::new(ActionKind::StandUp)).contains("not prone"));
+    for held in ["grappled", "restrained", "paralyzed", "unconscious"] {
+        assert_eq!(code(&start(held), &to(1, 0)), "no_action_left", "{held}");
+    }
+    let mut tired = start("exhaustion");
+    play(&mut tired, &on(ActionKind::AddCondition, "a", |a| a.condition = Some("exhaustion".to_owned())), &[]);
+    assert_eq!(who(&tired, "a").speed_now(), 15);
+}
+
+#[test]
+fn fear_keeps_away() {
+    let mut encounter = begun(vec![placed(someone("a", 15), 5, 5), placed(enemy("b", 5), 9, 5)]);
+    let fear = on(ActionKind::AddCondition, "a", |a| {
+        (a.condition, a.participant_id) = (Some("frightened".to_owned()), Some("b".to_owned()));
+    });
+    play(&mut encounter, &fear, &[]);
+    assert_eq!(code(&encounter, &to(6, 5)), "validation_failed");
+    play(&mut encounter, &to(4, 5), &[]);
+}
+
+#[test]
+fn leaving_a_reach_provokes() {
+    let spear =
+        Creature { weapons: vec![Weapon { name: "Glaive".to_owned(), ..Weapon::default() }], ..Creature::default() };
+    let field = || {
+        let guard = NewParticipant { is_enemy: true, ..placed(character("guard", 4, spear.clone()), 0, 1) };
+        begun(vec![
+            placed(someone("a", 15), 1, 0),
+            placed(enemy("b", 5), 0, 0),
+            guard,
+            placed(someone("ally", 3), 2, 0),
+        ])
+    };
+    let mut encounter = field();
+    let moved = play(&mut encounter, &to(2, 1), &[]);
+    assert_eq!(provoked(&moved), ["b"], "the glaive still reaches");
+    let moved = play(&mut encounter, &to(4, 1), &[]);
+    assert_eq!(provoked(&moved), ["guard"]);
+    let opportunity =
+        on(ActionKind::Attack, "a", |a| (a.participant_id, a.cost) = (Some("b".to_owned()), Some(Cost::Reaction)));
+    let mut fatal = encounter.clone();
+    play(&mut encounter, &opportunity, &[2]);
+    assert_eq!(encounter.provoked().len(), 1);
+    assert_eq!(code(&encounter, &opportunity), "no_action_left");
+
+    play(&mut fatal, &on(ActionKind::Damage, "a", |a| a.amount = Some(17)), &[]);
+    play(&mut fatal, &opportunity, &[18, 4]);
+    assert_eq!(who(&fatal, "a").position, Some(at(1, 0)), "who falls while leaving has not left");
+
+    let mut careful = field();
+    play(&mut careful, &Action::new(ActionKind::Disengage), &[]);
+    assert!(provoked(&play(&mut careful, &to(4, 1), &[])).is_empty());
+    let mut stunned = field();
+    play(&mut stunned, &on(ActionKind::AddCondition, "b", |a| a.condition = Some("stunned".to_owned())), &[]);
+    assert_eq!(provoked(&play(&mut stunned, &to(4, 1), &[])), ["guard"]);
+}
+
+#[test]
+fn hazards_catch_who_enters_and_who_begins_there() {
+    let hazard = |x, dc, damage: Option<&str>| Hazard {
+        position: Square { x, y: 0 },
+        kind: "fire".to_owned(),
+        damage: damage.map(str::to_owned),
+        damage_type: Some("fire".to_owned()),
+        dc,
+        ..Hazard::default()
+    };
+    let burning = Terrain {
+        hazards: vec![hazard(2, Some(12), Some("2d6")), hazard(3, None, Some("3"))],
+        obstacles: (0..9).map(|x| Square { x, y: 1 }).collect(),
+        ..Terrain::default()
+    };
+    let start = |x| begun_on(burning.clone(), vec![placed(someone("a", 15), x, 0), placed(enemy("b", 5), 20, 20)]);
+    let mut encounter = start(1);
+    play(&mut encounter, &to(4, 0), &[12, 3, 4]);
+    assert_eq!(who(&encounter, "a").creature.hp, 20 - 3 - 3);
+    assert_eq!(who(&encounter, "a").movement_left(), 15);
+    let mut standing = start(3);
+    assert_eq!(who(&standing, "a").creature.hp, 20, "the fight only begins");
+    advance(&mut standing);
+    advance(&mut standing);
+    assert_eq!(who(&standing, "a").creature.hp, 17);
+    let mut weak = start(1);
+    play(&mut weak, &on(ActionKind::Damage, "a", |a| a.amount = Some(15)), &[]);
+    play(&mut weak, &to(4, 0), &[2, 3, 4]);
+    assert_eq!(who(&weak, "a").position, Some(at(2, 0)), "who falls goes no farther");
+    let webs = Terrain {
+        hazards: vec![Hazard { condition: Some("restrained".to_owned()), ..hazard(2, Some(12), None) }],
+        ..Terrain::default()
+    };
+    let mut stuck = begun_on(webs, vec![placed(someone("a", 15), 2, 1)]);
+    play(&mut stuck, &to(2, 0), &[3]);
+    assert!(has(&stuck, "a", "restrained"));
+}
+
+#[test]
+fn without_positions_only_feet_count() {
+    let mut encounter = begun(vec![someone("a", 15), enemy("b", 5)]);
+    let feet = |n| action(ActionKind::Move, |a| a.amount = Some(n));
+    play(&mut encounter, &feet(25), &[]);
+    assert_eq!(code(&encounter, &feet(10)), "no_action_left");
+    assert_eq!(code(&encounter, &feet(0)), "validation_failed");
+    assert_eq!(code(&encounter, &Action::new(ActionKind::Move)), "validation_failed");
+    play(&mut encounter, &to(3, 3), &[]);
+    assert_eq!(who(&encounter, "a").position, Some(at(3, 3)), "who stood nowhere is put there");
+}
+
+#[test]
+fn a_game_master_puts_people_where_they_belong() {
+    let mut encounter = begun(vec![placed(someone("a", 15), 0, 0), placed(enemy("b", 5), 1, 0)]);
+    let put = action(ActionKind::Move, |a| (a.position, a.overridden) = (Some(at(40, 40)), true));
+    let moved = play(&mut encounter, &put, &[]);
+    assert!(provoked(&moved).is_empty());
+    assert_eq!(who(&encounter, "a").movement_left(), 30);
+    assert_eq!(
+        code(&encounter, &action(ActionKind::Move, |a| (a.position, a.overridden) = (Some(at(50, 0)), true))),
+        "validation_failed"
+    );
+}
+
+#[test]
+fn through_the_air_the_ground_is_free() {
+    let wall = Terrain { obstacles: (0..50).map(|y| Square { x: 1, y }).collect(), ..Terrain::default() };
+    let mut encounter = begun_on(wall, vec![placed(someone("a", 15), 0, 1)]);
+    play(&mut encounter, &action(ActionKind::Move, |a| a.position = Some(Position { x: 3, y: 1, z: 4 })), &[]);
+    assert_eq!(who(&encounter, "a").movement_left(), 10);
+}

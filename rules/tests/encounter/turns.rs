@@ -1,0 +1,203 @@
+//! Turns: whose it is, what is left of it, who has none.
+
+use rules::{
+    dice::Given,
+    encounter::{Action, ActionKind, Cost, EndOutcome, Event, NewParticipant, Refusal, Setup},
+    sheet::{Creature, Resource, Weapon},
+};
+
+use crate::support::*;
+
+fn attack(target: &str) -> Action {
+    on(ActionKind::Attack, target, |_| {})
+}
+
+#[test]
+fn only_whose_turn_it_is_acts() {
+    let mut encounter = begun(vec![someone("a", 15), enemy("b", 5)]);
+    let mut early = attack("a");
+    early.participant_id = Some("b".to_owned());
+    assert_eq!(code(&encounter, &early), "not_your_turn");
+    early.overridden = true;
+    let decision = decide(&encounter, &early, &[2]).expect("a game master may");
+    assert!(
+        decision.events.contains(&Event::Overridden { participant: Some("b".to_owned()), action: ActionKind::Attack })
+    );
+    early.overridden = false;
+    early.cost = Some(Cost::Reaction);
+    play(&mut encounter, &early, &[2]);
+    assert_eq!(code(&encounter, &early), "no_action_left", "one reaction until its next turn");
+    advance(&mut encounter);
+    play(&mut encounter, &early, &[2]);
+}
+
+#[test]
+fn a_turn_has_one_action() {
+    let mut encounter = begun(vec![someone("a", 15), enemy("b", 5)]);
+    play(&mut encounter, &attack("b"), &[2]);
+    for kind in [ActionKind::Attack, ActionKind::Dash, ActionKind::Dodge, ActionKind::Search, ActionKind::Grapple] {
+        assert_eq!(code(&encounter, &on(kind, "b", |_| {})), "no_action_left", "{kind:?}");
+    }
+    play(&mut encounter, &action(ActionKind::Dash, |a| a.cost = Some(Cost::BonusAction)), &[]);
+    assert_eq!(code(&encounter, &action(ActionKind::Dash, |a| a.cost = Some(Cost::BonusAction))), "no_action_left");
+    assert_eq!(code(&encounter, &action(ActionKind::Dash, |a| a.cost = Some(Cost::Free))), "validation_failed");
+    play(&mut encounter, &on(ActionKind::Attack, "b", |a| a.overridden = true), &[2]);
+    advance(&mut encounter);
+    advance(&mut encounter);
+    play(&mut encounter, &attack("b"), &[2]);
+}
+
+#[test]
+fn extra_attack_and_action_surge_give_more() {
+    let fighter = Creature {
+        profession: "Fighter".to_owned(),
+        level: 5,
+        weapons: vec![Weapon { name: "Longsword".to_owned(), ..Weapon::default() }],
+        resources: vec![Resource { name: "Action Surge".to_owned(), max: 1, remaining: 1 }],
+        ..Creature::default()
+    };
+    let mut encounter = begun(vec![character("fighter", 15, fighter), enemy("b", 5)]);
+    play(&mut encounter, &attack("b"), &[2]);
+    play(&mut encounter, &attack("b"), &[2]);
+    assert_eq!(code(&encounter, &attack("b")), "no_action_left");
+    let surge = action(ActionKind::UseResource, |a| a.resource = Some("Action Surge".to_owned()));
+    play(&mut encounter, &surge, &[]);
+    assert_eq!(code(&encounter, &surge), "no_action_left");
+    play(&mut encounter, &attack("b"), &[2]);
+    assert_eq!(code(&encounter, &action(ActionKind::Dodge, |_| {})), "no_action_left");
+    play(&mut encounter, &attack("b"), &[2]);
+    assert_eq!(code(&encounter, &attack("b")), "no_action_left");
+}
+
+#[test]
+fn the_surprised_do_not_act_in_the_first_round() {
+    let setup = Setup {
+        surprise: vec!["b".to_owned()],
+        ..setup(vec![someone("a", 15), enemy("b", 10), NewParticipant { surprised: true, ..enemy("c", 20) }])
+    };
+    let mut encounter = begun_with(&setup);
+    assert_eq!(current(&encounter), "a");
+    let mut reaction = attack("a");
+    (reaction.participant_id, reaction.cost) = (Some("b".to_owned()), Some(Cost::Reaction));
+    assert_eq!(code(&encounter, &reaction), "no_action_left");
+    advance(&mut encounter);
+    assert_eq!((current(&encounter), encounter.round()), ("c", 2));
+    play(&mut encounter, &reaction, &[2]);
+}
+
+#[test]
+fn when_all_are_surprised_the_first_round_passes() {
+    let encounter = begun(vec![NewParticipant { surprised: true, ..someone("a", 2) }]);
+    assert_eq!((current(&encounter), encounter.round()), ("a", 2));
+}
+
+#[test]
+fn the_dead_have_no_turn_and_the_dying_have_theirs() {
+    let mut encounter = begun(vec![someone("a", 15), enemy("b", 10), someone("c", 5)]);
+    for target in ["b", "c"] {
+        play(&mut encounter, &on(ActionKind::Damage, target, |a| a.amount = Some(25)), &[]);
+    }
+    let save = on(ActionKind::DeathSave, "c", |_| {});
+    assert_eq!(code(&encounter, &save), "not_your_turn");
+    assert_eq!(code(&encounter, &on(ActionKind::DeathSave, "b", |_| {})), "not_dying");
+    assert_eq!(code(&encounter, &on(ActionKind::DeathSave, "a", |_| {})), "not_dying");
+    advance(&mut encounter);
+    assert_eq!(current(&encounter), "c");
+    play(&mut encounter, &save, &[1]);
+    assert_eq!(who(&encounter, "c").creature.death_saves.failures, 2);
+    assert_eq!(code(&encounter, &save), "no_action_left");
+    advance(&mut encounter);
+    advance(&mut encounter);
+    play(&mut encounter, &save, &[20]);
+    assert_eq!((who(&encounter, "c").creature.hp, who(&encounter, "c").creature.death_saves.failures), (1, 0));
+    assert!(!has(&encounter, "c", "unconscious"));
+}
+
+#[test]
+fn nobody_is_left_when_all_are_dead() {
+    let mut encounter = begun(vec![enemy("a", 15)]);
+    play(&mut encounter, &on(ActionKind::Damage, "a", |a| a.amount = Some(20)), &[]);
+    assert!(matches!(encounter.act(&Action::new(ActionKind::AdvanceTurn), &mut Endless(1)), Err(Refusal::NobodyLeft)));
+}
+
+#[test]
+fn dodge_and_help_last_until_the_next_turn() {
+    let mut encounter = begun(vec![someone("a", 15), someone("ally", 12), enemy("b", 5)]);
+    play(&mut encounter, &action(ActionKind::Dodge, |_| {}), &[]);
+    advance(&mut encounter);
+    play(&mut encounter, &on(ActionKind::Help, "a", |_| {}), &[]);
+    assert_eq!(code(&encounter, &on(ActionKind::Help, "ally", |a| a.overridden = true)), "validation_failed");
+    advance(&mut encounter);
+    let blow = play(&mut encounter, &attack("a"), &[15, 2]);
+    assert!(blow.outcomes[0].reasons.iter().any(|r| r.contains("Dodge")), "{blow:#?}");
+    advance(&mut encounter);
+    assert!(!has_effect(&encounter, "a", "Dodge"));
+    assert!(has_effect(&encounter, "a", "Help"));
+    play(&mut encounter, &attack("b"), &[2, 15, 3]);
+    assert!(!has_effect(&encounter, "a", "Help"), "it helps once");
+    advance(&mut encounter);
+    play(&mut encounter, &on(ActionKind::Help, "a", |_| {}), &[]);
+    advance(&mut encounter);
+    advance(&mut encounter);
+    advance(&mut encounter);
+    assert!(!has_effect(&encounter, "a", "Help"), "and not longer than to the helper's next turn");
+}
+
+#[test]
+fn initiative_may_be_rolled_again_or_set() {
+    let mut encounter = begun(vec![someone("a", 15), enemy("b", 5)]);
+    play(
+        &mut encounter,
+        &action(ActionKind::RollInitiative, |a| (a.participant_id, a.amount) = (Some("b".to_owned()), Some(18))),
+        &[],
+    );
+    assert_eq!(encounter.turn_order()[0].id, "b");
+    assert_eq!((current(&encounter), encounter.turn()), ("a", 2));
+    play(&mut encounter, &action(ActionKind::RollInitiative, |_| {}), &[19, 3]);
+    assert_eq!(encounter.turn_order()[0].id, "a");
+}
+
+#[test]
+fn after_the_end_nothing_happens() {
+    let mut encounter = begun(vec![someone("a", 15), enemy("b", 5)]);
+    let end = encounter.end(EndOutcome::Victory, Some("They fled.")).expect("it ends");
+    encounter.apply_all(&end.events);
+    for kind in ActionKind::ALL {
+        assert_eq!(code(&encounter, &on(*kind, "b", |_| {})), "encounter_already_ended");
+    }
+    assert_eq!(encounter.end(EndOutcome::Fled, None), Err(Refusal::AlreadyEnded));
+    assert_eq!(encounter.join(&someone("c", 1), &mut Given::new(&[])), Err(Refusal::AlreadyEnded));
+    let long = "x".repeat(10_001);
+    let fresh = begun(vec![someone("a", 15)]);
+    assert!(matches!(fresh.end(EndOutcome::Fled, Some(&long)), Err(Refusal::Argument { .. })));
+}
+
+#[test]
+fn who_does_not_take_part_is_unknown() {
+    let encounter = begun(vec![someone("a", 15)]);
+    let unknown = attack("nobody");
+    let refusal = encounter.act(&unknown, &mut Endless(1)).expect_err("refused");
+    assert_eq!(refusal, Refusal::Unknown { argument: "target_id", id: "nobody".to_owned() });
+    assert_eq!(code(&encounter, &action(ActionKind::Attack, |_| {})), "validation_failed");
+}
+
+#[test]
+fn actions_are_read_as_they_are_sent() {
+    let sent = serde_json::json!({
+        "action": "attack", "participant_id": "b", "target_id": "a", "weapon": "Sword", "override": true, "cost": "bonus_action",
+        "advantage": "advantage", "cover": "half", "context": { "attacker_unseen": true, "distance_ft": 5 },
+    });
+    let read: Action = serde_json::from_value(sent).expect("an action");
+    assert_eq!(
+        (read.attack.weapon.as_deref(), read.overridden, read.cost),
+        (Some("Sword"), true, Some(Cost::BonusAction))
+    );
+    let encounter = begun(vec![someone("a", 15), enemy("b", 5)]);
+    let decision = decide(&encounter, &read, &[9, 10, 6]).expect("a decision");
+    assert_eq!((decision.outcomes[0].dc_or_ac.as_str(), decision.outcomes[0].total), ("14", 14));
+    for kind in ActionKind::ALL {
+        let read: Action = serde_json::from_value(serde_json::json!({ "action": kind.name() })).expect("an action");
+        assert_eq!(read, Action::new(*kind));
+    }
+    assert!(serde_json::from_value::<Action>(serde_json::json!({ "action": "atack" })).is_err());
+}
