@@ -338,6 +338,24 @@ async fn a_turn_has_bounds_and_takes_what_the_rules_decided() {
     server.model.set_script(Script::always(roll));
     let turn = session.post("/turns", json!({ "max_steps": 2 })).await.expect(200).body;
     assert_eq!((&turn["status"], turn["tool_calls"].as_array().unwrap().len()), (&json!("limit_reached"), 2));
+    // Dice from the table are used up in order, over all calls; then the server rolls its own.
+    let rolls = |formula: &str| Reply::tool("roll_dice", json!({ "rolls": [{ "formula": formula }] }));
+    let script = [rolls("1d20"), rolls("2d6"), rolls("1d4"), Reply::text("Well rolled.")];
+    server.model.set_script(Script::replies(script.clone()));
+    let turn = session.post("/turns", json!({ "dice": [17, 3, 4] })).await.expect(200).body;
+    let of = |n: usize| &turn["tool_calls"][n]["result"];
+    assert_eq!((&of(0)["source"], &of(0)["results"][0]["total"]), (&json!("manual"), &json!(17)));
+    assert_eq!((&of(1)["results"][0]["total"], &of(2)["source"]), (&json!(7), &json!("server")));
+    assert_eq!(turn["dice_unused"], json!([]));
+    server.model.set_script(Script::replies(script));
+    let turn = session.post("/turns", json!({ "dice": [17, 9, 4, 2, 1] })).await.expect(200).body;
+    let failed = &turn["tool_calls"][1];
+    assert_eq!(
+        (&failed["status"], &failed["error"]["code"]),
+        (&json!("failed"), &json!("invalid_dice")),
+        "no d6 shows 9"
+    );
+    assert_eq!(turn["dice_unused"], json!([9, 4, 2, 1]), "{turn}");
     server.model.set_script(Script::default());
     let resolved = json!({ "player_id": "player_alice", "action": "I sneak past the guard." });
     let rules = world.post("/rules/resolve", resolved).await.expect(200).body;
@@ -350,6 +368,7 @@ async fn a_turn_has_bounds_and_takes_what_the_rules_decided() {
         (json!({ "instruction": "x".repeat(4001) }), "/instruction"),
         (json!({ "role": "god" }), "/role"),
         (json!({ "max_steps": 0 }), "/max_steps"),
+        (json!({ "dice": vec![1; 1001] }), "/dice"),
         (json!({ "stream": true }), "/stream"),
         (json!({ "steps": 2 }), "/steps"),
         (json!({ "mechanics_turn_id": session.id }), "/mechanics_turn_id"),

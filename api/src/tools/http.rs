@@ -114,6 +114,7 @@ pub async fn call(
             turn: None,
             key: Some(caller.key),
             dice: dice.as_deref(),
+            hand: None,
             preview: *preview,
             apply: *apply,
         };

@@ -13,6 +13,7 @@ mod get_current_scene;
 mod get_encounter;
 mod get_message_history;
 mod get_party_members;
+mod hand;
 pub mod http;
 mod measure_distance;
 mod npc_memorize;
@@ -22,6 +23,8 @@ mod post_message;
 pub(crate) mod resolve;
 mod roll_dice;
 mod search_lore;
+
+pub use hand::Hand;
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -60,6 +63,8 @@ pub struct ToolCx<'a> {
     pub key: Option<Uuid>,
     /// Dice that the caller rolled by hand; only a game master gives any.
     pub dice: Option<&'a [u32]>,
+    /// Dice rolled by hand for the whole turn: `roll_dice` uses them up before it rolls its own.
+    pub hand: Option<&'a Hand>,
     /// Nothing is to be changed: slots, hit points and the fair stream stay as they are.
     pub preview: bool,
     /// Damage is to be dealt although there is no encounter that would.

@@ -11,6 +11,7 @@ use super::{ANYONE, ActorKind, ToolCx, ToolSpec};
 use crate::{
     dice::{
         rolls::{self, RollInput, RollReport},
+        service::{Draw, Wish},
         sheet,
     },
     error::{Error, Result},
@@ -44,9 +45,21 @@ impl ToolSpec for RollDice {
         rolls::check(&rolls)?;
         let asks = |roll: &RollInput| Formula::parse(&roll.formula).is_ok_and(|f| f.variables().next().is_some());
         let own = if rolls.iter().any(asks) { sheet_of(cx).await? } else { None };
-        let mut draw = cx.draw_rolls(rolls::number(&rolls)).await?;
         let value = |name: &str| own.as_ref().and_then(|own| sheet::value(own, name));
-        let report = rolls::all(&mut draw, &rolls, &value).await?;
+        let report = match cx.hand.filter(|hand| !hand.left().is_empty()) {
+            Some(hand) => {
+                let left = hand.left();
+                let wish = Wish { given: Some(left), ..Wish::default() };
+                let mut draw = Draw::of_rolls(cx.tx, Some(cx.campaign), &wish, rolls::number(&rolls)).await?;
+                let report = rolls::some(&mut draw, &rolls, &value).await?;
+                hand.take(left.len() - draw.unused().len());
+                report
+            }
+            None => {
+                let mut draw = cx.draw_rolls(rolls::number(&rolls)).await?;
+                rolls::all(&mut draw, &rolls, &value).await?
+            }
+        };
         if let Some(session) = cx.session.filter(|_| !cx.preview) {
             say(cx, session, &report).await?;
         }

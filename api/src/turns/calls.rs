@@ -14,7 +14,7 @@ use crate::{
     ops::metrics,
     sessions::service::Playing,
     tenancy::{Actor, TenantTx},
-    tools::{self, ActorKind, Tool, ToolCx},
+    tools::{self, ActorKind, Hand, Tool, ToolCx},
 };
 
 /// Who calls, and with which tools.
@@ -27,6 +27,8 @@ pub struct Hands<'a> {
     pub tools: Vec<&'static Tool>,
     /// The session it happens in.
     pub session: Option<&'a Playing>,
+    /// Dice rolled by hand for this turn.
+    pub hand: Option<&'a Hand>,
 }
 
 /// A call that was looked at: what it is, or why it will not run.
@@ -148,6 +150,7 @@ async fn attempt_once(
     last: bool,
 ) -> Result<Attempt> {
     let mut results: Results = (0..checked.len()).map(|_| None).collect();
+    hands.hand.inspect(|hand| hand.begin());
     let tx = TenantTx::hold_turn(&app.pool, actor, turn, app.running.instance).await?;
     let cx = ToolCx {
         tx: &tx,
@@ -160,6 +163,7 @@ async fn attempt_once(
         turn: Some(turn),
         key: None,
         dice: None,
+        hand: hands.hand,
         preview: false,
         apply: false,
     };
@@ -173,6 +177,7 @@ async fn attempt_once(
         }
     }
     tx.commit().await?;
+    hands.hand.inspect(|hand| hand.keep());
     Ok(Attempt::Committed(results))
 }
 

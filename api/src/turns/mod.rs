@@ -152,6 +152,9 @@ pub struct TurnView {
     /// What it was told of the game: `overview` before a session's first completed turn, `delta` after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<&'static str>,
+    /// Given dice that nothing was rolled with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dice_unused: Option<Vec<u32>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<PromptView>,
     pub usage: Usage,

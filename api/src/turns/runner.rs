@@ -245,6 +245,7 @@ impl<'a> Turn<'a> {
             player: Some((cast.player.id, &cast.player.slug)),
             tools: tools::granted(cast.entity.kind, &cast.entity.tools).into_iter().map(|(tool, _)| tool).collect(),
             session: None,
+            hand: None,
         };
         self.talk.run(&question, &hands, cancel).await
     }
@@ -316,6 +317,7 @@ impl<'a> Turn<'a> {
             parse_error: talk.parse_error.clone(),
             role: None,
             context: None,
+            dice_unused: None,
             prompt: (!for_player).then(|| self.prompt_view()),
             usage: talk.usage,
             timings_ms: talk.timings(),

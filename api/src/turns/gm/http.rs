@@ -45,6 +45,9 @@ pub struct GmTurnInput {
     #[garde(range(min = 1, max = 32))]
     #[schema(minimum = 1, maximum = 32)]
     max_steps: Option<u32>,
+    /// Dice rolled by hand, at most 1,000: the AI's rolls use them up in order before the server rolls its own.
+    #[garde(inner(length(max = 1000)))]
+    dice: Option<Vec<u32>>,
     reply_mode: Option<ReplyMode>,
     /// A rules turn of this campaign: what it decided is a fact for the answer.
     mechanics_turn_id: Option<Uuid>,
@@ -81,6 +84,7 @@ pub async fn turn(
         role: input.role,
         steps_max: input.max_steps,
         mechanics: input.mechanics_turn_id,
+        dice: input.dice,
         mode: input.reply_mode.unwrap_or_else(|| app.llm.reply_mode(&caller.tenant)),
         on_busy: input.on_busy,
         on_failure: input.on_failure,

@@ -36,7 +36,7 @@ use crate::{
     prompt::tokens,
     sessions::service::{self, Playing},
     tenancy::{Origin, TenantTx},
-    tools::ActorKind,
+    tools::{ActorKind, Hand},
 };
 use prompt::GmPrompt;
 
@@ -53,6 +53,8 @@ pub struct GmJob {
     pub role: Option<Role>,
     pub steps_max: Option<u32>,
     pub mechanics: Option<Uuid>,
+    /// Dice rolled by hand, for the AI's rolls in their order.
+    pub dice: Option<Vec<u32>>,
     pub mode: ReplyMode,
     pub on_busy: OnBusy,
     pub on_failure: OnFailure,
@@ -80,6 +82,7 @@ struct GmTurn<'a> {
     session: Playing,
     prompt: GmPrompt,
     mechanics: Option<Mechanics>,
+    hand: Option<Hand>,
 }
 
 async fn attempt(
@@ -108,7 +111,7 @@ async fn attempt(
     tx.commit().await?;
     metrics::SESSION_CONTEXTS.with_label_values(&[prompt.context]).inc();
     let _entered = app.running.enter(talk.id, cancel.clone());
-    let mut turn = GmTurn { talk, job, session, prompt, mechanics };
+    let mut turn = GmTurn { talk, job, session, prompt, mechanics, hand: job.dice.clone().map(Hand::of) };
     let done = match turn.converse(cancel).await {
         Ok(status) => turn.finish(status).await,
         Err(error) => Err(error),
@@ -152,6 +155,7 @@ impl GmTurn<'_> {
             player: None,
             tools: role::tools(self.session.role),
             session: Some(&self.session),
+            hand: self.hand.as_ref(),
         };
         self.talk.run(&question, &hands, cancel).await
     }
@@ -226,6 +230,7 @@ impl GmTurn<'_> {
             parse_error: talk.parse_error.clone(),
             role: Some(self.session.role),
             context: Some(self.prompt.context),
+            dice_unused: self.hand.as_ref().map(|hand| hand.left().to_vec()),
             prompt: Some(self.prompt_view()),
             usage: talk.usage,
             timings_ms: talk.timings(),

@@ -256,6 +256,7 @@ impl RulesTurn<'_> {
                 turn: Some(self.id),
                 key: None,
                 dice: self.job.dice.as_deref().filter(|_| decides),
+                hand: None,
                 preview: self.job.preview,
                 apply: false,
             };
@@ -370,6 +371,7 @@ impl RulesTurn<'_> {
             parse_error: self.parse_error.clone(),
             role: None,
             context: None,
+            dice_unused: None,
             prompt: None,
             usage: self.usage,
             timings_ms: Timings { total: millis(total), llm: in_model, server: (millis(total) - in_model).max(0.0) },
