@@ -182,7 +182,10 @@ async fn the_campaigns_own_encounters_are_told() {
     session.event("combat_state", fight_of_frontend()).await;
     let both = session.called("get_encounter", json!({})).await;
     assert_eq!((&both["active_count"], &both["encounters"][0]["combat_id"]), (&json!(2), &json!(id)));
+    let offered = || server.model.requests().pop().unwrap()["tools"].to_string().contains("encounter_action");
+    assert!(!offered());
     session.turn().await;
+    assert!(offered(), "while there is a fight");
     let action =
         json!({ "action": "advance_turn", "participant_id": made["current_participant_id"], "override": true });
     world.post(&format!("/encounters/{id}/actions"), action).await.expect(200);

@@ -142,6 +142,14 @@ async fn the_table_is_looked_at() {
     let bob = player.called("get_actor_details", json!({ "actor_id": "innkeeper_bob" })).await;
     assert_eq!(bob["data"].get("personality_prompt"), None, "{bob}");
     assert_eq!(bob["data"].get("stats"), None);
+    // Of a fight it sees what happens, not how much its foes can take; notes are the game master's.
+    let combatants =
+        json!([{ "name": "Goblin", "hp": 7, "max_hp": 7 }, { "name": "Alice", "is_player": true, "hp": 9 }]);
+    player.event("combat_state", json!({ "in_combat": true, "combatants": combatants })).await;
+    let fight = player.called("get_encounter", json!({})).await;
+    assert_eq!((fight["combatants"][0].get("hp"), &fight["combatants"][1]["hp"]), (None, &json!(9)));
+    let preview = player.post("/prompt", json!({})).await.expect(200).text;
+    assert!(preview.contains("Goblin") && !preview.contains("\\\"hp\\\":7"), "{preview}");
     // Without a scene of the frontend's: the campaign's own.
     assert_eq!(player.called("get_current_scene", json!({})).await["message"], "No active scene");
     let own = json!({ "name": "Harbour", "active": true, "width": 20, "height": 20,

@@ -1,5 +1,6 @@
 //! Computing a delta: from the campaign's journal, and from what the session's frontend told.
 
+use entity::session::Role;
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Row, postgres::PgRow};
 
@@ -39,6 +40,10 @@ pub async fn delta(tx: &TenantTx, session: &Playing, standing: &Standing) -> Res
     .await?;
     for row in events {
         delta.add(serde_json::from_value(row.get("delta")).map_err(Error::internal)?);
+    }
+    if session.role == Role::Player {
+        // Notes are the game master's.
+        delta.scene_note_updated.clear();
     }
     Ok(delta)
 }

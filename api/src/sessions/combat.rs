@@ -1,5 +1,6 @@
 //! Fights: the frontend's combat tracker as it was last told, and what each telling changed.
 
+use entity::session::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value, json};
 use sqlx::Row;
@@ -227,6 +228,8 @@ fn update(encounters: &mut Vec<Encounter>, encounter: Encounter) -> Delta {
 /// A fight that goes on, the server's own or a frontend's.
 pub struct Fight {
     pub id: String,
+    /// Whether it is the server's own.
+    pub own: bool,
     pub shown: Value,
 }
 
@@ -237,7 +240,7 @@ pub struct Fight {
 /// Those of the database.
 pub async fn going_on(tx: &TenantTx, campaign: Uuid, session: Option<Uuid>) -> Result<Vec<Fight>> {
     let own = encounters::combat::going_on(tx, campaign).await?.into_iter();
-    let mut fights: Vec<_> = own.map(|c| Fight { id: c.id.to_string(), shown: c.shown }).collect();
+    let mut fights: Vec<_> = own.map(|c| Fight { id: c.id.to_string(), own: true, shown: c.shown }).collect();
     let row = sqlx::query(
         "SELECT combat FROM session_state WHERE tenant_id = $1 AND campaign_id = $2 AND ($3::uuid IS NULL OR session_id = $3) \
            AND combat <> '[]' ORDER BY combat_at DESC LIMIT 1",
@@ -249,9 +252,23 @@ pub async fn going_on(tx: &TenantTx, campaign: Uuid, session: Option<Uuid>) -> R
     .await?;
     if let Some(row) = row {
         let told: Vec<Encounter> = serde_json::from_value(row.get("combat")).map_err(Error::internal)?;
-        fights.extend(told.into_iter().map(|e| Fight { shown: e.shown(), id: e.combat_id }));
+        fights.extend(told.into_iter().map(|e| Fight { shown: e.shown(), own: false, id: e.combat_id }));
     }
     Ok(fights)
+}
+
+/// Fights as a role may see them: a player sees how many blows its foes took, not how many they can take.
+#[must_use]
+pub fn seen_by(role: Role, mut fights: Vec<Fight>) -> Vec<Fight> {
+    if role == Role::Player {
+        let combatants = fights.iter_mut().filter_map(|f| f.shown.get_mut("combatants")?.as_array_mut());
+        let foes = combatants.flatten().filter(|c| c.get("is_player") != Some(&Value::Bool(true)));
+        for foe in foes.filter_map(Value::as_object_mut) {
+            foe.remove("hp");
+            foe.remove("max_hp");
+        }
+    }
+    fights
 }
 
 /// `get_encounter`'s answer.

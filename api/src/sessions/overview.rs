@@ -48,6 +48,7 @@ pub async fn overview(tx: &TenantTx, session: &Playing, known: Known, mut fights
         Some(scene) => Some(scene),
         None => active_scene(tx, session.campaign).await?,
     };
+    let scene = scene.map(|scene| scene.seen_by(session.role));
     Ok(Overview {
         session_info: info,
         active_scene: scene,

@@ -1,5 +1,6 @@
 //! The world as a frontend has it: who plays, the scene with its tokens, notes and lights, the party, the packs.
 
+use entity::session::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 use utoipa::ToSchema;
@@ -135,6 +136,15 @@ impl Scene {
             notes: list(row, "notes"),
             light_sources: list(row, "light_sources"),
         }
+    }
+
+    /// The scene as a role may see it: notes are the game master's.
+    #[must_use]
+    pub fn seen_by(mut self, role: Role) -> Self {
+        if role == Role::Player {
+            self.notes.clear();
+        }
+        self
     }
 
     /// What is different in this scene now.

@@ -26,7 +26,7 @@ impl ToolSpec for GetCurrentScene {
 
     async fn run(cx: &ToolCx<'_>, _: Arguments) -> Result<Value> {
         match overview::scene(cx.tx, cx.campaign, cx.session).await? {
-            Some(scene) => serde_json::to_value(scene).map_err(Error::internal),
+            Some(scene) => serde_json::to_value(scene.seen_by(cx.reader.role)).map_err(Error::internal),
             None => Ok(json!({ "id": null, "message": "No active scene" })),
         }
     }

@@ -29,6 +29,6 @@ impl ToolSpec for GetEncounter {
 
     async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
         let fights = combat::going_on(cx.tx, cx.campaign, cx.session.map(|s| s.id)).await?;
-        combat::answer(fights, arguments.encounter_id.as_deref())
+        combat::answer(combat::seen_by(cx.reader.role, fights), arguments.encounter_id.as_deref())
     }
 }

@@ -26,11 +26,13 @@ use crate::{
     },
     sessions::{
         changes,
+        combat::{self, Fight},
         delta::NO_CHANGES,
         overview,
         service::{self, Playing, Position, Standing},
     },
     tenancy::TenantTx,
+    tools::Tool,
 };
 
 /// How an overview begins; the transcript is looked through for it.
@@ -101,13 +103,18 @@ impl GmPrompt {
         let room = Section::History.budget_in(settings).saturating_add(Section::Overview.budget_in(settings));
         let transcript = transcript.within(room);
         let older = older - transcript.exchanges.len();
-        let (context, told) = context(tx, session, &standing, &transcript, settings).await?;
+        let fights = combat::going_on(tx, session.campaign, Some(session.id)).await?;
+        let fights = combat::seen_by(session.role, fights);
+        // Shown while one of the server's own fights goes on, or always if the campaign says so.
+        let fighting = fights.iter().any(|f| f.own) || settings.get("gm_encounters").is_some_and(|s| *s == true);
+        let shown = role::shown(session.role, fighting);
+        let (context, told) = context(tx, session, &standing, &transcript, settings, fights).await?;
         let turn = turn_text(session.role, instruction, mechanics);
         let base = [
             Part::new("engine_rules", role::rules(session.role, mode), String::new()),
             Part::new("campaign", about(&campaign), String::new()),
             Part::new("global_lore", lore_text.to_string(), cut),
-            Part::new("tools", tools_text(session.role, mode), String::new()),
+            Part::new("tools", tools_text(&shown, mode), String::new()),
         ];
         let mut hash = Sha256::new();
         base.iter().for_each(|part| hash.update(part.hash.as_bytes()));
@@ -134,7 +141,7 @@ impl GmPrompt {
             upto: standing.now,
             text_tokens: tokens::count(&text),
             text,
-            tools: (mode == ReplyMode::Native).then(|| role::definitions(session.role)).flatten(),
+            tools: (mode == ReplyMode::Native).then(|| role::definitions(&shown)).flatten(),
             cache_key: short_hash(&Sha256::digest(key.concat())),
             base_hash: short_hash(&hash.finalize()),
             base_tokens,
@@ -178,6 +185,7 @@ async fn context(
     standing: &Standing,
     transcript: &Transcript,
     settings: &Extensions,
+    fights: Vec<Fight>,
 ) -> Result<(&'static str, Part)> {
     let was_told = transcript.exchanges.iter().any(|e| e.user.starts_with(OVERVIEW));
     if standing.cursor.is_some() && was_told && !standing.is_too_old() {
@@ -193,7 +201,6 @@ async fn context(
         return Ok(("delta", Part::new("recent_changes", text, String::new())));
     }
     let known = service::known(tx, session.id, false).await?;
-    let fights = crate::sessions::combat::going_on(tx, session.campaign, Some(session.id)).await?;
     let overview = overview::overview(tx, session, known, fights).await?;
     let (shown, cut) = overview.within(Section::Overview.budget_in(settings))?;
     let mut text = OVERVIEW.to_owned();
@@ -209,10 +216,10 @@ fn about(campaign: &campaign::Model) -> String {
     text
 }
 
-fn tools_text(role: Role, mode: ReplyMode) -> String {
+fn tools_text(shown: &[&Tool], mode: ReplyMode) -> String {
     let mut text = String::new();
     fence::open(&mut text, "available_tools", &[]);
-    for tool in role::tools(role) {
+    for tool in shown {
         let _ = writeln!(text, "- {}: {}", tool.name, fence::inside(tool.description));
         if mode == ReplyMode::Xml {
             let _ = writeln!(text, "  parameters: {}", tool.schema_text());

@@ -8,15 +8,13 @@ use crate::{
     tools::{self, Tool},
 };
 
-/// Tools of the AI that runs the game.
+/// Tools of the AI that runs the game, beside those of fights.
 const GM: &[&str] = &[
-    "encounter_action",
     "get_actor_details",
     "get_current_scene",
     "get_encounter",
     "get_message_history",
     "get_party_members",
-    "manage_encounter",
     "measure_distance",
     "post_message",
     "roll_dice",
@@ -33,32 +31,26 @@ const ASSISTANT: &[&str] = &[
     "roll_dice",
     "search_lore",
 ];
-/// A player decides no fight, and secrets and stat blocks are left out of what these show.
-const PLAYER: &[&str] = &[
-    "get_actor_details",
-    "get_current_scene",
-    "get_encounter",
-    "get_message_history",
-    "get_party_members",
-    "measure_distance",
-    "post_message",
-    "roll_dice",
-    "search_lore",
-];
+/// Tools of the server's own fights. Their schemas are longer than all others together, so they are shown only when they are of
+/// use; they may be called at any time.
+const FIGHTS: &[&str] = &["encounter_action", "manage_encounter"];
 
-/// The tools of a role.
+/// The tools a role may call. A player decides no fight, and secrets and stat blocks are left out of what the others show it.
 pub(super) fn tools(role: Role) -> Vec<&'static Tool> {
-    let names = match role {
-        Role::Gm => GM,
-        Role::Assistant => ASSISTANT,
-        Role::Player => PLAYER,
-    };
-    names.iter().filter_map(|name| tools::find(name)).collect()
+    let fights = if role == Role::Gm { FIGHTS } else { &[] };
+    shown(role, false).into_iter().chain(fights.iter().filter_map(|name| tools::find(name))).collect()
+}
+
+/// The tools a role is shown.
+pub(super) fn shown(role: Role, fighting: bool) -> Vec<&'static Tool> {
+    let names = if role == Role::Assistant { ASSISTANT } else { GM };
+    let fights = if fighting && role == Role::Gm { FIGHTS } else { &[] };
+    names.iter().chain(fights).filter_map(|name| tools::find(name)).collect()
 }
 
 /// Their definitions as a model takes them.
-pub(super) fn definitions(role: Role) -> Option<Box<RawValue>> {
-    let definitions: Vec<_> = tools(role).into_iter().map(|tool| tool.definition(None)).collect();
+pub(super) fn definitions(shown: &[&Tool]) -> Option<Box<RawValue>> {
+    let definitions: Vec<_> = shown.iter().map(|tool| tool.definition(None)).collect();
     serde_json::value::to_raw_value(&definitions).ok()
 }
 
