@@ -5,7 +5,7 @@ use std::{
     str::FromStr,
 };
 
-use entity::{campaign, character, lore, memory, message, npc, owner, scene};
+use entity::{campaign, character, lore, memory, message, npc, owner, scene, session};
 use sea_orm::{ColumnTrait, ColumnType, EntityTrait, Iden, Iterable};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection, Row,
@@ -146,7 +146,7 @@ async fn every_key_and_index_starts_with_the_tenant() {
 async fn every_world_table_is_versioned_and_journaled_and_no_other_is_journaled() {
     let (_database, mut db) = migrated().await;
     let world = world_tables(&mut db).await;
-    for table in ["campaign", "character", "npc", "owner", "lore", "memory", "scene", "message"] {
+    for table in ["campaign", "character", "npc", "owner", "lore", "memory", "scene", "message", "session"] {
         assert!(world.contains(table), "{table} is no world table");
     }
     let columns = rows(
@@ -314,6 +314,7 @@ async fn entities_are_what_the_columns_are() {
     compare(&mut db, memory::Entity).await;
     compare(&mut db, scene::Entity).await;
     compare(&mut db, message::Entity).await;
+    compare(&mut db, session::Entity).await;
 }
 
 async fn campaign_of(db: &mut PgConnection, slug: &str) -> (Uuid, Uuid) {

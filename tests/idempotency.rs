@@ -14,6 +14,7 @@ const KEEPS_NOTHING: &[(&str, &str)] = &[
     ("/v1/api-keys", "a replayed answer would show the key a second time"),
     ("/v1/campaigns/{c}/npcs/{x}/prompt", "it changes nothing"),
     ("/v1/campaigns/{c}/owners/{x}/prompt", "it changes nothing"),
+    ("/v1/campaigns/{c}/sessions/{x}/prompt", "it changes nothing"),
     ("/v1/dice/analyze", "it changes nothing"),
     ("/v1/dice/verify", "it changes nothing"),
 ];

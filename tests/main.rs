@@ -28,6 +28,7 @@ mod round_trips;
 mod rules;
 mod rules_turn;
 mod scenarios;
+mod sessions;
 mod smoke;
 mod support;
 mod turns;

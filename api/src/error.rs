@@ -214,6 +214,9 @@ impl Error {
             "23505" if constraint == "turn_one_at_a_time" => {
                 Self::new(Code::TurnInProgress, "This entity is already answering this player.")
             }
+            "23505" if constraint == "turn_one_at_a_time_in_session" => {
+                Self::new(Code::TurnInProgress, "This session is already having a turn.")
+            }
             "23505" => Self::new(Code::Conflict, format!("Another row has the same {}.", column_of(constraint))),
             "23503" if message.starts_with("insert") => Self::invalid(
                 format!("/{}", column_of(constraint)),

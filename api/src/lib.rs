@@ -37,6 +37,7 @@ pub mod npcs;
 pub mod owners;
 pub mod rules;
 pub mod scenes;
+pub mod sessions;
 pub mod tenants;
 
 // AI.

@@ -13,7 +13,7 @@ use crate::{
     http::docs,
     imports, lore, memory, messages, npcs,
     ops::health,
-    owners, prompt, rules, scenes, tenants, tools, turns,
+    owners, prompt, rules, scenes, sessions, tenants, tools, turns,
 };
 
 /// Registers every route.
@@ -31,15 +31,26 @@ pub fn configure(config: &mut ServiceConfig<'_>) {
         // AI. A request is compared with one route after the other, so what is asked most stands first.
         .service(turns::http::npc)
         .service(turns::http::owner)
+        .service(turns::gm::http::turn)
         .service(turns::rules::http::resolve)
         .service(prompt::http::npc)
         .service(prompt::http::owner)
+        .service(turns::gm::http::preview)
         .service(turns::http::list)
         .service(turns::http::get)
         .service(turns::http::cancel_turn)
         .service(turns::http::undo_turn)
         .service(tools::http::list)
         .service(tools::http::call)
+        // Frontends.
+        .service(sessions::http::post_events)
+        .service(sessions::http::put_world_state)
+        .service(sessions::http::delta)
+        .service(sessions::http::list)
+        .service(sessions::http::create)
+        .service(sessions::http::get)
+        .service(sessions::http::patch)
+        .service(sessions::http::delete)
         // Dice.
         .service(dice::http::roll)
         .service(dice::http::analyze)

@@ -71,6 +71,12 @@ impl Actor {
         format!("{}|{}|{}|{request}", self.origin.as_str(), id(self.key), id(self.turn))
     }
 
+    /// Who acts, as functions of the database take it.
+    #[must_use]
+    pub fn signature(&self) -> String {
+        self.who(&self.request.to_string())
+    }
+
     #[must_use]
     pub fn in_turn(mut self, turn: Uuid, origin: Origin) -> Self {
         self.turn = Some(turn);
@@ -92,7 +98,7 @@ pub async fn call<'q>(
     bind: impl FnOnce(Call<'q>) -> Call<'q>,
 ) -> Result<PgRow> {
     metrics::STATEMENTS.inc();
-    let query = sqlx::query(statement).bind(actor.tenant).bind(actor.who(&actor.request.to_string()));
+    let query = sqlx::query(statement).bind(actor.tenant).bind(actor.signature());
     let mut lease = pool.acquire().await?;
     let row = bind(query).fetch_one(&mut *lease).await?;
     lease.done();

@@ -58,6 +58,8 @@ id_types!(
     MemoryId,
     /// A scene.
     SceneId,
+    /// A frontend's session.
+    SessionId,
     /// An encounter.
     EncounterId,
     /// A message of the campaign's history.

@@ -14,6 +14,7 @@ pub mod message;
 pub mod npc;
 pub mod owner;
 pub mod scene;
+pub mod session;
 pub mod shapes;
 
 pub use id::*;

@@ -64,7 +64,7 @@ pub struct Model {
     pub roll: Option<Json<serde_json::Value>>,
     pub author: Author,
     pub player_id: Option<Uuid>,
-    /// The NPC or owner spoken with.
+    /// The NPC or owner spoken with, or the session whose AI was asked and answered.
     pub entity_id: Option<Uuid>,
     #[schema(value_type = Vec<String>)]
     pub whisper_to: Json<Vec<String>>,

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::completion::{Call, Completion, Text};
 use crate::lines::{self, Topic};
+use crate::master;
 use crate::prefix_cache::mix;
 use crate::referee;
 use crate::scene::{self, Scene};
@@ -36,11 +37,16 @@ pub(crate) fn answer(request: &ChatRequest<'_>, last_user: &str, fingerprint: u6
     let topic = scene.player_id.as_ref().and_then(|_| lines::topic(&scene.action));
     let text = narrative(&scene, topic, fingerprint);
     if tools.is_empty() && wants_xml(request) {
-        let tool = remember(&scene, topic, |name| prompt_offers(request, name));
-        return Completion::new(Text::Whole(xml(&text, tool.map(|tool| (tool, &scene)))), Vec::new());
+        let offers = |name: &str| prompt_offers(request, name);
+        let call = remember(&scene, topic, offers).map(|tool| (tool, memory(&scene)));
+        let call = call.or_else(|| master::call(last_user, offers));
+        return Completion::new(Text::Whole(xml(&text, call)), Vec::new());
     }
     let allowed = !matches!(request.tool_choice, Some(ToolChoice::Mode(ToolMode::None)));
     let offers = |name: &str| allowed && tools.iter().any(|tool| &*tool.function.name == name);
+    if let Some((tool, arguments)) = master::call(last_user, offers).filter(|_| !scene.after_tool) {
+        return Completion::new(Text::None, vec![call(tool, &arguments)]);
+    }
     let calls = remember(&scene, topic, offers).map(|tool| call(tool, &memory(&scene)));
     Completion::new(Text::Whole(text), calls.into_iter().collect())
 }
@@ -158,9 +164,9 @@ fn instructions<'r>(request: &'r ChatRequest<'_>) -> impl Iterator<Item = std::b
 }
 
 /// The XML contract's answer. The phrases and the cleaned name hold no markup.
-fn xml(narrative: &str, tool: Option<(&str, &Scene)>) -> String {
-    let tools = tool.map_or_else(String::new, |(name, scene)| {
-        let calls = json!([{"tool_name": name, "parameters": memory(scene)}]);
+fn xml(narrative: &str, tool: Option<(&str, Value)>) -> String {
+    let tools = tool.map_or_else(String::new, |(name, arguments)| {
+        let calls = json!([{"tool_name": name, "parameters": arguments}]);
         format!("<tools>{calls}</tools>")
     });
     format!("{XML_CONTRACT}{narrative}</narrative>{tools}</response>")

@@ -50,6 +50,8 @@ impl Rows {
         ids.insert("srd", "weapons".to_owned());
         client.server.model.set_script(Script::replies([Reply::text(canary)]));
         ids.insert("turns", world.bob("player_alice", &format!("Have you heard of {canary}?")).await.expect(200).id());
+        let session = json!({ "client_id": canary, "world_state": { "active_scene": { "id": "s", "name": canary } } });
+        ids.insert("sessions", world.post("/sessions", session).await.expect(201).id());
         let fight =
             json!({ "participants": [{ "id": "goblin", "hp": 7, "max_hp": 7, "is_enemy": true }], "name": canary });
         ids.insert("encounters", world.post("/encounters", fight).await.expect(201).id());
@@ -102,6 +104,11 @@ impl Rows {
             ("POST", "verify") => {
                 json!({ "server_seed": "00".repeat(32), "client_seed": "New", "counter": 1, "formula": "1d20" })
             }
+            ("POST", "sessions") => json!({ "client_id": "new" }),
+            ("PATCH", "sessions") => json!({ "dice": "frontend" }),
+            ("PUT", "world-state") => json!({ "session_info": { "gm_name": "New" } }),
+            ("POST", "events") => json!({ "events": [{ "type": "chat_message", "data": { "content": "New." } }] }),
+            ("POST", "turns") if route.path.contains("/sessions/") => json!({ "instruction": "Go on." }),
             ("POST", "prompt" | "turns" | "resolve") => json!({ "player_id": self.alice, "action": "I wave." }),
             ("POST", "tools") => json!({
                 "arguments": { "player_id": self.alice, "memory_string": "New." },

@@ -105,6 +105,17 @@ pub const TABLE: &[Access] = &[
     on("PATCH",  "/v1/campaigns/{c}/scenes/{x}", Write, Never),
     on("DELETE", "/v1/campaigns/{c}/scenes/{x}", Write, Never),
 
+    on("GET",    "/v1/campaigns/{c}/sessions", Gm, Never),
+    on("POST",   "/v1/campaigns/{c}/sessions", Gm, Never),
+    on("GET",    "/v1/campaigns/{c}/sessions/{x}", Gm, Never),
+    on("PATCH",  "/v1/campaigns/{c}/sessions/{x}", Gm, Never),
+    on("DELETE", "/v1/campaigns/{c}/sessions/{x}", Gm, Never),
+    on("PUT",    "/v1/campaigns/{c}/sessions/{x}/world-state", Gm, Never),
+    on("POST",   "/v1/campaigns/{c}/sessions/{x}/events", Play, Never),
+    on("GET",    "/v1/campaigns/{c}/sessions/{x}/delta", Gm, Never),
+    on("POST",   "/v1/campaigns/{c}/sessions/{x}/prompt", Gm, Never),
+    on("POST",   "/v1/campaigns/{c}/sessions/{x}/turns", Gm, Never),
+
     on("GET",    "/v1/campaigns/{c}/encounters", Read, Filtered),
     on("POST",   "/v1/campaigns/{c}/encounters", Play, Never),
     on("GET",    "/v1/campaigns/{c}/encounters/{x}", Read, Filtered),

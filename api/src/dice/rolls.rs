@@ -168,6 +168,16 @@ pub fn number(rolls: &[RollInput]) -> u32 {
 /// # Errors
 /// `invalid_dice` when given dice run out, do not fit or are left over.
 pub async fn all(draw: &mut Draw<'_>, rolls: &[RollInput], variables: &Variables<'_>) -> Result<RollReport> {
+    let report = some(draw, rolls, variables).await?;
+    draw.all_used()?;
+    Ok(report)
+}
+
+/// The same with dice of which some may be left for later.
+///
+/// # Errors
+/// `invalid_dice` when given dice run out or do not fit.
+pub async fn some(draw: &mut Draw<'_>, rolls: &[RollInput], variables: &Variables<'_>) -> Result<RollReport> {
     let first = draw.fair;
     let timestamp = Some(clock::now());
     let mut results: Vec<Rolled> = Vec::with_capacity(rolls.len());
@@ -181,7 +191,6 @@ pub async fn all(draw: &mut Draw<'_>, rolls: &[RollInput], variables: &Variables
         let fair = draw.fair;
         results.push(Rolled { timestamp, ..one(draw, roll, variables)?.of(fair) });
     }
-    draw.all_used()?;
     Ok(RollReport {
         count: results.len(),
         source: draw.origin,

@@ -1,5 +1,7 @@
 //! Messages: the campaign's history, append-only. Whispers and blind rolls are for those they are for.
 
+pub mod service;
+
 use actix_web::{HttpRequest, HttpResponse, delete, get, post, web};
 use entity::{
     message::{self, Author, Type},
@@ -22,6 +24,7 @@ use crate::{
         resource::{self, Place, Resource, Stamp, col},
         validate,
     },
+    sessions,
 };
 
 /// What a client writes of a message.
@@ -130,12 +133,8 @@ impl Resource for Messages {
     }
 
     async fn columns(place: &Place<'_>, input: MessageInput) -> Result<Map<String, Value>> {
-        if input.session_id.is_some() {
-            return Err(Error::invalid(
-                "/session_id",
-                "unknown_reference",
-                "There is no such session in this campaign.",
-            ));
+        if let Some(session) = input.session_id {
+            sessions::service::named(place.tx, place.campaign, session).await?;
         }
         let mut columns = resource::plain_columns(&input)?;
         if let Some(player) = &input.player_id {

@@ -79,6 +79,18 @@ pub static TOOL_CALLS: LazyLock<IntCounterVec> =
 /// Dice rolls.
 pub static DICE_ROLLS: LazyLock<IntCounterVec> =
     LazyLock::new(|| counters("dice_rolls_total", "Dice rolls by source: server, manual, seeded", &["source"]));
+/// What frontends report.
+pub static SESSION_EVENTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters(
+        "session_events_total",
+        "Events of frontends by type: chat_message, dice_roll, message_deleted, combat_state, world_state, other",
+        &["type"],
+    )
+});
+/// What models of sessions are told.
+pub static SESSION_CONTEXTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters("session_contexts_total", "Game masters' turns by what they were told: overview, delta", &["context"])
+});
 /// What the rules resolved.
 pub static RULES_RESOLVED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     counters(
@@ -126,6 +138,8 @@ pub fn register_all() {
         &TOOL_CALLS,
         &DICE_ROLLS,
         &RULES_RESOLVED,
+        &SESSION_EVENTS,
+        &SESSION_CONTEXTS,
         &ENCOUNTERS,
         &ENCOUNTER_ACTIONS,
         &PROMPT_CACHE,

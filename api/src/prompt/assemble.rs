@@ -24,13 +24,13 @@ use super::{
     section::Section,
     segment::{self, Segment, short_hash},
     tokens,
-    transcript::Transcript,
+    transcript::{Transcript, messages},
 };
 use crate::{
     auth::Caller,
     error::{Error, Result},
     http::resource::{Ref, campaign_id, col},
-    llm::{Message, ReplyMode, Role},
+    llm::{Message, ReplyMode},
     ops::metrics,
     tenancy::TenantTx,
     tools,
@@ -168,19 +168,7 @@ impl BasePrompt {
     /// Roles alternate, as strict endpoints ask; nothing is copied.
     #[must_use]
     pub fn messages(&self, transcript: &Transcript, turn: Arc<str>) -> Vec<Message> {
-        let plain = |role, content| Message { role, content, tool_calls: Vec::new(), tool_call_id: None };
-        let mut texts = self.segments.iter().map(|s| s.text.clone());
-        let mut messages = Vec::with_capacity(2 * transcript.exchanges.len() + 2);
-        messages.push(plain(Role::System, texts.next().into_iter().collect()));
-        let mut user: Vec<Arc<str>> = texts.filter(|t| !t.is_empty()).collect();
-        for exchange in &transcript.exchanges {
-            user.push(exchange.user.clone());
-            messages.push(plain(Role::User, std::mem::take(&mut user)));
-            messages.push(plain(Role::Assistant, vec![exchange.assistant.clone()]));
-        }
-        user.push(turn);
-        messages.push(plain(Role::User, user));
-        messages
+        messages(self.segments.iter().map(|s| s.text.clone()), transcript, turn)
     }
 }
 

@@ -47,6 +47,9 @@ pub struct Preview {
     pub lore: Vec<LoreDecision>,
     /// `hit` if the base prompt was ready.
     pub cache: &'static str,
+    /// What a session's AI would be told of the game: `overview` or `delta`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<&'static str>,
     pub base_hash: String,
     pub base_tokens: u32,
     pub total_tokens: u32,
@@ -101,6 +104,7 @@ pub async fn preview(app: &App, caller: &Caller, wanted: &Wanted<'_>, action: &s
         messages,
         lore,
         cache: if hit { "hit" } else { "miss" },
+        context: None,
         base_hash: base.hash.as_ref().to_owned(),
         base_tokens: base.tokens,
     })

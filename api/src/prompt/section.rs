@@ -13,13 +13,15 @@ pub enum Section {
     PlayerLore,
     Memories,
     History,
+    /// The world as a session's AI is told it once, in the place of the turn.
+    Overview,
     Turn,
 }
 
-use Section::{EngineRules, GlobalLore, History, Memories, Personality, PlayerLore, ScopedLore, Tools, Turn};
+use Section::{EngineRules, GlobalLore, History, Memories, Overview, Personality, PlayerLore, ScopedLore, Tools, Turn};
 
 impl Section {
-    /// The order of sections.
+    /// The order of sections of an NPC's or owner's prompt.
     pub const ORDER: [Section; 9] =
         [EngineRules, GlobalLore, ScopedLore, Personality, Tools, PlayerLore, Memories, History, Turn];
     /// The base prompt: what is cached and compared by version heads.
@@ -37,6 +39,7 @@ impl Section {
             PlayerLore => "player_lore",
             Memories => "memories",
             History => "history",
+            Overview => "world_state_overview",
             Turn => "turn",
         }
     }
@@ -50,7 +53,7 @@ impl Section {
             GlobalLore | ScopedLore => Some(3000),
             PlayerLore => Some(1000),
             Memories => Some(2000),
-            History => Some(6000),
+            History | Overview => Some(6000),
             Turn => Some(1500),
         }
     }

@@ -6,17 +6,40 @@
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use sqlx::Row;
+use sqlx::{Row, postgres::PgRow};
 use uuid::Uuid;
 
 use super::segment::short_hash;
-use crate::{error::Result, tenancy::TenantTx};
+use crate::{
+    error::Result,
+    llm::{Message, Role},
+    tenancy::TenantTx,
+};
 
 /// Exchanges loaded at most; far more than any budget holds.
 const EXCHANGES_MAX: i64 = 2000;
 
 /// Stands for an answer without words: many endpoints refuse an empty message.
 const SILENCE: &str = "…";
+
+/// The messages a model is sent: the rules (the first of `texts`), then everything about the world, then the conversation.
+/// Roles alternate, as strict endpoints ask; nothing is copied.
+#[must_use]
+pub fn messages(texts: impl IntoIterator<Item = Arc<str>>, transcript: &Transcript, turn: Arc<str>) -> Vec<Message> {
+    let plain = |role, content| Message { role, content, tool_calls: Vec::new(), tool_call_id: None };
+    let mut texts = texts.into_iter();
+    let mut messages = Vec::with_capacity(2 * transcript.exchanges.len() + 2);
+    messages.push(plain(Role::System, texts.next().into_iter().collect()));
+    let mut user: Vec<Arc<str>> = texts.filter(|t| !t.is_empty()).collect();
+    for exchange in &transcript.exchanges {
+        user.push(exchange.user.clone());
+        messages.push(plain(Role::User, std::mem::take(&mut user)));
+        messages.push(plain(Role::Assistant, vec![exchange.assistant.clone()]));
+    }
+    user.push(turn);
+    messages.push(plain(Role::User, user));
+    messages
+}
 
 /// What a player did and what the entity answered.
 #[derive(Debug)]
@@ -59,10 +82,35 @@ impl Transcript {
         .bind(EXCHANGES_MAX * 2)
         .fetch_all(&mut *tx.connection().await)
         .await?;
+        Ok(Self::of_rows(&rows, version))
+    }
+
+    /// Loads the window of a session: what its AI was told, and what it told. One statement.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn of_session(tx: &TenantTx, session: Uuid) -> Result<Self> {
+        let rows = sqlx::query(
+            "SELECT id, author, content, prompt_text, tokens, turn_id FROM message \
+             WHERE tenant_id = $1 AND session_id = $2 AND entity_id = $2 AND turn_id IS NOT NULL AND id >= coalesce((\
+               SELECT window_start FROM message WHERE tenant_id = $1 AND session_id = $2 AND entity_id = $2 \
+               AND window_start IS NOT NULL ORDER BY id DESC LIMIT 1), '00000000-0000-0000-0000-000000000000') \
+             ORDER BY id DESC LIMIT $3",
+        )
+        .bind(tx.tenant())
+        .bind(session)
+        .bind(EXCHANGES_MAX * 2)
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+        Ok(Self::of_rows(&rows, 0))
+    }
+
+    /// Pairs questions and answers; the newest row is the first.
+    fn of_rows(rows: &[PgRow], version: i64) -> Self {
         let mut transcript = Self { version, ..Self::default() };
         let mut rows = rows.iter().rev().peekable();
         while let Some(row) = rows.next() {
-            if row.get::<&str, _>("author") != "player" {
+            if row.get::<&str, _>("author") == "ai" {
                 continue; // an answer whose question was deleted
             }
             let turn: Option<Uuid> = row.get("turn_id");
@@ -73,7 +121,7 @@ impl Transcript {
             let tokens = row.get::<i32, _>("tokens").saturating_add(answer.get("tokens")).unsigned_abs();
             transcript.push(Exchange { id: row.get("id"), said, user, assistant, tokens });
         }
-        Ok(transcript)
+        transcript
     }
 
     /// This conversation and one exchange more.

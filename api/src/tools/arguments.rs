@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::ToolCx;
@@ -48,6 +48,8 @@ pub(super) fn schema<T: JsonSchema>() -> Value {
     if let Value::Object(members) = &mut schema {
         members.remove("title");
         members.remove("description");
+        // Some endpoints insist on it where there is nothing to give.
+        members.entry("properties").or_insert_with(|| Value::Object(Map::new()));
     }
     schema
 }

@@ -2,13 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{ActorKind, ToolCx, ToolSpec};
-use crate::{
-    encounters::combat,
-    error::{Error, Result},
-};
+use crate::{error::Result, sessions::combat};
 
 pub(super) struct GetEncounter;
 
@@ -31,18 +28,7 @@ impl ToolSpec for GetEncounter {
     type Arguments = Arguments;
 
     async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
-        let mut fights = combat::going_on(cx.tx, cx.campaign).await?;
-        if let Some(wanted) = arguments.encounter_id {
-            let found = fights.into_iter().find(|fight| fight.id.to_string() == wanted);
-            return found.map(|fight| fight.shown).ok_or_else(|| Error::not_found("encounter"));
-        }
-        Ok(match fights.len() {
-            0 => json!({ "in_combat": false, "message": "No active encounter" }),
-            1 => fights.remove(0).shown,
-            several => {
-                let shown: Vec<_> = fights.into_iter().map(|fight| fight.shown).collect();
-                json!({ "in_combat": true, "active_count": several, "encounters": shown })
-            }
-        })
+        let fights = combat::going_on(cx.tx, cx.campaign, cx.session.map(|s| s.id)).await?;
+        combat::answer(combat::seen_by(cx.reader.role, fights), arguments.encounter_id.as_deref())
     }
 }

@@ -1,7 +1,7 @@
 //! `GET …/tools` and `POST …/tools/{name}`: the catalogue, and a tool called by a frontend as an entity.
 
 use actix_web::{get, post, web};
-use entity::{character, npc, owner, shapes::ToolRef};
+use entity::{character, npc, owner, session::Role, shapes::ToolRef};
 use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -18,7 +18,9 @@ use crate::{
         resource::{Ref, campaign_id, col},
     },
     limits::Class,
+    messages::service::Reader,
     ops::metrics,
+    sessions::{self, service::Playing},
     tenancy::TenantTx,
 };
 
@@ -41,6 +43,8 @@ pub struct ToolInput {
     #[schema(value_type = Object)]
     arguments: Value,
     actor: Option<ActorInput>,
+    /// The session it happens in: what is posted or rolled is then said there, and read as its AI may read it.
+    session_id: Option<Uuid>,
     /// Dice rolled by hand, in the order they are consumed; needs the scope `gm`.
     #[serde(default)]
     dice: Option<Vec<u32>>,
@@ -88,12 +92,16 @@ pub async fn call(
     app.limits.check(&caller.tenant, Class::Tools).allowed("tool calls")?;
     let (c, name) = path.into_inner();
     let tool = super::find(&name).ok_or_else(|| Error::not_found("tool"))?;
-    let ToolInput { arguments, actor, dice, preview, apply } = &body.value;
+    let ToolInput { arguments, actor, session_id, dice, preview, apply } = &body.value;
     if dice.is_some() {
         caller.needs(Scope::Gm, "Giving dice")?;
     }
     let done = crate::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&c)).await?;
+        let session = match session_id {
+            Some(id) => Some(sessions::service::named(tx, campaign, *id).await?),
+            None => None,
+        };
         let (kind, entity) = actor_of(tx, campaign, tool, actor.as_ref()).await?;
         let cx = ToolCx {
             tx,
@@ -101,9 +109,12 @@ pub async fn call(
             kind,
             entity,
             player: None,
+            session: session.as_ref(),
+            reader: reader_of(&caller, session.as_ref()),
             turn: None,
             key: Some(caller.key),
             dice: dice.as_deref(),
+            hand: None,
             preview: *preview,
             apply: *apply,
         };
@@ -116,10 +127,18 @@ pub async fn call(
     done
 }
 
+/// Who may not see secrets is told none by a tool either.
+fn reader_of(caller: &Caller, session: Option<&Playing>) -> Reader {
+    if caller.sees_secrets() {
+        return session.map_or(Reader::GM, Playing::reader);
+    }
+    Reader { role: Role::Player, player: None }
+}
+
 /// Pointers of a tool's errors are into its arguments; the request holds those one level down. No tool takes its caller as
 /// an argument, so `/actor` is the request's own.
 fn in_arguments(mut error: Error) -> Error {
-    for e in error.errors.iter_mut().filter(|e| e.pointer != "/actor") {
+    for e in error.errors.iter_mut().filter(|e| !["/actor", "/session_id"].contains(&e.pointer.as_str())) {
         e.pointer.insert_str(0, "/arguments");
     }
     error

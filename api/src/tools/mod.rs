@@ -8,13 +8,23 @@
 
 mod arguments;
 mod encounters;
+mod get_actor_details;
+mod get_current_scene;
 mod get_encounter;
+mod get_message_history;
+mod get_party_members;
+mod hand;
 pub mod http;
+mod measure_distance;
 mod npc_memorize;
 mod owner_memorize;
 mod owner_memorize_dependables;
+mod post_message;
 pub(crate) mod resolve;
 mod roll_dice;
+mod search_lore;
+
+pub use hand::Hand;
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -29,7 +39,9 @@ use uuid::Uuid;
 use crate::{
     dice::service::{Draw, Wish},
     error::Result,
+    messages::service::Reader,
     prompt::EntityKind,
+    sessions::service::Playing,
     tenancy::TenantTx,
 };
 
@@ -42,11 +54,17 @@ pub struct ToolCx<'a> {
     pub entity: Uuid,
     /// The player of the turn, by id and slug, so that naming it costs no look-up.
     pub player: Option<(Uuid, &'a str)>,
+    /// The session it happens in.
+    pub session: Option<&'a Playing>,
+    /// For whom messages are read and secrets are told.
+    pub reader: Reader,
     pub turn: Option<Uuid>,
     /// The key that called the tool without a turn.
     pub key: Option<Uuid>,
     /// Dice that the caller rolled by hand; only a game master gives any.
     pub dice: Option<&'a [u32]>,
+    /// Dice rolled by hand for the whole turn: `roll_dice` uses them up before it rolls its own.
+    pub hand: Option<&'a Hand>,
     /// Nothing is to be changed: slots, hit points and the fair stream stay as they are.
     pub preview: bool,
     /// Damage is to be dealt although there is no encounter that would.
@@ -97,6 +115,8 @@ pub const ANYONE: &[ActorKind] = &[ActorKind::Character, ActorKind::Npc, ActorKi
 /// What a tool's file says of it.
 pub trait ToolSpec {
     const NAME: &'static str;
+    /// Older names it answers to; no catalogue lists them.
+    const ALIASES: &'static [&'static str] = &[];
     const DESCRIPTION: &'static str;
     const CALLERS: &'static [ActorKind];
     /// Whether an NPC or owner must list it to be called as it. What the rules decide is decided for everyone.
@@ -112,6 +132,7 @@ pub trait ToolSpec {
 /// A tool of the registry.
 pub struct Tool {
     pub name: &'static str,
+    pub aliases: &'static [&'static str],
     pub description: &'static str,
     pub callers: &'static [ActorKind],
     pub listed: bool,
@@ -129,6 +150,7 @@ const fn tool<T: ToolSpec>() -> Tool {
     }
     Tool {
         name: T::NAME,
+        aliases: T::ALIASES,
         description: T::DESCRIPTION,
         callers: T::CALLERS,
         listed: T::LISTED,
@@ -143,10 +165,17 @@ pub static REGISTRY: &[Tool] = &[
     tool::<npc_memorize::NpcMemorize>(),
     tool::<owner_memorize::OwnerMemorize>(),
     tool::<owner_memorize_dependables::OwnerMemorizeDependables>(),
+    tool::<get_actor_details::GetActorDetails>(),
+    tool::<get_current_scene::GetCurrentScene>(),
+    tool::<get_encounter::GetEncounter>(),
+    tool::<get_message_history::GetMessageHistory>(),
+    tool::<get_party_members::GetPartyMembers>(),
+    tool::<measure_distance::MeasureDistance>(),
+    tool::<post_message::PostMessage>(),
     tool::<roll_dice::RollDice>(),
+    tool::<search_lore::SearchLore>(),
     tool::<encounters::ManageEncounter>(),
     tool::<encounters::EncounterAction>(),
-    tool::<get_encounter::GetEncounter>(),
     tool::<resolve::ApplyDamage>(),
     tool::<resolve::ApplyHealing>(),
     tool::<resolve::MarkImpossible>(),
@@ -197,10 +226,10 @@ impl Tool {
     }
 }
 
-/// The tool of a name.
+/// The tool of a name, or of an older name of it.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Tool> {
-    REGISTRY.iter().find(|t| t.name == name)
+    REGISTRY.iter().find(|t| t.name == name || t.aliases.contains(&name))
 }
 
 /// The tools an entity of this kind has: those it lists, that exist, and that its kind may call; by name.

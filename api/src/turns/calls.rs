@@ -10,11 +10,26 @@ use crate::{
     app::App,
     error::{Code, Error, Result},
     llm::reply::ProposedCall,
+    messages::service::Reader,
     ops::metrics,
-    prompt::assemble::Cast,
+    sessions::service::Playing,
     tenancy::{Actor, TenantTx},
-    tools::{self, Tool, ToolCx},
+    tools::{self, ActorKind, Hand, Tool, ToolCx},
 };
+
+/// Who calls, and with which tools.
+pub struct Hands<'a> {
+    pub campaign: Uuid,
+    pub kind: ActorKind,
+    /// The nil id for the game master.
+    pub entity: Uuid,
+    pub player: Option<(Uuid, &'a str)>,
+    pub tools: Vec<&'static Tool>,
+    /// The session it happens in.
+    pub session: Option<&'a Playing>,
+    /// Dice rolled by hand for this turn.
+    pub hand: Option<&'a Hand>,
+}
 
 /// A call that was looked at: what it is, or why it will not run.
 enum Checked {
@@ -26,10 +41,10 @@ fn refuse(status: CallStatus, code: &str, message: String) -> Checked {
     Checked::Refused(status, CallError { code: code.to_owned(), message })
 }
 
-fn check(cast: &Cast, call: &ProposedCall) -> Checked {
-    let granted = tools::granted(cast.entity.kind, &cast.entity.tools);
-    let Some((tool, _)) = granted.iter().find(|(t, _)| t.name == call.name) else {
-        return if tools::find(&call.name).is_some() {
+fn check(hands: &Hands<'_>, call: &ProposedCall) -> Checked {
+    let known = tools::find(&call.name);
+    let Some(tool) = known.filter(|tool| hands.tools.iter().any(|t| t.name == tool.name)) else {
+        return if known.is_some() {
             refuse(CallStatus::Rejected, "not_available", format!("You do not have the tool `{}`.", clean(&call.name)))
         } else {
             refuse(CallStatus::Rejected, "unknown_tool", format!("There is no tool `{}`.", clean(&call.name)))
@@ -54,14 +69,14 @@ pub async fn execute(
     app: &App,
     actor: &Actor,
     turn: Uuid,
-    cast: &Cast,
+    hands: &Hands<'_>,
     calls: &[ProposedCall],
     first: usize,
 ) -> Result<Vec<ToolCall>> {
-    let checked: Vec<Checked> = calls.iter().map(|c| check(cast, c)).collect();
+    let checked: Vec<Checked> = calls.iter().map(|c| check(hands, c)).collect();
     let mut broken: HashMap<usize, CallError> = HashMap::new();
     let results = loop {
-        match attempt(app, actor, turn, cast, &checked, &broken).await? {
+        match attempt(app, actor, turn, hands, &checked, &broken).await? {
             Attempt::Committed(results) => break results,
             // A statement failed and took its transaction with it: again, without that call.
             Attempt::Broke(index, error) => {
@@ -107,7 +122,7 @@ async fn attempt(
     app: &App,
     actor: &Actor,
     turn: Uuid,
-    cast: &Cast,
+    hands: &Hands<'_>,
     checked: &[Checked],
     broken: &HashMap<usize, CallError>,
 ) -> Result<Attempt> {
@@ -118,7 +133,7 @@ async fn attempt(
     let mut attempts_left = 3;
     loop {
         let last = attempts_left == 1;
-        match attempt_once(app, actor, turn, cast, checked, broken, last).await {
+        match attempt_once(app, actor, turn, hands, checked, broken, last).await {
             Err(error) if error.is_transient() && !last => attempts_left -= 1,
             result => return result,
         }
@@ -129,22 +144,26 @@ async fn attempt_once(
     app: &App,
     actor: &Actor,
     turn: Uuid,
-    cast: &Cast,
+    hands: &Hands<'_>,
     checked: &[Checked],
     broken: &HashMap<usize, CallError>,
     last: bool,
 ) -> Result<Attempt> {
     let mut results: Results = (0..checked.len()).map(|_| None).collect();
+    hands.hand.inspect(|hand| hand.begin());
     let tx = TenantTx::hold_turn(&app.pool, actor, turn, app.running.instance).await?;
     let cx = ToolCx {
         tx: &tx,
-        campaign: cast.campaign,
-        kind: cast.entity.kind.into(),
-        entity: cast.entity.id,
-        player: Some((cast.player.id, &cast.player.slug)),
+        campaign: hands.campaign,
+        kind: hands.kind,
+        entity: hands.entity,
+        player: hands.player,
+        session: hands.session,
+        reader: hands.session.map_or(Reader::GM, Playing::reader),
         turn: Some(turn),
         key: None,
         dice: None,
+        hand: hands.hand,
         preview: false,
         apply: false,
     };
@@ -158,6 +177,7 @@ async fn attempt_once(
         }
     }
     tx.commit().await?;
+    hands.hand.inspect(|hand| hand.keep());
     Ok(Attempt::Committed(results))
 }
 

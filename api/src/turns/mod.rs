@@ -1,7 +1,7 @@
 //! AI turns: load, assemble, model, tools, model …, commit, record.
 //!
-//! - [`rules`] is the turn that has an action decided by the rules.
-//! - [`http`] takes the request; [`runner`] is one turn from beginning to end; [`calls`] executes a batch of tool calls.
+//! - [`gm`] is the turn of a session's AI, [`rules`] the turn that has an action decided by the rules.
+//! - [`http`] takes the request; [`runner`] is one turn from beginning to end; [`talk`] is its part with the model; [`calls`] executes a batch of tool calls.
 //! - [`store`] is everything a turn writes of itself; [`undo`] takes a turn back.
 //!
 //! A turn runs in a task of its own: the handler that waits for it is not its owner. No transaction is open while a model
@@ -10,10 +10,12 @@
 
 mod ask;
 mod calls;
+pub mod gm;
 pub mod http;
 pub mod rules;
 pub mod runner;
 pub mod store;
+mod talk;
 pub mod undo;
 
 use std::{
@@ -125,12 +127,14 @@ pub struct Timings {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct TurnView {
     pub id: Uuid,
-    /// `npc`, `owner` or `rules`.
+    /// `npc`, `owner`, `gm` or `rules`.
     pub kind: &'static str,
     pub status: Status,
     pub campaign_id: Uuid,
+    /// The NPC or owner that answered, the player of a rules turn, the session of a game master's.
     pub entity_id: Uuid,
-    pub player_id: Uuid,
+    /// None for a session's turn.
+    pub player_id: Option<Uuid>,
     /// The model that answered; `rehearsal` when none is configured.
     pub model: String,
     pub narrative: String,
@@ -141,6 +145,16 @@ pub struct TurnView {
     /// Why the reply's tools could not be read; the narrative is delivered and nothing was executed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parse_error: Option<String>,
+    /// What the AI of a session's turn was: `gm`, `assistant` or `player`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline)]
+    pub role: Option<entity::session::Role>,
+    /// What it was told of the game: `overview` before a session's first completed turn, `delta` after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<&'static str>,
+    /// Given dice that nothing was rolled with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dice_unused: Option<Vec<u32>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<PromptView>,
     pub usage: Usage,
@@ -163,7 +177,7 @@ pub struct Mechanics {
 /// What a turn's record holds beside what clients see at once.
 #[derive(Debug, Serialize)]
 pub struct Trace<'a> {
-    pub player_id: Uuid,
+    pub player_id: Option<Uuid>,
     pub action: &'a str,
     /// The turn's own message as the model saw it.
     pub turn_text: &'a str,

@@ -2,24 +2,24 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde_json::{Value, json, value::RawValue};
-use time::OffsetDateTime;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    CallStatus, Job, LlmCall, Mechanics, OnBusy, PromptView, SectionView, Status, Timings, ToolCall, Trace, TurnView,
-    ask, calls, rules,
-    store::{self, Ended, Failure, NewTurn, Opened, Said},
+    Job, Mechanics, OnBusy, PromptView, SectionView, Status, ToolCall, Trace, TurnView,
+    calls::Hands,
+    rules,
+    store::{self, Ended, NewTurn, Opened, Said},
+    talk::{Question, Talk, written},
 };
 use crate::{
     app::App,
     auth::Caller,
-    clock,
     error::{Code, Error, Result},
     http::Reply,
-    llm::{ChatRequest, Completion, Endpoint, Message, ReplyMode, Role, Usage, reply},
+    llm::{Completion, Endpoint, Message, ReplyMode, Role},
     ops::metrics,
     prompt::{
         assemble::{Assembled, BasePrompt, TurnText, Wanted, assemble, cached, turn_text},
@@ -43,26 +43,39 @@ const MOVES_MAX: u32 = 5;
 /// `turn_in_progress`, `llm_unavailable`, `llm_timeout`, `validation_failed`, `not_found`, limits.
 pub async fn run(app: &App, caller: &Caller, job: &Job, cancel: CancellationToken) -> Result<Reply> {
     let endpoint = app.llm.endpoint(&caller.tenant, &app.secrets)?;
-    match job.on_busy {
-        OnBusy::Reject => unless_abandoned(app, caller, job, &endpoint, cancel).await,
-        OnBusy::Queue => queued(app, caller, job, &endpoint, cancel).await,
+    let names =
+        [job.campaign.as_str(), &job.entity, &job.player].map(|n| Uuid::new_v5(&caller.tenant_id(), n.as_bytes()));
+    let place = (Uuid::new_v5(&names[0], names[1].as_bytes()), names[2]);
+    in_place(app, job.on_busy, place, &cancel, async || attempt(app, caller, job, &endpoint, cancel.clone()).await)
+        .await
+}
+
+/// Runs a turn as soon as its place is free, or not at all, as `on_busy` says. `place` is what one turn at a time has, as the
+/// request names it.
+///
+/// # Errors
+/// `turn_in_progress`; those of `attempt`.
+pub async fn in_place(
+    app: &App,
+    on_busy: OnBusy,
+    place: (Uuid, Uuid),
+    cancel: &CancellationToken,
+    attempt: impl AsyncFn() -> Result<Reply>,
+) -> Result<Reply> {
+    match on_busy {
+        OnBusy::Reject => unless_abandoned(app, &attempt).await,
+        OnBusy::Queue => queued(app, place, cancel, &attempt).await,
     }
 }
 
 /// Tries once, and once more if what stood in the way was a turn whose server is gone.
-async fn unless_abandoned(
-    app: &App,
-    caller: &Caller,
-    job: &Job,
-    endpoint: &Endpoint,
-    cancel: CancellationToken,
-) -> Result<Reply> {
-    match attempt(app, caller, job, endpoint, cancel.clone()).await {
+async fn unless_abandoned(app: &App, attempt: &impl AsyncFn() -> Result<Reply>) -> Result<Reply> {
+    match attempt().await {
         Err(e) if matches!(e.code, Code::TurnInProgress | Code::IdempotencyInFlight) => {
             if store::sweep(&app.pool).await? == 0 {
                 return Err(e);
             }
-            attempt(app, caller, job, endpoint, cancel).await
+            attempt().await
         }
         result => result,
     }
@@ -71,14 +84,11 @@ async fn unless_abandoned(
 /// Waits for one's place: in order within this process, by polling across processes.
 async fn queued(
     app: &App,
-    caller: &Caller,
-    job: &Job,
-    endpoint: &Endpoint,
-    cancel: CancellationToken,
+    (entity, player): (Uuid, Uuid),
+    cancel: &CancellationToken,
+    attempt: &impl AsyncFn() -> Result<Reply>,
 ) -> Result<Reply> {
-    let names =
-        [job.campaign.as_str(), &job.entity, &job.player].map(|n| Uuid::new_v5(&caller.tenant_id(), n.as_bytes()));
-    let queue = app.running.queue(Uuid::new_v5(&names[0], names[1].as_bytes()), names[2]);
+    let queue = app.running.queue(entity, player);
     let busy = || Error::new(Code::TurnInProgress, "The turn before this one did not end in time.");
     let started = Instant::now();
     let _place = tokio::select! {
@@ -86,7 +96,7 @@ async fn queued(
         () = cancel.cancelled() => return Err(Error::new(Code::Conflict, "The turn was cancelled while it waited.")),
     };
     loop {
-        match unless_abandoned(app, caller, job, endpoint, cancel.clone()).await {
+        match unless_abandoned(app, attempt).await {
             Err(e) if e.code == Code::TurnInProgress && started.elapsed() < QUEUE_WAIT => {
                 tokio::select! {
                     () = sleep(QUEUE_POLL) => {}
@@ -100,25 +110,13 @@ async fn queued(
 
 /// A turn under way.
 struct Turn<'a> {
-    app: &'a App,
-    caller: &'a Caller,
+    talk: Talk<'a>,
     job: &'a Job,
-    endpoint: &'a Endpoint,
-    id: Uuid,
     base: Arc<BasePrompt>,
     hit: bool,
     transcript: Arc<Transcript>,
     text: TurnText,
     mechanics: Option<Mechanics>,
-    created_at: OffsetDateTime,
-    started: Instant,
-    in_model: Duration,
-    model: String,
-    narratives: Vec<String>,
-    tool_calls: Vec<ToolCall>,
-    parse_error: Option<String>,
-    usage: Usage,
-    llm_calls: Vec<LlmCall>,
 }
 
 /// Takes the entity's place and runs. If another turn ended between the reading of the conversation and the taking of
@@ -152,7 +150,7 @@ async fn attempt_once(
     let wanted =
         Wanted { campaign: &job.campaign, kind: job.kind, entity: &job.entity, player: &job.player, mode: job.mode };
     let mechanics = match job.mechanics {
-        Some(turn) => Some(rules::mechanics(app, caller, &job.campaign, &job.player, turn).await?),
+        Some(turn) => Some(rules::mechanics(app, caller, &job.campaign, Some(&job.player), turn).await?),
         None => None,
     };
     let begin = |assembled| Turn::begin(app, caller, job, endpoint, (id, started), mechanics.clone(), assembled);
@@ -178,30 +176,26 @@ async fn attempt_once(
             let mut turn = begin(assembled);
             match store::open(&tx, &turn.row()).await? {
                 Opened::Replay(reply) => return Ok(Some(reply)),
-                Opened::Runs(id) => turn.id = id,
+                Opened::Runs(id) => turn.talk.id = id,
                 Opened::Moved => return Ok(None),
             }
             tx.commit().await?;
             turn
         }
     };
-    let _entered = app.running.enter(turn.id, cancel.clone());
-    let outcome = turn.talk(&cancel).await;
-    let result = match outcome {
+    let _entered = app.running.enter(turn.talk.id, cancel.clone());
+    let done = match turn.converse(&cancel).await {
         Ok(status) => turn.finish(status).await,
         Err(error) => Err(error),
     };
-    let result = match result {
+    let result = match done {
         Ok(reply) => Ok(reply),
-        Err(error) => turn.give_up(error, &cancel).await,
+        Err(error) => {
+            let kind = job.kind.as_str();
+            turn.talk.give_up(kind, error, &cancel, |status| turn.written(status, &turn.talk.narrative())).await
+        }
     };
-    let took = started.elapsed();
-    metrics::TURN_SECONDS.with_label_values(&[job.kind.as_str()]).observe(took.as_secs_f64());
-    let outcome = result.as_ref().map_or_else(|e| e.code.as_str(), |_| "answered");
-    tracing::info!(
-        request_id = %caller.request, turn_id = %turn.id, kind = job.kind.as_str(), outcome, cache_hit = turn.hit,
-        llm_calls = turn.usage.llm_calls, tool_calls = turn.tool_calls.len(), ms = millis(took), "turn ended"
-    );
+    turn.talk.ended(job.kind.as_str(), &result, turn.hit);
     result.map(Some)
 }
 
@@ -217,109 +211,55 @@ impl<'a> Turn<'a> {
     ) -> Self {
         let transcript = base.transcript.within(Section::History.budget_in(&base.cast.settings));
         let text = turn_text(&base, &transcript, &job.action, mechanics.as_ref().map(|m| m.raw.as_str()));
-        Self {
-            mechanics,
-            app,
-            caller,
-            job,
-            endpoint,
-            id,
-            base,
-            hit,
-            transcript,
-            text,
-            created_at: clock::now(),
-            started,
-            in_model: Duration::ZERO,
-            model: endpoint.model.clone(),
-            narratives: Vec::new(),
-            tool_calls: Vec::new(),
-            parse_error: None,
-            usage: Usage::default(),
-            llm_calls: Vec::new(),
-        }
+        let talk = Talk::new(app, caller, endpoint, job.mode, (id, started));
+        Self { talk, job, base, hit, transcript, text, mechanics }
     }
 
     fn row(&self) -> NewTurn<'a> {
         NewTurn {
-            id: self.id,
+            id: self.talk.id,
             campaign: self.base.key.campaign,
             kind: self.job.kind.as_str(),
             entity: self.base.key.entity,
-            player: self.base.key.player,
+            player: Some(self.base.key.player),
             action: &self.job.action,
             mode: self.job.mode,
             on_failure: self.job.on_failure,
-            key_id: self.caller.key,
-            instance: self.app.running.instance,
+            key_id: self.talk.caller.key,
+            instance: self.talk.app.running.instance,
             key: self.job.key.as_ref(),
             talk_version: self.base.transcript.version,
         }
     }
 
-    /// Model, tools, model … until the model has no more to do or the limit of steps is reached.
-    async fn talk(&mut self, cancel: &CancellationToken) -> Result<Status> {
+    /// Talks with the model, as the entity and with its tools.
+    async fn converse(&mut self, cancel: &CancellationToken) -> Result<Status> {
         let messages = self.base.messages(&self.transcript, self.text.text.clone());
-        let mut more: Vec<Message> = Vec::new();
-        for _ in 0..self.app.config.turn_steps_max {
-            let completion = self.ask(&messages, &more, cancel).await?;
-            let parsed = match self.job.mode {
-                ReplyMode::Native => reply::parse_native(&completion),
-                ReplyMode::Xml => reply::parse_text(&completion.text),
-            };
-            if !parsed.narrative.trim().is_empty() {
-                self.narratives.push(parsed.narrative.trim().to_owned());
-            }
-            if let Some(error) = parsed.parse_error {
-                metrics::PARSE_ERRORS.inc();
-                self.parse_error = Some(error);
-            }
-            if parsed.calls.is_empty() {
-                return Ok(Status::Succeeded);
-            }
-            let actor = self.caller.actor().in_turn(self.id, Origin::Turn);
-            let first = self.tool_calls.len();
-            let done = calls::execute(self.app, &actor, self.id, &self.base.cast, &parsed.calls, first).await?;
-            let goes_on = self.job.mode == ReplyMode::Native
-                || done
-                    .iter()
-                    .any(|c| c.status != CallStatus::Succeeded || tools::find(&c.name).is_some_and(|t| t.informs));
-            if goes_on {
-                answer_calls(&mut more, completion, &done, self.job.mode);
-            }
-            self.tool_calls.extend(done);
-            if !goes_on {
-                return Ok(Status::Succeeded);
-            }
-        }
-        Ok(Status::LimitReached)
-    }
-
-    async fn ask(&mut self, messages: &[Message], more: &[Message], cancel: &CancellationToken) -> Result<Completion> {
-        let request = ChatRequest {
-            prefix: messages,
-            messages: more,
-            tools: self.base.tools.as_deref(),
-            prompt_cache_key: Some(&self.base.cache_key),
-            ..ChatRequest::default()
+        let cast = &self.base.cast;
+        let question =
+            Question { messages: &messages, tools: self.base.tools.as_deref(), cache_key: &self.base.cache_key };
+        let hands = Hands {
+            campaign: cast.campaign,
+            kind: cast.entity.kind.into(),
+            entity: cast.entity.id,
+            player: Some((cast.player.id, &cast.player.slug)),
+            tools: tools::granted(cast.entity.kind, &cast.entity.tools).into_iter().map(|(tool, _)| tool).collect(),
+            session: None,
+            hand: None,
         };
-        let (completion, call) = ask::ask(self.app, self.endpoint, &request, cancel).await?;
-        self.in_model += completion.latency;
-        self.usage += completion.usage;
-        self.model.clone_from(&completion.model);
-        self.llm_calls.push(call);
-        Ok(completion)
+        self.talk.run(&question, &hands, cancel).await
     }
 
     /// Commits the answer: messages, record, usage, key.
     async fn finish(&mut self, status: Status) -> Result<Reply> {
-        let narrative = self.narratives.join("\n\n");
+        let narrative = self.talk.narrative();
         let narrative_tokens = tokens::count(&narrative);
         let (body, record) = self.written(status, &narrative)?;
         let row = self.row();
         let player_message = Uuid::now_v7();
-        let cost_micros = self.cost_micros();
-        let ended = Ended { status, record, model: &self.model, usage: &self.usage, cost_micros, body: &body };
+        let cost_micros = self.talk.cost_micros();
+        let ended =
+            Ended { status, record, model: &self.talk.model, usage: &self.talk.usage, cost_micros, body: &body };
         let said = Said {
             player_message,
             player_name: &self.base.cast.player.name,
@@ -332,9 +272,9 @@ impl<'a> Turn<'a> {
             window_start: self.transcript.exchanges.first().map_or(player_message, |e| e.id),
         };
         let mut attempts_left = 3;
-        let actor = self.caller.actor().in_turn(self.id, Origin::Turn);
+        let actor = self.talk.caller.actor().in_turn(self.talk.id, Origin::Turn);
         loop {
-            match store::finish(&self.app.pool, &actor, &row, &ended, Some(&said)).await {
+            match store::finish(&self.talk.app.pool, &actor, &row, &ended, Some(&said)).await {
                 Err(e) if Error::is_transient(&e) && attempts_left > 1 => attempts_left -= 1,
                 result => break result?,
             }
@@ -356,98 +296,45 @@ impl<'a> Turn<'a> {
             tokens: self.text.tokens.saturating_add(narrative_tokens),
         };
         let next = self.base.after(self.transcript.with(exchange, version));
-        self.app.prompts.base.put(self.caller.tenant_id(), self.base.key, Arc::new(next));
-    }
-
-    /// Whether the turn was lost because another replica was asked to cancel it.
-    async fn was_cancelled_elsewhere(&self, error: &Error) -> bool {
-        let asked = store::cancel_requested(&self.app.pool, self.caller.tenant_id(), self.id);
-        error.code == Code::Conflict && asked.await.unwrap_or(false)
-    }
-
-    /// Ends the turn without success; what it did is taken back.
-    async fn give_up(&self, error: Error, cancel: &CancellationToken) -> Result<Reply> {
-        let cancelled = cancel.is_cancelled() || self.was_cancelled_elsewhere(&error).await;
-        let status = if cancelled { Status::Cancelled } else { Status::Failed };
-        let (code, message) = if cancelled {
-            ("cancelled", "The turn was cancelled.")
-        } else {
-            (error.code.as_str(), error.detail.as_str())
-        };
-        let (body, record) = self.written(status, &self.narratives.join("\n\n"))?;
-        let failure = Failure {
-            status,
-            code,
-            message,
-            record: Some(record),
-            model: &self.model,
-            usage: &self.usage,
-            cost_micros: self.cost_micros(),
-        };
-        let ended =
-            store::fail(&self.app.pool, &self.caller.actor(), self.id, self.app.running.instance, &failure).await;
-        if let Err(e) = ended {
-            tracing::error!(turn_id = %self.id, error = %e, "a failed turn could not be closed; the sweeper will");
-        }
-        metrics::TURNS.with_label_values(&[self.job.kind.as_str(), status.as_str()]).inc();
-        if cancelled {
-            return Ok(Reply { status: 200, body, ..Reply::default() });
-        }
-        Err(error.for_turn(self.id))
-    }
-
-    fn cost_micros(&self) -> Option<u64> {
-        self.caller.tenant.settings.llm.prices.map(|p| p.cost_micros(&self.usage))
+        self.talk.app.prompts.base.put(self.talk.caller.tenant_id(), self.base.key, Arc::new(next));
     }
 
     /// The answer's body, and the record that holds it together with the trace.
     fn written(&self, status: Status, narrative: &str) -> Result<(Vec<u8>, String)> {
-        let total = self.started.elapsed();
+        let talk = &self.talk;
+        let for_player = talk.caller.is_player();
         let view = TurnView {
-            id: self.id,
+            id: talk.id,
             kind: self.job.kind.as_str(),
             status,
             campaign_id: self.base.key.campaign,
             entity_id: self.base.key.entity,
-            player_id: self.base.key.player,
-            model: self.model.clone(),
+            player_id: Some(self.base.key.player),
+            model: talk.model.clone(),
             narrative: narrative.to_owned(),
-            tool_calls: self.tool_calls.clone(),
+            tool_calls: talk.tool_calls.clone(),
             mechanics: self.mechanics.clone(),
-            parse_error: self.parse_error.clone(),
-            prompt: (!self.caller.is_player()).then(|| self.prompt_view()),
-            usage: self.usage,
-            timings_ms: Timings {
-                total: millis(total),
-                llm: millis(self.in_model),
-                server: millis(total.saturating_sub(self.in_model)),
-            },
-            created_at: self.created_at,
+            parse_error: talk.parse_error.clone(),
+            role: None,
+            context: None,
+            dice_unused: None,
+            prompt: (!for_player).then(|| self.prompt_view()),
+            usage: talk.usage,
+            timings_ms: talk.timings(),
+            created_at: talk.created_at,
         };
-        let body = serde_json::to_string(&view).map_err(Error::internal)?;
         let lore = self.base.segments.iter().flat_map(|s| s.lore.iter()).chain(&self.text.lore);
         let cut = self.base.segments.iter().map(|s| (s.section.name(), s.cut.as_str()));
         let trace = Trace {
-            player_id: self.base.key.player,
+            player_id: Some(self.base.key.player),
             action: &self.job.action,
             turn_text: &self.text.text,
             lore: lore.take(200).collect(),
             cut: cut.chain([(Section::Turn.name(), self.text.cut.as_str())]).filter(|(_, c)| !c.is_empty()).collect(),
-            llm_calls: &self.llm_calls,
+            llm_calls: &talk.llm_calls,
             revert_conflicts: None,
         };
-        #[derive(serde::Serialize)]
-        struct Record<'a> {
-            view: &'a RawValue,
-            /// Where the view, being a player's, has none.
-            #[serde(skip_serializing_if = "Option::is_none")]
-            prompt: Option<PromptView>,
-            trace: &'a Trace<'a>,
-        }
-        let raw = serde_json::from_str::<&RawValue>(&body).map_err(Error::internal)?;
-        let prompt = self.caller.is_player().then(|| self.prompt_view());
-        let record = serde_json::to_string(&Record { view: raw, prompt, trace: &trace });
-        Ok((body.clone().into_bytes(), record.map_err(Error::internal)?))
+        written(&view, for_player.then(|| self.prompt_view()), &trace)
     }
 
     fn prompt_view(&self) -> PromptView {

@@ -13,10 +13,11 @@ use crate::{
         reply::Reply as Stored,
     },
     llm::{ReplyMode, Usage},
+    messages::service::{NewMessage, insert as insert_messages},
     ops::metrics,
     pool::Pool,
     prompt::assemble::BasePrompt,
-    tenancy::{self, Actor, Origin, TenantTx},
+    tenancy::{self, Actor, Call, Origin, TenantTx},
 };
 
 /// Seconds that a turn is its server's without a sign of life.
@@ -28,7 +29,8 @@ pub struct NewTurn<'a> {
     pub campaign: Uuid,
     pub kind: &'static str,
     pub entity: Uuid,
-    pub player: Uuid,
+    /// None for a session's turn.
+    pub player: Option<Uuid>,
     pub action: &'a str,
     pub mode: ReplyMode,
     pub on_failure: OnFailure,
@@ -51,7 +53,7 @@ pub enum Opened {
 
 impl NewTurn<'_> {
     fn talk_head(&self) -> String {
-        format!("talk:{}:{}", self.entity, self.player)
+        format!("talk:{}:{}", self.entity, self.player.unwrap_or_default())
     }
 
     /// What taking the place led to, by the conversation's version from then on.
@@ -262,44 +264,80 @@ pub async fn finish(
     ended: &Ended<'_>,
     said: Option<&Said<'_>>,
 ) -> Result<()> {
-    let headers = new.key.map(|_| json!(Stored { status: 200, ..Stored::default() }));
-    let row = tenancy::call(
-        pool,
-        actor,
-        "SELECT turn_finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, \
-                            $22, $23, $24, $25, $26, $27, $28, $29) AS done",
-        |q| {
-            q.bind(new.campaign)
-                .bind(new.id)
-                .bind(new.kind)
-                .bind(new.instance)
-                .bind(ended.status.as_str())
-                .bind(&ended.record)
-                .bind(Uuid::now_v7())
-                .bind(ended.model)
-                .bind(i32::try_from(ended.usage.llm_calls).unwrap_or(i32::MAX))
-                .bind(clamp(ended.usage.prompt_tokens))
-                .bind(clamp(ended.usage.cached_tokens))
-                .bind(clamp(ended.usage.completion_tokens))
-                .bind(ended.cost_micros.map(clamp))
-                .bind(headers)
-                .bind(new.key.map(|_| ended.body))
-                .bind(new.entity)
-                .bind(new.player)
-                .bind(said.map(|s| s.player_message))
-                .bind(said.map(|s| s.player_name))
-                .bind(said.map(|s| s.action))
-                .bind(said.map(|s| s.prompt_text))
-                .bind(said.map(|s| i32::try_from(s.user_tokens).unwrap_or(i32::MAX)))
-                .bind(said.map(|s| s.window_start))
-                .bind(Uuid::now_v7())
-                .bind(said.map(|s| s.entity_name))
-                .bind(said.map(|s| s.narrative))
-                .bind(said.map(|s| i32::try_from(s.narrative_tokens).unwrap_or(i32::MAX)))
-        },
-    )
-    .await?;
+    let row = tenancy::call(pool, actor, FINISH, |q| bind_end(q, new, ended, said)).await?;
     if row.get("done") { Ok(()) } else { Err(lost()) }
+}
+
+/// The same for a turn that says something else than a player's question and its answer: those messages, in one transaction
+/// with it.
+///
+/// # Errors
+/// `conflict` if the turn is no longer this server's; those of the database.
+pub async fn finish_with(
+    pool: &Pool,
+    actor: &Actor,
+    new: &NewTurn<'_>,
+    ended: &Ended<'_>,
+    messages: &[NewMessage],
+) -> Result<()> {
+    let tx = TenantTx::write(pool, actor).await?;
+    let q = sqlx::query(FINISH).bind(actor.tenant).bind(actor.signature());
+    let row = bind_end(q, new, ended, None).fetch_one(&mut *tx.connection().await).await?;
+    if !row.get::<bool, _>("done") {
+        return Err(lost());
+    }
+    insert_messages(&tx, new.campaign, messages).await?;
+    tx.commit().await
+}
+
+/// Notes up to where a session's turn is told what happened; it counts once the turn completes.
+///
+/// # Errors
+/// Those of the database.
+pub async fn tell(tx: &TenantTx, turn: Uuid, seq: i64, event: i64) -> Result<()> {
+    sqlx::query("UPDATE turn SET seen_seq = $3, seen_event = $4 WHERE tenant_id = $1 AND id = $2")
+        .bind(tx.tenant())
+        .bind(turn)
+        .bind(seq)
+        .bind(event)
+        .execute(&mut *tx.connection().await)
+        .await?;
+    Ok(())
+}
+
+const FINISH: &str = "SELECT turn_finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, \
+    $20, $21, $22, $23, $24, $25, $26, $27, $28, $29) AS done";
+
+/// What follows tenant and signature in [`FINISH`].
+fn bind_end<'q>(q: Call<'q>, new: &NewTurn<'_>, ended: &Ended<'_>, said: Option<&Said<'_>>) -> Call<'q> {
+    let headers = new.key.map(|_| json!(Stored { status: 200, ..Stored::default() }));
+    q.bind(new.campaign)
+        .bind(new.id)
+        .bind(new.kind)
+        .bind(new.instance)
+        .bind(ended.status.as_str())
+        .bind(&ended.record)
+        .bind(Uuid::now_v7())
+        .bind(ended.model)
+        .bind(i32::try_from(ended.usage.llm_calls).unwrap_or(i32::MAX))
+        .bind(clamp(ended.usage.prompt_tokens))
+        .bind(clamp(ended.usage.cached_tokens))
+        .bind(clamp(ended.usage.completion_tokens))
+        .bind(ended.cost_micros.map(clamp))
+        .bind(headers)
+        .bind(new.key.map(|_| ended.body))
+        .bind(new.entity)
+        .bind(new.player)
+        .bind(said.map(|s| s.player_message))
+        .bind(said.map(|s| s.player_name))
+        .bind(said.map(|s| s.action))
+        .bind(said.map(|s| s.prompt_text))
+        .bind(said.map(|s| i32::try_from(s.user_tokens).unwrap_or(i32::MAX)))
+        .bind(said.map(|s| s.window_start))
+        .bind(Uuid::now_v7())
+        .bind(said.map(|s| s.entity_name))
+        .bind(said.map(|s| s.narrative))
+        .bind(said.map(|s| i32::try_from(s.narrative_tokens).unwrap_or(i32::MAX)))
 }
 
 fn clamp(n: u64) -> i64 {

@@ -33,6 +33,7 @@ use crate::{
         resource::{Ref, campaign_id, col},
     },
     llm::{ChatRequest, Endpoint, Message, ReplyMode, Role, ToolChoice, Usage, reply},
+    messages::service::Reader,
     ops::metrics,
     tenancy::{Origin, TenantTx},
     tools::{self, ActorKind, ToolCx},
@@ -175,7 +176,7 @@ impl RulesTurn<'_> {
             campaign: self.campaign,
             kind: "rules",
             entity: self.player,
-            player: self.player,
+            player: Some(self.player),
             action: &self.job.action,
             mode: self.job.mode,
             on_failure: OnFailure::Revert,
@@ -250,9 +251,12 @@ impl RulesTurn<'_> {
                 kind: ActorKind::Character,
                 entity: self.player,
                 player: None,
+                session: None,
+                reader: Reader::GM,
                 turn: Some(self.id),
                 key: None,
                 dice: self.job.dice.as_deref().filter(|_| decides),
+                hand: None,
                 preview: self.job.preview,
                 apply: false,
             };
@@ -359,19 +363,22 @@ impl RulesTurn<'_> {
             status,
             campaign_id: self.campaign,
             entity_id: self.player,
-            player_id: self.player,
+            player_id: Some(self.player),
             model: self.model.clone(),
             narrative: raw.to_owned(),
             tool_calls: self.tool_calls.clone(),
             mechanics: None,
             parse_error: self.parse_error.clone(),
+            role: None,
+            context: None,
+            dice_unused: None,
             prompt: None,
             usage: self.usage,
             timings_ms: Timings { total: millis(total), llm: in_model, server: (millis(total) - in_model).max(0.0) },
             created_at: self.created_at,
         };
         let trace = Trace {
-            player_id: self.player,
+            player_id: Some(self.player),
             action: &self.job.action,
             turn_text: &self.text,
             lore: Vec::new(),
@@ -383,17 +390,26 @@ impl RulesTurn<'_> {
     }
 }
 
-/// What an earlier rules turn of this player decided.
+/// What an earlier rules turn decided; that of one player, if it is for one.
 ///
 /// # Errors
 /// `validation_failed` with `unknown_reference` at `/mechanics_turn_id`.
-pub async fn mechanics(app: &App, caller: &Caller, campaign: &str, player: &str, turn: Uuid) -> Result<Mechanics> {
+pub async fn mechanics(
+    app: &App,
+    caller: &Caller,
+    campaign: &str,
+    player: Option<&str>,
+    turn: Uuid,
+) -> Result<Mechanics> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(campaign)).await?;
-    let player = characters::service::player_id(&tx, campaign, player).await?;
+    let player = match player {
+        Some(player) => Some(characters::service::player_id(&tx, campaign, player).await?),
+        None => None,
+    };
     let row = sqlx::query(
         "SELECT record #> '{view,narrative}' AS raw, record #> '{view,tool_calls}' AS calls FROM turn \
-         WHERE tenant_id = $1 AND id = $2 AND campaign_id = $3 AND player_id = $4 AND kind = 'rules' AND status = 'succeeded' \
+         WHERE tenant_id = $1 AND id = $2 AND campaign_id = $3 AND ($4::uuid IS NULL OR player_id = $4) AND kind = 'rules' AND status = 'succeeded' \
            AND undone_at IS NULL",
     )
     .bind(tx.tenant())
@@ -403,7 +419,7 @@ pub async fn mechanics(app: &App, caller: &Caller, campaign: &str, player: &str,
     .fetch_optional(&mut *tx.connection().await)
     .await?
     .ok_or_else(|| {
-        let message = "There is no rules turn of this player that decided something and stands.";
+        let message = "There is no rules turn here that decided something and stands.";
         Error::invalid("/mechanics_turn_id", "unknown_reference", message)
     })?;
     let raw: Value = row.get("raw");

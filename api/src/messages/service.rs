@@ -1,0 +1,265 @@
+//! Messages as other slices write and read them: several at once, and only for those they are for.
+
+use entity::{
+    message::{Author, Type},
+    session::Role,
+    shapes::{Extensions, Speaker},
+};
+use serde::Serialize;
+use serde_json::{Map, Number, Value, json};
+use sqlx::Row;
+use uuid::Uuid;
+
+use crate::{
+    error::{Error, Result},
+    tenancy::TenantTx,
+};
+
+/// Characters of a message.
+pub const CONTENT_CHARS_MAX: usize = 20_000;
+
+/// A message to be written.
+#[derive(Clone, Debug, Serialize)]
+pub struct NewMessage {
+    pub id: Uuid,
+    pub session_id: Option<Uuid>,
+    #[serde(rename = "type")]
+    pub kind: Type,
+    pub speaker: Speaker,
+    pub content: String,
+    pub flavor: Option<String>,
+    pub roll: Option<Value>,
+    pub author: Author,
+    pub player_id: Option<Uuid>,
+    pub entity_id: Option<Uuid>,
+    /// `gm`, or ids of characters; empty: everyone.
+    pub whisper_to: Vec<String>,
+    pub blind: bool,
+    pub turn_id: Option<Uuid>,
+    pub prompt_text: Option<String>,
+    pub tokens: u32,
+    pub window_start: Option<Uuid>,
+    pub extensions: Extensions,
+    pub external_ref: Option<String>,
+}
+
+impl NewMessage {
+    /// A chat message for everyone.
+    #[must_use]
+    pub fn chat(author: Author, speaker: &str, content: String) -> Self {
+        Self {
+            id: Uuid::now_v7(),
+            session_id: None,
+            kind: Type::Chat,
+            speaker: Speaker { name: speaker.to_owned(), alias: None },
+            content,
+            flavor: None,
+            roll: None,
+            author,
+            player_id: None,
+            entity_id: None,
+            whisper_to: Vec::new(),
+            blind: false,
+            turn_id: None,
+            prompt_text: None,
+            tokens: 0,
+            window_start: None,
+            extensions: Extensions::new(),
+            external_ref: None,
+        }
+    }
+}
+
+/// Writes messages in their order; one whose `external_ref` the campaign has already is left out. Returns the ids of those
+/// that were written. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn insert(tx: &TenantTx, campaign: Uuid, messages: &[NewMessage]) -> Result<Vec<Uuid>> {
+    if messages.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = sqlx::query(
+        "INSERT INTO message (tenant_id, campaign_id, id, session_id, type, speaker, content, flavor, roll, author, player_id, \
+             entity_id, whisper_to, blind, turn_id, prompt_text, tokens, window_start, extensions, external_ref) \
+         SELECT $1, $2, id, session_id, type, speaker, content, flavor, roll, author, player_id, \
+             entity_id, whisper_to, blind, turn_id, prompt_text, tokens, window_start, extensions, external_ref \
+         FROM jsonb_populate_recordset(NULL::message, $3) \
+         ON CONFLICT (tenant_id, campaign_id, external_ref) WHERE external_ref IS NOT NULL DO NOTHING RETURNING id",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(serde_json::to_value(messages).map_err(Error::internal)?)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    Ok(rows.iter().map(|row| row.get("id")).collect())
+}
+
+/// For whom messages are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader {
+    pub role: Role,
+    /// The character a player's AI plays.
+    pub player: Option<Uuid>,
+}
+
+impl Reader {
+    /// The game master.
+    pub const GM: Self = Self { role: Role::Gm, player: None };
+
+    /// SQL for whether this reader may see a message. `field` gives each column's expression, text first, jsonb for
+    /// `whisper_to`; the character is the parameter `player`.
+    #[must_use]
+    pub fn sees(self, field: impl Fn(&str) -> String, player: &str) -> String {
+        let (whisper, blind, author) = (field("whisper_to"), field("blind"), field("author"));
+        match self.role {
+            // A blind roll's result is the game master's; what players whisper to each other is not.
+            Role::Gm | Role::Assistant => format!(
+                "({whisper} = '[]' OR {whisper} @> '\"gm\"' OR {blind}::boolean OR {author} IN ('gm', 'ai') \
+                  OR {}::uuid = {player}::uuid)",
+                field("player_id")
+            ),
+            Role::Player => format!(
+                "(NOT {blind}::boolean AND ({whisper} = '[]' OR {whisper} @> to_jsonb({player}::text) \
+                  OR {}::uuid = {player}::uuid))",
+                field("player_id")
+            ),
+        }
+    }
+}
+
+/// One roll of a message, whoever rolled it and however it was written down.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RollFacts {
+    pub formula: String,
+    pub total: Number,
+    pub flavor: String,
+    pub dice: Value,
+}
+
+/// The rolls a message holds: one, or several under `rolls` or `results`.
+#[must_use]
+pub fn rolls(roll: &Value, flavor: Option<&str>) -> Vec<RollFacts> {
+    let several = ["rolls", "results"].iter().find_map(|name| {
+        let list = roll.get(name)?.as_array()?;
+        list.iter().any(|item| item.get("formula").is_some()).then_some(list)
+    });
+    let one = |roll: &Value| {
+        let total = ["total", "result"].iter().find_map(|name| roll.get(name)?.as_number().cloned())?;
+        Some(RollFacts {
+            formula: roll.get("formula").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            total,
+            flavor: roll.get("flavor").and_then(Value::as_str).or(flavor).unwrap_or_default().to_owned(),
+            dice: roll.get("dice").or_else(|| roll.get("results")).cloned().unwrap_or_else(|| json!([])),
+        })
+    };
+    match several {
+        Some(list) => list.iter().filter_map(one).collect(),
+        None => one(roll).into_iter().collect(),
+    }
+}
+
+/// Rolls as a message holds them.
+#[must_use]
+pub fn roll_value(rolls: &[RollFacts]) -> Value {
+    let one = |roll: &RollFacts| json!({ "formula": roll.formula, "total": roll.total, "flavor": roll.flavor, "dice": roll.dice });
+    match rolls {
+        [roll] => one(roll),
+        rolls => json!({ "rolls": rolls.iter().map(one).collect::<Vec<_>>() }),
+    }
+}
+
+/// What a roll's message says to those who read only text.
+#[must_use]
+pub fn roll_text(rolls: &[RollFacts]) -> String {
+    let line = |roll: &RollFacts| match roll.flavor.as_str() {
+        "" => format!("{} = {}", roll.formula, roll.total),
+        flavor => format!("{flavor}: {} = {}", roll.formula, roll.total),
+    };
+    rolls.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The newest messages a reader may see, oldest first, without what was told to a model alone.
+///
+/// # Errors
+/// Those of the database.
+pub async fn history(tx: &TenantTx, campaign: Uuid, reader: Reader, count: i64, compact: bool) -> Result<Vec<Value>> {
+    let sees = reader.sees(|name| format!("m.{name}"), "$3");
+    let sql = format!(
+        "SELECT type, speaker, content, flavor, roll, author, whisper_to <> '[]' AS whispered, created_at FROM message m \
+         WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND NOT (m.author = 'system' AND m.turn_id IS NOT NULL) \
+           AND m.content <> '' AND {sees} \
+         ORDER BY m.id DESC LIMIT $4"
+    );
+    let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(reader.player)
+        .bind(count)
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    Ok(rows.iter().rev().flat_map(|row| shown(row, compact)).collect())
+}
+
+/// A message as a model reads it; a message of several rolls is one item each.
+fn shown(row: &sqlx::postgres::PgRow, compact: bool) -> Vec<Value> {
+    let at = row.get::<time::OffsetDateTime, _>("created_at");
+    let millis = i64::try_from(at.unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX);
+    let speaker: sqlx::types::Json<Speaker> = row.get("speaker");
+    let kind: &str = row.get("type");
+    let flavor: Option<&str> = row.get("flavor");
+    let base = |code: &str| {
+        let mut item = Map::new();
+        let kind = if row.get::<bool, _>("whispered") && !compact { "whisper" } else { kind };
+        item.insert(key("type", compact), if compact { code.into() } else { kind.into() });
+        item.insert("ts".to_owned(), millis.into());
+        item.insert(key("speaker", compact), speaker.name.as_str().into());
+        if let Some(alias) = &speaker.alias {
+            item.insert(key("alias", compact), alias.as_str().into());
+        }
+        item
+    };
+    let roll: Option<Value> = row.get("roll");
+    let rolls = roll.as_ref().map(|roll| rolls(roll, flavor)).unwrap_or_default();
+    if kind == "roll" && !rolls.is_empty() {
+        return rolls
+            .into_iter()
+            .map(|roll| {
+                let mut item = base("dr");
+                item.insert(key("formula", compact), roll.formula.into());
+                item.insert(key("total", compact), roll.total.into());
+                item.insert(key("dice", compact), roll.dice);
+                item.insert(key("flavor", compact), roll.flavor.into());
+                Value::Object(item)
+            })
+            .collect();
+    }
+    let code = match (kind, row.get::<bool, _>("whispered")) {
+        (_, true) => "wp",
+        ("card", _) => "cc",
+        _ if row.get::<&str, _>("author") == "gm" => "gm",
+        _ => "cm",
+    };
+    let mut item = base(code);
+    item.insert(key("content", compact), row.get::<&str, _>("content").into());
+    if let Some(flavor) = flavor {
+        item.insert(key("flavor", compact), flavor.into());
+    }
+    vec![Value::Object(item)]
+}
+
+/// The name of a member, or its short form.
+fn key(name: &'static str, compact: bool) -> String {
+    let short = match name {
+        "type" => "t",
+        "speaker" => "s",
+        "alias" => "a",
+        "content" => "c",
+        "formula" => "f",
+        "total" => "tt",
+        "dice" => "r",
+        "flavor" => "ft",
+        other => other,
+    };
+    (if compact { short } else { name }).to_owned()
+}

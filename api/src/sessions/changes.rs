@@ -1,0 +1,194 @@
+//! Computing a delta: from the campaign's journal, and from what the session's frontend told.
+
+use entity::session::Role;
+use serde_json::Value;
+use sqlx::{AssertSqlSafe, Row, postgres::PgRow};
+
+use super::{
+    combat,
+    delta::{CombatantChange, Delta, DiceRoll, ItemGain, SceneChange, Started},
+    service::{Playing, Standing},
+    world_state::Scene,
+};
+use crate::{
+    error::{Error, Result},
+    messages::service::rolls,
+    tenancy::TenantTx,
+};
+
+/// Messages with rolls, and rows of scenes, characters and encounters, that one delta looks into.
+const ROWS_MAX: i64 = 500;
+
+/// What happened since the session's last completed turn, up to `standing.now`, as far as its AI may know it. Four statements.
+///
+/// # Errors
+/// Those of the database.
+pub async fn delta(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<Delta> {
+    let mut delta = said(tx, session, standing).await?;
+    delta.leave_out("changes", standing.beyond().unsigned_abs());
+    for row in moved(tx, session, standing).await? {
+        delta.add(change_of(&row));
+    }
+    let events = sqlx::query(
+        "SELECT delta FROM session_event WHERE tenant_id = $1 AND session_id = $2 AND number > $3 AND number <= $4 ORDER BY number",
+    )
+    .bind(tx.tenant())
+    .bind(session.id)
+    .bind(standing.since().event)
+    .bind(standing.now.event)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    for row in events {
+        delta.add(serde_json::from_value(row.get("delta")).map_err(Error::internal)?);
+    }
+    if session.role == Role::Player {
+        // Notes are the game master's.
+        delta.scene_note_updated.clear();
+    }
+    Ok(delta)
+}
+
+/// The journal's rows of a window that are news: not what the session's own turns did, nor what was taken back within it.
+/// Parameters: tenant, campaign, after, up to, session.
+const NEWS: &str = "SELECT j.* FROM journal j WHERE j.tenant_id = $1 AND j.campaign_id = $2 AND j.seq > $3 AND j.seq <= $4 \
+    AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.tenant_id = $1 AND t.id = j.turn_id AND t.entity_id = $5 AND t.kind = 'gm') \
+    AND (j.turn_id IS NULL OR NOT EXISTS (SELECT 1 FROM journal r WHERE r.tenant_id = $1 AND r.row_id = j.row_id \
+         AND r.seq > $3 AND r.seq <= $4 AND r.origin = 'revert'))";
+
+/// Messages that came and went, and the rolls among them. The AI's own words are no news, whoever brought them.
+async fn said(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<Delta> {
+    let sees = |row: &'static str| {
+        let field = move |name: &str| match name {
+            "whisper_to" => format!("n.{row} -> 'whisper_to'"),
+            name => format!("(n.{row} ->> '{name}')"),
+        };
+        session.reader().sees(field, "$6")
+    };
+    let counted = "n.table_name = 'message' AND n.op = 'insert' AND n.after ->> 'author' <> 'ai' \
+        AND NOT (n.after ->> 'author' = 'system' AND n.turn_id IS NOT NULL)";
+    let (sees_after, sees_before) = (sees("after"), sees("before"));
+    let counts = format!(
+        "SELECT count(*) FILTER (WHERE {counted} AND {sees_after}) AS new, \
+                count(*) FILTER (WHERE {counted} AND {sees_after} AND n.after ->> 'type' = 'roll') AS rolls, \
+                count(*) FILTER (WHERE n.table_name = 'message' AND n.op = 'delete' AND {sees_before}) AS deleted \
+         FROM ({NEWS}) n"
+    );
+    let row = window(AssertSqlSafe(counts), tx, session, standing).fetch_one(&mut *tx.connection().await).await?;
+    let mut delta = Delta {
+        new_messages: row.get::<i64, _>("new").unsigned_abs(),
+        deleted_messages: row.get::<i64, _>("deleted").unsigned_abs(),
+        ..Delta::default()
+    };
+    let with_rolls: i64 = row.get("rolls");
+    if with_rolls == 0 {
+        return Ok(delta);
+    }
+    let newest = format!(
+        "SELECT n.after -> 'roll' AS roll, n.after ->> 'flavor' AS flavor FROM ({NEWS}) n \
+         WHERE {counted} AND {sees_after} AND n.after ->> 'type' = 'roll' ORDER BY n.seq DESC LIMIT {ROWS_MAX}"
+    );
+    let rows = window(AssertSqlSafe(newest), tx, session, standing).fetch_all(&mut *tx.connection().await).await?;
+    delta.leave_out("NewDiceRolls", (with_rolls - ROWS_MAX).max(0).unsigned_abs());
+    for row in rows.iter().rev() {
+        let roll: Option<Value> = row.get("roll");
+        let found = rolls(&roll.unwrap_or_default(), row.get::<Option<&str>, _>("flavor"));
+        let told = found.into_iter().map(|r| DiceRoll { formula: r.formula, result: r.total, flavor: r.flavor });
+        delta.add(Delta { new_dice_rolls: told.collect(), ..Delta::default() });
+    }
+    Ok(delta)
+}
+
+type Asked<'q> = sqlx::query::Query<'q, sqlx::Postgres, sqlx::postgres::PgArguments>;
+
+fn window<'q>(sql: AssertSqlSafe<String>, tx: &TenantTx, session: &Playing, standing: &Standing) -> Asked<'q> {
+    sqlx::query(sql)
+        .bind(tx.tenant())
+        .bind(session.campaign)
+        .bind(standing.since().seq + standing.beyond())
+        .bind(standing.now.seq)
+        .bind(session.id)
+        .bind(session.player)
+}
+
+/// Scenes and characters of the campaign that changed; the newest, oldest first.
+async fn moved(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<Vec<PgRow>> {
+    // The reader's character is a parameter of every statement over this window; here it decides nothing.
+    let sql = format!(
+        "SELECT * FROM (SELECT n.seq, n.table_name, n.before, n.after FROM ({NEWS}) n WHERE n.table_name IN ('scene', 'character', 'encounter') \
+           AND (n.op <> 'delete' OR n.table_name = 'encounter') AND coalesce($6::text, '') IS NOT NULL ORDER BY n.seq DESC LIMIT {ROWS_MAX}) newest ORDER BY seq"
+    );
+    Ok(window(AssertSqlSafe(sql), tx, session, standing).fetch_all(&mut *tx.connection().await).await?)
+}
+
+fn change_of(row: &PgRow) -> Delta {
+    let (before, after): (Option<Value>, Option<Value>) = (row.get("before"), row.get("after"));
+    let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+    match row.get::<&str, _>("table_name") {
+        "scene" => scene_change(&before, &after),
+        "encounter" => encounter_change(&before, &after),
+        _ if before.is_null() => Delta::default(),
+        _ => character_change(&before, &after),
+    }
+}
+
+/// A fight of the server's own: that it began, went on, ended or is gone.
+fn encounter_change(before: &Value, after: &Value) -> Delta {
+    let is_active = |row: &Value| row.get("status").and_then(Value::as_str) == Some("active");
+    let text = |name: &str| after.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    match (is_active(before), is_active(after)) {
+        (false, true) => {
+            let name = Some(text("name")).filter(|n| !n.is_empty()).unwrap_or_else(|| combat::UNNAMED.to_owned());
+            Delta { encounter_started: Some(Started { id: text("id"), name }), ..Delta::default() }
+        }
+        (true, false) => Delta { encounter_ended: true, ..Delta::default() },
+        (true, true) => {
+            let moved = |name: &str| before.get(name) != after.get(name);
+            Delta { turn_advanced: moved("round") || moved("turn"), ..Delta::default() }
+        }
+        (false, false) => Delta::default(),
+    }
+}
+
+fn scene_change(before: &Value, after: &Value) -> Delta {
+    let active = |row: &Value| row.get("active").and_then(Value::as_bool).unwrap_or(false);
+    let now = Scene::of_row(after);
+    match (active(before), active(after)) {
+        (true, true) => now.since(&Scene::of_row(before)),
+        (false, true) => {
+            let scene_changed = Some(SceneChange { new_scene_id: now.id, new_scene_name: now.name });
+            Delta { scene_changed, ..Delta::default() }
+        }
+        (_, false) => Delta::default(),
+    }
+}
+
+fn character_change(before: &Value, after: &Value) -> Delta {
+    let actor_id = after.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let hp = |row: &Value| row.get("hp").and_then(Value::as_i64).unwrap_or_default();
+    let names = |row: &Value, list: &str| -> Vec<String> {
+        let items = row.get(list).and_then(Value::as_array).into_iter().flatten();
+        let name = |item: &Value| item.as_str().or_else(|| item.get("name")?.as_str()).map(str::to_owned);
+        items.filter_map(name).collect()
+    };
+    let fresh = |list: &str| -> Vec<String> {
+        let mut had = names(before, list);
+        let mut fresh = names(after, list);
+        fresh.retain(|name| match had.iter().position(|h| h == name) {
+            Some(at) => {
+                had.swap_remove(at);
+                false
+            }
+            None => true,
+        });
+        fresh
+    };
+    let (hp_change, new_status_effects) = (hp(after) - hp(before), fresh("conditions"));
+    let mut delta = Delta::default();
+    for item_name in fresh("inventory") {
+        delta.item_acquired.push(ItemGain { actor_id: actor_id.clone(), item_name });
+    }
+    if hp_change != 0 || !new_status_effects.is_empty() {
+        delta.combatant_changed.push(CombatantChange { actor_id, hp_change, new_status_effects });
+    }
+    delta
+}

@@ -1,0 +1,477 @@
+//! What a frontend reports: messages and rolls are kept as messages, fights in the mirror of its combat tracker, everything
+//! else as a piece of the next delta. All events of a call are taken in, or none.
+
+use std::collections::{BTreeSet, HashMap};
+
+use entity::{
+    message::{Author, Type},
+    shapes::Speaker,
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Number, Value, json};
+use sqlx::Row;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    combat::Told,
+    delta::{Delta, Started},
+    input::{self, Checked},
+    service::{self, Dirty, Playing},
+    world_state::{self, WorldState},
+};
+use crate::{
+    auth::{Caller, Scope},
+    error::{Code, Error, Result},
+    http::resource::Ref,
+    messages::service::{self as messages, NewMessage, RollFacts},
+    ops::metrics,
+    tenancy::TenantTx,
+};
+
+/// Events of one call.
+pub const EVENTS_PER_CALL_MAX: usize = 100;
+/// Rolls of one message, and dice of one roll.
+const ROLLS_MAX: usize = 20;
+const DICE_MAX: usize = 1000;
+const WHISPERS_MAX: usize = 50;
+const FORMULA_CHARS_MAX: usize = 1000;
+
+/// What happened.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EventInput {
+    /// `chat_message`, `dice_roll`, `message_deleted`, `combat_state`, `world_state`, `game_delta`, or the snake_case name of a
+    /// delta's field, such as `token_moved`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What the type takes. Members nobody knows are ignored: frontends send their own.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub data: Value,
+}
+
+/// What became of an event.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct EventResult {
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `stored`, or `duplicate` for a message whose id the session sent before, or `unchanged`.
+    pub status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<Uuid>,
+}
+
+/// A name as frontends give it: alone, or with more about who it is.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum SpeakerData {
+    Name(String),
+    Full {
+        #[serde(default)]
+        name: Option<String>,
+        #[serde(default)]
+        alias: Option<String>,
+    },
+}
+
+/// Members that a chat message and a roll share.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Said {
+    /// The frontend's own id; a message is taken in once.
+    id: Option<String>,
+    speaker: Option<SpeakerData>,
+    content: Option<String>,
+    flavor: Option<String>,
+    author: Option<Author>,
+    player_id: Option<String>,
+    #[serde(alias = "whisper")]
+    whisper_to: Vec<String>,
+    blind: bool,
+    formula: Option<String>,
+    #[serde(alias = "result")]
+    total: Option<Number>,
+    #[serde(alias = "dice")]
+    results: Vec<Value>,
+    rolls: Vec<RollData>,
+}
+
+/// One of several rolls.
+#[derive(Debug, Deserialize)]
+struct RollData {
+    formula: String,
+    #[serde(alias = "result")]
+    total: Number,
+    #[serde(default)]
+    flavor: Option<String>,
+    #[serde(default, alias = "dice")]
+    results: Vec<Value>,
+}
+
+/// An event that was looked at.
+enum Read {
+    Message(Box<Said>, Type),
+    Deleted(String),
+    Combat(Told),
+    World(Box<WorldState>),
+    Piece(Box<Delta>),
+}
+
+/// Takes in events.
+///
+/// # Errors
+/// `validation_failed` with a pointer for the first event that cannot be taken in, `forbidden` for an author that needs `gm`.
+pub async fn take_in(
+    tx: &TenantTx,
+    caller: &Caller,
+    session: &Playing,
+    events: &[EventInput],
+) -> Result<Vec<EventResult>> {
+    if events.is_empty() || events.len() > EVENTS_PER_CALL_MAX {
+        let message = format!("Send 1 to {EVENTS_PER_CALL_MAX} events.");
+        return Err(Error::invalid("/events", "invalid_value", message));
+    }
+    let read = events.iter().enumerate().map(|(i, e)| read_event(i, e)).collect::<Result<Vec<_>>>()?;
+    let people = people(tx, session, &read).await?;
+    let mut known = service::known(tx, session.id, true).await?;
+    let (mut dirty, mut pieces, mut new_messages, mut deleted) = (Dirty::default(), Vec::new(), Vec::new(), Vec::new());
+    let mut results = Vec::with_capacity(events.len());
+    for (i, (event, read)) in events.iter().zip(read).enumerate() {
+        metrics::SESSION_EVENTS.with_label_values(&[family(&read)]).inc();
+        let mut message_id = None;
+        match read {
+            Read::Message(said, kind) => {
+                let message = message_of(caller, session, &people, *said, kind, i)?;
+                message_id = Some(message.id);
+                new_messages.push(message);
+            }
+            Read::Deleted(id) => deleted.push((results.len(), id)),
+            Read::Combat(told) => {
+                dirty.combat = true;
+                pieces.push(service::take_combat(&mut known, told));
+            }
+            Read::World(state) => {
+                dirty = Dirty { world: true, combat: dirty.combat || state.active_encounter.is_some() };
+                pieces.push(service::take_world(&mut known, *state));
+            }
+            Read::Piece(piece) => pieces.push(*piece),
+        }
+        results.push(EventResult { kind: event.kind.clone(), status: "stored", message_id });
+    }
+    let sent: BTreeSet<Uuid> = new_messages.iter().map(|m| m.id).collect();
+    let stored = messages::insert(tx, session.campaign, &new_messages).await?;
+    for result in &mut results {
+        if result.message_id.is_some_and(|id| sent.contains(&id) && !stored.contains(&id)) {
+            (result.status, result.message_id) = ("duplicate", None);
+        }
+    }
+    // What was said in this call may be taken back in this call.
+    let mut gone = delete(tx, session, &deleted).await?;
+    for (at, id) in deleted {
+        let own = own_ref(session, &id);
+        let found = gone.iter().position(|(named, message)| *named == own || *message == id);
+        match (found, results.get_mut(at)) {
+            (Some(found), _) => drop(gone.swap_remove(found)),
+            (None, Some(result)) => result.status = "unchanged",
+            (None, None) => {}
+        }
+    }
+    service::keep(tx, session.id, &known, dirty, &pieces).await?;
+    Ok(results)
+}
+
+/// The label of a metric: bounded, whatever a frontend calls its events.
+fn family(read: &Read) -> &'static str {
+    match read {
+        Read::Message(_, Type::Roll) => "dice_roll",
+        Read::Message(..) => "chat_message",
+        Read::Deleted(_) => "message_deleted",
+        Read::Combat(_) => "combat_state",
+        Read::World(_) => "world_state",
+        Read::Piece(_) => "other",
+    }
+}
+
+fn read_event(i: usize, event: &EventInput) -> Result<Read> {
+    let at = format!("/events/{i}/data");
+    if !event.data.is_object() && !event.data.is_null() {
+        return Err(Error::invalid(at, "invalid_value", "An event's data is an object."));
+    }
+    let data = || if event.data.is_null() { json!({}) } else { event.data.clone() };
+    Ok(match event.kind.as_str() {
+        "chat_message" => Read::Message(Box::new(said(data(), &at, Type::Chat)?), Type::Chat),
+        "dice_roll" => Read::Message(Box::new(said(data(), &at, Type::Roll)?), Type::Roll),
+        "message_deleted" => Read::Deleted(text(&event.data, "id", &at)?),
+        "combat_state" => Read::Combat(Told::read(&data(), &at)?),
+        "world_state" => {
+            let state: WorldState = input::read(data(), &at)?;
+            state.check(&at)?;
+            too_large(&state)?;
+            Read::World(Box::new(state))
+        }
+        kind => Read::Piece(Box::new(piece(kind, data(), &at, i)?)),
+    })
+}
+
+/// Whether a world state is small enough to be kept.
+///
+/// # Errors
+/// `payload_too_large`.
+pub fn too_large(state: &WorldState) -> Result<()> {
+    let bytes = serde_json::to_vec(state).map_err(Error::internal)?.len();
+    if bytes <= world_state::BYTES_MAX {
+        return Ok(());
+    }
+    let detail = format!("A world state may have {} bytes of JSON; this one has {bytes}.", world_state::BYTES_MAX);
+    Err(Error::new(Code::PayloadTooLarge, detail))
+}
+
+/// A piece of a delta, told as such.
+fn piece(kind: &str, data: Value, at: &str, i: usize) -> Result<Delta> {
+    fn one<T: DeserializeOwned>(data: Value, at: &str) -> Result<Vec<T>> {
+        Ok(vec![input::read(data, at)?])
+    }
+    bounded(&data, at)?;
+    let mut delta = Delta::default();
+    match kind {
+        "encounter_started" => {
+            let mut started: Started = input::read(named(data), at)?;
+            if started.name.trim().is_empty() {
+                started.name = "Combat Encounter".to_owned();
+            }
+            delta.encounter_started = Some(started);
+        }
+        "encounter_ended" => delta.encounter_ended = true,
+        "turn_advanced" => delta.turn_advanced = true,
+        "combatant_changed" => delta.combatant_changed = one(data, at)?,
+        "scene_changed" => delta.scene_changed = Some(input::read(data, at)?),
+        "token_moved" => delta.token_moved = one(data, at)?,
+        "token_created" => delta.token_created = one(data, at)?,
+        "scene_note_updated" => delta.scene_note_updated = one(data, at)?,
+        "scene_lighting_changed" => delta.scene_lighting_changed = one(data, at)?,
+        "door_state_changed" => delta.door_state_changed = one(data, at)?,
+        "item_acquired" => delta.item_acquired = one(data, at)?,
+        // A frontend that counts for itself: what it counted is added. Its own flag (`has_changes`, or `hasChanges`) says nothing more.
+        "game_delta" => delta.add(input::read(data, at)?),
+        _ => {
+            let message = "There is no such type of event.";
+            return Err(Error::invalid(format!("/events/{i}/type"), "unknown_reference", message));
+        }
+    }
+    Ok(delta)
+}
+
+fn named(mut data: Value) -> Value {
+    if let Some(members) = data.as_object_mut() {
+        members.entry("name").or_insert_with(|| "".into());
+    }
+    data
+}
+
+/// No text and no list of an event is longer than any sound frontend's.
+fn bounded(data: &Value, at: &str) -> Result<()> {
+    fn walk(value: &Value, checked: &mut Checked) {
+        match value {
+            Value::String(text) => checked.text("", text),
+            Value::Array(items) => {
+                checked.count("", items.len(), 100);
+                items.iter().take(100).for_each(|item| walk(item, checked));
+            }
+            Value::Object(members) => members.values().for_each(|member| walk(member, checked)),
+            _ => {}
+        }
+    }
+    let mut checked = Checked::at(at);
+    walk(data, &mut checked);
+    checked.done()
+}
+
+fn text(data: &Value, name: &str, at: &str) -> Result<String> {
+    let text = data.get(name).and_then(Value::as_str).map(str::trim).filter(|t| !t.is_empty() && t.len() <= 200);
+    let missing = || Error::invalid(format!("{at}/{name}"), "required", "Give 1 to 200 characters.");
+    text.map(str::to_owned).ok_or_else(missing)
+}
+
+fn said(data: Value, at: &str, kind: Type) -> Result<Said> {
+    let mut said: Said = input::read(data, at)?;
+    let mut checked = Checked::at(at);
+    checked.count("whisper_to", said.whisper_to.len(), WHISPERS_MAX);
+    checked.count("rolls", said.rolls.len(), ROLLS_MAX);
+    checked.count("results", said.results.len(), DICE_MAX);
+    said.rolls.iter().for_each(|r| checked.count("rolls", r.results.len(), DICE_MAX));
+    checked.text("flavor", said.flavor.as_deref().unwrap_or_default());
+    for flavor in said.rolls.iter().filter_map(|r| r.flavor.as_deref()) {
+        checked.text("rolls", flavor);
+    }
+    if let Some(SpeakerData::Name(name) | SpeakerData::Full { name: Some(name), .. }) = &said.speaker {
+        checked.text("speaker", name);
+    }
+    if let Some(SpeakerData::Full { alias: Some(alias), .. }) = &said.speaker {
+        checked.text("speaker", alias);
+    }
+    checked.done()?;
+    if said.id.as_ref().is_some_and(|id| id.is_empty() || id.len() > 100) {
+        return Err(Error::invalid(format!("{at}/id"), "invalid_value", "must have 1 to 100 characters"));
+    }
+    if said.content.as_ref().is_some_and(|c| c.chars().count() > messages::CONTENT_CHARS_MAX) {
+        let message = format!("must have at most {} characters", messages::CONTENT_CHARS_MAX);
+        return Err(Error::invalid(format!("{at}/content"), "invalid_value", message));
+    }
+    match kind {
+        Type::Roll => one_roll(&mut said, at)?,
+        _ if said.content.as_ref().is_none_or(|c| c.trim().is_empty()) => {
+            return Err(Error::invalid(format!("{at}/content"), "required", "A chat message says something."));
+        }
+        _ => {}
+    }
+    Ok(said)
+}
+
+/// A roll told alone becomes the only one of `rolls`.
+fn one_roll(said: &mut Said, at: &str) -> Result<()> {
+    if said.rolls.is_empty() {
+        let missing =
+            |name: &str| Error::invalid(format!("{at}/{name}"), "required", "A roll has a formula and a total.");
+        let formula = said.formula.take().ok_or_else(|| missing("formula"))?;
+        let total = said.total.take().ok_or_else(|| missing("total"))?;
+        let results = std::mem::take(&mut said.results);
+        said.rolls.push(RollData { formula, total, flavor: said.flavor.clone(), results });
+    }
+    match said.rolls.iter().position(|r| r.formula.trim().is_empty() || r.formula.len() > FORMULA_CHARS_MAX) {
+        Some(i) => Err(Error::invalid(format!("{at}/rolls/{i}/formula"), "invalid_value", "is empty or too long")),
+        None => Ok(()),
+    }
+}
+
+/// Characters that messages name, by what they were called. One statement, if any is named.
+async fn people(tx: &TenantTx, session: &Playing, read: &[Read]) -> Result<HashMap<String, Uuid>> {
+    let mut names = BTreeSet::new();
+    for read in read {
+        if let Read::Message(said, _) = read {
+            names.extend(said.whisper_to.iter().filter(|n| *n != "gm").map(String::as_str));
+            names.extend(said.player_id.as_deref());
+        }
+    }
+    characters_named(tx, session.campaign, &names.into_iter().collect::<Vec<_>>()).await
+}
+
+/// The ids of characters, by slug or id.
+///
+/// # Errors
+/// Those of the database.
+pub async fn characters_named(tx: &TenantTx, campaign: Uuid, names: &[&str]) -> Result<HashMap<String, Uuid>> {
+    if names.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = sqlx::query(
+        "SELECT id, slug FROM character WHERE tenant_id = $1 AND campaign_id = $2 AND (slug = ANY ($3) OR id = ANY ($4))",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(names)
+    .bind(names.iter().filter_map(|n| Uuid::try_parse(n).ok()).collect::<Vec<_>>())
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let mut found = HashMap::new();
+    for row in rows {
+        let (id, slug): (Uuid, String) = (row.get("id"), row.get("slug"));
+        for name in names {
+            let named = match Ref::parse(name) {
+                Ref::Id(given) => given == id,
+                Ref::Slug(given) => given == slug,
+            };
+            if named {
+                found.insert((*name).to_owned(), id);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn message_of(
+    caller: &Caller,
+    session: &Playing,
+    people: &HashMap<String, Uuid>,
+    said: Said,
+    kind: Type,
+    i: usize,
+) -> Result<NewMessage> {
+    let at = format!("/events/{i}/data");
+    let find = |pointer: String, name: &str| {
+        let unknown = || Error::invalid(pointer, "unknown_reference", "There is no such character in this campaign.");
+        people.get(name).copied().ok_or_else(unknown)
+    };
+    let author = said.author.unwrap_or_default();
+    if author != Author::Player {
+        caller.needs(Scope::Gm, "Reporting words of anyone but players")?;
+    }
+    let speaker = match said.speaker {
+        None => Speaker::default(),
+        Some(SpeakerData::Name(name)) => Speaker { name, alias: None },
+        Some(SpeakerData::Full { name, alias }) => Speaker { name: name.unwrap_or_default(), alias },
+    };
+    let rolls: Vec<RollFacts> = said
+        .rolls
+        .into_iter()
+        .map(|r| RollFacts {
+            formula: r.formula,
+            total: r.total,
+            flavor: r.flavor.unwrap_or_default(),
+            dice: Value::Array(r.results),
+        })
+        .collect();
+    let content = match said.content.filter(|c| !c.trim().is_empty()) {
+        Some(content) => content,
+        None => messages::roll_text(&rolls),
+    };
+    let mut whisper_to = Vec::with_capacity(said.whisper_to.len());
+    for (n, name) in said.whisper_to.iter().enumerate() {
+        whisper_to.push(match name.as_str() {
+            "gm" => "gm".to_owned(),
+            name => find(format!("{at}/whisper_to/{n}"), name)?.to_string(),
+        });
+    }
+    let player = said.player_id.as_deref().map(|name| find(format!("{at}/player_id"), name)).transpose()?;
+    Ok(NewMessage {
+        session_id: Some(session.id),
+        kind,
+        speaker,
+        flavor: said.flavor,
+        roll: (kind == Type::Roll).then(|| messages::roll_value(&rolls)),
+        player_id: player,
+        whisper_to,
+        blind: said.blind,
+        external_ref: said.id.map(|id| own_ref(session, &id)),
+        ..NewMessage::chat(author, "", content)
+    })
+}
+
+/// A frontend's id of a message, as no other frontend's.
+fn own_ref(session: &Playing, id: &str) -> String {
+    format!("{}/{id}", session.client_id)
+}
+
+/// Deletes messages of this session, by the frontend's ids or ours; returns both names of those that were there. One statement,
+/// if there is any.
+async fn delete(tx: &TenantTx, session: &Playing, ids: &[(usize, String)]) -> Result<Vec<(String, String)>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = sqlx::query(
+        "DELETE FROM message WHERE tenant_id = $1 AND campaign_id = $2 AND session_id = $3 \
+           AND (external_ref = ANY ($4) OR id = ANY ($5)) RETURNING id, external_ref",
+    )
+    .bind(tx.tenant())
+    .bind(session.campaign)
+    .bind(session.id)
+    .bind(ids.iter().map(|(_, id)| own_ref(session, id)).collect::<Vec<_>>())
+    .bind(ids.iter().filter_map(|(_, id)| Uuid::try_parse(id).ok()).collect::<Vec<_>>())
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let names = |row: &sqlx::postgres::PgRow| {
+        let named: Option<String> = row.get("external_ref");
+        (named.unwrap_or_default(), row.get::<Uuid, _>("id").to_string())
+    };
+    Ok(rows.iter().map(names).collect())
+}

@@ -1,0 +1,288 @@
+//! `/campaigns/{c}/sessions`: sessions themselves, the world a frontend has, what it reports, what changed.
+
+use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, put, web};
+use entity::session;
+use sea_orm::{EntityTrait, QueryFilter, QuerySelect, sea_query::ExprTrait};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    SessionFilter, SessionInput, Sessions, changes,
+    delta::DeltaView,
+    events::{self, EventInput, EventResult},
+    service::{self, Dirty, Position, Standing},
+    world_state::WorldState,
+};
+use crate::{
+    app::App,
+    auth::Caller,
+    error::{Error, Problem, Result},
+    http::{
+        Body, Reply,
+        paging::{Items, ListParams, Page},
+        resource::{self, Place, Ref, Resource, campaign_id, col},
+        validate, write,
+    },
+    tenancy::TenantTx,
+};
+
+/// What a client sends to open a session.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes a body that is read in two parts")]
+pub struct SessionOpen {
+    #[schema(inline)]
+    #[serde(flatten)]
+    session: SessionInput,
+    /// The world as the frontend has it.
+    world_state: Option<WorldState>,
+}
+
+/// Where a session stands.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct State {
+    /// Whether a turn completed: after that turns are told what changed, not the whole world.
+    first_turn_complete: bool,
+    /// The campaign's `seq` up to which completed turns have been told what happened.
+    cursor_seq: Option<i64>,
+    /// The same for the session's own events.
+    cursor_event: Option<i64>,
+}
+
+/// A session and where it stands.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SessionView {
+    #[serde(flatten)]
+    session: session::Model,
+    state: State,
+}
+
+impl SessionView {
+    fn of(session: session::Model, standing: &Standing) -> Self {
+        let cursor: Option<Position> = standing.cursor;
+        let state = State {
+            first_turn_complete: cursor.is_some(),
+            cursor_seq: cursor.map(|c| c.seq),
+            cursor_event: cursor.map(|c| c.event),
+        };
+        Self { session, state }
+    }
+}
+
+/// Sessions of the campaign.
+#[utoipa::path(tag = "sessions", operation_id = "list_sessions",
+    params(("c" = String, Path, description = "Campaign id or slug"), ListParams, SessionFilter),
+    responses((status = 200, body = Items<session::Model>), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/sessions")]
+pub async fn list(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<String>,
+    page: Page<SessionFilter>,
+) -> Result<Reply> {
+    resource::list::<Sessions>(&app, &caller, Some(&path), &page).await
+}
+
+/// Opens a session: 201. A `client_id` that has one takes it over as it is, with its conversation and cursor: 200.
+#[utoipa::path(tag = "sessions", operation_id = "create_session", request_body = SessionOpen,
+    params(("c" = String, Path, description = "Campaign id or slug")),
+    responses((status = 201, body = SessionView), (status = 200, body = SessionView), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/sessions")]
+pub async fn create(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+    body: Body<Value>,
+) -> Result<Reply> {
+    let mut value = body.value;
+    let members = value.as_object_mut().ok_or_else(|| Error::invalid("", "invalid_value", "The body is an object."))?;
+    let world = members.remove("world_state").filter(|w| !w.is_null());
+    let input: SessionInput = crate::http::body::typed(value)?;
+    validate::check(&input)?;
+    let world = world.map(|w| read_world(w, "/world_state")).transpose()?;
+    write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let campaign = campaign_id(tx, &caller, &Ref::parse(&path)).await?;
+        let place = Place { tx, campaign, caller: &caller };
+        let (model, fresh) = open(&app, &place, input.clone()).await?;
+        if let Some(world) = world.clone() {
+            take_world(tx, model.id.0, world).await?;
+        }
+        let playing = service::playing(tx, campaign, model.id.0).await?;
+        let view = SessionView::of(model, &service::standing(tx, &playing).await?);
+        let version = view.session.version;
+        let location = format!("{}/{}", request.path(), view.session.id);
+        let reply = Reply::created(location, version, &view)?;
+        Ok(if fresh { reply } else { Reply { status: 200, ..reply } })
+    })
+    .await
+}
+
+/// The client's session, and whether it is new. Two that open the same one at once get the same one.
+async fn open(app: &App, place: &Place<'_>, input: SessionInput) -> Result<(session::Model, bool)> {
+    let (tx, campaign) = (place.tx, place.campaign);
+    // Held until the commit, so that a second one that opens the same session finds it.
+    sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended($1::text || '/' || $2, 0))")
+        .bind(campaign)
+        .bind(&input.client_id)
+        .execute(&mut *tx.connection().await)
+        .await?;
+    let known = session::Entity::find()
+        .filter(col("tenant_id").eq(tx.tenant()))
+        .filter(col("campaign_id").eq(campaign))
+        .filter(col("client_id").eq(input.client_id.as_str()))
+        .lock_exclusive()
+        .one(tx)
+        .await?;
+    if let Some(known) = known {
+        return Ok((resource::update::<Sessions>(place, known.id.0, input).await?, false));
+    }
+    app.limits.check_rows(tx, place.caller, Sessions::TABLE).await?;
+    let model = resource::insert::<Sessions>(place, input).await?;
+    sqlx::query(
+        "INSERT INTO session_state (tenant_id, session_id, campaign_id, from_seq) \
+         VALUES ($1, $2, $3, coalesce(feed_position($1, $3), 0))",
+    )
+    .bind(tx.tenant())
+    .bind(model.id.0)
+    .bind(campaign)
+    .execute(&mut *tx.connection().await)
+    .await?;
+    Ok((model, true))
+}
+
+/// Reads a session and where it stands.
+#[utoipa::path(tag = "sessions", operation_id = "get_session",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 200, body = SessionView), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/sessions/{x}")]
+pub async fn get(app: web::Data<App>, caller: Caller, path: web::Path<(String, Uuid)>) -> Result<HttpResponse> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
+    let model = resource::find::<Sessions>(&tx, &caller, Some(&Ref::Id(campaign)), &Ref::Id(path.1)).await?;
+    let playing = service::playing(&tx, campaign, path.1).await?;
+    let view = SessionView::of(model, &service::standing(&tx, &playing).await?);
+    let version = view.session.version;
+    // Where it stands changes without its version: the ETag guards writes and answers no reads.
+    Ok(Reply::ok(&view)?.versioned(version).into())
+}
+
+/// Changes a session by a JSON merge patch.
+#[utoipa::path(tag = "sessions", operation_id = "patch_session",
+    request_body(content = SessionInput, content_type = "application/merge-patch+json", description = "JSON merge patch"),
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 200, body = session::Model), (status = "default", body = Problem)))]
+#[patch("/campaigns/{c}/sessions/{x}")]
+pub async fn patch(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, Uuid)>,
+    body: Body<Value>,
+) -> Result<Reply> {
+    resource::patch::<Sessions>(&app, &caller, &request, Some(&path.0), &path.1.to_string(), body).await
+}
+
+/// Ends a session. Its messages stay with the campaign; the same `client_id` begins anew.
+#[utoipa::path(tag = "sessions", operation_id = "delete_session",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 204), (status = "default", body = Problem)))]
+#[delete("/campaigns/{c}/sessions/{x}")]
+pub async fn delete(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, Uuid)>,
+) -> Result<Reply> {
+    resource::delete::<Sessions>(&app, &caller, &request, Some(&path.0), &path.1.to_string()).await
+}
+
+fn read_world(value: Value, at: &str) -> Result<WorldState> {
+    if !value.is_object() {
+        return Err(Error::invalid(at, "invalid_value", "A world state is an object."));
+    }
+    let state: WorldState = super::input::read(value, at)?;
+    state.check(at)?;
+    events::too_large(&state)?;
+    Ok(state)
+}
+
+async fn take_world(tx: &TenantTx, session: Uuid, state: WorldState) -> Result<()> {
+    let mut known = service::known(tx, session, true).await?;
+    let dirty = Dirty { world: true, combat: state.active_encounter.is_some() };
+    let piece = service::take_world(&mut known, state);
+    service::keep(tx, session, &known, dirty, &[piece]).await
+}
+
+/// Replaces the world as the frontend has it. What moved since it was told before is in the next delta.
+#[utoipa::path(tag = "sessions", operation_id = "put_world_state", request_body = WorldState,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 200, body = WorldState), (status = "default", body = Problem)))]
+#[put("/campaigns/{c}/sessions/{x}/world-state")]
+pub async fn put_world_state(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<(String, Uuid)>,
+    body: Body<Value>,
+) -> Result<Reply> {
+    let state = read_world(body.value, "")?;
+    write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
+        let session = service::playing(tx, campaign, path.1).await?;
+        take_world(tx, session.id, state.clone()).await?;
+        Reply::ok(&state)
+    })
+    .await
+}
+
+/// What a frontend reports.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EventsInput {
+    /// In the order they happened; all of them are taken in, or none.
+    #[schema(min_items = 1, max_items = 100)]
+    events: Vec<EventInput>,
+}
+
+/// What became of it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct EventsTaken {
+    count: usize,
+    /// In the order of the events.
+    results: Vec<EventResult>,
+}
+
+/// Takes in what happened on the frontend's side.
+#[utoipa::path(tag = "sessions", operation_id = "post_events", request_body = EventsInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 200, body = EventsTaken), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/sessions/{x}/events")]
+pub async fn post_events(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<(String, Uuid)>,
+    body: Body<EventsInput>,
+) -> Result<Reply> {
+    write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
+        let session = service::playing(tx, campaign, path.1).await?;
+        app.limits.check_rows(tx, &caller, "message").await?;
+        let results = events::take_in(tx, &caller, &session, &body.value.events).await?;
+        Reply::ok(&EventsTaken { count: results.len(), results })
+    })
+    .await
+}
+
+/// What changed since the session's last completed turn, as its AI would be told now. Looking consumes nothing.
+#[utoipa::path(tag = "sessions", operation_id = "get_delta",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 200, body = DeltaView), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/sessions/{x}/delta")]
+pub async fn delta(app: web::Data<App>, caller: Caller, path: web::Path<(String, Uuid)>) -> Result<Reply> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
+    let session = service::playing(&tx, campaign, path.1).await?;
+    let standing = service::standing(&tx, &session).await?;
+    Reply::ok(&changes::delta(&tx, &session, &standing).await?.shown()?)
+}

@@ -1,0 +1,66 @@
+//! Reading what a frontend sends of its own world: its further members are nobody's concern, its sizes are.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{
+    error::{Error, FieldError, Result},
+    http::body,
+};
+
+/// Characters of a name, an id, a state.
+pub const TEXT_CHARS_MAX: usize = 300;
+
+/// Reads a value found at `at` in the request.
+///
+/// # Errors
+/// `validation_failed` with a pointer below `at`.
+pub fn read<T: DeserializeOwned>(value: Value, at: &str) -> Result<T> {
+    body::typed(value).map_err(|mut error| {
+        error.errors.iter_mut().for_each(|e| e.pointer.insert_str(0, at));
+        error
+    })
+}
+
+/// Sizes that were looked at.
+pub struct Checked {
+    at: String,
+    errors: Vec<FieldError>,
+}
+
+impl Checked {
+    /// Begins below a pointer.
+    #[must_use]
+    pub fn at(at: &str) -> Self {
+        Self { at: at.to_owned(), errors: Vec::new() }
+    }
+
+    fn broken(&mut self, name: &str, message: String) {
+        if self.errors.len() < 20 {
+            let pointer = format!("{}/{name}", self.at);
+            self.errors.push(FieldError { pointer, code: "invalid_value".into(), message });
+        }
+    }
+
+    /// A short text.
+    pub fn text(&mut self, name: &str, text: &str) {
+        if text.len() > TEXT_CHARS_MAX && text.chars().count() > TEXT_CHARS_MAX {
+            self.broken(name, format!("must have at most {TEXT_CHARS_MAX} characters"));
+        }
+    }
+
+    /// A list.
+    pub fn count(&mut self, name: &str, n: usize, max: usize) {
+        if n > max {
+            self.broken(name, format!("must have at most {max} entries"));
+        }
+    }
+
+    /// Whether all was sound.
+    ///
+    /// # Errors
+    /// `validation_failed`.
+    pub fn done(self) -> Result<()> {
+        if self.errors.is_empty() { Ok(()) } else { Err(Error::validation(self.errors)) }
+    }
+}

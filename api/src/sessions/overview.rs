@@ -1,0 +1,193 @@
+//! The World State Overview: what the AI of a session is told of the world before its first turn.
+
+use entity::campaign;
+use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::Row;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    combat::Fight,
+    service::{self, Known, Playing},
+    world_state::{Pack, PartyMember, Scene, SessionInfo},
+};
+use crate::{
+    error::{Error, Result},
+    http::resource::col,
+    prompt::tokens,
+    tenancy::TenantTx,
+};
+
+/// Characters of the campaign that stand for a party nobody told of.
+const PARTY_MAX: i64 = 200;
+
+/// The overview.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Overview {
+    pub session_info: SessionInfo,
+    /// Null if neither the frontend nor the campaign has one.
+    pub active_scene: Option<Scene>,
+    pub party_compendium: Vec<PartyMember>,
+    pub compendium_index: Vec<Pack>,
+    #[schema(value_type = Option<Object>)]
+    pub active_encounter: Option<Value>,
+}
+
+/// Makes the overview of what the frontend told, and of the campaign where it told nothing.
+///
+/// # Errors
+/// Those of the database.
+pub async fn overview(tx: &TenantTx, session: &Playing, known: Known, mut fights: Vec<Fight>) -> Result<Overview> {
+    let told = known.world_state.unwrap_or_default();
+    let members =
+        if told.party_compendium.is_empty() { party(tx, session.campaign).await? } else { told.party_compendium };
+    let info = session_info(tx, session, told.session_info, &members).await?;
+    let scene = match told.active_scene {
+        Some(scene) => Some(scene),
+        None => active_scene(tx, session.campaign).await?,
+    };
+    let scene = scene.map(|scene| scene.seen_by(session.role));
+    Ok(Overview {
+        session_info: info,
+        active_scene: scene,
+        party_compendium: members,
+        compendium_index: told.compendium_index,
+        active_encounter: if fights.is_empty() { None } else { Some(fights.remove(0).shown) },
+    })
+}
+
+/// The campaign's characters.
+///
+/// # Errors
+/// Those of the database.
+pub async fn party(tx: &TenantTx, campaign: Uuid) -> Result<Vec<PartyMember>> {
+    let rows = sqlx::query(
+        "SELECT id, name, player_name FROM character WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY id LIMIT $3",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(PARTY_MAX)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let member = |row: &sqlx::postgres::PgRow| PartyMember {
+        id: row.get::<Uuid, _>("id").to_string(),
+        name: row.get("name"),
+        player: row.get("player_name"),
+    };
+    Ok(rows.iter().map(member).collect())
+}
+
+async fn session_info(
+    tx: &TenantTx,
+    session: &Playing,
+    told: Option<SessionInfo>,
+    party: &[PartyMember],
+) -> Result<SessionInfo> {
+    let mut info = told.unwrap_or_default();
+    if info.gm_name.trim().is_empty() {
+        info.gm_name = "Game Master".to_owned();
+    }
+    if info.players.is_empty() {
+        for player in party.iter().filter_map(|m| m.player.as_ref()) {
+            if !info.players.contains(player) {
+                info.players.push(player.clone());
+            }
+        }
+    }
+    if info.game_system.trim().is_empty() {
+        let campaign = campaign::Entity::find().filter(col("tenant_id").eq(tx.tenant()));
+        let campaign = campaign.filter(col("id").eq(session.campaign)).one(tx).await?;
+        info.game_system = campaign.map(|c| c.game_system).unwrap_or_default();
+    }
+    Ok(info)
+}
+
+/// The scene that is played, as a session's frontend told it, or the campaign's own.
+///
+/// # Errors
+/// Those of the database.
+pub async fn scene(tx: &TenantTx, campaign: Uuid, session: Option<&Playing>) -> Result<Option<Scene>> {
+    let told = match session {
+        Some(session) => service::known(tx, session.id, false).await?.world_state.and_then(|w| w.active_scene),
+        None => None,
+    };
+    match told {
+        Some(scene) => Ok(Some(scene)),
+        None => active_scene(tx, campaign).await,
+    }
+}
+
+/// The campaign's own active scene; of several the one changed last.
+///
+/// # Errors
+/// Those of the database.
+pub async fn active_scene(tx: &TenantTx, campaign: Uuid) -> Result<Option<Scene>> {
+    let row = sqlx::query(
+        "SELECT to_jsonb(s) AS row FROM scene s WHERE tenant_id = $1 AND campaign_id = $2 AND active \
+         ORDER BY updated_at DESC, id LIMIT 1",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    Ok(row.map(|row| Scene::of_row(&row.get("row"))))
+}
+
+impl Overview {
+    /// The overview as JSON of at most `tokens_max` tokens, and what was cut for that: packs first, then lights, notes and
+    /// tokens of the scene, then the party.
+    ///
+    /// # Errors
+    /// `internal` if it cannot be written as JSON.
+    pub fn within(mut self, tokens_max: u32) -> Result<(String, String)> {
+        let mut cut = Vec::new();
+        loop {
+            let text = serde_json::to_string(&self).map_err(Error::internal)?;
+            if tokens::count(&text) <= tokens_max {
+                return Ok((text, self.describe(&cut)));
+            }
+            match self.halve_one() {
+                Some(list) if cut.last() != Some(&list) => cut.push(list),
+                Some(_) => {}
+                None => return Ok((text, self.describe(&cut))),
+            }
+        }
+    }
+
+    /// Halves the first list that has anything in it; players' tokens go last.
+    fn halve_one(&mut self) -> Option<&'static str> {
+        fn half<T>(list: &mut Vec<T>) -> bool {
+            let had = list.len();
+            list.truncate(had / 2);
+            had > 0
+        }
+        if half(&mut self.compendium_index) {
+            return Some("compendium_index");
+        }
+        if let Some(scene) = &mut self.active_scene {
+            scene.tokens.sort_by_key(|t| !t.is_player);
+            if half(&mut scene.light_sources) {
+                return Some("light_sources");
+            }
+            if half(&mut scene.notes) {
+                return Some("notes");
+            }
+            if half(&mut scene.tokens) {
+                return Some("tokens");
+            }
+        }
+        if half(&mut self.party_compendium) {
+            return Some("party_compendium");
+        }
+        if half(&mut self.session_info.players) {
+            return Some("players");
+        }
+        self.active_encounter.take().map(|_| "active_encounter")
+    }
+
+    fn describe(&self, cut: &[&str]) -> String {
+        if cut.is_empty() { String::new() } else { format!("entries of {} did not fit", cut.join(", ")) }
+    }
+}

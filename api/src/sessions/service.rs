@@ -1,0 +1,270 @@
+//! A session as turns and tools use it: who plays, where its turns have got to, what its frontend told.
+
+use entity::{
+    message::Author,
+    session::{Dice, Role},
+};
+use serde_json::Value;
+use sqlx::{AssertSqlSafe, Row};
+use uuid::Uuid;
+
+use super::{
+    combat::{self, Told},
+    delta::Delta,
+    world_state::WorldState,
+};
+use crate::{
+    clock,
+    error::{Error, Result},
+    messages::service::{NewMessage, Reader},
+    tenancy::TenantTx,
+};
+
+/// Events of a session that are kept.
+pub const EVENTS_MAX: i64 = 2000;
+/// Changes of the journal that one delta looks at.
+const CHANGES_MAX: i64 = 10_000;
+
+/// A session that something happens in.
+#[derive(Clone, Debug)]
+pub struct Playing {
+    pub id: Uuid,
+    pub campaign: Uuid,
+    pub client_id: String,
+    pub role: Role,
+    pub dice: Dice,
+    pub player: Option<Uuid>,
+    player_name: Option<String>,
+}
+
+impl Playing {
+    /// What its AI is called at the table.
+    #[must_use]
+    pub fn speaker(&self) -> &str {
+        match (self.role, &self.player_name) {
+            (Role::Player, Some(name)) => name,
+            (Role::Player, None) => "Player",
+            (Role::Assistant, _) => "GM's Assistant",
+            (Role::Gm, _) => "Game Master",
+        }
+    }
+
+    /// A message of its AI. What an assistant says is for the game master alone.
+    #[must_use]
+    pub fn message(&self, turn: Option<Uuid>, speaker: &str, content: String) -> NewMessage {
+        NewMessage {
+            session_id: Some(self.id),
+            turn_id: turn,
+            player_id: self.player.filter(|_| self.role == Role::Player),
+            whisper_to: if self.role == Role::Assistant { vec!["gm".to_owned()] } else { Vec::new() },
+            ..NewMessage::chat(Author::Ai, speaker, content)
+        }
+    }
+
+    /// For whom its AI reads messages.
+    #[must_use]
+    pub fn reader(&self) -> Reader {
+        Reader { role: self.role, player: self.player }
+    }
+}
+
+/// A session of a campaign.
+///
+/// # Errors
+/// `not_found`.
+pub async fn playing(tx: &TenantTx, campaign: Uuid, id: Uuid) -> Result<Playing> {
+    let row = sqlx::query(
+        "SELECT s.client_id, s.role, s.dice, s.player_id, c.name AS player_name FROM session s \
+         LEFT JOIN character c ON c.tenant_id = $1 AND c.id = s.player_id \
+         WHERE s.tenant_id = $1 AND s.campaign_id = $2 AND s.id = $3",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(id)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?
+    .ok_or_else(|| Error::not_found("session"))?;
+    let role = match row.get::<&str, _>("role") {
+        "assistant" => Role::Assistant,
+        "player" => Role::Player,
+        _ => Role::Gm,
+    };
+    let dice = if row.get::<&str, _>("dice") == "frontend" { Dice::Frontend } else { Dice::Server };
+    Ok(Playing {
+        id,
+        campaign,
+        client_id: row.get("client_id"),
+        role,
+        dice,
+        player: row.get("player_id"),
+        player_name: row.get("player_name"),
+    })
+}
+
+/// The same for a session named in a request's body.
+///
+/// # Errors
+/// `validation_failed` with `unknown_reference` at `/session_id`.
+pub async fn named(tx: &TenantTx, campaign: Uuid, id: Uuid) -> Result<Playing> {
+    playing(tx, campaign, id).await.map_err(|e| match e.code.status() {
+        404 => Error::invalid("/session_id", "unknown_reference", "There is no such session in this campaign."),
+        _ => e,
+    })
+}
+
+/// A place in what happens: in the campaign's feed and in the session's own events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    pub seq: i64,
+    pub event: i64,
+}
+
+/// Where a session stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing {
+    /// Up to where its completed turns have been told what happened; none before the first.
+    pub cursor: Option<Position>,
+    /// Where it began.
+    pub began: Position,
+    /// Where things are now.
+    pub now: Position,
+    /// Up to where the journal has been pruned.
+    pruned: i64,
+}
+
+impl Standing {
+    /// Where the next delta begins.
+    #[must_use]
+    pub fn since(&self) -> Position {
+        self.cursor.unwrap_or(self.began)
+    }
+
+    /// Changes before those that one delta looks at.
+    #[must_use]
+    pub fn beyond(&self) -> i64 {
+        (self.now.seq - CHANGES_MAX - self.since().seq).max(0)
+    }
+
+    /// Whether what happened since the cursor is no longer all there, or too much to be told one by one.
+    #[must_use]
+    pub fn is_too_old(&self) -> bool {
+        let since = self.since();
+        since.seq < self.pruned || self.beyond() > 0 || self.now.event - since.event > EVENTS_MAX
+    }
+}
+
+/// Where a session stands. What is read after this may be newer, and is then told again, never lost. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn standing(tx: &TenantTx, session: &Playing) -> Result<Standing> {
+    let row = sqlx::query(
+        "SELECT s.events, s.from_seq, coalesce(h.seq, 0) AS seq, coalesce(h.pruned_seq, 0) AS pruned, t.seen_seq, t.seen_event \
+         FROM session_state s LEFT JOIN feed_head h ON h.tenant_id = $1 AND h.campaign_id = $2 \
+         LEFT JOIN LATERAL (SELECT seen_seq, seen_event FROM turn WHERE tenant_id = $1 AND entity_id = $3 AND kind = 'gm' \
+             AND status IN ('succeeded', 'limit_reached') AND undone_at IS NULL AND seen_seq IS NOT NULL \
+             ORDER BY seen_seq DESC, seen_event DESC LIMIT 1) t ON true \
+         WHERE s.tenant_id = $1 AND s.session_id = $3",
+    )
+    .bind(tx.tenant())
+    .bind(session.campaign)
+    .bind(session.id)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?
+    .ok_or_else(|| Error::not_found("session"))?;
+    let seen: Option<i64> = row.get("seen_seq");
+    let event: Option<i64> = row.get("seen_event");
+    Ok(Standing {
+        cursor: seen.map(|seq| Position { seq, event: event.unwrap_or_default() }),
+        began: Position { seq: row.get("from_seq"), event: 0 },
+        now: Position { seq: row.get("seq"), event: row.get("events") },
+        pruned: row.get("pruned"),
+    })
+}
+
+/// What a frontend told of its world, and its fights.
+#[derive(Debug, Default)]
+pub struct Known {
+    pub world_state: Option<WorldState>,
+    pub encounters: Vec<combat::Encounter>,
+}
+
+/// What a session knows of its frontend's world; held until the transaction ends if it is to be written.
+///
+/// # Errors
+/// `not_found`.
+pub async fn known(tx: &TenantTx, session: Uuid, hold: bool) -> Result<Known> {
+    let sql = format!(
+        "SELECT world_state, combat FROM session_state WHERE tenant_id = $1 AND session_id = $2{}",
+        if hold { " FOR UPDATE" } else { "" }
+    );
+    let row = sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(session)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?
+        .ok_or_else(|| Error::not_found("session"))?;
+    let world_state: Option<Value> = row.get("world_state");
+    Ok(Known {
+        world_state: world_state.map(serde_json::from_value).transpose().map_err(Error::internal)?,
+        encounters: serde_json::from_value(row.get("combat")).map_err(Error::internal)?,
+    })
+}
+
+/// Takes in a world state; returns what it changed.
+pub fn take_world(known: &mut Known, mut state: WorldState) -> Delta {
+    let fight = state.active_encounter.take();
+    let mut delta = state.since(known.world_state.as_ref());
+    known.world_state = Some(state);
+    if let Some(mut fight) = fight {
+        fight.in_combat = true;
+        delta.add(take_combat(known, Told::One(fight)));
+    }
+    delta
+}
+
+/// Takes in what is told of fights; returns what it changed.
+pub fn take_combat(known: &mut Known, told: Told) -> Delta {
+    combat::mirror(&mut known.encounters, told, clock::now())
+}
+
+/// What of a session's state is to be written again.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Dirty {
+    pub world: bool,
+    pub combat: bool,
+}
+
+/// Writes what became known and appends the pieces of the next delta; of the older ones as many as are kept. One statement.
+///
+/// # Errors
+/// `not_found`; those of the database.
+pub async fn keep(tx: &TenantTx, session: Uuid, known: &Known, dirty: Dirty, deltas: &[Delta]) -> Result<()> {
+    let deltas: Vec<&Delta> = deltas.iter().filter(|d| !d.is_empty()).collect();
+    if deltas.is_empty() && !dirty.world && !dirty.combat {
+        return Ok(());
+    }
+    let world =
+        if dirty.world { Some(serde_json::to_value(&known.world_state).map_err(Error::internal)?) } else { None };
+    let fights =
+        if dirty.combat { Some(serde_json::to_value(&known.encounters).map_err(Error::internal)?) } else { None };
+    sqlx::query(
+        "WITH head AS (UPDATE session_state SET events = events + jsonb_array_length($3), \
+             world_state = coalesce($4, world_state), world_state_at = CASE WHEN $4 IS NULL THEN world_state_at ELSE now() END, \
+             combat = coalesce($5, combat), combat_at = CASE WHEN $5 IS NULL THEN combat_at ELSE now() END \
+           WHERE tenant_id = $1 AND session_id = $2 RETURNING events), \
+         old AS (DELETE FROM session_event e USING head WHERE e.tenant_id = $1 AND e.session_id = $2 AND e.number <= head.events - $6) \
+         INSERT INTO session_event (tenant_id, session_id, number, delta) \
+         SELECT $1, $2, head.events - jsonb_array_length($3) + d.n, d.piece \
+         FROM head, jsonb_array_elements($3) WITH ORDINALITY AS d (piece, n)",
+    )
+    .bind(tx.tenant())
+    .bind(session)
+    .bind(serde_json::to_value(&deltas).map_err(Error::internal)?)
+    .bind(world)
+    .bind(fights)
+    .bind(EVENTS_MAX)
+    .execute(&mut *tx.connection().await)
+    .await?;
+    Ok(())
+}

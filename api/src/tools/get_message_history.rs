@@ -1,0 +1,51 @@
+//! `get_message_history`: the newest messages, as far as the caller may read them.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{ActorKind, ToolCx, ToolSpec};
+use crate::{
+    error::{Error, Result},
+    messages::service,
+};
+
+pub(super) struct GetMessageHistory;
+
+const COUNT: i64 = 15;
+const COUNT_MAX: i64 = 50;
+
+/// How many, and how.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// How many messages; 15 if not given.
+    #[serde(default, alias = "limit")]
+    #[schemars(range(min = 1, max = 50))]
+    count: Option<i64>,
+    /// Short keys: t type, ts time, s speaker, a alias, c content, f formula, tt total, r dice, ft flavor.
+    #[serde(default)]
+    compact: bool,
+}
+
+impl ToolSpec for GetMessageHistory {
+    const NAME: &'static str = "get_message_history";
+    const ALIASES: &'static [&'static str] = &["get_messages"];
+    const DESCRIPTION: &'static str = "Read the newest chat messages and dice rolls, oldest first.";
+    const CALLERS: &'static [ActorKind] = &[ActorKind::Gm];
+    const INFORMS: bool = true;
+    type Arguments = Arguments;
+
+    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
+        let count = arguments.count.unwrap_or(COUNT);
+        if !(1..=COUNT_MAX).contains(&count) {
+            let message = format!("count must be an integer between 1 and {COUNT_MAX}");
+            return Err(Error::invalid("/count", "invalid_value", message));
+        }
+        let mut messages = service::history(cx.tx, cx.campaign, cx.reader, count, arguments.compact).await?;
+        // A message of several rolls is several items.
+        let over = messages.len().saturating_sub(usize::try_from(count).unwrap_or(usize::MAX));
+        messages.drain(..over);
+        Ok(json!({ "count": messages.len(), "messages": messages }))
+    }
+}

@@ -1,0 +1,83 @@
+//! `search_lore`: what is written about something.
+
+use entity::session::Role;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sqlx::{Row, postgres::PgRow};
+
+use super::{ActorKind, ToolCx, ToolSpec};
+use crate::error::{Error, Result};
+
+pub(super) struct SearchLore;
+
+const ENTRIES: i64 = 5;
+const ENTRIES_MAX: i64 = 20;
+/// Characters of an entry that are shown.
+const CONTENT_CHARS: i32 = 2000;
+const QUERY_CHARS_MAX: usize = 200;
+
+/// What is looked for.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// A few words.
+    #[schemars(length(min = 1, max = 200))]
+    query: String,
+    /// How many entries; 5 if not given.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 20))]
+    limit: Option<i64>,
+}
+
+impl ToolSpec for SearchLore {
+    const NAME: &'static str = "search_lore";
+    const DESCRIPTION: &'static str =
+        "Look something up in the lore of the world. Entries marked secret are for you alone.";
+    const CALLERS: &'static [ActorKind] = &[ActorKind::Gm];
+    const INFORMS: bool = true;
+    type Arguments = Arguments;
+
+    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
+        let query = arguments.query.trim();
+        if query.is_empty() || query.chars().count() > QUERY_CHARS_MAX || query.contains('\0') {
+            return Err(Error::invalid("/query", "invalid_value", format!("Give 1 to {QUERY_CHARS_MAX} characters.")));
+        }
+        let limit = arguments.limit.unwrap_or(ENTRIES);
+        if !(1..=ENTRIES_MAX).contains(&limit) {
+            return Err(Error::invalid("/limit", "invalid_value", format!("must be 1 to {ENTRIES_MAX}")));
+        }
+        let mut rows = found(cx, query, limit).await?;
+        if rows.is_empty() {
+            // All the words stand in no entry: then any of them.
+            let any: Vec<_> = query.split_whitespace().collect();
+            rows = found(cx, &any.join(" or "), limit).await?;
+        }
+        let entries: Vec<_> = rows.iter().map(shown).collect();
+        Ok(json!({ "count": entries.len(), "entries": entries }))
+    }
+}
+
+async fn found(cx: &ToolCx<'_>, words: &str, limit: i64) -> Result<Vec<PgRow>> {
+    Ok(sqlx::query(
+        "SELECT slug, title, scope, associated_id, left(content, $5) AS content, length(content) > $5 AS is_cut, secret FROM lore \
+         WHERE tenant_id = $1 AND campaign_id = $2 AND id IN (SELECT search_lore($2, $3, 1000)) AND enabled \
+           AND (NOT secret OR $6) ORDER BY priority DESC, id LIMIT $4",
+    )
+    .bind(cx.tx.tenant())
+    .bind(cx.campaign)
+    .bind(words)
+    .bind(limit)
+    .bind(CONTENT_CHARS)
+    .bind(cx.reader.role != Role::Player)
+    .fetch_all(&mut *cx.tx.connection().await)
+    .await?)
+}
+
+fn shown(row: &PgRow) -> Value {
+    json!({
+        "slug": row.get::<&str, _>("slug"), "title": row.get::<&str, _>("title"), "scope": row.get::<&str, _>("scope"),
+        "associated_id": row.get::<Option<&str>, _>("associated_id"), "content": row.get::<&str, _>("content"),
+        "cut": row.get::<bool, _>("is_cut"), "secret": row.get::<bool, _>("secret"),
+    })
+}

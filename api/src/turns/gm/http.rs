@@ -1,0 +1,143 @@
+//! `POST …/sessions/{x}/turns` and `POST …/sessions/{x}/prompt`.
+
+use actix_web::{post, web};
+use entity::session::Role;
+use garde::Validate;
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{GmJob, prompt::GmPrompt, run};
+use crate::{
+    app::App,
+    auth::Caller,
+    error::{Error, Problem, Result},
+    http::{
+        Body, Reply,
+        resource::{Ref, campaign_id},
+        validate,
+    },
+    limits::Class,
+    llm::ReplyMode,
+    prompt::preview::Preview,
+    sessions::service,
+    tenancy::TenantTx,
+    turns::{OnBusy, OnFailure, TurnView, http::action_fits},
+};
+
+/// A turn of the session's AI.
+#[derive(Debug, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct GmTurnInput {
+    /// What is asked of the AI for this turn, beside taking it.
+    #[garde(inner(custom(action_fits)))]
+    #[schema(min_length = 1, max_length = 4000)]
+    instruction: Option<String>,
+    /// Another role than the session's, for this turn.
+    #[schema(inline)]
+    role: Option<Role>,
+    /// Only false so far.
+    #[serde(default)]
+    stream: bool,
+    /// Model calls at most, 1 to 32; never more than the operator allows.
+    #[garde(range(min = 1, max = 32))]
+    #[schema(minimum = 1, maximum = 32)]
+    max_steps: Option<u32>,
+    /// Dice rolled by hand, at most 1,000: the AI's rolls use them up in order before the server rolls its own.
+    #[garde(inner(length(max = 1000)))]
+    dice: Option<Vec<u32>>,
+    reply_mode: Option<ReplyMode>,
+    /// A rules turn of this campaign: what it decided is a fact for the answer.
+    mechanics_turn_id: Option<Uuid>,
+    #[serde(default)]
+    on_busy: OnBusy,
+    #[serde(default)]
+    on_failure: OnFailure,
+}
+
+/// The session's AI takes its turn: as game master, as a game master's assistant, or as a player. Before the first completed
+/// turn it is told how the world stands, after that what changed.
+#[utoipa::path(tag = "turns", operation_id = "create_session_turn", request_body = GmTurnInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Session id")),
+    responses((status = 200, body = TurnView), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/sessions/{x}/turns")]
+pub async fn turn(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<(String, Uuid)>,
+    body: Body<GmTurnInput>,
+) -> Result<Reply> {
+    validate::check(&body.value)?;
+    let input = body.value;
+    if input.stream {
+        return Err(Error::invalid("/stream", "unsupported", "Turns are answered whole; send `stream: false`."));
+    }
+    app.limits.check(&caller.tenant, Class::Turns).allowed("turns")?;
+    let permit = app.limits.turns.take(caller.tenant_id(), caller.tenant.limits.concurrent_turns)?;
+    let (campaign, session) = path.into_inner();
+    let job = GmJob {
+        campaign,
+        session,
+        instruction: input.instruction,
+        role: input.role,
+        steps_max: input.max_steps,
+        mechanics: input.mechanics_turn_id,
+        dice: input.dice,
+        mode: input.reply_mode.unwrap_or_else(|| app.llm.reply_mode(&caller.tenant)),
+        on_busy: input.on_busy,
+        on_failure: input.on_failure,
+        key: body.idempotency,
+    };
+    let cancel = CancellationToken::new();
+    // Without a key nobody could ask for the answer later, so the turn ends with its client.
+    let leaving = job.key.is_none().then(|| cancel.clone().drop_guard());
+    let task = actix_web::rt::spawn(async move {
+        let _permit = permit;
+        run(&app, &caller, &job, cancel).await
+    });
+    let result = task.await.map_err(Error::internal)?;
+    if let Some(guard) = leaving {
+        guard.disarm();
+    }
+    result
+}
+
+/// For what.
+#[derive(Debug, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct GmPromptInput {
+    /// A sample instruction; `action`, as the other previews call it, is the same.
+    #[garde(length(chars, max = 4000))]
+    #[serde(alias = "action")]
+    instruction: Option<String>,
+    #[schema(inline)]
+    role: Option<Role>,
+    reply_mode: Option<ReplyMode>,
+    /// For the form of the other previews; a session's prompt is for no player.
+    #[serde(rename = "player_id")]
+    _player_id: Option<String>,
+}
+
+/// What the session's AI would be told now, without calling a model. Looking consumes nothing.
+#[utoipa::path(tag = "prompts", operation_id = "preview_session_prompt", request_body = GmPromptInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Session id")),
+    responses((status = 200, body = Preview), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/sessions/{x}/prompt")]
+pub async fn preview(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<(String, Uuid)>,
+    body: Body<GmPromptInput>,
+) -> Result<Reply> {
+    validate::check(&body.value)?;
+    let mode = body.value.reply_mode.unwrap_or_else(|| app.llm.reply_mode(&caller.tenant));
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
+    let mut session = service::playing(&tx, campaign, path.1).await?;
+    session.role = body.value.role.unwrap_or(session.role);
+    let instruction = body.value.instruction.as_deref().filter(|i| !i.trim().is_empty());
+    Reply::ok(&GmPrompt::build(&tx, &session, mode, instruction, None).await?.preview())
+}

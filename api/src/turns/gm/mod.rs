@@ -1,0 +1,261 @@
+//! The turn of a session's AI: it runs the game, helps the one who does, or plays a character.
+//!
+//! The session's turn is opened first and everything it is told is read after that, in the same transaction, so that two turns
+//! of a session never read one cursor. What it was told is written with the turn; it counts as seen once the turn completes.
+
+pub mod http;
+mod prompt;
+mod role;
+
+use entity::{message::Type, session::Role};
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{
+    Mechanics, OnBusy, OnFailure, PromptView, SectionView, Status, Trace, TurnView,
+    calls::Hands,
+    rules,
+    runner::in_place,
+    store::{self, Ended, NewTurn, Opened},
+    talk::{Question, Talk, written},
+};
+use crate::{
+    app::App,
+    auth::Caller,
+    error::{Code, Error, Result},
+    http::{
+        Reply,
+        idempotency::IdempotencyKey,
+        resource::{Ref, campaign_id},
+    },
+    llm::{Endpoint, ReplyMode},
+    messages::service::NewMessage,
+    ops::metrics,
+    prompt::tokens,
+    sessions::service::{self, Playing},
+    tenancy::{Origin, TenantTx},
+    tools::{ActorKind, Hand},
+};
+use prompt::GmPrompt;
+
+/// The kind of turn.
+const KIND: &str = "gm";
+
+/// A turn that was asked for.
+#[derive(Clone, Debug)]
+pub struct GmJob {
+    pub campaign: String,
+    pub session: Uuid,
+    pub instruction: Option<String>,
+    /// Another role than the session's, for this turn.
+    pub role: Option<Role>,
+    pub steps_max: Option<u32>,
+    pub mechanics: Option<Uuid>,
+    /// Dice rolled by hand, for the AI's rolls in their order.
+    pub dice: Option<Vec<u32>>,
+    pub mode: ReplyMode,
+    pub on_busy: OnBusy,
+    pub on_failure: OnFailure,
+    pub key: Option<IdempotencyKey>,
+}
+
+/// Runs a session's turn to its end.
+///
+/// # Errors
+/// `turn_in_progress`, `llm_unavailable`, `llm_timeout`, `validation_failed`, `not_found`, limits.
+pub async fn run(app: &App, caller: &Caller, job: &GmJob, cancel: CancellationToken) -> Result<Reply> {
+    let endpoint = app.llm.endpoint(&caller.tenant, &app.secrets)?;
+    let mechanics = match job.mechanics {
+        Some(turn) => Some(rules::mechanics(app, caller, &job.campaign, None, turn).await?),
+        None => None,
+    };
+    let attempt = async || attempt(app, caller, job, &endpoint, mechanics.clone(), &cancel).await;
+    in_place(app, job.on_busy, (caller.tenant_id(), job.session), &cancel, attempt).await
+}
+
+/// A turn under way.
+struct GmTurn<'a> {
+    talk: Talk<'a>,
+    job: &'a GmJob,
+    session: Playing,
+    prompt: GmPrompt,
+    mechanics: Option<Mechanics>,
+    hand: Option<Hand>,
+}
+
+async fn attempt(
+    app: &App,
+    caller: &Caller,
+    job: &GmJob,
+    endpoint: &Endpoint,
+    mechanics: Option<Mechanics>,
+    cancel: &CancellationToken,
+) -> Result<Reply> {
+    let (id, started) = (Uuid::now_v7(), Instant::now());
+    let tx = TenantTx::write_lazily(&app.pool, &caller.actor().in_turn(id, Origin::Turn)).await?;
+    let campaign = campaign_id(&tx, caller, &Ref::parse(&job.campaign)).await?;
+    let mut session = service::playing(&tx, campaign, job.session).await?;
+    session.role = job.role.unwrap_or(session.role);
+    app.limits.check_tokens(&tx, &caller.tenant).await?;
+    let mut talk = Talk::new(app, caller, endpoint, job.mode, (id, started)).at_most(job.steps_max);
+    match store::open(&tx, &row(&talk, job, campaign)).await? {
+        Opened::Replay(reply) => return Ok(reply),
+        Opened::Runs(id) => talk.id = id,
+        Opened::Moved => return Err(Error::new(Code::TurnInProgress, "This session is already having a turn.")),
+    }
+    let raw = mechanics.as_ref().map(|m| m.raw.as_str());
+    let prompt = GmPrompt::build(&tx, &session, job.mode, job.instruction.as_deref(), raw).await?;
+    store::tell(&tx, talk.id, prompt.upto.seq, prompt.upto.event).await?;
+    tx.commit().await?;
+    metrics::SESSION_CONTEXTS.with_label_values(&[prompt.context]).inc();
+    let _entered = app.running.enter(talk.id, cancel.clone());
+    let mut turn = GmTurn { talk, job, session, prompt, mechanics, hand: job.dice.clone().map(Hand::of) };
+    let done = match turn.converse(cancel).await {
+        Ok(status) => turn.finish(status).await,
+        Err(error) => Err(error),
+    };
+    let result = match done {
+        Ok(reply) => Ok(reply),
+        Err(error) => {
+            turn.talk.give_up(KIND, error, cancel, |status| turn.written(status, &turn.talk.narrative())).await
+        }
+    };
+    turn.talk.ended(KIND, &result, false);
+    result
+}
+
+fn row<'a>(talk: &Talk<'_>, job: &'a GmJob, campaign: Uuid) -> NewTurn<'a> {
+    NewTurn {
+        id: talk.id,
+        campaign,
+        kind: KIND,
+        entity: job.session,
+        player: None,
+        action: job.instruction.as_deref().unwrap_or_default(),
+        mode: job.mode,
+        on_failure: job.on_failure,
+        key_id: talk.caller.key,
+        instance: talk.app.running.instance,
+        key: job.key.as_ref(),
+        talk_version: 0,
+    }
+}
+
+impl GmTurn<'_> {
+    async fn converse(&mut self, cancel: &CancellationToken) -> Result<Status> {
+        let messages = self.prompt.messages();
+        let tools: Option<&RawValue> = self.prompt.tools.as_deref();
+        let question = Question { messages: &messages, tools, cache_key: &self.prompt.cache_key };
+        let hands = Hands {
+            campaign: self.session.campaign,
+            kind: ActorKind::Gm,
+            entity: Uuid::nil(),
+            player: None,
+            tools: role::tools(self.session.role),
+            session: Some(&self.session),
+            hand: self.hand.as_ref(),
+        };
+        self.talk.run(&question, &hands, cancel).await
+    }
+
+    /// Commits the answer: what the model was told and what it told, the record, usage and key.
+    async fn finish(&self, status: Status) -> Result<Reply> {
+        let narrative = self.talk.narrative();
+        let (body, record) = self.written(status, &narrative)?;
+        let talk = &self.talk;
+        let ended = Ended {
+            status,
+            record,
+            model: &talk.model,
+            usage: &talk.usage,
+            cost_micros: talk.cost_micros(),
+            body: &body,
+        };
+        let said = self.said(narrative);
+        let row = row(talk, self.job, self.session.campaign);
+        let actor = talk.caller.actor().in_turn(talk.id, Origin::Turn);
+        let mut attempts_left = 3;
+        loop {
+            match store::finish_with(&talk.app.pool, &actor, &row, &ended, &said).await {
+                Err(e) if Error::is_transient(&e) && attempts_left > 1 => attempts_left -= 1,
+                result => break result?,
+            }
+        }
+        metrics::TURNS.with_label_values(&[KIND, status.as_str()]).inc();
+        Ok(Reply { status: 200, body, ..Reply::default() })
+    }
+
+    /// The turn's two messages: what the model was told, which nobody at the table reads, and what it told.
+    fn said(&self, narrative: String) -> [NewMessage; 2] {
+        let instruction =
+            self.job.instruction.clone().unwrap_or_else(|| role::take_your_turn(self.session.role).to_owned());
+        let asked = NewMessage::chat(entity::message::Author::System, "", instruction);
+        let window_start = self.prompt.transcript.exchanges.first().map_or(asked.id, |e| e.id);
+        let turn_id = Some(self.talk.id);
+        let asked = NewMessage {
+            kind: Type::System,
+            session_id: Some(self.session.id),
+            entity_id: Some(self.session.id),
+            turn_id,
+            whisper_to: vec!["gm".to_owned()],
+            prompt_text: Some(self.prompt.text.to_string()),
+            tokens: self.prompt.text_tokens,
+            window_start: Some(window_start),
+            ..asked
+        };
+        let narrative_tokens = tokens::count(&narrative);
+        let told = NewMessage {
+            entity_id: Some(self.session.id),
+            tokens: narrative_tokens,
+            ..self.session.message(turn_id, self.session.speaker(), narrative)
+        };
+        [asked, told]
+    }
+
+    fn written(&self, status: Status, narrative: &str) -> Result<(Vec<u8>, String)> {
+        let talk = &self.talk;
+        let view = TurnView {
+            id: talk.id,
+            kind: KIND,
+            status,
+            campaign_id: self.session.campaign,
+            entity_id: self.session.id,
+            player_id: None,
+            model: talk.model.clone(),
+            narrative: narrative.to_owned(),
+            tool_calls: talk.tool_calls.clone(),
+            mechanics: self.mechanics.clone(),
+            parse_error: talk.parse_error.clone(),
+            role: Some(self.session.role),
+            context: Some(self.prompt.context),
+            dice_unused: self.hand.as_ref().map(|hand| hand.left().to_vec()),
+            prompt: Some(self.prompt_view()),
+            usage: talk.usage,
+            timings_ms: talk.timings(),
+            created_at: talk.created_at,
+        };
+        let cut = self.prompt.sections.iter().map(|s| (s.name, s.cut.as_str())).filter(|(_, cut)| !cut.is_empty());
+        let trace = Trace {
+            player_id: None,
+            action: self.job.instruction.as_deref().unwrap_or_default(),
+            turn_text: &self.prompt.text,
+            lore: self.prompt.lore.iter().take(200).collect(),
+            cut: cut.collect(),
+            llm_calls: &talk.llm_calls,
+            revert_conflicts: None,
+        };
+        written(&view, None, &trace)
+    }
+
+    fn prompt_view(&self) -> PromptView {
+        let view = |s: &prompt::Part| SectionView { name: s.name, tokens: s.tokens, hash: s.hash.clone() };
+        PromptView {
+            cache: "miss",
+            base_hash: self.prompt.base_hash.clone(),
+            base_tokens: self.prompt.base_tokens,
+            sections: self.prompt.sections.iter().map(view).collect(),
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! A turn's talk with its model: what was asked, said and called, and what it cost, whatever kind of turn it is.
+
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use time::OffsetDateTime;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{
+    CallStatus, LlmCall, PromptView, Status, Timings, ToolCall, Trace, TurnView, ask,
+    calls::{self, Hands},
+    runner::{answer_calls, millis},
+    store::{self, Failure},
+};
+use crate::{
+    app::App,
+    auth::Caller,
+    clock,
+    error::{Code, Error, Result},
+    http::Reply,
+    llm::{ChatRequest, Completion, Endpoint, Message, ReplyMode, Usage, reply},
+    ops::metrics,
+    tenancy::Origin,
+    tools,
+};
+
+/// The talk of a turn under way.
+pub struct Talk<'a> {
+    pub app: &'a App,
+    pub caller: &'a Caller,
+    endpoint: &'a Endpoint,
+    pub mode: ReplyMode,
+    /// The turn's.
+    pub id: Uuid,
+    steps_max: u32,
+    pub created_at: OffsetDateTime,
+    pub started: Instant,
+    in_model: Duration,
+    pub model: String,
+    narratives: Vec<String>,
+    pub tool_calls: Vec<ToolCall>,
+    pub parse_error: Option<String>,
+    pub usage: Usage,
+    pub llm_calls: Vec<LlmCall>,
+}
+
+/// What a model is asked with.
+pub struct Question<'p> {
+    pub messages: &'p [Message],
+    pub tools: Option<&'p RawValue>,
+    pub cache_key: &'p str,
+}
+
+impl<'a> Talk<'a> {
+    /// A talk that has not begun.
+    pub fn new(
+        app: &'a App,
+        caller: &'a Caller,
+        endpoint: &'a Endpoint,
+        mode: ReplyMode,
+        (id, started): (Uuid, Instant),
+    ) -> Self {
+        Self {
+            app,
+            caller,
+            endpoint,
+            mode,
+            id,
+            steps_max: app.config.turn_steps_max,
+            created_at: clock::now(),
+            started,
+            in_model: Duration::ZERO,
+            model: endpoint.model.clone(),
+            narratives: Vec::new(),
+            tool_calls: Vec::new(),
+            parse_error: None,
+            usage: Usage::default(),
+            llm_calls: Vec::new(),
+        }
+    }
+
+    /// The same with fewer model calls than the operator allows.
+    #[must_use]
+    pub fn at_most(mut self, steps: Option<u32>) -> Self {
+        self.steps_max = steps.unwrap_or(self.steps_max).min(self.steps_max);
+        self
+    }
+
+    /// Model, tools, model … until the model has no more to do or the limit of steps is reached.
+    ///
+    /// # Errors
+    /// `llm_unavailable`, `llm_timeout`, `conflict` if the turn is no longer this server's.
+    pub async fn run(
+        &mut self,
+        question: &Question<'_>,
+        hands: &Hands<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Status> {
+        let mut more: Vec<Message> = Vec::new();
+        for _ in 0..self.steps_max {
+            let completion = self.ask(question, &more, cancel).await?;
+            let parsed = match self.mode {
+                ReplyMode::Native => reply::parse_native(&completion),
+                ReplyMode::Xml => reply::parse_text(&completion.text),
+            };
+            if !parsed.narrative.trim().is_empty() {
+                self.narratives.push(parsed.narrative.trim().to_owned());
+            }
+            if let Some(error) = parsed.parse_error {
+                metrics::PARSE_ERRORS.inc();
+                self.parse_error = Some(error);
+            }
+            if parsed.calls.is_empty() {
+                return Ok(Status::Succeeded);
+            }
+            let actor = self.caller.actor().in_turn(self.id, Origin::Turn);
+            let first = self.tool_calls.len();
+            let done = calls::execute(self.app, &actor, self.id, hands, &parsed.calls, first).await?;
+            let goes_on = self.mode == ReplyMode::Native
+                || done
+                    .iter()
+                    .any(|c| c.status != CallStatus::Succeeded || tools::find(&c.name).is_some_and(|t| t.informs));
+            if goes_on {
+                answer_calls(&mut more, completion, &done, self.mode);
+            }
+            self.tool_calls.extend(done);
+            if !goes_on {
+                return Ok(Status::Succeeded);
+            }
+        }
+        Ok(Status::LimitReached)
+    }
+
+    async fn ask(
+        &mut self,
+        question: &Question<'_>,
+        more: &[Message],
+        cancel: &CancellationToken,
+    ) -> Result<Completion> {
+        let request = ChatRequest {
+            prefix: question.messages,
+            messages: more,
+            tools: question.tools,
+            prompt_cache_key: Some(question.cache_key),
+            ..ChatRequest::default()
+        };
+        let (completion, call) = ask::ask(self.app, self.endpoint, &request, cancel).await?;
+        self.in_model += completion.latency;
+        self.usage += completion.usage;
+        self.model.clone_from(&completion.model);
+        self.llm_calls.push(call);
+        Ok(completion)
+    }
+
+    /// Everything the model said, in order.
+    #[must_use]
+    pub fn narrative(&self) -> String {
+        self.narratives.join("\n\n")
+    }
+
+    /// Where the time went until now.
+    #[must_use]
+    pub fn timings(&self) -> Timings {
+        let total = self.started.elapsed();
+        Timings {
+            total: millis(total),
+            llm: millis(self.in_model),
+            server: millis(total.saturating_sub(self.in_model)),
+        }
+    }
+
+    /// What the tokens cost the tenant.
+    #[must_use]
+    pub fn cost_micros(&self) -> Option<u64> {
+        self.caller.tenant.settings.llm.prices.map(|p| p.cost_micros(&self.usage))
+    }
+
+    /// Whether the turn was lost because another replica was asked to cancel it.
+    async fn was_cancelled_elsewhere(&self, error: &Error) -> bool {
+        let asked = store::cancel_requested(&self.app.pool, self.caller.tenant_id(), self.id);
+        error.code == Code::Conflict && asked.await.unwrap_or(false)
+    }
+
+    /// Ends the turn without success; what it did is taken back. `written` gives its answer and its record.
+    ///
+    /// # Errors
+    /// `error`, with the turn's id, unless the turn was cancelled.
+    pub async fn give_up(
+        &self,
+        kind: &'static str,
+        error: Error,
+        cancel: &CancellationToken,
+        written: impl FnOnce(Status) -> Result<(Vec<u8>, String)>,
+    ) -> Result<Reply> {
+        let cancelled = cancel.is_cancelled() || self.was_cancelled_elsewhere(&error).await;
+        let status = if cancelled { Status::Cancelled } else { Status::Failed };
+        let (code, message) = if cancelled {
+            ("cancelled", "The turn was cancelled.")
+        } else {
+            (error.code.as_str(), error.detail.as_str())
+        };
+        let (body, record) = written(status)?;
+        let failure = Failure {
+            status,
+            code,
+            message,
+            record: Some(record),
+            model: &self.model,
+            usage: &self.usage,
+            cost_micros: self.cost_micros(),
+        };
+        let ended =
+            store::fail(&self.app.pool, &self.caller.actor(), self.id, self.app.running.instance, &failure).await;
+        if let Err(e) = ended {
+            tracing::error!(turn_id = %self.id, error = %e, "a failed turn could not be closed; the sweeper will");
+        }
+        metrics::TURNS.with_label_values(&[kind, status.as_str()]).inc();
+        if cancelled {
+            return Ok(Reply { status: 200, body, ..Reply::default() });
+        }
+        Err(error.for_turn(self.id))
+    }
+
+    /// Says in the log and the metrics that the turn ended.
+    pub fn ended(&self, kind: &'static str, result: &Result<Reply>, cache_hit: bool) {
+        let took = self.started.elapsed();
+        metrics::TURN_SECONDS.with_label_values(&[kind]).observe(took.as_secs_f64());
+        let outcome = result.as_ref().map_or_else(|e| e.code.as_str(), |_| "answered");
+        tracing::info!(
+            request_id = %self.caller.request, turn_id = %self.id, kind, outcome, cache_hit,
+            llm_calls = self.usage.llm_calls, tool_calls = self.tool_calls.len(), ms = millis(took), "turn ended"
+        );
+    }
+}
+
+/// The answer's body, and the record that holds it together with the trace. Players do not see a prompt; the record does.
+///
+/// # Errors
+/// `internal` if it cannot be written as JSON.
+pub fn written(view: &TurnView, hidden: Option<PromptView>, trace: &Trace<'_>) -> Result<(Vec<u8>, String)> {
+    #[derive(serde::Serialize)]
+    struct Record<'a> {
+        view: &'a RawValue,
+        /// Where the view, being a player's, has none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        prompt: Option<PromptView>,
+        trace: &'a Trace<'a>,
+    }
+    let body = serde_json::to_string(view).map_err(Error::internal)?;
+    let raw = serde_json::from_str::<&RawValue>(&body).map_err(Error::internal)?;
+    let record = serde_json::to_string(&Record { view: raw, prompt: hidden, trace }).map_err(Error::internal)?;
+    Ok((body.into_bytes(), record))
+}
