@@ -9,7 +9,7 @@ use super::store::{self, Stored};
 use crate::{error::Result, tenancy::TenantTx};
 
 /// Fights looked at, the newest first.
-const FIGHTS_MAX: i64 = 20;
+const FIGHTS_MAX: i64 = 100;
 
 /// A fight that goes on.
 pub struct Combat {

@@ -41,7 +41,11 @@ pub async fn commit(cx: &Cx<'_>, id: &str, input: &CommitInput) -> Result<Value>
         let record = member.and_then(|m| cast.record(m.who));
         let reason = match (member, record) {
             (None, _) => "ephemeral",
-            (Some(m), ref record) if !wanted.takes(m.who, record.as_ref().map(|r| r.now.slug.as_str())) => "excluded",
+            (Some(m), ref record)
+                if !wanted.takes(m.who, &update.participant_id, record.as_ref().map(|r| r.now.slug.as_str())) =>
+            {
+                "excluded"
+            }
             (Some(m), _) if m.committed => "already_committed",
             (Some(_), None) => "not_found",
             (Some(m), Some(record)) => {
@@ -89,9 +93,11 @@ impl<'a> Wanted<'a> {
         Self { names, met: vec![false; names.map_or(0, <[String]>::len)] }
     }
 
-    fn takes(&mut self, who: Who, slug: Option<&str>) -> bool {
+    fn takes(&mut self, who: Who, participant: &str, slug: Option<&str>) -> bool {
         let Some(names) = self.names else { return true };
-        let at = names.iter().position(|name| slug == Some(name) || Uuid::try_parse(name) == Ok(who.id()));
+        // A record that is gone has no slug any more: its participant's id is often the same.
+        let is = |name: &str| slug.unwrap_or(participant) == name || Uuid::try_parse(name) == Ok(who.id());
+        let at = names.iter().position(|name| is(name));
         if let Some(met) = at.and_then(|at| self.met.get_mut(at)) {
             *met = true;
         }

@@ -35,6 +35,9 @@ pub async fn create(
     body: Body<CreateInput>,
 ) -> Result<Reply> {
     gives_dice(&caller, body.value.dice.as_ref())?;
+    if body.value.seed.is_some() {
+        caller.needs(Scope::Gm, "Giving a seed")?;
+    }
     crate::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path)).await?;
         app.limits.check_rows(tx, &caller, "encounter").await?;
@@ -127,6 +130,9 @@ pub async fn act(
     if input.overridden {
         caller.needs(Scope::Gm, "Overriding the rules of a turn")?;
     }
+    if input.preview && caller.is_player() {
+        return Err(Error::new(Code::Forbidden, "A player's token previews nothing: it would tell what enemies are."));
+    }
     let own = caller.player.map(|player| player.to_string());
     let c = Ref::parse(&path.0);
     crate::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
@@ -153,7 +159,7 @@ pub async fn join(
     let c = Ref::parse(&path.0);
     crate::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let cx = Cx { tx, place: place(&c, &caller), turn: None };
-        Reply::ok(&service::join(&cx, &path.1, &body.value, None).await?)
+        Reply::ok(&service::join(&cx, &path.1, (&body.value, ""), None).await?)
     })
     .await
 }
@@ -215,6 +221,9 @@ fn gives_dice(caller: &Caller, dice: Option<&Vec<u32>>) -> Result<()> {
 const OF_ENEMIES: &[&str] =
     &["id", "character_id", "npc_id", "name", "is_enemy", "status", "initiative", "conditions", "position"];
 
+/// What of an outcome tells an enemy's numbers.
+const OF_OUTCOMES: &[&str] = &["dc_or_ac", "effects", "notes", "raw"];
+
 /// Takes the numbers of enemies, the game master's notes and the log's events from what a player is shown.
 fn veil(view: &mut Value, caller: &Caller) {
     if !caller.is_player() {
@@ -223,6 +232,12 @@ fn veil(view: &mut Value, caller: &Caller) {
     if let Some(members) = view.as_object_mut() {
         members.remove("notes");
         members.remove("events");
+    }
+    for outcome in view["outcomes"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        outcome.retain(|name, _| !OF_OUTCOMES.contains(&name.as_str()));
+        if let Some(damage) = outcome.get_mut("damage").and_then(Value::as_object_mut) {
+            damage.remove("taken");
+        }
     }
     for participant in view["participants"].as_array_mut().into_iter().flatten() {
         if let Some(members) = participant.as_object_mut().filter(|p| p["is_enemy"] == Value::Bool(true)) {

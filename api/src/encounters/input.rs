@@ -2,7 +2,7 @@
 //!
 //! Limits are the rules' own (`rules::encounter::limits`); here is only the shape.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use entity::shapes;
 use rules::{
@@ -14,12 +14,18 @@ use rules::{
     sheet::Condition,
 };
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
+};
 use utoipa::ToSchema;
 
 use crate::{
     rules::sheet,
-    tools::resolve::{ContextInput, values::AbilityName},
+    tools::resolve::{
+        ContextInput,
+        values::{AbilityName, Within, or_default},
+    },
 };
 
 /// Somebody who takes part.
@@ -118,11 +124,34 @@ pub struct PositionInput {
 }
 
 /// A condition: its name, or an object.
-#[derive(Clone, Debug, Deserialize, ToSchema, JsonSchema)]
+#[derive(Clone, Debug, ToSchema, JsonSchema)]
 #[serde(untagged)]
 pub enum ConditionInput {
     Name(String),
     Detail(ConditionDetailInput),
+}
+
+/// By hand, so that what is wrong in an object is pointed at.
+impl<'de> Deserialize<'de> for ConditionInput {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = ConditionInput;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a condition's name, or an object")
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<ConditionInput, E> {
+                Ok(ConditionInput::Name(name.to_owned()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ConditionInput, A::Error> {
+                ConditionDetailInput::deserialize(MapAccessDeserializer::new(map)).map(ConditionInput::Detail)
+            }
+        }
+        from.deserialize_any(Either)
+    }
 }
 
 /// A condition somebody brings along.
@@ -223,7 +252,7 @@ pub struct CreateInput {
     /// `bright`, `dim`, `darkness` or `magical_darkness`.
     #[schema(value_type = String)]
     #[schemars(with = "String", extend("enum" = ["bright", "dim", "darkness", "magical_darkness"]))]
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub lighting: Lighting,
     /// Ids of those who are surprised.
     #[serde(default)]
@@ -385,7 +414,8 @@ pub struct ActionInput {
     pub spell_name: Option<String>,
     /// Level of the slot to cast or smite with.
     #[serde(default)]
-    pub slot_level: Option<i32>,
+    #[schema(value_type = Option<i32>, minimum = 1, maximum = 9)]
+    pub(crate) slot_level: Option<Within<1, 9>>,
     /// Whether a versatile weapon is held in two hands.
     #[serde(default)]
     pub two_handed: bool,
@@ -468,7 +498,7 @@ impl From<&ActionInput> for Action {
                 extra_damage_sources: input.extra_damage_sources.clone(),
                 is_spell_attack: input.is_spell_attack,
                 spell_name: input.spell_name.clone(),
-                slot_level: input.slot_level,
+                slot_level: input.slot_level.map(|level| level.0),
                 two_handed: input.two_handed,
             },
             circumstances: Circumstances {

@@ -49,7 +49,11 @@ pub struct Created {
 pub async fn create(tx: &TenantTx, campaign: Uuid, input: &CreateInput) -> Result<Created> {
     let id = Uuid::now_v7();
     let mut warnings = Vec::new();
-    let (participants, members) = enlist(tx, campaign, &input.participants, &mut warnings).await?;
+    if input.seed.is_some() && input.dice.is_some() {
+        return Err(invalid("/seed".to_owned(), "give dice or a seed, not both"));
+    }
+    let at = |index| format!("/participants/{index}");
+    let (participants, members) = enlist(tx, campaign, &input.participants, at, &mut warnings).await?;
     let setup = Setup {
         encounter_id: id.to_string(),
         name: input.name.clone(),
@@ -75,6 +79,7 @@ async fn enlist(
     tx: &TenantTx,
     campaign: Uuid,
     inputs: &[ParticipantInput],
+    at: impl Fn(usize) -> String,
     warnings: &mut Vec<String>,
 ) -> Result<(Vec<NewParticipant>, Vec<Member>)> {
     let names =
@@ -100,7 +105,7 @@ async fn enlist(
         let is = |name: &str, id: Uuid, slug: &str| name == slug || Uuid::try_parse(name) == Ok(id);
         let found = match (&input.character_id, &input.npc_id) {
             (Some(_), Some(_)) => {
-                return Err(invalid(format!("/participants/{index}/npc_id"), "is a character or an NPC, not both"));
+                return Err(invalid(format!("{}/npc_id", at(index)), "is a character or an NPC, not both"));
             }
             (Some(name), None) => characters.iter().find(|c| is(name, c.id.0, &c.slug)).map(|c| {
                 new.character_id = Some(c.id.to_string());
@@ -115,7 +120,7 @@ async fn enlist(
         if let Some((kind, record, version, slug, creature)) = found {
             if members.iter().any(|m| m.record == record) && kind == "character" {
                 let message = format!("{slug} takes part already");
-                return Err(invalid(format!("/participants/{index}/character_id"), message));
+                return Err(invalid(format!("{}/character_id", at(index)), message));
             }
             if new.id.is_empty() {
                 new.id = slug;
@@ -140,18 +145,25 @@ async fn enlist(
 ///
 /// # Errors
 /// `not_found`, `encounter_already_ended`, `validation_failed`, `invalid_dice`.
-pub async fn join(cx: &Cx<'_>, id: &str, input: &ParticipantInput, given: Option<&[u32]>) -> Result<Value> {
+pub async fn join(
+    cx: &Cx<'_>,
+    id: &str,
+    (input, pointer): (&ParticipantInput, &str),
+    given: Option<&[u32]>,
+) -> Result<Value> {
     let mut it = store::read(cx.tx, cx.place, id, true).await?;
     let mut warnings = Vec::new();
-    let (mut new, members) = enlist(cx.tx, it.campaign, std::slice::from_ref(input), &mut warnings).await?;
+    let (mut new, members) =
+        enlist(cx.tx, it.campaign, std::slice::from_ref(input), |_| pointer.to_owned(), &mut warnings).await?;
     let new = new.pop().ok_or_else(|| Error::internal("nobody joins"))?;
     let record = new.character_id.as_ref().or(new.npc_id.as_ref());
     if it.now.participants().iter().any(|p| record.is_some() && p.character_id.as_ref().or(p.npc_id.as_ref()) == record)
     {
-        return Err(invalid("/character_id".to_owned(), "takes part already"));
+        return Err(invalid(format!("{pointer}/character_id"), "takes part already"));
     }
     let wish = Wish { given, seed: None, preview: false };
-    let (decision, rolled) = rolled(cx.tx, it.campaign, &wish, |dice| it.now.join(&new, dice)).await?;
+    let joining = rolled(cx.tx, it.campaign, &wish, |dice| it.now.join(&new, dice)).await;
+    let (decision, rolled) = joining.map_err(|error| below(error, pointer))?;
     rolled.used_up(0)?;
     let action = json!({ "action": "join", "participant_id": new.id }).to_string();
     let entry = Entry { action, turn: cx.turn, notes: None, hide: false, member: members.first() };
@@ -318,6 +330,9 @@ fn own(it: &Encounter, action: &mut Action, character: &str) -> Result<()> {
     if action.overridden || MASTERS.contains(&action.action) {
         return Err(Error::new(Code::Forbidden, "This is the game master's to decide."));
     }
+    if action.action == ActionKind::EndConcentration && action.target_id.as_ref().is_some_and(|id| *id != mine.id) {
+        return Err(Error::new(Code::Forbidden, "A character ends its own concentration."));
+    }
     if action.action == ActionKind::AdvanceTurn && it.current().is_none_or(|p| p.id != mine.id) {
         return Err(Error::new(Code::NotYourTurn, "A character ends its own turn."));
     }
@@ -414,6 +429,15 @@ fn refused(refusal: Refusal) -> Error {
         Refusal::Argument { argument, message } => invalid(format!("/{argument}"), message),
         Refusal::Dice(cause) => given_error(&cause),
     }
+}
+
+/// The error with its pointers below another.
+fn below(mut error: Error, pointer: &str) -> Error {
+    for field in &mut error.errors {
+        let own = field.pointer.strip_prefix("/participant").unwrap_or(&field.pointer);
+        field.pointer = format!("{pointer}{own}");
+    }
+    error
 }
 
 fn invalid(pointer: String, message: impl Into<String>) -> Error {

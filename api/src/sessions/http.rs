@@ -142,7 +142,7 @@ async fn open(app: &App, place: &Place<'_>, input: SessionInput) -> Result<(sess
     let model = resource::insert::<Sessions>(place, input).await?;
     sqlx::query(
         "INSERT INTO session_state (tenant_id, session_id, campaign_id, from_seq) \
-         VALUES ($1, $2, $3, coalesce(feed_position($1, $3), 0))",
+         VALUES ($1, $2, $3, coalesce((SELECT seq FROM feed_head WHERE tenant_id = $1 AND campaign_id = $3), 0))",
     )
     .bind(tx.tenant())
     .bind(model.id.0)

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use entity::session::Role;
 use rules::encounter::Verbosity;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -38,7 +39,9 @@ enum Operation {
 /// An operation, and what it takes.
 #[derive(Debug, Deserialize)]
 pub(super) struct Manage {
-    operation: Operation,
+    /// May be left out where the old names are called: who takes part begins a fight, an outcome ends one.
+    #[serde(default)]
+    operation: Option<Operation>,
     #[serde(default)]
     encounter_id: Option<String>,
     /// What the operation takes beside; read by its own strict type.
@@ -111,6 +114,7 @@ pub(super) struct ManageEncounter;
 
 impl ToolSpec for ManageEncounter {
     const NAME: &'static str = "manage_encounter";
+    const ALIASES: &'static [&'static str] = &["create_encounter", "end_encounter"];
     const DESCRIPTION: &'static str = "Create, read, list, end or commit an encounter. It is a simulation: characters change \
         only when it is committed.";
     const CALLERS: &'static [ActorKind] = &[ActorKind::Gm];
@@ -120,6 +124,10 @@ impl ToolSpec for ManageEncounter {
 
     async fn run(cx: &ToolCx<'_>, arguments: Manage) -> Result<Value> {
         let Manage { operation, encounter_id, rest } = arguments;
+        let operation = operation
+            .or_else(|| rest.contains_key("participants").then_some(Operation::Create))
+            .or_else(|| rest.contains_key("outcome").then_some(Operation::End))
+            .ok_or_else(|| Error::invalid("/operation", "required", "Say what is to be done."))?;
         let rest = Value::Object(rest);
         let campaign = Ref::Id(cx.campaign);
         let at = at(cx, &campaign);
@@ -130,6 +138,9 @@ impl ToolSpec for ManageEncounter {
             Operation::Create => {
                 let mut input: CreateInput = arguments::read(rest)?;
                 input.dice = cx.dice.map(<[u32]>::to_vec);
+                if input.seed.is_some() && !is_master(cx) {
+                    return Err(needs_gm("/seed"));
+                }
                 Ok(service::create(cx.tx, cx.campaign, &input).await?.view)
             }
             Operation::Get => {
@@ -141,10 +152,19 @@ impl ToolSpec for ManageEncounter {
             Operation::List => list(cx, arguments::read::<List>(rest)?.include_ended).await,
             Operation::AddParticipant => {
                 let Add { participant } = arguments::read(rest)?;
-                service::join(&at, id()?, &participant, cx.dice).await
+                service::join(&at, id()?, (&participant, "/participant"), cx.dice).await
             }
         }
     }
+}
+
+/// Whether whoever calls speaks as a game master.
+fn is_master(cx: &ToolCx<'_>) -> bool {
+    cx.reader.role != Role::Player
+}
+
+fn needs_gm(pointer: &str) -> Error {
+    Error::invalid(pointer, "invalid_value", "Only a game master may say this.")
 }
 
 fn at<'a>(cx: &'a ToolCx<'_>, campaign: &'a Ref) -> Cx<'a> {
@@ -217,8 +237,14 @@ impl ToolSpec for EncounterAction {
         let mut input: ActionInput = arguments::read(Value::Object(arguments.rest))?;
         input.dice = cx.dice.map(<[u32]>::to_vec);
         input.preview |= cx.preview;
-        let (campaign, own) = (Ref::Id(cx.campaign), cx.entity.to_string());
-        let hand = if cx.kind == ActorKind::Character { Hand::Own(&own) } else { Hand::Table };
+        if input.overridden && !is_master(cx) {
+            return Err(needs_gm("/override"));
+        }
+        let campaign = Ref::Id(cx.campaign);
+        // A player's AI acts for the player's character.
+        let own = if cx.kind == ActorKind::Character { Some(cx.entity) } else { cx.reader.player };
+        let own = own.map(|id| id.to_string());
+        let hand = own.as_deref().map_or(Hand::Table, Hand::Own);
         service::act(&at(cx, &campaign), &arguments.encounter_id, &input, hand).await
     }
 }

@@ -87,7 +87,19 @@ async fn in_fight(call: &Call<'_>, fight: &Stored, who: (usize, usize), attack: 
     (action.attack, action.circumstances) = (attack, call.circumstances.clone());
     let how = How { given: call.cx.dice, preview: call.preview, turn: call.cx.turn };
     let mut told = encounters::service::act_in(call.cx.tx, fight.clone(), &action, &how).await?;
-    let mut result = told["outcomes"][0].take();
+    let mut outcomes = match told["outcomes"].take() {
+        Value::Array(outcomes) => outcomes.into_iter(),
+        _ => Vec::new().into_iter(),
+    };
+    let mut result = outcomes.next().unwrap_or_default();
+    for effect in result["effects"].as_array_mut().into_iter().flatten() {
+        effect["applied"] = Value::Bool(!call.preview);
+    }
+    // What it led to, such as a saving throw to keep concentrating.
+    let follows: Vec<Value> = outcomes.collect();
+    if !follows.is_empty() {
+        result["followed_by"] = Value::Array(follows);
+    }
     for name in ["source", "seed_id", "counter", "dice_unused", "preview", "encounter_id", "round", "turn"] {
         if let Some(value) = told.get_mut(name) {
             result[name] = value.take();

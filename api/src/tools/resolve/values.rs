@@ -140,7 +140,7 @@ word!(
 );
 
 /// Reads null as the default.
-pub(super) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D) -> Result<T, D::Error> {
+pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D) -> Result<T, D::Error> {
     Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
 }
 
