@@ -2,6 +2,7 @@
 //! always holds.
 #![cfg(test)]
 
+mod absorb;
 mod conditions;
 mod end;
 mod fight;

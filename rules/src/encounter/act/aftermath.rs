@@ -22,6 +22,10 @@ impl Work {
             match change {
                 StateChange::ConcentrationCheck { creature, damage, .. } => checks.push((creature.as_str(), *damage)),
                 StateChange::EndConcentration { creature, .. } => self.stop_concentrating(creature),
+                StateChange::StartConcentration { creature, .. } => {
+                    self.stop_concentrating(creature);
+                    self.push(Event::Changed { by: by.map(str::to_owned), change: change.clone() });
+                }
                 _ => self.push(Event::Changed { by: by.map(str::to_owned), change: change.clone() }),
             }
         }

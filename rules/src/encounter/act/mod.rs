@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     dice::Dice,
-    resolve::{Outcome, impossible},
+    resolve::{Outcome, StateChange, impossible},
 };
 
 /// What an action comes to. Nothing has happened yet: fold the events, in order.
@@ -57,6 +57,29 @@ impl Encounter {
             let overridden = Event::Overridden { participant: action.participant_id.clone(), action: action.action };
             work.done.events.push(overridden);
         }
+        Ok(work.done)
+    }
+
+    /// Decides what changes that were resolved elsewhere come to: they are made as those of an action are, with the
+    /// concentration checks they ask for, the spells that end, and what dropping to 0 leads to. `by` is credited with them.
+    ///
+    /// The changes are those a resolver gave for participants as they stand now. Dice: a concentration check for each blow,
+    /// in order.
+    ///
+    /// # Errors
+    /// After the end; when `by` or whom a change is about does not take part; when dice run out.
+    pub fn absorb(&self, by: Option<&str>, effects: &[StateChange], dice: &mut dyn Dice) -> Result<Decision, Refusal> {
+        if self.status == Status::Ended {
+            return Err(Refusal::AlreadyEnded);
+        }
+        let mut work = Work { state: self.clone(), done: Decision::default() };
+        if let Some(by) = by {
+            work.find("participant_id", by)?;
+        }
+        for change in effects {
+            work.find("creature", change.creature())?;
+        }
+        work.land(by, effects, dice)?;
         Ok(work.done)
     }
 
