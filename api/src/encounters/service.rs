@@ -16,12 +16,12 @@ use super::{
     store::{self, Entry, Member, Place, Stored},
 };
 use crate::{
-    dice::service::{Draw, FairRoll, Wish, all_used, given_error},
+    dice::service::{Draw, Wish, given_error},
     error::{Code, Error, FieldError, Result},
     http::resource::col,
     ops::metrics,
     rules::{
-        service::{most_dice, spares},
+        service::{Rolled, most_dice, spares},
         sheet,
     },
     tenancy::TenantTx,
@@ -361,35 +361,8 @@ pub async fn end(cx: &Cx<'_>, id: &str, input: &EndInput) -> Result<Value> {
     }))
 }
 
-/// Where dice came from, for the answer.
-struct Rolled<'a> {
-    origin: Option<&'static str>,
-    fair: Option<FairRoll>,
-    unused: &'a [u32],
-}
-
-impl Rolled<'_> {
-    /// That no more of the given dice are left than were needless.
-    fn used_up(&self, needless: usize) -> Result<()> {
-        if self.unused.len() > needless { all_used(self.unused) } else { Ok(()) }
-    }
-
-    fn tell(&self, told: &mut Value) {
-        if let Some(origin) = self.origin {
-            told["source"] = json!(origin);
-        }
-        if let Some(fair) = self.fair {
-            told["seed_id"] = json!(fair.seed_id);
-            told["counter"] = json!(fair.counter);
-        }
-        if !self.unused.is_empty() {
-            told["dice_unused"] = json!(self.unused);
-        }
-    }
-}
-
 /// Runs a decision without dice first, so that the fair stream's counter stays if it needs none.
-async fn rolled<'a, T>(
+pub(crate) async fn rolled<'a, T>(
     tx: &TenantTx,
     campaign: Uuid,
     wish: &Wish<'a>,

@@ -5,7 +5,7 @@
 
 use entity::{character, npc};
 use rules::{
-    encounter::Event,
+    encounter::Encounter,
     resolve::{StateChange, apply},
     sheet::{Creature, KnownSpell},
     srd::same,
@@ -17,7 +17,6 @@ use uuid::Uuid;
 
 use super::sheet;
 use crate::{
-    encounters::store::{self, Entry, Stored},
     error::{Error, Result},
     http::resource::col,
     tenancy::TenantTx,
@@ -129,15 +128,6 @@ pub struct Cast {
     members: Vec<Member>,
     /// Spells that ended: who concentrated on them, and what the spell had put on others.
     ended: Vec<(Vec<String>, Vec<String>)>,
-    fight: Option<Fight>,
-}
-
-/// The encounter that a cast is of, and what happens there.
-struct Fight {
-    it: Stored,
-    events: Vec<Event>,
-    action: String,
-    turn: Option<Uuid>,
 }
 
 impl Cast {
@@ -186,20 +176,18 @@ impl Cast {
                 add(Who::Npc(row.id.0), row.version, sheet::of_npc(row));
             }
         }
-        Ok(Self { members, ended: Vec::new(), fight: None })
+        Ok(Self { members, ended: Vec::new() })
     }
 
-    /// Those who take part in a fight, as they stand there; what changes is logged as done by `tool`.
+    /// Those who take part in a fight, as they stand there. Nothing of it is written from here.
     #[must_use]
-    pub fn of_fight(it: Stored, who: &[Who], tool: &'static str, turn: Option<Uuid>) -> Self {
+    pub fn of_fight(fight: &Encounter, who: &[Who]) -> Self {
         let member = |who: &Who| {
             let Who::Participant(at) = *who else { return None };
-            let creature = Creature::clone(&it.now.participants().get(at)?.creature);
+            let creature = Creature::clone(&fight.participants().get(at)?.creature);
             Some(Member { who: *who, version: 0, now: creature.clone(), before: creature })
         };
-        let members = who.iter().filter_map(member).collect();
-        let action = serde_json::json!({ "action": tool }).to_string();
-        Self { members, ended: Vec::new(), fight: Some(Fight { it, events: Vec::new(), action, turn }) }
+        Self { members: who.iter().filter_map(member).collect(), ended: Vec::new() }
     }
 
     /// Somebody's record, to be changed by hand; none for who is gone.
@@ -220,10 +208,6 @@ impl Cast {
     /// when this is written.
     pub fn change<'a>(&mut self, changes: impl Iterator<Item = &'a StateChange>) {
         for change in changes {
-            if let Some(fight) = &mut self.fight {
-                fight.events.push(Event::Changed { by: None, change: change.clone() });
-                continue;
-            }
             for member in &mut self.members {
                 apply(&mut member.now, std::slice::from_ref(change));
             }
@@ -247,15 +231,11 @@ impl Cast {
         self.ended.push((sources, puts));
     }
 
-    /// Writes what changed: one statement for each row, and one a table for a spell that ended; of a fight its log.
+    /// Writes what changed: one statement for each row, and one a table for a spell that ended.
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn write(&mut self, tx: &TenantTx, campaign: Uuid) -> Result<()> {
-        if let Some(Fight { it, events, action, turn }) = &mut self.fight {
-            let entry = Entry { action: action.clone(), turn: *turn, notes: None, hide: false, member: None };
-            return store::append(tx, it, std::mem::take(events), &entry).await;
-        }
+    pub async fn write(&self, tx: &TenantTx, campaign: Uuid) -> Result<()> {
         for member in &self.members {
             match member.who {
                 Who::Character(id) => write_character(tx, id, &member.before, &member.now).await?,

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::cast::Cast;
 use crate::{
-    dice::service::{Draw, Wish, given_error},
+    dice::service::{Draw, FairRoll, Wish, all_used, given_error},
     error::{Code, Error, Result},
     ops::metrics,
     tenancy::TenantTx,
@@ -51,7 +51,7 @@ pub async fn resolve(
         cast.change(outcome.effects.iter().zip(&applied).filter(|(_, applied)| **applied).map(|(change, _)| change));
         cast.write(how.tx, how.campaign).await?;
     }
-    told(how, &outcome, &applied, dice)
+    told(how, &outcome, &applied, &dice)
 }
 
 /// An outcome that nobody rolled for and that changes nothing.
@@ -60,14 +60,39 @@ pub async fn resolve(
 /// `internal` if it cannot be written as JSON.
 pub fn plain(how: &How<'_>, outcome: &Outcome) -> Result<Value> {
     let unused = how.given.unwrap_or_default();
-    told(how, outcome, &[], Rolled { origin: None, fair: None, unused })
+    told(how, outcome, &[], &Rolled { origin: None, fair: None, unused })
 }
 
 /// Where the dice of an outcome came from.
-struct Rolled<'a> {
-    origin: Option<&'static str>,
-    fair: Option<crate::dice::service::FairRoll>,
-    unused: &'a [u32],
+pub(crate) struct Rolled<'a> {
+    pub(crate) origin: Option<&'static str>,
+    pub(crate) fair: Option<FairRoll>,
+    /// Given dice that nobody rolled.
+    pub(crate) unused: &'a [u32],
+}
+
+impl Rolled<'_> {
+    /// That no more of the given dice are left than were needless.
+    ///
+    /// # Errors
+    /// `invalid_dice`.
+    pub(crate) fn used_up(&self, needless: usize) -> Result<()> {
+        if self.unused.len() > needless { all_used(self.unused) } else { Ok(()) }
+    }
+
+    /// Says it in an answer.
+    pub(crate) fn tell(&self, told: &mut Value) {
+        if let Some(origin) = self.origin {
+            told["source"] = json!(origin);
+        }
+        if let Some(fair) = self.fair {
+            told["seed_id"] = json!(fair.seed_id);
+            told["counter"] = json!(fair.counter);
+        }
+        if !self.unused.is_empty() {
+            told["dice_unused"] = json!(self.unused);
+        }
+    }
 }
 
 async fn roll<'a>(
@@ -85,11 +110,11 @@ async fn roll<'a>(
     let wish = Wish { given: how.given, seed: None, preview: how.preview };
     let mut draw = Draw::new(how.tx, Some(how.campaign), &wish).await?;
     let outcome = run(cast, &mut draw)?.map_err(refused)?;
-    let unused = draw.unused();
-    if !unused.is_empty() && !outcome.impossible && unused.len() > needless(how, cast, &outcome, run) {
-        draw.all_used()?;
+    let rolled = Rolled { origin: Some(draw.origin), fair: draw.fair, unused: draw.unused() };
+    if !rolled.unused.is_empty() && !outcome.impossible {
+        rolled.used_up(needless(how, cast, &outcome, run))?;
     }
-    Ok((outcome, Rolled { origin: Some(draw.origin), fair: draw.fair, unused }))
+    Ok((outcome, rolled))
 }
 
 fn refused(error: RuleError) -> Error {
@@ -168,7 +193,7 @@ fn withheld(changes: &[StateChange]) -> Vec<bool> {
 }
 
 /// The outcome as it is answered: which of its effects were applied, and whose dice fell.
-fn told(how: &How<'_>, outcome: &Outcome, applied: &[bool], dice: Rolled<'_>) -> Result<Value> {
+pub(crate) fn told(how: &How<'_>, outcome: &Outcome, applied: &[bool], dice: &Rolled<'_>) -> Result<Value> {
     let word = match outcome {
         o if o.impossible => "impossible",
         o if o.no_check => "no_check",
@@ -185,15 +210,6 @@ fn told(how: &How<'_>, outcome: &Outcome, applied: &[bool], dice: Rolled<'_>) ->
     if how.preview {
         told["preview"] = json!(true);
     }
-    if let Some(origin) = dice.origin {
-        told["source"] = json!(origin);
-    }
-    if let Some(fair) = dice.fair {
-        told["seed_id"] = json!(fair.seed_id);
-        told["counter"] = json!(fair.counter);
-    }
-    if !dice.unused.is_empty() {
-        told["dice_unused"] = json!(dice.unused);
-    }
+    dice.tell(&mut told);
     Ok(told)
 }

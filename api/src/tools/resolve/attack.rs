@@ -7,11 +7,10 @@ use rules::{
 use serde_json::Value;
 
 use super::{
-    common::{Call, Harm, resolver_arguments},
+    common::{Harm, resolver_arguments},
     values::{UpTo, Within, Words},
 };
 use crate::{
-    encounters::{self, service::How, store::Stored},
     error::Result,
     rules::cast::{Named, Who},
     tools::{ANYONE, ActorKind, ToolCx, ToolSpec},
@@ -70,40 +69,15 @@ impl ToolSpec for ResolveAttack {
             two_handed: arguments.two_handed,
         };
         if let (Some(fight), Who::Participant(actor), Who::Participant(target)) = (&call.fight, actor, target) {
-            return in_fight(&call, fight, (actor, target), args).await;
+            let id = |at: usize| fight.now.participants().get(at).map(|p| p.id.clone());
+            let mut action = Action::new(ActionKind::Attack);
+            (action.participant_id, action.target_id) = (id(actor), id(target));
+            (action.attack, action.circumstances) = (args, call.circumstances.clone());
+            return call.as_action(fight, &action).await;
         }
         let run = |cast: &crate::rules::cast::Cast, dice: &mut dyn rules::dice::Dice| {
             Ok(resolve_attack(cast.creature(actor)?, cast.creature(target)?, &args, &call.circumstances, dice))
         };
         call.among(&[actor, target], Harm::WhenAsked, run).await
     }
-}
-
-/// The same as an action of the encounter, whose turns, positions and economy count.
-async fn in_fight(call: &Call<'_>, fight: &Stored, who: (usize, usize), attack: AttackArgs) -> Result<Value> {
-    let id = |at: usize| fight.now.participants().get(at).map(|p| p.id.clone());
-    let mut action = Action::new(ActionKind::Attack);
-    (action.participant_id, action.target_id) = (id(who.0), id(who.1));
-    (action.attack, action.circumstances) = (attack, call.circumstances.clone());
-    let how = How { given: call.cx.dice, preview: call.preview, turn: call.cx.turn };
-    let mut told = encounters::service::act_in(call.cx.tx, fight.clone(), &action, &how).await?;
-    let mut outcomes = match told["outcomes"].take() {
-        Value::Array(outcomes) => outcomes.into_iter(),
-        _ => Vec::new().into_iter(),
-    };
-    let mut result = outcomes.next().unwrap_or_default();
-    for effect in result["effects"].as_array_mut().into_iter().flatten() {
-        effect["applied"] = Value::Bool(!call.preview);
-    }
-    // What it led to, such as a saving throw to keep concentrating.
-    let follows: Vec<Value> = outcomes.collect();
-    if !follows.is_empty() {
-        result["followed_by"] = Value::Array(follows);
-    }
-    for name in ["source", "seed_id", "counter", "dice_unused", "preview", "encounter_id", "round", "turn"] {
-        if let Some(value) = told.get_mut(name) {
-            result[name] = value.take();
-        }
-    }
-    Ok(result)
 }

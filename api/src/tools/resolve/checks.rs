@@ -1,5 +1,6 @@
 //! Checks of one creature: `resolve_skill_check`, `resolve_ability_check`, `resolve_passive`, `roll_initiative`.
 
+use rules::encounter::ActionKind;
 use rules::resolve::{
     AbilityCheckArgs, CheckKind, SkillCheckArgs, passive, resolve_ability_check, resolve_skill_check, roll_initiative,
 };
@@ -125,6 +126,9 @@ impl ToolSpec for RollInitiative {
 
     async fn run(cx: &ToolCx<'_>, arguments: InitiativeArguments) -> Result<Value> {
         let call = arguments.call(cx, Self::NAME).await?;
+        if let Some(done) = call.own_action(ActionKind::RollInitiative).await? {
+            return Ok(done);
+        }
         call.alone(Harm::Always, |actor, dice| roll_initiative(actor, &call.circumstances, dice)).await
     }
 }

@@ -2,17 +2,21 @@
 
 use rules::{
     dice::Dice,
-    encounter::{Participant, Status},
+    encounter::{Action, ActionKind, Participant, Refusal, Status},
     resolve::{Circumstances, Context, OtherWeapon, Outcome, RuleError, impossible},
     sheet::Creature,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::values::{Within, Words};
 use crate::{
-    encounters::store::{self, Place, Stored},
+    dice::service::Wish,
+    encounters::{
+        self,
+        store::{self, Entry, Place, Stored},
+    },
     error::{Code, Error, Result},
     http::resource::Ref,
     rules::{
@@ -303,11 +307,82 @@ impl Call<'_> {
         harm: Harm,
         run: impl Fn(&Cast, &mut dyn Dice) -> Result<Result<Outcome, RuleError>>,
     ) -> Result<Value> {
-        let cast = match &self.fight {
-            Some(fight) => Cast::of_fight(fight.clone(), who, self.tool, self.cx.turn),
-            None => Cast::read(self.cx.tx, self.cx.campaign, who, !self.preview).await?,
-        };
+        if let Some(fight) = &self.fight {
+            return self.in_fight(fight, &Cast::of_fight(&fight.now, who), run).await;
+        }
+        let cast = Cast::read(self.cx.tx, self.cx.campaign, who, !self.preview).await?;
         service::resolve(&self.how(harm, harm == Harm::WhenAsked), cast, run).await
+    }
+
+    /// Runs a resolver for those who fight, and makes what it changes as an action of the encounter would.
+    async fn in_fight(
+        &self,
+        fight: &Stored,
+        cast: &Cast,
+        run: impl Fn(&Cast, &mut dyn Dice) -> Result<Result<Outcome, RuleError>>,
+    ) -> Result<Value> {
+        let by = match self.actor() {
+            Ok(Who::Participant(at)) => fight.now.participants().get(at).map(|p| p.id.clone()),
+            _ => None,
+        };
+        let gone = |_| Refusal::Unknown { argument: "target", id: String::new() };
+        let decide = |dice: &mut dyn Dice| {
+            let outcome = run(cast, dice).map_err(gone)??;
+            let decision = fight.now.absorb(by.as_deref(), &outcome.effects, dice)?;
+            Ok((outcome, decision))
+        };
+        let how = self.how(Harm::Always, false);
+        let wish = Wish { given: self.cx.dice, seed: None, preview: self.preview };
+        let ((outcome, decision), rolled) =
+            encounters::service::rolled(self.cx.tx, self.cx.campaign, &wish, decide).await?;
+        if !outcome.impossible {
+            rolled.used_up(0)?;
+        }
+        if !self.preview && !decision.events.is_empty() {
+            let action = json!({ "action": self.tool, "participant_id": by }).to_string();
+            let entry = Entry { action, turn: self.cx.turn, notes: None, hide: false, member: None };
+            store::append(self.cx.tx, &mut fight.clone(), decision.events, &entry).await?;
+        }
+        let applied = vec![!self.preview; outcome.effects.len()];
+        let mut told = service::told(&how, &outcome, &applied, &rolled)?;
+        if !decision.outcomes.is_empty() {
+            told["followed_by"] = serde_json::to_value(decision.outcomes).map_err(Error::internal)?;
+        }
+        Ok(told)
+    }
+
+    /// Does an action of the encounter instead, whose turns, positions and economy count; answers as a resolver.
+    pub(super) async fn as_action(&self, fight: &Stored, action: &Action) -> Result<Value> {
+        let how = encounters::service::How { given: self.cx.dice, preview: self.preview, turn: self.cx.turn };
+        let mut told = encounters::service::act_in(self.cx.tx, fight.clone(), action, &how).await?;
+        let mut outcomes = match told["outcomes"].take() {
+            Value::Array(outcomes) => outcomes.into_iter(),
+            _ => Vec::new().into_iter(),
+        };
+        let mut result = outcomes.next().unwrap_or_default();
+        for effect in result["effects"].as_array_mut().into_iter().flatten() {
+            effect["applied"] = json!(!self.preview);
+        }
+        // What it led to, such as a saving throw to keep concentrating.
+        let follows: Vec<Value> = outcomes.collect();
+        if !follows.is_empty() {
+            result["followed_by"] = Value::Array(follows);
+        }
+        for name in ["source", "seed_id", "counter", "dice_unused", "preview", "encounter_id", "round", "turn"] {
+            if let Some(value) = told.get_mut(name) {
+                result[name] = value.take();
+            }
+        }
+        Ok(result)
+    }
+
+    /// As [`Call::as_action`] for an action of the actor alone, if this happens in an encounter.
+    pub(super) async fn own_action(&self, kind: ActionKind) -> Result<Option<Value>> {
+        let (Some(fight), Ok(Who::Participant(at))) = (&self.fight, self.actor()) else { return Ok(None) };
+        let mut action = Action::new(kind);
+        action.participant_id = fight.now.participants().get(at).map(|p| p.id.clone());
+        action.circumstances = self.circumstances.clone();
+        self.as_action(fight, &action).await.map(Some)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What hurts and heals: `apply_damage`, `apply_healing`, `resolve_concentration`, `resolve_death_save`, `resolve_fall`.
 
+use rules::encounter::ActionKind;
 use rules::resolve::{
     DamageArgs, DamagePart, HealingArgs, apply_damage, apply_healing, resolve_concentration, resolve_death_save,
     resolve_fall,
@@ -149,6 +150,9 @@ impl ToolSpec for ResolveDeathSave {
 
     async fn run(cx: &ToolCx<'_>, arguments: DeathSaveArguments) -> Result<Value> {
         let call = arguments.call(cx, Self::NAME).await?;
+        if let Some(done) = call.own_action(ActionKind::DeathSave).await? {
+            return Ok(done);
+        }
         call.alone(Harm::Always, |actor, dice| resolve_death_save(actor, &call.circumstances, dice)).await
     }
 }
