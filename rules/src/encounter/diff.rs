@@ -94,6 +94,9 @@ pub struct ConditionsDiff {
     pub active: Vec<String>,
     /// Those in force now.
     pub details: Vec<ConditionDetail>,
+    /// Those in force before; what a record that was edited meanwhile is compared with. Never written.
+    #[serde(skip)]
+    pub initial_details: Vec<ConditionDetail>,
 }
 
 /// Spell slots of one level.
@@ -150,9 +153,15 @@ pub struct Changes {
     /// Effects such as Bless.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effects: Option<Difference<Vec<ActiveEffect>>>,
+    /// Hit dice that are left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hit_dice: Option<NumberDiff>,
     /// What was done once since the last long rest, and was not before.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rest_flags: Vec<String>,
+    /// What was done once since the last long rest before, and may be done again after a rest.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cleared_rest_flags: Vec<String>,
     /// What it did and suffered.
     pub statistics: Statistics,
 }
@@ -161,6 +170,10 @@ impl Changes {
     /// What lies between two snapshots.
     #[must_use]
     pub(super) fn between(before: &Snapshot, now: &Snapshot) -> Self {
+        let only = |some: &[String], others: &[String]| {
+            some.iter().filter(|f| !others.contains(f)).cloned().collect::<Vec<_>>()
+        };
+        let hit_dice = before.hit_dice.zip(now.hit_dice).filter(|(initial, now)| initial != now);
         Self {
             hp: NumberDiff::of(before.hp, now.hp),
             temp_hp: (before.temp_hp != now.temp_hp).then(|| NumberDiff::of(before.temp_hp, now.temp_hp)),
@@ -170,7 +183,9 @@ impl Changes {
             death_saves: differ(&before.death_saves, &now.death_saves),
             concentration: differ(&before.concentration, &now.concentration),
             effects: differ(&before.effects, &now.effects),
-            rest_flags: now.rest_flags.iter().filter(|f| !before.rest_flags.contains(f)).cloned().collect(),
+            hit_dice: hit_dice.map(|(initial, now)| NumberDiff::of(initial, now)),
+            rest_flags: only(&now.rest_flags, &before.rest_flags),
+            cleared_rest_flags: only(&before.rest_flags, &now.rest_flags),
             statistics: Statistics::default(),
         }
     }
@@ -187,7 +202,8 @@ impl Changes {
             || self.death_saves.is_some()
             || self.concentration.is_some()
             || self.effects.is_some()
-            || !self.rest_flags.is_empty()
+            || self.hit_dice.is_some()
+            || !(self.rest_flags.is_empty() && self.cleared_rest_flags.is_empty())
     }
 }
 
@@ -303,6 +319,7 @@ fn conditions(before: &Snapshot, now: &Snapshot) -> ConditionsDiff {
         changed: changed.map(|c| c.name.clone()).collect(),
         active: names(&now.conditions),
         details: now.conditions.iter().map(ConditionDetail::from).collect(),
+        initial_details: before.conditions.iter().map(ConditionDetail::from).collect(),
     }
 }
 

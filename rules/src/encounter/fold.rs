@@ -123,6 +123,9 @@ pub(super) fn bound(sheet: &mut Creature) {
     sheet.temp_hp = sheet.temp_hp.max(0);
     sheet.death_saves.successes = sheet.death_saves.successes.clamp(0, 3);
     sheet.death_saves.failures = sheet.death_saves.failures.clamp(0, 3);
+    if let Some(dice) = &mut sheet.hit_dice {
+        dice.remaining = dice.remaining.clamp(0, dice.max.max(0));
+    }
     for slot in sheet.spell_slots.values_mut() {
         slot.remaining = slot.remaining.clamp(0, slot.max.max(0));
     }

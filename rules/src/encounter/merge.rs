@@ -1,8 +1,8 @@
 //! What a fight did, written into a record.
 
-use super::{Changes, ParticipantUpdate, Snapshot, fold, snapshot::is_active};
+use super::{Changes, ConditionDetail, ParticipantUpdate, Snapshot, fold, snapshot::is_active};
 use crate::{
-    sheet::{Concentration, Condition, Creature},
+    sheet::{Concentration, Condition, Creature, Life},
     srd::same,
 };
 
@@ -26,54 +26,96 @@ impl MergeOptions {
 ///
 /// A record that is `unchanged` gets the final values. Another gets the differences: hit points, slots and resources by
 /// how much they changed, within 0 and the record's maximum; conditions one by one, so that what was added meanwhile stays.
+/// Another that is dead stays as dead as it is: it takes what was spent, and nothing that has to do with living.
 pub fn merge(record: &mut Creature, update: &ParticipantUpdate, options: MergeOptions) -> Changes {
     let before = Snapshot::of(record);
     let changes = &update.changes;
-    let number = |own: i32, initial: i32, now: i32| {
-        if options.unchanged { now } else { own.saturating_add(now.saturating_sub(initial)) }
-    };
+    let dead = !options.unchanged && record.life() == Life::Dead;
+    let conditions_too = !options.exclude_conditions && !dead;
     // Exhaustion decides how many hit points there can be, so conditions come first.
-    if !options.exclude_conditions {
+    if conditions_too {
         conditions(record, changes, options.unchanged);
     }
-    if changes.hp.delta != 0 {
-        record.hp = number(record.hp, changes.hp.initial, changes.hp.now);
+    if !dead {
+        points(record, changes, options);
+        life(record, changes);
     }
-    if let Some(temp) = changes.temp_hp {
-        record.temp_hp = number(record.temp_hp, temp.initial, temp.now);
-    }
-    for slot in changes.spell_slots.iter().flatten().filter(|s| s.expended != 0 && !options.exclude_spell_slots) {
-        if let Some((_, own)) = record.spell_slots.iter_mut().find(|(key, _)| key.trim().parse() == Ok(slot.level)) {
-            own.remaining = number(own.remaining, slot.initial, slot.now);
-        }
-    }
-    for resource in changes.resources.iter().flatten().filter(|r| r.delta != 0) {
-        if let Some(own) = record.resources.iter_mut().find(|r| same(&r.name, &resource.name)) {
-            own.remaining = number(own.remaining, resource.initial, resource.now);
-        }
-    }
-    life(record, changes);
+    spent(record, changes, options);
     effects(record, changes);
     fold::bound(record);
     let mut written = Changes::between(&before, &Snapshot::of(record));
     written.statistics = changes.statistics;
-    for detail in &mut written.conditions.details {
+    for detail in written.conditions.details.iter_mut().filter(|_| conditions_too) {
         if let Some(known) = changes.conditions.details.iter().find(|d| same(&d.name, &detail.name)) {
-            detail.clone_from(&super::ConditionDetail { source: detail.source.clone(), ..known.clone() });
+            tell(detail, known);
         }
     }
     written
 }
 
+/// A number of the record after a fight.
+const fn number(own: i32, initial: i32, now: i32, options: MergeOptions) -> i32 {
+    if options.unchanged { now } else { own.saturating_add(now.saturating_sub(initial)) }
+}
+
+fn points(record: &mut Creature, changes: &Changes, options: MergeOptions) {
+    if changes.hp.delta != 0 {
+        record.hp = number(record.hp, changes.hp.initial, changes.hp.now, options);
+    }
+    if let Some(temp) = changes.temp_hp {
+        record.temp_hp = number(record.temp_hp, temp.initial, temp.now, options);
+    }
+}
+
+/// Slots, resources, hit dice, and what can be done once between rests.
+fn spent(record: &mut Creature, changes: &Changes, options: MergeOptions) {
+    for slot in changes.spell_slots.iter().flatten().filter(|s| s.expended != 0 && !options.exclude_spell_slots) {
+        if let Some((_, own)) = record.spell_slots.iter_mut().find(|(key, _)| key.trim().parse() == Ok(slot.level)) {
+            own.remaining = number(own.remaining, slot.initial, slot.now, options);
+        }
+    }
+    for resource in changes.resources.iter().flatten().filter(|r| r.delta != 0) {
+        if let Some(own) = record.resources.iter_mut().find(|r| same(&r.name, &resource.name)) {
+            own.remaining = number(own.remaining, resource.initial, resource.now, options);
+        }
+    }
+    if let Some((own, dice)) = record.hit_dice.as_mut().zip(changes.hit_dice) {
+        own.remaining = number(own.remaining, dice.initial, dice.now, options);
+    }
+    for flag in &changes.cleared_rest_flags {
+        record.turn_flags.remove(flag);
+    }
+    for flag in &changes.rest_flags {
+        record.turn_flags.insert(flag.clone(), "rest".to_owned());
+    }
+}
+
+/// What only the encounter knows of a condition that stands in a record now.
+fn tell(detail: &mut ConditionDetail, known: &ConditionDetail) {
+    if detail.rounds_remaining.is_some() == known.rounds_remaining.is_some() {
+        detail.duration = known.duration;
+    }
+    (detail.save_dc, detail.save_ability) = (known.save_dc, known.save_ability);
+    detail.description.clone_from(&known.description);
+}
+
+/// Conditions one by one. What the record still has as it was when its owner joined becomes what it became in the fight;
+/// of what was changed on both sides the worse counts.
 fn conditions(record: &mut Creature, changes: &Changes, unchanged: bool) {
     let diff = &changes.conditions;
-    record.conditions.retain(|c| is_active(c) && !diff.removed.iter().any(|name| same(name, &c.name)));
+    let as_it_was = |own: &Condition| {
+        let known = diff.initial_details.iter().find(|d| same(&d.name, &own.name));
+        let known = known.map(|d| (d.level, d.rounds_remaining));
+        unchanged || known == Some((own.level, own.rounds_remaining))
+    };
+    let removed = |own: &Condition| as_it_was(own) && diff.removed.iter().any(|name| same(name, &own.name));
+    record.conditions.retain(|c| is_active(c) && !removed(c));
     let moved = diff.added.iter().chain(&diff.changed);
     for name in moved {
         let Some(detail) = diff.details.iter().find(|d| same(&d.name, name)) else { continue };
         let mut condition = detail.on_sheet();
         match record.conditions.iter_mut().find(|c| same(&c.name, name)) {
-            Some(own) if unchanged => *own = condition,
+            Some(own) if as_it_was(own) => *own = condition,
             Some(own) => *own = worse(own, &condition),
             // Somebody else ended it meanwhile.
             None if diff.changed.contains(name) => {}
@@ -106,9 +148,6 @@ fn life(record: &mut Creature, changes: &Changes) {
     }
     if let Some(concentration) = &changes.concentration {
         record.concentration = concentration.now.clone().map(|spell| Concentration { spell });
-    }
-    for flag in &changes.rest_flags {
-        record.turn_flags.insert(flag.clone(), "rest".to_owned());
     }
 }
 

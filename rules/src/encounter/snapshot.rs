@@ -28,6 +28,9 @@ pub struct Snapshot {
     pub death_saves: DeathSaves,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concentration: Option<String>,
+    /// Hit dice that are left; none for who has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hit_dice: Option<i32>,
     /// What was done once since the last long rest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rest_flags: Vec<String>,
@@ -48,6 +51,7 @@ impl Snapshot {
             resources: creature.resources.clone(),
             death_saves: creature.death_saves,
             concentration: creature.concentration.as_ref().map(|c| c.spell.clone()),
+            hit_dice: creature.hit_dice.map(|dice| dice.remaining),
             rest_flags: flags.map(|(flag, _)| flag.clone()).collect(),
         }
     }

@@ -5,7 +5,8 @@ use rules::{
         ActionKind, Encounter, EndOutcome, MergeOptions, NewParticipant, ParticipantUpdate, Verbosity, commit_required,
         merge,
     },
-    sheet::{Concentration, Condition, Creature, Resource, SpellSlot},
+    resolve::{RestArgs, RestType, take_rest},
+    sheet::{Concentration, Condition, Creature, DeathSaves, HitDice, Life, Resource, SpellSlot},
 };
 use serde_json::{Value, json, to_value};
 
@@ -65,7 +66,9 @@ fn differences_have_their_shape() {
     });
     assert_eq!(to_value(update()).expect("json"), wanted);
     let back: ParticipantUpdate = serde_json::from_value(wanted).expect("an update");
-    assert_eq!(back, update());
+    let mut told = update();
+    told.changes.conditions.initial_details.clear();
+    assert_eq!(back, told);
 }
 
 #[test]
@@ -157,6 +160,106 @@ fn who_was_healed_meanwhile_does_not_lie_there() {
     let written = merge(&mut hero, &update, MergeOptions { unchanged: false, ..MergeOptions::ALL });
     assert_eq!((hero.hp, hero.life()), (2, rules::sheet::Life::Alive));
     assert_eq!(written.conditions.active, ["poisoned", "prone"], "awake, but on the ground");
+}
+
+const EDITED: MergeOptions = MergeOptions { unchanged: false, ..MergeOptions::ALL };
+
+fn condition(name: &str, level: Option<i32>, rounds_remaining: Option<i32>) -> Condition {
+    Condition { name: name.to_owned(), level, rounds_remaining, source: None }
+}
+
+/// What merging an update of `act` gives a record that joined with a condition and now has another.
+fn edited(joined: Condition, act: &rules::encounter::Action, own: &[Condition]) -> rules::encounter::Changes {
+    let sheet = |conditions: &[Condition]| Creature { conditions: conditions.to_vec(), ..record() };
+    let mut encounter = begun(vec![character("hero", 15, sheet(&[joined]))]);
+    play(&mut encounter, act, &[]);
+    let mut hero = sheet(own);
+    let written = merge(&mut hero, &encounter.diff().remove(0), EDITED);
+    let stands: Vec<_> = hero.conditions.iter().map(|c| (c.name.clone(), c.level, c.rounds_remaining)).collect();
+    let told: Vec<_> =
+        written.conditions.details.iter().map(|d| (d.name.clone(), d.level, d.rounds_remaining)).collect();
+    assert_eq!(stands, told, "what is told is what stands there");
+    written
+}
+
+#[test]
+fn a_condition_only_the_fight_changed_takes_its_value() {
+    let tired = |level| condition("exhaustion", Some(level), None);
+    let change =
+        |kind, level| on(kind, "hero", |a| (a.condition, a.level) = (Some("exhaustion".to_owned()), Some(level)));
+    let level = |written: &rules::encounter::Changes| written.conditions.details.first().and_then(|d| d.level);
+    let rested = change(ActionKind::RemoveCondition, 1);
+    let written = edited(tired(3), &rested, &[tired(3)]);
+    assert_eq!((level(&written), &*written.conditions.changed), (Some(2), &["exhaustion".to_owned()][..]));
+    assert_eq!(level(&edited(tired(3), &rested, &[tired(4)])), Some(4), "changed on both sides: the worse");
+    assert_eq!(level(&edited(tired(3), &rested, &[tired(1)])), Some(2));
+    assert_eq!(level(&edited(tired(3), &rested, &[])), None, "ended meanwhile");
+    assert_eq!(level(&edited(tired(1), &change(ActionKind::AddCondition, 2), &[tired(1)])), Some(2));
+    let cured = on(ActionKind::RemoveCondition, "hero", |a| a.condition = Some("exhaustion".to_owned()));
+    assert_eq!(level(&edited(tired(1), &cured, &[tired(1)])), None);
+    assert_eq!(level(&edited(tired(1), &cured, &[tired(2)])), Some(2), "worse than what was cured");
+}
+
+#[test]
+fn rounds_only_the_fight_changed_take_its_value() {
+    let ill = |rounds| condition("poisoned", None, rounds);
+    let shorter = on(ActionKind::AddCondition, "hero", |a| {
+        (a.condition, a.rounds) = (Some("poisoned".to_owned()), Some(2));
+        a.description = Some("green".to_owned());
+    });
+    let told = |own| edited(ill(Some(9)), &shorter, &[own]).conditions.details.remove(0);
+    assert_eq!(told(ill(Some(9))).rounds_remaining, Some(2));
+    assert_eq!((told(ill(Some(5))).rounds_remaining, told(ill(None)).rounds_remaining), (Some(5), None));
+    assert_eq!((told(ill(None)).duration, told(ill(None)).description.as_deref()), (None, Some("green")));
+}
+
+#[test]
+fn who_died_elsewhere_stays_dead() {
+    let mut encounter = begun(vec![character("hero", 15, Creature { hp: 0, ..record() })]);
+    let heal = on(ActionKind::Heal, "hero", |a| a.amount = Some(9));
+    play(&mut encounter, &heal, &[]);
+    play(&mut encounter, &action(ActionKind::UseSpellSlot, |a| a.level = Some(1)), &[]);
+    let update = encounter.diff().remove(0);
+    let saves = DeathSaves { failures: 3, successes: 0 };
+    let dead = [
+        Creature { hp: 0, death_saves: saves, ..record() },
+        Creature { hp: 0, is_npc: true, ..record() },
+        Creature { conditions: vec![condition("exhaustion", Some(6), None)], hp: 0, ..record() },
+    ];
+    for dead in dead {
+        let mut hero = dead.clone();
+        let written = merge(&mut hero, &update, EDITED);
+        assert_eq!((hero.life(), hero.hp, hero.death_saves), (Life::Dead, 0, dead.death_saves));
+        assert_eq!((written.hp.delta, &hero.conditions), (0, &dead.conditions));
+        assert_eq!(hero.slots_left(1), 3, "what it spent is spent");
+    }
+}
+
+#[test]
+fn a_rest_in_a_fight_is_written_with_all_it_gives() {
+    let tired = Creature {
+        hp: 5,
+        hit_dice: Some(HitDice { die: 8, max: 6, remaining: 1 }),
+        turn_flags: [("relentless_endurance".to_owned(), "rest".to_owned())].into(),
+        ..record()
+    };
+    let mut encounter = begun(vec![character("hero", 15, tired.clone())]);
+    assert!(!commit_required(&encounter.diff()));
+    let args = RestArgs { rest: RestType::Long, ..RestArgs::default() };
+    let rest = take_rest(&who(&encounter, "hero").creature, &args, &mut Endless(1)).expect("a rest");
+    let decision = encounter.absorb(Some("hero"), &rest.effects, &mut Endless(1)).expect("a decision");
+    encounter.apply_all(&decision.events);
+    let update = encounter.diff().remove(0);
+    let told = to_value(&update.changes).expect("json");
+    assert_eq!(told["hit_dice"], json!({ "initial": 1, "final": 4, "delta": 3 }));
+    assert_eq!(told["cleared_rest_flags"], json!(["relentless_endurance"]));
+    for (options, own, left) in [(MergeOptions::ALL, 1, 4), (EDITED, 2, 5), (EDITED, 6, 6)] {
+        let mut hero = tired.clone();
+        hero.hit_dice = Some(HitDice { die: 8, max: 6, remaining: own });
+        let written = merge(&mut hero, &update, options);
+        assert_eq!((hero.hit_dice.map(|d| d.remaining), hero.turn_flags.len()), (Some(left), 0));
+        assert_eq!(written.hit_dice.map(|d| d.delta), (left != own).then_some(left - own));
+    }
 }
 
 #[test]
