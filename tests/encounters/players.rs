@@ -17,7 +17,7 @@ async fn a_player_acts_for_its_own_character() {
     let (fenric, mira) = (tenant.token(token("fenric")).await, tenant.token(token("mira")).await);
 
     let dodge = json!({ "action": "dodge" });
-    mira.post(&path, dodge.clone()).await.problem(403, "forbidden");
+    mira.post(&path, dodge).await.problem(403, "forbidden");
     fenric.post(&path, json!({ "action": "dodge", "participant_id": "orc" })).await.problem(403, "forbidden");
     for masters in [
         json!({ "action": "heal", "target_id": "fenric", "amount": 9 }),
@@ -26,7 +26,23 @@ async fn a_player_acts_for_its_own_character() {
     ] {
         fenric.post(&path, masters).await.problem(403, "forbidden");
     }
-    fenric.post(&path, dodge).await.expect(200);
+    let own = json!({ "action": "attack", "target_id": "orc", "weapon": "Longsword" });
+    let mut shown = own.clone();
+    shown["preview"] = json!(true);
+    fenric.post(&path, shown).await.problem(403, "forbidden");
+    fenric.post(&path, json!({ "action": "end_concentration", "target_id": "orc" })).await.problem(403, "forbidden");
+    let blow = fenric.post(&path, own).await.expect(200);
+    assert!(blow.body["outcomes"][0]["total"].is_i64());
+    for hidden in ["dc_or_ac", "effects", "notes", "raw"] {
+        assert_eq!(blow.body["outcomes"][0].get(hidden), None, "{}", blow.text);
+    }
+    world
+        .post(
+            &format!("/encounters/{id}/actions"),
+            json!({ "action": "dodge", "participant_id": "fenric", "override": true }),
+        )
+        .await
+        .expect(200);
     fenric.post(&path, json!({ "action": "advance_turn" })).await.expect(200);
     fenric.post(&path, json!({ "action": "advance_turn" })).await.problem(409, "not_your_turn");
     for (path, body) in

@@ -42,6 +42,9 @@ async fn a_bad_beginning_is_pointed_at() {
         let answer = world.post("/encounters", body.clone()).await.problem(422, "validation_failed");
         assert_eq!(answer.pointers(), [pointer], "{body}: {}", answer.text);
     }
+    let prone = json!({ "participants": [{ "id": "a", "hp": 5, "conditions": [{ "name": "prone", "bogus": 1 }] }] });
+    let prone = world.post("/encounters", prone).await.problem(422, "validation_failed");
+    assert_eq!(prone.pointers(), ["/participants/0/conditions/0/bogus"], "{}", prone.text);
     let twilight = world.post("/encounters", json!({ "participants": one, "lighting": "twilight" })).await;
     assert!(twilight.text.contains("magical_darkness"), "it lists what there is: {}", twilight.text);
     world.post("/encounters", json!({ "participants": one, "dice": [1, 2] })).await.problem(422, "invalid_dice");

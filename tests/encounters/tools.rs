@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{duel, dungeon, hp};
+use tavernkeep::auth::Scope;
+
 use crate::support::{Server, World};
 
 async fn manage(world: &World<'_>, arguments: Value) -> Value {
@@ -146,4 +148,69 @@ async fn the_fights_that_go_on() {
     assert_eq!(get(json!({ "encounter_id": second })).await.expect(200).body["result"]["combat_id"], json!(second));
     super::end(&world, &second).await;
     get(json!({ "encounter_id": second })).await.problem(404, "not_found");
+}
+
+/// A resolver in a fight leads to what an action would lead to.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_resolvers_change_in_a_fight_has_its_consequences() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = dungeon(&tenant).await;
+    let id = super::begin(&world, duel()).await;
+    let call = async |tool: &str, mut arguments: Value, dice: Value| {
+        arguments["encounter_id"] = json!(id);
+        let mut body = json!({ "arguments": arguments, "actor": { "type": "character", "id": "fenric" } });
+        if !dice.is_null() {
+            body["dice"] = dice;
+        }
+        world.post(&format!("/tools/{tool}"), body).await
+    };
+    // Damage is credited, and a concentration is tried.
+    super::act(
+        &world,
+        &id,
+        json!({ "action": "add_condition", "participant_id": "fenric", "target_id": "orc", "condition": "frightened",
+        "duration": "concentration" }),
+    )
+    .await
+    .expect(200);
+    call("apply_damage", json!({ "target": "orc", "parts": [{ "amount": 4, "type": "fire" }] }), Value::Null)
+        .await
+        .expect(200);
+    assert_eq!(super::participant(&world, &id, "fenric").await["statistics"]["damage_dealt"], 4);
+    let shaken =
+        call("apply_damage", json!({ "target": "fenric", "parts": [{ "amount": 4, "type": "fire" }] }), json!([1]))
+            .await;
+    assert_eq!(shaken.expect(200).body["result"]["followed_by"][0]["success"], false);
+    assert_eq!(super::participant(&world, &id, "orc").await["conditions"], json!([]));
+    // One death saving throw a turn.
+    super::hurt(&world, &id, "fenric", 24).await;
+    call("resolve_death_save", json!({}), json!([5])).await.expect(200);
+    call("resolve_death_save", json!({}), json!([5])).await.problem(409, "no_action_left");
+    // The old names.
+    let old = json!({ "arguments": { "participants": [{ "id": "a", "hp": 3, "max_hp": 3 }] } });
+    let begun = world.post("/tools/create_encounter", old).await.expect(200).body["result"]["encounter_id"].clone();
+    let old = json!({ "arguments": { "encounter_id": begun, "outcome": "fled" } });
+    assert_eq!(world.post("/tools/end_encounter", old).await.expect(200).body["result"]["outcome"], "fled");
+    world.post("/tools/manage_encounter", json!({ "arguments": {} })).await.problem(422, "validation_failed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn some_things_are_a_game_masters_to_say() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = dungeon(&tenant).await;
+    let id = super::begin(&world, duel()).await;
+    let table = tenant.with_scopes(&[Scope::Read, Scope::Play, Scope::Tools]).await;
+    let one = json!([{ "id": "a", "hp": 3, "max_hp": 3 }]);
+    table.post(&world.path("/encounters"), json!({ "participants": one, "seed": 5 })).await.problem(403, "forbidden");
+    let tool = json!({ "arguments": { "operation": "create", "participants": one, "seed": 5 } });
+    table.post(&world.path("/tools/manage_encounter"), tool).await.problem(422, "validation_failed");
+    let over =
+        json!({ "arguments": { "encounter_id": id, "action": "dash", "participant_id": "orc", "override": true } });
+    table.post(&world.path("/tools/encounter_action"), over).await.problem(422, "validation_failed");
+    let over = json!({ "action": "dash", "participant_id": "orc", "override": true });
+    table.post(&world.path(&format!("/encounters/{id}/actions")), over).await.problem(403, "forbidden");
+    let both = json!({ "participants": one, "seed": 5, "dice": [3] });
+    world.post("/encounters", both).await.problem(422, "validation_failed");
 }
