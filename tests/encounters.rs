@@ -7,6 +7,7 @@ mod players;
 mod refusals;
 mod together;
 mod tools;
+mod turns;
 
 use serde_json::{Value, json};
 

@@ -219,3 +219,33 @@ pub async fn append(tx: &TenantTx, it: &mut Stored, events: Vec<Event>, entry: &
     it.hidden |= entry.hide;
     Ok(())
 }
+
+/// Puts an encounter that the transaction holds back to how it stood before its action `first`. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub(super) async fn put_back(tx: &TenantTx, id: Uuid, first: i64, then: &Encounter) -> Result<()> {
+    let who: Vec<&str> = then.participants().iter().map(|p| p.id.as_str()).collect();
+    sqlx::query(
+        "WITH l AS (DELETE FROM encounter_log WHERE tenant_id = $1 AND encounter_id = $2 AND seq >= $3), \
+              s AS (UPDATE encounter_state SET seq = $3 - 1, state = $4::json, tail = '[]' WHERE tenant_id = $1 AND encounter_id = $2), \
+              m AS (DELETE FROM encounter_member WHERE tenant_id = $1 AND encounter_id = $2 AND participant_id <> ALL ($5)) \
+         UPDATE encounter SET status = $6, round = $7, turn = $8, current_participant_id = $9, participant_count = $10, \
+                outcome = $11, hidden = false, notes = CASE WHEN status = 'ended' AND $6 = 'active' THEN NULL ELSE notes END \
+         WHERE tenant_id = $1 AND id = $2",
+    )
+    .bind(tx.tenant())
+    .bind(id)
+    .bind(first)
+    .bind(text(then)?)
+    .bind(who)
+    .bind(word(then.status()))
+    .bind(number(then.round()))
+    .bind(number(then.turn()))
+    .bind(then.current().map(|p| p.id.as_str()))
+    .bind(number(then.participants().len()))
+    .bind(word(then.outcome()))
+    .execute(&mut *tx.connection().await)
+    .await?;
+    Ok(())
+}

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::{OnFailure, Status};
 use crate::{
+    encounters,
     error::{Code, Error, Result},
     http::{
         Reply,
@@ -407,6 +408,7 @@ pub async fn fail(pool: &Pool, actor: &Actor, turn: Uuid, instance: i64, failure
 /// # Errors
 /// Those of the database.
 pub async fn revert(tx: &TenantTx, turn: Uuid) -> Result<Value> {
+    let fights = encounters::rewind::rewind(tx, turn).await?;
     let rows = sqlx::query("SELECT * FROM revert_turn($1)").bind(turn).fetch_all(&mut *tx.connection().await).await?;
     let conflicts = rows.iter().map(|row| {
         json!({
@@ -414,7 +416,7 @@ pub async fn revert(tx: &TenantTx, turn: Uuid) -> Result<Value> {
             "column": row.get::<Option<String>, _>("column_name"), "reason": row.get::<String, _>("reason"),
         })
     });
-    Ok(Value::Array(conflicts.collect()))
+    Ok(Value::Array(fights.into_iter().chain(conflicts).collect()))
 }
 
 /// Reverts and fails turns whose server is gone; returns how many.

@@ -417,7 +417,9 @@ BEGIN
     -- A turn that is started anew under its id has rows of earlier attempts, which are reverted already.
     SELECT t.reverted_through INTO already FROM turn t WHERE t.tenant_id = tenant AND t.id = turn_of FOR UPDATE;
     FOR entry IN SELECT j.* FROM journal j WHERE j.tenant_id = tenant AND j.turn_id = turn_of AND j.origin <> 'revert'
-                 AND j.seq > already ORDER BY j.seq DESC LOOP
+                 AND j.seq > already
+                 -- Where a fight stands follows from its log, which the server takes back itself.
+                 AND NOT (j.table_name = 'encounter' AND j.op = 'update') ORDER BY j.seq DESC LOOP
         EXECUTE format('SELECT to_jsonb(t) FROM %I t WHERE tenant_id = $1 AND id = $2 FOR UPDATE', entry.table_name)
             INTO now_row USING tenant, entry.row_id;
         found_row := now_row IS NOT NULL;

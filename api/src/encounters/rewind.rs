@@ -1,0 +1,79 @@
+//! Taking back what a turn did in encounters: its actions leave the log, and the state is folded anew.
+//!
+//! The journal holds where a fight stands, not what it is; the rows of encounters are therefore taken back here and not by
+//! the journal's own revert, which takes care of all others.
+
+use rules::encounter::{Encounter, Event};
+use serde_json::{Value, json};
+use sqlx::Row;
+use uuid::Uuid;
+
+use super::store;
+use crate::{
+    error::{Error, Result},
+    tenancy::TenantTx,
+};
+
+/// Takes a turn's actions and commits back; gives the encounters in which somebody acted since, which stay as they are.
+///
+/// # Errors
+/// Those of the database.
+pub async fn rewind(tx: &TenantTx, turn: Uuid) -> Result<Vec<Value>> {
+    sqlx::query(
+        "UPDATE encounter_member SET committed_at = NULL, turn_id = NULL WHERE tenant_id = $1 AND turn_id = $2",
+    )
+    .bind(tx.tenant())
+    .bind(turn)
+    .execute(&mut *tx.connection().await)
+    .await?;
+    let rows = sqlx::query(
+        "SELECT encounter_id, min(seq) AS first FROM encounter_log WHERE tenant_id = $1 AND turn_id = $2 \
+         GROUP BY encounter_id ORDER BY encounter_id",
+    )
+    .bind(tx.tenant())
+    .bind(turn)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let mut conflicts = Vec::new();
+    for row in &rows {
+        let (id, first): (Uuid, i64) = (row.get("encounter_id"), row.get("first"));
+        if !rewind_one(tx, turn, id, first).await? {
+            conflicts.push(json!({ "table": "encounter", "id": id, "column": null, "reason": "changed_since" }));
+        }
+    }
+    Ok(conflicts)
+}
+
+/// Whether nobody acted since.
+async fn rewind_one(tx: &TenantTx, turn: Uuid, id: Uuid, first: i64) -> Result<bool> {
+    let beginning = sqlx::query(
+        "SELECT s.beginning::text AS beginning FROM encounter e \
+         JOIN encounter_state s ON s.tenant_id = e.tenant_id AND s.encounter_id = e.id \
+         WHERE e.tenant_id = $1 AND e.id = $2 FOR NO KEY UPDATE OF e, s",
+    )
+    .bind(tx.tenant())
+    .bind(id)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    // Deleted meanwhile: nothing of the turn is left.
+    let Some(beginning) = beginning else { return Ok(true) };
+    let log = sqlx::query(
+        "SELECT seq, events::text AS events, turn_id IS NOT DISTINCT FROM $3 AS own FROM encounter_log \
+         WHERE tenant_id = $1 AND encounter_id = $2 ORDER BY seq",
+    )
+    .bind(tx.tenant())
+    .bind(id)
+    .bind(turn)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    if log.iter().any(|row| row.get::<i64, _>("seq") > first && !row.get::<bool, _>("own")) {
+        return Ok(false);
+    }
+    let mut then: Encounter = serde_json::from_str(beginning.get("beginning")).map_err(Error::internal)?;
+    for row in log.iter().filter(|row| row.get::<i64, _>("seq") < first) {
+        let events: Vec<Event> = serde_json::from_str(row.get("events")).map_err(Error::internal)?;
+        then.apply_all(&events);
+    }
+    store::put_back(tx, id, first, &then).await?;
+    Ok(true)
+}
