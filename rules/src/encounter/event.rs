@@ -19,6 +19,8 @@ pub enum Stance {
     Help,
     /// It has made its death saving throw.
     DeathSave,
+    /// It waits for something, to act with its reaction.
+    Ready,
     /// It has another action (Action Surge).
     Surge,
 }
@@ -36,6 +38,8 @@ pub enum Event {
     TurnStarted { participant: String, round: u32 },
     /// A turn ended: what lasts rounds has one less, and who was surprised no longer is.
     TurnEnded { participant: String },
+    /// Nobody is left who could have a turn.
+    NobodyLeft,
     /// Something of a turn was spent; so many attacks of the attack action are left.
     Spent { participant: String, cost: Cost, attacks_left: i32 },
     /// Dash, disengage and the like.

@@ -22,6 +22,10 @@ impl Encounter {
                 self.with(participant, |p| p.initiative = *initiative);
             }
             Event::TurnStarted { participant, round } => self.turn_started(participant, *round),
+            Event::NobodyLeft => {
+                self.current = None;
+                self.provoked.clear();
+            }
             Event::TurnEnded { participant } => self.with(participant, turn_ended),
             Event::Spent { participant, cost, attacks_left } => {
                 self.with(participant, |p| spent(p, *cost, *attacks_left));
@@ -154,7 +158,7 @@ fn spent(it: &mut Participant, cost: Cost, attacks_left: i32) {
     match cost {
         Cost::Action => it.economy.action = true,
         Cost::BonusAction => it.economy.bonus_action = true,
-        Cost::Reaction => it.economy.reaction = true,
+        Cost::Reaction => (it.economy.reaction, it.economy.readied) = (true, false),
         Cost::Free => {}
     }
     it.economy.attacks_left = attacks_left.max(0);
@@ -167,6 +171,7 @@ fn took(it: &mut Participant, stance: Stance) {
         Stance::Disengage => economy.disengaged = true,
         Stance::Dodge => economy.dodging = true,
         Stance::Help => economy.helping = true,
+        Stance::Ready => economy.readied = true,
         Stance::DeathSave => economy.death_save = true,
         Stance::Surge => economy.action = false,
     }

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Lasting, Position, Refusal, Until, limits, setup::known_condition};
+use super::{
+    Lasting, Position, Refusal, Until, limits,
+    setup::{known_condition, under},
+};
 use crate::{
     SIZES,
     sheet::{Abilities, Condition, Creature, Feature, NpcAttack, Resource, SpellSlot},
@@ -125,7 +128,7 @@ impl NewParticipant {
     }
 
     fn check(&self, path: &str) -> Result<(), Refusal> {
-        let wrong = |field: &str, message: String| Err(Refusal::argument(format!("{path}/{field}"), message));
+        let wrong = |field: &str, message: String| Err(Refusal::argument(under(path, field), message));
         let numbers = [
             ("hp", self.hp, 0),
             ("max_hp", self.max_hp, 1),
@@ -159,7 +162,7 @@ impl NewParticipant {
             ("features", self.features.len()),
         ];
         if let Some((field, _)) = lists.iter().find(|(_, length)| *length > limits::LIST_MAX) {
-            return Err(Refusal::too_many(format!("{path}/{field}"), limits::LIST_MAX));
+            return Err(Refusal::too_many(under(path, field), limits::LIST_MAX));
         }
         self.check_names(path)
     }
@@ -175,19 +178,19 @@ impl NewParticipant {
         for (field, list) in types {
             if let Some(entry) = list.iter().find(unknown) {
                 let known = DAMAGE_TYPES.join(", ");
-                return Err(Refusal::argument(format!("{path}/{field}"), format!("\"{entry}\" is none of {known}")));
+                return Err(Refusal::argument(under(path, field), format!("\"{entry}\" is none of {known}")));
             }
         }
         let immune = self.condition_immunities.iter().map(|name| ("condition_immunities", name));
         let has = self.conditions.iter().map(|c| ("conditions", &c.condition.name));
         for (field, name) in immune.chain(has) {
-            known_condition(&format!("{path}/{field}"), name)?;
+            known_condition(&under(path, field), name)?;
         }
         let untyped = |a: &&NpcAttack| !a.damage_type.is_empty() && damage_type(&a.damage_type).is_none();
         if let Some(attack) = self.attacks.iter().find(untyped) {
             let known = DAMAGE_TYPES.join(", ");
             let message = format!("\"{}\" is none of {known}", attack.damage_type);
-            return Err(Refusal::argument(format!("{path}/attacks"), message));
+            return Err(Refusal::argument(under(path, "attacks"), message));
         }
         Ok(())
     }

@@ -154,7 +154,7 @@ impl Terrain {
     /// Whether a footprint of so many squares a side lies on the grid.
     pub(super) fn holds(&self, at: Position, side: i32) -> bool {
         let fits = |from: i32, size: i32| from >= 0 && i64::from(from) + i64::from(side) <= i64::from(size);
-        fits(at.x, self.width) && fits(at.y, self.height) && (-limits::HEIGHT_MAX..=limits::HEIGHT_MAX).contains(&at.z)
+        fits(at.x, self.width) && fits(at.y, self.height) && (0..=limits::HEIGHT_MAX).contains(&at.z)
     }
 
     /// Whether any of a footprint's squares is an obstacle.

@@ -96,7 +96,7 @@ impl Encounter {
         if self.participants.len() >= limits::PARTICIPANTS_MAX {
             return Err(Refusal::too_many("participants", limits::PARTICIPANTS_MAX));
         }
-        let participant = Box::new(self.prepared(new, false, "participant", dice)?);
+        let participant = Box::new(self.prepared(new, false, "", dice)?);
         Ok(Decision { events: vec![Event::Joined { participant }], outcomes: Vec::new() })
     }
 
@@ -107,12 +107,12 @@ impl Encounter {
         path: &str,
         dice: &mut dyn Dice,
     ) -> Result<Participant, Refusal> {
-        let wrong = |field: &str, message: String| Refusal::argument(format!("{path}/{field}"), message);
+        let wrong = |field: &str, message: String| Refusal::argument(under(path, field), message);
         if new.id.trim().is_empty() {
             return Err(wrong("id", "must not be empty".to_owned()));
         }
-        text(&format!("{path}/id"), &new.id, limits::ID_CHARS_MAX)?;
-        text(&format!("{path}/name"), new.name.as_deref().unwrap_or_default(), limits::NAME_CHARS_MAX)?;
+        text(&under(path, "id"), &new.id, limits::ID_CHARS_MAX)?;
+        text(&under(path, "name"), new.name.as_deref().unwrap_or_default(), limits::NAME_CHARS_MAX)?;
         if self.at(&new.id).is_some() {
             return Err(wrong("id", format!("\"{}\" takes part already", new.id)));
         }
@@ -172,6 +172,13 @@ impl Encounter {
         if at.z == 0 && self.terrain.blocks(at, it.side()) {
             return Err("is an obstacle".to_owned());
         }
+        let taken = |p: &&Participant| {
+            let there = p.position.is_some_and(|other| other.squares_to(p.side(), at, it.side()) == 0);
+            there && p.life() != crate::sheet::Life::Dead
+        };
+        if let Some(other) = self.participants.iter().find(taken) {
+            return Err(format!("is where {} stands", other.id));
+        }
         Ok(())
     }
 
@@ -207,6 +214,11 @@ pub(super) fn known_condition(argument: &str, name: &str) -> Result<&'static str
         let known = CONDITIONS.iter().map(|c| c.name).collect::<Vec<_>>().join(", ");
         Refusal::argument(argument, format!("\"{name}\" is none of {known}"))
     })
+}
+
+/// The path of a field: of who joins alone, its name.
+pub(super) fn under(path: &str, field: &str) -> String {
+    if path.is_empty() { field.to_owned() } else { format!("{path}/{field}") }
 }
 
 pub(super) fn text(argument: &str, value: &str, most: usize) -> Result<(), Refusal> {

@@ -69,6 +69,9 @@ pub struct Economy {
     pub helping: bool,
     /// It has made its death saving throw.
     pub death_save: bool,
+    /// It has readied something, until its next turn.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub readied: bool,
 }
 
 /// What ends a condition beside its rounds.

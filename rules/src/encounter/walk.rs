@@ -158,6 +158,10 @@ pub(super) fn way(
         return Err(format!("lies outside of the grid of {width} by {height}"));
     }
     if from.z != 0 || to.z != 0 {
+        let ground = Grid::of(encounter, mover).under(to.square());
+        if to.z == 0 && ground.is_none_or(|ground| ground.taken) {
+            return Err("is closed or taken: nobody lands there".to_owned());
+        }
         let squares = from.squares_to(1, to, 1);
         return Ok(vec![Step { to, cost_ft: squares.saturating_mul(SQUARE_FT) }]);
     }

@@ -140,6 +140,9 @@ pub struct SpellSheet {
     /// Range in feet; none: 60 for a ranged attack.
     #[serde(alias = "range")]
     pub range_ft: Option<i32>,
+    /// How long casting it takes, such as `1 bonus action`; none: an action.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub casting_time: Option<String>,
     /// Whether it asks for concentration.
     pub concentration: bool,
     /// The condition it puts on its target.

@@ -219,3 +219,28 @@ fn through_the_air_the_ground_is_free() {
     play(&mut encounter, &action(ActionKind::Move, |a| a.position = Some(Position { x: 3, y: 1, z: 4 })), &[]);
     assert_eq!(who(&encounter, "a").movement_left(), 10);
 }
+
+#[test]
+fn nobody_lands_or_is_put_where_somebody_is() {
+    let wall = Terrain { obstacles: squares(&[(2, 0)]), ..Terrain::default() };
+    let flier = NewParticipant { position: Some(Position { x: 0, y: 0, z: 2 }), ..someone("a", 15) };
+    let mut encounter = begun_on(wall, vec![flier, placed(enemy("b", 5), 1, 0), someone("c", 1)]);
+    let below = action(ActionKind::Move, |a| a.position = Some(Position { x: 0, y: 0, z: -1 }));
+    for refused in [to(1, 0), to(2, 0), below] {
+        assert_eq!(code(&encounter, &refused), "validation_failed");
+        assert_eq!(code(&encounter, &Action { overridden: true, ..refused }), "validation_failed");
+    }
+    play(&mut encounter, &to(0, 1), &[]);
+    play(&mut encounter, &on(ActionKind::Damage, "c", |a| a.amount = Some(20)), &[]);
+    advance(&mut encounter);
+    advance(&mut encounter);
+    assert_eq!(code(&encounter, &to(9, 9)), "no_action_left", "who is dying stays");
+    let both = setup(vec![placed(someone("a", 1), 1, 1), placed(someone("b", 1), 1, 1)]);
+    let argument = "participants/1/position".to_owned();
+    assert_eq!(
+        refused(&both),
+        rules::encounter::Refusal::Argument { argument, message: "is where a stands".to_owned() }
+    );
+    let late = encounter.join(&placed(enemy("late", 1), 99, 0), &mut Endless(1)).expect_err("refused");
+    assert!(late.to_string().starts_with("position: "), "{late}");
+}

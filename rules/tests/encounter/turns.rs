@@ -25,10 +25,114 @@ fn only_whose_turn_it_is_acts() {
     );
     early.overridden = false;
     early.cost = Some(Cost::Reaction);
+    assert_eq!(code(&encounter, &early), "not_your_turn", "nobody provoked it");
+    encounter.apply(&left("b", "a"));
     play(&mut encounter, &early, &[2]);
     assert_eq!(code(&encounter, &early), "no_action_left", "one reaction until its next turn");
+}
+
+fn left(by: &str, target: &str) -> Event {
+    Event::Provoked { by: by.to_owned(), target: target.to_owned(), from: at(0, 0) }
+}
+
+#[test]
+fn a_reaction_is_what_was_provoked_or_readied_or_a_spell_cast_as_one() {
+    let mage = Creature {
+        is_npc: true,
+        spell_slots: [("1".to_owned(), rules::sheet::SpellSlot { max: 2, remaining: 2 })].into(),
+        ..Creature::default()
+    };
+    let mut encounter = begun(vec![someone("a", 15), enemy("b", 5), character("mage", 1, mage)]);
+    let react = |kind, by: &str, target: &str| {
+        on(kind, target, |a| (a.participant_id, a.cost) = (Some(by.to_owned()), Some(Cost::Reaction)))
+    };
+    for kind in [ActionKind::Move, ActionKind::StandUp, ActionKind::Dash, ActionKind::Grapple, ActionKind::Search] {
+        assert_eq!(code(&encounter, &react(kind, "b", "a")), "not_your_turn", "{kind:?}");
+        assert_eq!(code(&encounter, &react(kind, "a", "b")), "validation_failed", "{kind:?}");
+    }
+    let mut spell = react(ActionKind::CastSpell, "mage", "mage");
+    spell.attack.spell_name = Some("Bless".to_owned());
+    assert_eq!(code(&encounter, &spell), "not_your_turn");
+    spell.attack.spell_name = Some("Shield".to_owned());
+    play(&mut encounter, &spell, &[]);
+    assert!(has_effect(&encounter, "mage", "Shield") && who(&encounter, "mage").economy.reaction);
+    play(&mut encounter, &Action::new(ActionKind::Ready), &[]);
     advance(&mut encounter);
-    play(&mut encounter, &early, &[2]);
+    play(&mut encounter, &react(ActionKind::Attack, "a", "b"), &[2]);
+    assert_eq!(code(&encounter, &react(ActionKind::Attack, "a", "b")), "no_action_left", "it was readied once");
+}
+
+#[test]
+fn a_bonus_action_is_an_attack_of_the_other_hand_or_a_quick_spell() {
+    let slow = |casting_time: Option<&str>| {
+        let own = rules::sheet::SpellSheet {
+            name: "Own".to_owned(),
+            attack: "automatic".to_owned(),
+            damage: Some(rules::sheet::OwnDamage { dice: "1d4".to_owned(), damage_type: None }),
+            casting_time: casting_time.map(str::to_owned),
+            ..rules::sheet::SpellSheet::default()
+        };
+        rules::sheet::KnownSpell::Own(Box::new(own))
+    };
+    let cleric = |own| Creature {
+        spells: vec![
+            rules::sheet::KnownSpell::Name("Healing Word".to_owned()),
+            rules::sheet::KnownSpell::Name("Fire Bolt".to_owned()),
+            own,
+        ],
+        spell_slots: [("1".to_owned(), rules::sheet::SpellSlot { max: 2, remaining: 2 })].into(),
+        ..Creature::default()
+    };
+    let cast = |spell: &str| {
+        on(ActionKind::CastSpell, "b", |a| {
+            (a.cost, a.attack.spell_name) = (Some(Cost::BonusAction), Some(spell.to_owned()));
+        })
+    };
+    let encounter = begun(vec![character("c", 15, cleric(slow(None))), enemy("b", 5)]);
+    for refused in ["Fire Bolt", "Own"] {
+        assert_eq!(code(&encounter, &cast(refused)), "validation_failed", "{refused}");
+    }
+    assert!(encounter.act(&cast("Healing Word"), &mut Endless(1)).is_ok());
+    let quick = begun(vec![character("c", 15, cleric(slow(Some("1 bonus action")))), enemy("b", 5)]);
+    assert!(quick.act(&cast("Own"), &mut Endless(1)).is_ok());
+    let mut blow = attack("b");
+    blow.cost = Some(Cost::BonusAction);
+    let encounter = begun(vec![someone("a", 15), enemy("b", 5)]);
+    assert_eq!(code(&encounter, &blow), "validation_failed");
+    blow.overridden = true;
+    assert!(encounter.act(&blow, &mut Endless(1)).is_ok());
+}
+
+#[test]
+fn nobody_ends_the_concentration_of_another() {
+    let on_bless = Creature {
+        concentration: Some(rules::sheet::Concentration { spell: "Bless".to_owned() }),
+        ..Creature::default()
+    };
+    let mut encounter = begun(vec![someone("a", 15), character("b", 5, on_bless)]);
+    let mut end = on(ActionKind::EndConcentration, "b", |_| {});
+    assert_eq!(code(&encounter, &end), "validation_failed");
+    end.participant_id = Some("a".to_owned());
+    assert_eq!(code(&encounter, &end), "validation_failed");
+    end.overridden = true;
+    assert!(decide(&encounter, &end, &[]).is_ok());
+    let own = action(ActionKind::EndConcentration, |a| a.participant_id = Some("b".to_owned()));
+    play(&mut encounter, &own, &[]);
+    assert_eq!(who(&encounter, "b").creature.concentration, None);
+}
+
+#[test]
+fn a_hazard_may_kill_the_last() {
+    let fire = rules::encounter::Hazard {
+        damage: Some("50".to_owned()),
+        position: rules::encounter::Square { x: 1, y: 1 },
+        ..rules::encounter::Hazard::default()
+    };
+    let terrain = rules::encounter::Terrain { hazards: vec![fire], ..rules::encounter::Terrain::default() };
+    let mut encounter = begun_on(terrain, vec![placed(enemy("a", 15), 1, 1)]);
+    advance(&mut encounter);
+    assert_eq!((encounter.current(), who(&encounter, "a").life()), (None, rules::sheet::Life::Dead));
+    assert_eq!(code(&encounter, &Action::new(ActionKind::AdvanceTurn)), "conflict");
 }
 
 #[test]
@@ -79,9 +183,12 @@ fn the_surprised_do_not_act_in_the_first_round() {
     assert_eq!(current(&encounter), "a");
     let mut reaction = attack("a");
     (reaction.participant_id, reaction.cost) = (Some("b".to_owned()), Some(Cost::Reaction));
+    assert_eq!(code(&encounter, &reaction), "not_your_turn");
+    encounter.apply(&left("b", "a"));
     assert_eq!(code(&encounter, &reaction), "no_action_left");
     advance(&mut encounter);
     assert_eq!((current(&encounter), encounter.round()), ("c", 2));
+    encounter.apply(&left("b", "a"));
     play(&mut encounter, &reaction, &[2]);
 }
 

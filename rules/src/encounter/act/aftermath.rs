@@ -63,7 +63,14 @@ impl Work {
 
     /// Concentration is given up.
     pub(super) fn end_concentration(&mut self, action: &Action) -> Result<(), Refusal> {
-        let it = self.target_or_self(action)?;
+        let it = match (&action.target_id, &action.participant_id) {
+            (None, None) => self.state.current().cloned().ok_or(Refusal::NotYourTurn { current: None })?,
+            _ => self.target_or_self(action)?,
+        };
+        let acts = action.participant_id.as_deref().or(self.state.current().map(|p| p.id.as_str()));
+        if acts != Some(it.id.as_str()) && !action.overridden {
+            return Err(Refusal::argument("target_id", "nobody gives up another's concentration"));
+        }
         if it.creature.concentration.is_none() {
             self.cannot(&format!("{} concentrates on nothing", it.creature.name));
             return Ok(());

@@ -17,7 +17,9 @@ impl Work {
     pub(super) fn attack(&mut self, action: &Action, dice: &mut dyn Dice) -> Result<(), Refusal> {
         let actor = self.actor(action)?;
         let target = self.target(action)?;
-        let price = self.price(&actor, action, !is_spell(&actor, action))?;
+        let spell = is_spell(&actor, action);
+        self.check_bonus(&actor, action, spell)?;
+        let price = self.price(&actor, action, !spell)?;
         let provoked_at = self.provoked_at(&actor, &target, action);
         let circumstances = self.state.circumstances(&actor, &target, &action.circumstances, provoked_at);
         let outcome = resolve_attack(&actor.creature, &target.creature, &action.attack, &circumstances, dice)?;
@@ -55,6 +57,7 @@ impl Work {
             }
             targets.push(self.find("target_ids", id)?);
         }
+        self.check_bonus(&actor, action, true)?;
         let price = self.price(&actor, action, false)?;
         let creatures: Vec<_> = targets.iter().map(|t| &*t.creature).collect();
         let mut circumstances = action.circumstances.clone();

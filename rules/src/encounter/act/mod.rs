@@ -3,7 +3,7 @@
 //! Decisions are made on a copy: each event is folded into it at once, so that what follows (a concentration check, a
 //! grapple that ends) sees what came before. The copy shares every sheet that is not touched.
 //!
-//! - `attack`: weapons, spells, grapples and shoves; `harm`: damage, healing, conditions; `spend`: slots and resources.
+//! - `attack`: weapons, spells; `manoeuvre`: grapples and shoves; `permit`: reactions and bonus actions; `harm`: damage, healing, conditions; `spend`: slots and resources.
 //! - `turn`: turns and what ticks; `stance`: dash, dodge and the like; `movement`: over the grid; `aftermath`: what follows.
 
 mod aftermath;
@@ -11,6 +11,7 @@ mod attack;
 mod harm;
 mod manoeuvre;
 mod movement;
+mod permit;
 mod spend;
 mod stance;
 mod turn;
@@ -151,7 +152,7 @@ impl Work {
         self.tell(impossible(reason));
     }
 
-    /// Who acts: the one named, or whose turn it is. Anybody when it is a reaction or overridden.
+    /// Who acts: the one named, or whose turn it is. Anybody when it is something a reaction does, or overridden.
     fn actor(&self, action: &Action) -> Result<Participant, Refusal> {
         let current = self.state.current();
         let actor = match &action.participant_id {
@@ -159,8 +160,17 @@ impl Work {
             None => current.cloned().ok_or(Refusal::NotYourTurn { current: None })?,
         };
         let in_turn = current.is_some_and(|c| c.id == actor.id);
-        if in_turn || action.overridden || action.cost == Some(Cost::Reaction) {
+        let reacts = action.cost == Some(Cost::Reaction);
+        if action.overridden || (in_turn && !reacts) || (reacts && self.may_react(&actor, action)) {
             return Ok(actor);
+        }
+        let kind = matches!(action.action, ActionKind::Attack | ActionKind::CastSpell);
+        if reacts && kind && actor.economy.reaction {
+            return Err(Refusal::used_up("reaction", format!("{} has no reaction left", actor.id)));
+        }
+        if in_turn {
+            let message = "a reaction is an attack or a spell that was provoked or readied, or a spell cast as one";
+            return Err(Refusal::argument("cost", message));
         }
         Err(Refusal::NotYourTurn { current: current.map(|c| c.id.clone()) })
     }

@@ -27,6 +27,9 @@ impl Work {
             return self.walk_feet(&actor, action);
         };
         let Some(from) = actor.position.filter(|_| !action.overridden) else {
+            if actor.life() != Life::Alive && !action.overridden {
+                return Err(Refusal::used_up("movement", format!("{} is down and cannot move", actor.id)));
+            }
             return self.put(&actor, to);
         };
         if from == to {
@@ -51,6 +54,13 @@ impl Work {
         }
         if to.z == 0 && terrain.blocks(to, actor.side()) {
             return Err(Refusal::argument("position", "is an obstacle"));
+        }
+        let taken = self.state.participants().iter().any(|p| {
+            let there = p.position.is_some_and(|at| at.squares_to(p.side(), to, actor.side()) == 0);
+            p.id != actor.id && p.is_enemy != actor.is_enemy && p.life() != Life::Dead && there
+        });
+        if taken {
+            return Err(Refusal::argument("position", "is an enemy's space"));
         }
         self.push(Event::Moved { participant: actor.id.clone(), to: Some(to), cost_ft: 0 });
         Ok(())

@@ -10,7 +10,8 @@ use crate::{
 impl Work {
     /// What an action costs, if it can be paid. `attack`: whether attacks of an attack action pay for it.
     pub(super) fn price(&self, actor: &Participant, action: &Action, attack: bool) -> Result<Event, Refusal> {
-        let usual = if action.circumstances.context.off_hand { Cost::BonusAction } else { Cost::Action };
+        let off_hand = attack && action.action == ActionKind::Attack && action.circumstances.context.off_hand;
+        let usual = if off_hand { Cost::BonusAction } else { Cost::Action };
         let cost = action.cost.unwrap_or(usual);
         let economy = &actor.economy;
         let paid = |cost, attacks_left| Event::Spent { participant: actor.id.clone(), cost, attacks_left };
@@ -99,6 +100,9 @@ impl Work {
         let price = self.price(&actor, action, false)?;
         if self.is_able(&actor) {
             self.push(price);
+            if action.action == ActionKind::Ready {
+                self.push(Event::Took { participant: actor.id, stance: Stance::Ready });
+            }
         }
         Ok(())
     }

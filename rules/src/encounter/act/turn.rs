@@ -22,6 +22,9 @@ impl Work {
                 return Err(Refusal::NotYourTurn { current });
             }
         }
+        if !self.state.anybody_left() {
+            return Err(Refusal::NobodyLeft);
+        }
         if let Some(id) = current {
             self.end_turn(&id, dice)?;
         }
@@ -58,7 +61,9 @@ impl Work {
                 return Ok(());
             }
         }
-        Err(Refusal::NobodyLeft)
+        // Those who were left died as their turns ended or began.
+        self.push(Event::NobodyLeft);
+        Ok(())
     }
 
     fn start_turn(&mut self, id: &str, round: u32, dice: &mut dyn Dice) -> Result<(), Refusal> {
