@@ -13,6 +13,7 @@ use crate::{
     app::App,
     database,
     error::Result,
+    prompt::assemble::BasePrompt,
     turns::store::{LEASE_SECONDS, sweep},
 };
 
@@ -115,7 +116,7 @@ async fn tail_once(app: &App, seen: &mut HashMap<(Uuid, Uuid), i64>) -> Result<u
         seen.extend(crate::feeds::ends(&app.pool, &fresh).await?);
     }
     let seqs: Vec<i64> = held.iter().map(|h| seen.get(h).copied().unwrap_or_default()).collect();
-    let rows = sqlx::query("SELECT tenant_id, campaign_id, seq, heads FROM journal_tail($1, $2, $3, $4)")
+    let rows = sqlx::query("SELECT tenant_id, campaign_id, seq, heads, versions FROM journal_tail($1, $2, $3, $4)")
         .bind(&tenants)
         .bind(&campaigns)
         .bind(&seqs)
@@ -125,11 +126,10 @@ async fn tail_once(app: &App, seen: &mut HashMap<(Uuid, Uuid), i64>) -> Result<u
     for row in &rows {
         let (tenant, campaign): (Uuid, Uuid) = (row.get("tenant_id"), row.get("campaign_id"));
         seen.insert((tenant, campaign), row.get("seq"));
-        let heads: Vec<String> = row.get("heads");
-        let gone = app
-            .prompts
-            .base
-            .forget(tenant, |key, base| key.campaign == campaign && heads.iter().any(|head| base.depends_on(head)));
+        let (heads, versions): (Vec<String>, Vec<i64>) = (row.get("heads"), row.get("versions"));
+        let is_stale =
+            |base: &BasePrompt| heads.iter().zip(&versions).any(|(head, version)| base.is_older(head, *version));
+        let gone = app.prompts.base.forget(tenant, |key, base| key.campaign == campaign && is_stale(base));
         metrics::PROMPT_CACHE_EVICTED.inc_by(gone as u64);
     }
     Ok(rows.len())

@@ -129,10 +129,11 @@ impl Weigh for BasePrompt {
 }
 
 impl BasePrompt {
-    /// Whether a change of one of these heads makes it stale.
+    /// Whether it was built from an older version of this head.
     #[must_use]
-    pub fn depends_on(&self, head: &str) -> bool {
-        self.head_keys.binary_search_by(|k| k.as_str().cmp(head)).is_ok()
+    pub fn is_older(&self, head: &str, version: i64) -> bool {
+        let at = self.head_keys.binary_search_by(|k| k.as_str().cmp(head)).ok();
+        at.and_then(|at| self.head_versions.get(at)).is_some_and(|own| *own < version)
     }
 
     /// What it was built from.

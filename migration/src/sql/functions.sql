@@ -223,10 +223,16 @@ SET search_path = pg_catalog, public, pg_temp AS $$
     LIMIT rows_max
 $$
 -- ;;
--- What moved in campaigns that a replica holds prompts of, as the version heads that prompts are stamped with.
+-- What moved in campaigns that a replica holds prompts of, as the version heads that prompts are stamped with,
+-- and their present versions: a prompt made since has them already.
 CREATE FUNCTION journal_tail(tenants uuid[], campaigns uuid[], seqs bigint[], rows_max int) RETURNS TABLE (
-    tenant_id uuid, campaign_id uuid, seq bigint, heads text[])
+    tenant_id uuid, campaign_id uuid, seq bigint, heads text[], versions bigint[])
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT moved.*, ARRAY(
+        SELECT coalesce((SELECT v.version FROM version_head v WHERE v.tenant_id = moved.tenant_id
+                         AND v.campaign_id = moved.campaign_id AND v.key = k), 0)
+        FROM unnest(moved.heads) WITH ORDINALITY AS named (k, n) ORDER BY n)
+    FROM (
     SELECT j.tenant_id, j.campaign_id, j.seq, CASE j.table_name
         WHEN 'campaign' THEN ARRAY['campaign:' || j.row_id]
         WHEN 'npc' THEN ARRAY['entity:' || j.row_id]
@@ -235,12 +241,13 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
         WHEN 'lore' THEN ARRAY['lore:' || coalesce(j.before ->> 'scope', '') || ':' || coalesce(j.before ->> 'associated_key', ''),
                                'lore:' || coalesce(j.after ->> 'scope', '') || ':' || coalesce(j.after ->> 'associated_key', '')]
         WHEN 'memory' THEN ARRAY['memory:' || (coalesce(j.after, j.before) ->> 'holder_id') || ':' || (coalesce(j.after, j.before) ->> 'subject_id')]
-        ELSE ARRAY[]::text[] END
+        ELSE ARRAY[]::text[] END AS heads
     FROM unnest(tenants, campaigns, seqs) AS held (tenant, campaign, seen)
     JOIN feed_head h ON h.tenant_id = held.tenant AND h.campaign_id = held.campaign AND h.seq > held.seen
     CROSS JOIN LATERAL (
         SELECT * FROM journal j WHERE j.tenant_id = held.tenant AND j.campaign_id = held.campaign AND j.seq > held.seen
         ORDER BY j.seq LIMIT rows_max) j
+    ) moved
 $$
 -- ;;
 -- Where the feeds of campaigns end.
