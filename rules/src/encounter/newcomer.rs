@@ -11,7 +11,7 @@ use super::{
 use crate::{
     SIZES,
     sheet::{Abilities, Condition, Creature, Feature, NpcAttack, Resource, SpellSlot},
-    srd::{Ability, DAMAGE_TYPES, damage_type, holds, same},
+    srd::{Ability, DAMAGE_TYPES, DamageDice, damage_type, holds, same},
 };
 
 /// A condition somebody brings along.
@@ -103,7 +103,7 @@ impl NewParticipant {
         let max_hp = self.max_hp.or(self.hp.filter(|hp| *hp > 0)).unwrap_or(10);
         let plain = Creature::default();
         Ok(Creature {
-            name: self.name.clone().unwrap_or_else(|| self.id.clone()),
+            name: self.name.clone().filter(|n| !n.trim().is_empty()).unwrap_or_else(|| self.id.clone()),
             is_npc: self.is_npc.unwrap_or(self.is_enemy),
             hp: self.hp.unwrap_or(max_hp),
             max_hp,
@@ -164,7 +164,58 @@ impl NewParticipant {
         if let Some((field, _)) = lists.iter().find(|(_, length)| *length > limits::LIST_MAX) {
             return Err(Refusal::too_many(under(path, field), limits::LIST_MAX));
         }
-        self.check_names(path)
+        self.check_names(path)?;
+        self.check_values(path)?;
+        self.check_conditions(path)
+    }
+
+    /// Every number is one the rules know, every text short enough.
+    fn check_values(&self, path: &str) -> Result<(), Refusal> {
+        let score = |ability| (1..=30).contains(&self.abilities.unwrap_or_default().score(ability));
+        let save = |(name, bonus): (&String, &i32)| Ability::named(name).is_some() && (-20..=30).contains(bonus);
+        let pool = |remaining: i32, max: i32, most: i32| 0 <= remaining && remaining <= max && max <= most;
+        let slot = |(level, slot): (&String, &SpellSlot)| {
+            matches!(level.as_str(), "1" | "2" | "3" | "4" | "5" | "6" | "7" | "8" | "9")
+                && pool(slot.remaining, slot.max, 99)
+        };
+        let resource = |(at, r): (usize, &Resource)| {
+            let twice = self.resources.iter().take(at).any(|other| same(&other.name, &r.name));
+            is_name(&r.name) && !twice && pool(r.remaining, r.max, limits::AMOUNT_MAX)
+        };
+        let attack = |a: &NpcAttack| {
+            let dice = a.damage.is_empty() || DamageDice::parse(&a.damage).is_some();
+            short(&a.name) && dice && (-20..=30).contains(&a.bonus)
+        };
+        let checks = [
+            ("abilities", Ability::ALL.into_iter().all(score), "scores are 1 to 30"),
+            ("saving_throws", self.saving_throws.iter().all(save), "abilities, each with -20 to 30"),
+            ("spell_slots", self.spell_slots.iter().all(slot), "levels 1 to 9, 0 <= remaining <= max <= 99"),
+            ("resources", self.resources.iter().enumerate().all(resource), "different names, 0 <= remaining <= max"),
+            ("attacks", self.attacks.iter().all(attack), "a short name, bonus -20 to 30, damage a sum of dice"),
+            ("attacks_per_action", self.attacks_per_action.is_none_or(|n| (1..=10).contains(&n)), "must be 1 to 10"),
+            ("features", self.features.iter().all(|f| short(f)), "an entry is too long"),
+            ("creature_type", self.creature_type.as_deref().is_none_or(short), "is too long"),
+        ];
+        let wrong = checks.into_iter().find(|(_, right, _)| !right);
+        wrong.map_or(Ok(()), |(field, _, message)| Err(Refusal::argument(under(path, field), message)))
+    }
+
+    /// Conditions as strict as those an action adds.
+    fn check_conditions(&self, path: &str) -> Result<(), Refusal> {
+        for (at, new) in self.conditions.iter().enumerate() {
+            let it = &new.condition;
+            let twice = self.conditions.iter().take(at).any(|c| same(&c.condition.name, &it.name));
+            let level = it.level.is_none_or(|l| same(&it.name, "exhaustion") && (1..=6).contains(&l));
+            let texts = [&it.source, &new.description].into_iter().flatten().all(|t| short(t));
+            let numbers =
+                it.rounds_remaining.is_none_or(|r| r >= 1) && new.save_dc.is_none_or(|d| (1..=40).contains(&d));
+            if twice || !level || !texts || !numbers {
+                let message =
+                    "each once; a level (1 to 6) for exhaustion alone; rounds from 1; save_dc 1 to 40; short texts";
+                return Err(Refusal::argument(under(path, "conditions"), message));
+            }
+        }
+        Ok(())
     }
 
     /// Damage types and conditions are those of the rules.
@@ -207,4 +258,12 @@ impl NewParticipant {
         });
         known.collect()
     }
+}
+
+fn short(text: &str) -> bool {
+    text.chars().count() <= limits::NAME_CHARS_MAX
+}
+
+fn is_name(text: &str) -> bool {
+    !text.trim().is_empty() && short(text)
 }

@@ -65,6 +65,11 @@ fn an_ephemeral_participant_keeps_the_hit_points_it_begins_with() {
     assert_eq!((hp.initial, hp.now, hp.delta), (5, 5, 0));
 }
 
+fn brings(level: Option<i32>, rounds_remaining: Option<i32>, name: &str) -> NewCondition {
+    let condition = Condition { name: name.to_owned(), level, rounds_remaining, source: None };
+    NewCondition { condition, ..NewCondition::default() }
+}
+
 /// Arguments that cannot be meant, and where they stand.
 #[test]
 fn what_cannot_be_meant_is_refused() {
@@ -95,6 +100,22 @@ fn what_cannot_be_meant_is_refused() {
         ("participants/0/conditions", one(|p| p.conditions = vec![NewCondition::default()])),
         ("participants/0/attacks", one(|p| p.attacks[0].damage_type = "sharp".to_owned())),
         ("participants/0/features", one(|p| p.features = vec![String::new(); 101])),
+        ("participants/0/features", one(|p| p.features = vec!["x".repeat(201)])),
+        ("participants/0/creature_type", one(|p| p.creature_type = Some("x".repeat(201)))),
+        ("participants/0/attacks_per_action", one(|p| p.attacks_per_action = Some(11))),
+        ("participants/0/attacks", one(|p| p.attacks[0].bonus = 31)),
+        ("participants/0/attacks", one(|p| p.attacks[0].damage = "much".to_owned())),
+        ("participants/0/abilities", one(|p| p.abilities = Some(Abilities { wisdom: 31, ..Abilities::default() }))),
+        ("participants/0/saving_throws", one(|p| p.saving_throws = [("luck".to_owned(), 1)].into())),
+        ("participants/0/spell_slots", one(|p| p.spell_slots = [("10".to_owned(), Default::default())].into())),
+        ("participants/0/resources", one(|p| p.resources = vec![Default::default()])),
+        ("participants/0/conditions", one(|p| p.conditions = vec![brings(Some(1), None, "prone")])),
+        ("participants/0/conditions", one(|p| p.conditions = vec![brings(Some(7), None, "exhaustion")])),
+        ("participants/0/conditions", one(|p| p.conditions = vec![brings(None, Some(0), "prone")])),
+        (
+            "participants/0/conditions",
+            one(|p| p.conditions = ["prone", "Prone"].map(|c| brings(None, None, c)).to_vec()),
+        ),
         ("participants/0/position", one(|p| p.position = Some(at(50, 0)))),
         ("participants/0/position", one(|p| p.position = Some(Position { z: i32::MIN, ..at(0, 0) }))),
         ("participants/0/position", one(|p| (p.position, p.size) = (Some(at(49, 0)), Some("large".to_owned())))),
