@@ -114,3 +114,13 @@ async fn many_follow_at_once() {
     let told = join_all(streams.iter_mut().map(Stream::next)).await;
     assert!(told.iter().all(|t| t.as_ref().unwrap().1["after"]["title"] == "Rumour 1"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_end_when_the_server_stops() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    tenant.world().await;
+    let mut stream = Stream::open(&tenant, "", None).await;
+    server.app.stop();
+    assert!(stream.next().await.is_none(), "well before the next sign of life");
+}

@@ -79,9 +79,10 @@ impl App {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// From now on readiness fails.
+    /// From now on readiness fails, and streams end.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
+        self.feeds.close();
     }
 
     /// The origins of all tenants, at most five seconds old; none if the database cannot be asked.

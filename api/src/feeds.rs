@@ -45,6 +45,11 @@ impl Feeds {
         Ok(watched.entry(feed).or_insert_with(|| watch::channel(0).0).subscribe())
     }
 
+    /// Ends every stream: nobody will be told anything any more.
+    pub fn close(&self) {
+        self.watched().clear();
+    }
+
     /// Asks where the watched feeds end, and tells those who wait. One statement, none when nobody waits.
     ///
     /// # Errors

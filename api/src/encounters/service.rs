@@ -1,5 +1,7 @@
 //! What is done with encounters, for the REST routes and the tools alike.
 
+use std::collections::HashSet;
+
 use entity::{character, npc};
 use rules::{
     dice::{Dice, Given},
@@ -285,21 +287,20 @@ pub async fn act_in(tx: &TenantTx, mut it: Stored, action: &Action, how: &How<'_
 
 /// Where the encounter stands after an action, with everybody it changed.
 fn standing(told: &mut Value, before: &Encounter, it: &Stored) -> Result<()> {
-    let mut all = value(&it.now.view(Verbosity::Detailed))?;
-    let changed = |participant: &Value| {
-        let id = participant["id"].as_str().unwrap_or_default();
-        before.participant(id) != it.now.participant(id)
-    };
-    let participants = match all["participants"].take() {
-        Value::Array(all) => all.into_iter().filter(changed).collect(),
-        _ => Vec::new(),
-    };
-    for name in ["encounter_id", "status", "round", "turn", "current_participant_id"] {
-        told[name] = all[name].take();
-    }
-    told["participants"] = Value::Array(participants);
-    if let Some(provoked) = all.get_mut("provoked") {
-        told["provoked"] = provoked.take();
+    // Nobody leaves: whoever was there has the same place.
+    let same = before.participants().iter().zip(it.now.participants()).filter(|(then, now)| then == now);
+    let same: HashSet<&str> = same.map(|(then, _)| then.id.as_str()).collect();
+    let mut view = it.now.view(Verbosity::Detailed);
+    let mut participants = view.participants.take().unwrap_or_default();
+    participants.retain(|p| !same.contains(p.id.as_str()));
+    told["participants"] = value(&participants)?;
+    told["encounter_id"] = json!(view.encounter_id);
+    told["status"] = json!(view.status);
+    told["round"] = json!(view.round);
+    told["turn"] = json!(view.turn);
+    told["current_participant_id"] = json!(view.current_participant_id);
+    if !view.provoked.is_empty() {
+        told["provoked"] = value(&view.provoked)?;
     }
     told["seq"] = json!(it.seq);
     Ok(())

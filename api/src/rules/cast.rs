@@ -52,27 +52,32 @@ pub enum Named {
     Unclear(String),
 }
 
-/// Finds a character or NPC of the campaign by id or slug, else by name: exactly, then in any case, then the only one whose
-/// name holds what was written or is held by it.
+/// Finds characters or NPCs of the campaign, in the order of their names: by id or slug, else by name: exactly, then in any
+/// case, then the only one whose name holds what was written or is held by it. One statement, and one more for each that is no
+/// id or slug.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn named(tx: &TenantTx, campaign: Uuid, wanted: &str) -> Result<Named> {
-    let wanted = wanted.trim();
-    let row = sqlx::query(
-        "SELECT actor_id, kind FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 AND (slug = $3 OR actor_id = $4) \
-         AND kind IN ('character', 'npc')",
+pub async fn named_all(tx: &TenantTx, campaign: Uuid, wanted: &[&str]) -> Result<Vec<Named>> {
+    let rows = sqlx::query(
+        "SELECT w.n, a.actor_id, a.kind FROM unnest($3::text[], $4::uuid[]) WITH ORDINALITY AS w (slug, id, n) \
+         JOIN actor_slug a ON a.tenant_id = $1 AND a.campaign_id = $2 AND a.kind IN ('character', 'npc') \
+           AND (a.slug = w.slug OR a.actor_id = w.id) ORDER BY w.n",
     )
     .bind(tx.tenant())
     .bind(campaign)
-    .bind(wanted)
-    .bind(Uuid::try_parse(wanted).ok())
-    .fetch_optional(&mut *tx.connection().await)
+    .bind(wanted.iter().map(|name| name.trim()).collect::<Vec<_>>())
+    .bind(wanted.iter().map(|name| Uuid::try_parse(name.trim()).ok()).collect::<Vec<_>>())
+    .fetch_all(&mut *tx.connection().await)
     .await?;
-    match row {
-        Some(row) => Ok(Named::One(who(row.get("kind"), row.get("actor_id")))),
-        None => by_name(tx, campaign, wanted).await,
+    let mut all = Vec::with_capacity(wanted.len());
+    for (n, name) in (1_i64..).zip(wanted) {
+        all.push(match rows.iter().find(|row| row.get::<i64, _>("n") == n) {
+            Some(row) => Named::One(who(row.get("kind"), row.get("actor_id"))),
+            None => by_name(tx, campaign, name.trim()).await?,
+        });
     }
+    Ok(all)
 }
 
 fn who(kind: &str, id: Uuid) -> Who {

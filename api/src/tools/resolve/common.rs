@@ -20,7 +20,7 @@ use crate::{
     error::{Code, Error, Result},
     http::resource::Ref,
     rules::{
-        cast::{Cast, Named, Who, named},
+        cast::{Cast, Named, Who, named_all},
         service::{self, How},
     },
     tools::{ActorKind, ToolCx},
@@ -235,15 +235,24 @@ impl Call<'_> {
 
     /// Whom a name means; `self` is the actor.
     pub(super) async fn whom(&self, name: &str) -> Result<Named> {
-        if name.eq_ignore_ascii_case("self")
-            && let Ok(actor) = self.actor()
+        let found = self.whom_all(&[name]).await?;
+        found.into_iter().next().ok_or_else(|| Error::internal("a name was lost"))
+    }
+
+    /// Whom names mean, in their order.
+    pub(super) async fn whom_all(&self, names: &[&str]) -> Result<Vec<Named>> {
+        let own = self.actor().ok();
+        let is_own = |name: &str| own.filter(|_| name.eq_ignore_ascii_case("self"));
+        if let Some(fight) = &self.fight {
+            return Ok(names.iter().map(|n| is_own(n).map_or_else(|| among_those(fight, n), Named::One)).collect());
+        }
+        if let [name] = names
+            && let Some(own) = is_own(name)
         {
-            return Ok(Named::One(actor));
+            return Ok(vec![Named::One(own)]);
         }
-        match &self.fight {
-            Some(fight) => Ok(among_those(fight, name)),
-            None => named(self.cx.tx, self.cx.campaign, name).await,
-        }
+        let found = named_all(self.cx.tx, self.cx.campaign, names).await?;
+        Ok(names.iter().zip(found).map(|(name, found)| is_own(name).map_or(found, Named::One)).collect())
     }
 
     fn how(&self, harm: Harm, spares_damage: bool) -> How<'_> {

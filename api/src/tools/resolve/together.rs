@@ -116,10 +116,11 @@ impl ToolSpec for ResolveGroupCheck {
         let call = arguments.call(cx, Self::NAME).await?;
         let args = GroupCheckArgs { kind: kind(arguments.skill, arguments.ability, "/skill")?, dc: arguments.dc.0 };
         let mut who = Vec::with_capacity(arguments.participants.0.len());
-        for name in &arguments.participants.0 {
-            match call.whom(&name.0).await? {
+        let names: Vec<&str> = arguments.participants.0.iter().map(|name| name.0.as_str()).collect();
+        for (name, found) in names.iter().zip(call.whom_all(&names).await?) {
+            match found {
                 Named::One(one) if !who.contains(&one) => who.push(one),
-                Named::One(_) => return call.impossible(&format!("\"{}\" takes part twice", name.0)),
+                Named::One(_) => return call.impossible(&format!("\"{name}\" takes part twice")),
                 Named::Unclear(why) => return call.impossible(&why),
             }
         }

@@ -194,16 +194,13 @@ impl RulesTurn<'_> {
             Message::text(Role::User, self.text.clone()),
         ];
         let native = self.job.mode == ReplyMode::Native;
-        let tools = native
-            .then(|| serde_json::value::to_raw_value(&offer::definitions()))
-            .transpose()
-            .map_err(Error::internal)?;
+        let tools = if native { offer::definitions() } else { None };
         let mut more = Vec::new();
         for _ in 0..STEPS_MAX {
             let request = ChatRequest {
                 prefix: &messages,
                 messages: &more,
-                tools: tools.as_deref(),
+                tools,
                 tool_choice: native.then_some(ToolChoice::Required),
                 ..ChatRequest::default()
             };

@@ -1,7 +1,9 @@
 //! What a model is offered to call: the tools with the arguments that an action can tell. The rest of a tool's arguments is
 //! for frontends and game masters; whether anything is applied is never the model's to say.
 
-use serde_json::{Value, json};
+use std::sync::LazyLock;
+
+use serde_json::{Value, json, value::RawValue};
 
 use crate::tools::{self, Tool};
 
@@ -68,9 +70,15 @@ fn keep(schema: &mut Value, names: &[&str]) {
 }
 
 /// The tools as a model takes them.
-pub(super) fn definitions() -> Vec<Value> {
-    let define = |(tool, schema): (&Tool, Value)| json!({ "type": "function", "function": { "name": tool.name, "description": tool.description, "parameters": schema } });
-    tools().map(define).collect()
+pub(super) fn definitions() -> Option<&'static RawValue> {
+    static DEFINITIONS: LazyLock<Option<Box<RawValue>>> = LazyLock::new(|| {
+        let define = |(tool, schema): (&Tool, Value)| {
+            json!({ "type": "function",
+                "function": { "name": tool.name, "description": tool.description, "parameters": schema } })
+        };
+        serde_json::value::to_raw_value(&tools().map(define).collect::<Vec<_>>()).ok()
+    });
+    DEFINITIONS.as_deref()
 }
 
 /// What a model proposed, without what is not its to decide.
