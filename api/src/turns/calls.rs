@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{CallError, CallStatus, ToolCall};
+use super::{
+    CallError, CallStatus, ToolCall,
+    live::{Item, Live},
+};
 use crate::{
     app::App,
     error::{Code, Error, Result},
@@ -72,8 +75,19 @@ pub async fn execute(
     hands: &Hands<'_>,
     calls: &[ProposedCall],
     first: usize,
+    live: Option<&Live>,
 ) -> Result<Vec<ToolCall>> {
     let checked: Vec<Checked> = calls.iter().map(|c| check(hands, c)).collect();
+    let named = |i: usize, call: &ProposedCall| {
+        let id = call.id.clone().unwrap_or_else(|| format!("call_{}", first + i + 1));
+        (id, clean(&call.name), call.arguments.clone().unwrap_or(Value::Null))
+    };
+    if let Some(live) = live {
+        for (i, call) in calls.iter().enumerate() {
+            let (id, name, arguments) = named(i, call);
+            live.tell(Item::call(&id, &name, &arguments));
+        }
+    }
     let mut broken: HashMap<usize, CallError> = HashMap::new();
     let results = loop {
         match attempt(app, actor, turn, hands, &checked, &broken).await? {
@@ -98,16 +112,14 @@ pub async fn execute(
             CallStatus::Rejected => "rejected",
         };
         metrics::TOOL_CALLS.with_label_values(&[known, outcome]).inc();
-        ToolCall {
-            id: call.id.clone().unwrap_or_else(|| format!("call_{}", first + i + 1)),
-            name: clean(&call.name),
-            arguments: call.arguments.clone().unwrap_or(Value::Null),
-            status,
-            result,
-            error,
-        }
+        let (id, name, arguments) = named(i, call);
+        ToolCall { id, name, arguments, status, result, error }
     });
-    Ok(done.collect())
+    let done: Vec<ToolCall> = done.collect();
+    if let Some(live) = live {
+        done.iter().for_each(|call| live.tell(Item::result(call)));
+    }
+    Ok(done)
 }
 
 type Results = Vec<Option<Result<Value, CallError>>>;
