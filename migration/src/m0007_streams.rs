@@ -14,7 +14,13 @@ impl MigrationTrait for Migration {
         for statement in TOLD.statements() {
             db.execute_unprepared(&statement).await?;
         }
-        db.execute_unprepared(TELL).await?;
+        for statement in [
+            TELL,
+            "REVOKE ALL ON FUNCTION turn_tell FROM PUBLIC",
+            "GRANT EXECUTE ON FUNCTION turn_tell TO tavernkeep_app",
+        ] {
+            db.execute_unprepared(statement).await?;
+        }
         Ok(())
     }
 }

@@ -117,22 +117,23 @@ impl Listener {
                     if ended {
                         self.live = None;
                     }
+                    if told.is_empty() {
+                        continue;
+                    }
                     told
                 }
                 None => self.recorded().await?,
             };
-            if !told.is_empty() || self.over {
+            if !told.is_empty() {
                 return Ok(Heard::Events(told.into_iter().map(|told| self.event(told)).collect()));
             }
-            if self.live.is_none() && self.app.is_stopping() {
+            if self.app.is_stopping() {
                 return Ok(Heard::Over);
             }
             if Instant::now() >= silent_at {
                 return Ok(Heard::Silence);
             }
-            if self.live.is_none() {
-                sleep(POLL).await;
-            }
+            sleep(POLL).await;
         }
     }
 

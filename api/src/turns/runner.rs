@@ -147,7 +147,9 @@ async fn attempt_once(
         Some(turn) => Some(rules::mechanics(app, caller, &job.campaign, Some(&job.player), turn).await?),
         None => None,
     };
-    let begin = |assembled| Turn::begin(app, caller, job, endpoint, asker, (id, started), mechanics.clone(), assembled);
+    let begin = |assembled| {
+        Turn::begin(Talk::new(app, caller, endpoint, job.mode, asker, (id, started)), job, mechanics.clone(), assembled)
+    };
     let mut opened = None;
     // A tenant with a quota of tokens has it looked at first.
     if caller.tenant.limits.tokens_per_day == 0
@@ -194,19 +196,9 @@ async fn attempt_once(
 }
 
 impl<'a> Turn<'a> {
-    fn begin(
-        app: &'a App,
-        caller: &'a Caller,
-        job: &'a Job,
-        endpoint: &'a Endpoint,
-        asker: &'a Asker,
-        (id, started): (Uuid, Instant),
-        mechanics: Option<Mechanics>,
-        Assembled { base, hit }: Assembled,
-    ) -> Self {
+    fn begin(talk: Talk<'a>, job: &'a Job, mechanics: Option<Mechanics>, Assembled { base, hit }: Assembled) -> Self {
         let transcript = base.transcript.within(Section::History.budget_in(&base.cast.settings));
         let text = turn_text(&base, &transcript, &job.action, mechanics.as_ref().map(|m| m.raw.as_str()));
-        let talk = Talk::new(app, caller, endpoint, job.mode, asker, (id, started));
         Self { talk, job, base, hit, transcript, text, mechanics }
     }
 
