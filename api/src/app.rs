@@ -21,6 +21,7 @@ use crate::{
     limits::Limits,
     models::Models,
     ops::metrics,
+    play,
     pool::Pool,
     prompt::cache::Prompts,
     routes,
@@ -121,7 +122,8 @@ pub fn serve(app: web::Data<App>) -> Result<(Server, std::net::SocketAddr)> {
             .app_data(documents.clone())
             .configure(routes::configure)
             .into_app()
-            .service(docs::stylesheet)
+            .service(docs::asset)
+            .configure(play::configure)
             .default_service(web::to(docs::fallback))
             .wrap(from_fn(observe))
     })

@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::{
     app::App,
-    auth::Caller,
+    auth::{Caller, keys},
     error::{Code, Error, Result},
     http::{
         Reply,
@@ -110,7 +110,10 @@ async fn page(tx: &TenantTx, campaign: Uuid, after: i64, limit: i64) -> Result<C
 }
 
 /// Where a campaign's feed ends, and up to where it is pruned.
-async fn head(tx: &TenantTx, campaign: Uuid) -> Result<(i64, i64)> {
+///
+/// # Errors
+/// Those of the database.
+pub async fn head(tx: &TenantTx, campaign: Uuid) -> Result<(i64, i64)> {
     let row = sqlx::query("SELECT seq, pruned_seq FROM feed_head WHERE tenant_id = $1 AND campaign_id = $2")
         .bind(tx.tenant())
         .bind(campaign)
@@ -172,7 +175,7 @@ impl Follower {
             // Seen before the rows are read: a change after that wakes this up again.
             self.end.borrow_and_update();
             let tx = TenantTx::read(&self.app.pool, self.caller.tenant_id()).await?;
-            if !self.is_allowed(&tx).await? {
+            if !keys::lives(&tx, self.caller.key).await? {
                 return Ok(None);
             }
             let page = page(&tx, self.campaign, self.after, FOLLOWED_ROWS).await?;
@@ -191,19 +194,6 @@ impl Follower {
                 Err(_) => return Ok(Some(sse::heartbeat())),
             }
         }
-    }
-
-    /// Whether the key behind the stream still lives.
-    async fn is_allowed(&self, tx: &TenantTx) -> Result<bool> {
-        let row = sqlx::query(
-            "SELECT revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()) AS lives FROM api_key \
-             WHERE tenant_id = $1 AND id = $2",
-        )
-        .bind(tx.tenant())
-        .bind(self.caller.key)
-        .fetch_optional(&mut *tx.connection().await)
-        .await?;
-        Ok(row.is_some_and(|row| row.get("lives")))
     }
 }
 

@@ -11,6 +11,7 @@ pub mod embedded_postgres;
 pub mod error;
 pub mod feeds;
 pub mod ops;
+pub mod play;
 pub mod pool;
 pub mod routes;
 pub mod secrets;

@@ -19,6 +19,7 @@ use crate::{
     clock,
     error::{Error, Result},
     pool::Pool,
+    tenancy::TenantTx,
     tenants::Tenant,
 };
 
@@ -140,4 +141,20 @@ impl Keys {
             tenant: Arc::new(Tenant::from_row(&row)?),
         })))
     }
+}
+
+/// Whether a key still lives, asked of the database.
+///
+/// # Errors
+/// Those of the database.
+pub async fn lives(tx: &TenantTx, key: Uuid) -> Result<bool> {
+    let row = sqlx::query(
+        "SELECT revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()) AS lives FROM api_key \
+         WHERE tenant_id = $1 AND id = $2",
+    )
+    .bind(tx.tenant())
+    .bind(key)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    Ok(row.is_some_and(|row| row.get("lives")))
 }

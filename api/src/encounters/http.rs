@@ -9,6 +9,7 @@ use super::{
     input::{ActionInput, CommitInput, CreateInput, EndInput, GetParams, ParticipantInput},
     service::{self, Cx, Hand},
     store::Place,
+    veil,
 };
 use crate::{
     app::App,
@@ -80,7 +81,7 @@ pub async fn get(
     if etag::is_known(&request, version) {
         return Ok(HttpResponse::NotModified().insert_header(("etag", etag::of(version))).finish());
     }
-    veil(&mut view, &caller);
+    veil::veil(&mut view, &caller);
     Ok(Reply::ok(&view)?.versioned(version).into())
 }
 
@@ -139,7 +140,7 @@ pub async fn act(
         let cx = Cx { tx, place: place(&c, &caller), turn: None };
         let hand = own.as_deref().map_or(Hand::Table, Hand::Own);
         let mut told = service::act(&cx, &path.1, input, hand).await?;
-        veil(&mut told, &caller);
+        veil::veil(&mut told, &caller);
         Reply::ok(&told)
     })
     .await
@@ -215,33 +216,4 @@ fn gives_dice(caller: &Caller, dice: Option<&Vec<u32>>) -> Result<()> {
         return Err(Error::new(Code::Forbidden, "A player's token gives no dice."));
     }
     Ok(())
-}
-
-/// What a player sees of an enemy.
-const OF_ENEMIES: &[&str] =
-    &["id", "character_id", "npc_id", "name", "is_enemy", "status", "initiative", "conditions", "position"];
-
-/// What of an outcome tells an enemy's numbers.
-const OF_OUTCOMES: &[&str] = &["dc_or_ac", "effects", "notes", "raw"];
-
-/// Takes the numbers of enemies, the game master's notes and the log's events from what a player is shown.
-fn veil(view: &mut Value, caller: &Caller) {
-    if !caller.is_player() {
-        return;
-    }
-    if let Some(members) = view.as_object_mut() {
-        members.remove("notes");
-        members.remove("events");
-    }
-    for outcome in view["outcomes"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
-        outcome.retain(|name, _| !OF_OUTCOMES.contains(&name.as_str()));
-        if let Some(damage) = outcome.get_mut("damage").and_then(Value::as_object_mut) {
-            damage.remove("taken");
-        }
-    }
-    for participant in view["participants"].as_array_mut().into_iter().flatten() {
-        if let Some(members) = participant.as_object_mut().filter(|p| p["is_enemy"] == Value::Bool(true)) {
-            members.retain(|name, _| OF_ENEMIES.contains(&name.as_str()));
-        }
-    }
 }

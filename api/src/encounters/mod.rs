@@ -16,6 +16,7 @@ pub mod input;
 pub mod rewind;
 pub mod service;
 pub mod store;
+pub mod veil;
 
 use entity::{encounter, shapes::Extensions};
 use garde::Validate;

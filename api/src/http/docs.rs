@@ -159,13 +159,23 @@ pub async fn problem(path: web::Path<String>) -> Result<HttpResponse> {
         .body(page.render().map_err(Error::internal)?))
 }
 
-/// The stylesheet of the pages.
-#[get("/static/tavernkeep.css")]
-pub async fn stylesheet() -> HttpResponse {
-    HttpResponse::Ok()
-        .content_type("text/css; charset=utf-8")
+/// The files that pages use. htmx and its extension are vendored from their npm packages.
+const ASSETS: &[(&str, &str, &str)] = &[
+    ("tavernkeep.css", "text/css; charset=utf-8", include_str!("../../../static/tavernkeep.css")),
+    ("play.js", "text/javascript; charset=utf-8", include_str!("../../../static/play.js")),
+    ("htmx.min.js", "text/javascript; charset=utf-8", include_str!("../../../static/vendor/htmx.min.js")),
+    ("htmx-sse.min.js", "text/javascript; charset=utf-8", include_str!("../../../static/vendor/htmx-sse.min.js")),
+];
+
+/// A file of the pages.
+#[get("/static/{name}")]
+pub async fn asset(name: web::Path<String>) -> Result<HttpResponse> {
+    let found = ASSETS.iter().find(|(known, ..)| *known == name.as_str());
+    let (_, content_type, body) = found.ok_or_else(|| Error::not_found("file"))?;
+    Ok(HttpResponse::Ok()
+        .content_type(*content_type)
         .insert_header(("cache-control", "public, max-age=3600"))
-        .body(include_str!("../../../static/tavernkeep.css"))
+        .body(*body))
 }
 
 /// The error for a path that is no route, or none with this method.

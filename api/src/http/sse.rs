@@ -37,6 +37,17 @@ pub fn event(to: &mut BytesMut, name: &str, id: &str, data: &impl Serialize) -> 
     Ok(())
 }
 
+/// Writes one event whose data is a piece of a page; each of its lines is one of the event's.
+pub fn html(to: &mut BytesMut, name: &str, id: &str, html: &str) {
+    to.extend_from_slice(format!("event: {name}\nid: {id}\n").as_bytes());
+    for line in html.trim_end_matches('\n').split('\n') {
+        to.extend_from_slice(b"data: ");
+        to.extend_from_slice(line.trim_end_matches('\r').as_bytes());
+        to.extend_from_slice(b"\n");
+    }
+    to.extend_from_slice(b"\n");
+}
+
 /// Answers with a stream of events, which nothing in between may keep or change.
 pub fn answer(events: impl Stream<Item = Result<Bytes>> + 'static) -> HttpResponse {
     HttpResponse::Ok()

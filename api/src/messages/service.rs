@@ -201,6 +201,90 @@ pub async fn history(tx: &TenantTx, campaign: Uuid, reader: Reader, count: i64, 
     Ok(rows.iter().rev().flat_map(|row| shown(row, compact)).collect())
 }
 
+/// Which messages are wanted.
+#[derive(Clone, Copy, Debug)]
+pub enum Which<'a> {
+    /// So many, the newest.
+    Newest(i64),
+    /// Those of them that may be seen.
+    These(&'a [Uuid]),
+}
+
+/// A message as people read it.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub id: Uuid,
+    pub speaker: String,
+    pub content: String,
+    /// `player`, `ai`, `gm` or `system`.
+    pub author: String,
+    pub is_whisper: bool,
+    pub turn_id: Option<Uuid>,
+    pub rolls: Vec<SeenRoll>,
+}
+
+/// A roll as people read it.
+#[derive(Clone, Debug)]
+pub struct SeenRoll {
+    pub formula: String,
+    pub flavor: String,
+    pub total: String,
+    /// What each die shows, and whether it counts.
+    pub dice: Vec<(String, bool)>,
+}
+
+impl SeenRoll {
+    fn of(facts: RollFacts) -> Self {
+        let die = |die: &Value| {
+            let value = die.get("value").unwrap_or(die);
+            (value.to_string(), die.get("kept").is_none_or(|kept| kept == &Value::Bool(true)))
+        };
+        let dice = facts.dice.as_array().map(|dice| dice.iter().map(die).collect()).unwrap_or_default();
+        Self { formula: facts.formula, flavor: facts.flavor, total: facts.total.to_string(), dice }
+    }
+}
+
+/// Messages a reader may see, oldest first, without what was told to a model alone. One statement, none for no ids.
+///
+/// # Errors
+/// Those of the database.
+pub async fn seen(tx: &TenantTx, campaign: Uuid, reader: Reader, which: Which<'_>) -> Result<Vec<Seen>> {
+    let (ids, count) = match which {
+        Which::These([]) => return Ok(Vec::new()),
+        Which::These(ids) => (Some(ids), i64::MAX),
+        Which::Newest(count) => (None, count),
+    };
+    let sees = reader.sees(|name| format!("m.{name}"), "$3");
+    let sql = format!(
+        "SELECT id, type, speaker, content, flavor, roll, author, turn_id, whisper_to <> '[]' AS whispered FROM message m \
+         WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND NOT (m.author = 'system' AND m.turn_id IS NOT NULL) \
+           AND m.content <> '' AND {sees} AND ($4::uuid[] IS NULL OR m.id = ANY($4)) ORDER BY m.id DESC LIMIT $5"
+    );
+    let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(reader.player)
+        .bind(ids)
+        .bind(count)
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    let seen = |row: &sqlx::postgres::PgRow| {
+        let speaker: sqlx::types::Json<Speaker> = row.get("speaker");
+        let roll: Option<Value> = row.get("roll");
+        let facts = roll.as_ref().map(|roll| rolls(roll, row.get("flavor"))).unwrap_or_default();
+        Seen {
+            id: row.get("id"),
+            speaker: speaker.0.alias.unwrap_or(speaker.0.name),
+            content: row.get("content"),
+            author: row.get("author"),
+            is_whisper: row.get("whispered"),
+            turn_id: row.get("turn_id"),
+            rolls: facts.into_iter().map(SeenRoll::of).collect(),
+        }
+    };
+    Ok(rows.iter().rev().map(seen).collect())
+}
+
 /// A message as a model reads it; a message of several rolls is one item each.
 fn shown(row: &sqlx::postgres::PgRow, compact: bool) -> Vec<Value> {
     let at = row.get::<time::OffsetDateTime, _>("created_at");

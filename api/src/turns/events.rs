@@ -284,8 +284,25 @@ pub async fn follow(
     path: web::Path<(String, Uuid)>,
 ) -> Result<HttpResponse> {
     let (c, turn) = path.into_inner();
+    match listener(app, &caller, &c, turn, sse::last_event_id(&request)).await? {
+        Some(listener) => Ok(answer(listener)),
+        None => Ok(HttpResponse::NoContent().finish()),
+    }
+}
+
+/// Somebody who hears a turn of a campaign, from the beginning or after the event `last`; none if they have heard everything.
+///
+/// # Errors
+/// `not_found` for a turn that is not theirs, `bad_request` for an id that is none, `rate_limited`.
+pub async fn listener(
+    app: web::Data<App>,
+    caller: &Caller,
+    c: &str,
+    turn: Uuid,
+    last: Option<&str>,
+) -> Result<Option<Listener>> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-    let campaign = campaign_id(&tx, &caller, &Ref::parse(&c)).await?;
+    let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
     sqlx::query(
         "SELECT 1 FROM turn WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND ($4::uuid IS NULL OR player_id = $4)",
     )
@@ -297,12 +314,6 @@ pub async fn follow(
     .await?
     .ok_or_else(|| Error::not_found("turn"))?;
     drop(tx);
-    let at = match sse::last_event_id(&request) {
-        None => Position::default(),
-        Some(id) => match position(turn, id)? {
-            Some(at) => at,
-            None => return Ok(HttpResponse::NoContent().finish()),
-        },
-    };
-    Ok(answer(Listener::new(app, &caller, turn, at)?))
+    let Some(at) = last.map_or(Ok(Some(Position::default())), |id| position(turn, id))? else { return Ok(None) };
+    Listener::new(app, caller, turn, at).map(Some)
 }

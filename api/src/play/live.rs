@@ -1,0 +1,215 @@
+//! What happens at the table, as it happens: pieces of the page as server-sent events.
+
+use std::time::Duration;
+
+use actix_web::{
+    HttpRequest, HttpResponse, get,
+    web::{self, Bytes, BytesMut},
+};
+use askama::Template;
+use futures_util::{StreamExt, stream};
+use serde::Deserialize;
+use sqlx::Row;
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
+use uuid::Uuid;
+
+use super::{
+    Alert, shown,
+    table::{MessageView, Seat},
+    visit::Visitor,
+};
+use crate::{
+    app::App,
+    auth::keys,
+    error::{Error, Result},
+    http::sse,
+    messages::service::Which,
+    turns::events::{Event, Heard, Listener, listener},
+};
+
+/// How long one stream goes on.
+const FOLLOWED_FOR: Duration = Duration::from_secs(600);
+const COME_BACK_AFTER: Duration = Duration::from_secs(1);
+/// Changes looked at in one go.
+const CHANGES_MAX: i64 = 500;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct From {
+    after: i64,
+}
+
+/// What changes at the table: `message`, `gone`, `sheet`, `fights`.
+#[get("/{campaign}/live")]
+pub async fn follow(
+    app: web::Data<App>,
+    visitor: Visitor,
+    request: HttpRequest,
+    path: web::Path<String>,
+    from: web::Query<From>,
+) -> HttpResponse {
+    shown(followed(app, visitor, &request, &path, from.after).await)
+}
+
+async fn followed(
+    app: web::Data<App>,
+    visitor: Visitor,
+    request: &HttpRequest,
+    link: &str,
+    after: i64,
+) -> Result<HttpResponse> {
+    let after = sse::last_event_id(request).and_then(|id| id.parse().ok()).unwrap_or(after).max(0);
+    let campaign = Seat::take(&app, &visitor, link).await?.campaign;
+    let end = app.feeds.watch((visitor.caller.tenant_id(), campaign))?;
+    let until = Instant::now() + FOLLOWED_FOR;
+    let onlooker = Onlooker { app, visitor, link: link.to_owned(), after, end, until };
+    let events = stream::unfold(Some(onlooker), async |onlooker| {
+        let mut onlooker = onlooker?;
+        match onlooker.next().await {
+            Ok(Some(bytes)) => Some((Ok(bytes), Some(onlooker))),
+            Ok(None) => Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None)),
+            Err(error) => {
+                tracing::info!(%error, "a table's onlooker was lost");
+                Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None))
+            }
+        }
+    });
+    Ok(sse::answer(events.boxed_local()))
+}
+
+/// Somebody who watches the table.
+struct Onlooker {
+    app: web::Data<App>,
+    visitor: Visitor,
+    link: String,
+    after: i64,
+    end: watch::Receiver<i64>,
+    until: Instant,
+}
+
+impl Onlooker {
+    async fn next(&mut self) -> Result<Option<Bytes>> {
+        loop {
+            if self.app.is_stopping() || Instant::now() >= self.until {
+                return Ok(None);
+            }
+            // Seen before the rows are read: a change after that wakes this up again.
+            self.end.borrow_and_update();
+            let seat = Seat::take(&self.app, &self.visitor, &self.link).await?;
+            if !keys::lives(&seat.tx, self.visitor.caller.key).await? {
+                return Ok(None);
+            }
+            let bytes = self.look(&seat).await?;
+            drop(seat);
+            if !bytes.is_empty() {
+                return Ok(Some(bytes));
+            }
+            match timeout(sse::HEARTBEAT, self.end.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Ok(None),
+                Err(_) => return Ok(Some(sse::heartbeat())),
+            }
+        }
+    }
+
+    /// What changed since the last look.
+    async fn look(&mut self, seat: &Seat) -> Result<Bytes> {
+        let rows = sqlx::query(
+            "SELECT seq, table_name, row_id, op FROM journal WHERE tenant_id = $1 AND campaign_id = $2 AND seq > $3 \
+             ORDER BY seq LIMIT $4",
+        )
+        .bind(seat.tx.tenant())
+        .bind(seat.campaign)
+        .bind(self.after)
+        .bind(CHANGES_MAX)
+        .fetch_all(&mut *seat.tx.connection().await)
+        .await?;
+        let Some(last) = rows.last() else { return Ok(Bytes::new()) };
+        self.after = last.get("seq");
+        let changed = |table: &str, op: Option<&str>| -> Vec<Uuid> {
+            let here = rows.iter().filter(|row| row.get::<&str, _>("table_name") == table);
+            here.filter(|row| op.is_none_or(|op| row.get::<&str, _>("op") == op)).map(|row| row.get("row_id")).collect()
+        };
+        let id = self.after.to_string();
+        let mut out = BytesMut::new();
+        for message in &seat.messages(Which::These(&changed("message", Some("insert")))).await? {
+            sse::html(&mut out, "message", &id, &MessageView { message }.render().map_err(Error::internal)?);
+        }
+        for gone in changed("message", Some("delete")) {
+            sse::html(&mut out, "message", &id, &format!("<p id=\"m-{gone}\" hx-swap-oob=\"delete\"></p>"));
+        }
+        if changed("character", None).contains(&seat.player) {
+            sse::html(&mut out, "sheet", &id, &seat.sheet().await?.render().map_err(Error::internal)?);
+        }
+        if !changed("encounter", None).is_empty() {
+            sse::html(&mut out, "fights", &id, &seat.fights().await?.render().map_err(Error::internal)?);
+        }
+        Ok(out.freeze())
+    }
+}
+
+/// A reply while it is made: `text` in pieces, and `done`.
+#[get("/{campaign}/turns/{turn}")]
+pub async fn turn(
+    app: web::Data<App>,
+    visitor: Visitor,
+    request: HttpRequest,
+    path: web::Path<(String, Uuid)>,
+) -> HttpResponse {
+    let (link, turn) = path.into_inner();
+    match listener(app, &visitor.caller, &link, turn, sse::last_event_id(&request)).await {
+        Ok(Some(listener)) => told(listener),
+        Ok(None) => HttpResponse::NoContent().finish(),
+        Err(error) => super::alert(&error),
+    }
+}
+
+fn told(listener: Listener) -> HttpResponse {
+    let events = stream::unfold(Some(listener), async |listener| {
+        let mut listener = listener?;
+        let events = match listener.next().await {
+            Ok(Heard::Silence) => return Some((Ok(sse::heartbeat()), Some(listener))),
+            Ok(Heard::Events(events)) => events,
+            Ok(Heard::Over) | Err(_) => return Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None)),
+        };
+        let mut out = BytesMut::new();
+        let is_over = events.iter().any(|event| event.is_last);
+        for event in &events {
+            piece(&mut out, event);
+        }
+        // An answer without text, such as a call of a tool alone, still says that it lives.
+        let bytes = if out.is_empty() { sse::heartbeat() } else { out.freeze() };
+        Some((Ok(bytes), (!is_over).then_some(listener)))
+    });
+    sse::answer(events.boxed_local())
+}
+
+/// One event as a piece of the page.
+fn piece(out: &mut BytesMut, event: &Event) {
+    #[derive(Deserialize)]
+    struct Text {
+        text: String,
+    }
+    let failure = match event.name {
+        "text.delta" => {
+            let text = serde_json::from_str::<Text>(event.data.get()).map(|text| text.text).unwrap_or_default();
+            sse::html(out, "text", &event.id, &escaped(&text));
+            return;
+        }
+        "turn.completed" => None,
+        "turn.failed" => Some("No answer came. What was said is undone; try again."),
+        "turn.cancelled" => Some("This was called off."),
+        _ => return,
+    };
+    if let Some(message) = failure {
+        sse::html(out, "text", &event.id, &Alert { message }.render().unwrap_or_default());
+    }
+    sse::html(out, "done", &event.id, "");
+}
+
+fn escaped(text: &str) -> String {
+    askama::filters::escape(text, askama::filters::Html).map(|text| text.to_string()).unwrap_or_default()
+}

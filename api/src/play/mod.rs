@@ -1,0 +1,76 @@
+//! The table in a browser: a small page where somebody with a player's link plays one character.
+//!
+//! - [`visit`]: a link is `/play/{campaign}#token`; the token (a player's access token) is traded for a cookie, and what comes
+//!   after the `#` never reaches a server's log. A visit ends with its key, as its token would.
+//! - [`table`]: what a player sees: what was said, the own sheet, fights. [`live`] keeps it so over server-sent events.
+//! - [`act`]: what a player does: speak, and roll dice.
+//!
+//! It shows what the API shows a player's token and nothing else, and works with htmx and one file of script of our own;
+//! without script a page has to be loaded anew to see what came. Everything a model or a player wrote is escaped.
+
+mod act;
+mod live;
+mod table;
+mod visit;
+
+use actix_web::{HttpResponse, http::StatusCode, web};
+use askama::Template;
+
+use crate::error::{Code, Error, Result};
+
+/// Registers the pages.
+pub fn configure(config: &mut web::ServiceConfig) {
+    config.service(
+        web::scope("/play")
+            .app_data(web::FormConfig::default().limit(FORM_BYTES_MAX))
+            .service(visit::enter)
+            .service(visit::leave)
+            .service(table::page)
+            .service(act::say)
+            .service(act::roll)
+            .service(live::follow)
+            .service(live::turn),
+    );
+}
+
+/// A form's bytes: 4,000 characters, each written in at most twelve.
+const FORM_BYTES_MAX: usize = 64 * 1024;
+
+/// Scripts and connections of our own only, and no script in the page.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
+    form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+fn html(status: StatusCode, body: String) -> HttpResponse {
+    HttpResponse::build(status)
+        .content_type("text/html; charset=utf-8")
+        .insert_header(("content-security-policy", POLICY))
+        .insert_header(("referrer-policy", "no-referrer"))
+        .insert_header(("cache-control", "no-store"))
+        .body(body)
+}
+
+fn rendered(template: &impl Template) -> Result<HttpResponse> {
+    Ok(html(StatusCode::OK, template.render().map_err(Error::internal)?))
+}
+
+#[derive(Template)]
+#[template(path = "play/alert.html")]
+struct Alert<'a> {
+    message: &'a str,
+}
+
+/// An error as a person reads it.
+fn alert(error: &Error) -> HttpResponse {
+    let details: Vec<&str> = error.errors.iter().map(|field| field.message.as_str()).collect();
+    let message = if details.is_empty() { error.detail.clone() } else { details.join(" ") };
+    if error.code == Code::Internal {
+        tracing::error!(code = error.code.as_str(), cause = error.cause().map(ToString::to_string), "a page failed");
+    }
+    let status = StatusCode::from_u16(error.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    html(status, Alert { message: &message }.render().unwrap_or(message.clone()))
+}
+
+/// A page's answer, whatever came of it.
+fn shown(result: Result<HttpResponse>) -> HttpResponse {
+    result.unwrap_or_else(|error| alert(&error))
+}

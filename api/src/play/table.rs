@@ -1,0 +1,236 @@
+//! What a player sees: what was said and rolled, the own sheet, the fights under way.
+
+use actix_web::{HttpRequest, HttpResponse, get, web};
+use askama::Template;
+use entity::{character, session::Role};
+use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
+use serde_json::Value;
+use sqlx::Row;
+use uuid::Uuid;
+
+use super::{rendered, shown, visit::Visitor};
+use crate::{
+    app::App,
+    auth::Caller,
+    encounters,
+    error::{Code, Error, Result},
+    http::resource::{Ref, campaign_id, col},
+    journal,
+    messages::service::{Reader, Seen, Which, seen},
+    tenancy::TenantTx,
+};
+
+/// Messages that a page begins with.
+const MESSAGES_SHOWN: i64 = 50;
+const FIGHTS_SHOWN: i64 = 3;
+const PEOPLE_SHOWN: i64 = 200;
+
+/// A player's place at a table, with what they may see.
+pub struct Seat {
+    pub tx: TenantTx,
+    pub caller: Caller,
+    pub campaign: Uuid,
+    pub player: Uuid,
+}
+
+impl Seat {
+    /// Takes the visitor's seat.
+    ///
+    /// # Errors
+    /// `not_found` for a campaign that is not theirs.
+    pub async fn take(app: &App, visitor: &Visitor, campaign: &str) -> Result<Self> {
+        let caller = visitor.caller.clone();
+        let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+        let campaign = campaign_id(&tx, &caller, &Ref::parse(campaign)).await?;
+        Ok(Self { tx, caller, campaign, player: visitor.player })
+    }
+
+    /// Messages the player may see, oldest first.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn messages(&self, which: Which<'_>) -> Result<Vec<Seen>> {
+        let reader = Reader { role: Role::Player, player: Some(self.player) };
+        seen(&self.tx, self.campaign, reader, which).await
+    }
+
+    /// The player's character.
+    ///
+    /// # Errors
+    /// `not_found` if it is gone.
+    pub async fn sheet(&self) -> Result<Sheet> {
+        let own = col("tenant_id").eq(self.tx.tenant()).and(col("id").eq(self.player));
+        let found = character::Entity::find().filter(own).one(&self.tx).await?;
+        Ok(Sheet { who: found.ok_or_else(|| Error::not_found("character"))? })
+    }
+
+    /// The fights under way, newest first.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn fights(&self) -> Result<Fights> {
+        let rows = sqlx::query(
+            "SELECT id FROM encounter WHERE tenant_id = $1 AND campaign_id = $2 AND status = 'active' AND NOT hidden \
+             ORDER BY id DESC LIMIT $3",
+        )
+        .bind(self.tx.tenant())
+        .bind(self.campaign)
+        .bind(FIGHTS_SHOWN)
+        .fetch_all(&mut *self.tx.connection().await)
+        .await?;
+        let mut fights = Vec::new();
+        for row in &rows {
+            let view = encounters::veil::seen_by(&self.tx, self.campaign, row.get("id"), &self.caller).await?;
+            fights.push(Fight::of(&view));
+        }
+        Ok(Fights { fights })
+    }
+}
+
+#[derive(Template)]
+#[template(path = "play/table.html")]
+struct Page<'a> {
+    link: &'a str,
+    campaign: String,
+    seq: i64,
+    messages: String,
+    sheet: String,
+    fights: String,
+    name: String,
+    people: Vec<Person>,
+}
+
+struct Person {
+    slug: String,
+    name: String,
+    is_here: bool,
+}
+
+#[derive(Template)]
+#[template(path = "play/enter.html")]
+struct Door<'a> {
+    link: &'a str,
+}
+
+/// Something that was said.
+#[derive(Template)]
+#[template(path = "play/message.html")]
+pub struct MessageView<'a> {
+    pub message: &'a Seen,
+}
+
+/// The own character.
+#[derive(Template)]
+#[template(path = "play/sheet.html")]
+pub struct Sheet {
+    pub who: character::Model,
+}
+
+/// Fights under way.
+#[derive(Template)]
+#[template(path = "play/fights.html")]
+pub struct Fights {
+    fights: Vec<Fight>,
+}
+
+struct Fight {
+    name: String,
+    round: i64,
+    fighters: Vec<Fighter>,
+}
+
+struct Fighter {
+    name: String,
+    initiative: Option<i64>,
+    status: String,
+    hp: Option<(i64, i64)>,
+    conditions: Vec<String>,
+    has_turn: bool,
+    is_enemy: bool,
+}
+
+impl Fight {
+    /// A fight from an encounter as a player is shown it.
+    fn of(view: &Value) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let current = &view["current_participant_id"];
+        let mut fighters: Vec<Fighter> = view["participants"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|p| Fighter {
+                name: text(&p["name"]),
+                initiative: p["initiative"].as_f64().map(|n| n.round() as i64),
+                status: text(&p["status"]),
+                hp: p["hp"].as_i64().zip(p["max_hp"].as_i64()),
+                conditions: p["conditions"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .map(|c| c.as_str().or_else(|| c["name"].as_str()).unwrap_or_default().to_owned())
+                    .collect(),
+                has_turn: !current.is_null() && &p["id"] == current,
+                is_enemy: p["is_enemy"] == Value::Bool(true),
+            })
+            .collect();
+        fighters.sort_by_key(|fighter| std::cmp::Reverse(fighter.initiative));
+        let name = view["name"].as_str().filter(|name| !name.is_empty()).unwrap_or("A fight");
+        Self { name: name.to_owned(), round: view["round"].as_i64().unwrap_or(0), fighters }
+    }
+}
+
+/// The table, or the door for whoever has no visit.
+#[get("/{campaign}")]
+pub async fn page(app: web::Data<App>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
+    use actix_web::FromRequest as _;
+    match Visitor::extract(&request).await {
+        Ok(visitor) => shown(sat_down(&app, &visitor, &path).await),
+        Err(error) if error.code == Code::Unauthenticated => shown(rendered(&Door { link: &path })),
+        Err(error) => super::alert(&error),
+    }
+}
+
+async fn sat_down(app: &App, visitor: &Visitor, link: &str) -> Result<HttpResponse> {
+    let seat = Seat::take(app, visitor, link).await?;
+    // Before anything else is read: what comes after it is told live.
+    let (seq, _) = journal::head(&seat.tx, seat.campaign).await?;
+    let sheet = seat.sheet().await?;
+    let mut messages = String::new();
+    for message in &seat.messages(Which::Newest(MESSAGES_SHOWN)).await? {
+        messages.push_str(&MessageView { message }.render().map_err(Error::internal)?);
+    }
+    let campaign = sqlx::query("SELECT name FROM campaign WHERE tenant_id = $1 AND id = $2")
+        .bind(seat.tx.tenant())
+        .bind(seat.campaign)
+        .fetch_one(&mut *seat.tx.connection().await)
+        .await?
+        .get("name");
+    let shown = Page {
+        link,
+        campaign,
+        seq,
+        messages,
+        fights: seat.fights().await?.render().map_err(Error::internal)?,
+        people: people(&seat, sheet.who.location.as_deref()).await?,
+        name: sheet.who.name.clone(),
+        sheet: sheet.render().map_err(Error::internal)?,
+    };
+    rendered(&shown)
+}
+
+/// Whom the player may speak to: those at the same place first.
+async fn people(seat: &Seat, place: Option<&str>) -> Result<Vec<Person>> {
+    let rows = sqlx::query(
+        "SELECT slug, name, coalesce(location = $3, false) AS here FROM npc WHERE tenant_id = $1 AND campaign_id = $2 \
+         ORDER BY here DESC, name, id LIMIT $4",
+    )
+    .bind(seat.tx.tenant())
+    .bind(seat.campaign)
+    .bind(place)
+    .bind(PEOPLE_SHOWN)
+    .fetch_all(&mut *seat.tx.connection().await)
+    .await?;
+    let person =
+        |row: &sqlx::postgres::PgRow| Person { slug: row.get("slug"), name: row.get("name"), is_here: row.get("here") };
+    Ok(rows.iter().map(person).collect())
+}

@@ -1,0 +1,147 @@
+//! Coming and going: a link's token becomes a cookie.
+
+use std::{future::Future, pin::Pin};
+
+use actix_web::{
+    FromRequest, HttpMessage, HttpRequest, HttpResponse,
+    cookie::{Cookie, SameSite, time::Duration},
+    dev::Payload,
+    post, web,
+};
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::shown;
+use crate::{
+    app::App,
+    auth::{Caller, Scope, gate::caller_of, jwt::Narrowed},
+    error::{Code, Error, Result},
+    http::{
+        RequestId,
+        resource::{Ref, campaign_id},
+    },
+    limits::Class,
+    tenancy::TenantTx,
+};
+
+const COOKIE: &str = "tavernkeep_play";
+/// How long a visit lasts, if its key lives that long.
+const VISIT_SECONDS: i64 = 12 * 3600;
+
+/// A player at the table.
+pub struct Visitor {
+    pub caller: Caller,
+    pub player: Uuid,
+}
+
+impl Visitor {
+    /// The player of a credential, if it is one's.
+    fn of(caller: Caller) -> Option<Self> {
+        let player = caller.player.filter(|_| caller.campaign.is_some() && caller.scopes.has(Scope::Play))?;
+        Some(Self { caller, player })
+    }
+}
+
+fn no_visit() -> Error {
+    Error::new(Code::Unauthenticated, "Your visit is over, or has not begun. Open your player's link again.")
+}
+
+impl FromRequest for Visitor {
+    type Error = Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self>>>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let request = request.clone();
+        Box::pin(async move {
+            let app = app_of(&request)?;
+            let cookie = request.cookie(COOKIE).ok_or_else(no_visit)?;
+            let caller = caller_of(&app, cookie.value(), request_id(&request)).await?;
+            let visitor = caller.and_then(Visitor::of).ok_or_else(no_visit)?;
+            let rate = app.limits.check(&visitor.caller.tenant, Class::Requests);
+            request.extensions_mut().insert(rate);
+            rate.allowed("requests")?;
+            Ok(visitor)
+        })
+    }
+}
+
+fn app_of(request: &HttpRequest) -> Result<web::Data<App>> {
+    request.app_data::<web::Data<App>>().cloned().ok_or_else(|| Error::internal("no application state"))
+}
+
+fn request_id(request: &HttpRequest) -> RequestId {
+    request.extensions().get::<RequestId>().cloned().unwrap_or_else(RequestId::generate)
+}
+
+/// That a form comes from a page of ours. Browsers send one of these headers with every form; whoever sends neither is no
+/// browser, and has no cookie that a page could misuse.
+///
+/// # Errors
+/// `forbidden` for another site's form.
+pub fn from_our_page(request: &HttpRequest) -> Result<()> {
+    let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let host = request.connection_info().host().to_owned();
+    let same_site = header("sec-fetch-site").is_none_or(|site| matches!(site, "same-origin" | "none"));
+    let same_origin =
+        header("origin").is_none_or(|origin| origin.split_once("://").is_some_and(|(_, from)| from == host));
+    if same_site && same_origin {
+        return Ok(());
+    }
+    Err(Error::new(Code::Forbidden, "This form came from another site."))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Enter {
+    token: String,
+}
+
+/// Trades a player's token for a visit.
+#[post("/{campaign}/enter")]
+pub async fn enter(request: HttpRequest, campaign: web::Path<String>, form: web::Form<Enter>) -> HttpResponse {
+    shown(entered(&request, &campaign, &form.token).await)
+}
+
+async fn entered(request: &HttpRequest, campaign: &str, token: &str) -> Result<HttpResponse> {
+    from_our_page(request)?;
+    let app = app_of(request)?;
+    let caller = caller_of(&app, token.trim(), request_id(request)).await?;
+    let peer = request.peer_addr().map_or(std::net::IpAddr::from([0, 0, 0, 0]), |peer| peer.ip());
+    let Some(Visitor { caller, player }) = caller.and_then(Visitor::of) else {
+        app.limits.check_failure(peer).allowed("failed sign-ins")?;
+        let why = "This is no player's link, or it is no longer good: links are for an hour. Ask your game master for another.";
+        return Err(Error::new(Code::Unauthenticated, why));
+    };
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let id = campaign_id(&tx, &caller, &Ref::parse(campaign)).await?;
+    let scopes = [Scope::Read, Scope::Play].into_iter().filter(|scope| caller.scopes.has(*scope));
+    let scope = scopes.map(Scope::as_str).collect::<Vec<_>>().join(" ");
+    let narrowed = Narrowed { scope, campaign: Some(id), player: Some(player) };
+    let visit = app.tokens.sign(&caller.key_prefix, caller.tenant_id(), narrowed, VISIT_SECONDS)?;
+    Ok(HttpResponse::SeeOther()
+        .insert_header(("location", format!("/play/{campaign}")))
+        .cookie(cookie(request, visit, VISIT_SECONDS))
+        .finish())
+}
+
+/// Ends a visit.
+#[post("/{campaign}/leave")]
+pub async fn leave(request: HttpRequest, campaign: web::Path<String>) -> HttpResponse {
+    if let Err(error) = from_our_page(&request) {
+        return super::alert(&error);
+    }
+    HttpResponse::SeeOther()
+        .insert_header(("location", format!("/play/{campaign}")))
+        .cookie(cookie(&request, String::new(), 0))
+        .finish()
+}
+
+fn cookie(request: &HttpRequest, value: String, seconds: i64) -> Cookie<'static> {
+    Cookie::build(COOKIE, value)
+        .path("/play")
+        .http_only(true)
+        .same_site(SameSite::Lax)
+        .secure(request.connection_info().scheme() == "https")
+        .max_age(Duration::seconds(seconds))
+        .finish()
+}
