@@ -233,7 +233,7 @@ fn sound_or(result: Result<Outcome, RuleError>) -> Result<Option<Outcome>, TestC
     match result {
         Ok(outcome) => sound(&outcome).map(|()| Some(outcome)),
         Err(RuleError::Dice(cause)) => Err(TestCaseError::fail(format!("{cause}"))),
-        Err(RuleError::Argument { .. } | RuleError::NotDying) => Ok(None),
+        Err(RuleError::Argument { .. } | RuleError::Target { .. } | RuleError::NotDying) => Ok(None),
     }
 }
 

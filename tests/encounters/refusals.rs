@@ -112,6 +112,29 @@ async fn a_bad_action_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_spell_on_several_says_whom_it_does_not_reach() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = dungeon(&tenant).await;
+    let mage = json!({ "slug": "mage", "name": "Mage", "profession": "Wizard", "level": 5, "spells": ["Hold Person"],
+        "spell_slots": { "2": { "max": 2, "remaining": 2 } } });
+    world.post("/characters", mage).await.expect(201);
+    let foe =
+        |id: &str, x| json!({ "id": id, "hp": 9, "is_enemy": true, "initiative": 1, "position": { "x": x, "y": 0 } });
+    let mage = json!({ "character_id": "mage", "initiative": 20, "position": { "x": 0, "y": 0 } });
+    let id = begin(&world, json!({ "participants": [mage, foe("near", 12), foe("far", 13)] })).await;
+    let hold = |targets: Value| json!({ "action": "cast_spell", "spell_name": "Hold Person", "target_ids": targets });
+    let answer = act(&world, &id, hold(json!(["near", "far"]))).await.problem(422, "validation_failed");
+    assert_eq!(answer.pointers(), ["/target_ids/1"], "{}", answer.text);
+    let mut both = hold(json!(["near"]));
+    both["target_id"] = json!("far");
+    let answer = act(&world, &id, both).await.problem(422, "validation_failed");
+    assert_eq!(answer.pointers(), ["/target_ids"], "{}", answer.text);
+    let held = act(&world, &id, hold(json!(["near"]))).await.expect(200);
+    assert_eq!(held.body["outcomes"][0]["participants"][0]["creature"], "near", "{}", held.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn other_tenants_encounters_do_not_exist() {
     let server = Server::start().await;
     let (acme, globex) = (server.tenant("acme").await, server.tenant("globex").await);

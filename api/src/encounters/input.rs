@@ -329,7 +329,7 @@ pub struct ActionInput {
     /// Who is affected.
     #[serde(default)]
     pub target_id: Option<String>,
-    /// Who stands in the area of a spell.
+    /// Instead of `target_id`, the several targets of a spell: those it names, or those who stand in its area.
     #[serde(default)]
     pub target_ids: Vec<String>,
     /// Hit points, uses of a resource, feet moved without positions, or an initiative.

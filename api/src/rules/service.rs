@@ -123,6 +123,9 @@ fn refused(error: RuleError) -> Error {
         RuleError::Argument { argument, message } => {
             Error::invalid(format!("/{argument}"), "invalid_value", format!("{message}."))
         }
+        RuleError::Target { index, message } => {
+            Error::invalid(format!("/target_ids/{index}"), "invalid_value", format!("{message}."))
+        }
         RuleError::NotDying => Error::new(
             Code::NotDying,
             "Only who is at 0 hit points, neither stable nor dead, makes death saving throws.",

@@ -44,7 +44,7 @@ impl Work {
         Ok(())
     }
 
-    /// A spell on everybody in its area.
+    /// A spell on several: those in its area, or those it names.
     pub(super) fn area(&mut self, action: &Action, dice: &mut dyn Dice) -> Result<(), Refusal> {
         let actor = self.actor(action)?;
         if action.target_ids.len() > limits::TARGETS_MAX {
@@ -59,10 +59,12 @@ impl Work {
         }
         self.check_bonus(&actor, action, true)?;
         let price = self.price(&actor, action, false)?;
-        let creatures: Vec<_> = targets.iter().map(|t| &*t.creature).collect();
-        let mut circumstances = action.circumstances.clone();
-        circumstances.context.turn_key = Some(self.state.turn_key());
-        let outcome = resolve_area_spell(&actor.creature, &creatures, &action.attack, &circumstances, dice)?;
+        let aimed = targets.iter().map(|t| {
+            let circumstances = self.state.circumstances(&actor, t, &action.circumstances, None);
+            (&*t.creature, circumstances)
+        });
+        let aimed: Vec<_> = aimed.collect();
+        let outcome = resolve_area_spell(&actor.creature, &aimed, &action.attack, dice)?;
         if outcome.impossible {
             self.tell(outcome);
             return Ok(());
