@@ -24,7 +24,7 @@ use crate::{
     rules::sheet,
     tools::resolve::{
         ContextInput,
-        values::{AbilityName, Within, or_default},
+        values::{AbilityName, UpTo, Within, Words, or_default},
     },
 };
 
@@ -288,7 +288,8 @@ pub struct EndInput {
 #[serde(deny_unknown_fields)]
 pub struct CommitInput {
     /// Only these characters, by id or slug; without it, all.
-    pub character_ids: Option<Vec<String>>,
+    #[schema(value_type = Option<Vec<String>>)]
+    pub(crate) character_ids: Option<UpTo<Words<100>, 0, 200>>,
     /// Conditions stay as the record has them.
     #[serde(default)]
     pub exclude_conditions: bool,

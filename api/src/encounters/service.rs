@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use entity::{character, npc};
 use rules::{
     dice::{Dice, Given},
-    encounter::{Action, ActionKind, Decision, Encounter, NewParticipant, Refusal, Setup, Verbosity, commit_required},
+    encounter::{
+        Action, ActionKind, Decision, Encounter, NewParticipant, Refusal, Setup, Verbosity, commit_required, limits,
+    },
     resolve::Outcome,
 };
 use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
@@ -84,6 +86,14 @@ async fn enlist(
     at: impl Fn(usize) -> String,
     warnings: &mut Vec<String>,
 ) -> Result<(Vec<NewParticipant>, Vec<Member>)> {
+    for (index, input) in inputs.iter().enumerate() {
+        for (field, name) in [("character_id", &input.character_id), ("npc_id", &input.npc_id)] {
+            if name.as_ref().is_some_and(|name| name.chars().count() > limits::ID_CHARS_MAX) {
+                let message = format!("at most {} characters", limits::ID_CHARS_MAX);
+                return Err(invalid(format!("{}/{field}", at(index)), message));
+            }
+        }
+    }
     let names =
         |of: fn(&ParticipantInput) -> Option<&String>| inputs.iter().filter_map(of).cloned().collect::<Vec<_>>();
     let place = |names: &[String]| {

@@ -52,6 +52,11 @@ impl Encounter {
         if setup.participants.len() > limits::PARTICIPANTS_MAX {
             return Err(Refusal::too_many("participants", limits::PARTICIPANTS_MAX));
         }
+        if setup.surprise.len() > limits::PARTICIPANTS_MAX {
+            return Err(Refusal::too_many("surprise", limits::PARTICIPANTS_MAX));
+        }
+        let mut surprise = setup.surprise.iter().enumerate();
+        surprise.try_for_each(|(at, id)| text(&format!("surprise/{at}"), id, limits::ID_CHARS_MAX))?;
         let mut it = Self {
             id: setup.encounter_id.clone(),
             name: setup.name.clone(),

@@ -2,7 +2,7 @@
 
 use rules::{
     encounter::{Action, ActionKind, Encounter, Lighting, NewParticipant, Setup, Terrain},
-    resolve::Cover,
+    resolve::{Cover, DamagePart, OtherWeapon},
     sheet::{Concentration, Condition, Creature, Feature, KnownSpell, SpellSlot, Weapon},
 };
 
@@ -322,6 +322,41 @@ fn one_target_or_several_but_not_both() {
         assert_eq!(code(&encounter, &several), "validation_failed");
         assert!(why(&encounter, &several).contains("send `target_id`"));
     }
+}
+
+/// Every text of an action has a limit, and says where it stands.
+#[test]
+fn no_text_of_an_action_is_without_a_limit() {
+    let encounter = begun(vec![someone("a", 15), enemy("b", 5)]);
+    let long = || "x".repeat(201);
+    let cases: Vec<(&str, fn(&mut Action, String))> = vec![
+        ("participant_id", |a, s| a.participant_id = Some(s)),
+        ("target_id", |a, s| a.target_id = Some(s)),
+        ("formula", |a, s| a.formula = Some(s)),
+        ("damage_type", |a, s| a.damage_type = Some(s)),
+        ("parts/0/type", |a, s| a.parts = vec![DamagePart { amount: 1, damage_type: s }]),
+        ("condition", |a, s| a.condition = Some(s)),
+        ("effect", |a, s| a.effect = Some(s)),
+        ("source", |a, s| a.source = Some(s)),
+        ("description", |a, s| a.description = Some(s)),
+        ("resource", |a, s| a.resource = Some(s)),
+        ("weapon", |a, s| a.attack.weapon = Some(s)),
+        ("spell_name", |a, s| a.attack.spell_name = Some(s)),
+        ("extra_damage_sources/1", |a, s| a.attack.extra_damage_sources = vec!["Rage".to_owned(), s]),
+        ("extra_damage_sources", |a, _| a.attack.extra_damage_sources = vec![String::new(); 21]),
+        ("context/other_weapon", |a, s| a.circumstances.context.other_weapon = Some(OtherWeapon::Named(s))),
+        ("context/turn_key", |a, s| a.circumstances.context.turn_key = Some(s)),
+        ("context/reactions/0", |a, s| a.circumstances.context.reactions = vec![s]),
+    ];
+    // Whatever is done, also where nobody reads the text: it would stand in the log.
+    for kind in ActionKind::ALL {
+        for (argument, change) in &cases {
+            let refused = why(&encounter, &action(*kind, |a| change(a, long())));
+            assert!(refused.starts_with(&format!("{argument}: at most")), "{}: {refused}", kind.name());
+        }
+    }
+    let several = action(ActionKind::CastSpell, |a| a.target_ids = vec![long()]);
+    assert!(why(&encounter, &several).starts_with("target_ids/0: at most"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::Work;
 use crate::{
     dice::Dice,
-    encounter::{Action, ActionKind, Cost, Event, Lasting, Participant, Position, Refusal, Until, limits},
+    encounter::{Action, ActionKind, Cost, Event, Lasting, Participant, Position, Refusal, Until},
     resolve::{Outcome, StateChange, resolve_area_spell, resolve_attack},
     sheet::Life,
     srd::{Found, same},
@@ -47,13 +47,10 @@ impl Work {
     /// A spell on several: those in its area, or those it names.
     pub(super) fn area(&mut self, action: &Action, dice: &mut dyn Dice) -> Result<(), Refusal> {
         let actor = self.actor(action)?;
-        if action.target_ids.len() > limits::TARGETS_MAX {
-            return Err(Refusal::too_many("target_ids", limits::TARGETS_MAX));
-        }
         let mut targets: Vec<Participant> = Vec::with_capacity(action.target_ids.len());
-        for id in &action.target_ids {
+        for (at, id) in action.target_ids.iter().enumerate() {
             if targets.iter().any(|t| t.id == *id) {
-                return Err(Refusal::argument("target_ids", format!("\"{id}\" stands there twice")));
+                return Err(Refusal::argument(format!("target_ids/{at}"), format!("\"{id}\" stands there twice")));
             }
             targets.push(self.find("target_ids", id)?);
         }

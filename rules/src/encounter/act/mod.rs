@@ -3,11 +3,12 @@
 //! Decisions are made on a copy: each event is folded into it at once, so that what follows (a concentration check, a
 //! grapple that ends) sees what came before. The copy shares every sheet that is not touched.
 //!
-//! - `attack`: weapons, spells; `manoeuvre`: grapples and shoves; `permit`: reactions and bonus actions; `harm`: damage, healing, conditions; `spend`: slots and resources.
+//! - `check`: what may be said at all; `attack`: weapons, spells; `manoeuvre`: grapples and shoves; `permit`: reactions and bonus actions; `harm`: damage, healing, conditions; `spend`: slots and resources.
 //! - `turn`: turns and what ticks; `stance`: dash, dodge and the like; `movement`: over the grid; `aftermath`: what follows.
 
 mod aftermath;
 mod attack;
+mod check;
 mod harm;
 mod manoeuvre;
 mod movement;
@@ -113,7 +114,7 @@ impl Encounter {
 impl Work {
     fn decide(&mut self, action: &Action, dice: &mut dyn Dice) -> Result<(), Refusal> {
         use ActionKind as Kind;
-        Self::check_targets(action)?;
+        check::check(action)?;
         match action.action {
             Kind::Attack | Kind::CastSpell if action.target_ids.is_empty() => self.attack(action, dice),
             Kind::Attack | Kind::CastSpell => self.area(action, dice),
@@ -136,23 +137,6 @@ impl Work {
             Kind::Grapple | Kind::Shove | Kind::Escape => self.contest(action, dice),
             Kind::EndConcentration => self.end_concentration(action),
         }
-    }
-
-    /// Refuses several targets beside one, and where only one is read: nothing that was asked is passed over.
-    fn check_targets(action: &Action) -> Result<(), Refusal> {
-        if action.target_ids.is_empty() {
-            return Ok(());
-        }
-        if !matches!(action.action, ActionKind::Attack | ActionKind::CastSpell) {
-            return Err(Refusal::argument(
-                "target_ids",
-                format!("`{}` has one target: send `target_id`", action.action.name()),
-            ));
-        }
-        if action.target_id.is_some() {
-            return Err(Refusal::argument("target_ids", "stands beside `target_id`: send one of them"));
-        }
-        Ok(())
     }
 
     /// One more event, folded at once.

@@ -18,9 +18,6 @@ impl Work {
     /// To a square, or, without positions, so many feet.
     pub(super) fn walk(&mut self, action: &Action, dice: &mut dyn Dice) -> Result<(), Refusal> {
         let actor = self.actor(action)?;
-        if action.path.len() > limits::PATH_MAX {
-            return Err(Refusal::too_many("path", limits::PATH_MAX));
-        }
         let wrong = |message: String| Refusal::argument("position", message);
         let to = action.position.or_else(|| action.path.last().copied());
         let Some(to) = to else {
