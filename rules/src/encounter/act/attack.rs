@@ -18,7 +18,7 @@ impl Work {
         let actor = self.actor(action)?;
         let target = self.target(action)?;
         let spell = is_spell(&actor, action);
-        self.check_bonus(&actor, action, spell)?;
+        self.check_cost(&actor, action)?;
         let price = self.price(&actor, action, !spell)?;
         let provoked_at = self.provoked_at(&actor, &target, action);
         let circumstances = self.state.circumstances(&actor, &target, &action.circumstances, provoked_at);
@@ -54,7 +54,7 @@ impl Work {
             }
             targets.push(self.find("target_ids", id)?);
         }
-        self.check_bonus(&actor, action, true)?;
+        self.check_cost(&actor, action)?;
         let price = self.price(&actor, action, false)?;
         let aimed = targets.iter().map(|t| {
             let circumstances = self.state.circumstances(&actor, t, &action.circumstances, None);
@@ -110,7 +110,7 @@ impl Work {
 }
 
 /// Whether a spell is cast, which takes the whole action.
-fn is_spell(actor: &Participant, action: &Action) -> bool {
+pub(super) fn is_spell(actor: &Participant, action: &Action) -> bool {
     let asked = &action.attack;
     let named = |name: &str| {
         let known = actor.creature.spells.iter().any(|s| same(s.name(), name));
