@@ -35,7 +35,7 @@ pub async fn commit(cx: &Cx<'_>, id: &str, input: &CommitInput) -> Result<Value>
     let members = members(cx, it.id).await?;
     let who: Vec<Who> = members.values().map(|m| m.who).collect();
     let mut cast = Cast::read_those_left(cx.tx, it.campaign, &who, !input.dry_run).await?;
-    let (mut committed, mut skipped, mut written) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut committed, mut skipped, mut written, mut marked) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut wanted = Wanted::new(input.character_ids.as_ref().map(|names| names.0.as_slice()));
     for update in it.now.diff() {
         let member = members.get(&update.participant_id);
@@ -56,6 +56,7 @@ pub async fn commit(cx: &Cx<'_>, id: &str, input: &CommitInput) -> Result<Value>
                     exclude_spell_slots: input.exclude_spell_slots,
                 };
                 committed.push(one(&update, record.now, options));
+                marked.push(m.who);
                 written.push(update.participant_id);
                 continue;
             }
@@ -63,6 +64,7 @@ pub async fn commit(cx: &Cx<'_>, id: &str, input: &CommitInput) -> Result<Value>
         skipped.push(json!({ "participant_id": update.participant_id, "reason": reason }));
     }
     if !input.dry_run && !written.is_empty() {
+        marked.into_iter().for_each(|who| cast.mark(who));
         cast.write(cx.tx, it.campaign).await?;
         mark(cx, it.id, &written).await?;
         metrics::ENCOUNTERS.with_label_values(&["committed"]).inc();

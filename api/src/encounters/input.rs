@@ -169,6 +169,9 @@ pub struct ConditionDetailInput {
     /// Of exhaustion.
     #[serde(default)]
     level: Option<i32>,
+    /// Whether a rest ends it.
+    #[serde(default)]
+    until_rest: bool,
     /// Difficulty of the save that ends it.
     #[serde(default)]
     save_dc: Option<i32>,
@@ -562,6 +565,7 @@ impl From<&ConditionInput> for NewCondition {
                     source: it.source.clone(),
                     rounds_remaining: it.rounds_remaining,
                     level: it.level,
+                    until_rest: it.until_rest,
                 },
                 save_dc: it.save_dc,
                 save_ability: it.save_ability.map(|a| a.0),

@@ -269,6 +269,7 @@ impl NewParticipant {
             let until = match (c.save_dc, c.save_ability) {
                 (Some(dc), Some(ability)) => Until::Save { dc, ability },
                 _ if c.condition.rounds_remaining.is_some() => Until::Rounds,
+                _ if c.condition.until_rest => Until::Rest,
                 _ => Until::Dispelled,
             };
             let told = c.description.is_some() || matches!(until, Until::Save { .. });

@@ -1,7 +1,7 @@
 //! Attacks, spells and wrestling in a fight: what place and company add, and what follows.
 
 use rules::{
-    encounter::{Action, ActionKind, Encounter, Lighting, NewParticipant, Setup, Terrain},
+    encounter::{Action, ActionKind, Cost, Encounter, Lighting, NewParticipant, Setup, Terrain},
     resolve::{Cover, DamagePart, OtherWeapon},
     sheet::{Concentration, Condition, Creature, Feature, KnownSpell, SpellSlot, Weapon},
 };
@@ -172,6 +172,12 @@ fn wrestling() {
     assert_eq!(code(&encounter, &action(ActionKind::Move, |a| a.position = Some(at(8, 8)))), "no_action_left");
     play(&mut encounter, &action(ActionKind::Escape, |_| {}), &[15, 3]);
     assert!(!has(&encounter, "b", "grappled"));
+    for kind in [ActionKind::Grapple, ActionKind::Shove] {
+        let mut quick = on(kind, "b", |a| a.cost = Some(Cost::BonusAction));
+        assert!(why(&two(), &quick).contains("takes an attack of the attack action"));
+        quick.overridden = true;
+        assert!(two().act(&quick, &mut Endless(1)).is_ok_and(|d| !d.events.is_empty()), "a game master may");
+    }
     let far = begun(vec![placed(someone("a", 15), 0, 0), placed(enemy("b", 5), 6, 6)]);
     assert!(impossible(&far, &on(ActionKind::Grapple, "b", |_| {})).contains("30 feet"));
 }

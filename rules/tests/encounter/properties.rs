@@ -219,7 +219,7 @@ prop_compose! {
             9 => changed(StateChange::Heal { creature, amount: a, hp: b }),
             10 => changed(StateChange::SetSlot { creature, level: a, remaining: b }),
             11 => changed(StateChange::SpendResource { creature, name, amount: a }),
-            12 => changed(StateChange::AddCondition { creature, condition: rules::sheet::Condition { name, level: Some(a), rounds_remaining: Some(b), source: None } }),
+            12 => changed(StateChange::AddCondition { creature, condition: rules::sheet::Condition { name, level: Some(a), rounds_remaining: Some(b), source: None, ..rules::sheet::Condition::default() } }),
             13 => changed(StateChange::DeathSaves { creature, successes: a, failures: b }),
             14 => changed(StateChange::SetFlag { creature, flag: name, turn_key: "rest".to_owned() }),
             _ => changed(StateChange::Dies { creature }),

@@ -66,7 +66,7 @@ fn an_ephemeral_participant_keeps_the_hit_points_it_begins_with() {
 }
 
 fn brings(level: Option<i32>, rounds_remaining: Option<i32>, name: &str) -> NewCondition {
-    let condition = Condition { name: name.to_owned(), level, rounds_remaining, source: None };
+    let condition = Condition { name: name.to_owned(), level, rounds_remaining, ..Condition::default() };
     NewCondition { condition, ..NewCondition::default() }
 }
 

@@ -70,7 +70,8 @@ impl Work {
         }
         let by = by.map(|p| p.id);
         let source = action.source.clone().or_else(|| by.clone());
-        let condition = Condition { name: name.to_owned(), source, rounds_remaining: rounds, level };
+        let until_rest = until == Until::Rest;
+        let condition = Condition { name: name.to_owned(), source, rounds_remaining: rounds, level, until_rest };
         let creature = target.id.clone();
         self.push(Event::Changed { by, change: StateChange::AddCondition { creature, condition } });
         let description = action.description.clone();
