@@ -2,7 +2,7 @@
 
 use rules::{
     dice::Dice,
-    encounter::{Action, ActionKind, Participant, Refusal, Status, limits},
+    encounter::{Action, ActionKind, Participant, Status, limits},
     resolve::{Circumstances, Context, OtherWeapon, Outcome, RuleError, impossible},
     sheet::Creature,
 };
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::values::{UpTo, Within, Words};
 use crate::{
-    dice::service::Wish,
+    dice::{self, service::Wish},
     encounters::{
         self,
         store::{self, Entry, Place, Stored},
@@ -345,16 +345,14 @@ impl Call<'_> {
             Ok(Who::Participant(at)) => fight.now.participants().get(at).map(|p| p.id.clone()),
             _ => None,
         };
-        let gone = |_| Refusal::Unknown { argument: "target", id: String::new() };
         let decide = |dice: &mut dyn Dice| {
-            let outcome = run(cast, dice).map_err(gone)??;
+            let outcome = run(cast, dice)??;
             let decision = fight.now.absorb(by.as_deref(), &outcome.effects, dice)?;
             Ok((outcome, decision))
         };
         let how = self.how(Harm::Always, false);
         let wish = Wish { given: self.cx.dice, seed: None, preview: self.preview };
-        let ((outcome, decision), rolled) =
-            encounters::service::rolled(self.cx.tx, self.cx.campaign, &wish, decide).await?;
+        let ((outcome, decision), rolled) = dice::service::roll(self.cx.tx, self.cx.campaign, &wish, decide).await?;
         if !outcome.impossible {
             rolled.used_up(0)?;
         }
