@@ -330,12 +330,15 @@ fn one_target_or_several_but_not_both() {
     }
 }
 
+/// Puts a text into an action.
+type Says = fn(&mut Action, String);
+
 /// Every text of an action has a limit, and says where it stands.
 #[test]
 fn no_text_of_an_action_is_without_a_limit() {
     let encounter = begun(vec![someone("a", 15), enemy("b", 5)]);
     let long = || "x".repeat(201);
-    let cases: Vec<(&str, fn(&mut Action, String))> = vec![
+    let cases: Vec<(&str, Says)> = vec![
         ("participant_id", |a, s| a.participant_id = Some(s)),
         ("target_id", |a, s| a.target_id = Some(s)),
         ("formula", |a, s| a.formula = Some(s)),
