@@ -79,6 +79,51 @@ async fn an_attack_is_classified_by_the_model_and_computed_by_the_server() {
     assert!(world.get("/messages").await.expect(200).items().is_empty());
 }
 
+/// However large the world is, and however its places are written.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_where_the_player_is_is_shown() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = crypt(&tenant).await;
+    let mut db = server.owner().await;
+    let copies = async |db: &mut _, prefix: &str, place: Option<&str>, count: i32| {
+        sqlx::query(
+            "INSERT INTO npc SELECT (jsonb_populate_record(n, jsonb_build_object( \
+             'id', uuid7(), 'slug', $1 || g, 'name', $1 || g, 'location', $2::text))).* \
+             FROM npc n, generate_series(1, $3) g WHERE n.slug = 'goblin'",
+        )
+        .bind(prefix)
+        .bind(place)
+        .bind(count)
+        .execute(db)
+        .await
+        .unwrap();
+    };
+    copies(&mut db, "far", Some("Castle"), 600).await;
+    copies(&mut db, "lost", None, 3).await;
+    copies(&mut db, "near", Some(" Crypt!"), 4).await;
+    server.model.set_script(Script::always(Reply::tool("mark_no_check", json!({ "reason": "Nothing is uncertain." }))));
+    let creatures = async |server: &Server| {
+        resolve(&world, "I look around.", json!({})).await.expect(200);
+        let seen = server.model.requests().last().unwrap()["messages"].to_string();
+        let from = seen.find("<creatures>").unwrap();
+        seen[from..from + seen[from..].find("</creatures>").unwrap()].to_owned()
+    };
+    let here = creatures(&server).await;
+    assert!(here.contains("goblin | Goblin | AC 13 | hostile") && here.contains("near4 | near4 | AC 13"), "{here}");
+    assert!(!here.contains("far") && !here.contains("lost") && !here.contains("and more"), "{here}");
+    assert_eq!(here.matches("AC 13").count(), 5);
+    copies(&mut db, "crowd", Some("crypt"), 40).await;
+    let here = creatures(&server).await;
+    assert_eq!(here.matches("AC 13").count(), 30);
+    assert!(here.contains("and more who are not listed"), "{here}");
+    // Nobody knows where that is: everybody may be there.
+    world.patch("/characters/shade", json!({ "location": null })).await.expect(200);
+    assert!(creatures(&server).await.contains("innkeeper_bob"));
+    world.patch("/characters/shade", json!({ "location": "Moon" })).await.expect(200);
+    assert!(!creatures(&server).await.contains("AC "));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn checks_saves_the_impossible_and_the_plain() {
     let server = Server::start().await;

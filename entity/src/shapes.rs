@@ -54,12 +54,13 @@ shape! {
         #[serde(default, skip_serializing_if = "Option::is_none")] source: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")] rounds_remaining: Option<i32>,
     }
-    /// A condition in force; `level` is for exhaustion.
+    /// A condition in force; `level` is for exhaustion, and the next rest ends what lasts `until_rest`.
     Condition {
         name: String,
         #[serde(default, skip_serializing_if = "Option::is_none")] source: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")] rounds_remaining: Option<i32>,
         #[serde(default, skip_serializing_if = "Option::is_none")] level: Option<i32>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")] until_rest: bool,
     }
     /// What a character concentrates on.
     Concentration { spell: String }

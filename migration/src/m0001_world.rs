@@ -176,6 +176,7 @@ const TABLES: &[TenantTable] = &[
             "CREATE INDEX npc_list ON npc (tenant_id, campaign_id, id)",
             "CREATE INDEX npc_name ON npc (tenant_id, campaign_id, name, id)",
             "CREATE INDEX npc_updated ON npc (tenant_id, campaign_id, updated_at, id)",
+            "CREATE INDEX npc_place ON npc (tenant_id, campaign_id, location, id)",
             "CREATE UNIQUE INDEX npc_slug_key ON npc (tenant_id, campaign_id, slug)",
             "CREATE UNIQUE INDEX npc_external_ref_key ON npc (tenant_id, campaign_id, external_ref)",
         ],

@@ -154,7 +154,7 @@ prop_compose! {
         Creature {
             id: "c".to_owned(), is_npc, race, profession, features, weapons, attacks,
             skill_proficiencies: skills, weapon_proficiencies: proficiencies, resistances, immunities, vulnerabilities,
-            conditions: conditions.into_iter().map(|(name, level, rounds_remaining)| Condition { name, level, rounds_remaining, source: None }).collect(),
+            conditions: conditions.into_iter().map(|(name, level, rounds_remaining)| Condition { name, level, rounds_remaining, ..Condition::default() }).collect(),
             effects: effects.into_iter().map(|name| ActiveEffect { name, ..ActiveEffect::default() }).collect(),
             spells: spells.into_iter().map(KnownSpell::Name).collect(),
             spell_slots: slots.into_iter().enumerate().map(|(at, (max, remaining))| ((at + 1).to_string(), SpellSlot { max, remaining })).collect::<BTreeMap<_, _>>(),
@@ -233,7 +233,7 @@ fn sound_or(result: Result<Outcome, RuleError>) -> Result<Option<Outcome>, TestC
     match result {
         Ok(outcome) => sound(&outcome).map(|()| Some(outcome)),
         Err(RuleError::Dice(cause)) => Err(TestCaseError::fail(format!("{cause}"))),
-        Err(RuleError::Argument { .. } | RuleError::NotDying) => Ok(None),
+        Err(RuleError::Argument { .. } | RuleError::Target { .. } | RuleError::NotDying) => Ok(None),
     }
 }
 

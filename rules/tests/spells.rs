@@ -339,9 +339,8 @@ fn an_area_is_rolled_once() {
     let (a, b) =
         (Creature { id: "a".into(), ..foe(10, 50) }, Creature { id: "b".into(), name: "B".into(), ..foe(10, 50) });
     let rogue = with_features(Creature { id: "r".into(), ..hero("Rogue", 7, [10; 6]) }, &["Evasion"]);
-    let targets = [&a, &b, &rogue];
-    let burst =
-        |args: &AttackArgs, dice: &[u32]| rolled(dice, |d| resolve_area_spell(&wizard(), &targets, args, &plain(), d));
+    let targets = [&a, &b, &rogue].map(|t| (t, plain()));
+    let burst = |args: &AttackArgs, dice: &[u32]| rolled(dice, |d| resolve_area_spell(&wizard(), &targets, args, d));
     let o = burst(&casting("Fireball", None), &[2, 15, 19, 6, 6, 6, 6, 6, 6, 6, 1]);
     assert_eq!((after(&a, &o).hp, after(&b, &o).hp, after(&rogue, &o).hp), (7, 29, 40));
     assert_eq!(o.participants.iter().map(|p| p.success).collect::<Vec<_>>(), [false, true, true]);

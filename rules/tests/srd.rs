@@ -1,10 +1,10 @@
 //! The tables, and how names are found in them.
 
 use rules::srd::{
-    ARMOR, Ability, CLASSES, CONDITIONS, Class, DAMAGE_TYPES, DamageDice, DicePool, EFFECTS, Found, SKILLS, SPELLS,
-    Slots, SpellKind, WEAPONS, WeaponCategory, armor, bardic_inspiration_die, base_weapon, brutal_critical_dice,
-    condition, extra_attacks, magic_prefix, martial_arts_die, rage_damage, rage_uses, skill, sneak_attack_dice, spell,
-    spell_slots, weapon,
+    ARMOR, Ability, CASTING_TIMES, CLASSES, CONDITIONS, CastingTime, Class, DAMAGE_TYPES, DamageDice, DicePool,
+    EFFECTS, Found, SKILLS, SPELLS, Slots, SpellKind, WEAPONS, WeaponCategory, armor, bardic_inspiration_die,
+    base_weapon, brutal_critical_dice, condition, extra_attacks, magic_prefix, martial_arts_die, rage_damage,
+    rage_uses, skill, sneak_attack_dice, spell, spell_slots, weapon,
 };
 
 #[test]
@@ -42,6 +42,40 @@ fn the_tables_are_whole() {
     names(SPELLS.iter().map(|s| s.name).collect());
     names(WEAPONS.iter().map(|s| s.name).collect());
     names(EFFECTS.iter().map(|s| s.name).collect());
+    names(CASTING_TIMES.iter().map(|(name, _)| *name).collect());
+}
+
+#[test]
+fn casting_takes_what_the_rules_say() {
+    let of = |time| CASTING_TIMES.iter().filter(|(_, t)| *t == time).count();
+    assert_eq!((of(CastingTime::BonusAction), of(CastingTime::Reaction), of(CastingTime::Action)), (14, 4, 0));
+    // Of the spells with numbers, these and no others take no action.
+    let quick: Vec<_> =
+        SPELLS.iter().filter(|s| CastingTime::of(s.name) != CastingTime::Action).map(|s| s.name).collect();
+    assert_eq!(
+        quick,
+        [
+            "Healing Word",
+            "Hellish Rebuke",
+            "Hunter's Mark",
+            "Shield",
+            "Shield of Faith",
+            "Prayer of Healing",
+            "Spiritual Weapon",
+            "Mass Healing Word"
+        ]
+    );
+    assert_eq!(CastingTime::of("misty step"), CastingTime::BonusAction);
+    assert_eq!(CastingTime::of("Fireball"), CastingTime::Action);
+    for (text, time) in [
+        ("1 action", CastingTime::Action),
+        ("1 Bonus Action", CastingTime::BonusAction),
+        ("1 reaction, which you take when you are hit", CastingTime::Reaction),
+        ("10 minutes", CastingTime::Longer),
+        ("1 hour", CastingTime::Longer),
+    ] {
+        assert_eq!(CastingTime::written(text), time, "{text}");
+    }
 }
 
 #[test]

@@ -87,6 +87,55 @@ async fn everything_a_fight_can_change_is_committed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_commit_raises_each_version_by_one() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = dungeon(&tenant).await;
+    let both =
+        json!({ "participants": [{ "character_id": "fenric" }, { "npc_id": "goblin" }, { "id": "rat", "hp": 1 }] });
+    let versions = async || {
+        let of = async |path: &str| world.get(path).await.expect(200).body["version"].as_i64().unwrap();
+        (of("/characters/fenric").await, of("/npcs/goblin").await)
+    };
+    // Nothing happened, and something did.
+    for hurts in [None, Some("fenric"), Some("goblin")] {
+        let id = begin(&world, both.clone()).await;
+        if let Some(who) = hurts {
+            hurt(&world, &id, who, 2).await;
+        }
+        end(&world, &id).await;
+        let before = versions().await;
+        commit(&world, &id, json!({ "dry_run": true })).await;
+        assert_eq!(versions().await, before);
+        let only = commit(&world, &id, json!({ "character_ids": ["goblin"] })).await;
+        assert_eq!(only["committed"].as_array().unwrap().len(), 1, "{only}");
+        assert_eq!(versions().await, (before.0, before.1 + 1), "{hurts:?}");
+        commit(&world, &id, json!({})).await;
+        commit(&world, &id, json!({})).await;
+        assert_eq!(versions().await, (before.0 + 1, before.1 + 1), "{hurts:?}");
+    }
+    assert_eq!(hp(&world, "fenric").await, 26);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_lasts_until_a_rest_ends_with_one() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = dungeon(&tenant).await;
+    let id = begin(&world, duel()).await;
+    let poison =
+        json!({ "action": "add_condition", "target_id": "fenric", "condition": "poisoned", "duration": "until_rest" });
+    act(&world, &id, poison).await.expect(200);
+    end(&world, &id).await;
+    commit(&world, &id, json!({})).await;
+    let conditions = async || world.get("/characters/fenric").await.body["conditions"].clone();
+    let kept = conditions().await;
+    assert_eq!((&kept[0]["name"], &kept[0]["until_rest"]), (&json!("poisoned"), &json!(true)));
+    world.post("/characters/fenric/rest", json!({ "type": "short" })).await.expect(200);
+    assert_eq!(conditions().await, json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_character_edited_meanwhile_takes_the_difference() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;

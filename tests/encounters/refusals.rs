@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{act, begin, duel, dungeon};
+use super::{act, begin, duel, dungeon, end};
 use crate::support::{Server, counts};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -109,6 +109,97 @@ async fn a_bad_action_changes_nothing() {
     act(&world, &id, json!({ "action": "dodge" })).await.expect(200);
     act(&world, &id, json!({ "action": "dash" })).await.problem(409, "no_action_left");
     act(&world, &id, json!({ "action": "dash", "override": true })).await.expect(200);
+}
+
+/// Whichever way in: REST, the tools of encounters, the resolvers.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_text_has_a_limit() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = dungeon(&tenant).await;
+    let id = begin(&world, duel()).await;
+    let before = counts(&server).await;
+    let long = "fire ".repeat(50);
+    for (mut action, pointer) in [
+        (json!({ "action": "attack", "target_id": "orc", "weapon": long }), "/weapon"),
+        (json!({ "action": "cast_spell", "target_id": "orc", "spell_name": long }), "/spell_name"),
+        (
+            json!({ "action": "attack", "target_id": "orc", "extra_damage_sources": ["Rage", long] }),
+            "/extra_damage_sources/1",
+        ),
+        (json!({ "action": "heal", "target_id": "orc", "formula": long }), "/formula"),
+        (json!({ "action": "damage", "target_id": "orc", "parts": [{ "amount": 1, "type": long }] }), "/parts/0/type"),
+        (json!({ "action": "add_condition", "target_id": "orc", "condition": long }), "/condition"),
+        (json!({ "action": "use_resource", "resource": long }), "/resource"),
+        (json!({ "action": "dodge", "source": long }), "/source"),
+        (json!({ "action": "dodge", "context": { "other_weapon": long } }), "/context/other_weapon"),
+        (json!({ "action": "dodge", "context": { "reactions": vec!["Uncanny Dodge"; 21] } }), "/context/reactions"),
+    ] {
+        let answer = act(&world, &id, action.clone()).await.problem(422, "validation_failed");
+        assert_eq!(answer.pointers(), [pointer], "{action}: {}", answer.text);
+        action["encounter_id"] = json!(id);
+        let call = json!({ "actor": { "type": "gm" }, "arguments": action });
+        let answer = world.post("/tools/encounter_action", call).await.problem(422, "validation_failed");
+        assert_eq!(answer.pointers(), [format!("/arguments{pointer}")], "{action}: {}", answer.text);
+    }
+    let goblin = |field: &str, value: Value| json!({ "id": "goblin", "hp": 7, field: value });
+    for (participant, pointer) in [
+        (goblin("resistances", json!(["fire", long])), "/resistances/1"),
+        (goblin("condition_immunities", json!([long])), "/condition_immunities/0"),
+        (goblin("conditions", json!([{ "name": "prone", "source": long }])), "/conditions/0/source"),
+        (goblin("resources", json!([{ "name": long, "max": 1, "remaining": 1 }])), "/resources/0/name"),
+        (goblin("npc_id", json!(long)), "/npc_id"),
+        (goblin("attacks", json!([{ "name": "Bite", "damage": "", "damage_type": "piercing" }])), "/attacks/0/damage"),
+        (goblin("attacks", json!([{ "name": "Bite", "damage": "1d4" }])), "/attacks/0/damage_type"),
+    ] {
+        let answer = world.post(&format!("/encounters/{id}/participants"), participant.clone()).await;
+        assert_eq!(answer.problem(422, "validation_failed").pointers(), [pointer], "{participant}");
+        let answer = world.post("/encounters", json!({ "participants": [participant] })).await;
+        assert_eq!(answer.problem(422, "validation_failed").pointers(), [format!("/participants/0{pointer}")]);
+        let call = json!({ "actor": { "type": "gm" }, "arguments":
+            { "operation": "add_participant", "encounter_id": id, "participant": participant } });
+        let answer = world.post("/tools/manage_encounter", call).await.problem(422, "validation_failed");
+        assert_eq!(answer.pointers(), [format!("/arguments/participant{pointer}")], "{}", answer.text);
+    }
+    for (arguments, pointer) in [
+        (json!({ "target": "goblin", "encounter_id": long }), "/encounter_id"),
+        (json!({ "target": "goblin", "weapon": long }), "/weapon"),
+        (json!({ "target": "goblin", "context": { "other_weapon": long } }), "/context/other_weapon"),
+        (json!({ "target": "goblin", "context": { "reactions": vec!["Uncanny Dodge"; 21] } }), "/context/reactions"),
+    ] {
+        let call = json!({ "actor": { "type": "character", "id": "fenric" }, "arguments": arguments });
+        let answer = world.post("/tools/resolve_attack", call).await.problem(422, "validation_failed");
+        assert_eq!(answer.pointers(), [format!("/arguments{pointer}")], "{}", answer.text);
+    }
+    assert_eq!(counts(&server).await, before);
+    end(&world, &id).await;
+    for (names, pointer) in [(json!([long]), "/character_ids/0"), (json!(vec!["fenric"; 201]), "/character_ids")] {
+        let answer = world.post(&format!("/encounters/{id}/commit"), json!({ "character_ids": names })).await;
+        assert_eq!(answer.problem(422, "validation_failed").pointers(), [pointer]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_spell_on_several_says_whom_it_does_not_reach() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = dungeon(&tenant).await;
+    let mage = json!({ "slug": "mage", "name": "Mage", "profession": "Wizard", "level": 5, "spells": ["Hold Person"],
+        "spell_slots": { "2": { "max": 2, "remaining": 2 } } });
+    world.post("/characters", mage).await.expect(201);
+    let foe =
+        |id: &str, x| json!({ "id": id, "hp": 9, "is_enemy": true, "initiative": 1, "position": { "x": x, "y": 0 } });
+    let mage = json!({ "character_id": "mage", "initiative": 20, "position": { "x": 0, "y": 0 } });
+    let id = begin(&world, json!({ "participants": [mage, foe("near", 12), foe("far", 13)] })).await;
+    let hold = |targets: Value| json!({ "action": "cast_spell", "spell_name": "Hold Person", "target_ids": targets });
+    let answer = act(&world, &id, hold(json!(["near", "far"]))).await.problem(422, "validation_failed");
+    assert_eq!(answer.pointers(), ["/target_ids/1"], "{}", answer.text);
+    let mut both = hold(json!(["near"]));
+    both["target_id"] = json!("far");
+    let answer = act(&world, &id, both).await.problem(422, "validation_failed");
+    assert_eq!(answer.pointers(), ["/target_ids"], "{}", answer.text);
+    let held = act(&world, &id, hold(json!(["near"]))).await.expect(200);
+    assert_eq!(held.body["outcomes"][0]["participants"][0]["creature"], "near", "{}", held.text);
 }
 
 #[tokio::test(flavor = "multi_thread")]

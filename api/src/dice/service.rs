@@ -3,6 +3,7 @@
 use rand::{SeedableRng, rngs::StdRng};
 use rules::dice::{Dice, FairDice, FairSeed, Given, OutOfDice, Random};
 use serde::Serialize;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::seeds;
@@ -119,6 +120,91 @@ impl<'a> Draw<'a> {
     pub fn all_used(&self) -> Result<()> {
         all_used(self.unused())
     }
+}
+
+/// Whose dice something took, as answers tell it.
+pub struct Rolled<'a> {
+    /// `server`, `manual` or `seeded`; none when nothing was rolled.
+    pub origin: Option<&'static str>,
+    /// The fair roll, if it is one.
+    pub fair: Option<FairRoll>,
+    /// Given dice that nobody rolled.
+    pub unused: &'a [u32],
+}
+
+impl<'a> Rolled<'a> {
+    /// Nothing was rolled; so many given dice are left.
+    #[must_use]
+    pub fn nothing(unused: &'a [u32]) -> Self {
+        Self { origin: None, fair: None, unused }
+    }
+
+    /// That no more of the given dice are left than were needless.
+    ///
+    /// # Errors
+    /// `invalid_dice`.
+    pub fn used_up(&self, needless: usize) -> Result<()> {
+        if self.unused.len() > needless { all_used(self.unused) } else { Ok(()) }
+    }
+
+    /// Says it in an answer.
+    pub fn tell(&self, told: &mut Value) {
+        if let Some(origin) = self.origin {
+            told["source"] = json!(origin);
+        }
+        if let Some(fair) = self.fair {
+            told["seed_id"] = json!(fair.seed_id);
+            told["counter"] = json!(fair.counter);
+        }
+        if !self.unused.is_empty() {
+            told["dice_unused"] = json!(self.unused);
+        }
+    }
+}
+
+/// Why something that may need dice came to nothing. Each set of rules says how its own errors become one.
+pub enum Failure {
+    /// A die was missing, or a given one did not fit.
+    Dice(OutOfDice),
+    /// Anything else, as clients are told it.
+    Other(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Dice(cause) => given_error(&cause),
+            Failure::Other(error) => error,
+        }
+    }
+}
+
+/// Runs something with the dice that are wished for. Without given ones it is run with none first: what is impossible or
+/// needs none draws nothing, and the fair stream's counter stays. `run` must change nothing.
+///
+/// # Errors
+/// Those of `run` and of [`Draw::new`].
+pub async fn roll<'a, T>(
+    tx: &TenantTx,
+    campaign: Uuid,
+    wish: &Wish<'a>,
+    run: impl Fn(&mut dyn Dice) -> Result<T, Failure>,
+) -> Result<(T, Rolled<'a>)> {
+    if wish.given.is_none() {
+        match run(&mut Given::new(&[])) {
+            Err(Failure::Dice(_)) => {}
+            done => return Ok((done?, Rolled::nothing(&[]))),
+        }
+    }
+    let mut draw = Draw::new(tx, Some(campaign), wish).await?;
+    let done = run(&mut draw)?;
+    Ok((done, Rolled { origin: Some(draw.origin), fair: draw.fair, unused: draw.unused() }))
 }
 
 /// That none of the given dice is left.

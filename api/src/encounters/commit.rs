@@ -12,6 +12,7 @@ use crate::{
     error::{Code, Error, Result},
     ops::metrics,
     rules::cast::{Cast, Who},
+    tools::resolve::values::Words,
 };
 
 /// A record that took part, and whether it has had its commit.
@@ -34,8 +35,8 @@ pub async fn commit(cx: &Cx<'_>, id: &str, input: &CommitInput) -> Result<Value>
     let members = members(cx, it.id).await?;
     let who: Vec<Who> = members.values().map(|m| m.who).collect();
     let mut cast = Cast::read_those_left(cx.tx, it.campaign, &who, !input.dry_run).await?;
-    let (mut committed, mut skipped, mut written) = (Vec::new(), Vec::new(), Vec::new());
-    let mut wanted = Wanted::new(input.character_ids.as_deref());
+    let (mut committed, mut skipped, mut written, mut marked) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut wanted = Wanted::new(input.character_ids.as_ref().map(|names| names.0.as_slice()));
     for update in it.now.diff() {
         let member = members.get(&update.participant_id);
         let record = member.and_then(|m| cast.record(m.who));
@@ -55,6 +56,7 @@ pub async fn commit(cx: &Cx<'_>, id: &str, input: &CommitInput) -> Result<Value>
                     exclude_spell_slots: input.exclude_spell_slots,
                 };
                 committed.push(one(&update, record.now, options));
+                marked.push(m.who);
                 written.push(update.participant_id);
                 continue;
             }
@@ -62,6 +64,7 @@ pub async fn commit(cx: &Cx<'_>, id: &str, input: &CommitInput) -> Result<Value>
         skipped.push(json!({ "participant_id": update.participant_id, "reason": reason }));
     }
     if !input.dry_run && !written.is_empty() {
+        marked.into_iter().for_each(|who| cast.mark(who));
         cast.write(cx.tx, it.campaign).await?;
         mark(cx, it.id, &written).await?;
         metrics::ENCOUNTERS.with_label_values(&["committed"]).inc();
@@ -84,20 +87,20 @@ fn one(update: &ParticipantUpdate, record: &mut rules::sheet::Creature, options:
 
 /// The records that were asked for.
 struct Wanted<'a> {
-    names: Option<&'a [String]>,
+    names: Option<&'a [Words<100>]>,
     met: Vec<bool>,
 }
 
 impl<'a> Wanted<'a> {
-    fn new(names: Option<&'a [String]>) -> Self {
-        Self { names, met: vec![false; names.map_or(0, <[String]>::len)] }
+    fn new(names: Option<&'a [Words<100>]>) -> Self {
+        Self { names, met: vec![false; names.map_or(0, <[_]>::len)] }
     }
 
     fn takes(&mut self, who: Who, participant: &str, slug: Option<&str>) -> bool {
         let Some(names) = self.names else { return true };
         // A record that is gone has no slug any more: its participant's id is often the same.
         let is = |name: &str| slug.unwrap_or(participant) == name || Uuid::try_parse(name) == Ok(who.id());
-        let at = names.iter().position(|name| is(name));
+        let at = names.iter().position(|name| is(&name.0));
         if let Some(met) = at.and_then(|at| self.met.get_mut(at)) {
             *met = true;
         }
@@ -107,7 +110,7 @@ impl<'a> Wanted<'a> {
     /// Those that take no part.
     fn unknown(&self) -> Vec<Value> {
         let unmet = self.names.into_iter().flatten().zip(&self.met).filter(|(_, met)| !**met);
-        unmet.map(|(name, _)| json!({ "character_id": name, "error": "takes no part, or has no record" })).collect()
+        unmet.map(|(name, _)| json!({ "character_id": name.0, "error": "takes no part, or has no record" })).collect()
     }
 }
 

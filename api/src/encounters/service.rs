@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use entity::{character, npc};
 use rules::{
-    dice::{Dice, Given},
-    encounter::{Action, ActionKind, Decision, Encounter, NewParticipant, Refusal, Setup, Verbosity, commit_required},
+    encounter::{
+        Action, ActionKind, Decision, Encounter, NewParticipant, Refusal, Setup, Verbosity, commit_required, limits,
+    },
     resolve::Outcome,
 };
 use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
@@ -18,12 +19,12 @@ use super::{
     store::{self, Entry, Member, Place, Stored},
 };
 use crate::{
-    dice::service::{Draw, Wish, given_error},
+    dice::service::{self as dice, Failure, Wish, given_error},
     error::{Code, Error, FieldError, Result},
     http::resource::col,
     ops::metrics,
     rules::{
-        service::{Rolled, most_dice, spares},
+        service::{most_dice, spares},
         sheet,
     },
     tenancy::TenantTx,
@@ -66,7 +67,7 @@ pub async fn create(tx: &TenantTx, campaign: Uuid, input: &CreateInput) -> Resul
         warnings,
     };
     let wish = Wish { given: input.dice.as_deref(), seed: input.seed, preview: false };
-    let (made, rolled) = rolled(tx, campaign, &wish, |dice| Encounter::create(&setup, dice)).await?;
+    let (made, rolled) = dice::roll(tx, campaign, &wish, |dice| Ok(Encounter::create(&setup, dice)?)).await?;
     rolled.used_up(0)?;
     let version = store::insert(tx, campaign, id, &made.0, &members).await?;
     metrics::ENCOUNTERS.with_label_values(&["created"]).inc();
@@ -84,6 +85,14 @@ async fn enlist(
     at: impl Fn(usize) -> String,
     warnings: &mut Vec<String>,
 ) -> Result<(Vec<NewParticipant>, Vec<Member>)> {
+    for (index, input) in inputs.iter().enumerate() {
+        for (field, name) in [("character_id", &input.character_id), ("npc_id", &input.npc_id)] {
+            if name.as_ref().is_some_and(|name| name.chars().count() > limits::ID_CHARS_MAX) {
+                let message = format!("at most {} characters", limits::ID_CHARS_MAX);
+                return Err(invalid(format!("{}/{field}", at(index)), message));
+            }
+        }
+    }
     let names =
         |of: fn(&ParticipantInput) -> Option<&String>| inputs.iter().filter_map(of).cloned().collect::<Vec<_>>();
     let place = |names: &[String]| {
@@ -164,7 +173,7 @@ pub async fn join(
         return Err(invalid(format!("{pointer}/character_id"), "takes part already"));
     }
     let wish = Wish { given, seed: None, preview: false };
-    let joining = rolled(cx.tx, it.campaign, &wish, |dice| it.now.join(&new, dice)).await;
+    let joining = dice::roll(cx.tx, it.campaign, &wish, |dice| Ok(it.now.join(&new, dice)?)).await;
     let (decision, rolled) = joining.map_err(|error| below(error, pointer))?;
     rolled.used_up(0)?;
     let action = json!({ "action": "join", "participant_id": new.id }).to_string();
@@ -260,7 +269,7 @@ pub struct How<'a> {
 pub async fn act_in(tx: &TenantTx, mut it: Stored, action: &Action, how: &How<'_>) -> Result<Value> {
     let attacks = matches!(action.action, ActionKind::Attack | ActionKind::CastSpell);
     let wish = Wish { given: how.given, seed: None, preview: how.preview };
-    let (decision, rolled) = rolled(tx, it.campaign, &wish, |dice| it.now.act(action, dice)).await?;
+    let (decision, rolled) = dice::roll(tx, it.campaign, &wish, |dice| Ok(it.now.act(action, dice)?)).await?;
     let needless = if attacks && decision.outcomes.iter().any(spares) {
         let full = most_dice(|dice| it.now.act(action, dice).ok().map(|full| dice_of(&full)));
         full.saturating_sub(dice_of(&decision))
@@ -362,26 +371,17 @@ pub async fn end(cx: &Cx<'_>, id: &str, input: &EndInput) -> Result<Value> {
     }))
 }
 
-/// Runs a decision without dice first, so that the fair stream's counter stays if it needs none.
-pub(crate) async fn rolled<'a, T>(
-    tx: &TenantTx,
-    campaign: Uuid,
-    wish: &Wish<'a>,
-    run: impl Fn(&mut dyn Dice) -> Result<T, Refusal>,
-) -> Result<(T, Rolled<'a>)> {
-    if wish.given.is_none() {
-        match run(&mut Given::new(&[])) {
-            Err(Refusal::Dice(_)) => {}
-            done => return Ok((done.map_err(refused)?, Rolled { origin: None, fair: None, unused: &[] })),
-        }
-    }
-    let mut draw = Draw::new(tx, Some(campaign), wish).await?;
-    let done = run(&mut draw).map_err(refused)?;
-    Ok((done, Rolled { origin: Some(draw.origin), fair: draw.fair, unused: draw.unused() }))
-}
-
 fn dice_of(decision: &Decision) -> usize {
     decision.outcomes.iter().map(|o: &Outcome| o.dice.len()).sum()
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Dice(cause) => Self::Dice(cause),
+            other => Self::Other(refused(other)),
+        }
+    }
 }
 
 /// Why the rules of an encounter refuse, as clients are told it.

@@ -120,6 +120,8 @@ struct Member {
     version: i64,
     before: Creature,
     now: Creature,
+    /// Its version rises even if nothing else changes.
+    marked: bool,
 }
 
 /// A record as it stands, and the version it was read at.
@@ -164,7 +166,7 @@ impl Cast {
         };
         let mut members = Vec::with_capacity(who.len());
         let mut add = |who, version, creature: Creature| {
-            members.push(Member { who, version, now: creature.clone(), before: creature })
+            members.push(Member { who, version, now: creature.clone(), before: creature, marked: false })
         };
         let (characters, npcs) = (ids(false), ids(true));
         if !characters.is_empty() {
@@ -190,7 +192,7 @@ impl Cast {
         let member = |who: &Who| {
             let Who::Participant(at) = *who else { return None };
             let creature = Creature::clone(&fight.participants().get(at)?.creature);
-            Some(Member { who: *who, version: 0, now: creature.clone(), before: creature })
+            Some(Member { who: *who, version: 0, now: creature.clone(), before: creature, marked: false })
         };
         Self { members: who.iter().filter_map(member).collect(), ended: Vec::new() }
     }
@@ -198,6 +200,11 @@ impl Cast {
     /// Somebody's record, to be changed by hand; none for who is gone.
     pub fn record(&mut self, who: Who) -> Option<Record<'_>> {
         self.members.iter_mut().find(|m| m.who == who).map(|m| Record { version: m.version, now: &mut m.now })
+    }
+
+    /// That somebody's record is written in any case: its version says that something was settled.
+    pub fn mark(&mut self, who: Who) {
+        self.members.iter_mut().filter(|m| m.who == who).for_each(|m| m.marked = true);
     }
 
     /// Somebody as they stand before anything is resolved.
@@ -243,8 +250,8 @@ impl Cast {
     pub async fn write(&self, tx: &TenantTx, campaign: Uuid) -> Result<()> {
         for member in &self.members {
             match member.who {
-                Who::Character(id) => write_character(tx, id, &member.before, &member.now).await?,
-                Who::Npc(id) => write_npc(tx, id, &member.before, &member.now).await?,
+                Who::Character(id) => write_character(tx, id, member).await?,
+                Who::Npc(id) => write_npc(tx, id, member).await?,
                 Who::Participant(_) => {}
             }
         }
@@ -271,10 +278,13 @@ fn puts(caster: &Creature, spell: &str) -> Vec<String> {
     names.flatten().map(str::to_lowercase).collect()
 }
 
-async fn write_character(tx: &TenantTx, id: Uuid, before: &Creature, now: &Creature) -> Result<()> {
-    let columns = sheet::character_columns(before, now)?;
+async fn write_character(tx: &TenantTx, id: Uuid, member: &Member) -> Result<()> {
+    let mut columns = sheet::character_columns(&member.before, &member.now)?;
     if columns.is_empty() {
-        return Ok(());
+        if !member.marked {
+            return Ok(());
+        }
+        columns.insert("hp".to_owned(), member.now.hp.into());
     }
     // The names are those of `sheet`, never a client's.
     let list = |prefix: &str| columns.keys().map(|c| format!("{prefix}{c}")).collect::<Vec<_>>().join(", ");
@@ -293,9 +303,9 @@ async fn write_character(tx: &TenantTx, id: Uuid, before: &Creature, now: &Creat
     Ok(())
 }
 
-async fn write_npc(tx: &TenantTx, id: Uuid, before: &Creature, now: &Creature) -> Result<()> {
-    let (stats, mut columns): (Map<_, _>, Map<_, _>) = sheet::npc_columns(before, now)?;
-    if stats.is_empty() && columns.is_empty() {
+async fn write_npc(tx: &TenantTx, id: Uuid, member: &Member) -> Result<()> {
+    let (stats, mut columns): (Map<_, _>, Map<_, _>) = sheet::npc_columns(&member.before, &member.now)?;
+    if stats.is_empty() && columns.is_empty() && !member.marked {
         return Ok(());
     }
     sqlx::query(

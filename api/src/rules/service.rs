@@ -1,10 +1,9 @@
 //! One resolver, run for a request: with the right dice, its changes written, its outcome told.
 //!
-//! A resolver is run without dice first: what is impossible or needs none draws nothing, and the fair stream's counter
-//! stays. It must never write in a preview, nor change hit points where the caller only asked what would happen.
+//! It must never write in a preview, nor change hit points where the caller only asked what would happen.
 
 use rules::{
-    dice::{Dice, Given, OutOfDice},
+    dice::{Dice, OutOfDice},
     resolve::{Outcome, RuleError, StateChange},
 };
 use serde_json::{Value, json};
@@ -12,7 +11,7 @@ use uuid::Uuid;
 
 use super::cast::Cast;
 use crate::{
-    dice::service::{Draw, FairRoll, Wish, all_used, given_error},
+    dice::service::{self as dice, Failure, Rolled, Wish},
     error::{Code, Error, Result},
     ops::metrics,
     tenancy::TenantTx,
@@ -44,7 +43,11 @@ pub async fn resolve(
     mut cast: Cast,
     run: impl Fn(&Cast, &mut dyn Dice) -> Result<Result<Outcome, RuleError>>,
 ) -> Result<Value> {
-    let (outcome, dice) = roll(how, &cast, &run).await?;
+    let wish = Wish { given: how.given, seed: None, preview: how.preview };
+    let (outcome, dice) = dice::roll(how.tx, how.campaign, &wish, |dice| Ok(run(&cast, dice)??)).await?;
+    if !dice.unused.is_empty() && !outcome.impossible {
+        dice.used_up(needless(how, &cast, &outcome, &run))?;
+    }
     let withheld = if how.harm { vec![false; outcome.effects.len()] } else { withheld(&outcome.effects) };
     let applied: Vec<bool> = withheld.into_iter().map(|w| !w && !how.preview).collect();
     if applied.contains(&true) {
@@ -60,73 +63,24 @@ pub async fn resolve(
 /// `internal` if it cannot be written as JSON.
 pub fn plain(how: &How<'_>, outcome: &Outcome) -> Result<Value> {
     let unused = how.given.unwrap_or_default();
-    told(how, outcome, &[], &Rolled { origin: None, fair: None, unused })
+    told(how, outcome, &[], &Rolled::nothing(unused))
 }
 
-/// Where the dice of an outcome came from.
-pub(crate) struct Rolled<'a> {
-    pub(crate) origin: Option<&'static str>,
-    pub(crate) fair: Option<FairRoll>,
-    /// Given dice that nobody rolled.
-    pub(crate) unused: &'a [u32],
-}
-
-impl Rolled<'_> {
-    /// That no more of the given dice are left than were needless.
-    ///
-    /// # Errors
-    /// `invalid_dice`.
-    pub(crate) fn used_up(&self, needless: usize) -> Result<()> {
-        if self.unused.len() > needless { all_used(self.unused) } else { Ok(()) }
-    }
-
-    /// Says it in an answer.
-    pub(crate) fn tell(&self, told: &mut Value) {
-        if let Some(origin) = self.origin {
-            told["source"] = json!(origin);
-        }
-        if let Some(fair) = self.fair {
-            told["seed_id"] = json!(fair.seed_id);
-            told["counter"] = json!(fair.counter);
-        }
-        if !self.unused.is_empty() {
-            told["dice_unused"] = json!(self.unused);
-        }
-    }
-}
-
-async fn roll<'a>(
-    how: &How<'a>,
-    cast: &Cast,
-    run: &impl Fn(&Cast, &mut dyn Dice) -> Result<Result<Outcome, RuleError>>,
-) -> Result<(Outcome, Rolled<'a>)> {
-    if how.given.is_none() {
-        match run(cast, &mut Given::new(&[]))? {
-            Err(RuleError::Dice(_)) => {}
-            Err(other) => return Err(refused(other)),
-            Ok(outcome) => return Ok((outcome, Rolled { origin: None, fair: None, unused: &[] })),
-        }
-    }
-    let wish = Wish { given: how.given, seed: None, preview: how.preview };
-    let mut draw = Draw::new(how.tx, Some(how.campaign), &wish).await?;
-    let outcome = run(cast, &mut draw)?.map_err(refused)?;
-    let rolled = Rolled { origin: Some(draw.origin), fair: draw.fair, unused: draw.unused() };
-    if !rolled.unused.is_empty() && !outcome.impossible {
-        rolled.used_up(needless(how, cast, &outcome, run))?;
-    }
-    Ok((outcome, rolled))
-}
-
-fn refused(error: RuleError) -> Error {
-    match error {
-        RuleError::Dice(cause) => given_error(&cause),
-        RuleError::Argument { argument, message } => {
-            Error::invalid(format!("/{argument}"), "invalid_value", format!("{message}."))
-        }
-        RuleError::NotDying => Error::new(
-            Code::NotDying,
-            "Only who is at 0 hit points, neither stable nor dead, makes death saving throws.",
-        ),
+impl From<RuleError> for Failure {
+    fn from(error: RuleError) -> Self {
+        Self::Other(match error {
+            RuleError::Dice(cause) => return Self::Dice(cause),
+            RuleError::Argument { argument, message } => {
+                Error::invalid(format!("/{argument}"), "invalid_value", format!("{message}."))
+            }
+            RuleError::Target { index, message } => {
+                Error::invalid(format!("/target_ids/{index}"), "invalid_value", format!("{message}."))
+            }
+            RuleError::NotDying => Error::new(
+                Code::NotDying,
+                "Only who is at 0 hit points, neither stable nor dead, makes death saving throws.",
+            ),
+        })
     }
 }
 

@@ -148,7 +148,13 @@ pub(crate) fn resource(r: shapes::Resource) -> Resource {
 }
 
 fn condition(c: shapes::Condition) -> Condition {
-    Condition { name: c.name, source: c.source, rounds_remaining: c.rounds_remaining, level: c.level }
+    Condition {
+        name: c.name,
+        source: c.source,
+        rounds_remaining: c.rounds_remaining,
+        level: c.level,
+        until_rest: c.until_rest,
+    }
 }
 
 fn effect(e: shapes::Effect) -> ActiveEffect {
@@ -241,6 +247,7 @@ fn afflictions(columns: &mut Map<String, Value>, before: &Creature, now: &Creatu
             source: c.source.clone(),
             rounds_remaining: c.rounds_remaining,
             level: c.level,
+            until_rest: c.until_rest,
         };
         put(columns, "conditions", &now.conditions.iter().map(kept).collect::<Vec<_>>())?;
     }

@@ -73,6 +73,7 @@ impl ConditionDetail {
             source: self.source.clone(),
             rounds_remaining: self.rounds_remaining,
             level: self.level,
+            until_rest: self.duration == Some(super::Duration::UntilRest),
         }
     }
 }
@@ -87,7 +88,7 @@ pub struct ConditionsDiff {
     pub added: Vec<String>,
     /// In force before and not now.
     pub removed: Vec<String>,
-    /// In force before and now, with another level or other rounds.
+    /// In force before and now, with another level, other rounds, or another end.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
     /// In force now.
@@ -285,10 +286,14 @@ impl Encounter {
 
 impl From<&Condition> for ConditionDetail {
     fn from(condition: &Condition) -> Self {
+        use super::Duration;
         Self {
             name: condition.name.clone(),
             source: condition.source.clone(),
-            duration: condition.rounds_remaining.map(|_| super::Duration::Rounds),
+            duration: match condition.rounds_remaining {
+                Some(_) => Some(Duration::Rounds),
+                None => condition.until_rest.then_some(Duration::UntilRest),
+            },
             rounds_remaining: condition.rounds_remaining,
             level: condition.level,
             save_dc: None,
@@ -302,6 +307,11 @@ fn differ<T: Clone + PartialEq>(initial: &T, now: &T) -> Option<Difference<T>> {
     (initial != now).then(|| Difference { initial: initial.clone(), now: now.clone() })
 }
 
+/// What of a condition can change while it is in force.
+pub(super) fn runs(it: &Condition) -> (Option<i32>, Option<i32>, bool) {
+    (it.level, it.rounds_remaining, it.until_rest)
+}
+
 fn conditions(before: &Snapshot, now: &Snapshot) -> ConditionsDiff {
     let names = |list: &[Condition]| list.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
     let missing = |list: &[Condition], from: &[Condition]| {
@@ -310,7 +320,7 @@ fn conditions(before: &Snapshot, now: &Snapshot) -> ConditionsDiff {
     };
     let changed = now.conditions.iter().filter(|c| {
         let known = before.conditions.iter().find(|other| same(&other.name, &c.name));
-        known.is_some_and(|k| (k.level, k.rounds_remaining) != (c.level, c.rounds_remaining))
+        known.is_some_and(|k| runs(k) != runs(c))
     });
     ConditionsDiff {
         initial: names(&before.conditions),

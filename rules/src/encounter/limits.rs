@@ -20,6 +20,10 @@ pub const PATH_MAX: usize = 200;
 pub const LIST_MAX: usize = 100;
 /// Creatures in the area of one spell.
 pub const TARGETS_MAX: usize = 50;
+/// Damage sources of one attack, and reactions to it.
+pub const SOURCES_MAX: usize = 20;
+/// Characters of a sum of dice.
+pub const FORMULA_CHARS_MAX: usize = 100;
 /// Characters of an id.
 pub const ID_CHARS_MAX: usize = 100;
 /// Characters of a name, a source, a description of a condition.

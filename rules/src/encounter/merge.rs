@@ -1,6 +1,6 @@
 //! What a fight did, written into a record.
 
-use super::{Changes, ConditionDetail, ParticipantUpdate, Snapshot, fold, snapshot::is_active};
+use super::{Changes, ConditionDetail, ParticipantUpdate, Snapshot, diff::runs, fold, snapshot::is_active};
 use crate::{
     sheet::{Concentration, Condition, Creature, Life},
     srd::same,
@@ -92,7 +92,8 @@ fn spent(record: &mut Creature, changes: &Changes, options: MergeOptions) {
 
 /// What only the encounter knows of a condition that stands in a record now.
 fn tell(detail: &mut ConditionDetail, known: &ConditionDetail) {
-    if detail.rounds_remaining.is_some() == known.rounds_remaining.is_some() {
+    let ends = |it: &ConditionDetail| (it.rounds_remaining.is_some(), it.on_sheet().until_rest);
+    if ends(detail) == ends(known) {
         detail.duration = known.duration;
     }
     (detail.save_dc, detail.save_ability) = (known.save_dc, known.save_ability);
@@ -105,8 +106,7 @@ fn conditions(record: &mut Creature, changes: &Changes, unchanged: bool) {
     let diff = &changes.conditions;
     let as_it_was = |own: &Condition| {
         let known = diff.initial_details.iter().find(|d| same(&d.name, &own.name));
-        let known = known.map(|d| (d.level, d.rounds_remaining));
-        unchanged || known == Some((own.level, own.rounds_remaining))
+        unchanged || known.is_some_and(|d| runs(&d.on_sheet()) == runs(own))
     };
     let removed = |own: &Condition| as_it_was(own) && diff.removed.iter().any(|name| same(name, &own.name));
     record.conditions.retain(|c| is_active(c) && !removed(c));
@@ -130,7 +130,10 @@ fn conditions(record: &mut Creature, changes: &Changes, unchanged: bool) {
 /// Of one condition from two sides: the higher level, the longer time.
 fn worse(own: &Condition, other: &Condition) -> Condition {
     let rounds_remaining = own.rounds_remaining.zip(other.rounds_remaining).map(|(a, b)| a.max(b));
-    Condition { level: own.level.max(other.level), rounds_remaining, ..own.clone() }
+    // A rest is later than any round, and sooner than never.
+    let ends = |it: &Condition| it.until_rest || it.rounds_remaining.is_some();
+    let until_rest = (own.until_rest || other.until_rest) && ends(own) && ends(other);
+    Condition { level: own.level.max(other.level), rounds_remaining, until_rest, ..own.clone() }
 }
 
 /// Death saving throws and concentration. Who died stays dead; who has hit points after all makes no saves and is awake.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Lasting, Position, Refusal, Until, limits,
-    setup::{known_condition, under},
+    setup::{known_condition, text, under},
 };
 use crate::{
     SIZES,
@@ -164,12 +164,45 @@ impl NewParticipant {
         if let Some((field, _)) = lists.iter().find(|(_, length)| *length > limits::LIST_MAX) {
             return Err(Refusal::too_many(under(path, field), limits::LIST_MAX));
         }
+        self.check_texts(path)?;
         self.check_names(path)?;
         self.check_values(path)?;
         self.check_conditions(path)
     }
 
-    /// Every number is one the rules know, every text short enough.
+    /// Every text is short enough, and an attack says what it does.
+    fn check_texts(&self, path: &str) -> Result<(), Refusal> {
+        let names = [
+            ("resistances", &self.resistances),
+            ("immunities", &self.immunities),
+            ("vulnerabilities", &self.vulnerabilities),
+            ("condition_immunities", &self.condition_immunities),
+            ("features", &self.features),
+        ];
+        let most = limits::NAME_CHARS_MAX;
+        for (field, list) in names {
+            for (at, entry) in list.iter().enumerate() {
+                text(&under(path, &format!("{field}/{at}")), entry, most)?;
+            }
+        }
+        for (at, it) in self.conditions.iter().enumerate() {
+            let texts = [("name", Some(&it.condition.name)), ("source", it.condition.source.as_ref())];
+            for (field, value) in texts.into_iter().chain([("description", it.description.as_ref())]) {
+                let field = under(path, &format!("conditions/{at}/{field}"));
+                text(&field, value.map_or("", String::as_str), most)?;
+            }
+        }
+        text(&under(path, "creature_type"), self.creature_type.as_deref().unwrap_or_default(), most)?;
+        for (at, it) in self.resources.iter().enumerate() {
+            text(&under(path, &format!("resources/{at}/name")), &it.name, most)?;
+        }
+        self.attacks
+            .iter()
+            .enumerate()
+            .try_for_each(|(at, it)| check_attack(&under(path, &format!("attacks/{at}")), it))
+    }
+
+    /// Every number is one the rules know.
     fn check_values(&self, path: &str) -> Result<(), Refusal> {
         let score = |ability| (1..=30).contains(&self.abilities.unwrap_or_default().score(ability));
         let save = |(name, bonus): (&String, &i32)| Ability::named(name).is_some() && (-20..=30).contains(bonus);
@@ -180,21 +213,14 @@ impl NewParticipant {
         };
         let resource = |(at, r): (usize, &Resource)| {
             let twice = self.resources.iter().take(at).any(|other| same(&other.name, &r.name));
-            is_name(&r.name) && !twice && pool(r.remaining, r.max, limits::AMOUNT_MAX)
-        };
-        let attack = |a: &NpcAttack| {
-            let dice = a.damage.is_empty() || DamageDice::parse(&a.damage).is_some();
-            short(&a.name) && dice && (-20..=30).contains(&a.bonus)
+            !r.name.trim().is_empty() && !twice && pool(r.remaining, r.max, limits::AMOUNT_MAX)
         };
         let checks = [
             ("abilities", Ability::ALL.into_iter().all(score), "scores are 1 to 30"),
             ("saving_throws", self.saving_throws.iter().all(save), "abilities, each with -20 to 30"),
             ("spell_slots", self.spell_slots.iter().all(slot), "levels 1 to 9, 0 <= remaining <= max <= 99"),
             ("resources", self.resources.iter().enumerate().all(resource), "different names, 0 <= remaining <= max"),
-            ("attacks", self.attacks.iter().all(attack), "a short name, bonus -20 to 30, damage a sum of dice"),
             ("attacks_per_action", self.attacks_per_action.is_none_or(|n| (1..=10).contains(&n)), "must be 1 to 10"),
-            ("features", self.features.iter().all(|f| short(f)), "an entry is too long"),
-            ("creature_type", self.creature_type.as_deref().is_none_or(short), "is too long"),
         ];
         let wrong = checks.into_iter().find(|(_, right, _)| !right);
         wrong.map_or(Ok(()), |(field, _, message)| Err(Refusal::argument(under(path, field), message)))
@@ -206,12 +232,10 @@ impl NewParticipant {
             let it = &new.condition;
             let twice = self.conditions.iter().take(at).any(|c| same(&c.condition.name, &it.name));
             let level = it.level.is_none_or(|l| same(&it.name, "exhaustion") && (1..=6).contains(&l));
-            let texts = [&it.source, &new.description].into_iter().flatten().all(|t| short(t));
             let numbers =
                 it.rounds_remaining.is_none_or(|r| r >= 1) && new.save_dc.is_none_or(|d| (1..=40).contains(&d));
-            if twice || !level || !texts || !numbers {
-                let message =
-                    "each once; a level (1 to 6) for exhaustion alone; rounds from 1; save_dc 1 to 40; short texts";
+            if twice || !level || !numbers {
+                let message = "each once; a level (1 to 6) for exhaustion alone; rounds from 1; save_dc 1 to 40";
                 return Err(Refusal::argument(under(path, "conditions"), message));
             }
         }
@@ -237,12 +261,6 @@ impl NewParticipant {
         for (field, name) in immune.chain(has) {
             known_condition(&under(path, field), name)?;
         }
-        let untyped = |a: &&NpcAttack| !a.damage_type.is_empty() && damage_type(&a.damage_type).is_none();
-        if let Some(attack) = self.attacks.iter().find(untyped) {
-            let known = DAMAGE_TYPES.join(", ");
-            let message = format!("\"{}\" is none of {known}", attack.damage_type);
-            return Err(Refusal::argument(under(path, "attacks"), message));
-        }
         Ok(())
     }
 
@@ -251,6 +269,7 @@ impl NewParticipant {
             let until = match (c.save_dc, c.save_ability) {
                 (Some(dc), Some(ability)) => Until::Save { dc, ability },
                 _ if c.condition.rounds_remaining.is_some() => Until::Rounds,
+                _ if c.condition.until_rest => Until::Rest,
                 _ => Until::Dispelled,
             };
             let told = c.description.is_some() || matches!(until, Until::Save { .. });
@@ -260,10 +279,24 @@ impl NewParticipant {
     }
 }
 
-fn short(text: &str) -> bool {
-    text.chars().count() <= limits::NAME_CHARS_MAX
-}
-
-fn is_name(text: &str) -> bool {
-    !text.trim().is_empty() && short(text)
+/// An attack has a name, a bonus that can be, and damage of a type of the rules.
+fn check_attack(path: &str, it: &NpcAttack) -> Result<(), Refusal> {
+    let wrong = |field: &str, message: String| Err(Refusal::argument(under(path, field), message));
+    text(&under(path, "name"), &it.name, limits::NAME_CHARS_MAX)?;
+    text(&under(path, "damage"), &it.damage, limits::FORMULA_CHARS_MAX)?;
+    text(&under(path, "damage_type"), &it.damage_type, limits::NAME_CHARS_MAX)?;
+    if it.name.trim().is_empty() {
+        return wrong("name", "must not be empty".to_owned());
+    }
+    if !(-20..=30).contains(&it.bonus) {
+        return wrong("bonus", "must be -20 to 30".to_owned());
+    }
+    let Some(dice) = DamageDice::parse(&it.damage) else {
+        return wrong("damage", "must be a sum of dice such as 2d6+1".to_owned());
+    };
+    let told = it.damage_type.is_empty() && dice.damage_type.is_some();
+    if !told && damage_type(&it.damage_type).is_none() {
+        return wrong("damage_type", format!("\"{}\" is none of {}", it.damage_type, DAMAGE_TYPES.join(", ")));
+    }
+    Ok(())
 }

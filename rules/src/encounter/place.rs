@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use super::{Refusal, limits};
+use super::{Refusal, limits, setup::text};
 use crate::srd::{Ability, DamageDice, condition, damage_type};
 
 /// Feet of a square.
@@ -191,11 +191,23 @@ impl Terrain {
         if self.hazards.len() > limits::HAZARDS_MAX {
             return Err(Refusal::too_many("terrain/hazards", limits::HAZARDS_MAX));
         }
-        self.hazards.iter().try_for_each(|hazard| self.check_hazard(hazard))
+        self.hazards
+            .iter()
+            .enumerate()
+            .try_for_each(|(at, hazard)| self.check_hazard(&format!("terrain/hazards/{at}"), hazard))
     }
 
-    fn check_hazard(&self, hazard: &Hazard) -> Result<(), Refusal> {
-        let wrong = |message: String| Err(Refusal::argument("terrain/hazards", message));
+    fn check_hazard(&self, path: &str, hazard: &Hazard) -> Result<(), Refusal> {
+        let texts = [
+            ("type", Some(&hazard.kind), limits::NAME_CHARS_MAX),
+            ("damage", hazard.damage.as_ref(), limits::FORMULA_CHARS_MAX),
+            ("damage_type", hazard.damage_type.as_ref(), limits::NAME_CHARS_MAX),
+            ("condition", hazard.condition.as_ref(), limits::NAME_CHARS_MAX),
+        ];
+        for (field, value, most) in texts {
+            text(&format!("{path}/{field}"), value.map_or("", String::as_str), most)?;
+        }
+        let wrong = |message: String| Err(Refusal::argument(path, message));
         if !self.has(hazard.position) {
             return wrong(format!("{} lies outside of the grid", hazard.position));
         }
@@ -207,9 +219,6 @@ impl Terrain {
         }
         if hazard.condition.as_deref().is_some_and(|c| condition(c).is_none()) {
             return wrong("`condition` must be one of the 15 conditions".to_owned());
-        }
-        if hazard.kind.chars().count() > limits::NAME_CHARS_MAX {
-            return wrong("`type` is too long".to_owned());
         }
         Ok(())
     }

@@ -111,6 +111,7 @@ impl From<RuleError> for Refusal {
         match error {
             RuleError::Dice(cause) => Self::Dice(cause),
             RuleError::Argument { argument, message } => Self::argument(argument, message),
+            RuleError::Target { index, message } => Self::argument(format!("target_ids/{index}"), message),
             RuleError::NotDying => Self::NotDying,
         }
     }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Decision, Encounter, Event, Lighting, NewParticipant, Participant, Refusal, Snapshot, Status, Terrain, fold, limits,
+    Decision, Encounter, Event, Lighting, NewParticipant, Participant, Refusal, Snapshot, Status, Terrain, fold,
+    limits, walk,
 };
 use crate::{
     dice::Dice,
@@ -52,6 +53,11 @@ impl Encounter {
         if setup.participants.len() > limits::PARTICIPANTS_MAX {
             return Err(Refusal::too_many("participants", limits::PARTICIPANTS_MAX));
         }
+        if setup.surprise.len() > limits::PARTICIPANTS_MAX {
+            return Err(Refusal::too_many("surprise", limits::PARTICIPANTS_MAX));
+        }
+        let mut surprise = setup.surprise.iter().enumerate();
+        surprise.try_for_each(|(at, id)| text(&format!("surprise/{at}"), id, limits::ID_CHARS_MAX))?;
         let mut it = Self {
             id: setup.encounter_id.clone(),
             name: setup.name.clone(),
@@ -172,11 +178,7 @@ impl Encounter {
         if at.z == 0 && self.terrain.blocks(at, it.side()) {
             return Err("is an obstacle".to_owned());
         }
-        let taken = |p: &&Participant| {
-            let there = p.position.is_some_and(|other| other.squares_to(p.side(), at, it.side()) == 0);
-            there && p.life() != crate::sheet::Life::Dead
-        };
-        if let Some(other) = self.participants.iter().find(taken) {
+        if let Some(other) = walk::who_stands_at(self, it, at) {
             return Err(format!("is where {} stands", other.id));
         }
         Ok(())

@@ -20,7 +20,6 @@ pub(super) struct Step {
 struct Ground {
     closed: bool,
     slow: bool,
-    taken: bool,
 }
 
 /// The grid as it is for one creature.
@@ -47,7 +46,7 @@ impl Grid {
             for x in 0..other.side() {
                 for y in 0..other.side() {
                     let square = Square { x: at.x.saturating_add(x), y: at.y.saturating_add(y) };
-                    grid.mark(square, |g| (g.closed, g.slow, g.taken) = (g.closed || closed, true, true));
+                    grid.mark(square, |g| (g.closed, g.slow) = (g.closed || closed, true));
                 }
             }
         }
@@ -74,7 +73,6 @@ impl Grid {
                 let ground = self.index(square).and_then(|at| self.squares.get(at))?;
                 all.closed |= ground.closed;
                 all.slow |= ground.slow;
-                all.taken |= ground.taken;
             }
         }
         (!all.closed).then_some(all)
@@ -157,19 +155,19 @@ pub(super) fn way(
         let (width, height) = (encounter.terrain.width, encounter.terrain.height);
         return Err(format!("lies outside of the grid of {width} by {height}"));
     }
+    if let Some(other) = who_stands_at(encounter, mover, to) {
+        return Err(format!("is taken: {} is there", other.id));
+    }
     if from.z != 0 || to.z != 0 {
-        let ground = Grid::of(encounter, mover).under(to.square());
-        if to.z == 0 && ground.is_none_or(|ground| ground.taken) {
-            return Err("is closed or taken: nobody lands there".to_owned());
+        if to.z == 0 && encounter.terrain.blocks(to, mover.side()) {
+            return Err("is closed: an obstacle".to_owned());
         }
         let squares = from.squares_to(1, to, 1);
         return Ok(vec![Step { to, cost_ft: squares.saturating_mul(SQUARE_FT) }]);
     }
     let grid = Grid::of(encounter, mover);
-    match grid.under(to.square()) {
-        None => return Err("is closed: an obstacle, or an enemy's space".to_owned()),
-        Some(ground) if ground.taken => return Err("is taken".to_owned()),
-        Some(_) => {}
+    if grid.under(to.square()).is_none() {
+        return Err("is closed: an obstacle".to_owned());
     }
     if path.is_empty() {
         return grid.cheapest(from.square(), to.square()).ok_or_else(|| "cannot be reached".to_owned());
@@ -192,6 +190,18 @@ pub(super) fn way(
 
 /// Whether somebody can be pushed to a square.
 pub(super) fn is_free(encounter: &Encounter, mover: &Participant, to: Position) -> bool {
-    let grid = Grid::of(encounter, mover);
-    grid.under(to.square()).is_some_and(|ground| !ground.taken)
+    let blocked = to.z == 0 && encounter.terrain.blocks(to, mover.side());
+    encounter.terrain.holds(to, mover.side()) && !blocked && who_stands_at(encounter, mover, to).is_none()
+}
+
+/// Whose space somebody would stand in, on the ground or above it. The dead leave theirs.
+pub(super) fn who_stands_at<'a>(
+    encounter: &'a Encounter,
+    mover: &Participant,
+    to: Position,
+) -> Option<&'a Participant> {
+    encounter.participants.iter().find(|p| {
+        let there = p.position.is_some_and(|at| at.squares_to(p.side(), to, mover.side()) == 0);
+        p.id != mover.id && p.life() != Life::Dead && there
+    })
 }

@@ -14,6 +14,13 @@ pub enum RuleError {
         /// What is wrong, for its writer.
         message: String,
     },
+    /// A target that the spell does not reach: its place among the targets, and why.
+    Target {
+        /// From 0.
+        index: usize,
+        /// Why, for who chose it.
+        message: String,
+    },
     /// Who should make a death saving throw is not dying.
     NotDying,
 }
@@ -23,6 +30,7 @@ impl std::fmt::Display for RuleError {
         match self {
             Self::Dice(cause) => cause.fmt(f),
             Self::Argument { argument, message } => write!(f, "{argument}: {message}"),
+            Self::Target { index, message } => write!(f, "target {index}: {message}"),
             Self::NotDying => f.write_str("only who is dying makes death saving throws"),
         }
     }
@@ -32,7 +40,7 @@ impl std::error::Error for RuleError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Dice(cause) => Some(cause),
-            Self::Argument { .. } | Self::NotDying => None,
+            Self::Argument { .. } | Self::Target { .. } | Self::NotDying => None,
         }
     }
 }

@@ -211,13 +211,13 @@ fn after_an_hour(actor: &Creature, name: &str) -> bool {
         .any(|known| holds(name, known))
 }
 
-/// Ends what lasts no longer than the rest, in rounds of six seconds.
+/// Ends what lasts no longer than the rest, in rounds of six seconds, or until there is one.
 fn fade(actor: &Creature, rounds: i32, changes: &mut Vec<StateChange>) {
     let over = |left: Option<i32>| left.is_some_and(|left| left <= rounds);
     for effect in actor.effects.iter().filter(|e| over(e.rounds_remaining)) {
         changes.push(StateChange::RemoveEffect { creature: actor.key().to_owned(), name: effect.name.clone() });
     }
-    for condition in actor.conditions.iter().filter(|c| over(c.rounds_remaining)) {
+    for condition in actor.conditions.iter().filter(|c| c.until_rest || over(c.rounds_remaining)) {
         changes.push(StateChange::RemoveCondition { creature: actor.key().to_owned(), name: condition.name.clone() });
     }
 }

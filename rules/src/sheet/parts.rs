@@ -122,6 +122,9 @@ pub struct Condition {
     pub rounds_remaining: Option<i32>,
     /// Level, of exhaustion.
     pub level: Option<i32>,
+    /// Whether the next rest ends it, short or long.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub until_rest: bool,
 }
 
 /// What a creature concentrates on.

@@ -18,6 +18,7 @@
 
 mod ability;
 mod armor;
+mod casting_times;
 mod classes;
 mod conditions;
 mod damage;
@@ -33,6 +34,7 @@ mod weapons;
 
 pub use ability::Ability;
 pub use armor::{ARMOR, Armor, ArmorCategory, SHIELD_BONUS, armor};
+pub use casting_times::{CASTING_TIMES, CastingTime};
 pub use classes::{
     CLASSES, Class, ClassRule, action_surges, bardic_inspiration_die, brutal_critical_dice, extra_attacks,
     indomitable_uses, lay_on_hands_pool, martial_arts_die, points, rage_damage, rage_uses, sneak_attack_dice,

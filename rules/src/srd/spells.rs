@@ -83,6 +83,10 @@ pub struct SpellRule {
     pub scaling: Scaling,
     /// Range in feet: 5 is touch, 0 the caster itself.
     pub range_ft: u16,
+    /// How many feet beyond that its area reaches; none for a spell that names its targets.
+    pub area_ft: Option<u16>,
+    /// Whether the caster has to see a target.
+    pub sight: bool,
     /// Whether it asks for concentration.
     pub concentration: bool,
     /// Whether cover does not help against it.

@@ -100,10 +100,9 @@ fn another_spell_ends_the_first() {
 fn a_spell_on_several_lands_on_each() {
     let mut encounter = blessed();
     let (caster, targets) = (who(&encounter, "mage"), [who(&encounter, "a"), who(&encounter, "b")]);
-    let creatures = targets.map(|t| &*t.creature);
+    let aimed = targets.map(|t| (&*t.creature, Circumstances::default()));
     let args = AttackArgs { spell_name: Some("Fireball".to_owned()), ..AttackArgs::default() };
-    let outcome = resolve_area_spell(&caster.creature, &creatures, &args, &Circumstances::default(), &mut Endless(3))
-        .expect("it");
+    let outcome = resolve_area_spell(&caster.creature, &aimed, &args, &mut Endless(3)).expect("it");
     absorbed(&mut encounter, Some("mage"), &outcome.effects, &[]);
     let taken: Vec<_> = ["a", "b"].iter().map(|id| who(&encounter, id).statistics.damage_taken).collect();
     assert_eq!(who(&encounter, "mage").statistics.damage_dealt, taken.iter().sum::<i32>());

@@ -2,10 +2,10 @@
 
 use rules::{
     encounter::{
-        ActionKind, Encounter, EndOutcome, MergeOptions, NewParticipant, ParticipantUpdate, Verbosity, commit_required,
-        merge,
+        ActionKind, Duration, Encounter, EndOutcome, MergeOptions, NewParticipant, ParticipantUpdate, Verbosity,
+        commit_required, merge,
     },
-    resolve::{RestArgs, RestType, take_rest},
+    resolve::{RestArgs, RestType, apply, take_rest},
     sheet::{Concentration, Condition, Creature, DeathSaves, HitDice, Life, Resource, SpellSlot},
 };
 use serde_json::{Value, json, to_value};
@@ -164,8 +164,49 @@ fn who_was_healed_meanwhile_does_not_lie_there() {
 
 const EDITED: MergeOptions = MergeOptions { unchanged: false, ..MergeOptions::ALL };
 
+#[test]
+fn what_lasts_until_a_rest_is_committed_as_that_and_ends_with_one() {
+    let lasts = |encounter: &mut Encounter, target: &str| {
+        let act = on(ActionKind::AddCondition, target, |a| {
+            (a.condition, a.duration) = (Some("poisoned".to_owned()), Some(Duration::UntilRest));
+        });
+        play(encounter, &act, &[]);
+    };
+    let mut encounter = begun(vec![character("hero", 15, Creature::default())]);
+    lasts(&mut encounter, "hero");
+    let update = encounter.diff().remove(0);
+    assert_eq!(update.changes.conditions.details[0].duration, Some(Duration::UntilRest));
+    // In the fight itself.
+    let rest = |who: &Creature, rest| {
+        let args = RestArgs { rest, ..RestArgs::default() };
+        take_rest(who, &args, &mut Endless(1)).expect("a rest").effects
+    };
+    let effects = rest(&who(&encounter, "hero").creature, RestType::Short);
+    let decision = encounter.absorb(Some("hero"), &effects, &mut Endless(1)).expect("it rests");
+    encounter.apply_all(&decision.events);
+    assert!(!has(&encounter, "hero", "poisoned") && who(&encounter, "hero").lasting.is_empty());
+    // In the record, after a commit; the next fight knows it, too.
+    let mut record = Creature::default();
+    let written = merge(&mut record, &update, MergeOptions::ALL);
+    assert_eq!(written.conditions.details[0].duration, Some(Duration::UntilRest));
+    let again = begun(vec![character("hero", 15, record.clone())]);
+    assert_eq!(again.diff()[0].changes.conditions.details[0].duration, Some(Duration::UntilRest));
+    for kind in [RestType::Short, RestType::Long] {
+        let mut rested = record.clone();
+        apply(&mut rested, &rest(&record, kind));
+        assert!(rested.conditions.is_empty(), "{kind:?}");
+    }
+    // Of two ends the later: a rest is later than any round, and sooner than never.
+    for (own, until_rest) in [(Some(3), true), (None, false)] {
+        let mut record = Creature { conditions: vec![condition("poisoned", None, own)], ..Creature::default() };
+        merge(&mut record, &update, MergeOptions { unchanged: false, ..MergeOptions::ALL });
+        let it = &record.conditions[0];
+        assert_eq!((it.rounds_remaining, it.until_rest), (None, until_rest));
+    }
+}
+
 fn condition(name: &str, level: Option<i32>, rounds_remaining: Option<i32>) -> Condition {
-    Condition { name: name.to_owned(), level, rounds_remaining, source: None }
+    Condition { name: name.to_owned(), level, rounds_remaining, ..Condition::default() }
 }
 
 /// What merging an update of `act` gives a record that joined with a condition and now has another.

@@ -1,8 +1,9 @@
 //! Attacks, spells and wrestling in a fight: what place and company add, and what follows.
 
 use rules::{
-    encounter::{Action, ActionKind, Encounter, Lighting, NewParticipant, Setup, Terrain},
-    sheet::{Concentration, Creature, Feature, KnownSpell, SpellSlot, Weapon},
+    encounter::{Action, ActionKind, Cost, Encounter, Lighting, NewParticipant, Setup, Terrain},
+    resolve::{Cover, DamagePart, OtherWeapon},
+    sheet::{Concentration, Condition, Creature, Feature, KnownSpell, SpellSlot, Weapon},
 };
 
 use crate::support::*;
@@ -171,6 +172,12 @@ fn wrestling() {
     assert_eq!(code(&encounter, &action(ActionKind::Move, |a| a.position = Some(at(8, 8)))), "no_action_left");
     play(&mut encounter, &action(ActionKind::Escape, |_| {}), &[15, 3]);
     assert!(!has(&encounter, "b", "grappled"));
+    for kind in [ActionKind::Grapple, ActionKind::Shove] {
+        let mut quick = on(kind, "b", |a| a.cost = Some(Cost::BonusAction));
+        assert!(why(&two(), &quick).contains("takes an attack of the attack action"));
+        quick.overridden = true;
+        assert!(two().act(&quick, &mut Endless(1)).is_ok_and(|d| !d.events.is_empty()), "a game master may");
+    }
     let far = begun(vec![placed(someone("a", 15), 0, 0), placed(enemy("b", 5), 6, 6)]);
     assert!(impossible(&far, &on(ActionKind::Grapple, "b", |_| {})).contains("30 feet"));
 }
@@ -198,6 +205,167 @@ fn a_spell_takes_its_slot_and_the_action() {
     let mut twice = fireball;
     twice.target_ids = vec!["b".to_owned(), "b".to_owned()];
     assert_eq!(code(&encounter, &twice), "validation_failed");
+}
+
+/// A mage of level 9 who knows these spells and has three slots of every level up to 5.
+fn mage(spells: &[&str]) -> Creature {
+    Creature {
+        profession: "Wizard".to_owned(),
+        level: 9,
+        hp: 40,
+        max_hp: 40,
+        spells: spells.iter().map(|s| KnownSpell::Name((*s).to_owned())).collect(),
+        spell_slots: (1..=5).map(|l| (l.to_string(), SpellSlot { max: 3, remaining: 3 })).collect(),
+        ..Creature::default()
+    }
+}
+
+fn cast(spell: &str, targets: &[&str]) -> Action {
+    action(ActionKind::CastSpell, |a| {
+        a.attack.spell_name = Some(spell.to_owned());
+        a.target_ids = targets.iter().map(|t| (*t).to_owned()).collect();
+    })
+}
+
+fn why(encounter: &Encounter, action: &Action) -> String {
+    encounter.act(action, &mut Endless(1)).expect_err("it should be refused").to_string()
+}
+
+#[test]
+fn a_spell_on_several_does_not_reach_those_too_far_away() {
+    let mage = || placed(character("mage", 15, mage(&["Fireball", "Hold Person"])), 0, 0);
+    let fight = |x| begun(vec![mage(), placed(enemy("b", 5), 3, 0), placed(enemy("c", 4), x, 0)]);
+    // Range 60, and it names its targets.
+    let hold = cast("Hold Person", &["b", "c"]);
+    assert!(fight(12).act(&hold, &mut Endless(1)).is_ok());
+    let refused = why(&fight(13), &hold);
+    assert!(refused.starts_with("target_ids/1: ") && refused.contains("65 feet away"), "{refused}");
+    // Range 150, and its area reaches 20 feet more.
+    let fireball = cast("Fireball", &["b", "c"]);
+    assert!(fight(34).act(&fireball, &mut Endless(1)).is_ok());
+    assert!(why(&fight(35), &fireball).contains("beyond the reach of Fireball (170 feet)"));
+    // One alone is no different.
+    let one = |x| impossible(&fight(x), &on(ActionKind::CastSpell, "c", |a| a.attack = fireball.attack.clone()));
+    assert!(one(35).contains("175 feet"));
+    // Nobody knows how far it is without positions.
+    let nowhere = begun(vec![mage(), enemy("b", 5), enemy("c", 4)]);
+    assert!(nowhere.act(&hold, &mut Endless(1)).is_ok());
+}
+
+#[test]
+fn a_spell_that_asks_for_sight_takes_no_unseen_target() {
+    let fight = |lighting, unseen: Option<&str>| {
+        let mage = placed(character("mage", 15, mage(&["Fireball", "Hold Person", "Healing Word"])), 0, 0);
+        let setup = setup(vec![mage, placed(enemy("b", 5), 3, 0), placed(enemy("c", 4), 4, 0)]);
+        let mut encounter = begun_with(&Setup { lighting, ..setup });
+        if let Some((who, condition)) = unseen.and_then(|u| u.split_once(' ')) {
+            play(&mut encounter, &on(ActionKind::AddCondition, who, |a| a.condition = Some(condition.to_owned())), &[]);
+        }
+        encounter
+    };
+    let (hold, fireball) = (cast("Hold Person", &["b", "c"]), cast("Fireball", &["b", "c"]));
+    assert!(fight(Lighting::Dim, None).act(&hold, &mut Endless(1)).is_ok());
+    let unseen = [(Lighting::Darkness, None, 0), (Lighting::Bright, Some("c invisible"), 1)];
+    for (lighting, condition, at) in unseen.into_iter().chain([(Lighting::Bright, Some("mage blinded"), 0)]) {
+        let encounter = fight(lighting, condition);
+        let refused = why(&encounter, &hold);
+        assert!(refused.starts_with(&format!("target_ids/{at}: ")) && refused.contains("does not see"), "{refused}");
+        assert!(encounter.act(&fireball, &mut Endless(1)).is_ok(), "a burst asks for no sight");
+    }
+    let alone =
+        |target: &str, spell: &str| on(ActionKind::CastSpell, target, |a| a.attack.spell_name = Some(spell.to_owned()));
+    let dark = fight(Lighting::MagicalDarkness, None);
+    assert!(impossible(&dark, &alone("b", "Hold Person")).contains("does not see"));
+    assert!(dark.act(&alone("mage", "Healing Word"), &mut Endless(1)).expect("it").outcomes[0].success, "on oneself");
+}
+
+#[test]
+fn cover_helps_those_behind_it_against_a_spell_on_several() {
+    let terrain = Terrain { obstacles: squares(&[(2, 0)]), ..Terrain::default() };
+    let mage = placed(character("mage", 15, mage(&["Fireball", "Shatter"])), 0, 0);
+    let mut encounter = begun_on(terrain, vec![mage, placed(enemy("b", 5), 4, 0), placed(enemy("c", 4), 0, 4)]);
+    let saves = |encounter: &Encounter, spell: &str| {
+        let told = encounter.act(&cast(spell, &["b", "c"]), &mut Endless(5)).expect("a burst").outcomes.remove(0);
+        told.participants.iter().map(|p| p.total_modifier.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(saves(&encounter, "Fireball"), ["+2", "+0"]);
+    assert_eq!(saves(&encounter, "Shatter"), ["+0", "+0"], "a save with Constitution");
+    let behind = |cover| {
+        let mut all = cast("Fireball", &["b", "c"]);
+        all.circumstances.cover = cover;
+        all
+    };
+    let told = encounter.act(&behind(Cover::ThreeQuarters), &mut Endless(5)).expect("a burst").outcomes.remove(0);
+    assert!(told.participants.iter().all(|p| p.total_modifier == "+5"), "as asked, for all");
+    assert!(why(&encounter, &behind(Cover::Total)).contains("total cover"));
+    play(&mut encounter, &cast("Fireball", &["b", "c"]), &[11, 13, 1, 1, 1, 1, 1, 1, 1, 1]);
+    assert_eq!((who(&encounter, "b").creature.hp, who(&encounter, "c").creature.hp), (16, 16), "DC 12");
+}
+
+#[test]
+fn who_charmed_the_caster_is_no_target_but_may_stand_in_an_area() {
+    let charmed = Creature {
+        conditions: vec![Condition {
+            name: "charmed".to_owned(),
+            source: Some("c".to_owned()),
+            ..Condition::default()
+        }],
+        ..mage(&["Fireball", "Hold Person"])
+    };
+    let encounter = begun(vec![character("mage", 15, charmed), enemy("b", 5), enemy("c", 4)]);
+    assert!(impossible(&encounter, &cast("Hold Person", &["b", "c"])).contains("charmed"));
+    assert!(encounter.act(&cast("Fireball", &["b", "c"]), &mut Endless(1)).is_ok_and(|d| !d.events.is_empty()));
+}
+
+#[test]
+fn one_target_or_several_but_not_both() {
+    let encounter = begun(vec![character("mage", 15, mage(&["Fireball"])), enemy("b", 5), enemy("c", 4)]);
+    let mut both = cast("Fireball", &["b"]);
+    both.target_id = Some("c".to_owned());
+    assert!(why(&encounter, &both).contains("send one of them"));
+    for kind in [ActionKind::Damage, ActionKind::Grapple, ActionKind::Help] {
+        let several = action(kind, |a| (a.amount, a.target_ids) = (Some(3), vec!["b".to_owned()]));
+        assert_eq!(code(&encounter, &several), "validation_failed");
+        assert!(why(&encounter, &several).contains("send `target_id`"));
+    }
+}
+
+/// Puts a text into an action.
+type Says = fn(&mut Action, String);
+
+/// Every text of an action has a limit, and says where it stands.
+#[test]
+fn no_text_of_an_action_is_without_a_limit() {
+    let encounter = begun(vec![someone("a", 15), enemy("b", 5)]);
+    let long = || "x".repeat(201);
+    let cases: Vec<(&str, Says)> = vec![
+        ("participant_id", |a, s| a.participant_id = Some(s)),
+        ("target_id", |a, s| a.target_id = Some(s)),
+        ("formula", |a, s| a.formula = Some(s)),
+        ("damage_type", |a, s| a.damage_type = Some(s)),
+        ("parts/0/type", |a, s| a.parts = vec![DamagePart { amount: 1, damage_type: s }]),
+        ("condition", |a, s| a.condition = Some(s)),
+        ("effect", |a, s| a.effect = Some(s)),
+        ("source", |a, s| a.source = Some(s)),
+        ("description", |a, s| a.description = Some(s)),
+        ("resource", |a, s| a.resource = Some(s)),
+        ("weapon", |a, s| a.attack.weapon = Some(s)),
+        ("spell_name", |a, s| a.attack.spell_name = Some(s)),
+        ("extra_damage_sources/1", |a, s| a.attack.extra_damage_sources = vec!["Rage".to_owned(), s]),
+        ("extra_damage_sources", |a, _| a.attack.extra_damage_sources = vec![String::new(); 21]),
+        ("context/other_weapon", |a, s| a.circumstances.context.other_weapon = Some(OtherWeapon::Named(s))),
+        ("context/turn_key", |a, s| a.circumstances.context.turn_key = Some(s)),
+        ("context/reactions/0", |a, s| a.circumstances.context.reactions = vec![s]),
+    ];
+    // Whatever is done, also where nobody reads the text: it would stand in the log.
+    for kind in ActionKind::ALL {
+        for (argument, change) in &cases {
+            let refused = why(&encounter, &action(*kind, |a| change(a, long())));
+            assert!(refused.starts_with(&format!("{argument}: at most")), "{}: {refused}", kind.name());
+        }
+    }
+    let several = action(ActionKind::CastSpell, |a| a.target_ids = vec![long()]);
+    assert!(why(&encounter, &several).starts_with("target_ids/0: at most"));
 }
 
 #[test]

@@ -69,6 +69,40 @@ fn the_grid_ends_and_spaces_are_taken() {
 }
 
 #[test]
+fn nobody_ends_a_move_in_the_space_of_another() {
+    let up = |x, z| Position { x, y: 0, z };
+    let fly = |x, z| action(ActionKind::Move, move |a| a.position = Some(up(x, z)));
+    let ogre = NewParticipant { size: Some("large".to_owned()), ..someone("ogre", 3) };
+    let hovers = NewParticipant { position: Some(up(3, 4)), ..someone("friend", 5) };
+    let all = vec![placed(someone("a", 15), 0, 0), hovers, placed(someone("b", 4), 3, 0), placed(ogre, 5, 0)];
+    let mut encounter = begun(all);
+    let message = encounter.act(&fly(3, 4), &mut Endless(1)).expect_err("refused").to_string();
+    assert!(message.contains("friend is there"), "in the air: {message}");
+    assert_eq!(code(&encounter, &fly(3, 0)), "validation_failed", "on the ground");
+    assert_eq!(code(&encounter, &fly(5, 1)), "validation_failed", "an ogre is two squares high");
+    for (x, z) in [(3, 3), (3, 5), (3, 1), (5, 2)] {
+        assert!(encounter.act(&fly(x, z), &mut Endless(1)).is_ok(), "{x}, {z} is free");
+    }
+    let put = |x, z| action(ActionKind::Move, move |a| (a.position, a.overridden) = (Some(up(x, z)), true));
+    for (x, z) in [(3, 0), (3, 4), (6, 1)] {
+        assert_eq!(code(&encounter, &put(x, z)), "validation_failed", "nor is put there: {x}, {z}");
+    }
+    // Who has no place yet takes none that is taken; the dead leave theirs.
+    play(&mut encounter, &on(ActionKind::Damage, "b", |a| a.amount = Some(500)), &[]);
+    play(&mut encounter, &fly(3, 0), &[]);
+    let late = encounter.join(&someone("late", 1), &mut Endless(1)).expect("it joins");
+    encounter.apply_all(&late.events);
+    let enter = |x| {
+        action(ActionKind::Move, move |a| (a.participant_id, a.position) = (Some("late".to_owned()), Some(at(x, 0))))
+    };
+    while current(&encounter) != "late" {
+        advance(&mut encounter);
+    }
+    assert_eq!(code(&encounter, &enter(3)), "validation_failed");
+    play(&mut encounter, &enter(2), &[]);
+}
+
+#[test]
 fn a_written_path_is_walked_as_it_is() {
     let mut encounter = begun(vec![placed(someone("a", 15), 0, 0)]);
     let path = |squares: &[(i32, i32)]| {

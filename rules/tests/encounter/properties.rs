@@ -4,10 +4,10 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 use rules::{
     encounter::{
         Action, ActionKind, Cost, Duration, Encounter, Event, Hazard, Lighting, MergeOptions, NewParticipant, Position,
-        Setup, Square, Stance, Terrain, Verbosity, merge,
+        Refusal, Setup, Square, Stance, Terrain, Verbosity, merge,
     },
     resolve::StateChange,
-    sheet::{Creature, KnownSpell, Resource, SpellSlot, Weapon},
+    sheet::{Creature, KnownSpell, Life, Resource, SpellSlot, Weapon},
     srd::Ability,
 };
 
@@ -103,7 +103,11 @@ prop_compose! {
         (overridden, away) in (prop::bool::weighted(0.2), any::<bool>()),
     ) -> Action {
         let mut action = Action::new(kind);
-        (action.participant_id, action.target_id, action.target_ids) = (actor, target, others);
+        action.participant_id = actor;
+        // Several targets stand in for one; now and then somebody forgets.
+        let several = matches!(kind, ActionKind::Attack | ActionKind::CastSpell) && !others.is_empty();
+        action.target_id = target.filter(|_| !several || away);
+        action.target_ids = if several { others } else { Vec::new() };
         (action.amount, action.rounds, action.level, action.save_dc) = (amount, rounds, level, save_dc);
         (action.condition, action.resource, action.damage_type) = (condition, resource, damage_type);
         (action.attack.weapon, action.attack.spell_name, action.attack.slot_level) = (weapon, spell, level);
@@ -172,7 +176,7 @@ fn a_long_log_folds_into_the_same_state() {
         acted += 1;
         holds(&encounter);
         // The fight goes on: the dead get up.
-        let dead = encounter.participants().iter().find(|p| p.life() == rules::sheet::Life::Dead);
+        let dead = encounter.participants().iter().find(|p| p.life() == Life::Dead);
         if let Some(id) = dead.map(|p| p.id.clone()) {
             let up = [
                 StateChange::Heal { creature: id.clone(), amount: 0, hp: 20 },
@@ -219,7 +223,7 @@ prop_compose! {
             9 => changed(StateChange::Heal { creature, amount: a, hp: b }),
             10 => changed(StateChange::SetSlot { creature, level: a, remaining: b }),
             11 => changed(StateChange::SpendResource { creature, name, amount: a }),
-            12 => changed(StateChange::AddCondition { creature, condition: rules::sheet::Condition { name, level: Some(a), rounds_remaining: Some(b), source: None } }),
+            12 => changed(StateChange::AddCondition { creature, condition: rules::sheet::Condition { name, level: Some(a), rounds_remaining: Some(b), source: None, ..rules::sheet::Condition::default() } }),
             13 => changed(StateChange::DeathSaves { creature, successes: a, failures: b }),
             14 => changed(StateChange::SetFlag { creature, flag: name, turn_key: "rest".to_owned() }),
             _ => changed(StateChange::Dies { creature }),
@@ -272,6 +276,61 @@ proptest! {
             let mut edited = Creature { hp: 7, conditions: vec![], ..record };
             merge(&mut edited, &update, MergeOptions { unchanged: false, ..MergeOptions::ALL });
             prop_assert!((0..=edited.max_hp).contains(&edited.hp));
+        }
+    }
+
+    #[test]
+    fn who_moves_ends_in_nobody_elses_space(actions in vec(asked(), 1..40), seed in any::<u64>()) {
+        let mut dice = Endless(seed);
+        let mut field = field();
+        // Who is stopped on the way, stays where that was.
+        field.terrain.as_mut().expect("a ground").hazards.clear();
+        let (mut encounter, _) = Encounter::create(&field, &mut dice).expect("a fight");
+        for action in &actions {
+            let Ok(decision) = encounter.act(action, &mut dice) else { continue };
+            encounter.apply_all(&decision.events);
+            let moved = decision.events.iter().filter(|_| action.action == ActionKind::Move).find_map(|event| match event {
+                Event::Moved { participant, to: Some(_), .. } => Some(who(&encounter, participant)),
+                _ => None,
+            });
+            let Some(it) = moved else { continue };
+            for other in encounter.participants().iter().filter(|p| p.id != it.id && p.life() != Life::Dead) {
+                prop_assert_ne!(encounter.distance_ft(it, other), Some(0), "{} and {}", it.id, other.id);
+            }
+        }
+    }
+
+    #[test]
+    fn a_spell_on_several_reaches_all_or_is_refused(
+        (spell, reach) in select(&[("Fireball", 170), ("Hold Person", 60), ("Shatter", 70), ("Burning Hands", 15), ("Blight", 30)][..]),
+        places in vec((0..50_i32, 0..50_i32), 1..6), seed in any::<u64>(),
+    ) {
+        let spells = vec![KnownSpell::Name(spell.to_owned())];
+        let spell_slots = [("4".to_owned(), SpellSlot { max: 1, remaining: 1 })].into();
+        let caster = Creature { spells, spell_slots, profession: "Wizard".to_owned(), level: 7, ..Creature::default() };
+        let mut all = vec![placed(character("caster", 30, caster), 0, 0)];
+        for (at, (x, y)) in places.iter().enumerate() {
+            let taken = all.iter().any(|p| p.position == Some(self::at(*x, *y)));
+            if !taken {
+                all.push(placed(enemy(&at.to_string(), 1), *x, *y));
+            }
+        }
+        let targets: Vec<String> = all.iter().skip(1).map(|p| p.id.clone()).collect();
+        prop_assume!(!targets.is_empty());
+        let encounter = begun(all);
+        let far = targets.iter().position(|id| {
+            encounter.distance_ft(who(&encounter, "caster"), who(&encounter, id)).is_some_and(|d| d > reach)
+        });
+        let cast = action(ActionKind::CastSpell, |a| {
+            (a.attack.spell_name, a.target_ids) = (Some(spell.to_owned()), targets.clone());
+        });
+        match encounter.act(&cast, &mut Endless(seed)) {
+            Ok(decision) => {
+                prop_assert_eq!(far, None);
+                prop_assert_eq!(decision.outcomes[0].participants.len(), targets.len());
+            }
+            Err(Refusal::Argument { argument, .. }) => prop_assert_eq!(far.map(|f| format!("target_ids/{f}")), Some(argument)),
+            Err(other) => prop_assert!(false, "{}", other),
         }
     }
 

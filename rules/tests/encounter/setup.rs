@@ -3,7 +3,7 @@
 use rules::{
     dice::Given,
     encounter::{Encounter, Hazard, NewCondition, NewParticipant, Position, Refusal, Setup, Terrain, limits},
-    sheet::{Abilities, Condition, Creature},
+    sheet::{Abilities, Condition, Creature, Resource},
 };
 
 use crate::support::*;
@@ -66,7 +66,7 @@ fn an_ephemeral_participant_keeps_the_hit_points_it_begins_with() {
 }
 
 fn brings(level: Option<i32>, rounds_remaining: Option<i32>, name: &str) -> NewCondition {
-    let condition = Condition { name: name.to_owned(), level, rounds_remaining, source: None };
+    let condition = Condition { name: name.to_owned(), level, rounds_remaining, ..Condition::default() };
     NewCondition { condition, ..NewCondition::default() }
 }
 
@@ -98,13 +98,33 @@ fn what_cannot_be_meant_is_refused() {
         ("participants/0/resistances", one(|p| p.resistances = vec!["fier".to_owned()])),
         ("participants/0/condition_immunities", one(|p| p.condition_immunities = vec!["sad".to_owned()])),
         ("participants/0/conditions", one(|p| p.conditions = vec![NewCondition::default()])),
-        ("participants/0/attacks", one(|p| p.attacks[0].damage_type = "sharp".to_owned())),
+        ("participants/0/attacks/0/damage_type", one(|p| p.attacks[0].damage_type = "sharp".to_owned())),
+        ("participants/0/attacks/0/damage_type", one(|p| p.attacks[0].damage_type = String::new())),
+        ("participants/0/attacks/0/damage", one(|p| p.attacks[0].damage = String::new())),
+        ("participants/0/attacks/0/damage", one(|p| p.attacks[0].damage = "1d6+".repeat(40) + "1")),
+        ("participants/0/attacks/0/name", one(|p| p.attacks[0].name = "x".repeat(201))),
+        ("participants/0/resistances/1", one(|p| p.resistances = vec!["fire".to_owned(), "fire ".repeat(41)])),
+        ("participants/0/immunities/0", one(|p| p.immunities = vec!["fire ".repeat(41)])),
+        ("participants/0/vulnerabilities/0", one(|p| p.vulnerabilities = vec!["fire ".repeat(41)])),
+        ("participants/0/condition_immunities/0", one(|p| p.condition_immunities = vec!["x".repeat(201)])),
+        ("participants/0/conditions/0/name", one(|p| p.conditions = vec![brings(None, None, &"x".repeat(201))])),
+        (
+            "participants/0/conditions/0/description",
+            one(|p| {
+                let description = Some("x".repeat(201));
+                p.conditions = vec![NewCondition { description, ..brings(None, None, "prone") }];
+            }),
+        ),
+        (
+            "participants/0/resources/0/name",
+            one(|p| p.resources = vec![Resource { name: "x".repeat(201), ..Resource::default() }]),
+        ),
         ("participants/0/features", one(|p| p.features = vec![String::new(); 101])),
-        ("participants/0/features", one(|p| p.features = vec!["x".repeat(201)])),
+        ("participants/0/features/0", one(|p| p.features = vec!["x".repeat(201)])),
         ("participants/0/creature_type", one(|p| p.creature_type = Some("x".repeat(201)))),
         ("participants/0/attacks_per_action", one(|p| p.attacks_per_action = Some(11))),
-        ("participants/0/attacks", one(|p| p.attacks[0].bonus = 31)),
-        ("participants/0/attacks", one(|p| p.attacks[0].damage = "much".to_owned())),
+        ("participants/0/attacks/0/bonus", one(|p| p.attacks[0].bonus = 31)),
+        ("participants/0/attacks/0/damage", one(|p| p.attacks[0].damage = "much".to_owned())),
         ("participants/0/abilities", one(|p| p.abilities = Some(Abilities { wisdom: 31, ..Abilities::default() }))),
         ("participants/0/saving_throws", one(|p| p.saving_throws = [("luck".to_owned(), 1)].into())),
         ("participants/0/spell_slots", one(|p| p.spell_slots = [("10".to_owned(), Default::default())].into())),
@@ -122,8 +142,9 @@ fn what_cannot_be_meant_is_refused() {
         ("terrain/width", ground(|t| t.width = 4)),
         ("terrain/height", ground(|t| t.height = 101)),
         ("terrain/water", ground(|t| t.water = squares(&[(50, 0)]))),
+        ("terrain/hazards/0/type", ground(|t| t.hazards = vec![Hazard { kind: "x".repeat(201), ..Hazard::default() }])),
         (
-            "terrain/hazards",
+            "terrain/hazards/0",
             ground(|t| t.hazards = vec![Hazard { damage: Some("lots".to_owned()), ..Hazard::default() }]),
         ),
         ("terrain/hazards", ground(|t| t.hazards = vec![Hazard::default(); 201])),
@@ -139,6 +160,8 @@ fn what_cannot_be_meant_is_refused() {
     let twins = setup(vec![character("hero", 1, Creature::default()), twin]);
     let argument = "participants/1/character_id".to_owned();
     assert_eq!(refused(&twins), Refusal::Argument { argument, message: "takes part already".to_owned() });
+    let long = Setup { surprise: vec!["x".repeat(101)], ..setup(vec![someone("a", 1)]) };
+    assert!(matches!(refused(&long), Refusal::Argument { argument, .. } if argument == "surprise/0"));
     let surprise = Setup { surprise: vec!["nobody".to_owned()], ..setup(vec![someone("a", 1)]) };
     assert_eq!(refused(&surprise), Refusal::Unknown { argument: "surprise", id: "nobody".to_owned() });
     let blocked = Terrain { obstacles: squares(&[(1, 1)]), ..Terrain::default() };

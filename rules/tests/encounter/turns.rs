@@ -104,6 +104,42 @@ fn a_bonus_action_is_an_attack_of_the_other_hand_or_a_quick_spell() {
 }
 
 #[test]
+fn a_spell_takes_its_own_casting_time() {
+    use Cost::{Action as Full, BonusAction, Reaction};
+    let names = ["Healing Word", "Fire Bolt", "Prayer of Healing", "Shield"];
+    let mage = Creature {
+        spells: names.map(|n| rules::sheet::KnownSpell::Name(n.to_owned())).to_vec(),
+        spell_slots: ["1", "2"].map(|l| (l.to_owned(), rules::sheet::SpellSlot { max: 4, remaining: 4 })).into(),
+        ..Creature::default()
+    };
+    let begun = begun(vec![character("c", 15, mage.clone()), enemy("b", 5), character("d", 1, mage)]);
+    let cast = |by: &str, spell: &str, cost| {
+        on(ActionKind::CastSpell, by, |a| {
+            (a.participant_id, a.cost, a.attack.spell_name) = (Some(by.to_owned()), cost, Some(spell.to_owned()));
+        })
+    };
+    // Nothing said: what the rules say, and any part of its name will do.
+    let mut encounter = begun.clone();
+    encounter.apply_all(&encounter.act(&cast("c", "Healing W", None), &mut Endless(1)).expect("it").events.clone());
+    assert_eq!(code(&encounter, &cast("c", "Prayer", None)), "validation_failed", "ten minutes");
+    let economy = who(&encounter, "c").economy;
+    assert_eq!((economy.action, economy.bonus_action), (false, true));
+    assert_eq!(code(&encounter, &cast("c", "Healing Word", None)), "no_action_left");
+    play(&mut encounter, &cast("c", "Shield", None), &[]);
+    play(&mut encounter, &cast("d", "Shield", None), &[]);
+    assert!(who(&encounter, "d").economy.reaction, "in anybody's turn");
+    // What it is not cast with.
+    let refused = [("Healing Word", Full), ("Fire Bolt", BonusAction), ("Shield", Full), ("Prayer of Healing", Full)];
+    for (spell, cost) in refused {
+        let mut wrong = cast("c", spell, Some(cost));
+        assert_eq!(code(&begun, &wrong), "validation_failed", "{spell}");
+        wrong.overridden = true;
+        assert!(begun.act(&wrong, &mut Endless(1)).is_ok(), "{spell}: a game master may");
+    }
+    assert_eq!(code(&begun, &cast("d", "Fire Bolt", Some(Reaction))), "not_your_turn");
+}
+
+#[test]
 fn nobody_ends_the_concentration_of_another() {
     let on_bless = Creature {
         concentration: Some(rules::sheet::Concentration { spell: "Bless".to_owned() }),

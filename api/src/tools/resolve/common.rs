@@ -2,17 +2,17 @@
 
 use rules::{
     dice::Dice,
-    encounter::{Action, ActionKind, Participant, Refusal, Status},
+    encounter::{Action, ActionKind, Participant, Status, limits},
     resolve::{Circumstances, Context, OtherWeapon, Outcome, RuleError, impossible},
     sheet::Creature,
 };
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Value, json};
 
-use super::values::{Within, Words};
+use super::values::{UpTo, Within, Words};
 use crate::{
-    dice::service::Wish,
+    dice::{self, service::Wish},
     encounters::{
         self,
         store::{self, Entry, Place, Stored},
@@ -44,6 +44,7 @@ pub(crate) struct ContextInput {
     off_hand: bool,
     /// What is in the other hand: a weapon's name, or whether there is one.
     #[schemars(with = "String", extend("type" = ["string", "boolean", "null"]))]
+    #[serde(deserialize_with = "other_weapon")]
     other_weapon: Option<OtherWeapon>,
     /// Feet between attacker and target.
     distance_ft: Option<Within<0, 100_000>>,
@@ -62,7 +63,7 @@ pub(crate) struct ContextInput {
     /// A melee attack that drops its target knocks it out instead of killing it.
     knock_out: bool,
     /// Reactions the target takes, such as Uncanny Dodge.
-    reactions: Vec<Words<100>>,
+    reactions: UpTo<Words<100>, 0, 20>,
     /// Bonus of a paladin's aura that the roller of a saving throw stands in.
     aura_of_protection: Option<Within<0, 20>>,
 }
@@ -79,6 +80,16 @@ fn turn_key<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Err
         TurnKey::Text(text) => text.0,
         TurnKey::Number(number) => number.to_string(),
     }))
+}
+
+fn other_weapon<'de, D: Deserializer<'de>>(from: D) -> Result<Option<OtherWeapon>, D::Error> {
+    let other = Option::<OtherWeapon>::deserialize(from)?;
+    match &other {
+        Some(OtherWeapon::Named(name)) if name.chars().count() > limits::NAME_CHARS_MAX => {
+            Err(D::Error::custom(format!("must have at most {} characters", limits::NAME_CHARS_MAX)))
+        }
+        _ => Ok(other),
+    }
 }
 
 impl From<&ContextInput> for Context {
@@ -98,7 +109,7 @@ impl From<&ContextInput> for Context {
             underwater: input.underwater,
             mounted: input.mounted,
             knock_out: input.knock_out,
-            reactions: input.reactions.iter().map(|r| r.0.clone()).collect(),
+            reactions: input.reactions.0.iter().map(|r| r.0.clone()).collect(),
             aura_of_protection: input.aura_of_protection.map(|a| a.0),
         }
     }
@@ -121,8 +132,8 @@ macro_rules! resolver_arguments {
             #[schemars(with = "String", extend("enum" = ["none", "half", "three_quarters", "total"]))]
             cover: rules::resolve::Cover,
             /// The encounter this happens in, if any.
-            #[serde(default)]
-            encounter_id: Option<String>,
+            #[serde(default, deserialize_with = "super::values::unless_blank")]
+            encounter_id: Option<super::values::Words<100>>,
             /// Place and moment.
             #[serde(default, deserialize_with = "super::values::or_default")]
             context: super::common::ContextInput,
@@ -143,7 +154,7 @@ macro_rules! resolver_arguments {
             ) -> crate::error::Result<super::common::Call<'a>> {
                 let preview = self.preview || cx.preview;
                 let fight = match &self.encounter_id {
-                    Some(id) => Some(super::common::fight(cx, id, !preview).await?),
+                    Some(id) => Some(super::common::fight(cx, &id.0, !preview).await?),
                     None => None,
                 };
                 let circumstances = rules::resolve::Circumstances {
@@ -334,16 +345,14 @@ impl Call<'_> {
             Ok(Who::Participant(at)) => fight.now.participants().get(at).map(|p| p.id.clone()),
             _ => None,
         };
-        let gone = |_| Refusal::Unknown { argument: "target", id: String::new() };
         let decide = |dice: &mut dyn Dice| {
-            let outcome = run(cast, dice).map_err(gone)??;
+            let outcome = run(cast, dice)??;
             let decision = fight.now.absorb(by.as_deref(), &outcome.effects, dice)?;
             Ok((outcome, decision))
         };
         let how = self.how(Harm::Always, false);
         let wish = Wish { given: self.cx.dice, seed: None, preview: self.preview };
-        let ((outcome, decision), rolled) =
-            encounters::service::rolled(self.cx.tx, self.cx.campaign, &wish, decide).await?;
+        let ((outcome, decision), rolled) = dice::service::roll(self.cx.tx, self.cx.campaign, &wish, decide).await?;
         if !outcome.impossible {
             rolled.used_up(0)?;
         }

@@ -2,22 +2,18 @@
 
 use std::fmt::Write as _;
 
-use entity::{character, npc, shapes::Spell};
-use sea_orm::{EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::ExprTrait};
+use entity::{
+    character,
+    shapes::{Spell, Stats},
+};
 use serde_json::Value;
+use sqlx::Row;
 use uuid::Uuid;
 
 use super::offer;
-use crate::{
-    error::Result,
-    http::resource::{col, scope_key},
-    llm::ReplyMode,
-    prompt::fence,
-    tenancy::TenantTx,
-};
+use crate::{error::Result, http::resource::scope_key, llm::ReplyMode, prompt::fence, tenancy::TenantTx};
 
-/// NPCs of a campaign that are looked at, and those that are shown.
-const LOOKED_AT_MAX: u64 = 500;
+/// NPCs that are shown.
 const SHOWN_MAX: usize = 30;
 /// Names of one kind that are shown.
 const NAMES_MAX: usize = 60;
@@ -55,7 +51,7 @@ pub(super) fn instructions(mode: ReplyMode) -> String {
 }
 
 /// Who acts, who is there, and what is done.
-pub(super) fn situation(actor: &character::Model, present: &[npc::Model], action: &str) -> String {
+pub(super) fn situation(actor: &character::Model, present: &[Present], action: &str) -> String {
     let mut lines = String::new();
     let mut line = |name: &str, values: Vec<String>| {
         if !values.is_empty() {
@@ -80,15 +76,12 @@ pub(super) fn situation(actor: &character::Model, present: &[npc::Model], action
     let mut text = String::new();
     fence::put(&mut text, "actor", &attributes, &lines);
     fence::open(&mut text, "creatures", &[]);
-    for npc in present {
-        let name = fence::attribute(&npc.name);
-        let _ = writeln!(
-            text,
-            "- {} | {name} | AC {} | {}",
-            npc.slug,
-            npc.stats.armor_class,
-            fence::attribute(&npc.disposition)
-        );
+    for Present { slug, name, disposition, armor_class } in present.iter().take(SHOWN_MAX) {
+        let (name, disposition) = (fence::attribute(name), fence::attribute(disposition));
+        let _ = writeln!(text, "- {slug} | {name} | AC {armor_class} | {disposition}");
+    }
+    if present.len() > SHOWN_MAX {
+        text.push_str("- and more who are not listed\n");
     }
     fence::close(&mut text, "creatures");
     fence::put(&mut text, "player_action", &[("player", &actor.slug), ("name", &actor.name)], action);
@@ -109,16 +102,51 @@ fn item_name(item: &Value) -> Option<String> {
     item.as_str().or_else(|| item.get("name")?.as_str()).map(str::to_owned)
 }
 
-/// The NPCs where the character is; all of them if nobody knows where that is.
-pub(super) async fn present(tx: &TenantTx, campaign: Uuid, actor: &character::Model) -> Result<Vec<npc::Model>> {
-    let rows = npc::Entity::find()
-        .filter(col("tenant_id").eq(tx.tenant()))
-        .filter(col("campaign_id").eq(campaign))
-        .order_by_asc(col("id"))
-        .limit(LOOKED_AT_MAX)
-        .all(tx)
-        .await?;
-    let place = actor.location.as_deref().map(scope_key);
-    let here = |npc: &npc::Model| place.is_none() || npc.location.as_deref().map(scope_key) == place;
-    Ok(rows.into_iter().filter(here).take(SHOWN_MAX).collect())
+/// An NPC that is there: what a player who looks around may know of it.
+pub(super) struct Present {
+    slug: String,
+    name: String,
+    disposition: String,
+    armor_class: i32,
+}
+
+/// The NPCs where the character is, the oldest first; those of every place if nobody knows where that is. One more than are
+/// shown, if there are more.
+pub(super) async fn present(tx: &TenantTx, campaign: Uuid, actor: &character::Model) -> Result<Vec<Present>> {
+    let places = match &actor.location {
+        Some(location) => Some(written(tx, campaign, location).await?),
+        None => None,
+    };
+    let rows = sqlx::query(
+        "SELECT slug, name, disposition, coalesce((stats ->> 'armor_class')::int, $5) AS armor_class FROM npc \
+         WHERE tenant_id = $1 AND campaign_id = $2 AND ($3::text[] IS NULL OR location = ANY ($3)) ORDER BY id LIMIT $4",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(places)
+    .bind(i64::try_from(SHOWN_MAX).unwrap_or(i64::MAX).saturating_add(1))
+    .bind(Stats::default().armor_class)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let npc = |row: &sqlx::postgres::PgRow| Present {
+        slug: row.get("slug"),
+        name: row.get("name"),
+        disposition: row.get("disposition"),
+        armor_class: row.get("armor_class"),
+    };
+    Ok(rows.iter().map(npc).collect())
+}
+
+/// The ways in which NPCs have this place written: `Old Crypt` and `old-crypt` are one. The key is made here, not in SQL, so
+/// the places are read first: an index holds them all.
+async fn written(tx: &TenantTx, campaign: Uuid, place: &str) -> Result<Vec<String>> {
+    let all = sqlx::query_scalar::<_, String>(
+        "SELECT DISTINCT location FROM npc WHERE tenant_id = $1 AND campaign_id = $2 AND location IS NOT NULL",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let key = scope_key(place);
+    Ok(all.into_iter().filter(|location| scope_key(location) == key).collect())
 }

@@ -3,7 +3,7 @@
 use super::Work;
 use crate::{
     dice::Dice,
-    encounter::{Action, ActionKind, Cost, Event, Lasting, Participant, Position, Refusal, Until, limits},
+    encounter::{Action, ActionKind, Cost, Event, Lasting, Participant, Position, Refusal, Until},
     resolve::{Outcome, StateChange, resolve_area_spell, resolve_attack},
     sheet::Life,
     srd::{Found, same},
@@ -18,7 +18,7 @@ impl Work {
         let actor = self.actor(action)?;
         let target = self.target(action)?;
         let spell = is_spell(&actor, action);
-        self.check_bonus(&actor, action, spell)?;
+        self.check_cost(&actor, action)?;
         let price = self.price(&actor, action, !spell)?;
         let provoked_at = self.provoked_at(&actor, &target, action);
         let circumstances = self.state.circumstances(&actor, &target, &action.circumstances, provoked_at);
@@ -44,25 +44,24 @@ impl Work {
         Ok(())
     }
 
-    /// A spell on everybody in its area.
+    /// A spell on several: those in its area, or those it names.
     pub(super) fn area(&mut self, action: &Action, dice: &mut dyn Dice) -> Result<(), Refusal> {
         let actor = self.actor(action)?;
-        if action.target_ids.len() > limits::TARGETS_MAX {
-            return Err(Refusal::too_many("target_ids", limits::TARGETS_MAX));
-        }
         let mut targets: Vec<Participant> = Vec::with_capacity(action.target_ids.len());
-        for id in &action.target_ids {
+        for (at, id) in action.target_ids.iter().enumerate() {
             if targets.iter().any(|t| t.id == *id) {
-                return Err(Refusal::argument("target_ids", format!("\"{id}\" stands there twice")));
+                return Err(Refusal::argument(format!("target_ids/{at}"), format!("\"{id}\" stands there twice")));
             }
             targets.push(self.find("target_ids", id)?);
         }
-        self.check_bonus(&actor, action, true)?;
+        self.check_cost(&actor, action)?;
         let price = self.price(&actor, action, false)?;
-        let creatures: Vec<_> = targets.iter().map(|t| &*t.creature).collect();
-        let mut circumstances = action.circumstances.clone();
-        circumstances.context.turn_key = Some(self.state.turn_key());
-        let outcome = resolve_area_spell(&actor.creature, &creatures, &action.attack, &circumstances, dice)?;
+        let aimed = targets.iter().map(|t| {
+            let circumstances = self.state.circumstances(&actor, t, &action.circumstances, None);
+            (&*t.creature, circumstances)
+        });
+        let aimed: Vec<_> = aimed.collect();
+        let outcome = resolve_area_spell(&actor.creature, &aimed, &action.attack, dice)?;
         if outcome.impossible {
             self.tell(outcome);
             return Ok(());
@@ -111,7 +110,7 @@ impl Work {
 }
 
 /// Whether a spell is cast, which takes the whole action.
-fn is_spell(actor: &Participant, action: &Action) -> bool {
+pub(super) fn is_spell(actor: &Participant, action: &Action) -> bool {
     let asked = &action.attack;
     let named = |name: &str| {
         let known = actor.creature.spells.iter().any(|s| same(s.name(), name));

@@ -3,10 +3,7 @@
 use super::Work;
 use crate::{
     dice::Dice,
-    encounter::{
-        Action, Duration, Event, Lasting, Participant, Refusal, Until, limits,
-        setup::{known_condition, text},
-    },
+    encounter::{Action, Duration, Event, Lasting, Participant, Refusal, Until, limits, setup::known_condition},
     resolve::{DamageArgs, DamagePart, HealingArgs, StateChange, apply_damage, apply_healing},
     sheet::{ActiveEffect, Condition},
     srd::{DAMAGE_TYPES, damage_type, same},
@@ -58,8 +55,6 @@ impl Work {
         let by = self.source(action)?;
         let name = action.condition.as_deref().ok_or_else(|| Refusal::missing("condition", action.action))?;
         let name = known_condition("condition", name)?;
-        text("source", action.source.as_deref().unwrap_or_default(), limits::NAME_CHARS_MAX)?;
-        text("description", action.description.as_deref().unwrap_or_default(), limits::NAME_CHARS_MAX)?;
         let (until, rounds) = until(action, by.as_ref())?;
         let level = level(action, name, &target)?;
         if target.creature.is_immune_to_condition(name) {
@@ -75,7 +70,8 @@ impl Work {
         }
         let by = by.map(|p| p.id);
         let source = action.source.clone().or_else(|| by.clone());
-        let condition = Condition { name: name.to_owned(), source, rounds_remaining: rounds, level };
+        let until_rest = until == Until::Rest;
+        let condition = Condition { name: name.to_owned(), source, rounds_remaining: rounds, level, until_rest };
         let creature = target.id.clone();
         self.push(Event::Changed { by, change: StateChange::AddCondition { creature, condition } });
         let description = action.description.clone();
@@ -113,7 +109,6 @@ impl Work {
         let target = self.target_or_self(action)?;
         let by = self.source(action)?.map(|p| p.id);
         let name = effect_name(action)?;
-        text("source", action.source.as_deref().unwrap_or_default(), limits::NAME_CHARS_MAX)?;
         let rounds_remaining = rounds(action)?;
         let source = action.source.clone().or_else(|| by.clone());
         let effect = ActiveEffect { name: name.to_owned(), source, rounds_remaining };
@@ -138,9 +133,7 @@ impl Work {
 
 fn effect_name(action: &Action) -> Result<&str, Refusal> {
     let name = action.effect.as_deref().map(str::trim).filter(|e| !e.is_empty());
-    let name = name.ok_or_else(|| Refusal::missing("effect", action.action))?;
-    text("effect", name, limits::NAME_CHARS_MAX)?;
-    Ok(name)
+    name.ok_or_else(|| Refusal::missing("effect", action.action))
 }
 
 /// Rounds, if any are given.
@@ -155,9 +148,6 @@ fn rounds(action: &Action) -> Result<Option<i32>, Refusal> {
 /// Damage by type.
 fn parts(action: &Action) -> Result<Vec<DamagePart>, Refusal> {
     let mut parts = action.parts.clone();
-    if parts.len() > DAMAGE_TYPES.len() {
-        return Err(Refusal::too_many("parts", DAMAGE_TYPES.len()));
-    }
     if let Some(amount) = action.amount {
         parts.push(DamagePart { amount, damage_type: action.damage_type.clone().unwrap_or_default() });
     }

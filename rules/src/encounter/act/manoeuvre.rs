@@ -3,7 +3,7 @@
 use super::Work;
 use crate::{
     dice::Dice,
-    encounter::{Action, ActionKind, Event, Participant, Position, Refusal, walk},
+    encounter::{Action, ActionKind, Cost, Event, Participant, Position, Refusal, walk},
     resolve::{ContestArgs, ContestPurpose, resolve_contest},
     srd::same,
 };
@@ -16,6 +16,11 @@ impl Work {
         let opponent = if escapes { self.grappler(&actor, action)? } else { self.target(action)? };
         if opponent.id == actor.id {
             return Err(Refusal::argument("target_id", "nobody wrestles itself"));
+        }
+        let attack_action = action.cost.is_none_or(|cost| cost == Cost::Action);
+        if !escapes && !attack_action && !action.overridden {
+            let message = format!("`{}` takes an attack of the attack action", action.action.name());
+            return Err(Refusal::argument("cost", message));
         }
         let price = self.price(&actor, action, !escapes)?;
         if !self.is_able(&actor) {

@@ -3,11 +3,12 @@
 //! Decisions are made on a copy: each event is folded into it at once, so that what follows (a concentration check, a
 //! grapple that ends) sees what came before. The copy shares every sheet that is not touched.
 //!
-//! - `attack`: weapons, spells; `manoeuvre`: grapples and shoves; `permit`: reactions and bonus actions; `harm`: damage, healing, conditions; `spend`: slots and resources.
+//! - `check`: what may be said at all; `attack`: weapons, spells; `manoeuvre`: grapples and shoves; `permit`: what a spell or a blow takes of a turn; `harm`: damage, healing, conditions; `spend`: slots and resources.
 //! - `turn`: turns and what ticks; `stance`: dash, dodge and the like; `movement`: over the grid; `aftermath`: what follows.
 
 mod aftermath;
 mod attack;
+mod check;
 mod harm;
 mod manoeuvre;
 mod movement;
@@ -113,6 +114,9 @@ impl Encounter {
 impl Work {
     fn decide(&mut self, action: &Action, dice: &mut dyn Dice) -> Result<(), Refusal> {
         use ActionKind as Kind;
+        check::check(action)?;
+        let timed = self.timed(action);
+        let action = timed.as_ref().unwrap_or(action);
         match action.action {
             Kind::Attack | Kind::CastSpell if action.target_ids.is_empty() => self.attack(action, dice),
             Kind::Attack | Kind::CastSpell => self.area(action, dice),

@@ -18,9 +18,6 @@ impl Work {
     /// To a square, or, without positions, so many feet.
     pub(super) fn walk(&mut self, action: &Action, dice: &mut dyn Dice) -> Result<(), Refusal> {
         let actor = self.actor(action)?;
-        if action.path.len() > limits::PATH_MAX {
-            return Err(Refusal::too_many("path", limits::PATH_MAX));
-        }
         let wrong = |message: String| Refusal::argument("position", message);
         let to = action.position.or_else(|| action.path.last().copied());
         let Some(to) = to else {
@@ -55,12 +52,8 @@ impl Work {
         if to.z == 0 && terrain.blocks(to, actor.side()) {
             return Err(Refusal::argument("position", "is an obstacle"));
         }
-        let taken = self.state.participants().iter().any(|p| {
-            let there = p.position.is_some_and(|at| at.squares_to(p.side(), to, actor.side()) == 0);
-            p.id != actor.id && p.is_enemy != actor.is_enemy && p.life() != Life::Dead && there
-        });
-        if taken {
-            return Err(Refusal::argument("position", "is an enemy's space"));
+        if let Some(other) = walk::who_stands_at(&self.state, actor, to) {
+            return Err(Refusal::argument("position", format!("is taken: {} is there", other.id)));
         }
         self.push(Event::Moved { participant: actor.id.clone(), to: Some(to), cost_ft: 0 });
         Ok(())

@@ -1,7 +1,7 @@
 //! Spells that reach several creatures at once: each saves for itself, the damage is rolled once for all (SRD 5.1,
 //! "Damage Rolls").
 
-use super::{Casting, afflict, known_casting, may_cast, pay, slot};
+use super::{Casting, afflict, known_casting, may_cast, pay, reaches, slot};
 use crate::{
     dice::Dice,
     resolve::{
@@ -18,47 +18,44 @@ use crate::{
     srd::SpellKind,
 };
 
-/// Casts a spell that asks for a saving throw at everybody in its area; the circumstances are the same for all.
+/// Casts a spell that asks for a saving throw at several, each with its own circumstances.
 /// `participants[].success` is that of the saving throw, `success` says whether anybody failed.
 ///
 /// Dice: the d20s of all targets in order, their bonus dice, then the damage once if anybody takes any.
 ///
 /// # Errors
-/// When dice run out.
+/// When dice run out; [`RuleError::Target`] for the first target that is out of range, behind total cover, or unseen by
+/// who has to see it.
 pub fn resolve_area_spell(
     actor: &Creature,
-    targets: &[&Creature],
+    targets: &[(&Creature, Circumstances)],
     args: &AttackArgs,
-    circumstances: &Circumstances,
     dice: &mut dyn Dice,
 ) -> Result<Outcome, RuleError> {
-    settle(area(actor, targets, args, circumstances, dice))
+    settle(area(actor, targets, args, dice))
 }
 
-fn area(
-    actor: &Creature,
-    targets: &[&Creature],
-    args: &AttackArgs,
-    circumstances: &Circumstances,
-    dice: &mut dyn Dice,
-) -> Result<Outcome, Stop> {
+fn area(actor: &Creature, targets: &[Aimed<'_>], args: &AttackArgs, dice: &mut dyn Dice) -> Result<Outcome, Stop> {
     let name = args.spell_name.as_deref().or(args.weapon.as_deref()).unwrap_or_default();
     let casting = known_casting(actor, name)?;
     if casting.kind != SpellKind::Save || targets.is_empty() {
         return Err(Stop::Impossible(format!("{} asks nobody here for a saving throw", casting.name)));
     }
-    // Whoever charmed the caster may well stand in the area of what is aimed at others.
-    able(actor, actor, &Circumstances { cover: Cover::None, ..circumstances.clone() })?;
-    if circumstances.cover == Cover::Total {
-        return Err(Stop::Impossible("the targets have total cover".to_owned()));
+    able(actor, actor, &Circumstances::default())?;
+    may_cast(actor)?;
+    for (index, (target, circumstances)) in targets.iter().enumerate() {
+        check(actor, target, &casting, circumstances).map_err(|message| RuleError::Target { index, message })?;
+        // Whoever charmed the caster may well stand in the area of what is aimed at others.
+        if casting.area_ft.is_none() {
+            able(actor, target, circumstances)?;
+        }
     }
-    may_cast(actor, &casting, circumstances)?;
     let slot = slot::choose(actor, &casting.name, casting.level, args.slot_level)?;
     let casting = casting.with_slot(actor, slot.level);
     let mut outcome = Outcome::without_roll(format!("{} ({} save)", casting.name, casting.save.name()));
     outcome.reasons = slot.reasons;
     let dc = actor.spell_save_dc();
-    let mut tests: Vec<_> = targets.iter().map(|t| super::save::prepare_save(t, &casting, circumstances)).collect();
+    let mut tests: Vec<_> = targets.iter().map(|(t, c)| super::save::prepare_save(t, &casting, c)).collect();
     for test in &mut tests {
         test.roll(dice)?;
         outcome.dice.append(&mut test.shown);
@@ -68,8 +65,8 @@ fn area(
         outcome.dice.append(&mut test.shown);
     }
     let reached = saved(&mut outcome, targets, tests, &casting, dc);
-    hurt(&mut outcome, &reached, &casting, circumstances, dice)?;
-    for (target, saved, _) in &reached {
+    hurt(&mut outcome, &reached, &casting, dice)?;
+    for ((target, _), saved, _) in &reached {
         if !saved {
             afflict(actor, target, &casting, &mut outcome);
         }
@@ -83,18 +80,29 @@ fn area(
     Ok(outcome.finished())
 }
 
+/// A target, and how it stands to the caster.
+type Aimed<'a> = (&'a Creature, Circumstances);
 /// A target, whether it saved, and what that leaves of the damage.
-type Reached<'a> = (&'a Creature, bool, Left);
+type Reached<'a> = (&'a Aimed<'a>, bool, Left);
+
+/// Why a target cannot be one.
+fn check(actor: &Creature, target: &Creature, casting: &Casting, circumstances: &Circumstances) -> Result<(), String> {
+    if circumstances.cover == Cover::Total {
+        return Err(format!("{} has total cover", target.name));
+    }
+    reaches(actor, target, casting, circumstances)
+}
 
 fn saved<'a>(
     outcome: &mut Outcome,
-    targets: &[&'a Creature],
+    targets: &'a [Aimed<'a>],
     tests: Vec<D20Test>,
     casting: &Casting,
     dc: i32,
 ) -> Vec<Reached<'a>> {
     let mut reached = Vec::with_capacity(targets.len());
-    for (target, mut test) in targets.iter().zip(tests) {
+    for (aimed, mut test) in targets.iter().zip(tests) {
+        let target = aimed.0;
         let success = test.reaches(dc);
         outcome.participants.push(ParticipantRoll {
             creature: target.key().to_owned(),
@@ -111,25 +119,19 @@ fn saved<'a>(
         outcome.effects.append(&mut test.spent);
         outcome.reasons.extend(test.reasons.iter().map(|r| format!("{}: {r}", target.name).into()));
         let left = left(target, casting.save, casting.on_save, success, outcome);
-        reached.push((*target, success, left));
+        reached.push((aimed, success, left));
     }
     reached
 }
 
 /// One roll for all; each takes all of it, half, or nothing.
-fn hurt(
-    outcome: &mut Outcome,
-    reached: &[Reached<'_>],
-    casting: &Casting,
-    circumstances: &Circumstances,
-    dice: &mut dyn Dice,
-) -> Result<(), Stop> {
+fn hurt(outcome: &mut Outcome, reached: &[Reached<'_>], casting: &Casting, dice: &mut dyn Dice) -> Result<(), Stop> {
     if casting.rows.is_empty() || reached.iter().all(|(_, _, left)| *left == Left::Nothing) {
         return Ok(());
     }
     let rolled = rows::roll(&casting.rows, false, dice, &mut outcome.dice)?;
     let mut sum = 0_i32;
-    for (target, _, left) in reached.iter().filter(|(_, _, left)| *left > Left::Nothing) {
+    for ((target, circumstances), _, left) in reached.iter().filter(|(_, _, left)| *left > Left::Nothing) {
         let mut parts = rows::parts(&rolled.breakdown);
         if *left == Left::Half {
             halve(&mut parts);

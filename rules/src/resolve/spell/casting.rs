@@ -20,6 +20,10 @@ pub(crate) struct Casting {
     pub(crate) shots: u32,
     /// Feet; 0 without a limit.
     pub(crate) range_ft: i32,
+    /// Feet its area reaches beyond that; none when it names its targets.
+    pub(crate) area_ft: Option<i32>,
+    /// Whether the caster has to see a target.
+    pub(crate) sight: bool,
     pub(crate) on_self: bool,
     pub(crate) concentration: bool,
     pub(crate) ignores_cover: bool,
@@ -85,6 +89,8 @@ fn of_table(rule: &SpellRule) -> Known {
         extra: Vec::new(),
         shots: u32::from(rule.shots),
         range_ft: i32::from(rule.range_ft),
+        area_ft: rule.area_ft.map(i32::from),
+        sight: rule.sight,
         on_self: rule.range_ft == 0,
         concentration: rule.concentration,
         ignores_cover: rule.ignores_cover,
@@ -117,6 +123,9 @@ fn own_spell(own: &SpellSheet) -> Result<Known, Stop> {
         extra: Vec::new(),
         shots: 1,
         range_ft: own.range_ft.unwrap_or(0).max(0),
+        // A sheet does not say how large an area is, nor whether there is one.
+        area_ft: Some(0),
+        sight: false,
         on_self: false,
         concentration: own.concentration,
         ignores_cover: false,

@@ -42,7 +42,8 @@ pub(crate) fn cast(
     } else {
         able(actor, actor, circumstances)?;
     }
-    may_cast(actor, &casting, circumstances)?;
+    may_cast(actor)?;
+    reaches(actor, target, &casting, circumstances).map_err(Stop::Impossible)?;
     if casting.kind == SpellKind::Healing {
         heal::alive(target)?;
     }
@@ -76,21 +77,37 @@ fn known_casting(actor: &Creature, name: &str) -> Result<Casting, Stop> {
     }
 }
 
-/// Nobody casts in a rage, or in armor they are not trained in, or farther than the spell reaches.
-fn may_cast(actor: &Creature, casting: &Casting, circumstances: &Circumstances) -> Result<(), Stop> {
+/// Nobody casts in a rage, or in armor they are not trained in.
+fn may_cast(actor: &Creature) -> Result<(), Stop> {
     if actor.has_effect("Rage") {
         return Err(Stop::Impossible(format!("{} is raging and cannot cast spells", actor.name)));
     }
     if let Some(worn) = actor.untrained_armor() {
         return Err(Stop::Impossible(format!("{} cannot cast spells in {worn} without proficiency", actor.name)));
     }
-    let range = casting.range_ft;
-    match circumstances.context.distance_ft {
-        Some(distance) if range > 0 && distance > range => {
-            Err(Stop::Impossible(format!("{distance} feet are beyond the range of {} ({range} feet)", casting.name)))
-        }
-        _ => Ok(()),
+    Ok(())
+}
+
+/// Why a spell does not reach a target: it is too far away, or has to be seen and is not (SRD 5.1, "Targets").
+fn reaches(
+    actor: &Creature,
+    target: &Creature,
+    casting: &Casting,
+    circumstances: &Circumstances,
+) -> Result<(), String> {
+    let context = &circumstances.context;
+    // An area begins where the range ends, at the farthest.
+    let reach = casting.range_ft.saturating_add(casting.area_ft.unwrap_or(0));
+    if let Some(distance) = context.distance_ft.filter(|d| casting.range_ft > 0 && *d > reach) {
+        let name = &target.name;
+        return Err(format!("{name} is {distance} feet away, beyond the reach of {} ({reach} feet)", casting.name));
     }
+    let hidden = target.has_condition("invisible") && !target.has_effect("Faerie Fire");
+    let unseen = context.target_unseen || hidden || actor.has_condition("blinded");
+    if casting.sight && unseen && actor.key() != target.key() {
+        return Err(format!("{} does not see {}, as {} asks for", actor.name, target.name, casting.name));
+    }
+    Ok(())
 }
 
 /// A spell of which only the name is known: there is nothing to roll, but it may take a slot.

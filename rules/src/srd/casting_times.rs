@@ -1,0 +1,62 @@
+//! What casting a spell takes of a turn (SRD 5.1, "Casting Time" and "Spell Descriptions").
+
+use serde::{Deserialize, Serialize};
+
+use super::{holds, same};
+
+/// What casting takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CastingTime {
+    /// The action.
+    Action,
+    /// The bonus action.
+    BonusAction,
+    /// The reaction, to what the spell names.
+    Reaction,
+    /// Minutes or hours: more than a turn.
+    Longer,
+}
+
+/// The spells of the SRD that take a bonus action or a reaction, and those of [`super::SPELLS`] that take longer.
+pub const CASTING_TIMES: [(&str, CastingTime); 19] = [
+    ("Branding Smite", CastingTime::BonusAction),
+    ("Counterspell", CastingTime::Reaction),
+    ("Divine Favor", CastingTime::BonusAction),
+    ("Divine Word", CastingTime::BonusAction),
+    ("Expeditious Retreat", CastingTime::BonusAction),
+    ("Feather Fall", CastingTime::Reaction),
+    ("Flame Blade", CastingTime::BonusAction),
+    ("Healing Word", CastingTime::BonusAction),
+    ("Hellish Rebuke", CastingTime::Reaction),
+    ("Hunter's Mark", CastingTime::BonusAction),
+    ("Magic Weapon", CastingTime::BonusAction),
+    ("Mass Healing Word", CastingTime::BonusAction),
+    ("Misty Step", CastingTime::BonusAction),
+    ("Prayer of Healing", CastingTime::Longer),
+    ("Sanctuary", CastingTime::BonusAction),
+    ("Shield", CastingTime::Reaction),
+    ("Shield of Faith", CastingTime::BonusAction),
+    ("Shillelagh", CastingTime::BonusAction),
+    ("Spiritual Weapon", CastingTime::BonusAction),
+];
+
+impl CastingTime {
+    /// That of the spell of this name; an action for all that are not listed.
+    #[must_use]
+    pub fn of(spell: &str) -> Self {
+        CASTING_TIMES.iter().find(|(name, _)| same(name, spell)).map_or(Self::Action, |(_, time)| *time)
+    }
+
+    /// As a sheet writes it, such as `1 bonus action` or `10 minutes`.
+    #[must_use]
+    pub fn written(text: &str) -> Self {
+        let said = |word| holds(text, word);
+        match () {
+            () if said("bonus") => Self::BonusAction,
+            () if said("reaction") => Self::Reaction,
+            () if said("minute") || said("hour") => Self::Longer,
+            () => Self::Action,
+        }
+    }
+}
