@@ -10,12 +10,13 @@ use sqlx::{Connection, PgConnection};
 
 use crate::{
     app,
-    auth::{Scope, http::store_key, keys::NewKey},
+    auth::{Scope, http::store_key, jwt::Tokens, keys::NewKey},
     clock,
     config::{self, Config},
     database, demo, embedded_postgres,
     error::{Code, Error, Result},
     limits::TenantLimits,
+    play,
     tenants::service as tenants,
 };
 
@@ -44,6 +45,19 @@ enum Command {
     /// Make and revoke API keys.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Print a link with which somebody plays a character in the browser; it is good for an hour.
+    PlayLink {
+        #[arg(long, default_value = demo::TENANT)]
+        tenant: String,
+        #[arg(long, default_value = demo::CAMPAIGN)]
+        campaign: String,
+        /// The character's slug.
+        #[arg(long, default_value = demo::PLAYER)]
+        player: String,
+        /// Where the server is reached.
+        #[arg(long, default_value = "http://127.0.0.1:8080")]
+        url: String,
+    },
     /// Serve the rehearsal model: a small deterministic model that speaks the OpenAI API.
     Rehearse {
         /// Where to listen.
@@ -179,6 +193,13 @@ async fn run(cli: Cli) -> Result<ExitCode> {
                 None => "The demo is there already; its API key was shown when it was made.".to_owned(),
             };
             say(json, &serde_json::json!({ "api_key": made.api_key, "is_new": made.is_new }), &text);
+        }
+        Command::PlayLink { tenant, campaign, player, url: server } => {
+            let tokens = Tokens::new(&serve::secrets_of(config)?);
+            let mut db = PgConnection::connect(&url).await?;
+            let link = play::link::make(&mut db, &tokens, (&tenant, &campaign, &player)).await?;
+            let link = format!("{}{link}", server.trim_end_matches('/'));
+            say(json, &serde_json::json!({ "link": link }), &link);
         }
         Command::Tenant(command) => tenant(&url, command, json).await?,
         Command::Key(command) => key(&url, command, json).await?,

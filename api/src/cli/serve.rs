@@ -4,6 +4,7 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use actix_web::web;
 use rand::RngExt;
+use sqlx::{Connection, PgConnection};
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -14,6 +15,7 @@ use crate::{
     error::{Error, Result},
     llm::Endpoint,
     ops::maintenance,
+    play,
     prompt::tokens,
     secrets::Secrets,
     turns::store,
@@ -50,6 +52,15 @@ async fn data(config: &mut Config) -> Result<Data> {
     };
     let url = cluster.owner_url().to_owned();
     Ok(Data { embedded: Some(cluster), app_url: url.clone(), owner_url: url, secrets })
+}
+
+/// The secrets of a server that runs beside this command.
+pub(super) fn secrets_of(mut config: Config) -> Result<Secrets> {
+    match config.secrets.take() {
+        Some(secrets) => Ok(secrets),
+        None if config.database_url.is_some() => kept_secret(&config.data_dir),
+        None => kept_secret(&embedded_postgres::located(&config.data_dir).map_err(Error::internal)?),
+    }
 }
 
 /// The secret of this data directory; made at the first start.
@@ -109,6 +120,9 @@ pub(super) async fn run(mut config: Config) -> Result<ExitCode> {
     let handle = server.handle();
     let mut running = actix_web::rt::spawn(server);
     welcome(addr, made.as_ref(), app.config.llm_label());
+    if made.is_some() {
+        invite(addr, &data.owner_url, &app).await;
+    }
     let code = tokio::select! {
         () = interrupted() => ExitCode::SUCCESS,
         ended = &mut running => {
@@ -162,6 +176,20 @@ pub(super) async fn interrupted() {
         Err(_) => {
             let _ = tokio::signal::ctrl_c().await;
         }
+    }
+}
+
+/// Prints a link to the demo's table.
+async fn invite(addr: std::net::SocketAddr, owner_url: &str, app: &App) {
+    let made = async {
+        let mut db = PgConnection::connect(owner_url).await?;
+        play::link::make(&mut db, &app.tokens, (demo::TENANT, demo::CAMPAIGN, demo::PLAYER)).await
+    };
+    match made.await {
+        Ok(link) => println!(
+            "Play in the browser (the link is good for an hour; `tavernkeep play-link` makes another):\n  http://{addr}{link}\n"
+        ),
+        Err(error) => tracing::info!(%error, "no link to the demo's table"),
     }
 }
 

@@ -27,6 +27,9 @@ pub const TENANT: &str = "demo";
 /// The demo campaign's slug.
 pub const CAMPAIGN: &str = "port-town";
 
+/// The character that the demo's link plays: at the inn, where the innkeeper is.
+pub const PLAYER: &str = "lirien_vale";
+
 /// What the demo left for whoever wants to sign in.
 pub struct Demo {
     /// A key with every scope; none if one was made before and not fixed by the environment.

@@ -136,6 +136,14 @@ pub async fn connection_url_of_running(data_dir: &Path) -> Result<Option<String>
     }
 }
 
+/// Where the cluster of `data_dir` really is.
+///
+/// # Errors
+/// No unix user is fit to run it.
+pub fn located(data_dir: &Path) -> Result<std::path::PathBuf, EmbeddedError> {
+    Ok(place::locate(data_dir)?.data_dir)
+}
+
 impl EmbeddedPostgres {
     /// `postgres://…` of the owner role (no superuser) on the application's database.
     pub fn owner_url(&self) -> &str {

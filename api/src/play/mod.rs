@@ -1,6 +1,6 @@
 //! The table in a browser: a small page where somebody with a player's link plays one character.
 //!
-//! - [`visit`]: a link is `/play/{campaign}#token`; the token (a player's access token) is traded for a cookie, and what comes
+//! - [`visit`] and [`link`]: a link is `/play/{campaign}#token`; the token (a player's access token) is traded for a cookie, and what comes
 //!   after the `#` never reaches a server's log. A visit ends with its key, as its token would.
 //! - [`table`]: what a player sees: what was said, the own sheet, fights. [`live`] keeps it so over server-sent events.
 //! - [`act`]: what a player does: speak, and roll dice.
@@ -9,6 +9,7 @@
 //! without script a page has to be loaded anew to see what came. Everything a model or a player wrote is escaped.
 
 mod act;
+pub mod link;
 mod live;
 mod table;
 mod visit;
@@ -44,7 +45,7 @@ fn html(status: StatusCode, body: String) -> HttpResponse {
     HttpResponse::build(status)
         .content_type("text/html; charset=utf-8")
         .insert_header(("content-security-policy", POLICY))
-        .insert_header(("referrer-policy", "no-referrer"))
+        .insert_header(("referrer-policy", "same-origin"))
         .insert_header(("cache-control", "no-store"))
         .body(body)
 }

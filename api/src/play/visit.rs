@@ -81,10 +81,12 @@ fn request_id(request: &HttpRequest) -> RequestId {
 pub fn from_our_page(request: &HttpRequest) -> Result<()> {
     let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
     let host = request.connection_info().host().to_owned();
-    let same_site = header("sec-fetch-site").is_none_or(|site| matches!(site, "same-origin" | "none"));
-    let same_origin =
-        header("origin").is_none_or(|origin| origin.split_once("://").is_some_and(|(_, from)| from == host));
-    if same_site && same_origin {
+    let is_ours = match (header("sec-fetch-site"), header("origin")) {
+        (Some(site), _) => matches!(site, "same-origin" | "none"),
+        (None, Some(origin)) => origin.split_once("://").is_some_and(|(_, from)| from == host),
+        (None, None) => true,
+    };
+    if is_ours {
         return Ok(());
     }
     Err(Error::new(Code::Forbidden, "This form came from another site."))

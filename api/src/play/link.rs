@@ -1,0 +1,44 @@
+//! A player's link, made by an operator: what a game master makes with `POST /v1/auth/token`.
+
+use sqlx::{PgConnection, Row};
+use uuid::Uuid;
+
+use crate::{
+    auth::jwt::{Narrowed, Tokens},
+    error::{Code, Error, Result},
+};
+
+/// How long a link is good for.
+const LINK_SECONDS: i64 = 3600;
+
+/// The path and token of a link for a character, bound to a live key of the tenant that may play. `db` is the schema owner's.
+///
+/// # Errors
+/// `not_found` without such a tenant, campaign or character, `conflict` without such a key.
+pub async fn make(
+    db: &mut PgConnection,
+    tokens: &Tokens,
+    (tenant, campaign, player): (&str, &str, &str),
+) -> Result<String> {
+    let row = sqlx::query(
+        "SELECT t.tenant_id, c.id AS campaign, p.id AS player, (SELECT k.prefix FROM api_key k \
+             WHERE k.tenant_id = t.tenant_id AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now()) \
+               AND k.scopes @> ARRAY['read', 'play'] ORDER BY k.created_at LIMIT 1) AS key \
+         FROM tenant t JOIN campaign c ON c.tenant_id = t.tenant_id AND c.slug = $2 \
+         JOIN character p ON p.tenant_id = t.tenant_id AND p.campaign_id = c.id AND p.slug = $3 WHERE t.slug = $1",
+    )
+    .bind(tenant)
+    .bind(campaign)
+    .bind(player)
+    .fetch_optional(db)
+    .await?
+    .ok_or_else(|| Error::not_found("tenant, campaign or character"))?;
+    let key: Option<String> = row.get("key");
+    let key = key.ok_or_else(|| {
+        Error::new(Code::Conflict, "A link belongs to a key: make one first with the scopes `read` and `play`.")
+    })?;
+    let (campaign_id, player_id): (Uuid, Uuid) = (row.get("campaign"), row.get("player"));
+    let narrowed = Narrowed { scope: "read play".to_owned(), campaign: Some(campaign_id), player: Some(player_id) };
+    let token = tokens.sign(&key, row.get("tenant_id"), narrowed, LINK_SECONDS)?;
+    Ok(format!("/play/{campaign}#{token}"))
+}
