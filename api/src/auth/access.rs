@@ -55,6 +55,7 @@ pub const TABLE: &[Access] = &[
     on("GET",    "/v1/campaigns/{c}", Read, Filtered),
     on("PATCH",  "/v1/campaigns/{c}", Write, Never),
     on("DELETE", "/v1/campaigns/{c}", Write, Never),
+    on("POST",   "/v1/campaigns/{c}/fork", Write, Never),
     on("GET",    "/v1/campaigns/{c}/changes", Gm, Never),
     on("GET",    "/v1/campaigns/{c}/events", Gm, Never),
     on("POST",   "/v1/campaigns/{c}/import/seed", Write, Never),
