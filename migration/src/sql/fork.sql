@@ -11,9 +11,9 @@ CREATE FUNCTION fork_id(id uuid, back_ms bigint, flip bigint) RETURNS uuid LANGU
         || lpad(to_hex(('x' || right(id::text, 8))::bit(32)::bigint # flip), 8, '0'))::uuid
 $$
 -- ;;
--- Text in which ids of the source's rows become those of their copies; all other ids stay. The journal knows every row there
+-- Text in which ids of the original's rows become those of their copies; all other ids stay. The journal knows every row there
 -- ever was, the tables those whose journal is pruned.
-CREATE FUNCTION fork_text(content text, source uuid, target uuid, back_ms bigint, flip bigint) RETURNS text
+CREATE FUNCTION fork_text(content text, original uuid, target uuid, back_ms bigint, flip bigint) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     tenant uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;
@@ -21,18 +21,18 @@ DECLARE
 BEGIN
     FOR word IN SELECT DISTINCT m[1] FROM regexp_matches(content,
         '([0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12})', 'g') AS m LOOP
-        IF word::uuid = source THEN
+        IF word::uuid = original THEN
             content := replace(content, word, target::text);
-        ELSIF EXISTS (SELECT FROM journal r WHERE r.tenant_id = tenant AND r.row_id = word::uuid AND r.campaign_id = source
+        ELSIF EXISTS (SELECT FROM journal r WHERE r.tenant_id = tenant AND r.row_id = word::uuid AND r.campaign_id = original
                         AND r.table_name <> 'session')
-            OR EXISTS (SELECT FROM character r WHERE r.tenant_id = tenant AND r.id = word::uuid AND r.campaign_id = source)
-            OR EXISTS (SELECT FROM npc r WHERE r.tenant_id = tenant AND r.id = word::uuid AND r.campaign_id = source)
-            OR EXISTS (SELECT FROM owner r WHERE r.tenant_id = tenant AND r.id = word::uuid AND r.campaign_id = source)
-            OR EXISTS (SELECT FROM scene r WHERE r.tenant_id = tenant AND r.id = word::uuid AND r.campaign_id = source)
-            OR EXISTS (SELECT FROM lore r WHERE r.tenant_id = tenant AND r.id = word::uuid AND r.campaign_id = source)
-            OR EXISTS (SELECT FROM message r WHERE r.tenant_id = tenant AND r.id = word::uuid AND r.campaign_id = source)
-            OR EXISTS (SELECT FROM memory r WHERE r.tenant_id = tenant AND r.id = word::uuid AND r.campaign_id = source)
-            OR EXISTS (SELECT FROM encounter r WHERE r.tenant_id = tenant AND r.id = word::uuid AND r.campaign_id = source)
+            OR EXISTS (SELECT FROM character r WHERE r.tenant_id = tenant AND r.id = word::uuid AND r.campaign_id = original)
+            OR EXISTS (SELECT FROM npc r WHERE r.tenant_id = tenant AND r.id = word::uuid AND r.campaign_id = original)
+            OR EXISTS (SELECT FROM owner r WHERE r.tenant_id = tenant AND r.id = word::uuid AND r.campaign_id = original)
+            OR EXISTS (SELECT FROM scene r WHERE r.tenant_id = tenant AND r.id = word::uuid AND r.campaign_id = original)
+            OR EXISTS (SELECT FROM lore r WHERE r.tenant_id = tenant AND r.id = word::uuid AND r.campaign_id = original)
+            OR EXISTS (SELECT FROM message r WHERE r.tenant_id = tenant AND r.id = word::uuid AND r.campaign_id = original)
+            OR EXISTS (SELECT FROM memory r WHERE r.tenant_id = tenant AND r.id = word::uuid AND r.campaign_id = original)
+            OR EXISTS (SELECT FROM encounter r WHERE r.tenant_id = tenant AND r.id = word::uuid AND r.campaign_id = original)
         THEN
             content := replace(content, word, fork_id(word::uuid, back_ms, flip)::text);
         END IF;
@@ -40,11 +40,11 @@ BEGIN
     RETURN content;
 END $$
 -- ;;
--- Copies the world of `source` into the new campaign `target`: as it stands, or, with `through`, as it stood after that number
+-- Copies the world of `original` into the new campaign `target`: as it stands, or, with `through`, as it stood after that number
 -- of its journal, which reaches from there to the present. A row that was changed since is what it was before the first change
 -- since. The columns of the tables are found in the catalogue.
 CREATE FUNCTION fork_campaign(
-    source uuid, target uuid, through bigint, moment timestamptz, its_slug text, its_name text, its_origin jsonb, kinds text[])
+    original uuid, target uuid, through bigint, moment timestamptz, its_slug text, its_name text, its_origin jsonb, kinds text[])
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     tenant uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;
@@ -99,53 +99,53 @@ BEGIN
                 'WHERE s.op <> ''insert''', then_rows, kind);
         END IF;
         EXECUTE format('INSERT INTO %I (%s) SELECT %s FROM (%s) r ORDER BY r.id', kind, cols, vals, then_rows)
-            USING tenant, source, through, target, back_ms, flip, its_slug, its_name, its_origin, coalesce(now() - moment, interval '0');
+            USING tenant, original, through, target, back_ms, flip, its_slug, its_name, its_origin, coalesce(now() - moment, interval '0');
     END LOOP;
-    PERFORM fork_encounters(tenant, source, target, through, back_ms, flip);
+    PERFORM fork_encounters(tenant, original, target, through, back_ms, flip);
 END $$
 -- ;;
 -- The logs, members and states of a fork's encounters. Each of them was written, and taken away, in a transaction that also
 -- changed its encounter; the two carry the same moment. What came after `through` is therefore what has a moment of the
 -- encounter's later changes. A state that changed since is its beginning with all events of the log as its tail.
-CREATE FUNCTION fork_encounters(tenant uuid, source uuid, target uuid, through bigint, back_ms bigint, flip bigint)
+CREATE FUNCTION fork_encounters(tenant uuid, original uuid, target uuid, through bigint, back_ms bigint, flip bigint)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
     WITH later AS MATERIALIZED (
         SELECT j.row_id, array_agg(DISTINCT j.at) AS moments FROM journal j
-        WHERE j.tenant_id = tenant AND j.campaign_id = source AND j.seq > through AND j.table_name = 'encounter' GROUP BY j.row_id
+        WHERE j.tenant_id = tenant AND j.campaign_id = original AND j.seq > through AND j.table_name = 'encounter' GROUP BY j.row_id
     ), entry AS (
         SELECT l.encounter_id, l.seq, l.action::text, l.events::text, l.turn_id, l.created_at AS since_at,
                NULL::timestamptz AS until_at
         FROM encounter e JOIN encounter_log l ON l.tenant_id = tenant AND l.encounter_id = e.id
-        WHERE e.tenant_id = tenant AND e.campaign_id = source
+        WHERE e.tenant_id = tenant AND e.campaign_id = original
         UNION ALL
         SELECT p.encounter_id, (p.content ->> 'seq')::bigint, p.content ->> 'action', p.content ->> 'events',
                (p.content ->> 'turn_id')::uuid, p.since_at, p.until_at
-        FROM encounter_past p WHERE p.tenant_id = tenant AND p.campaign_id = source AND p.kind = 'log'
+        FROM encounter_past p WHERE p.tenant_id = tenant AND p.campaign_id = original AND p.kind = 'log'
     )
     INSERT INTO encounter_log (tenant_id, encounter_id, seq, action, events, turn_id)
-    SELECT tenant, n.id, o.seq, fork_text(o.action, source, target, back_ms, flip)::json,
-           fork_text(o.events, source, target, back_ms, flip)::json, fork_id(o.turn_id, back_ms, flip)
+    SELECT tenant, n.id, o.seq, fork_text(o.action, original, target, back_ms, flip)::json,
+           fork_text(o.events, original, target, back_ms, flip)::json, fork_id(o.turn_id, back_ms, flip)
     FROM entry o JOIN encounter n ON n.tenant_id = tenant AND n.campaign_id = target AND n.id = fork_id(o.encounter_id, back_ms, flip)
     LEFT JOIN later w ON w.row_id = o.encounter_id
     WHERE (w.moments IS NULL OR o.since_at <> ALL (w.moments)) AND (o.until_at IS NULL OR o.until_at = ANY (w.moments));
 
     WITH later AS MATERIALIZED (
         SELECT j.row_id, array_agg(DISTINCT j.at) AS moments FROM journal j
-        WHERE j.tenant_id = tenant AND j.campaign_id = source AND j.seq > through AND j.table_name = 'encounter' GROUP BY j.row_id
+        WHERE j.tenant_id = tenant AND j.campaign_id = original AND j.seq > through AND j.table_name = 'encounter' GROUP BY j.row_id
     ), entry AS (
         SELECT m.encounter_id, m.participant_id, m.kind, m.record_id, m.version, m.committed_at, m.turn_id, m.since_at,
                NULL::timestamptz AS until_at
         FROM encounter e JOIN encounter_member m ON m.tenant_id = tenant AND m.encounter_id = e.id
-        WHERE e.tenant_id = tenant AND e.campaign_id = source
+        WHERE e.tenant_id = tenant AND e.campaign_id = original
         UNION ALL
         SELECT p.encounter_id, p.content ->> 'participant_id', p.content ->> 'kind', (p.content ->> 'record_id')::uuid,
                (p.content ->> 'version')::bigint, (p.content ->> 'committed_at')::timestamptz, (p.content ->> 'turn_id')::uuid,
                p.since_at, p.until_at
-        FROM encounter_past p WHERE p.tenant_id = tenant AND p.campaign_id = source AND p.kind = 'member'
+        FROM encounter_past p WHERE p.tenant_id = tenant AND p.campaign_id = original AND p.kind = 'member'
     )
     INSERT INTO encounter_member (tenant_id, encounter_id, participant_id, kind, record_id, version, committed_at, turn_id)
-    SELECT tenant, n.id, fork_text(o.participant_id, source, target, back_ms, flip), o.kind,
+    SELECT tenant, n.id, fork_text(o.participant_id, original, target, back_ms, flip), o.kind,
            fork_id(o.record_id, back_ms, flip),
            -- A record that was not edited since it joined has the version of a new row in the copy; no row has 0.
            CASE WHEN o.version = coalesce(
@@ -160,26 +160,26 @@ BEGIN
 
     WITH later AS MATERIALIZED (
         SELECT DISTINCT j.row_id FROM journal j
-        WHERE j.tenant_id = tenant AND j.campaign_id = source AND j.seq > through AND j.table_name = 'encounter'
+        WHERE j.tenant_id = tenant AND j.campaign_id = original AND j.seq > through AND j.table_name = 'encounter'
     ), begun AS (
         SELECT e.id, s.beginning::text, s.state::text, s.tail::text, s.seq, w.row_id IS NULL AS is_same
         FROM encounter e JOIN encounter_state s ON s.tenant_id = tenant AND s.encounter_id = e.id
-        LEFT JOIN later w ON w.row_id = e.id WHERE e.tenant_id = tenant AND e.campaign_id = source
+        LEFT JOIN later w ON w.row_id = e.id WHERE e.tenant_id = tenant AND e.campaign_id = original
         UNION ALL
         SELECT p.encounter_id, p.content ->> 'beginning', NULL, NULL, NULL, false
-        FROM encounter_past p WHERE p.tenant_id = tenant AND p.campaign_id = source AND p.kind = 'state'
+        FROM encounter_past p WHERE p.tenant_id = tenant AND p.campaign_id = original AND p.kind = 'state'
     )
     INSERT INTO encounter_state (tenant_id, encounter_id, beginning, state, tail, seq)
     SELECT tenant, n.id, its.beginning::json,
-           CASE WHEN b.is_same THEN fork_text(b.state, source, target, back_ms, flip) ELSE its.beginning END::json,
-           CASE WHEN b.is_same THEN fork_text(b.tail, source, target, back_ms, flip)::json ELSE coalesce(
+           CASE WHEN b.is_same THEN fork_text(b.state, original, target, back_ms, flip) ELSE its.beginning END::json,
+           CASE WHEN b.is_same THEN fork_text(b.tail, original, target, back_ms, flip)::json ELSE coalesce(
                (SELECT json_agg(v.event ORDER BY l.seq, v.n) FROM encounter_log l
                 CROSS JOIN LATERAL json_array_elements(l.events) WITH ORDINALITY AS v (event, n)
                 WHERE l.tenant_id = tenant AND l.encounter_id = n.id), '[]') END,
            CASE WHEN b.is_same THEN b.seq ELSE coalesce(
                (SELECT max(l.seq) FROM encounter_log l WHERE l.tenant_id = tenant AND l.encounter_id = n.id), 0) END
     FROM begun b JOIN encounter n ON n.tenant_id = tenant AND n.campaign_id = target AND n.id = fork_id(b.id, back_ms, flip)
-    CROSS JOIN LATERAL (SELECT fork_text(b.beginning, source, target, back_ms, flip) AS beginning) its;
+    CROSS JOIN LATERAL (SELECT fork_text(b.beginning, original, target, back_ms, flip) AS beginning) its;
 END $$
 -- ;;
 -- What is taken from an encounter's log or members stays for forks of the time before, as long as the journal does. With a
