@@ -237,6 +237,11 @@ async fn walk(seed: u64, steps: usize) {
     for _ in 0..steps {
         walker.step().await;
     }
+    // The walk has been everywhere: fights went as a whole, and actions, members and commits were taken back.
+    let past = "SELECT string_agg(DISTINCT kind || CASE WHEN content ->> 'committed_at' IS NULL THEN '' ELSE ' committed' END, ', ' \
+                ORDER BY kind || CASE WHEN content ->> 'committed_at' IS NULL THEN '' ELSE ' committed' END) FROM encounter_past";
+    let past: String = sqlx::query_scalar(past).fetch_one(&mut server.owner().await).await.unwrap();
+    assert_eq!(past, "log, member, member committed, state", "seed {seed}");
     let changes = feed(&world).await;
     for told in &walker.turns {
         let when = format!("seed {seed}, turn {} at {}", told.id, told.seq);
