@@ -79,7 +79,7 @@ async fn the_present_is_copied_whole() {
     // Nothing of the original is named in the copy, but in prose, which is as it was written.
     let mut db = server.owner().await;
     let text: String = sqlx::query(
-        "SELECT concat((SELECT string_agg((j.after - '{content,prompt_text,text}'::text[])::text, '') FROM journal j WHERE j.campaign_id = $1 AND j.table_name <> 'campaign'), \
+        "SELECT concat((SELECT string_agg((j.after - '{content,prompt_text,search,text}'::text[])::text, '') FROM journal j WHERE j.campaign_id = $1 AND j.table_name <> 'campaign'), \
          (SELECT string_agg(concat(to_jsonb(s), to_jsonb(l), to_jsonb(m)), '') FROM encounter e JOIN encounter_state s ON s.encounter_id = e.id \
           LEFT JOIN encounter_log l ON l.encounter_id = e.id LEFT JOIN encounter_member m ON m.encounter_id = e.id WHERE e.campaign_id = $1)) AS text",
     )
