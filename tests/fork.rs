@@ -1,5 +1,6 @@
 //! Forks: a copy is the world as it was, whole, and from then on its own.
 
+mod fights;
 mod past;
 mod picture;
 mod refusals;
