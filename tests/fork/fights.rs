@@ -22,7 +22,7 @@ async fn turn(world: &World<'_>, session: &str, calls: &[(&str, Value)]) -> Stri
 }
 
 async fn only_fight(world: &World<'_>) -> String {
-    let fights = world.get("/encounters").await.expect(200);
+    let fights = world.get("/encounters?include_ended=true").await.expect(200);
     assert_eq!(fights.items().len(), 1);
     fights.items()[0]["id"].as_str().unwrap().to_owned()
 }
@@ -55,7 +55,7 @@ async fn a_fight_is_played_on_from_where_it_stood() {
     let hurt = json!({ "encounter_id": id, "action": "damage", "target_id": "alice", "amount": 5 });
     let hurt = turn(&world, &session, &[("encounter_action", hurt)]).await;
     let after_hurt = now(&world).await;
-    let end = json!({ "operation": "end", "encounter_id": id, "outcome": "victory", "preserve_log": true });
+    let end = json!({ "operation": "end", "encounter_id": id, "outcome": "victory" });
     let committed = json!({ "operation": "commit", "encounter_id": id });
     let ended = turn(&world, &session, &[("manage_encounter", end)]).await;
     let after_ended = now(&world).await;
@@ -84,9 +84,7 @@ async fn a_fight_is_played_on_from_where_it_stood() {
     let fight = only_fight(&copy).await;
     assert_ne!(fight, id);
     copy.post(&format!("/encounters/{fight}/actions"), blow).await.expect(200);
-    copy.post(&format!("/encounters/{fight}/end"), json!({ "outcome": "fled", "preserve_log": true }))
-        .await
-        .expect(200);
+    copy.post(&format!("/encounters/{fight}/end"), json!({ "outcome": "fled" })).await.expect(200);
     let done = commit(&copy, &fight).await;
     assert_eq!(done["committed"].as_array().unwrap().len(), 3, "{done}");
     assert!(done["committed"].as_array().unwrap().iter().all(|c| c.get("merged").is_none()), "{done}");

@@ -48,7 +48,8 @@ struct Walker<'a> {
 impl Walker<'_> {
     /// The id of any row of a list.
     async fn any(&mut self, list: &str) -> Option<String> {
-        let rows = self.world.get(&format!("{list}?limit=200")).await.expect(200);
+        let rows =
+            self.world.get(&format!("{list}{}limit=200", if list.contains('?') { '&' } else { '?' })).await.expect(200);
         self.walk.of(rows.items()).map(|row| row["id"].as_str().unwrap().to_owned())
     }
 
@@ -150,7 +151,7 @@ impl Walker<'_> {
     }
 
     async fn fight(&mut self) {
-        let Some(id) = self.any("/encounters").await else {
+        let Some(id) = self.any("/encounters?include_ended=true").await else {
             let fight = json!({ "name": "Brawl", "participants": [
                 { "id": "alice", "character_id": "player_alice", "initiative": 20 }, { "npc_id": "innkeeper_bob", "initiative": 5 },
                 { "id": "orc", "hp": 50, "max_hp": 50, "is_enemy": true, "initiative": 10 }] });
@@ -193,7 +194,7 @@ impl Walker<'_> {
             }
             _ => {
                 let mut calls = Vec::new();
-                if let Some(id) = self.any("/encounters").await {
+                if let Some(id) = self.any("/encounters?include_ended=true").await {
                     for _ in 0..2 {
                         let (what, mut body) = self.in_fight(&id).await;
                         body["encounter_id"] = json!(id);
