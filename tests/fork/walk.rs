@@ -226,7 +226,7 @@ impl Walker<'_> {
                 // The last one more often: what came since stands in the way.
                 let ids: Vec<String> = self.turns.iter().map(|t| t.id.clone()).collect();
                 let any = self.walk.of(&ids).cloned();
-                let last = ids.last().cloned().filter(|_| self.step % 2 == 0);
+                let last = ids.last().cloned().filter(|_| self.step.is_multiple_of(2));
                 if let Some(turn) = last.or(any) {
                     let undone = undo(self.world, &turn).await;
                     assert!(matches!(undone.status, 200 | 409), "{}", undone.text);
