@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::Campaigns;
 use crate::{
     app::App,
-    auth::{Caller, Scope},
+    auth::Caller,
     error::{Code, Error, Problem, Result},
     http::{
         Body, Reply,
@@ -60,10 +60,6 @@ pub async fn fork(
     path: web::Path<String>,
     body: Body<ForkInput>,
 ) -> Result<Reply> {
-    caller.needs(Scope::Gm, "Forking a campaign")?;
-    if caller.campaign.is_some() {
-        return Err(Error::new(Code::Forbidden, "This token is for one campaign only."));
-    }
     validate::check(&body.value)?;
     let actor = Actor { origin: Origin::Fork, ..caller.actor() };
     let open = async || TenantTx::write_at_one_moment(&app.pool, &actor, SECONDS_MAX).await;
@@ -74,6 +70,9 @@ pub async fn fork(
 async fn copy(app: &App, caller: &Caller, c: &str, input: &ForkInput, tx: &TenantTx) -> Result<Reply> {
     wait_for_place(tx).await?;
     let source = resource::campaign_id(tx, caller, &Ref::parse(c)).await?;
+    if caller.campaign.is_some() {
+        return Err(Error::new(Code::Forbidden, "This token is for one campaign only."));
+    }
     let at = match input.at_turn {
         Some(turn) => Some(end_of(tx, source, turn).await?),
         None => None,
