@@ -242,3 +242,18 @@ async fn time_that_passed_since_is_no_time_in_the_copy() {
     assert_eq!(has(fork_at(&world, &turn).await).await, 20.0);
     assert_eq!(has(fork(&world, json!({})).await).await, 25.0);
 }
+
+/// A column that a later release added is not in the journal's older rows.
+#[tokio::test(flavor = "multi_thread")]
+async fn older_rows_of_the_journal_get_defaults() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let turn = noted(&world, "one").await;
+    let original = now(&world).await;
+    world.patch("/characters/player_alice", json!({ "location": "cellar" })).await.expect(200);
+    world.delete("/characters/player_mallory").await.expect(204);
+    let older = "UPDATE journal SET before = before - 'turn_flags' WHERE table_name = 'character'";
+    sqlx::raw_sql(older).execute(&mut server.owner().await).await.unwrap();
+    assert_same(&now(&fork_at(&world, &turn).await).await, &original, "as of the turn");
+}

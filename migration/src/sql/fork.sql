@@ -55,6 +55,7 @@ DECLARE
     vals text;
     place text;
     then_rows text;
+    blank text;
 BEGIN
     FOREACH kind IN ARRAY kinds LOOP
         SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum), string_agg(CASE
@@ -89,14 +90,19 @@ BEGIN
         place := CASE kind WHEN 'campaign' THEN 'id' ELSE 'campaign_id' END;
         then_rows := format('SELECT t.* FROM %I t WHERE t.tenant_id = $1 AND t.%I = $2', kind, place);
         IF through IS NOT NULL THEN
+            -- A column that is younger than a journal row has its default.
+            SELECT format('ROW(%s)::%I', string_agg(coalesce(CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END,
+                                                             'NULL'), ', ' ORDER BY a.attnum), kind)
+            INTO blank FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+            WHERE a.attrelid = kind::regclass AND a.attnum > 0 AND NOT a.attisdropped;
             then_rows := format(
                 'WITH first AS (SELECT j.row_id, min(j.seq) AS seq FROM journal j WHERE j.tenant_id = $1 AND j.campaign_id = $2 '
                     'AND j.seq > $3 AND j.table_name = %2$L GROUP BY j.row_id), '
                 'since AS MATERIALIZED (SELECT j.row_id, j.op, j.before FROM first f '
                     'JOIN journal j ON j.tenant_id = $1 AND j.campaign_id = $2 AND j.seq = f.seq) '
                 '%1$s AND NOT EXISTS (SELECT FROM since s WHERE s.row_id = t.id) '
-                'UNION ALL SELECT p.* FROM since s CROSS JOIN LATERAL jsonb_populate_record(NULL::%2$I, s.before) p '
-                'WHERE s.op <> ''insert''', then_rows, kind);
+                'UNION ALL SELECT p.* FROM since s CROSS JOIN LATERAL jsonb_populate_record(%3$s, s.before) p '
+                'WHERE s.op <> ''insert''', then_rows, kind, blank);
         END IF;
         EXECUTE format('INSERT INTO %I (%s) SELECT %s FROM (%s) r ORDER BY r.id', kind, cols, vals, then_rows)
             USING tenant, original, through, target, back_ms, flip, its_slug, its_name, its_origin, coalesce(now() - moment, interval '0');
