@@ -15,6 +15,7 @@ mod dice;
 mod embedded_postgres;
 mod encounters;
 mod feed;
+mod fork;
 mod idempotency;
 mod journal;
 mod limits;

@@ -131,3 +131,26 @@ async fn an_action_in_a_fight_costs_three() {
     child.get(&format!("/encounters/{id}")).await.expect(200);
     assert_eq!(statements(&child).await - before, 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_costs_the_same_for_any_world() {
+    let prepared = Prepared::new().await;
+    let model = rehearsal::start(rehearsal::Options::default()).await.unwrap();
+    let child = prepared.start(&model).await;
+    let turn = child.turn("innkeeper_bob", "Hello.", None).await.unwrap().expect(200).id();
+    for round in 0..2 {
+        for (body, most) in [
+            (json!({ "at_turn": turn, "name": "Twin", "slug": format!("twin-{round}") }), 5),
+            (json!({ "at_turn": turn }), 7),
+            (json!({}), 6),
+        ] {
+            let before = statements(&child).await;
+            child.post("/fork", body).await.unwrap().expect(201);
+            assert_eq!(statements(&child).await - before, most, "place, campaign, turn, name, slug, copy, view");
+        }
+        for n in 0..30 {
+            let lore = json!({ "title": format!("Lore {round} {n}"), "scope": "global", "content": "x" });
+            child.post("/lore", lore).await.unwrap().expect(201);
+        }
+    }
+}

@@ -51,7 +51,7 @@ pub struct Change {
     pub op: String,
     pub before: Option<serde_json::Value>,
     pub after: Option<serde_json::Value>,
-    /// `api`, `turn`, `import`, `revert` or `system`.
+    /// `api`, `turn`, `import`, `fork`, `revert` or `system`.
     pub origin: String,
     /// The API key that did it.
     pub actor: Option<Uuid>,

@@ -98,6 +98,7 @@ pub fn configure(config: &mut ServiceConfig<'_>) {
         .service(campaigns::http::get)
         .service(campaigns::http::patch)
         .service(campaigns::http::delete)
+        .service(campaigns::fork::fork)
         .service(campaigns::http::changes)
         .service(campaigns::http::events)
         .service(imports::seed)

@@ -30,6 +30,8 @@ pub enum Origin {
     Turn,
     /// An import.
     Import,
+    /// A fork: the first rows of a campaign's journal.
+    Fork,
     /// The undoing of a turn.
     Revert,
     /// A maintenance task or the command line.
@@ -42,6 +44,7 @@ impl Origin {
             Origin::Api => "api",
             Origin::Turn => "turn",
             Origin::Import => "import",
+            Origin::Fork => "fork",
             Origin::Revert => "revert",
             Origin::System => "system",
         }
@@ -143,6 +146,21 @@ impl TenantTx {
         let settings = |who: &str| {
             format!(
                 "SET LOCAL app.tenant_id = '{}'; SET LOCAL app.who = '{who}'; SET LOCAL synchronous_commit = off",
+                actor.tenant
+            )
+        };
+        Self::write_as(pool, actor, settings).await
+    }
+
+    /// Opens a transaction that reads everything as of one moment, writes much, and may take its time. One round trip.
+    ///
+    /// # Errors
+    /// `unavailable` when no connection is free in time.
+    pub async fn write_at_one_moment(pool: &Pool, actor: &Actor, seconds_max: u32) -> Result<Self> {
+        let settings = |who: &str| {
+            format!(
+                "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET LOCAL statement_timeout = '{seconds_max}s'; \
+                 SET LOCAL enable_seqscan = on; SET LOCAL app.tenant_id = '{}'; SET LOCAL app.who = '{who}'",
                 actor.tenant
             )
         };

@@ -5,7 +5,10 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use crate::{CampaignId, Json, TenantId, shapes::Extensions};
+use crate::{
+    CampaignId, Json, TenantId,
+    shapes::{Extensions, ForkedFrom},
+};
 
 /// A campaign: one world and everything in it.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel, Serialize, Deserialize, ToSchema)]
@@ -28,6 +31,9 @@ pub struct Model {
     #[schema(value_type = Object)]
     pub extensions: Json<Extensions>,
     pub external_ref: Option<String>,
+    /// Where it was copied from; null unless it is a fork.
+    #[schema(value_type = Option<ForkedFrom>)]
+    pub forked_from: Option<Json<ForkedFrom>>,
     pub version: i64,
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,

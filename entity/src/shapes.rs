@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 /// Keys of clients' own, returned as given.
 pub type Extensions = BTreeMap<String, Value>;
@@ -97,6 +98,15 @@ shape! {
         #[serde(default)] name: String,
         #[serde(default, skip_serializing_if = "Option::is_none")] alias: Option<String>,
     }
+}
+
+/// What a fork was copied from. Either may be gone by now.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ForkedFrom {
+    pub campaign_id: Uuid,
+    /// The turn after which it was copied; absent if it was the campaign of that moment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_id: Option<Uuid>,
 }
 
 /// An NPC's stat block (SRD 5.1, "Monsters"). Everything has a default, so a talker needs none of it.

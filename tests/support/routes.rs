@@ -85,6 +85,7 @@ impl Rows {
         match (route.method, last) {
             ("GET" | "DELETE", _) | ("POST", "cancel" | "undo" | "token" | "rotate") => json!({}),
             ("POST", "encounters") => json!({ "participants": [{ "id": "new", "hp": 5, "max_hp": 5 }] }),
+            ("POST", "fork") => json!({ "name": "New" }),
             ("POST", "actions") => json!({ "action": "damage", "target_id": "goblin", "amount": 1 }),
             ("POST", "participants") => json!({ "id": "new", "hp": 5, "max_hp": 5 }),
             ("POST", "end") => json!({ "outcome": "victory" }),

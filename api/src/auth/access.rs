@@ -22,11 +22,24 @@ pub struct Access {
     pub path: &'static str,
     /// None: any live credential.
     pub scope: Option<Scope>,
+    /// A second scope, for what is two things at once.
+    pub also: Option<Scope>,
     pub player: Player,
 }
 
 const fn on(method: &'static str, path: &'static str, scope: Scope, player: Player) -> Access {
-    Access { method, path, scope: Some(scope), player }
+    Access { method, path, scope: Some(scope), also: None, player }
+}
+
+impl Access {
+    const fn and(self, scope: Scope) -> Self {
+        Self { also: Some(scope), ..self }
+    }
+
+    /// The scopes it asks, all of them.
+    pub fn scopes(&self) -> impl Iterator<Item = Scope> {
+        self.scope.into_iter().chain(self.also)
+    }
 }
 
 use Player::{Filtered, Never, Own};
@@ -34,7 +47,7 @@ use Player::{Filtered, Never, Own};
 /// Every route under `/v1`.
 #[rustfmt::skip]
 pub const TABLE: &[Access] = &[
-    Access { method: "POST", path: "/v1/auth/token", scope: None, player: Never },
+    Access { method: "POST", path: "/v1/auth/token", scope: None, also: None, player: Never },
     on("GET",    "/v1/tenant", Read, Never),
     on("PATCH",  "/v1/tenant", Admin, Never),
     on("GET",    "/v1/usage", Read, Never),
@@ -55,6 +68,7 @@ pub const TABLE: &[Access] = &[
     on("GET",    "/v1/campaigns/{c}", Read, Filtered),
     on("PATCH",  "/v1/campaigns/{c}", Write, Never),
     on("DELETE", "/v1/campaigns/{c}", Write, Never),
+    on("POST",   "/v1/campaigns/{c}/fork", Write, Never).and(Gm),
     on("GET",    "/v1/campaigns/{c}/changes", Gm, Never),
     on("GET",    "/v1/campaigns/{c}/events", Gm, Never),
     on("POST",   "/v1/campaigns/{c}/import/seed", Write, Never),

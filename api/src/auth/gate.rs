@@ -52,9 +52,8 @@ async fn admit(request: &ServiceRequest) -> Result<()> {
     if caller.is_player() && wanted.player == Player::Never {
         return Err(Error::new(Code::Forbidden, "A player's token cannot do this."));
     }
-    if wanted.scope.is_some_and(|scope| !caller.scopes.has(scope)) {
-        let scope = wanted.scope.map_or("", Scope::as_str);
-        return Err(Error::new(Code::Forbidden, format!("This needs the scope `{scope}`.")));
+    if let Some(scope) = wanted.scopes().find(|scope| !caller.scopes.has(*scope)) {
+        return Err(Error::new(Code::Forbidden, format!("This needs the scope `{}`.", scope.as_str())));
     }
     // No name holds a NUL character, and PostgreSQL takes none to look for.
     if request.uri().path().contains("%00") {

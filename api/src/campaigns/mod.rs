@@ -1,5 +1,6 @@
 //! Campaigns: one world each. A campaign's slug is unique in its tenant; deleting one deletes what is in it.
 
+pub mod fork;
 pub mod http;
 
 use entity::{campaign, shapes::Extensions};
@@ -63,7 +64,8 @@ pub struct Campaigns;
 impl Resource for Campaigns {
     const TABLE: &'static str = "campaign";
     const IN_CAMPAIGN: bool = false;
-    const HIDDEN_FROM_PLAYERS: &'static [&'static str] = &["settings"];
+    const READ_ONLY: &'static [&'static str] = &["forked_from"];
+    const HIDDEN_FROM_PLAYERS: &'static [&'static str] = &["settings", "forked_from"];
     type Entity = campaign::Entity;
     type Model = campaign::Model;
     type View = campaign::Model;

@@ -131,9 +131,11 @@ async fn members(cx: &Cx<'_>, encounter: Uuid) -> Result<HashMap<String, Member>
     Ok(rows.iter().map(member).collect())
 }
 
+/// Marks who has had its commit. The encounter changes with it, so that the journal knows when.
 async fn mark(cx: &Cx<'_>, encounter: Uuid, participants: &[String]) -> Result<()> {
     sqlx::query(
-        "UPDATE encounter_member SET committed_at = now(), turn_id = $4 \
+        "WITH e AS (UPDATE encounter SET hidden = hidden WHERE tenant_id = $1 AND id = $2) \
+         UPDATE encounter_member SET committed_at = now(), since_at = now(), turn_id = $4 \
          WHERE tenant_id = $1 AND encounter_id = $2 AND participant_id = ANY ($3)",
     )
     .bind(cx.tx.tenant())

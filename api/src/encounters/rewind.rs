@@ -20,7 +20,10 @@ use crate::{
 /// Those of the database.
 pub async fn rewind(tx: &TenantTx, turn: Uuid) -> Result<Vec<Value>> {
     sqlx::query(
-        "UPDATE encounter_member SET committed_at = NULL, turn_id = NULL WHERE tenant_id = $1 AND turn_id = $2",
+        "WITH e AS (UPDATE encounter SET hidden = hidden WHERE tenant_id = $1 AND id IN (\
+             SELECT encounter_id FROM encounter_member WHERE tenant_id = $1 AND turn_id = $2) RETURNING id) \
+         UPDATE encounter_member m SET committed_at = NULL, since_at = now(), turn_id = NULL FROM e \
+         WHERE m.tenant_id = $1 AND m.turn_id = $2 AND m.encounter_id = e.id",
     )
     .bind(tx.tenant())
     .bind(turn)

@@ -8,7 +8,7 @@ use askama::Template;
 use utoipa::openapi::{Content, OpenApi, RefOr, path::Operation};
 
 use crate::{
-    auth::access,
+    auth::{Scope, access},
     error::{Code, Error, Result},
 };
 
@@ -75,6 +75,12 @@ fn groups(api: &OpenApi) -> Vec<Group> {
     groups
 }
 
+/// What a route asks, in words.
+fn scopes_of(access: &access::Access) -> String {
+    let scopes: Vec<_> = access.scopes().map(Scope::as_str).collect();
+    if scopes.is_empty() { "any credential".to_owned() } else { scopes.join(" and ") }
+}
+
 fn route(method: &'static str, path: &str, operation: &Operation) -> Route {
     let access = access::of(method, path);
     let parameters = operation.parameters.iter().flatten().filter_map(here).map(|p| {
@@ -91,8 +97,7 @@ fn route(method: &'static str, path: &str, operation: &Operation) -> Route {
         method,
         path: path.to_owned(),
         summary: operation.summary.clone().unwrap_or_default(),
-        scope: access
-            .map_or_else(|| "none".to_owned(), |a| a.scope.map_or("any credential", |s| s.as_str()).to_owned()),
+        scope: access.map_or_else(|| "none".to_owned(), scopes_of),
         parameters: parameters.collect(),
         request,
         responses: responses.collect(),

@@ -21,6 +21,9 @@ use uuid::Uuid;
 pub use body::{Body, NoBody};
 pub use reply::Reply;
 
+use crate::{app::App, auth::Caller, error::Result, tenancy::TenantTx};
+use idempotency::IdempotencyKey;
+
 /// The id of one request, made here or taken from `X-Request-Id`.
 #[derive(Clone, Debug)]
 pub enum RequestId {
@@ -92,14 +95,26 @@ impl std::fmt::Display for RequestId {
 /// # Errors
 /// Those of `work`; nothing of it stays behind.
 pub async fn write(
-    app: &crate::app::App,
-    caller: &crate::auth::Caller,
-    key: Option<&idempotency::IdempotencyKey>,
-    work: impl AsyncFn(&crate::tenancy::TenantTx) -> crate::error::Result<Reply>,
-) -> crate::error::Result<Reply> {
+    app: &App,
+    caller: &Caller,
+    key: Option<&IdempotencyKey>,
+    work: impl AsyncFn(&TenantTx) -> Result<Reply>,
+) -> Result<Reply> {
+    write_in(async || TenantTx::write(&app.pool, &caller.actor()).await, key, work).await
+}
+
+/// The same in a transaction that `open` opens.
+///
+/// # Errors
+/// Those of `open` and `work`; nothing of it stays behind.
+pub async fn write_in(
+    open: impl AsyncFn() -> Result<TenantTx>,
+    key: Option<&IdempotencyKey>,
+    work: impl AsyncFn(&TenantTx) -> Result<Reply>,
+) -> Result<Reply> {
     let mut attempts_left = 3;
     loop {
-        match write_once(app, caller, key, &work).await {
+        match write_once(&open, key, &work).await {
             Err(e) if e.is_transient() && attempts_left > 1 => attempts_left -= 1,
             result => return result,
         }
@@ -107,12 +122,11 @@ pub async fn write(
 }
 
 async fn write_once(
-    app: &crate::app::App,
-    caller: &crate::auth::Caller,
-    key: Option<&idempotency::IdempotencyKey>,
-    work: &impl AsyncFn(&crate::tenancy::TenantTx) -> crate::error::Result<Reply>,
-) -> crate::error::Result<Reply> {
-    let tx = crate::tenancy::TenantTx::write(&app.pool, &caller.actor()).await?;
+    open: &impl AsyncFn() -> Result<TenantTx>,
+    key: Option<&IdempotencyKey>,
+    work: &impl AsyncFn(&TenantTx) -> Result<Reply>,
+) -> Result<Reply> {
+    let tx = open().await?;
     if let Some(key) = key
         && let Some(stored) = key.claim(&tx).await?
     {

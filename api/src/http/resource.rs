@@ -455,7 +455,10 @@ fn returning<R: Resource>(prefix: &str) -> String {
 }
 
 /// A slug made of `label` that nothing in its namespace has.
-async fn free_slug<R: Resource>(place: &Place<'_>, label: &str) -> Result<String> {
+///
+/// # Errors
+/// `slug_taken` if a hundred have it.
+pub async fn free_slug<R: Resource>(place: &Place<'_>, label: &str) -> Result<String> {
     let joint = if R::IN_CAMPAIGN { "_" } else { "-" };
     let base = match slug_of(label, joint) {
         // What reads as an id would never be looked for as a slug.

@@ -113,6 +113,10 @@ impl Rate {
     }
 }
 
+fn rows_exceeded(rows_max: u64, table: &str) -> Error {
+    Error::new(Code::QuotaExceeded, format!("This tenant may keep {rows_max} rows of {table}.")).retry_after(60)
+}
+
 /// All limits of this process.
 #[derive(Default)]
 pub struct Limits {
@@ -156,10 +160,36 @@ impl Limits {
             .fetch_one(&mut *tx.connection().await)
             .await?;
         if row.get::<i64, _>("n").unsigned_abs() >= rows_max {
-            return Err(Error::new(Code::QuotaExceeded, format!("This tenant may keep {rows_max} rows of {table}."))
-                .retry_after(60));
+            return Err(rows_exceeded(rows_max, table));
         }
         Ok(())
+    }
+
+    /// Whether the tenant keeps no more rows of some kinds than it may, with those that the transaction has added. One
+    /// statement, none if it may keep any number.
+    ///
+    /// # Errors
+    /// `quota_exceeded`.
+    pub async fn check_rows_kept(&self, tx: &TenantTx, caller: &Caller, tables: &[&'static str]) -> Result<()> {
+        let rows_max = caller.tenant.limits.rows_per_kind;
+        if rows_max == 0 {
+            return Ok(());
+        }
+        let counts = tables.iter().map(|table| {
+            format!(
+                "SELECT '{table}' AS kind FROM (SELECT 1 FROM {table} WHERE tenant_id = $1 LIMIT $2 + 1) AS counted \
+                 HAVING count(*) > $2"
+            )
+        });
+        let row = sqlx::query(AssertSqlSafe(counts.collect::<Vec<_>>().join(" UNION ALL ")))
+            .bind(tx.tenant())
+            .bind(i64::try_from(rows_max).unwrap_or(i64::MAX).min(i64::MAX - 1))
+            .fetch_optional(&mut *tx.connection().await)
+            .await?;
+        match row {
+            None => Ok(()),
+            Some(row) => Err(rows_exceeded(rows_max, row.get("kind"))),
+        }
     }
 
     /// Whether the tenant has model tokens left today.

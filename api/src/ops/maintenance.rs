@@ -167,6 +167,11 @@ pub async fn prune(app: &App) -> Result<()> {
         .bind(PRUNE_ROWS)
         .execute(&mut *app.pool.acquire().await?)
         .await?;
+    sqlx::query("SELECT prune_encounter_past($1 * interval '1 day', $2)")
+        .bind(journal_days)
+        .bind(PRUNE_ROWS)
+        .execute(&mut *app.pool.acquire().await?)
+        .await?;
     sqlx::query("SELECT prune_system($1 * interval '1 day', interval '24 hours', $2)")
         .bind(i64::from(app.config.turn_retention_days))
         .bind(PRUNE_ROWS)

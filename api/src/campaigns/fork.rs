@@ -1,0 +1,185 @@
+//! Forks: a campaign copied with its whole world, as it is or as it was when a turn had ended.
+//!
+//! The copying is SQL (`migration/src/sql/fork.sql`), set by set, in a transaction that sees one moment: what is written
+//! meanwhile is wholly in or out. The past is found by walking the journal back from the present. Sessions, turns, dice seeds
+//! and idempotency keys are not the world's and stay behind.
+//! A new table of the world is copied by its name in [`TABLES`]; `tests/fork.rs` finds one that was forgotten.
+
+use actix_web::{post, web};
+use entity::{campaign, shapes::ForkedFrom};
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sqlx::{Row, postgres::PgRow};
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::Campaigns;
+use crate::{
+    app::App,
+    auth::Caller,
+    error::{Code, Error, Problem, Result},
+    http::{
+        Body, Reply,
+        resource::{self, Place, Ref, Resource},
+        validate, write_in,
+    },
+    tenancy::{Actor, Origin, TenantTx},
+};
+
+/// Tables of the world in the order they are copied: a row follows those it refers to. What belongs to encounters goes with them.
+pub const TABLES: &[&str] =
+    &["campaign", "owner", "character", "npc", "scene", "lore", "memory", "message", "encounter"];
+
+/// How long a statement of a fork may take; a million rows take minutes.
+const SECONDS_MAX: u32 = 900;
+
+/// What a client says of a fork.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields, default)]
+#[garde(allow_unvalidated)]
+pub struct ForkInput {
+    /// The turn after which the world is copied; the present world unless given.
+    pub at_turn: Option<Uuid>,
+    /// Made of the name unless given.
+    #[garde(custom(validate::opt_slug))]
+    pub slug: Option<String>,
+    /// That of the original unless given.
+    #[garde(custom(validate::opt_line))]
+    pub name: Option<String>,
+}
+
+/// Copies a campaign with everything in it, secrets included; needs `gm` beside `write`.
+#[utoipa::path(tag = "campaigns", operation_id = "fork_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
+    request_body = ForkInput, responses((status = 201, body = campaign::Model), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/fork")]
+pub async fn fork(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<String>,
+    body: Body<ForkInput>,
+) -> Result<Reply> {
+    validate::check(&body.value)?;
+    let actor = Actor { origin: Origin::Fork, ..caller.actor() };
+    let open = async || TenantTx::write_at_one_moment(&app.pool, &actor, SECONDS_MAX).await;
+    write_in(open, body.idempotency.as_ref(), async |tx| copy(&app, &caller, &path, &body.value, tx).await).await
+}
+
+/// Copies within a transaction, in a constant number of statements.
+async fn copy(app: &App, caller: &Caller, c: &str, input: &ForkInput, tx: &TenantTx) -> Result<Reply> {
+    wait_for_place(tx).await?;
+    let source = resource::campaign_id(tx, caller, &Ref::parse(c)).await?;
+    if caller.campaign.is_some() {
+        return Err(Error::new(Code::Forbidden, "This token is for one campaign only."));
+    }
+    let at = match input.at_turn {
+        Some(turn) => Some(end_of(tx, source, turn).await?),
+        None => None,
+    };
+    let target = Uuid::now_v7();
+    let name = match &input.name {
+        Some(name) => name.clone(),
+        None => name_at(tx, source, at.as_ref().map(|at| at.seq)).await?,
+    };
+    let slug = match &input.slug {
+        Some(slug) => slug.clone(),
+        None => resource::free_slug::<Campaigns>(&Place { tx, campaign: target, caller }, &name).await?,
+    };
+    sqlx::query("SELECT fork_campaign($1, $2, $3, $4, $5, $6, $7, $8)")
+        .bind(source)
+        .bind(target)
+        .bind(at.as_ref().map(|at| at.seq))
+        .bind(at.as_ref().map(|at| at.moment))
+        .bind(slug)
+        .bind(name)
+        .bind(json!(ForkedFrom { campaign_id: source, turn_id: input.at_turn }))
+        .bind(TABLES)
+        .execute(&mut *tx.connection().await)
+        .await?;
+    app.limits.check_rows_kept(tx, caller, TABLES).await?;
+    let model = resource::find::<Campaigns>(tx, caller, None, &Ref::Id(target)).await?;
+    let version = Campaigns::stamp(&model).version;
+    Reply::created(format!("/v1/campaigns/{target}"), version, &resource::view::<Campaigns>(model, caller)?)
+}
+
+/// A tenant copies one campaign at a time: a fork holds a connection for long.
+async fn wait_for_place(tx: &TenantTx) -> Result<()> {
+    sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended('fork:' || $1, 0))")
+        .bind(tx.tenant().to_string())
+        .execute(&mut *tx.connection().await)
+        .await?;
+    Ok(())
+}
+
+/// Where a turn had ended.
+struct End {
+    /// The journal up to here had happened.
+    seq: i64,
+    moment: OffsetDateTime,
+}
+
+/// The last journal row of a turn is where it had ended: its own last change or, if it failed, the last of taking them back. What
+/// it changed in an earlier attempt does not count, nor that it was undone later. A turn that changed nothing ended when the
+/// clock says.
+const END: &str = "\
+    SELECT t.status, t.finished_at, coalesce(h.pruned_seq, 0) AS pruned, \
+           CASE WHEN t.status IN ('failed', 'cancelled') AND t.on_failure <> 'keep' THEN j.last \
+                WHEN t.undone_at IS NOT NULL THEN j.last_own ELSE j.last_anew END AS last, \
+           (SELECT b.seq FROM journal b WHERE b.tenant_id = $1 AND b.campaign_id = $2 AND b.at <= t.finished_at \
+            ORDER BY b.seq DESC LIMIT 1) AS by_clock, \
+           (SELECT b.at FROM journal b WHERE b.tenant_id = $1 AND b.campaign_id = $2 ORDER BY b.seq LIMIT 1) AS kept_since \
+    FROM turn t LEFT JOIN feed_head h ON h.tenant_id = t.tenant_id AND h.campaign_id = t.campaign_id \
+    CROSS JOIN LATERAL (SELECT max(j.seq) AS last, max(j.seq) FILTER (WHERE j.origin <> 'revert') AS last_own, \
+        max(j.seq) FILTER (WHERE j.origin <> 'revert' AND j.seq > t.reverted_through) AS last_anew \
+        FROM journal j WHERE j.tenant_id = t.tenant_id AND j.turn_id = t.id) j \
+    WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND t.id = $3";
+
+async fn end_of(tx: &TenantTx, source: Uuid, turn: Uuid) -> Result<End> {
+    let row = sqlx::query(END)
+        .bind(tx.tenant())
+        .bind(source)
+        .bind(turn)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?
+        .ok_or_else(|| Error::invalid("/at_turn", "unknown_reference", "There is no such turn in this campaign."))?;
+    let finished: Option<OffsetDateTime> = row.get("finished_at");
+    let (Some(moment), false) = (finished, matches!(row.get("status"), "queued" | "running")) else {
+        return Err(Error::new(
+            Code::Conflict,
+            "The turn is still running; its world can be copied when it has ended.",
+        ));
+    };
+    match seq_of(&row, moment) {
+        Some(seq) => Ok(End { seq, moment }),
+        None => Err(Error::new(Code::Gone, "The journal does not reach back to this turn any more.")),
+    }
+}
+
+/// The end of a turn in the journal, if the journal reaches back to it.
+fn seq_of(row: &PgRow, moment: OffsetDateTime) -> Option<i64> {
+    let pruned: i64 = row.get("pruned");
+    let seq = match row.get::<Option<i64>, _>("last") {
+        Some(last) => last,
+        // Its rows may have been there once.
+        None if pruned > 0 && row.get::<Option<OffsetDateTime>, _>("kept_since").is_none_or(|at| moment < at) => {
+            return None;
+        }
+        None => row.get::<Option<i64>, _>("by_clock").unwrap_or(pruned),
+    };
+    (seq >= pruned).then_some(seq)
+}
+
+/// The campaign's name as of a position in its journal.
+async fn name_at(tx: &TenantTx, source: Uuid, seq: Option<i64>) -> Result<String> {
+    let row = sqlx::query(
+        "SELECT coalesce((SELECT j.before ->> 'name' FROM journal j WHERE j.tenant_id = $1 AND j.row_id = $2 AND j.seq > $3 \
+         ORDER BY j.seq LIMIT 1), c.name) AS name FROM campaign c WHERE c.tenant_id = $1 AND c.id = $2",
+    )
+    .bind(tx.tenant())
+    .bind(source)
+    .bind(seq)
+    .fetch_one(&mut *tx.connection().await)
+    .await?;
+    Ok(row.get("name"))
+}
