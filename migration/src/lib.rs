@@ -2,7 +2,8 @@
 //!
 //! - [`tenant_table`] is the one way to make a table that holds a tenant's rows.
 //! - [`m0001_world`] is the first schema; its functions are in `sql/`. [`m0002_dice`] adds the seeds of fair dice,
-//!   [`m0003_encounters`] encounters, [`m0004_sessions`] the sessions of frontends.
+//!   [`m0003_encounters`] encounters, [`m0004_sessions`] the sessions of frontends,
+//!   [`m0006_bridge`] their connections.
 //!
 //! Never edit a migration that has been released, and never derive a schema from entities. To change the schema add
 //! `m000N_title.rs` and name it in [`Migrator`].
@@ -11,6 +12,7 @@ pub mod m0001_world;
 pub mod m0002_dice;
 pub mod m0003_encounters;
 pub mod m0004_sessions;
+pub mod m0006_bridge;
 pub mod tenant_table;
 
 pub use sea_orm_migration::MigratorTrait;
@@ -27,6 +29,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0002_dice::Migration),
             Box::new(m0003_encounters::Migration),
             Box::new(m0004_sessions::Migration),
+            Box::new(m0006_bridge::Migration),
         ]
     }
 }

@@ -257,6 +257,20 @@ pub async fn going_on(tx: &TenantTx, campaign: Uuid, session: Option<Uuid>) -> R
     Ok(fights)
 }
 
+/// Whether a session's frontend told of a fight that goes on. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn is_told_of(tx: &TenantTx, session: Uuid) -> Result<bool> {
+    let row =
+        sqlx::query("SELECT combat <> '[]' AS fights FROM session_state WHERE tenant_id = $1 AND session_id = $2")
+            .bind(tx.tenant())
+            .bind(session)
+            .fetch_optional(&mut *tx.connection().await)
+            .await?;
+    Ok(row.is_some_and(|row| row.get("fights")))
+}
+
 /// Fights as a role may see them: a player sees how many blows its foes took, not how many they can take.
 #[must_use]
 pub fn seen_by(role: Role, mut fights: Vec<Fight>) -> Vec<Fight> {
