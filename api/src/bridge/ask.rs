@@ -118,6 +118,16 @@ pub enum Heard {
     Failed(Error),
 }
 
+/// What a tool that is called by itself asks, and what comes of it; none if it asks nothing. No transaction may be open.
+///
+/// # Errors
+/// Those of the database.
+pub async fn before(app: &App, actor: &Actor, session: &Playing, question: Option<Question>) -> Result<Option<Heard>> {
+    let Some(question) = question else { return Ok(None) };
+    let frontend = Frontend::of(app, actor.tenant, session).await?;
+    Ok(Some(frontend.ask(app, actor, session, &question).await?))
+}
+
 /// Who waits for answers of a connection.
 #[derive(Default)]
 pub struct Waiting(Mutex<HashMap<Uuid, (Asked, oneshot::Sender<Answer>)>>);

@@ -27,7 +27,7 @@ mod socket;
 mod turns;
 mod world;
 
-pub use ask::{Asked, Heard, Question};
+pub use ask::{Asked, Frontend, Heard, Question, before};
 pub use hub::Hub;
 pub use mail::prune;
 pub use world::world_changed;

@@ -77,8 +77,9 @@ pub static PARSE_ERRORS: LazyLock<IntCounter> =
 pub static TOOL_CALLS: LazyLock<IntCounterVec> =
     LazyLock::new(|| counters("tool_calls_total", "Tool calls by tool and status", &["tool", "status"]));
 /// Dice rolls.
-pub static DICE_ROLLS: LazyLock<IntCounterVec> =
-    LazyLock::new(|| counters("dice_rolls_total", "Dice rolls by source: server, manual, seeded", &["source"]));
+pub static DICE_ROLLS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters("dice_rolls_total", "Dice rolls by source: server, frontend, manual, seeded", &["source"])
+});
 /// What frontends report.
 pub static SESSION_EVENTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
     counters(

@@ -233,6 +233,17 @@ pub struct Fight {
     pub shown: Value,
 }
 
+impl Fight {
+    /// Says of a frontend's fight that it may have gone on unseen.
+    #[must_use]
+    pub fn gone_stale(mut self) -> Self {
+        if let Some(shown) = self.shown.as_object_mut().filter(|_| !self.own) {
+            shown.insert("stale".to_owned(), true.into());
+        }
+        self
+    }
+}
+
 /// The fights that go on: the campaign's own encounters, then what the session's frontend told of its tracker; without a session,
 /// what any frontend of the campaign told last. The one place that says what is being fought. Two statements.
 ///

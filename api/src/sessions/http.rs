@@ -18,6 +18,7 @@ use super::{
 use crate::{
     app::App,
     auth::Caller,
+    bridge,
     error::{Error, Problem, Result},
     http::{
         Body, Reply,
@@ -194,13 +195,26 @@ pub async fn put_world_state(
     body: Body<Value>,
 ) -> Result<Reply> {
     let state = read_world(body.value, "")?;
-    write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+    let reply = write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
         let session = service::playing(tx, campaign, path.1).await?;
         take_world(tx, session.id, state.clone()).await?;
         Reply::ok(&state)
     })
-    .await
+    .await?;
+    tell(&app, &caller, &path, &serde_json::to_value(&state).map_err(Error::internal)?).await?;
+    Ok(reply)
+}
+
+/// Tells the session's frontend of a world state that another than itself has stored.
+async fn tell(app: &App, caller: &Caller, (campaign, session): &(String, Uuid), world: &Value) -> Result<()> {
+    let session = {
+        let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+        let campaign = campaign_id(&tx, caller, &Ref::parse(campaign)).await?;
+        service::playing(&tx, campaign, *session).await?
+    };
+    bridge::world_changed(app, &caller.actor(), &session, world).await;
+    Ok(())
 }
 
 /// What a frontend reports.
@@ -231,14 +245,18 @@ pub async fn post_events(
     path: web::Path<(String, Uuid)>,
     body: Body<EventsInput>,
 ) -> Result<Reply> {
-    write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+    let reply = write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
         let session = service::playing(tx, campaign, path.1).await?;
         app.limits.check_rows(tx, &caller, "message").await?;
         let results = events::take_in(tx, &caller, &session, &body.value.events).await?;
         Reply::ok(&EventsTaken { count: results.len(), results })
     })
-    .await
+    .await?;
+    if let Some(world) = body.value.events.iter().rfind(|e| e.kind == "world_state") {
+        tell(&app, &caller, &path, &world.data).await?;
+    }
+    Ok(reply)
 }
 
 /// What changed since the session's last completed turn, as its AI would be told now. Looking consumes nothing.

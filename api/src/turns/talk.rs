@@ -117,7 +117,7 @@ impl<'a> Talk<'a> {
             }
             let actor = self.caller.actor().in_turn(self.id, Origin::Turn);
             let first = self.tool_calls.len();
-            let done = calls::execute(self.app, &actor, self.id, hands, &parsed.calls, first).await?;
+            let done = calls::execute(self.app, &actor, self.id, hands, &parsed.calls, first, cancel).await?;
             let goes_on = self.mode == ReplyMode::Native
                 || done
                     .iter()
