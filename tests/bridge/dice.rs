@@ -307,8 +307,8 @@ async fn no_transaction_waits_for_a_frontend() {
             .await;
         open
     };
-    let (turn, open) = tokio::join!(turn(&world, &session, json!({})), looks);
-    turn.expect(200);
+    let (done, open) = tokio::join!(turn(&world, &session, json!({})), looks);
+    done.expect(200);
     assert_eq!(open, 0);
     // A turn that is cancelled while it waits takes back what it had committed.
     let roll = Reply::tool("post_message", json!({ "content": "Again!" }))
