@@ -223,8 +223,9 @@ async fn who_is_silent_revoked_or_expired_is_let_go() {
         assert_eq!(kept.next().await["type"], "pong");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
+    // It reads pings that it can no longer answer, and may not get as far as the close.
     let mut silent = silent;
-    assert_eq!(silent.closed().await, 4408);
+    assert!(matches!(silent.closed().await, 4408 | 1006));
     let scrape = server.anonymous().get("/metrics").await.text;
     assert!(scrape.contains("tavernkeep_bridge_closed_total{reason=\"silent\"}"), "{scrape}");
 }

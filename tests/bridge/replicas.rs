@@ -80,7 +80,7 @@ async fn a_turn_on_one_server_asks_the_frontend_of_another() {
     let rolled = here.post("/tools/roll_dice", roll).await.unwrap().expect(200);
     assert_eq!(rolled.body["result"]["source"], "server");
     assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
-    assert_eq!(here.log(), "");
+    assert!(here.log().lines().all(|line| line.contains("frontend_failed")), "{}", here.log());
     here.terminate().await;
     assert!(here.stopped().await);
 }

@@ -227,7 +227,11 @@ async fn write(
         tokio::select! {
             biased;
             () = outbox.ended() => break,
-            Some(frame) = queue.recv() => put(&mut session, &connection, frame).await,
+            Some(frame) = queue.recv() => tokio::select! {
+                biased;
+                () = put(&mut session, &connection, frame) => {}
+                () = outbox.ended() => break,
+            },
             _ = beats.tick() => {
                 if connection.heard().elapsed() >= ping * 3 {
                     outbox.close(Close::Silent);

@@ -42,3 +42,9 @@ SET search_path = pg_catalog, public, pg_temp AS $$
     WHERE left_at IS NULL AND (seen_at < now() - interval '5 minutes' OR NOT server_lives(instance));
     DELETE FROM bridge_connection WHERE left_at < now() - interval '1 day';
 $$
+-- ;;
+REVOKE ALL ON FUNCTION server_lives(bigint), bridge_take(bigint, int), bridge_replies(bigint, uuid[], uuid[]),
+    bridge_seen(bigint, uuid[]), prune_bridge() FROM PUBLIC
+-- ;;
+GRANT EXECUTE ON FUNCTION server_lives(bigint), bridge_take(bigint, int), bridge_replies(bigint, uuid[], uuid[]),
+    bridge_seen(bigint, uuid[]), prune_bridge() TO tavernkeep_app
