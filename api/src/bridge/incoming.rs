@@ -19,11 +19,12 @@ use crate::{
     tenancy::TenantTx,
 };
 
-/// Takes a message. What is wrong with it is told to the frontend, and returned to be counted.
+/// Takes a message. What is wrong with it is told to the frontend, and returned to be counted. Whether it was an answer that
+/// somebody waited for.
 ///
 /// # Errors
 /// What is wrong with it.
-pub async fn take(app: &Arc<App>, connection: &Arc<Connection>, text: &str) -> Result<()> {
+pub async fn take(app: &Arc<App>, connection: &Arc<Connection>, text: &str) -> Result<bool> {
     let (id, taken) = match Incoming::read(text) {
         Ok(frame) => (frame.request_id.clone(), handle(app, connection, frame).await),
         Err(error) => {
@@ -39,20 +40,20 @@ pub async fn take(app: &Arc<App>, connection: &Arc<Connection>, text: &str) -> R
     })
 }
 
-async fn handle(app: &Arc<App>, connection: &Arc<Connection>, frame: Incoming) -> Result<()> {
+async fn handle(app: &Arc<App>, connection: &Arc<Connection>, frame: Incoming) -> Result<bool> {
     let kind = event_of(&frame.kind);
     count(if kind.is_some_and(|kind| kind != "combat_state") { "event" } else { frame.kind.as_str() });
     let id = frame.request_id.as_deref();
     match frame.kind.as_str() {
         "ping" => connection.outbox.send(Frame::new("pong", id, &json!({ "server_time": frames::now() }))),
         // One that nobody waits for is late, or somebody else's: it counts for nothing.
-        "roll_result" => drop(connection.waiting.answer(id, Asked::ExecuteRoll, Ok(frame.data))),
-        "error" => refuse(connection, &frame),
+        "roll_result" => return Ok(connection.waiting.answer(id, Asked::ExecuteRoll, Ok(frame.data))),
+        "error" => return Ok(refuse(connection, &frame)),
         "combat_state" if connection.waiting.expects(id, Asked::CombatStateRefresh) => {
             let taken = event(app, connection, "combat_state", frame.data).await;
             let answer = taken.as_ref().map(|_| Value::Null).map_err(|error| Failure::Refused(error.detail.clone()));
             connection.waiting.answer(id, Asked::CombatStateRefresh, answer);
-            taken?;
+            return taken.map(|_| true);
         }
         "turn_request" | "chat_request" => turns::request(app, connection, &frame),
         "connect" => return Err(Error::new(Code::BadRequest, "This connection is connected already.")),
@@ -66,7 +67,7 @@ async fn handle(app: &Arc<App>, connection: &Arc<Connection>, frame: Incoming) -
             }
         }
     }
-    Ok(())
+    Ok(false)
 }
 
 /// The type of event that a type of frame is; other frontends' names for it are known too.
@@ -89,12 +90,14 @@ fn short(name: &str) -> String {
 }
 
 /// A frontend says that it cannot do what it was asked.
-fn refuse(connection: &Connection, frame: &Incoming) {
+fn refuse(connection: &Connection, frame: &Incoming) -> bool {
     let text = |name: &str| frame.data.get(name).and_then(Value::as_str);
     let words = text("error").or_else(|| text("message")).unwrap_or("an error without words");
-    if !connection.waiting.refuse(frame.request_id.as_deref(), words) {
+    let taken = connection.waiting.refuse(frame.request_id.as_deref(), words);
+    if !taken {
         tracing::debug!(session_id = %connection.session.id, "a frontend reports an error of its own");
     }
+    taken
 }
 
 /// Takes in one event, tried again when it met another transaction and lost.

@@ -30,6 +30,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the last frames may take.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
+/// A flood has run out when nothing comes for so long.
+const PAUSE: Duration = Duration::from_millis(100);
 /// Frames a minute, of which so many at once.
 pub const FRAMES_PER_MINUTE: u32 = 1200;
 const BURST: u32 = 240;
@@ -164,11 +166,11 @@ async fn read(
         let taken = match message {
             None | Some(Ok(AggregatedMessage::Close(_))) => return outbox.close(Close::Gone),
             Some(Err(error)) => return outbox.close(of_protocol(&error)),
-            Some(Ok(AggregatedMessage::Pong(_))) => Ok(()),
+            Some(Ok(AggregatedMessage::Pong(_))) => Ok(false),
             Some(Ok(AggregatedMessage::Ping(payload))) => {
                 // One that does not fit is left out: the other side is being written to anyway.
                 let _ = pongs.pong(&payload).now_or_never();
-                Ok(())
+                Ok(false)
             }
             Some(Ok(_)) if !frames.take() => refused(Error::new(
                 Code::RateLimited,
@@ -177,10 +179,22 @@ async fn read(
             Some(Ok(AggregatedMessage::Binary(_))) => refused(Error::new(Code::BadRequest, "Frames are text.")),
             Some(Ok(AggregatedMessage::Text(text))) => incoming::take(app, connection, &text).await,
         };
-        if taken.is_err_and(|error| error.code.status() < 500) && !errors.take() {
-            return outbox.close(Close::TooManyErrors);
+        match taken {
+            // Who is asked may answer.
+            Ok(true) => frames.give_back(),
+            Err(error) if error.code.status() < 500 && !errors.take() => {
+                drain(stream).await;
+                return outbox.close(Close::TooManyErrors);
+            }
+            Ok(false) | Err(_) => {}
         }
     }
+}
+
+/// Lets a flood run out for a while: a connection closed with something unread is reset, and the other side never reads why.
+async fn drain(stream: &mut AggregatedMessageStream) {
+    let flood = async { while let Ok(Some(Ok(_))) = timeout(PAUSE, stream.recv()).await {} };
+    let _ = timeout(GOODBYE_TIMEOUT, flood).await;
 }
 
 /// So many a minute, of which some at once.
@@ -206,6 +220,10 @@ impl Bucket {
             self.left -= 1.0;
         }
         has
+    }
+
+    fn give_back(&mut self) {
+        self.left = (self.left + 1.0).min(self.most);
     }
 }
 
