@@ -6,6 +6,9 @@
 
 const COME_BACK = { 1001: true, 1006: true, 1011: true, 1013: true, 4408: true };
 
+// Node before 19 has it in a module only.
+const webcrypto = globalThis.crypto ?? (await import('node:crypto')).webcrypto;
+
 export class FoundryBridge {
     #socket = null;
     #attempts = 0;
@@ -110,7 +113,7 @@ export function rollPlainly(formula) {
             continue;
         }
         for (let n = 0; n < Number(match[1] || 1); n++) {
-            const [word] = crypto.getRandomValues(new Uint32Array(1));
+            const [word] = webcrypto.getRandomValues(new Uint32Array(1));
             const value = 1 + Math.floor((word / 2 ** 32) * Number(match[2]));
             dice.push({ faces: Number(match[2]), value });
             total += sign * value;

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::frames::Frame;
 
 /// Frames that may wait, and bytes of them.
-const FRAMES_MAX: usize = 256;
+const FRAMES_MAX: usize = 512;
 const BYTES_MAX: usize = 1024 * 1024;
 
 /// Why a connection ends: the code and the words of its close frame.

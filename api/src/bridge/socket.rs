@@ -188,6 +188,8 @@ async fn read(
             }
             Ok(false) | Err(_) => {}
         }
+        // A burst of frames leaves room for what is written because of them.
+        tokio::task::yield_now().await;
     }
 }
 
