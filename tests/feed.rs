@@ -1,47 +1,24 @@
 //! `GET …/events`: the journal as server-sent events, followed and resumed.
 
-use std::time::Duration;
-
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use tokio::time::timeout;
 
-use crate::support::{Client, Server};
+use crate::support::{Client, Server, sse::Events};
 
-/// A stream that is read event by event.
-struct Stream {
-    response: reqwest::Response,
-    read: String,
-}
+/// The campaign's changes, followed.
+struct Stream(Events);
 
 impl Stream {
     async fn open(client: &Client<'_>, query: &str, last: Option<&str>) -> Self {
         let path = format!("/v1/campaigns/port-town/events{query}");
-        let mut request = client.request(reqwest::Method::GET, &path);
-        if let Some(last) = last {
-            request = request.header("last-event-id", last);
-        }
-        let response = request.send().await.unwrap();
-        assert_eq!(response.status(), 200);
-        assert_eq!(response.headers()["content-type"], "text/event-stream; charset=utf-8");
-        Self { response, read: String::new() }
+        Self(Events::open(client.request(reqwest::Method::GET, &path), last).await)
     }
 
-    /// The next event: its id and data. None when the stream has ended.
+    /// The next change: its id and data. None when the stream has ended.
     async fn next(&mut self) -> Option<(String, Value)> {
-        loop {
-            while let Some(end) = self.read.find("\n\n") {
-                let event: String = self.read.drain(..end + 2).collect();
-                let field = |name: &str| event.lines().find_map(|l| l.strip_prefix(name)).map(str::to_owned);
-                if let (Some(id), Some(data)) = (field("id: "), field("data: ")) {
-                    assert_eq!(field("event: ").as_deref(), Some("change"));
-                    return Some((id, serde_json::from_str(&data).unwrap()));
-                }
-            }
-            let chunk =
-                timeout(Duration::from_secs(10), self.response.chunk()).await.expect("nothing comes").unwrap()?;
-            self.read.push_str(std::str::from_utf8(&chunk).unwrap());
-        }
+        let event = self.0.next().await?;
+        assert_eq!(event.name, "change");
+        Some((event.id, event.data))
     }
 }
 

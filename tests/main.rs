@@ -31,6 +31,7 @@ mod rules_turn;
 mod scenarios;
 mod sessions;
 mod smoke;
+mod streams;
 mod support;
 mod turns;
 mod undo;

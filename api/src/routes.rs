@@ -38,6 +38,7 @@ pub fn configure(config: &mut ServiceConfig<'_>) {
         .service(turns::gm::http::preview)
         .service(turns::http::list)
         .service(turns::http::get)
+        .service(turns::events::follow)
         .service(turns::http::cancel_turn)
         .service(turns::http::undo_turn)
         .service(tools::http::list)

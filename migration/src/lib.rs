@@ -2,8 +2,8 @@
 //!
 //! - [`tenant_table`] is the one way to make a table that holds a tenant's rows.
 //! - [`m0001_world`] is the first schema; its functions are in `sql/`. [`m0002_dice`] adds the seeds of fair dice,
-//!   [`m0003_encounters`] encounters, [`m0004_sessions`] the sessions of frontends,
-//!   [`m0006_bridge`] their connections.
+//!   [`m0003_encounters`] encounters, [`m0004_sessions`] the sessions of frontends, [`m0006_bridge`] their connections,
+//!   [`m0007_streams`] what turns tell while they run.
 //!
 //! Never edit a migration that has been released, and never derive a schema from entities. To change the schema add
 //! `m000N_title.rs` and name it in [`Migrator`].
@@ -13,6 +13,7 @@ pub mod m0002_dice;
 pub mod m0003_encounters;
 pub mod m0004_sessions;
 pub mod m0006_bridge;
+pub mod m0007_streams;
 pub mod tenant_table;
 
 pub use sea_orm_migration::MigratorTrait;
@@ -30,6 +31,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0003_encounters::Migration),
             Box::new(m0004_sessions::Migration),
             Box::new(m0006_bridge::Migration),
+            Box::new(m0007_streams::Migration),
         ]
     }
 }

@@ -369,7 +369,6 @@ async fn a_turn_has_bounds_and_takes_what_the_rules_decided() {
         (json!({ "role": "god" }), "/role"),
         (json!({ "max_steps": 0 }), "/max_steps"),
         (json!({ "dice": vec![1; 1001] }), "/dice"),
-        (json!({ "stream": true }), "/stream"),
         (json!({ "steps": 2 }), "/steps"),
         (json!({ "mechanics_turn_id": session.id }), "/mechanics_turn_id"),
     ] {

@@ -143,6 +143,12 @@ impl Child {
         send(self.credential.clone(), self.http.post(format!("{}/v1/campaigns/port-town{path}", self.url)).json(&body))
     }
 
+    /// A request below the campaign, to be changed and sent.
+    pub fn request(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
+        let url = format!("{}/v1/campaigns/port-town{path}", self.url);
+        self.http.request(method, url).bearer_auth(&self.credential)
+    }
+
     /// A request for a turn of an NPC for Alice; it outlives this borrow.
     pub fn turn(
         &self,

@@ -3,6 +3,7 @@
 mod child;
 mod database;
 mod routes;
+pub mod sse;
 mod world;
 
 use std::{

@@ -145,6 +145,7 @@ pub const TABLE: &[Access] = &[
     on("POST",   "/v1/campaigns/{c}/rules/resolve", Play, Own),
     on("GET",    "/v1/campaigns/{c}/turns", Read, Never),
     on("GET",    "/v1/campaigns/{c}/turns/{x}", Read, Never),
+    on("GET",    "/v1/campaigns/{c}/turns/{x}/events", Play, Own),
     on("POST",   "/v1/campaigns/{c}/turns/{x}/cancel", Play, Own),
     on("POST",   "/v1/campaigns/{c}/turns/{x}/undo", Gm, Never),
 ];

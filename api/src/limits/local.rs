@@ -87,19 +87,19 @@ impl Local {
     }
 }
 
-/// Turns under way, per tenant.
+/// Places per tenant: turns under way, listeners.
 #[derive(Default)]
-pub struct TurnPermits(Mutex<HashMap<Uuid, Arc<AtomicU32>>>);
+pub struct Permits(Mutex<HashMap<Uuid, Arc<AtomicU32>>>);
 
-/// Holds one place among a tenant's turns until dropped.
+/// Holds one of a tenant's places until dropped.
 pub struct Permit(Arc<AtomicU32>);
 
-impl TurnPermits {
-    /// Takes a place; `turns_max` 0 is unlimited.
+impl Permits {
+    /// Takes a place; `places` 0 is unlimited.
     ///
     /// # Errors
     /// `rate_limited` when all places are taken.
-    pub fn take(&self, tenant: Uuid, turns_max: u32) -> Result<Permit> {
+    pub fn take(&self, tenant: Uuid, places: u32) -> Result<Permit> {
         let running = {
             let mut tenants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             tenants.retain(|_, running| Arc::strong_count(running) > 1);
@@ -107,9 +107,9 @@ impl TurnPermits {
         };
         let before = running.fetch_add(1, Ordering::AcqRel);
         let permit = Permit(running);
-        if turns_max > 0 && before >= turns_max {
+        if places > 0 && before >= places {
             return Err(
-                Error::new(Code::RateLimited, format!("{turns_max} turns are under way already.")).retry_after(1)
+                Error::new(Code::RateLimited, format!("{places} of these are under way already.")).retry_after(1)
             );
         }
         Ok(permit)

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::{AssertSqlSafe, Row};
 use utoipa::ToSchema;
 
-pub use local::{Permit, TurnPermits};
+pub use local::{Permit, Permits};
 
 use crate::{
     auth::Caller,
@@ -117,7 +117,9 @@ impl Rate {
 #[derive(Default)]
 pub struct Limits {
     local: local::Local,
-    pub turns: TurnPermits,
+    pub turns: Permits,
+    /// Who hears turns while they run.
+    pub listeners: Permits,
 }
 
 impl Limits {

@@ -157,6 +157,7 @@ impl LlmClient {
             attempts_max: if permit.is_probe() { 1 } else { settings.retries.saturating_add(1) },
             trusted: endpoint.trusted,
             secret: endpoint.key().cloned(),
+            sink: request.sink.cloned(),
             slot: Mutex::default(),
         });
         let client = Client::build(http.clone(), endpoint.configure(template)?)
@@ -167,8 +168,13 @@ impl LlmClient {
         }
         let payload = Payload { model: &endpoint.model, request };
         let () = chat.create_byot(&payload).await.map_err(|error| unwrap_error(error, endpoint.key()))?;
-        let (decoded, attempts) =
+        let (mut decoded, attempts) =
             transport.take().ok_or_else(|| LlmError::unavailable(UnavailableKind::Dropped, "the reply was lost"))?;
+        if request.sink.is_some() && decoded.usage.total_tokens == 0 {
+            let written =
+                decoded.tool_calls.iter().map(|call| call.arguments.len()).sum::<usize>() + decoded.text.len();
+            decoded.usage = Usage::estimated(request.content_bytes(), written);
+        }
         Ok(Completion {
             text: decoded.text,
             tool_calls: decoded.tool_calls,

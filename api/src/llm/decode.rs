@@ -53,28 +53,28 @@ struct WireChoice<'a> {
 }
 
 #[derive(Deserialize)]
-struct WireMessage<'a> {
+pub(super) struct WireMessage<'a> {
     #[serde(borrow)]
-    content: Option<&'a RawValue>,
+    pub(super) content: Option<&'a RawValue>,
     #[serde(borrow)]
-    refusal: Option<&'a RawValue>,
+    pub(super) refusal: Option<&'a RawValue>,
     #[serde(borrow)]
-    tool_calls: Option<&'a RawValue>,
+    pub(super) tool_calls: Option<&'a RawValue>,
     /// The older form: one call, without an id.
     #[serde(borrow)]
-    function_call: Option<&'a RawValue>,
+    pub(super) function_call: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
-struct WireCall<'a> {
+pub(super) struct WireCall<'a> {
     #[serde(borrow)]
-    id: Option<&'a RawValue>,
+    pub(super) id: Option<&'a RawValue>,
     #[serde(borrow)]
-    function: Option<&'a RawValue>,
+    pub(super) function: Option<&'a RawValue>,
     #[serde(borrow)]
-    name: Option<&'a RawValue>,
+    pub(super) name: Option<&'a RawValue>,
     #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
+    pub(super) arguments: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
@@ -142,7 +142,7 @@ fn sentence(error: &Value) -> String {
 }
 
 /// A 200 that says it failed. Gateways do this, with the status of their own upstream as `code`.
-fn reported(error: &RawValue, secret: Option<&Secret>) -> Failure {
+pub(super) fn reported(error: &RawValue, secret: Option<&Secret>) -> Failure {
     let value: Value = read(error).unwrap_or_default();
     let code = value.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
     let error = LlmError::Unavailable {
@@ -169,7 +169,7 @@ fn describe_syntax(error: &serde_json::Error) -> String {
 }
 
 /// A string, a list of parts, or nothing.
-fn content_text(content: &RawValue) -> String {
+pub(super) fn content_text(content: &RawValue) -> String {
     if let Some(text) = string(content) {
         return text;
     }
@@ -196,41 +196,47 @@ fn tool_calls(message: &WireMessage<'_>) -> Vec<WireToolCall> {
         Some(calls) => read(calls).unwrap_or_else(|| vec![calls]),
         None => message.function_call.into_iter().collect(),
     };
-    let mut taken = HashSet::new();
-    let mut calls = Vec::with_capacity(listed.len().min(CALLS_KEPT_MAX));
-    for (index, raw) in listed.into_iter().take(CALLS_KEPT_MAX).enumerate() {
+    let pieces = listed.into_iter().take(CALLS_KEPT_MAX).map(|raw| {
         let call: WireCall<'_> = read(raw).unwrap_or_default();
         let function: WireCall<'_> = call.function.and_then(read).unwrap_or_default();
-        let mut id = call.id.and_then(string).map(label).unwrap_or_default();
-        // Results are matched to calls, and effects to turns, by id: it has to be there and be unique.
+        (
+            call.id.and_then(string).map(label).unwrap_or_default(),
+            function.name.or(call.name).and_then(string).map(label).unwrap_or_default(),
+            function.arguments.or(call.arguments).map(argument_text).unwrap_or_default(),
+        )
+    });
+    named(pieces)
+}
+
+/// Calls from their ids, names and arguments. Results are matched to calls, and effects to turns, by id: it has to be there
+/// and be unique.
+pub(super) fn named(pieces: impl Iterator<Item = (String, String, String)>) -> Vec<WireToolCall> {
+    let mut taken = HashSet::new();
+    let calls = pieces.enumerate().map(|(index, (mut id, name, arguments))| {
         if id.is_empty() || taken.contains(&id) {
             id = format!("call_{index}_{}", label(id)).chars().take(LABEL_CHARS_MAX).collect();
         }
         taken.insert(id.clone());
-        calls.push(WireToolCall {
-            id,
-            name: function.name.or(call.name).and_then(string).map(label).unwrap_or_default(),
-            arguments: function.arguments.or(call.arguments).map(argument_text).unwrap_or_default(),
-        });
-    }
-    calls
+        WireToolCall { id, name, arguments }
+    });
+    calls.collect()
 }
 
 /// The text of an arguments string; of anything else its JSON.
-fn argument_text(arguments: &RawValue) -> String {
+pub(super) fn argument_text(arguments: &RawValue) -> String {
     string(arguments).unwrap_or_else(|| arguments.get().to_owned())
 }
 
-fn label(text: String) -> String {
+pub(super) fn label(text: String) -> String {
     text.chars().filter(|c| !c.is_control()).take(LABEL_CHARS_MAX).collect::<String>().trim().to_owned()
 }
 
-fn read<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
+pub(super) fn read<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
     serde_json::from_str(raw.get()).ok()
 }
 
 /// A JSON string, however broken its escapes; `None` for any other value.
-fn string(raw: &RawValue) -> Option<String> {
+pub(super) fn string(raw: &RawValue) -> Option<String> {
     if !raw.get().starts_with('"') {
         return None;
     }

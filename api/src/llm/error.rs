@@ -18,6 +18,8 @@ pub enum TimeoutPhase {
     Connect,
     /// Nothing of the reply came in time.
     FirstToken,
+    /// A streamed reply stood still.
+    Idle,
     /// The whole call took too long.
     Total,
 }
@@ -27,6 +29,7 @@ impl TimeoutPhase {
         match self {
             Self::Connect => "connecting",
             Self::FirstToken => "waiting for its first byte",
+            Self::Idle => "waiting for the next piece of its reply",
             Self::Total => "waiting for the whole reply",
         }
     }
@@ -146,6 +149,7 @@ impl LlmError {
             Self::Timeout { phase } => match phase {
                 TimeoutPhase::Connect => "timeout_connect",
                 TimeoutPhase::FirstToken => "timeout_first_token",
+                TimeoutPhase::Idle => "timeout_idle",
                 TimeoutPhase::Total => "timeout_total",
             },
             Self::Cancelled => "cancelled",

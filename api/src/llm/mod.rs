@@ -1,7 +1,7 @@
 //! The model client: one chat request to an OpenAI-compatible endpoint, and the reading of what comes back.
 //!
 //! What it is: [`LlmClient::complete`] sends a [`ChatRequest`] to an [`Endpoint`] within deadlines, retries,
-//! a circuit breaker and a size limit, and gives a [`Completion`]; [`reply`] turns a completion into a
+//! a circuit breaker and a size limit, and gives a [`Completion`], whose text a [`Sink`] may hear as it comes; [`reply`] turns a completion into a
 //! narrative and proposed calls. It knows nothing of tenants, turns, tools or the database.
 //!
 //! What it must never do:
@@ -30,6 +30,7 @@ pub mod reply;
 mod request;
 mod retry;
 pub mod settings;
+mod stream;
 mod transport;
 pub mod usage;
 
@@ -40,6 +41,7 @@ pub use error::{LlmError, TimeoutPhase, UnavailableKind};
 pub use guard::{AllowedHost, EndpointRefused};
 pub use request::{ChatRequest, Message, ReplyMode, Role, ToolChoice, UnknownReplyMode, WireToolCall};
 pub use settings::LlmSettings;
+pub use stream::Sink;
 pub use usage::Usage;
 
 /// Cancels calls; from `tokio-util`.

@@ -12,6 +12,8 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use super::stream::Sink;
+
 /// How a model is asked to propose calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -132,6 +134,15 @@ pub struct ChatRequest<'a> {
     pub tool_choice: Option<ToolChoice<'a>>,
     /// Groups requests that share a prefix, where the provider takes it.
     pub prompt_cache_key: Option<&'a str>,
+    /// Who hears the text while it is written: the reply is then asked for as a stream.
+    pub sink: Option<&'a Sink>,
+}
+
+impl ChatRequest<'_> {
+    /// The length of what the messages say, in bytes.
+    pub(super) fn content_bytes(&self) -> usize {
+        self.prefix.iter().chain(self.messages).flat_map(|message| &message.content).map(|piece| piece.len()).sum()
+    }
 }
 
 /// A request together with the model it is for.
@@ -158,6 +169,10 @@ impl Serialize for Payload<'_> {
         }
         if let Some(key) = request.prompt_cache_key {
             map.serialize_entry("prompt_cache_key", key)?;
+        }
+        if request.sink.is_some() {
+            map.serialize_entry("stream", &true)?;
+            map.serialize_entry("stream_options", &StreamOptions { include_usage: true })?;
         }
         map.end()
     }
@@ -207,6 +222,11 @@ impl Serialize for Message {
         }
         map.end()
     }
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
 }
 
 #[derive(Serialize)]

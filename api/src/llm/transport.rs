@@ -14,9 +14,9 @@ use std::time::Duration;
 use async_openai::middleware::HttpRequestFactory;
 use bytes::Bytes;
 use http::HeaderValue;
-use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION};
+use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE};
 use reqwest::{Client, Response};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tower_service::Service;
 
 use super::decode::{Decoded, decode, describe_error};
@@ -24,10 +24,14 @@ use super::endpoint::Secret;
 use super::error::{LlmError, TimeoutPhase, UnavailableKind, clean_detail};
 use super::guard::EndpointRefused;
 use super::retry::{self, Failure};
+use super::stream::{Events, Growing, Sink};
 
 /// How much of an error's body is looked at, in bytes, and for how long.
 const ERROR_BODY_BYTES_MAX: usize = 8 * 1024;
 const ERROR_BODY_WAIT: Duration = Duration::from_secs(1);
+/// How long the end of a streamed body is awaited after its last event.
+const BODY_END_WAIT: Duration = Duration::from_millis(20);
+const EVENT_STREAM: &str = "text/event-stream";
 
 /// What one call needs; shared by the library's clones of the service.
 pub(super) struct Transport {
@@ -40,6 +44,8 @@ pub(super) struct Transport {
     pub(super) trusted: bool,
     /// Taken out of error texts; `None` also means that no `Authorization` is sent.
     pub(super) secret: Option<Secret>,
+    /// Who hears a streamed reply's text.
+    pub(super) sink: Option<Sink>,
     pub(super) slot: Mutex<Option<(Decoded, u32)>>,
 }
 
@@ -79,7 +85,8 @@ impl Transport {
             Failure::lasting(LlmError::unavailable(UnavailableKind::Rejected, "the request could not be built"))
         })?;
         let headers = request.headers_mut();
-        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        let accepted = if self.sink.is_some() { EVENT_STREAM } else { "application/json" };
+        headers.insert(ACCEPT, HeaderValue::from_static(accepted));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         match headers.get_mut(AUTHORIZATION) {
             Some(bearer) if self.secret.is_some() => bearer.set_sensitive(true),
@@ -93,6 +100,11 @@ impl Transport {
             .map_err(|error| self.classify(&error))?;
         if !response.status().is_success() {
             return Err(self.refusal(response).await);
+        }
+        match &self.sink {
+            Some(sink) if is_stream(&response) => return self.read_stream(response, first_token_by, sink).await,
+            // An endpoint that cannot stream answers whole.
+            _ => {}
         }
         let body = self.read(response, first_token_by).await?;
         decode(&body, self.secret.as_ref())
@@ -130,6 +142,47 @@ impl Transport {
         Ok(body.into())
     }
 
+    /// Reads a streamed reply, telling its text as it comes. Once something was told it cannot be taken back, and no other
+    /// attempt is made.
+    async fn read_stream(
+        &self,
+        mut response: Response,
+        first_token_by: Instant,
+        sink: &Sink,
+    ) -> Result<Decoded, Failure> {
+        let limit_bytes = self.reply_bytes_max;
+        let (mut events, mut reply) = (Events::default(), Growing::default());
+        let (mut read_bytes, mut told) = (0, false);
+        let (mut by, mut phase) = (first_token_by, TimeoutPhase::FirstToken);
+        let final_if = |told: bool, failure: Failure| if told { Failure::lasting(failure.error) } else { failure };
+        loop {
+            let chunk = timeout_at(by, response.chunk())
+                .await
+                .map_err(|_| Failure::lasting(LlmError::Timeout { phase }))?
+                .map_err(|error| final_if(told, self.classify(&error)))?;
+            let Some(chunk) = chunk else { break };
+            read_bytes += chunk.len();
+            if read_bytes > limit_bytes {
+                return Err(Failure::lasting(LlmError::TooLarge { limit_bytes }));
+            }
+            events.push(&chunk);
+            while let Some(data) = events.next() {
+                let text = reply.take(&data, self.secret.as_ref()).map_err(|failure| final_if(told, failure))?;
+                if !text.is_empty() {
+                    told = true;
+                    sink.tell(&text);
+                }
+            }
+            if reply.is_done() {
+                // The body's own end follows at once, and frees the connection for another call.
+                let _ = timeout(BODY_END_WAIT, response.chunk()).await;
+                break;
+            }
+            (by, phase) = (Instant::now() + self.first_token_timeout, TimeoutPhase::Idle);
+        }
+        reply.finish().map_err(|failure| final_if(told, failure))
+    }
+
     /// An answer that is not 200.
     async fn refusal(&self, response: Response) -> Failure {
         let status = response.status().as_u16();
@@ -162,6 +215,11 @@ impl Transport {
         };
         Failure::transient(LlmError::unavailable(kind, detail))
     }
+}
+
+fn is_stream(response: &Response) -> bool {
+    let named = response.headers().get(CONTENT_TYPE).and_then(|name| name.to_str().ok());
+    named.is_some_and(|name| name.trim_start().to_ascii_lowercase().starts_with(EVENT_STREAM))
 }
 
 fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {

@@ -51,6 +51,19 @@ impl Usage {
             total_tokens,
         }
     }
+
+    /// What a call must have used whose provider did not say: a token to about four bytes.
+    pub(super) fn estimated(prompt_bytes: usize, completion_bytes: usize) -> Self {
+        let tokens = |bytes: usize| (bytes as u64).div_ceil(4).min(TOKENS_PER_CALL_MAX);
+        let (prompt_tokens, completion_tokens) = (tokens(prompt_bytes), tokens(completion_bytes));
+        Self {
+            llm_calls: 1,
+            prompt_tokens,
+            cached_tokens: 0,
+            completion_tokens,
+            total_tokens: prompt_tokens + completion_tokens,
+        }
+    }
 }
 
 /// `None` when the value is no number at all, so that another name for it may be tried.

@@ -55,6 +55,9 @@ pub static TURN_SECONDS: LazyLock<HistogramVec> =
     LazyLock::new(|| seconds("turn_seconds", "Duration of turns by kind", &["kind"], SLOW));
 /// Turns under way.
 pub static TURNS_RUNNING: LazyLock<IntGauge> = LazyLock::new(|| gauge("turns_running", "Turns under way"));
+/// Who hears turns.
+pub static TURN_LISTENERS: LazyLock<IntGauge> =
+    LazyLock::new(|| gauge("turn_listeners", "Clients that hear a turn while it runs"));
 /// Turns whose server died, reverted by the sweeper.
 pub static TURNS_SWEPT: LazyLock<IntCounter> =
     LazyLock::new(|| counter("turns_swept_total", "Turns reverted after their server died"));
@@ -145,7 +148,7 @@ pub fn register_all() {
     for counter in [&STATEMENTS, &TURNS_SWEPT, &PARSE_ERRORS, &PROMPT_CACHE_EVICTED, &RATE_LIMITED] {
         LazyLock::force(counter);
     }
-    for gauge in [&BRIDGE_CONNECTIONS, &POOL, &TURNS_RUNNING, &BREAKERS_OPEN, &PROMPT_CACHE_BYTES] {
+    for gauge in [&BRIDGE_CONNECTIONS, &POOL, &TURNS_RUNNING, &TURN_LISTENERS, &BREAKERS_OPEN, &PROMPT_CACHE_BYTES] {
         LazyLock::force(gauge);
     }
     for vec in [

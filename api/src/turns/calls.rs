@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{CallError, CallStatus, ToolCall};
+use super::{CallError, CallStatus, ToolCall, live::Item, start::Asker};
 use crate::{
     app::App,
     bridge::{Frontend, Heard, Question},
@@ -76,17 +76,27 @@ pub async fn execute(
     hands: &Hands<'_>,
     calls: &[ProposedCall],
     first: usize,
-    cancel: &CancellationToken,
+    asker: &Asker,
 ) -> Result<Vec<ToolCall>> {
     let mut batch =
         Batch { app, actor, turn, hands, checked: calls.iter().map(|c| check(hands, c)).collect(), heard: Vec::new() };
     batch.heard.resize_with(calls.len(), || None);
-    let mut results: Results = Vec::with_capacity(calls.len());
+    let named = |i: usize, call: &ProposedCall| {
+        let id = call.id.clone().unwrap_or_else(|| format!("call_{}", first + i + 1));
+        (id, clean(&call.name), call.arguments.clone().unwrap_or(Value::Null))
+    };
+    if let Some(live) = &asker.live {
+        for (i, call) in calls.iter().enumerate() {
+            let (id, name, arguments) = named(i, call);
+            live.tell(Item::call(&id, &name, &arguments));
+        }
+    }
     let frontend = batch.frontend().await?;
-    while results.len() < calls.len() {
-        let begin = results.len();
+    let mut done: Vec<ToolCall> = Vec::with_capacity(calls.len());
+    while done.len() < calls.len() {
+        let begin = done.len();
         if let Some(frontend) = &frontend {
-            batch.ask(frontend, begin, cancel).await?;
+            batch.ask(frontend, begin, &asker.cancel).await?;
         }
         let end = match &frontend {
             Some(Frontend::Here(_) | Frontend::There { .. }) => {
@@ -94,32 +104,14 @@ pub async fn execute(
             }
             _ => calls.len(),
         };
-        results.extend(batch.run(begin..end).await?);
-    }
-    let done = calls.iter().zip(batch.checked).zip(results).enumerate().map(|(i, ((call, checked), result))| {
-        let (status, result, error) = match (checked, result) {
-            (_, Some(Ok(value))) => (CallStatus::Succeeded, Some(value), None),
-            (_, Some(Err(error))) => (CallStatus::Failed, None, Some(error)),
-            (Checked::Refused(status, error), None) => (status, None, Some(error)),
-            (Checked::Run(..), None) => (CallStatus::Failed, None, None),
-        };
-        let known = tools::find(&call.name).map_or("unknown", |t| t.name);
-        let outcome = match status {
-            CallStatus::Succeeded => "succeeded",
-            CallStatus::Failed => "failed",
-            CallStatus::Rejected => "rejected",
-        };
-        metrics::TOOL_CALLS.with_label_values(&[known, outcome]).inc();
-        ToolCall {
-            id: call.id.clone().unwrap_or_else(|| format!("call_{}", first + i + 1)),
-            name: clean(&call.name),
-            arguments: call.arguments.clone().unwrap_or(Value::Null),
-            status,
-            result,
-            error,
+        let results = batch.run(begin..end).await?;
+        for ((i, call), result) in calls.iter().enumerate().skip(begin).zip(results) {
+            let call = batch.done(i, named(i, call), result);
+            asker.live.iter().for_each(|live| live.tell(Item::result(&call)));
+            done.push(call);
         }
-    });
-    Ok(done.collect())
+    }
+    Ok(done)
 }
 
 type Results = Vec<Option<Result<Value, CallError>>>;
@@ -239,6 +231,25 @@ impl Batch<'_> {
         tx.commit().await?;
         hands.hand.inspect(|hand| hand.keep());
         Ok(Attempt::Committed(results))
+    }
+
+    /// A call with what came of it.
+    fn done(&self, i: usize, named: (String, String, Value), result: Option<Result<Value, CallError>>) -> ToolCall {
+        let (status, result, error) = match (self.checked.get(i), result) {
+            (_, Some(Ok(value))) => (CallStatus::Succeeded, Some(value), None),
+            (Some(Checked::Refused(status, error)), None) => (*status, None, Some(error.clone())),
+            (_, Some(Err(error))) => (CallStatus::Failed, None, Some(error)),
+            (_, None) => (CallStatus::Failed, None, None),
+        };
+        let (id, name, arguments) = named;
+        let known = tools::find(&name).map_or("unknown", |t| t.name);
+        let outcome = match status {
+            CallStatus::Succeeded => "succeeded",
+            CallStatus::Failed => "failed",
+            CallStatus::Rejected => "rejected",
+        };
+        metrics::TOOL_CALLS.with_label_values(&[known, outcome]).inc();
+        ToolCall { id, name, arguments, status, result, error }
     }
 
     fn context<'c>(&'c self, tx: &'c TenantTx, i: usize) -> ToolCx<'c> {

@@ -1,16 +1,19 @@
 //! `POST …/npcs/{x}/turns`, `POST …/owners/{x}/turns`, and the turns themselves: list, trace, cancel, undo.
 
-use actix_web::{get, post, web};
+use actix_web::{HttpRequest, HttpResponse, get, post, web};
 use garde::Validate;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sqlx::{Row, postgres::PgRow};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
-use tokio_util::sync::CancellationToken;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::{Job, OnBusy, OnFailure, TurnView, runner, undo};
+use super::{
+    Job, OnBusy, OnFailure, TurnView, runner,
+    start::{Asker, TurnStarted, Wish, respond},
+    undo,
+};
 use crate::{
     app::App,
     auth::Caller,
@@ -21,7 +24,6 @@ use crate::{
         resource::{Ref, campaign_id},
         validate,
     },
-    limits::Class,
     llm::ReplyMode,
     prompt::EntityKind,
     tenancy::TenantTx,
@@ -37,7 +39,7 @@ pub struct TurnInput {
     #[garde(custom(action_fits))]
     #[schema(min_length = 1, max_length = 4000)]
     action: String,
-    /// Only false so far.
+    /// Whether to answer with server-sent events, as `GET …/turns/{id}/events` does.
     #[serde(default)]
     stream: bool,
     reply_mode: Option<ReplyMode>,
@@ -61,62 +63,56 @@ async fn start(
     app: web::Data<App>,
     caller: Caller,
     kind: EntityKind,
+    request: &HttpRequest,
     path: (String, String),
     body: Body<TurnInput>,
-) -> Result<Reply> {
+) -> Result<HttpResponse> {
     validate::check(&body.value)?;
     let TurnInput { player_id, action, stream, reply_mode, mechanics_turn_id, on_busy, on_failure } = body.value;
-    if stream {
-        return Err(Error::invalid("/stream", "unsupported", "Turns are answered whole; send `stream: false`."));
-    }
-    let limits = &app.limits;
-    limits.check(&caller.tenant, Class::Turns).allowed("turns")?;
-    let permit = limits.turns.take(caller.tenant_id(), caller.tenant.limits.concurrent_turns)?;
     let (campaign, entity) = path;
     let mode = reply_mode.unwrap_or_else(|| app.llm.reply_mode(&caller.tenant));
     let key = body.idempotency;
     let mechanics = mechanics_turn_id;
     let job = Job { campaign, kind, entity, player: player_id, action, mechanics, mode, on_busy, on_failure, key };
-    let cancel = CancellationToken::new();
-    // Without a key nobody could ask for the answer later, so the turn ends with its client.
-    let leaving = job.key.is_none().then(|| cancel.clone().drop_guard());
-    let task = actix_web::rt::spawn(async move {
-        let _permit = permit;
-        runner::run(&app, &caller, &job, cancel).await
-    });
-    let result = task.await.map_err(Error::internal)?;
-    if let Some(guard) = leaving {
-        guard.disarm();
-    }
-    result
+    let wish = Wish::of(request, stream);
+    let (campaign, is_kept) = (job.campaign.clone(), job.key.is_some());
+    let run =
+        async move |app: web::Data<App>, caller: Caller, asker: Asker| runner::run(&app, &caller, &job, &asker).await;
+    respond(app, caller, &campaign, wish, is_kept, run).await
 }
 
 /// An NPC answers a player.
 #[utoipa::path(tag = "turns", operation_id = "create_npc_turn", request_body = TurnInput,
-    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug")),
-    responses((status = 200, body = TurnView), (status = "default", body = Problem)))]
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug"),
+        ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
+    responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((TurnView = "application/json"), (String = "text/event-stream"))),
+        (status = 202, description = "It runs; `Prefer: respond-async` was asked for", body = TurnStarted), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/npcs/{x}/turns")]
 pub async fn npc(
     app: web::Data<App>,
     caller: Caller,
+    request: HttpRequest,
     path: web::Path<(String, String)>,
     body: Body<TurnInput>,
-) -> Result<Reply> {
-    start(app, caller, EntityKind::Npc, path.into_inner(), body).await
+) -> Result<HttpResponse> {
+    start(app, caller, EntityKind::Npc, &request, path.into_inner(), body).await
 }
 
 /// An owner answers a player.
 #[utoipa::path(tag = "turns", operation_id = "create_owner_turn", request_body = TurnInput,
-    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Owner id or slug")),
-    responses((status = 200, body = TurnView), (status = "default", body = Problem)))]
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Owner id or slug"),
+        ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
+    responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((TurnView = "application/json"), (String = "text/event-stream"))),
+        (status = 202, description = "It runs; `Prefer: respond-async` was asked for", body = TurnStarted), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/owners/{x}/turns")]
 pub async fn owner(
     app: web::Data<App>,
     caller: Caller,
+    request: HttpRequest,
     path: web::Path<(String, String)>,
     body: Body<TurnInput>,
-) -> Result<Reply> {
-    start(app, caller, EntityKind::Owner, path.into_inner(), body).await
+) -> Result<HttpResponse> {
+    start(app, caller, EntityKind::Owner, &request, path.into_inner(), body).await
 }
 
 /// Filters of the list.

@@ -1,7 +1,9 @@
 //! AI turns: load, assemble, model, tools, model …, commit, record.
 //!
 //! - [`gm`] is the turn of a session's AI, [`rules`] the turn that has an action decided by the rules.
-//! - [`http`] takes the request; [`runner`] is one turn from beginning to end; [`talk`] is its part with the model; [`calls`] executes a batch of tool calls.
+//! - [`http`] takes the request, [`start`] runs the turn in a task of its own and answers as the client wishes; [`live`] is what a
+//!   turn tells while it runs, [`events`] how it is heard.
+//! - [`runner`] is one turn from beginning to end; [`talk`] is its part with the model; [`calls`] executes a batch of tool calls.
 //! - [`store`] is everything a turn writes of itself; [`undo`] takes a turn back.
 //!
 //! A turn runs in a task of its own: the handler that waits for it is not its owner. No transaction is open while a model
@@ -10,10 +12,13 @@
 
 mod ask;
 mod calls;
+pub mod events;
 pub mod gm;
 pub mod http;
+mod live;
 pub mod rules;
 pub mod runner;
+pub mod start;
 pub mod store;
 mod talk;
 pub mod undo;
@@ -26,9 +31,11 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use time::OffsetDateTime;
-use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 use uuid::Uuid;
+
+use live::Live;
+use start::Asker;
 
 use crate::{
     llm::Usage,
@@ -206,7 +213,7 @@ pub struct LlmCall {
 pub struct Running {
     /// This process's number, under which it holds an advisory lock as long as it lives.
     pub instance: i64,
-    turns: Mutex<HashMap<Uuid, CancellationToken>>,
+    turns: Mutex<HashMap<Uuid, Asker>>,
     queues: Mutex<HashMap<(Uuid, Uuid), Queue>>,
 }
 
@@ -219,20 +226,28 @@ impl Running {
         Self { instance, turns: Mutex::default(), queues: Mutex::default() }
     }
 
-    fn turns(&self) -> MutexGuard<'_, HashMap<Uuid, CancellationToken>> {
+    fn turns(&self) -> MutexGuard<'_, HashMap<Uuid, Asker>> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Registers a turn until the guard is dropped.
-    pub fn enter(&self, turn: Uuid, cancel: CancellationToken) -> Entered<'_> {
-        self.turns().insert(turn, cancel);
+    pub fn enter(&self, turn: Uuid, asker: &Asker) -> Entered<'_> {
+        self.turns().insert(turn, asker.clone());
+        if let Some(live) = &asker.live {
+            live.begin(turn);
+        }
         crate::ops::metrics::TURNS_RUNNING.inc();
         Entered { running: self, turn }
     }
 
     /// Cancels a turn of this process; false if it is not one.
     pub fn cancel(&self, turn: Uuid) -> bool {
-        self.turns().get(&turn).map(CancellationToken::cancel).is_some()
+        self.turns().get(&turn).map(|asker| asker.cancel.cancel()).is_some()
+    }
+
+    /// What a turn of this process tells, if somebody may be listening.
+    pub fn live(&self, turn: Uuid) -> Option<Arc<Live>> {
+        self.turns().get(&turn).and_then(|asker| asker.live.clone())
     }
 
     /// The turns under way, whose leases are to be renewed. One that could not be closed is not among them, and is swept.
@@ -263,7 +278,10 @@ pub struct Entered<'a> {
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        self.running.turns().remove(&self.turn);
+        let asker = self.running.turns().remove(&self.turn);
+        if let Some(live) = asker.and_then(|asker| asker.live) {
+            live.end();
+        }
         crate::ops::metrics::TURNS_RUNNING.dec();
     }
 }

@@ -11,6 +11,7 @@ use super::{
     Job, Mechanics, OnBusy, PromptView, SectionView, Status, ToolCall, Trace, TurnView,
     calls::Hands,
     rules,
+    start::Asker,
     store::{self, Ended, NewTurn, Opened, Said},
     talk::{Question, Talk, written},
 };
@@ -41,13 +42,12 @@ const MOVES_MAX: u32 = 5;
 ///
 /// # Errors
 /// `turn_in_progress`, `llm_unavailable`, `llm_timeout`, `validation_failed`, `not_found`, limits.
-pub async fn run(app: &App, caller: &Caller, job: &Job, cancel: CancellationToken) -> Result<Reply> {
+pub async fn run(app: &App, caller: &Caller, job: &Job, asker: &Asker) -> Result<Reply> {
     let endpoint = app.llm.endpoint(&caller.tenant, &app.secrets)?;
     let names =
         [job.campaign.as_str(), &job.entity, &job.player].map(|n| Uuid::new_v5(&caller.tenant_id(), n.as_bytes()));
     let place = (Uuid::new_v5(&names[0], names[1].as_bytes()), names[2]);
-    in_place(app, job.on_busy, place, &cancel, async || attempt(app, caller, job, &endpoint, cancel.clone()).await)
-        .await
+    in_place(app, job.on_busy, place, &asker.cancel, async || attempt(app, caller, job, &endpoint, asker).await).await
 }
 
 /// Runs a turn as soon as its place is free, or not at all, as `on_busy` says. `place` is what one turn at a time has, as the
@@ -121,15 +121,9 @@ struct Turn<'a> {
 
 /// Takes the entity's place and runs. If another turn ended between the reading of the conversation and the taking of
 /// the place, the conversation is read again.
-async fn attempt(
-    app: &App,
-    caller: &Caller,
-    job: &Job,
-    endpoint: &Endpoint,
-    cancel: CancellationToken,
-) -> Result<Reply> {
+async fn attempt(app: &App, caller: &Caller, job: &Job, endpoint: &Endpoint, asker: &Asker) -> Result<Reply> {
     for _ in 0..MOVES_MAX {
-        if let Some(reply) = attempt_once(app, caller, job, endpoint, cancel.clone()).await? {
+        if let Some(reply) = attempt_once(app, caller, job, endpoint, asker).await? {
             return Ok(reply);
         }
     }
@@ -142,7 +136,7 @@ async fn attempt_once(
     caller: &Caller,
     job: &Job,
     endpoint: &Endpoint,
-    cancel: CancellationToken,
+    asker: &Asker,
 ) -> Result<Option<Reply>> {
     let started = Instant::now();
     let id = Uuid::now_v7();
@@ -153,7 +147,9 @@ async fn attempt_once(
         Some(turn) => Some(rules::mechanics(app, caller, &job.campaign, Some(&job.player), turn).await?),
         None => None,
     };
-    let begin = |assembled| Turn::begin(app, caller, job, endpoint, (id, started), mechanics.clone(), assembled);
+    let begin = |assembled| {
+        Turn::begin(Talk::new(app, caller, endpoint, job.mode, asker, (id, started)), job, mechanics.clone(), assembled)
+    };
     let mut opened = None;
     // A tenant with a quota of tokens has it looked at first.
     if caller.tenant.limits.tokens_per_day == 0
@@ -183,8 +179,8 @@ async fn attempt_once(
             turn
         }
     };
-    let _entered = app.running.enter(turn.talk.id, cancel.clone());
-    let done = match turn.converse(&cancel).await {
+    let _entered = app.running.enter(turn.talk.id, asker);
+    let done = match turn.converse().await {
         Ok(status) => turn.finish(status).await,
         Err(error) => Err(error),
     };
@@ -192,7 +188,7 @@ async fn attempt_once(
         Ok(reply) => Ok(reply),
         Err(error) => {
             let kind = job.kind.as_str();
-            turn.talk.give_up(kind, error, &cancel, |status| turn.written(status, &turn.talk.narrative())).await
+            turn.talk.give_up(kind, error, |status| turn.written(status, &turn.talk.narrative())).await
         }
     };
     turn.talk.ended(job.kind.as_str(), &result, turn.hit);
@@ -200,18 +196,9 @@ async fn attempt_once(
 }
 
 impl<'a> Turn<'a> {
-    fn begin(
-        app: &'a App,
-        caller: &'a Caller,
-        job: &'a Job,
-        endpoint: &'a Endpoint,
-        (id, started): (Uuid, Instant),
-        mechanics: Option<Mechanics>,
-        Assembled { base, hit }: Assembled,
-    ) -> Self {
+    fn begin(talk: Talk<'a>, job: &'a Job, mechanics: Option<Mechanics>, Assembled { base, hit }: Assembled) -> Self {
         let transcript = base.transcript.within(Section::History.budget_in(&base.cast.settings));
         let text = turn_text(&base, &transcript, &job.action, mechanics.as_ref().map(|m| m.raw.as_str()));
-        let talk = Talk::new(app, caller, endpoint, job.mode, (id, started));
         Self { talk, job, base, hit, transcript, text, mechanics }
     }
 
@@ -233,7 +220,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Talks with the model, as the entity and with its tools.
-    async fn converse(&mut self, cancel: &CancellationToken) -> Result<Status> {
+    async fn converse(&mut self) -> Result<Status> {
         let messages = self.base.messages(&self.transcript, self.text.text.clone());
         let cast = &self.base.cast;
         let question =
@@ -247,7 +234,7 @@ impl<'a> Turn<'a> {
             session: None,
             hand: None,
         };
-        self.talk.run(&question, &hands, cancel).await
+        self.talk.run(&question, &hands).await
     }
 
     /// Commits the answer: messages, record, usage, key.
@@ -273,6 +260,7 @@ impl<'a> Turn<'a> {
         };
         let mut attempts_left = 3;
         let actor = self.talk.caller.actor().in_turn(self.talk.id, Origin::Turn);
+        self.talk.save_told().await;
         loop {
             match store::finish(&self.talk.app.pool, &actor, &row, &ended, Some(&said)).await {
                 Err(e) if Error::is_transient(&e) && attempts_left > 1 => attempts_left -= 1,

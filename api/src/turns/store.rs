@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use sqlx::{Row, postgres::PgRow};
 use uuid::Uuid;
 
-use super::{OnFailure, Status};
+use super::{OnFailure, Status, live::Live};
 use crate::{
     encounters,
     error::{Code, Error, Result},
@@ -190,7 +190,8 @@ async fn reopen(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey) -> Resul
 
 async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: Uuid) -> Result<Opened> {
     let restarted = sqlx::query(
-        "WITH claim AS (UPDATE idempotency SET state = 'running' WHERE tenant_id = $1 AND route = $2 AND key = $3 RETURNING 1) \
+        "WITH claim AS (UPDATE idempotency SET state = 'running' WHERE tenant_id = $1 AND route = $2 AND key = $3 RETURNING 1), \
+           untold AS (DELETE FROM turn_event WHERE tenant_id = $1 AND turn_id = $4) \
          UPDATE turn SET status = 'running', error = NULL, record = NULL, finished_at = NULL, undone_at = NULL, \
                 cancel_requested = false, revert_conflicts = NULL, instance = $5, lease_until = now() + $6 * interval '1 second' \
          WHERE tenant_id = $1 AND id = $4 AND EXISTS (SELECT 1 FROM claim) RETURNING head_now($1, $7, $8) AS talk",
@@ -213,6 +214,22 @@ async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: U
 
 fn lost() -> Error {
     Error::new(Code::Conflict, "The turn was cancelled or taken over.")
+}
+
+/// Saves what a turn told since the last time, for those who listen elsewhere or come back. One statement, none without news.
+/// If it fails it is tried again with what comes next.
+pub async fn save_told(pool: &Pool, actor: &Actor, turn: Uuid, live: &Live) {
+    let (first, items) = live.unsaved();
+    if items.is_empty() {
+        return;
+    }
+    let seqs: Vec<i32> = (first..).take(items.len()).map(|seq| i32::try_from(seq).unwrap_or(i32::MAX)).collect();
+    let (names, told): (Vec<&str>, Vec<&str>) = items.iter().map(|item| (item.name, item.data.as_str())).unzip();
+    let statement = "SELECT turn_tell($1, $2, $3, $4, $5, $6)";
+    match tenancy::call(pool, actor, statement, |q| q.bind(turn).bind(&seqs).bind(&names).bind(&told)).await {
+        Ok(_) => live.saved(items.len()),
+        Err(error) => tracing::warn!(turn_id = %turn, %error, "what a turn told could not be saved"),
+    }
 }
 
 /// Whether someone asked for the turn to stop, perhaps through another replica.

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 use time::OffsetDateTime;
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::{
     CallStatus, LlmCall, PromptView, Status, Timings, ToolCall, Trace, TurnView, ask,
     calls::{self, Hands},
+    live::Speech,
     runner::{answer_calls, millis},
+    start::Asker,
     store::{self, Failure},
 };
 use crate::{
@@ -26,12 +27,16 @@ use crate::{
     tools,
 };
 
+/// How often what a turn tells is saved while the model writes.
+const SAVE_EVERY: Duration = Duration::from_millis(250);
+
 /// The talk of a turn under way.
 pub struct Talk<'a> {
     pub app: &'a App,
     pub caller: &'a Caller,
     endpoint: &'a Endpoint,
     pub mode: ReplyMode,
+    asker: &'a Asker,
     /// The turn's.
     pub id: Uuid,
     steps_max: u32,
@@ -60,6 +65,7 @@ impl<'a> Talk<'a> {
         caller: &'a Caller,
         endpoint: &'a Endpoint,
         mode: ReplyMode,
+        asker: &'a Asker,
         (id, started): (Uuid, Instant),
     ) -> Self {
         Self {
@@ -67,6 +73,7 @@ impl<'a> Talk<'a> {
             caller,
             endpoint,
             mode,
+            asker,
             id,
             steps_max: app.config.turn_steps_max,
             created_at: clock::now(),
@@ -92,21 +99,21 @@ impl<'a> Talk<'a> {
     ///
     /// # Errors
     /// `llm_unavailable`, `llm_timeout`, `conflict` if the turn is no longer this server's.
-    pub async fn run(
-        &mut self,
-        question: &Question<'_>,
-        hands: &Hands<'_>,
-        cancel: &CancellationToken,
-    ) -> Result<Status> {
+    pub async fn run(&mut self, question: &Question<'_>, hands: &Hands<'_>) -> Result<Status> {
         let mut more: Vec<Message> = Vec::new();
         for _ in 0..self.steps_max {
-            let completion = self.ask(question, &more, cancel).await?;
+            let speech = self.asker.live.as_ref().map(|live| Speech::new(live, self.mode, !self.narratives.is_empty()));
+            let completion = self.ask(question, &more, speech.as_ref()).await?;
             let parsed = match self.mode {
                 ReplyMode::Native => reply::parse_native(&completion),
                 ReplyMode::Xml => reply::parse_text(&completion.text),
             };
-            if !parsed.narrative.trim().is_empty() {
-                self.narratives.push(parsed.narrative.trim().to_owned());
+            let narrative = parsed.narrative.trim();
+            if let Some(speech) = speech {
+                speech.finish(narrative);
+            }
+            if !narrative.is_empty() {
+                self.narratives.push(narrative.to_owned());
             }
             if let Some(error) = parsed.parse_error {
                 metrics::PARSE_ERRORS.inc();
@@ -117,7 +124,7 @@ impl<'a> Talk<'a> {
             }
             let actor = self.caller.actor().in_turn(self.id, Origin::Turn);
             let first = self.tool_calls.len();
-            let done = calls::execute(self.app, &actor, self.id, hands, &parsed.calls, first, cancel).await?;
+            let done = calls::execute(self.app, &actor, self.id, hands, &parsed.calls, first, self.asker).await?;
             let goes_on = self.mode == ReplyMode::Native
                 || done
                     .iter()
@@ -133,25 +140,41 @@ impl<'a> Talk<'a> {
         Ok(Status::LimitReached)
     }
 
-    async fn ask(
-        &mut self,
-        question: &Question<'_>,
-        more: &[Message],
-        cancel: &CancellationToken,
-    ) -> Result<Completion> {
+    async fn ask(&mut self, question: &Question<'_>, more: &[Message], speech: Option<&Speech>) -> Result<Completion> {
+        let sink = speech.map(Speech::sink);
         let request = ChatRequest {
             prefix: question.messages,
             messages: more,
             tools: question.tools,
             prompt_cache_key: Some(question.cache_key),
+            sink: sink.as_ref(),
             ..ChatRequest::default()
         };
-        let (completion, call) = ask::ask(self.app, self.endpoint, &request, cancel).await?;
+        let answer = ask::ask(self.app, self.endpoint, &request, &self.asker.cancel);
+        let (completion, call) = if sink.is_some() {
+            let mut answer = std::pin::pin!(answer);
+            loop {
+                tokio::select! {
+                    biased;
+                    answer = &mut answer => break answer?,
+                    () = sleep(SAVE_EVERY) => self.save_told().await,
+                }
+            }
+        } else {
+            answer.await?
+        };
         self.in_model += completion.latency;
         self.usage += completion.usage;
         self.model.clone_from(&completion.model);
         self.llm_calls.push(call);
         Ok(completion)
+    }
+
+    /// Saves what was told, so that it is heard elsewhere; before a turn ends, all of it.
+    pub async fn save_told(&self) {
+        if let Some(live) = &self.asker.live {
+            store::save_told(&self.app.pool, &self.caller.actor(), self.id, live).await;
+        }
     }
 
     /// Everything the model said, in order.
@@ -191,10 +214,10 @@ impl<'a> Talk<'a> {
         &self,
         kind: &'static str,
         error: Error,
-        cancel: &CancellationToken,
         written: impl FnOnce(Status) -> Result<(Vec<u8>, String)>,
     ) -> Result<Reply> {
-        let cancelled = cancel.is_cancelled() || self.was_cancelled_elsewhere(&error).await;
+        self.save_told().await;
+        let cancelled = self.asker.cancel.is_cancelled() || self.was_cancelled_elsewhere(&error).await;
         let status = if cancelled { Status::Cancelled } else { Status::Failed };
         let (code, message) = if cancelled {
             ("cancelled", "The turn was cancelled.")

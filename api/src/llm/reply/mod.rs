@@ -12,11 +12,14 @@
 
 mod calls;
 mod json;
+mod partial;
 mod tag;
 mod text;
 mod xml;
 
 use serde_json::Value;
+
+pub use partial::Partial;
 
 use super::client::Completion;
 

@@ -1,10 +1,9 @@
 //! `POST …/sessions/{x}/turns` and `POST …/sessions/{x}/prompt`.
 
-use actix_web::{post, web};
+use actix_web::{HttpRequest, HttpResponse, post, web};
 use entity::session::Role;
 use garde::Validate;
 use serde::Deserialize;
-use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -12,18 +11,21 @@ use super::{GmJob, prompt::GmPrompt, run};
 use crate::{
     app::App,
     auth::Caller,
-    error::{Error, Problem, Result},
+    error::{Problem, Result},
     http::{
         Body, Reply,
         resource::{Ref, campaign_id},
         validate,
     },
-    limits::Class,
     llm::ReplyMode,
     prompt::preview::Preview,
     sessions::service,
     tenancy::TenantTx,
-    turns::{OnBusy, OnFailure, TurnView, http::action_fits},
+    turns::{
+        OnBusy, OnFailure, TurnView,
+        http::action_fits,
+        start::{Asker, TurnStarted, Wish, respond},
+    },
 };
 
 /// A turn of the session's AI.
@@ -38,7 +40,7 @@ pub struct GmTurnInput {
     /// Another role than the session's, for this turn.
     #[schema(inline)]
     role: Option<Role>,
-    /// Only false so far.
+    /// Whether to answer with server-sent events, as `GET …/turns/{id}/events` does.
     #[serde(default)]
     stream: bool,
     /// Model calls at most, 1 to 32; never more than the operator allows.
@@ -60,22 +62,20 @@ pub struct GmTurnInput {
 /// The session's AI takes its turn: as game master, as a game master's assistant, or as a player. Before the first completed
 /// turn it is told how the world stands, after that what changed.
 #[utoipa::path(tag = "turns", operation_id = "create_session_turn", request_body = GmTurnInput,
-    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Session id")),
-    responses((status = 200, body = TurnView), (status = "default", body = Problem)))]
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Session id"),
+        ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
+    responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((TurnView = "application/json"), (String = "text/event-stream"))),
+        (status = 202, description = "It runs; `Prefer: respond-async` was asked for", body = TurnStarted), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/sessions/{x}/turns")]
 pub async fn turn(
     app: web::Data<App>,
     caller: Caller,
+    request: HttpRequest,
     path: web::Path<(String, Uuid)>,
     body: Body<GmTurnInput>,
-) -> Result<Reply> {
+) -> Result<HttpResponse> {
     validate::check(&body.value)?;
     let input = body.value;
-    if input.stream {
-        return Err(Error::invalid("/stream", "unsupported", "Turns are answered whole; send `stream: false`."));
-    }
-    app.limits.check(&caller.tenant, Class::Turns).allowed("turns")?;
-    let permit = app.limits.turns.take(caller.tenant_id(), caller.tenant.limits.concurrent_turns)?;
     let (campaign, session) = path.into_inner();
     let job = GmJob {
         campaign,
@@ -90,18 +90,10 @@ pub async fn turn(
         on_failure: input.on_failure,
         key: body.idempotency,
     };
-    let cancel = CancellationToken::new();
-    // Without a key nobody could ask for the answer later, so the turn ends with its client.
-    let leaving = job.key.is_none().then(|| cancel.clone().drop_guard());
-    let task = actix_web::rt::spawn(async move {
-        let _permit = permit;
-        run(&app, &caller, &job, cancel).await
-    });
-    let result = task.await.map_err(Error::internal)?;
-    if let Some(guard) = leaving {
-        guard.disarm();
-    }
-    result
+    let wish = Wish::of(&request, input.stream);
+    let (campaign, is_kept) = (job.campaign.clone(), job.key.is_some());
+    let run = async move |app: web::Data<App>, caller: Caller, asker: Asker| run(&app, &caller, &job, &asker).await;
+    respond(app, caller, &campaign, wish, is_kept, run).await
 }
 
 /// For what.

@@ -10,7 +10,6 @@ mod role;
 use entity::{message::Type, session::Role};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
@@ -18,6 +17,7 @@ use super::{
     calls::Hands,
     rules,
     runner::in_place,
+    start::Asker,
     store::{self, Ended, NewTurn, Opened},
     talk::{Question, Talk, written},
 };
@@ -65,14 +65,14 @@ pub struct GmJob {
 ///
 /// # Errors
 /// `turn_in_progress`, `llm_unavailable`, `llm_timeout`, `validation_failed`, `not_found`, limits.
-pub async fn run(app: &App, caller: &Caller, job: &GmJob, cancel: CancellationToken) -> Result<Reply> {
+pub async fn run(app: &App, caller: &Caller, job: &GmJob, asker: &Asker) -> Result<Reply> {
     let endpoint = app.llm.endpoint(&caller.tenant, &app.secrets)?;
     let mechanics = match job.mechanics {
         Some(turn) => Some(rules::mechanics(app, caller, &job.campaign, None, turn).await?),
         None => None,
     };
-    let attempt = async || attempt(app, caller, job, &endpoint, mechanics.clone(), &cancel).await;
-    in_place(app, job.on_busy, (caller.tenant_id(), job.session), &cancel, attempt).await
+    let attempt = async || attempt(app, caller, job, &endpoint, mechanics.clone(), asker).await;
+    in_place(app, job.on_busy, (caller.tenant_id(), job.session), &asker.cancel, attempt).await
 }
 
 /// A turn under way.
@@ -91,7 +91,7 @@ async fn attempt(
     job: &GmJob,
     endpoint: &Endpoint,
     mechanics: Option<Mechanics>,
-    cancel: &CancellationToken,
+    asker: &Asker,
 ) -> Result<Reply> {
     let (id, started) = (Uuid::now_v7(), Instant::now());
     let tx = TenantTx::write_lazily(&app.pool, &caller.actor().in_turn(id, Origin::Turn)).await?;
@@ -99,7 +99,7 @@ async fn attempt(
     let mut session = service::playing(&tx, campaign, job.session).await?;
     session.role = job.role.unwrap_or(session.role);
     app.limits.check_tokens(&tx, &caller.tenant).await?;
-    let mut talk = Talk::new(app, caller, endpoint, job.mode, (id, started)).at_most(job.steps_max);
+    let mut talk = Talk::new(app, caller, endpoint, job.mode, asker, (id, started)).at_most(job.steps_max);
     match store::open(&tx, &row(&talk, job, campaign)).await? {
         Opened::Replay(reply) => return Ok(reply),
         Opened::Runs(id) => talk.id = id,
@@ -110,17 +110,15 @@ async fn attempt(
     store::tell(&tx, talk.id, prompt.upto.seq, prompt.upto.event).await?;
     tx.commit().await?;
     metrics::SESSION_CONTEXTS.with_label_values(&[prompt.context]).inc();
-    let _entered = app.running.enter(talk.id, cancel.clone());
+    let _entered = app.running.enter(talk.id, asker);
     let mut turn = GmTurn { talk, job, session, prompt, mechanics, hand: job.dice.clone().map(Hand::of) };
-    let done = match turn.converse(cancel).await {
+    let done = match turn.converse().await {
         Ok(status) => turn.finish(status).await,
         Err(error) => Err(error),
     };
     let result = match done {
         Ok(reply) => Ok(reply),
-        Err(error) => {
-            turn.talk.give_up(KIND, error, cancel, |status| turn.written(status, &turn.talk.narrative())).await
-        }
+        Err(error) => turn.talk.give_up(KIND, error, |status| turn.written(status, &turn.talk.narrative())).await,
     };
     turn.talk.ended(KIND, &result, false);
     result
@@ -144,7 +142,7 @@ fn row<'a>(talk: &Talk<'_>, job: &'a GmJob, campaign: Uuid) -> NewTurn<'a> {
 }
 
 impl GmTurn<'_> {
-    async fn converse(&mut self, cancel: &CancellationToken) -> Result<Status> {
+    async fn converse(&mut self) -> Result<Status> {
         let messages = self.prompt.messages();
         let tools: Option<&RawValue> = self.prompt.tools.as_deref();
         let question = Question { messages: &messages, tools, cache_key: &self.prompt.cache_key };
@@ -157,7 +155,7 @@ impl GmTurn<'_> {
             session: Some(&self.session),
             hand: self.hand.as_ref(),
         };
-        self.talk.run(&question, &hands, cancel).await
+        self.talk.run(&question, &hands).await
     }
 
     /// Commits the answer: what the model was told and what it told, the record, usage and key.
@@ -177,6 +175,7 @@ impl GmTurn<'_> {
         let row = row(talk, self.job, self.session.campaign);
         let actor = talk.caller.actor().in_turn(talk.id, Origin::Turn);
         let mut attempts_left = 3;
+        talk.save_told().await;
         loop {
             match store::finish_with(&talk.app.pool, &actor, &row, &ended, &said).await {
                 Err(e) if Error::is_transient(&e) && attempts_left > 1 => attempts_left -= 1,

@@ -1,20 +1,21 @@
 //! `POST …/rules/resolve`.
 
-use actix_web::{post, web};
+use actix_web::{HttpRequest, HttpResponse, post, web};
 use garde::Validate;
 use serde::Deserialize;
-use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
 use super::{Resolution, RulesJob, run};
 use crate::{
     app::App,
     auth::{Caller, Scope},
-    error::{Error, Problem, Result},
-    http::{Body, Reply, validate},
-    limits::Class,
+    error::{Problem, Result},
+    http::{Body, validate},
     llm::ReplyMode,
-    turns::http::action_fits,
+    turns::{
+        http::action_fits,
+        start::{Asker, TurnStarted, Wish, respond},
+    },
 };
 
 /// What a player does, to be decided by the rules.
@@ -32,40 +33,36 @@ pub struct ResolveInput {
     /// Only show what would come of it.
     #[serde(default)]
     preview: bool,
+    /// Whether to answer with server-sent events, as `GET …/turns/{id}/events` does.
+    #[serde(default)]
+    stream: bool,
     reply_mode: Option<ReplyMode>,
 }
 
 /// A model says which check an action needs, and the rules decide it. A model that names none means no check.
 #[utoipa::path(tag = "rules", operation_id = "resolve_action", request_body = ResolveInput,
-    params(("c" = String, Path, description = "Campaign id or slug")),
-    responses((status = 200, body = Resolution), (status = "default", body = Problem)))]
+    params(("c" = String, Path, description = "Campaign id or slug"),
+        ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
+    responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((Resolution = "application/json"), (String = "text/event-stream"))),
+        (status = 202, description = "It runs; `Prefer: respond-async` was asked for", body = TurnStarted), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/rules/resolve")]
 pub async fn resolve(
     app: web::Data<App>,
     caller: Caller,
+    request: HttpRequest,
     path: web::Path<String>,
     body: Body<ResolveInput>,
-) -> Result<Reply> {
+) -> Result<HttpResponse> {
     validate::check(&body.value)?;
-    let ResolveInput { player_id, action, dice, preview, reply_mode } = body.value;
+    let ResolveInput { player_id, action, dice, preview, stream, reply_mode } = body.value;
     if dice.is_some() {
         caller.needs(Scope::Gm, "Giving dice")?;
     }
-    app.limits.check(&caller.tenant, Class::Turns).allowed("turns")?;
-    let permit = app.limits.turns.take(caller.tenant_id(), caller.tenant.limits.concurrent_turns)?;
     let mode = reply_mode.unwrap_or_else(|| app.llm.reply_mode(&caller.tenant));
     let job =
         RulesJob { campaign: path.into_inner(), player: player_id, action, mode, dice, preview, key: body.idempotency };
-    let cancel = CancellationToken::new();
-    // Without a key nobody could ask for the answer later, so the turn ends with its client.
-    let leaving = job.key.is_none().then(|| cancel.clone().drop_guard());
-    let task = actix_web::rt::spawn(async move {
-        let _permit = permit;
-        run(&app, &caller, &job, cancel).await
-    });
-    let result = task.await.map_err(Error::internal)?;
-    if let Some(guard) = leaving {
-        guard.disarm();
-    }
-    result
+    let wish = Wish::of(&request, stream);
+    let (campaign, is_kept) = (job.campaign.clone(), job.key.is_some());
+    let run = async move |app: web::Data<App>, caller: Caller, asker: Asker| run(&app, &caller, &job, &asker).await;
+    respond(app, caller, &campaign, wish, is_kept, run).await
 }

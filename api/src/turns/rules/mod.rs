@@ -14,12 +14,13 @@ use serde_json::{Value, json};
 use sqlx::Row;
 use time::OffsetDateTime;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
     CallError, CallStatus, LlmCall, Mechanics, OnFailure, Status, Timings, ToolCall, Trace, TurnView, ask,
+    live::Item,
     runner::{answer_calls, millis},
+    start::Asker,
     store::{self, Ended, Failure, NewTurn, Opened},
 };
 use crate::{
@@ -58,27 +59,21 @@ pub struct RulesJob {
 ///
 /// # Errors
 /// `turn_in_progress`, `llm_unavailable`, `llm_timeout`, `invalid_dice`, `validation_failed`, `not_found`, limits.
-pub async fn run(app: &App, caller: &Caller, job: &RulesJob, cancel: CancellationToken) -> Result<Reply> {
+pub async fn run(app: &App, caller: &Caller, job: &RulesJob, asker: &Asker) -> Result<Reply> {
     let endpoint = app.llm.endpoint(&caller.tenant, &app.secrets)?;
-    match attempt(app, caller, job, &endpoint, &cancel).await {
+    match attempt(app, caller, job, &endpoint, asker).await {
         // Perhaps what stands in the way is a turn whose server is gone.
         Err(e) if matches!(e.code, Code::TurnInProgress | Code::IdempotencyInFlight) => {
             if store::sweep(&app.pool).await? == 0 {
                 return Err(e);
             }
-            attempt(app, caller, job, &endpoint, &cancel).await
+            attempt(app, caller, job, &endpoint, asker).await
         }
         result => result,
     }
 }
 
-async fn attempt(
-    app: &App,
-    caller: &Caller,
-    job: &RulesJob,
-    endpoint: &Endpoint,
-    cancel: &CancellationToken,
-) -> Result<Reply> {
+async fn attempt(app: &App, caller: &Caller, job: &RulesJob, endpoint: &Endpoint, asker: &Asker) -> Result<Reply> {
     let (started, created_at, id) = (Instant::now(), clock::now(), Uuid::now_v7());
     let tx = TenantTx::write_lazily(&app.pool, &caller.actor().in_turn(id, Origin::Turn)).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(&job.campaign)).await?;
@@ -97,6 +92,7 @@ async fn attempt(
         caller,
         job,
         endpoint,
+        asker,
         id,
         campaign,
         player,
@@ -115,14 +111,14 @@ async fn attempt(
         Opened::Moved => return Err(Error::new(Code::TurnInProgress, "The player is already acting.")),
     }
     tx.commit().await?;
-    let _entered = app.running.enter(turn.id, cancel.clone());
-    let done = match turn.decide(cancel).await {
+    let _entered = app.running.enter(turn.id, asker);
+    let done = match turn.decide().await {
         Ok(decided) => turn.finish(&decided).await,
         Err(error) => Err(error),
     };
     match done {
         Ok(reply) => Ok(reply),
-        Err(error) => turn.give_up(error, cancel).await,
+        Err(error) => turn.give_up(error).await,
     }
 }
 
@@ -156,6 +152,7 @@ struct RulesTurn<'a> {
     caller: &'a Caller,
     job: &'a RulesJob,
     endpoint: &'a Endpoint,
+    asker: &'a Asker,
     id: Uuid,
     campaign: Uuid,
     player: Uuid,
@@ -188,7 +185,7 @@ impl RulesTurn<'_> {
     }
 
     /// Asks the model which check it is, and decides it.
-    async fn decide(&mut self, cancel: &CancellationToken) -> Result<Decided> {
+    async fn decide(&mut self) -> Result<Decided> {
         let messages = [
             Message::text(Role::System, context::instructions(self.job.mode)),
             Message::text(Role::User, self.text.clone()),
@@ -204,7 +201,7 @@ impl RulesTurn<'_> {
                 tool_choice: native.then_some(ToolChoice::Required),
                 ..ChatRequest::default()
             };
-            let (mut completion, call) = ask::ask(self.app, self.endpoint, &request, cancel).await?;
+            let (mut completion, call) = ask::ask(self.app, self.endpoint, &request, &self.asker.cancel).await?;
             self.usage += completion.usage;
             self.model.clone_from(&completion.model);
             self.llm_calls.push(call);
@@ -238,6 +235,7 @@ impl RulesTurn<'_> {
         let tool = tools::find(name).ok_or_else(|| Error::internal("a tool of the rules is missing"))?;
         let actor = self.caller.actor().in_turn(self.id, Origin::Turn);
         let decides = !name.starts_with("mark_");
+        self.tell(|| Item::call(id, tool.name, &arguments));
         let mut attempts_left = 3;
         let mut result = loop {
             let (pool, instance) = (&self.app.pool, self.app.running.instance);
@@ -267,14 +265,16 @@ impl RulesTurn<'_> {
                 Err(error) => return Err(error),
             }
         };
-        self.tool_calls.push(ToolCall {
+        let call = ToolCall {
             id: id.to_owned(),
             name: tool.name.to_owned(),
             arguments: arguments.clone(),
             status: CallStatus::Succeeded,
             result: Some(result.clone()),
             error: None,
-        });
+        };
+        self.tell(|| Item::result(&call));
+        self.tool_calls.push(call);
         metrics::TOOL_CALLS.with_label_values(&[tool.name, "succeeded"]).inc();
         let raw = result.as_object_mut().and_then(|r| r.remove("raw"));
         let raw = raw.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -290,6 +290,7 @@ impl RulesTurn<'_> {
         let error = CallError { code: error.code.as_str().to_owned(), message: told(error) };
         self.parse_error = Some(error.message.clone());
         let call = ToolCall { id, name, arguments, status: CallStatus::Failed, result: None, error: Some(error) };
+        self.tell(|| Item::result(&call));
         self.tool_calls.push(call.clone());
         call
     }
@@ -313,6 +314,10 @@ impl RulesTurn<'_> {
             body: &reply.body,
         };
         let actor = self.caller.actor().in_turn(self.id, Origin::Turn);
+        if let Some(live) = &self.asker.live {
+            live.say(&decided.raw);
+            store::save_told(&self.app.pool, &actor, self.id, live).await;
+        }
         store::finish(&self.app.pool, &actor, &self.row(), &ended, None).await?;
         metrics::TURNS.with_label_values(&["rules", Status::Succeeded.as_str()]).inc();
         metrics::TURN_SECONDS.with_label_values(&["rules"]).observe(self.started.elapsed().as_secs_f64());
@@ -320,9 +325,13 @@ impl RulesTurn<'_> {
         Ok(reply)
     }
 
-    async fn give_up(&self, error: Error, cancel: &CancellationToken) -> Result<Reply> {
+    async fn give_up(&self, error: Error) -> Result<Reply> {
+        if let Some(live) = &self.asker.live {
+            store::save_told(&self.app.pool, &self.caller.actor(), self.id, live).await;
+        }
         let asked = store::cancel_requested(&self.app.pool, self.caller.tenant_id(), self.id);
-        let cancelled = cancel.is_cancelled() || (error.code == Code::Conflict && asked.await.unwrap_or(false));
+        let cancelled =
+            self.asker.cancel.is_cancelled() || (error.code == Code::Conflict && asked.await.unwrap_or(false));
         let (status, code, message) = if cancelled {
             (Status::Cancelled, "cancelled", "The turn was cancelled.")
         } else {
@@ -345,6 +354,13 @@ impl RulesTurn<'_> {
         metrics::TURNS.with_label_values(&["rules", status.as_str()]).inc();
         let error = if cancelled { Error::new(Code::Conflict, "The turn was cancelled.") } else { error };
         Err(error.for_turn(self.id))
+    }
+
+    /// Tells those who listen.
+    fn tell(&self, item: impl FnOnce() -> Item) {
+        if let Some(live) = &self.asker.live {
+            live.tell(item());
+        }
     }
 
     fn cost_micros(&self) -> Option<u64> {

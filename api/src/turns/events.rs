@@ -1,0 +1,308 @@
+//! What a turn tells, heard from anywhere: from the log of the server that runs it, else from the database, else, for a turn
+//! that was not streamed, from its record. How it ended always comes from its record, and comes last.
+
+use std::time::Duration;
+
+use actix_web::{
+    HttpRequest, HttpResponse, get,
+    web::{self, BytesMut},
+};
+use futures_util::{StreamExt, stream};
+use serde_json::{Value, json};
+use sqlx::{Row, postgres::PgRow};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, timeout},
+};
+use uuid::Uuid;
+
+use super::live::{CALL, Item, Live, Position, RESULT, STARTED, TEXT, Told, raw, unheard};
+use crate::{
+    app::App,
+    auth::Caller,
+    error::{Code, Error, Problem, Result},
+    http::{
+        resource::{Ref, campaign_id},
+        sse,
+    },
+    limits::Permit,
+    ops::metrics,
+    tenancy::TenantTx,
+};
+
+/// How often the database is asked for news of a turn that another server runs.
+const POLL: Duration = Duration::from_millis(250);
+/// How long somebody is told of one turn before they have to come back.
+const HEARD_FOR: Duration = Duration::from_secs(600);
+const COME_BACK_AFTER: Duration = Duration::from_secs(1);
+/// Listeners of one tenant on one server.
+const LISTENERS_MAX: u32 = 2000;
+/// What an event's id ends with after which nothing comes.
+const END: &str = ".end";
+
+/// Somebody who hears a turn.
+pub struct Listener {
+    app: web::Data<App>,
+    tenant: Uuid,
+    turn: Uuid,
+    /// Whether prompts are nothing for them.
+    is_player: bool,
+    at: Position,
+    live: Option<(std::sync::Arc<Live>, watch::Receiver<()>)>,
+    over: bool,
+    until: Instant,
+    _permit: Permit,
+}
+
+/// What a listener hears next.
+pub enum Heard {
+    /// Events in order; after one with `is_last` comes nothing.
+    Events(Vec<Event>),
+    /// Nothing for a while.
+    Silence,
+    /// Nothing more.
+    Over,
+}
+
+/// One event of a turn.
+pub struct Event {
+    pub id: String,
+    pub is_last: bool,
+    pub name: &'static str,
+    pub data: Box<serde_json::value::RawValue>,
+}
+
+impl Listener {
+    /// Listens to a turn that the caller may hear, from `at` on.
+    ///
+    /// # Errors
+    /// `rate_limited` when the tenant has too many listeners already.
+    pub fn new(app: web::Data<App>, caller: &Caller, turn: Uuid, at: Position) -> Result<Self> {
+        let permit = app.limits.listeners.take(caller.tenant_id(), LISTENERS_MAX)?;
+        metrics::TURN_LISTENERS.inc();
+        let live = app.running.live(turn).map(|live| (live.clone(), live.subscribe()));
+        Ok(Self {
+            tenant: caller.tenant_id(),
+            is_player: caller.is_player(),
+            turn,
+            at,
+            live,
+            over: false,
+            until: Instant::now() + HEARD_FOR,
+            _permit: permit,
+            app,
+        })
+    }
+
+    /// What comes next; waits at most the time of a heartbeat.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn next(&mut self) -> Result<Heard> {
+        let silent_at = Instant::now() + sse::HEARTBEAT;
+        loop {
+            if self.over || Instant::now() >= self.until {
+                return Ok(Heard::Over);
+            }
+            let told = match &mut self.live {
+                Some((live, news)) => {
+                    news.mark_unchanged();
+                    let (told, ended) = live.since(&mut self.at);
+                    if told.is_empty() && !ended {
+                        match timeout(silent_at - Instant::now(), news.changed()).await {
+                            Ok(_) => continue,
+                            Err(_) => return Ok(Heard::Silence),
+                        }
+                    }
+                    if ended {
+                        self.live = None;
+                    }
+                    if told.is_empty() {
+                        continue;
+                    }
+                    told
+                }
+                None => self.recorded().await?,
+            };
+            if !told.is_empty() {
+                return Ok(Heard::Events(told.into_iter().map(|told| self.event(told)).collect()));
+            }
+            if self.app.is_stopping() {
+                return Ok(Heard::Over);
+            }
+            if Instant::now() >= silent_at {
+                return Ok(Heard::Silence);
+            }
+            sleep(POLL).await;
+        }
+    }
+
+    fn event(&self, told: Told) -> Event {
+        let is_last = !matches!(told.name, STARTED | TEXT | CALL | RESULT);
+        let Position { seq, offset } = told.at;
+        let id = match offset {
+            Some(offset) => format!("{}:{seq}.{offset}", self.turn),
+            None if is_last => format!("{}:{seq}{END}", self.turn),
+            None => format!("{}:{seq}", self.turn),
+        };
+        Event { id, is_last, name: told.name, data: told.data }
+    }
+
+    /// What the database holds, one statement.
+    async fn recorded(&mut self) -> Result<Vec<Told>> {
+        let tx = TenantTx::read(&self.app.pool, self.tenant).await?;
+        let row = sqlx::query(
+            "SELECT status, error, CASE WHEN status NOT IN ('queued', 'running') THEN record -> 'view' END AS view, \
+                (SELECT coalesce(json_agg(json_build_array(e.seq, e.name, e.data) ORDER BY e.seq), '[]') FROM turn_event e \
+                 WHERE e.tenant_id = $1 AND e.turn_id = $2 AND e.seq >= $3) AS told \
+             FROM turn WHERE tenant_id = $1 AND id = $2",
+        )
+        .bind(self.tenant)
+        .bind(self.turn)
+        .bind(i32::try_from(self.at.seq).unwrap_or(i32::MAX))
+        .fetch_optional(&mut *tx.connection().await)
+        .await?
+        .ok_or_else(|| Error::not_found("turn"))?;
+        drop(tx);
+        let saved: Vec<(usize, String, String)> = serde_json::from_value(row.get("told")).map_err(Error::internal)?;
+        let ended = !matches!(row.get::<&str, _>("status"), "queued" | "running");
+        let first = saved.first().map_or(1, |(seq, ..)| *seq);
+        let mut items: Vec<Item> =
+            saved.into_iter().filter_map(|(_, name, data)| Some(Item { name: known(&name)?, data })).collect();
+        if items.is_empty() && self.at.seq == 0 && ended {
+            items = of_record(self.turn, &row.get::<Option<Value>, _>("view").unwrap_or_default());
+        }
+        let mut told = unheard(&items, first, &mut self.at);
+        if ended {
+            self.at = Position { seq: self.at.seq + 1, offset: None };
+            let (name, data) = self.end(&row);
+            told.push(Told { at: self.at, name, data: raw(&data) });
+            self.over = true;
+        }
+        Ok(told)
+    }
+
+    /// How the turn ended.
+    fn end(&self, row: &PgRow) -> (&'static str, Value) {
+        match row.get::<&str, _>("status") {
+            "failed" => {
+                let error: Option<Value> = row.get("error");
+                ("turn.failed", json!({ "turn_id": self.turn, "error": error }))
+            }
+            "cancelled" => ("turn.cancelled", json!({ "turn_id": self.turn })),
+            _ => {
+                let mut turn = row.get::<Option<Value>, _>("view").unwrap_or_default();
+                if let (true, Value::Object(members)) = (self.is_player, &mut turn) {
+                    members.remove("prompt");
+                }
+                ("turn.completed", json!({ "turn": turn }))
+            }
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        metrics::TURN_LISTENERS.dec();
+    }
+}
+
+fn known(name: &str) -> Option<&'static str> {
+    [STARTED, TEXT, CALL, RESULT].into_iter().find(|known| *known == name)
+}
+
+/// What a turn would have told.
+fn of_record(turn: Uuid, view: &Value) -> Vec<Item> {
+    let mut items = vec![Item::started(turn)];
+    for call in view["tool_calls"].as_array().into_iter().flatten() {
+        let part = |names: &[&str]| -> Value {
+            names
+                .iter()
+                .filter_map(|name| Some(((*name).to_owned(), call.get(*name)?.clone())))
+                .collect::<serde_json::Map<_, _>>()
+                .into()
+        };
+        items.push(Item::event(CALL, &part(&["id", "name", "arguments"])));
+        items.push(Item::event(RESULT, &part(&["id", "status", "result", "error"])));
+    }
+    if let Some(narrative) = view["narrative"].as_str().filter(|n| !n.is_empty()) {
+        items.push(Item { name: TEXT, data: narrative.to_owned() });
+    }
+    items
+}
+
+/// Where the client is that comes back with this id; none if it has heard everything.
+fn position(turn: Uuid, id: &str) -> Result<Option<Position>> {
+    let strange = || Error::new(Code::BadRequest, "`Last-Event-ID` is the id of an event of this turn.");
+    let place = id.strip_prefix(&turn.to_string()).and_then(|rest| rest.strip_prefix(':')).ok_or_else(strange)?;
+    if place.ends_with(END) {
+        return Ok(None);
+    }
+    let (seq, offset) = place.split_once('.').map_or((place, None), |(seq, offset)| (seq, Some(offset)));
+    let number = |digits: &str| digits.parse::<u32>().map(|n| n as usize).map_err(|_| strange());
+    Ok(Some(Position { seq: number(seq)?, offset: offset.map(number).transpose()? }))
+}
+
+/// Answers with what a listener hears.
+pub fn answer(listener: Listener) -> HttpResponse {
+    let events = stream::unfold(Some(listener), async |listener| {
+        let mut listener = listener?;
+        let mut bytes = BytesMut::new();
+        let heard = match listener.next().await {
+            Ok(Heard::Silence) => return Some((Ok(sse::heartbeat()), Some(listener))),
+            Ok(Heard::Events(events)) => events,
+            Ok(Heard::Over) => return Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None)),
+            Err(error) => {
+                tracing::info!(%error, "a turn's listener was lost");
+                return Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None));
+            }
+        };
+        let is_over = heard.iter().any(|event| event.is_last);
+        for event in &heard {
+            if let Err(error) = sse::event(&mut bytes, event.name, &event.id, &event.data) {
+                return Some((Err(error), None));
+            }
+        }
+        Some((Ok(bytes.freeze()), (!is_over).then_some(listener)))
+    });
+    sse::answer(events.boxed_local())
+}
+
+/// What a turn tells, as server-sent events: `turn.started`, `text.delta`, `tool.call`, `tool.result`, and last how it ended.
+/// A client that lost the connection, or the server, comes back with `Last-Event-ID` and hears the rest; one that has heard
+/// all is answered with 204.
+#[utoipa::path(tag = "turns", operation_id = "follow_turn",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id"),
+        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was heard")),
+    responses((status = 200, content_type = "text/event-stream", body = String), (status = 204, description = "Everything was heard"),
+        (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/turns/{x}/events")]
+pub async fn follow(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, Uuid)>,
+) -> Result<HttpResponse> {
+    let (c, turn) = path.into_inner();
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, &caller, &Ref::parse(&c)).await?;
+    sqlx::query(
+        "SELECT 1 FROM turn WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND ($4::uuid IS NULL OR player_id = $4)",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(turn)
+    .bind(caller.player)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?
+    .ok_or_else(|| Error::not_found("turn"))?;
+    drop(tx);
+    let at = match sse::last_event_id(&request) {
+        None => Position::default(),
+        Some(id) => match position(turn, id)? {
+            Some(at) => at,
+            None => return Ok(HttpResponse::NoContent().finish()),
+        },
+    };
+    Ok(answer(Listener::new(app, &caller, turn, at)?))
+}

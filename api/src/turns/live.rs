@@ -1,0 +1,268 @@
+//! What a turn tells while it runs, kept as long as it runs and somebody listens.
+//!
+//! One log a turn, in memory: text grows at its end, whoever listens reads on from where they are, at their own pace. A copy
+//! goes to the database a few times a second ([`Live::unsaved`]), from which the rest is heard elsewhere, or later.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use serde_json::{json, value::RawValue};
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::ToolCall;
+use crate::llm::{ReplyMode, Sink, reply::Partial};
+
+/// A piece of text is kept as one up to this, in bytes.
+const TEXT_BYTES_MAX: usize = 4096;
+
+/// The name of a piece of text.
+pub const TEXT: &str = "text.delta";
+pub const STARTED: &str = "turn.started";
+pub const CALL: &str = "tool.call";
+pub const RESULT: &str = "tool.result";
+
+/// One thing that was told: text, or the JSON of another event.
+#[derive(Clone, Debug)]
+pub struct Item {
+    pub name: &'static str,
+    /// Text as it is, or JSON.
+    pub data: String,
+}
+
+impl Item {
+    /// An event.
+    pub fn event(name: &'static str, data: &impl Serialize) -> Self {
+        Self { name, data: serde_json::to_string(data).unwrap_or_else(|_| "null".to_owned()) }
+    }
+
+    /// That a turn began.
+    #[must_use]
+    pub fn started(turn: Uuid) -> Self {
+        Self::event(STARTED, &json!({ "turn_id": turn }))
+    }
+
+    /// That a tool is called.
+    #[must_use]
+    pub fn call(id: &str, name: &str, arguments: &serde_json::Value) -> Self {
+        Self::event(CALL, &json!({ "id": id, "name": name, "arguments": arguments }))
+    }
+
+    /// What came of a call.
+    #[must_use]
+    pub fn result(call: &ToolCall) -> Self {
+        #[derive(Serialize)]
+        struct Outcome<'a> {
+            id: &'a str,
+            status: super::CallStatus,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            result: Option<&'a serde_json::Value>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            error: Option<&'a super::CallError>,
+        }
+        let ToolCall { id, status, result, error, .. } = call;
+        Self::event(RESULT, &Outcome { id, status: *status, result: result.as_ref(), error: error.as_ref() })
+    }
+}
+
+/// Up to where somebody has heard: item `seq`, the first being 1, and of a text only its first `offset` bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    pub seq: usize,
+    pub offset: Option<usize>,
+}
+
+/// What somebody is told next, and where they are then.
+#[derive(Clone, Debug)]
+pub struct Told {
+    pub at: Position,
+    pub name: &'static str,
+    /// JSON.
+    pub data: Box<RawValue>,
+}
+
+/// What of these items, the first of which has the number `first`, somebody has not heard.
+pub fn unheard(items: &[Item], first: usize, at: &mut Position) -> Vec<Told> {
+    let begun = usize::from(at.offset.is_some());
+    let skipped = (at.seq + 1).saturating_sub(first + begun);
+    let mut told = Vec::new();
+    for (item, seq) in items.iter().zip(first..).skip(skipped) {
+        let heard = at.offset.filter(|_| seq == at.seq).unwrap_or(0);
+        if item.name == TEXT {
+            let rest = &item.data[item.data.floor_char_boundary(heard)..];
+            *at = Position { seq, offset: Some(item.data.len().max(heard)) };
+            if rest.is_empty() {
+                continue;
+            }
+            told.push(Told { at: *at, name: TEXT, data: raw(&json!({ "text": rest })) });
+        } else {
+            *at = Position { seq, offset: None };
+            let data = RawValue::from_string(item.data.clone()).unwrap_or_default();
+            told.push(Told { at: *at, name: item.name, data });
+        }
+    }
+    told
+}
+
+/// A value as JSON.
+pub fn raw(value: &serde_json::Value) -> Box<RawValue> {
+    RawValue::from_string(value.to_string()).unwrap_or_default()
+}
+
+/// The log of one turn.
+#[derive(Debug)]
+pub struct Live {
+    log: Mutex<Log>,
+    news: watch::Sender<()>,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    turn: Option<Uuid>,
+    items: Vec<Item>,
+    /// Items that no longer grow.
+    sealed: usize,
+    saved: usize,
+    ended: bool,
+}
+
+impl Live {
+    /// A log of a turn that has not begun.
+    #[must_use]
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self { log: Mutex::default(), news: watch::channel(()).0 })
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hears of news; what was there before is none.
+    pub fn subscribe(&self) -> watch::Receiver<()> {
+        self.news.subscribe()
+    }
+
+    /// The turn began, under this id.
+    pub fn begin(&self, turn: Uuid) {
+        self.log().turn = Some(turn);
+        self.tell(Item::started(turn));
+    }
+
+    /// Waits until the turn has begun; its id.
+    pub async fn begun(&self) -> Uuid {
+        let mut news = self.subscribe();
+        loop {
+            news.mark_unchanged();
+            if let Some(turn) = self.log().turn {
+                return turn;
+            }
+            if news.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// The turn's id, if it has begun.
+    pub fn turn(&self) -> Option<Uuid> {
+        self.log().turn
+    }
+
+    /// Tells an event.
+    pub fn tell(&self, item: Item) {
+        let mut log = self.log();
+        log.items.push(item);
+        log.sealed = log.items.len();
+        drop(log);
+        self.news.send_replace(());
+    }
+
+    /// Tells more text.
+    pub fn say(&self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let mut log = self.log();
+        let grows = log.sealed < log.items.len();
+        match log.items.last_mut().filter(|last| grows && last.data.len() + text.len() <= TEXT_BYTES_MAX) {
+            Some(last) => last.data.push_str(text),
+            None => {
+                log.sealed = log.items.len();
+                log.items.push(Item { name: TEXT, data: text.to_owned() });
+            }
+        }
+        drop(log);
+        self.news.send_replace(());
+    }
+
+    /// The turn has ended, and its record says how.
+    pub fn end(&self) {
+        self.log().ended = true;
+        self.news.send_replace(());
+    }
+
+    /// What was told since, and whether nothing more will be.
+    pub fn since(&self, at: &mut Position) -> (Vec<Told>, bool) {
+        let log = self.log();
+        (unheard(&log.items, 1, at), log.ended)
+    }
+
+    /// What is not saved, with the number of the first; it no longer grows.
+    pub fn unsaved(&self) -> (usize, Vec<Item>) {
+        let mut log = self.log();
+        log.sealed = log.items.len();
+        (log.saved + 1, log.items[log.saved..].to_vec())
+    }
+
+    /// As many more items are saved.
+    pub fn saved(&self, more: usize) {
+        self.log().saved += more;
+    }
+}
+
+/// Tells a reply's narrative while the model writes it.
+pub struct Speech {
+    live: Arc<Live>,
+    reply: Arc<Mutex<Saying>>,
+}
+
+struct Saying {
+    reply: Partial,
+    /// What stands between this narrative and the one before it.
+    before: &'static str,
+}
+
+impl Saying {
+    fn say(&mut self, live: &Live, text: &str) {
+        if !text.is_empty() {
+            live.say(std::mem::take(&mut self.before));
+            live.say(text);
+        }
+    }
+}
+
+impl Speech {
+    /// A reply that follows others, or is the first.
+    #[must_use]
+    pub fn new(live: &Arc<Live>, mode: ReplyMode, follows: bool) -> Self {
+        let before = if follows { "\n\n" } else { "" };
+        Self { live: live.clone(), reply: Arc::new(Mutex::new(Saying { reply: Partial::new(mode), before })) }
+    }
+
+    /// What hears the model.
+    #[must_use]
+    pub fn sink(&self) -> Sink {
+        let (live, reply) = (self.live.clone(), self.reply.clone());
+        Sink::new(move |piece| {
+            let mut saying = reply.lock().unwrap_or_else(PoisonError::into_inner);
+            let text = saying.reply.push(piece);
+            saying.say(&live, &text);
+        })
+    }
+
+    /// Tells what of the narrative was not told while it came.
+    pub fn finish(&self, narrative: &str) {
+        let mut saying = self.reply.lock().unwrap_or_else(PoisonError::into_inner);
+        let rest = saying.reply.rest(narrative).to_owned();
+        saying.say(&self.live, &rest);
+    }
+}

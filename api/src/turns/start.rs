@@ -1,0 +1,172 @@
+//! How a turn begins and who waits for it: a client that wants the whole answer, one that hears it while it is made, or one
+//! that comes back later.
+
+use std::{future::Future, sync::Arc};
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::header::{HeaderName, HeaderValue},
+    web,
+};
+use serde::Serialize;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{
+    Status,
+    events::{Listener, answer},
+    live::{Live, Position},
+};
+use crate::{
+    app::App,
+    auth::Caller,
+    error::{Error, Result},
+    http::Reply,
+    limits::Class,
+};
+
+/// How a client wants its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    Whole,
+    /// As server-sent events.
+    Streamed,
+    /// That it runs is enough (RFC 7240, `respond-async`).
+    Later,
+}
+
+impl Wish {
+    /// What the request says; a stream goes before `Prefer: respond-async`.
+    #[must_use]
+    pub fn of(request: &HttpRequest, stream: bool) -> Self {
+        let prefers = request.headers().get_all("prefer").filter_map(|value| value.to_str().ok());
+        let later = prefers.flat_map(|value| value.split(',')).any(|preference| {
+            preference.split(';').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("respond-async"))
+        });
+        match (stream, later) {
+            (true, _) => Wish::Streamed,
+            (false, true) => Wish::Later,
+            (false, false) => Wish::Whole,
+        }
+    }
+}
+
+/// A turn that was asked for and is not waited for.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct TurnStarted {
+    pub turn_id: Uuid,
+    /// `running`, or how it ended if the request is a repeated one.
+    pub status: Status,
+}
+
+/// What a turn has to do with whoever asked for it: they may cancel it, and may want to hear it while it runs.
+#[derive(Clone, Debug, Default)]
+pub struct Asker {
+    pub cancel: CancellationToken,
+    pub live: Option<Arc<Live>>,
+}
+
+/// A turn that was asked for and is on its way.
+pub struct Started {
+    pub asker: Asker,
+    task: actix_web::rt::task::JoinHandle<Result<Reply>>,
+}
+
+/// Starts a turn in a task of its own, within the tenant's limits.
+///
+/// # Errors
+/// `rate_limited`.
+pub fn start<F>(
+    app: &web::Data<App>,
+    caller: &Caller,
+    is_heard: bool,
+    run: impl FnOnce(web::Data<App>, Caller, Asker) -> F,
+) -> Result<Started>
+where
+    F: Future<Output = Result<Reply>> + 'static,
+{
+    app.limits.check(&caller.tenant, Class::Turns).allowed("turns")?;
+    let permit = app.limits.turns.take(caller.tenant_id(), caller.tenant.limits.concurrent_turns)?;
+    let asker = Asker { live: is_heard.then(Live::new), ..Asker::default() };
+    let turn = run(app.clone(), caller.clone(), asker.clone());
+    let task = actix_web::rt::spawn(async move {
+        let _permit = permit;
+        turn.await
+    });
+    Ok(Started { asker, task })
+}
+
+impl Started {
+    /// The turn's id as soon as it runs; or, if it never ran, what came of it: a stored answer or an error.
+    ///
+    /// # Errors
+    /// Why the turn did not begin.
+    pub async fn begun(self) -> Result<std::result::Result<Uuid, Reply>> {
+        let Some(live) = self.asker.live else { return self.task.await.map_err(Error::internal)?.map(Err) };
+        let mut task = self.task;
+        tokio::select! {
+            biased;
+            turn = live.begun() => Ok(Ok(turn)),
+            result = &mut task => match (live.turn(), result.map_err(Error::internal)?) {
+                (Some(turn), _) => Ok(Ok(turn)),
+                (None, result) => result.map(Err),
+            },
+        }
+    }
+}
+
+/// Runs a turn and answers as the client wishes. A turn that nobody could ask for later (`is_kept` is false: it has no
+/// idempotency key) and that is neither streamed nor answered later is cancelled when its client leaves.
+///
+/// # Errors
+/// Those of the turn that come before its answer began.
+pub async fn respond<F>(
+    app: web::Data<App>,
+    caller: Caller,
+    campaign: &str,
+    wish: Wish,
+    is_kept: bool,
+    run: impl FnOnce(web::Data<App>, Caller, Asker) -> F,
+) -> Result<HttpResponse>
+where
+    F: Future<Output = Result<Reply>> + 'static,
+{
+    let started = start(&app, &caller, wish != Wish::Whole, run)?;
+    let leaving = (wish == Wish::Whole && !is_kept).then(|| started.asker.cancel.clone().drop_guard());
+    let begun = started.begun().await;
+    if let Some(guard) = leaving {
+        guard.disarm();
+    }
+    let (turn, replayed) = match begun? {
+        Err(reply) if wish == Wish::Whole => return Ok(reply.into()),
+        Err(reply) => (turn_of(&reply)?, reply.replayed),
+        Ok(turn) => (turn, false),
+    };
+    let location = format!("/v1/campaigns/{campaign}/turns/{turn}");
+    let mut response = match wish {
+        Wish::Later => {
+            let status = if replayed { Status::Succeeded } else { Status::Running };
+            let reply = Reply::accepted(&TurnStarted { turn_id: turn, status })?;
+            let mut response = HttpResponse::from(Reply { location: Some(location), replayed, ..reply });
+            put(&mut response, "preference-applied", "respond-async");
+            return Ok(response);
+        }
+        _ => answer(Listener::new(app, &caller, turn, Position::default())?),
+    };
+    if replayed {
+        put(&mut response, "idempotency-replayed", "true");
+    }
+    Ok(response)
+}
+
+fn put(response: &mut HttpResponse, name: &'static str, value: &'static str) {
+    response.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+}
+
+/// The turn that a stored answer is of.
+fn turn_of(reply: &Reply) -> Result<Uuid> {
+    let body: Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
+    let id = body.get("turn_id").or_else(|| body.get("id")).cloned().unwrap_or_default();
+    serde_json::from_value(id).map_err(Error::internal)
+}

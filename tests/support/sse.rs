@@ -1,0 +1,67 @@
+//! A stream of server-sent events, read event by event.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::timeout;
+
+/// One event as it was sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    pub name: String,
+    pub id: String,
+    pub data: Value,
+}
+
+/// An open stream.
+pub struct Events {
+    response: reqwest::Response,
+    /// Of which not all bytes of a character may have come.
+    read: Vec<u8>,
+}
+
+impl Events {
+    /// Sends a request that is answered with a stream; resumes after `last`.
+    pub async fn open(request: reqwest::RequestBuilder, last: Option<&str>) -> Self {
+        let request = match last {
+            Some(last) => request.header("last-event-id", last),
+            None => request,
+        };
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream; charset=utf-8");
+        assert_eq!(response.headers()["cache-control"], "no-store, no-transform");
+        Self { response, read: Vec::new() }
+    }
+
+    /// A header of the answer.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.response.headers().get(name).map(|value| value.to_str().unwrap())
+    }
+
+    /// The next event; none when the stream has ended.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            while let Some(end) = self.read.windows(2).position(|w| w == b"\n\n") {
+                let event: Vec<u8> = self.read.drain(..end + 2).collect();
+                let event = String::from_utf8(event).unwrap();
+                let field = |name: &str| event.lines().find_map(|l| l.strip_prefix(name)).map(str::to_owned);
+                if let (Some(name), Some(id), Some(data)) = (field("event: "), field("id: "), field("data: ")) {
+                    return Some(Event { name, id, data: serde_json::from_str(&data).unwrap() });
+                }
+            }
+            let chunk =
+                timeout(Duration::from_secs(20), self.response.chunk()).await.expect("nothing comes").ok()??;
+            self.read.extend_from_slice(&chunk);
+        }
+    }
+
+    /// Everything up to the end.
+    pub async fn rest(mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        while let Some(event) = self.next().await {
+            events.push(event);
+        }
+        events
+    }
+}
