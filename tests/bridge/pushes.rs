@@ -92,6 +92,15 @@ async fn an_npcs_words_and_another_clients_world_state_are_told() {
         |name: &str| json!({ "events": [{ "type": "world_state", "data": { "session_info": { "gm_name": name } } }] });
     world.post(&format!("/sessions/{session}/events"), event("Ben")).await.expect(200);
     assert_eq!(socket.next_of("world_state").await["data"]["session_info"]["gm_name"], "Ben");
+    // A player's frontend is not told what its AI may not know.
+    let token = tenant.token(json!({ "campaign": "port-town", "player_id": "player_alice" })).await;
+    let (mut alice, own) = Socket::connect(&server.url, &token.credential, json!({ "client_id": "alice" })).await;
+    let scene = json!({ "active_scene": { "id": "s", "notes": [{ "id": "n", "entry_name": "Ambush here" }] }, "more": "x".repeat(70_000) });
+    let path = format!("/sessions/{}/events", own["session_id"].as_str().unwrap());
+    let events = json!({ "events": [{ "type": "world_state", "data": scene }] });
+    world.post(&path, events).await.expect(200);
+    let told = alice.next_of("world_state").await;
+    assert_eq!((&told["data"]["active_scene"]["notes"], told["data"].get("more")), (&json!([]), None));
     // What it tells itself does not come back.
     let own: Value =
         json!({ "type": "world_state", "request_id": "w", "data": { "session_info": { "gm_name": "Own" } } });

@@ -202,19 +202,23 @@ pub async fn put_world_state(
         Reply::ok(&state)
     })
     .await?;
-    tell(&app, &caller, &path, &serde_json::to_value(&state).map_err(Error::internal)?).await?;
+    tell(&app, &caller, &path, state).await;
     Ok(reply)
 }
 
-/// Tells the session's frontend of a world state that another than itself has stored.
-async fn tell(app: &App, caller: &Caller, (campaign, session): &(String, Uuid), world: &Value) -> Result<()> {
-    let session = {
-        let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-        let campaign = campaign_id(&tx, caller, &Ref::parse(campaign)).await?;
-        service::playing(&tx, campaign, *session).await?
+/// Tells the session's frontend of a world state that another than itself has stored. It is stored, whether it can be told or not.
+async fn tell(app: &App, caller: &Caller, (campaign, session): &(String, Uuid), world: WorldState) {
+    let told = async {
+        let session = {
+            let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+            let campaign = campaign_id(&tx, caller, &Ref::parse(campaign)).await?;
+            service::playing(&tx, campaign, *session).await?
+        };
+        bridge::world_changed(app, &caller.actor(), &session, world).await
     };
-    bridge::world_changed(app, &caller.actor(), &session, world).await;
-    Ok(())
+    if let Err(error) = told.await {
+        tracing::warn!(%error, "a frontend could not be told of its new world state");
+    }
 }
 
 /// What a frontend reports.
@@ -253,8 +257,9 @@ pub async fn post_events(
         Reply::ok(&EventsTaken { count: results.len(), results })
     })
     .await?;
-    if let Some(world) = body.value.events.iter().rfind(|e| e.kind == "world_state") {
-        tell(&app, &caller, &path, &world.data).await?;
+    let world = body.value.events.iter().rfind(|e| e.kind == "world_state");
+    if let Some(Ok(world)) = world.map(|e| read_world(e.data.clone(), "")) {
+        tell(&app, &caller, &path, world).await;
     }
     Ok(reply)
 }
