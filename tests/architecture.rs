@@ -34,6 +34,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
 const MAY_USE_THE_POOL: &[&str] = &[
     "app.rs",
     "auth/keys.rs",
+    "bridge/mail.rs",
     "cli",
     "database.rs",
     "pool.rs",

@@ -7,6 +7,7 @@ mod access;
 mod architecture;
 mod auth;
 mod bad_input;
+mod bridge;
 mod catalogue;
 mod concurrency;
 mod conventions;

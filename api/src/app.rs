@@ -14,6 +14,7 @@ use sqlx::Row;
 
 use crate::{
     auth::{jwt::Tokens, keys::Keys},
+    bridge::Hub,
     config::Config,
     error::{Error, Result},
     feeds::Feeds,
@@ -41,6 +42,7 @@ pub struct App {
     pub prompts: Prompts,
     pub running: Running,
     pub feeds: Feeds,
+    pub bridge: Arc<Hub>,
     origins: Cache<(), Arc<Vec<String>>>,
     stopping: AtomicBool,
 }
@@ -66,6 +68,7 @@ impl App {
             prompts: Prompts::new(config.prompt_cache_bytes_max),
             running: Running::new(instance),
             feeds: Feeds::default(),
+            bridge: Arc::default(),
             origins: Cache::builder().max_capacity(1).time_to_live(Duration::from_secs(5)).build(),
             stopping: AtomicBool::new(false),
             config,
@@ -80,10 +83,11 @@ impl App {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// From now on readiness fails, and streams end.
+    /// From now on readiness fails, and streams and frontends' connections end.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
         self.feeds.close();
+        self.bridge.shut();
     }
 
     /// The origins of all tenants, at most five seconds old; none if the database cannot be asked.

@@ -28,8 +28,20 @@ pub struct Config {
     pub turn_retention_days: u32,
     pub demo_api_key: Option<String>,
     pub metrics_token: Option<String>,
+    pub bridge: BridgeSettings,
     pub workers: usize,
     pub shutdown_seconds: u64,
+}
+
+/// Frontends' connections.
+#[derive(Clone, Copy, Debug)]
+pub struct BridgeSettings {
+    /// Of one tenant, on one server.
+    pub connections_max: usize,
+    /// Between two pings; who is silent for three is gone. Credentials are looked at again as often.
+    pub ping: Duration,
+    /// How long a frontend may take to roll.
+    pub roll_timeout: Duration,
 }
 
 /// What `--help` prints after the commands.
@@ -49,6 +61,9 @@ pub const HELP: &str = "Environment:
   TAVERNKEEP_TURN_STEPS_MAX        8: model calls of one turn
   TAVERNKEEP_JOURNAL_RETENTION_DAYS  unset: for ever
   TAVERNKEEP_TURN_RETENTION_DAYS   30
+  TAVERNKEEP_BRIDGE_CONNECTIONS_MAX  1000: frontends of one tenant that may be connected to one server
+  TAVERNKEEP_BRIDGE_PING_SECONDS   20: between two pings of a frontend; silent for three times as long, it is gone
+  TAVERNKEEP_BRIDGE_ROLL_TIMEOUT_MS  10000: how long a frontend may take to roll dice
   LLM_API_ENDPOINT                 base URL or chat-completions URL; without it the rehearsal model answers
   LLM_API_KEY, LLM_MODEL_NAME      for that endpoint
   LLM_REPLY_MODE                   native (tool calls) or xml
@@ -129,6 +144,7 @@ impl Config {
             turn_retention_days: r.parsed("TAVERNKEEP_TURN_RETENTION_DAYS", 30, "a number of days"),
             demo_api_key: demo_key(&mut r),
             metrics_token: r.text("TAVERNKEEP_METRICS_TOKEN"),
+            bridge: bridge(&mut r),
             workers: r.parsed("TAVERNKEEP_WORKERS", cores, "a number").clamp(1, 256),
             shutdown_seconds: r.parsed("TAVERNKEEP_SHUTDOWN_SECONDS", 30, "a number of seconds"),
         };
@@ -175,6 +191,18 @@ fn model(r: &mut Reader<'_>) -> Option<Endpoint> {
             r.errors.push(format!("LLM_API_ENDPOINT: {why}"));
             None
         }
+    }
+}
+
+fn bridge(r: &mut Reader<'_>) -> BridgeSettings {
+    let ping = r.parsed("TAVERNKEEP_BRIDGE_PING_SECONDS", 20u64, "a number of seconds");
+    if !(1..=3600).contains(&ping) {
+        r.errors.push("TAVERNKEEP_BRIDGE_PING_SECONDS must be 1 to 3600".to_owned());
+    }
+    BridgeSettings {
+        connections_max: r.parsed("TAVERNKEEP_BRIDGE_CONNECTIONS_MAX", 1000, "a number"),
+        ping: Duration::from_secs(ping.max(1)),
+        roll_timeout: r.millis("TAVERNKEEP_BRIDGE_ROLL_TIMEOUT_MS", Duration::from_secs(10)),
     }
 }
 

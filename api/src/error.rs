@@ -59,9 +59,11 @@ codes! {
     RateLimited 429 "rate_limited" "Too many requests" "Wait for the seconds in Retry-After.";
     QuotaExceeded 429 "quota_exceeded" "A quota is used up" "Wait for the seconds in Retry-After or ask the operator for more.";
     Internal 500 "internal" "Something went wrong on our side" "Try again; if it persists, give the operator the request id.";
+    FrontendFailed 502 "frontend_failed" "The frontend could not do what it was asked" "Look at the detail; while no frontend is connected, the server rolls.";
     LlmUnavailable 502 "llm_unavailable" "The model cannot be reached" "Try again with the same Idempotency-Key; check the model's endpoint and key.";
     Unavailable 503 "unavailable" "The service is not ready" "Wait for the seconds in Retry-After.";
     FeatureDisabled 503 "feature_disabled" "The feature is switched off" "Ask the tenant's administrator to switch it on.";
+    FrontendTimeout 504 "frontend_timeout" "The frontend did not answer in time" "Look at the frontend, or let the server roll: `dice: server`.";
     LlmTimeout 504 "llm_timeout" "The model did not answer in time" "Try again with the same Idempotency-Key.";
 }
 

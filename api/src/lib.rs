@@ -41,7 +41,8 @@ pub mod scenes;
 pub mod sessions;
 pub mod tenants;
 
-// AI.
+// AI, and those it speaks with.
+pub mod bridge;
 pub mod llm;
 pub mod models;
 pub mod prompt;

@@ -9,7 +9,7 @@ use utoipa_actix_web::{scope::scope, service_config::ServiceConfig};
 
 use crate::{
     auth::{self, gate::gate},
-    campaigns, characters, dice, encounters,
+    bridge, campaigns, characters, dice, encounters,
     http::docs,
     imports, lore, memory, messages, npcs,
     ops::health,
@@ -44,6 +44,7 @@ pub fn configure(config: &mut ServiceConfig<'_>) {
         .service(tools::http::list)
         .service(tools::http::call)
         // Frontends.
+        .service(bridge::http::bridge)
         .service(sessions::http::post_events)
         .service(sessions::http::put_world_state)
         .service(sessions::http::delta)

@@ -3,6 +3,7 @@
 //! - [`tenant_table`] is the one way to make a table that holds a tenant's rows.
 //! - [`m0001_world`] is the first schema; its functions are in `sql/`. [`m0002_dice`] adds the seeds of fair dice,
 //!   [`m0003_encounters`] encounters, [`m0004_sessions`] the sessions of frontends, [`m0005_fork`] forks of campaigns,
+//!   [`m0006_bridge`] connections of frontends,
 //!   [`m0007_streams`] what turns tell while they run.
 //!
 //! Never edit a migration that has been released, and never derive a schema from entities. To change the schema add
@@ -13,6 +14,7 @@ pub mod m0002_dice;
 pub mod m0003_encounters;
 pub mod m0004_sessions;
 pub mod m0005_fork;
+pub mod m0006_bridge;
 pub mod m0007_streams;
 pub mod tenant_table;
 
@@ -31,6 +33,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0003_encounters::Migration),
             Box::new(m0004_sessions::Migration),
             Box::new(m0005_fork::Migration),
+            Box::new(m0006_bridge::Migration),
             Box::new(m0007_streams::Migration),
         ]
     }

@@ -25,10 +25,13 @@ pub struct Access {
     /// A second scope, for what is two things at once.
     pub also: Option<Scope>,
     pub player: Player,
+    /// Nothing is asked at the door: the credential comes in the first frame, since a browser's WebSocket sends no header of ours.
+    /// `bridge::connect` asks for the scope `play` or `gm`, the tenant's origins, and of a player's token its own session.
+    pub in_first_frame: bool,
 }
 
 const fn on(method: &'static str, path: &'static str, scope: Scope, player: Player) -> Access {
-    Access { method, path, scope: Some(scope), also: None, player }
+    Access { method, path, scope: Some(scope), also: None, player, in_first_frame: false }
 }
 
 impl Access {
@@ -47,7 +50,7 @@ use Player::{Filtered, Never, Own};
 /// Every route under `/v1`.
 #[rustfmt::skip]
 pub const TABLE: &[Access] = &[
-    Access { method: "POST", path: "/v1/auth/token", scope: None, also: None, player: Never },
+    Access { method: "POST", path: "/v1/auth/token", scope: None, also: None, player: Never, in_first_frame: false },
     on("GET",    "/v1/tenant", Read, Never),
     on("PATCH",  "/v1/tenant", Admin, Never),
     on("GET",    "/v1/usage", Read, Never),
@@ -129,6 +132,8 @@ pub const TABLE: &[Access] = &[
     on("GET",    "/v1/campaigns/{c}/sessions/{x}/delta", Gm, Never),
     on("POST",   "/v1/campaigns/{c}/sessions/{x}/prompt", Gm, Never),
     on("POST",   "/v1/campaigns/{c}/sessions/{x}/turns", Gm, Never),
+
+    Access { method: "GET", path: "/v1/campaigns/{c}/bridge", scope: None, also: None, player: Own, in_first_frame: true },
 
     on("GET",    "/v1/campaigns/{c}/encounters", Read, Filtered),
     on("POST",   "/v1/campaigns/{c}/encounters", Play, Never),

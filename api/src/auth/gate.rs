@@ -39,6 +39,9 @@ async fn admit(request: &ServiceRequest) -> Result<()> {
         return Err(crate::http::docs::no_route(request.request()));
     };
     request.extensions_mut().insert(wanted);
+    if wanted.in_first_frame {
+        return Ok(());
+    }
     let app = request.app_data::<web::Data<App>>().cloned().ok_or_else(|| Error::internal("no application state"))?;
     let caller = match authenticate(&app, request).await {
         Ok(caller) => caller,

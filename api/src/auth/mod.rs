@@ -158,6 +158,17 @@ impl Caller {
         Err(Error::new(Code::Forbidden, format!("{what} needs the scope `{}`.", scope.as_str())))
     }
 
+    /// What is a game master's alone, and not a player's whose token has the scope.
+    ///
+    /// # Errors
+    /// `forbidden`.
+    pub fn needs_game_master(&self, what: &str) -> Result<()> {
+        if self.is_player() {
+            return Err(Error::new(Code::Forbidden, format!("{what} is not for players.")));
+        }
+        self.needs(Scope::Gm, what)
+    }
+
     /// Acting as another than the token's player is refused.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 //! that keeps the roll's effects. A seed is never shown before it is revealed. What dice mean is the crate `rules`'s affair.
 //!
 //! - `service`: where the dice of a request fall from; `rolls`: formulas rolled with them, as clients see them.
+//! - `reported`: dice that a frontend rolled, believed as far as they can be true.
 //! - `seeds`: the fair streams as they are kept; `verify`: past rolls once more.
 //! - `variables`: what `@name` means, as a client gives it; `sheet`: as a character's or NPC's sheet says.
 //!
@@ -11,6 +12,7 @@
 
 pub mod http;
 pub mod http_seeds;
+pub mod reported;
 pub mod rolls;
 pub mod seeds;
 pub mod service;

@@ -41,7 +41,7 @@ pub struct RollInput {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RollReport {
     pub count: usize,
-    /// `server` (the fair stream), `manual` (given dice) or `seeded`.
+    /// `server` (the fair stream), `frontend`, `manual` (given dice) or `seeded`.
     pub source: &'static str,
     /// In the order of `rolls`.
     pub results: Vec<Rolled>,
@@ -86,7 +86,7 @@ pub struct Rolled {
 /// Why a formula could not be rolled.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RollError {
-    /// Always `invalid_formula`.
+    /// `invalid_formula`, or `frontend_failed` from a frontend that could not roll it.
     pub code: &'static str,
     /// What is wrong.
     pub message: String,
@@ -228,7 +228,7 @@ impl Rolled {
 }
 
 /// A total as JSON has it: whole numbers without a fraction, as far as every one of them is a double of its own.
-fn whole(total: f64) -> Option<Number> {
+pub(super) fn whole(total: f64) -> Option<Number> {
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     if total.fract() == 0.0 && total.abs() <= EXACT_MAX {
         return Some(Number::from(total as i64));

@@ -81,7 +81,10 @@ fn parse(request: &HttpRequest, bytes: &[u8]) -> Result<Value> {
 }
 
 /// PostgreSQL stores no NUL character; say so with a pointer instead of failing there.
-fn refuse_nul(value: &Value, pointer: &mut String) -> Result<()> {
+///
+/// # Errors
+/// `validation_failed` at the first text that holds one.
+pub fn refuse_nul(value: &Value, pointer: &mut String) -> Result<()> {
     let nul = |pointer: &str| Error::invalid(pointer, "invalid_text", "Text may not hold NUL characters.");
     match value {
         Value::String(text) if text.contains('\0') => Err(nul(pointer)),

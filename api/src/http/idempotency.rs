@@ -58,19 +58,31 @@ impl IdempotencyKey {
         if claimed.rows_affected() == 1 {
             return Ok(None);
         }
+        // Its row is there: the insert met it.
+        self.stored(tx).await?.map(Some).ok_or_else(in_flight)
+    }
+
+    /// The stored answer, if there is one already; for calls that do something before they take the key. One statement.
+    ///
+    /// # Errors
+    /// As for [`Self::claim`].
+    pub async fn replay(&self, tx: &TenantTx) -> Result<Option<Reply>> {
         self.stored(tx).await
     }
 
     async fn stored(&self, tx: &TenantTx) -> Result<Option<Reply>> {
-        let row = sqlx::query(
+        let Some(row) = sqlx::query(
             "SELECT fingerprint, state, status, headers, body FROM idempotency \
              WHERE tenant_id = $1 AND route = $2 AND key = $3",
         )
         .bind(tx.tenant())
         .bind(&self.route)
         .bind(&self.key)
-        .fetch_one(&mut *tx.connection().await)
-        .await?;
+        .fetch_optional(&mut *tx.connection().await)
+        .await?
+        else {
+            return Ok(None);
+        };
         self.check_same(&row.get::<Vec<u8>, _>("fingerprint"))?;
         if row.get::<String, _>("state") != "done" {
             return Err(in_flight());

@@ -1,4 +1,5 @@
-//! Tasks that run by themselves: sign of life, leases, the sweeper, the prompt cache's tail of the journal, feeds, retention.
+//! Tasks that run by themselves: sign of life, leases, the sweeper, the prompt cache's tail of the journal, feeds, the
+//! bridge's mail, retention.
 //!
 //! Each does a bounded amount of work at a time and may die at any moment without loss.
 
@@ -11,7 +12,7 @@ use uuid::Uuid;
 use super::metrics;
 use crate::{
     app::App,
-    database,
+    bridge, database,
     error::Result,
     prompt::assemble::BasePrompt,
     turns::store::{LEASE_SECONDS, sweep},
@@ -33,6 +34,8 @@ pub fn start(app: &Arc<App>, url: &str, held: PgConnection) {
     tokio::spawn(tail(app.clone()));
     tokio::spawn(feeds(app.clone()));
     tokio::spawn(retention(app.clone()));
+    tokio::spawn(bridge::post::listen(app.clone(), url.to_owned()));
+    tokio::spawn(bridge::post::fetch(app.clone()));
 }
 
 /// Keeps the advisory lock and the leases, and cancels what another replica was asked to cancel.
@@ -156,7 +159,7 @@ async fn retention(app: Arc<App>) {
     }
 }
 
-/// Prunes one portion of the journal, of turn records and of idempotency keys.
+/// Prunes one portion of the journal, of turn records and of idempotency keys, and what the bridge left behind.
 ///
 /// # Errors
 /// Those of the database.
@@ -177,5 +180,5 @@ pub async fn prune(app: &App) -> Result<()> {
         .bind(PRUNE_ROWS)
         .execute(&mut *app.pool.acquire().await?)
         .await?;
-    Ok(())
+    bridge::prune(app).await
 }

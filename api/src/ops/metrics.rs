@@ -80,8 +80,9 @@ pub static PARSE_ERRORS: LazyLock<IntCounter> =
 pub static TOOL_CALLS: LazyLock<IntCounterVec> =
     LazyLock::new(|| counters("tool_calls_total", "Tool calls by tool and status", &["tool", "status"]));
 /// Dice rolls.
-pub static DICE_ROLLS: LazyLock<IntCounterVec> =
-    LazyLock::new(|| counters("dice_rolls_total", "Dice rolls by source: server, manual, seeded", &["source"]));
+pub static DICE_ROLLS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters("dice_rolls_total", "Dice rolls by source: server, frontend, manual, seeded", &["source"])
+});
 /// What frontends report.
 pub static SESSION_EVENTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
     counters(
@@ -94,6 +95,23 @@ pub static SESSION_EVENTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
 pub static SESSION_CONTEXTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
     counters("session_contexts_total", "Game masters' turns by what they were told: overview, delta", &["context"])
 });
+/// Frontends that are connected.
+pub static BRIDGE_CONNECTIONS: LazyLock<IntGauge> =
+    LazyLock::new(|| gauge("bridge_connections", "Frontends connected to this server"));
+/// What goes over their connections.
+pub static BRIDGE_FRAMES: LazyLock<IntCounterVec> =
+    LazyLock::new(|| counters("bridge_frames_total", "Frames by direction (in, out) and type", &["direction", "type"]));
+/// What frontends were asked.
+pub static BRIDGE_REQUESTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters(
+        "bridge_requests_total",
+        "Questions to frontends by type and outcome: answered, silent, gone, refused, invalid",
+        &["type", "outcome"],
+    )
+});
+/// Why connections ended.
+pub static BRIDGE_CLOSED: LazyLock<IntCounterVec> =
+    LazyLock::new(|| counters("bridge_closed_total", "Ended connections of frontends by reason", &["reason"]));
 /// What the rules resolved.
 pub static RULES_RESOLVED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     counters(
@@ -130,7 +148,7 @@ pub fn register_all() {
     for counter in [&STATEMENTS, &TURNS_SWEPT, &PARSE_ERRORS, &PROMPT_CACHE_EVICTED, &RATE_LIMITED] {
         LazyLock::force(counter);
     }
-    for gauge in [&POOL, &TURNS_RUNNING, &TURN_LISTENERS, &BREAKERS_OPEN, &PROMPT_CACHE_BYTES] {
+    for gauge in [&BRIDGE_CONNECTIONS, &POOL, &TURNS_RUNNING, &TURN_LISTENERS, &BREAKERS_OPEN, &PROMPT_CACHE_BYTES] {
         LazyLock::force(gauge);
     }
     for vec in [
@@ -143,6 +161,9 @@ pub fn register_all() {
         &RULES_RESOLVED,
         &SESSION_EVENTS,
         &SESSION_CONTEXTS,
+        &BRIDGE_FRAMES,
+        &BRIDGE_REQUESTS,
+        &BRIDGE_CLOSED,
         &ENCOUNTERS,
         &ENCOUNTER_ACTIONS,
         &PROMPT_CACHE,

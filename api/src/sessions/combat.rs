@@ -233,6 +233,17 @@ pub struct Fight {
     pub shown: Value,
 }
 
+impl Fight {
+    /// Says of a frontend's fight that it may have gone on unseen.
+    #[must_use]
+    pub fn gone_stale(mut self) -> Self {
+        if let Some(shown) = self.shown.as_object_mut().filter(|_| !self.own) {
+            shown.insert("stale".to_owned(), true.into());
+        }
+        self
+    }
+}
+
 /// The fights that go on: the campaign's own encounters, then what the session's frontend told of its tracker; without a session,
 /// what any frontend of the campaign told last. The one place that says what is being fought. Two statements.
 ///
@@ -255,6 +266,20 @@ pub async fn going_on(tx: &TenantTx, campaign: Uuid, session: Option<Uuid>) -> R
         fights.extend(told.into_iter().map(|e| Fight { shown: e.shown(), own: false, id: e.combat_id }));
     }
     Ok(fights)
+}
+
+/// Whether a session's frontend told of a fight that goes on. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn is_told_of(tx: &TenantTx, session: Uuid) -> Result<bool> {
+    let row =
+        sqlx::query("SELECT combat <> '[]' AS fights FROM session_state WHERE tenant_id = $1 AND session_id = $2")
+            .bind(tx.tenant())
+            .bind(session)
+            .fetch_optional(&mut *tx.connection().await)
+            .await?;
+    Ok(row.is_some_and(|row| row.get("fights")))
 }
 
 /// Fights as a role may see them: a player sees how many blows its foes took, not how many they can take.

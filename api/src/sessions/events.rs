@@ -21,7 +21,7 @@ use super::{
     world_state::{self, WorldState},
 };
 use crate::{
-    auth::{Caller, Scope},
+    auth::Caller,
     error::{Code, Error, Result},
     http::resource::Ref,
     messages::service::{self as messages, NewMessage, RollFacts},
@@ -36,6 +36,27 @@ const ROLLS_MAX: usize = 20;
 const DICE_MAX: usize = 1000;
 const WHISPERS_MAX: usize = 50;
 const FORMULA_CHARS_MAX: usize = 1000;
+
+/// Every type of event.
+pub const KINDS: &[&str] = &[
+    "chat_message",
+    "dice_roll",
+    "message_deleted",
+    "combat_state",
+    "world_state",
+    "game_delta",
+    "encounter_started",
+    "encounter_ended",
+    "turn_advanced",
+    "combatant_changed",
+    "scene_changed",
+    "token_moved",
+    "token_created",
+    "scene_note_updated",
+    "scene_lighting_changed",
+    "door_state_changed",
+    "item_acquired",
+];
 
 /// What happened.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -133,6 +154,9 @@ pub async fn take_in(
         return Err(Error::invalid("/events", "invalid_value", message));
     }
     let read = events.iter().enumerate().map(|(i, e)| read_event(i, e)).collect::<Result<Vec<_>>>()?;
+    if caller.is_player() && !read.iter().all(|r| matches!(r, Read::Message(..) | Read::Deleted(_))) {
+        return Err(Error::new(Code::Forbidden, "A player's token reports what its player says and rolls."));
+    }
     let people = people(tx, session, &read).await?;
     let mut known = service::known(tx, session.id, true).await?;
     let (mut dirty, mut pieces, mut new_messages, mut deleted) = (Dirty::default(), Vec::new(), Vec::new(), Vec::new());
@@ -404,7 +428,7 @@ fn message_of(
     };
     let author = said.author.unwrap_or_default();
     if author != Author::Player {
-        caller.needs(Scope::Gm, "Reporting words of anyone but players")?;
+        caller.needs_game_master("Reporting words of anyone but players")?;
     }
     let speaker = match said.speaker {
         None => Speaker::default(),
@@ -432,7 +456,9 @@ fn message_of(
             name => find(format!("{at}/whisper_to/{n}"), name)?.to_string(),
         });
     }
-    let player = said.player_id.as_deref().map(|name| find(format!("{at}/player_id"), name)).transpose()?;
+    let named = said.player_id.as_deref().map(|name| find(format!("{at}/player_id"), name)).transpose()?;
+    let player = named.or(caller.player);
+    caller.may_act_as(player.unwrap_or_default())?;
     Ok(NewMessage {
         session_id: Some(session.id),
         kind,

@@ -2,7 +2,6 @@
 
 use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, put, web};
 use entity::session;
-use sea_orm::{EntityTrait, QueryFilter, QuerySelect, sea_query::ExprTrait};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -12,17 +11,19 @@ use super::{
     SessionFilter, SessionInput, Sessions, changes,
     delta::DeltaView,
     events::{self, EventInput, EventResult},
+    open::open,
     service::{self, Dirty, Position, Standing},
     world_state::WorldState,
 };
 use crate::{
     app::App,
     auth::Caller,
+    bridge,
     error::{Error, Problem, Result},
     http::{
         Body, Reply,
         paging::{Items, ListParams, Page},
-        resource::{self, Place, Ref, Resource, campaign_id, col},
+        resource::{self, Place, Ref, campaign_id},
         validate, write,
     },
     tenancy::TenantTx,
@@ -105,7 +106,7 @@ pub async fn create(
     write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path)).await?;
         let place = Place { tx, campaign, caller: &caller };
-        let (model, fresh) = open(&app, &place, input.clone()).await?;
+        let (model, fresh) = open(&app.limits, &place, input.clone()).await?;
         if let Some(world) = world.clone() {
             take_world(tx, model.id.0, world).await?;
         }
@@ -117,39 +118,6 @@ pub async fn create(
         Ok(if fresh { reply } else { Reply { status: 200, ..reply } })
     })
     .await
-}
-
-/// The client's session, and whether it is new. Two that open the same one at once get the same one.
-async fn open(app: &App, place: &Place<'_>, input: SessionInput) -> Result<(session::Model, bool)> {
-    let (tx, campaign) = (place.tx, place.campaign);
-    // Held until the commit, so that a second one that opens the same session finds it.
-    sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended($1::text || '/' || $2, 0))")
-        .bind(campaign)
-        .bind(&input.client_id)
-        .execute(&mut *tx.connection().await)
-        .await?;
-    let known = session::Entity::find()
-        .filter(col("tenant_id").eq(tx.tenant()))
-        .filter(col("campaign_id").eq(campaign))
-        .filter(col("client_id").eq(input.client_id.as_str()))
-        .lock_exclusive()
-        .one(tx)
-        .await?;
-    if let Some(known) = known {
-        return Ok((resource::update::<Sessions>(place, known.id.0, input).await?, false));
-    }
-    app.limits.check_rows(tx, place.caller, Sessions::TABLE).await?;
-    let model = resource::insert::<Sessions>(place, input).await?;
-    sqlx::query(
-        "INSERT INTO session_state (tenant_id, session_id, campaign_id, from_seq) \
-         VALUES ($1, $2, $3, coalesce((SELECT seq FROM feed_head WHERE tenant_id = $1 AND campaign_id = $3), 0))",
-    )
-    .bind(tx.tenant())
-    .bind(model.id.0)
-    .bind(campaign)
-    .execute(&mut *tx.connection().await)
-    .await?;
-    Ok((model, true))
 }
 
 /// Reads a session and where it stands.
@@ -227,13 +195,30 @@ pub async fn put_world_state(
     body: Body<Value>,
 ) -> Result<Reply> {
     let state = read_world(body.value, "")?;
-    write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+    let reply = write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
         let session = service::playing(tx, campaign, path.1).await?;
         take_world(tx, session.id, state.clone()).await?;
         Reply::ok(&state)
     })
-    .await
+    .await?;
+    tell(&app, &caller, &path, state).await;
+    Ok(reply)
+}
+
+/// Tells the session's frontend of a world state that another than itself has stored. It is stored, whether it can be told or not.
+async fn tell(app: &App, caller: &Caller, (campaign, session): &(String, Uuid), world: WorldState) {
+    let told = async {
+        let session = {
+            let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+            let campaign = campaign_id(&tx, caller, &Ref::parse(campaign)).await?;
+            service::playing(&tx, campaign, *session).await?
+        };
+        bridge::world_changed(app, &caller.actor(), &session, world).await
+    };
+    if let Err(error) = told.await {
+        tracing::warn!(%error, "a frontend could not be told of its new world state");
+    }
 }
 
 /// What a frontend reports.
@@ -264,14 +249,19 @@ pub async fn post_events(
     path: web::Path<(String, Uuid)>,
     body: Body<EventsInput>,
 ) -> Result<Reply> {
-    write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+    let reply = write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
         let session = service::playing(tx, campaign, path.1).await?;
         app.limits.check_rows(tx, &caller, "message").await?;
         let results = events::take_in(tx, &caller, &session, &body.value.events).await?;
         Reply::ok(&EventsTaken { count: results.len(), results })
     })
-    .await
+    .await?;
+    let world = body.value.events.iter().rfind(|e| e.kind == "world_state");
+    if let Some(Ok(world)) = world.map(|e| read_world(e.data.clone(), "")) {
+        tell(&app, &caller, &path, world).await;
+    }
+    Ok(reply)
 }
 
 /// What changed since the session's last completed turn, as its AI would be told now. Looking consumes nothing.

@@ -1,7 +1,8 @@
 //! Sessions: a frontend at the table. What it reports becomes messages, a mirror of its fights and pieces of deltas; what its AI
 //! is told before a turn is an overview once, and after that what changed.
 //!
-//! - [`http`] has the routes; turns of a session are in `turns::gm`.
+//! - [`http`] has the routes; turns of a session are in `turns::gm`; [`open`] says whose session is whose; what frontends send over
+//!   their own connection comes through `bridge`.
 //! - [`events`] takes in what a frontend reports; [`world_state`] and [`combat`] are the two documents it keeps up to date.
 //! - [`delta`] is what changed, as a sum of pieces; [`changes`] computes it from the journal and the session's events;
 //!   [`service`] knows where a session stands; [`overview`] is the world before the first turn.
@@ -16,6 +17,7 @@ pub mod delta;
 pub mod events;
 pub mod http;
 pub mod input;
+pub mod open;
 pub mod overview;
 pub mod service;
 pub mod world_state;

@@ -2,10 +2,14 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{ActorKind, ToolCx, ToolSpec};
-use crate::{error::Result, sessions::combat};
+use super::{ActorKind, Asking, ToolCx, ToolSpec};
+use crate::{
+    bridge::{Asked, Heard, Question},
+    error::Result,
+    sessions::combat,
+};
 
 pub(super) struct GetEncounter;
 
@@ -27,8 +31,16 @@ impl ToolSpec for GetEncounter {
     const INFORMS: bool = true;
     type Arguments = Arguments;
 
+    /// With a fight told of, what it is now.
+    fn asks(_: &Asking<'_>, _: &Arguments) -> Option<Question> {
+        Some(Question { asked: Asked::CombatStateRefresh, data: json!({}) })
+    }
+
     async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
         let fights = combat::going_on(cx.tx, cx.campaign, cx.session.map(|s| s.id)).await?;
+        // A frontend that was there and does not tell may have gone on unseen.
+        let stale = matches!(cx.heard, Some(Heard::Failed(_) | Heard::Nobody { left: true }));
+        let fights = if stale { fights.into_iter().map(combat::Fight::gone_stale).collect() } else { fights };
         combat::answer(combat::seen_by(cx.reader.role, fights), arguments.encounter_id.as_deref())
     }
 }

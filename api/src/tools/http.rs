@@ -8,13 +8,15 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{ActorKind, REGISTRY, Tool, ToolCx};
+use super::{ActorKind, Asking, REGISTRY, Tool, ToolCx};
 use crate::{
     app::App,
     auth::{Caller, Scope},
+    bridge::{self, Heard},
     error::{Code, Error, Problem, Result},
     http::{
         Body, Reply,
+        idempotency::IdempotencyKey,
         resource::{Ref, campaign_id, col},
     },
     limits::Class,
@@ -96,6 +98,16 @@ pub async fn call(
     if dice.is_some() {
         caller.needs(Scope::Gm, "Giving dice")?;
     }
+    let own_dice = dice.is_some() || *preview;
+    let heard = match session_id {
+        Some(id) => {
+            match ask_first(&app, &caller, (&c, *id), tool, arguments, own_dice, body.idempotency.as_ref()).await? {
+                First::Replay(reply) => return Ok(reply),
+                First::Heard(heard) => heard,
+            }
+        }
+        None => None,
+    };
     let done = crate::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&c)).await?;
         let session = match session_id {
@@ -113,6 +125,7 @@ pub async fn call(
             reader: reader_of(&caller, session.as_ref()),
             turn: None,
             key: Some(caller.key),
+            heard: heard.as_ref(),
             dice: dice.as_deref(),
             hand: None,
             preview: *preview,
@@ -125,6 +138,37 @@ pub async fn call(
     let status = if done.is_ok() { "succeeded" } else { "failed" };
     metrics::TOOL_CALLS.with_label_values(&[tool.name, status]).inc();
     done
+}
+
+/// What comes of asking the session's frontend, before any transaction of the call.
+enum First {
+    /// The call was made before.
+    Replay(Reply),
+    Heard(Option<Heard>),
+}
+
+async fn ask_first(
+    app: &App,
+    caller: &Caller,
+    (campaign, session): (&str, Uuid),
+    tool: &Tool,
+    arguments: &Value,
+    has_dice: bool,
+    key: Option<&IdempotencyKey>,
+) -> Result<First> {
+    let (session, question) = {
+        let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+        if let Some(key) = key
+            && let Some(reply) = key.replay(&tx).await?
+        {
+            return Ok(First::Replay(reply));
+        }
+        let campaign = campaign_id(&tx, caller, &Ref::parse(campaign)).await?;
+        let session = sessions::service::named(&tx, campaign, session).await?;
+        let question = tool.asks(&Asking { session: &session, has_dice }, arguments);
+        (session, question)
+    };
+    Ok(First::Heard(bridge::before(app, &caller.actor(), &session, question).await?))
 }
 
 /// Who may not see secrets is told none by a tool either.

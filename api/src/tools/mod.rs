@@ -37,6 +37,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
+    bridge::{Heard, Question},
     dice::service::{Draw, Wish},
     error::Result,
     messages::service::Reader,
@@ -63,6 +64,8 @@ pub struct ToolCx<'a> {
     pub key: Option<Uuid>,
     /// Dice that the caller rolled by hand; only a game master gives any.
     pub dice: Option<&'a [u32]>,
+    /// What its question to the session's frontend led to, if it had one.
+    pub heard: Option<&'a Heard>,
     /// Dice rolled by hand for the whole turn: `roll_dice` uses them up before it rolls its own.
     pub hand: Option<&'a Hand>,
     /// Nothing is to be changed: slots, hit points and the fair stream stay as they are.
@@ -88,6 +91,14 @@ impl<'a> ToolCx<'a> {
         let wish = Wish { given: self.dice, seed: None, preview: self.preview };
         Draw::of_rolls(self.tx, Some(self.campaign), &wish, rolls).await
     }
+}
+
+/// Whether a tool has anything to ask.
+pub struct Asking<'a> {
+    /// Whose frontend would be asked.
+    pub session: &'a Playing,
+    /// Dice are there already: rolled by hand, or by the server since nothing will be kept.
+    pub has_dice: bool,
 }
 
 /// Kinds of callers.
@@ -125,6 +136,12 @@ pub trait ToolSpec {
     const INFORMS: bool;
     type Arguments: DeserializeOwned + JsonSchema;
 
+    /// What it has to ask the session's frontend before it runs; what comes of it is [`ToolCx::heard`]. No transaction is open
+    /// while the frontend answers, so a batch is committed up to such a call before it is asked.
+    fn asks(_: &Asking<'_>, _: &Self::Arguments) -> Option<Question> {
+        None
+    }
+
     /// Does it.
     fn run(cx: &ToolCx<'_>, arguments: Self::Arguments) -> impl Future<Output = Result<Value>>;
 }
@@ -138,6 +155,7 @@ pub struct Tool {
     pub listed: bool,
     pub informs: bool,
     schema: fn() -> Value,
+    asks: fn(&Asking<'_>, &Value) -> Option<Question>,
     run: for<'a> fn(&'a ToolCx<'a>, Value) -> LocalBoxFuture<'a, Result<Value>>,
 }
 
@@ -148,6 +166,9 @@ const fn tool<T: ToolSpec>() -> Tool {
     fn run<'a, T: ToolSpec>(cx: &'a ToolCx<'a>, given: Value) -> LocalBoxFuture<'a, Result<Value>> {
         Box::pin(async move { T::run(cx, arguments::read(given)?).await })
     }
+    fn asks<T: ToolSpec>(asking: &Asking<'_>, given: &Value) -> Option<Question> {
+        T::asks(asking, &arguments::read(given.clone()).ok()?)
+    }
     Tool {
         name: T::NAME,
         aliases: T::ALIASES,
@@ -156,6 +177,7 @@ const fn tool<T: ToolSpec>() -> Tool {
         listed: T::LISTED,
         informs: T::INFORMS,
         schema: schema::<T>,
+        asks: asks::<T>,
         run: run::<T>,
     }
 }
@@ -207,6 +229,12 @@ impl Tool {
     #[must_use]
     pub fn schema_text(&self) -> String {
         self.schema().to_string()
+    }
+
+    /// What it has to ask the session's frontend before it runs with these arguments.
+    #[must_use]
+    pub fn asks(&self, asking: &Asking<'_>, arguments: &Value) -> Option<Question> {
+        (self.asks)(asking, arguments)
     }
 
     /// Runs the tool with arguments that nobody has looked at yet.

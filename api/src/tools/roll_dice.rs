@@ -1,22 +1,25 @@
 //! `roll_dice`: anyone rolls dice of the campaign's fair stream.
 
-use entity::{character, message::Type, npc};
+use entity::{character, message::Type, npc, session::Dice};
 use rules::{dice::Formula, sheet::Creature};
 use schemars::JsonSchema;
 use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{ANYONE, ActorKind, ToolCx, ToolSpec};
+use super::{ANYONE, ActorKind, Asking, ToolCx, ToolSpec};
 use crate::{
+    bridge::{Asked, Heard, Question},
     dice::{
-        rolls::{self, RollInput, RollReport},
+        reported,
+        rolls::{self, RollInput, RollReport, Rolled},
         service::{Draw, Wish},
         sheet,
     },
-    error::{Error, Result},
+    error::{Code, Error, Result},
     http::resource::col,
     messages::service::{self as messages, NewMessage, RollFacts},
+    ops::metrics,
     sessions::service::Playing,
 };
 
@@ -40,11 +43,29 @@ impl ToolSpec for RollDice {
     const INFORMS: bool = true;
     type Arguments = Arguments;
 
+    /// In a session whose frontend rolls: to roll what can be rolled. What asks for values of a sheet is the server's.
+    fn asks(asking: &Asking<'_>, arguments: &Arguments) -> Option<Question> {
+        let rolls = &arguments.rolls;
+        let frontends = asking.session.dice == Dice::Frontend && !asking.has_dice;
+        if !frontends || rolls::check(rolls).is_err() || rolls.iter().any(asks_for_values) {
+            return None;
+        }
+        let rolls: Vec<_> = rollable(rolls).map(|r| json!({ "formula": r.formula, "flavor": r.flavor })).collect();
+        (!rolls.is_empty()).then(|| Question { asked: Asked::ExecuteRoll, data: json!({ "rolls": rolls }) })
+    }
+
     async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
         let rolls = arguments.rolls;
         rolls::check(&rolls)?;
-        let asks = |roll: &RollInput| Formula::parse(&roll.formula).is_ok_and(|f| f.variables().next().is_some());
-        let own = if rolls.iter().any(asks) { sheet_of(cx).await? } else { None };
+        match cx.heard {
+            Some(Heard::Told(told)) => {
+                let report = reported(told, &rolls)?;
+                return finish(cx, report).await;
+            }
+            Some(Heard::Failed(error)) => return Err(Error::new(error.code, error.detail.clone())),
+            Some(Heard::Nobody { .. } | Heard::Idle) | None => {}
+        }
+        let own = if rolls.iter().any(asks_for_values) { sheet_of(cx).await? } else { None };
         let value = |name: &str| own.as_ref().and_then(|own| sheet::value(own, name));
         let report = match cx.hand.filter(|hand| !hand.left().is_empty()) {
             Some(hand) => {
@@ -60,11 +81,48 @@ impl ToolSpec for RollDice {
                 rolls::all(&mut draw, &rolls, &value).await?
             }
         };
-        if let Some(session) = cx.session.filter(|_| !cx.preview) {
-            say(cx, session, &report).await?;
-        }
-        serde_json::to_value(report).map_err(Error::internal)
+        finish(cx, report).await
     }
+}
+
+fn asks_for_values(roll: &RollInput) -> bool {
+    Formula::parse(&roll.formula).is_ok_and(|f| f.variables().next().is_some())
+}
+
+/// The rolls that a frontend is asked for.
+fn rollable(rolls: &[RollInput]) -> impl Iterator<Item = &RollInput> {
+    rolls.iter().filter(|roll| Formula::parse(&roll.formula).is_ok())
+}
+
+/// What the frontend rolled, with what nobody could.
+fn reported(told: &Value, rolls: &[RollInput]) -> Result<RollReport> {
+    let asked: Vec<_> = rollable(rolls).collect();
+    let rolled = reported::read(told, &asked).map_err(|why| {
+        metrics::BRIDGE_REQUESTS.with_label_values(&[Asked::ExecuteRoll.as_str(), "invalid"]).inc();
+        Error::new(Code::FrontendFailed, format!("The frontend's dice do not fit: {why}."))
+    })?;
+    metrics::DICE_ROLLS.with_label_values(&["frontend"]).inc_by(asked.len() as u64);
+    let mut rolled = rolled.into_iter();
+    let mut results = Vec::with_capacity(rolls.len());
+    for roll in rolls {
+        results.push(match Formula::parse(&roll.formula) {
+            Ok(_) => rolled.next().unwrap_or_default(),
+            Err(error) => Rolled {
+                formula: roll.formula.clone(),
+                flavor: roll.flavor.clone(),
+                error: Some(error.into()),
+                ..Rolled::default()
+            },
+        });
+    }
+    Ok(RollReport { count: results.len(), source: "frontend", results, seed_id: None, counter: None })
+}
+
+async fn finish(cx: &ToolCx<'_>, report: RollReport) -> Result<Value> {
+    if let Some(session) = cx.session.filter(|_| !cx.preview) {
+        say(cx, session, &report).await?;
+    }
+    serde_json::to_value(report).map_err(Error::internal)
 }
 
 /// What is rolled in a session falls on its table: one message for everyone, or for the game master the AI helps.
@@ -81,11 +139,12 @@ async fn say(cx: &ToolCx<'_>, session: &Playing, report: &RollReport) -> Result<
     if rolled.is_empty() {
         return Ok(());
     }
-    let message = NewMessage {
+    let mut message = NewMessage {
         kind: Type::Roll,
         roll: Some(messages::roll_value(&rolled)),
         ..session.message(cx.turn, session.speaker(), messages::roll_text(&rolled))
     };
+    message.extensions.insert("dice".to_owned(), json!(report.source));
     messages::insert(cx.tx, cx.campaign, &[message]).await.map(drop)
 }
 

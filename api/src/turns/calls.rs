@@ -1,23 +1,23 @@
-//! A batch of tool calls: checked against what the entity has, run in one transaction, each with its result.
+//! A batch of tool calls: checked against what the entity has, run in one transaction, each with its result. A call that has to
+//! ask a session's frontend splits its batch: what comes before is committed, then the frontend is asked, then it goes on.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Range};
 
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{
-    CallError, CallStatus, ToolCall,
-    live::{Item, Live},
-};
+use super::{CallError, CallStatus, ToolCall, live::Item, start::Asker};
 use crate::{
     app::App,
+    bridge::{Frontend, Heard, Question},
     error::{Code, Error, Result},
     llm::reply::ProposedCall,
     messages::service::Reader,
     ops::metrics,
     sessions::service::Playing,
     tenancy::{Actor, TenantTx},
-    tools::{self, ActorKind, Hand, Tool, ToolCx},
+    tools::{self, ActorKind, Asking, Hand, Tool, ToolCx},
 };
 
 /// Who calls, and with which tools.
@@ -64,10 +64,11 @@ fn clean(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(64).collect()
 }
 
-/// Runs a reply's calls for a turn and commits them together. A call that fails does not hold up the others.
+/// Runs a reply's calls for a turn and commits them together; what has to ask the session's frontend first is asked between two
+/// commits. A call that fails does not hold up the others.
 ///
 /// # Errors
-/// `conflict` if the turn is no longer this server's; those of the database.
+/// `conflict` if the turn is no longer this server's; those of the database; what `cancel` leads to.
 pub async fn execute(
     app: &App,
     actor: &Actor,
@@ -75,49 +76,40 @@ pub async fn execute(
     hands: &Hands<'_>,
     calls: &[ProposedCall],
     first: usize,
-    live: Option<&Live>,
+    asker: &Asker,
 ) -> Result<Vec<ToolCall>> {
-    let checked: Vec<Checked> = calls.iter().map(|c| check(hands, c)).collect();
+    let mut batch =
+        Batch { app, actor, turn, hands, checked: calls.iter().map(|c| check(hands, c)).collect(), heard: Vec::new() };
+    batch.heard.resize_with(calls.len(), || None);
     let named = |i: usize, call: &ProposedCall| {
         let id = call.id.clone().unwrap_or_else(|| format!("call_{}", first + i + 1));
         (id, clean(&call.name), call.arguments.clone().unwrap_or(Value::Null))
     };
-    if let Some(live) = live {
+    if let Some(live) = &asker.live {
         for (i, call) in calls.iter().enumerate() {
             let (id, name, arguments) = named(i, call);
             live.tell(Item::call(&id, &name, &arguments));
         }
     }
-    let mut broken: HashMap<usize, CallError> = HashMap::new();
-    let results = loop {
-        match attempt(app, actor, turn, hands, &checked, &broken).await? {
-            Attempt::Committed(results) => break results,
-            // A statement failed and took its transaction with it: again, without that call.
-            Attempt::Broke(index, error) => {
-                broken.insert(index, error);
-            }
+    let frontend = batch.frontend().await?;
+    let mut done: Vec<ToolCall> = Vec::with_capacity(calls.len());
+    while done.len() < calls.len() {
+        let begin = done.len();
+        if let Some(frontend) = &frontend {
+            batch.ask(frontend, begin, &asker.cancel).await?;
         }
-    };
-    let done = calls.iter().zip(checked).zip(results).enumerate().map(|(i, ((call, checked), result))| {
-        let (status, result, error) = match (checked, result) {
-            (_, Some(Ok(value))) => (CallStatus::Succeeded, Some(value), None),
-            (_, Some(Err(error))) => (CallStatus::Failed, None, Some(error)),
-            (Checked::Refused(status, error), None) => (status, None, Some(error)),
-            (Checked::Run(..), None) => (CallStatus::Failed, None, broken.remove(&i)),
+        let end = match &frontend {
+            Some(Frontend::Here(_) | Frontend::There { .. }) => {
+                (begin + 1..calls.len()).find(|i| batch.question(*i, false).is_some()).unwrap_or(calls.len())
+            }
+            _ => calls.len(),
         };
-        let known = tools::find(&call.name).map_or("unknown", |t| t.name);
-        let outcome = match status {
-            CallStatus::Succeeded => "succeeded",
-            CallStatus::Failed => "failed",
-            CallStatus::Rejected => "rejected",
-        };
-        metrics::TOOL_CALLS.with_label_values(&[known, outcome]).inc();
-        let (id, name, arguments) = named(i, call);
-        ToolCall { id, name, arguments, status, result, error }
-    });
-    let done: Vec<ToolCall> = done.collect();
-    if let Some(live) = live {
-        done.iter().for_each(|call| live.tell(Item::result(call)));
+        let results = batch.run(begin..end).await?;
+        for ((i, call), result) in calls.iter().enumerate().skip(begin).zip(results) {
+            let call = batch.done(i, named(i, call), result);
+            asker.live.iter().for_each(|live| live.tell(Item::result(&call)));
+            done.push(call);
+        }
     }
     Ok(done)
 }
@@ -129,68 +121,156 @@ enum Attempt {
     Broke(usize, CallError),
 }
 
-/// One batch, tried again when it met another transaction and lost.
-async fn attempt(
-    app: &App,
-    actor: &Actor,
+/// A reply's calls on their way.
+struct Batch<'a> {
+    app: &'a App,
+    actor: &'a Actor,
     turn: Uuid,
-    hands: &Hands<'_>,
-    checked: &[Checked],
-    broken: &HashMap<usize, CallError>,
-) -> Result<Attempt> {
-    let runs = checked.iter().enumerate().any(|(i, c)| matches!(c, Checked::Run(..)) && !broken.contains_key(&i));
-    if !runs {
-        return Ok(Attempt::Committed((0..checked.len()).map(|_| None).collect()));
-    }
-    let mut attempts_left = 3;
-    loop {
-        let last = attempts_left == 1;
-        match attempt_once(app, actor, turn, hands, checked, broken, last).await {
-            Err(error) if error.is_transient() && !last => attempts_left -= 1,
-            result => return result,
-        }
-    }
+    hands: &'a Hands<'a>,
+    checked: Vec<Checked>,
+    /// What calls heard of the session's frontend before they run.
+    heard: Vec<Option<Heard>>,
 }
 
-async fn attempt_once(
-    app: &App,
-    actor: &Actor,
-    turn: Uuid,
-    hands: &Hands<'_>,
-    checked: &[Checked],
-    broken: &HashMap<usize, CallError>,
-    last: bool,
-) -> Result<Attempt> {
-    let mut results: Results = (0..checked.len()).map(|_| None).collect();
-    hands.hand.inspect(|hand| hand.begin());
-    let tx = TenantTx::hold_turn(&app.pool, actor, turn, app.running.instance).await?;
-    let cx = ToolCx {
-        tx: &tx,
-        campaign: hands.campaign,
-        kind: hands.kind,
-        entity: hands.entity,
-        player: hands.player,
-        session: hands.session,
-        reader: hands.session.map_or(Reader::GM, Playing::reader),
-        turn: Some(turn),
-        key: None,
-        dice: None,
-        hand: hands.hand,
-        preview: false,
-        apply: false,
-    };
-    for (i, checked) in checked.iter().enumerate().filter(|(i, _)| !broken.contains_key(i)) {
-        let Checked::Run(tool, arguments) = checked else { continue };
-        match tool.run(&cx, arguments.clone()).await {
-            Ok(value) => results[i] = Some(Ok(value)),
-            Err(error) if error.cause().is_none() => results[i] = Some(Err(told(&error))),
-            Err(error) if error.code == Code::Unavailable || (error.is_transient() && !last) => return Err(error),
-            Err(error) => return Ok(Attempt::Broke(i, told(&error))),
+impl Batch<'_> {
+    /// What a call asks the session's frontend.
+    fn question(&self, i: usize, has_dice: bool) -> Option<Question> {
+        let (Some(session), Some(Checked::Run(tool, arguments))) = (self.hands.session, self.checked.get(i)) else {
+            return None;
+        };
+        tool.asks(&Asking { session, has_dice }, arguments)
+    }
+
+    /// The frontend that some call has to ask; none if none has.
+    async fn frontend(&self) -> Result<Option<Frontend>> {
+        match self.hands.session {
+            Some(session) if (0..self.checked.len()).any(|i| self.question(i, false).is_some()) => {
+                Frontend::of(self.app, self.actor.tenant, session).await.map(Some)
+            }
+            _ => Ok(None),
         }
     }
-    tx.commit().await?;
-    hands.hand.inspect(|hand| hand.keep());
-    Ok(Attempt::Committed(results))
+
+    /// Asks what the call that begins a part has to ask. If nobody is there, that is what all calls heard.
+    async fn ask(&mut self, frontend: &Frontend, begin: usize, cancel: &CancellationToken) -> Result<()> {
+        let Some(session) = self.hands.session else { return Ok(()) };
+        if let Frontend::Nowhere { left } = frontend {
+            self.heard.iter_mut().for_each(|heard| *heard = Some(Heard::Nobody { left: *left }));
+            return Ok(());
+        }
+        let has_dice = self.hands.hand.is_some_and(|hand| !hand.left().is_empty());
+        let Some(question) = self.question(begin, has_dice) else { return Ok(()) };
+        let heard = tokio::select! {
+            heard = frontend.ask(self.app, self.actor, session, &question) => heard?,
+            () = cancel.cancelled() => return Err(Error::new(Code::Conflict, "The turn was cancelled.")),
+        };
+        if let Some(slot) = self.heard.get_mut(begin) {
+            *slot = Some(heard);
+        }
+        Ok(())
+    }
+
+    /// Runs a part of the calls in one transaction.
+    async fn run(&self, part: Range<usize>) -> Result<Results> {
+        let mut broken: HashMap<usize, CallError> = HashMap::new();
+        loop {
+            match self.attempt(&part, &broken).await? {
+                Attempt::Committed(mut results) => {
+                    for (i, result) in part.clone().zip(&mut results) {
+                        *result = result.take().or_else(|| broken.remove(&i).map(Err));
+                    }
+                    return Ok(results);
+                }
+                // A statement failed and took its transaction with it: again, without that call.
+                Attempt::Broke(index, error) => {
+                    broken.insert(index, error);
+                }
+            }
+        }
+    }
+
+    /// One part, tried again when it met another transaction and lost.
+    async fn attempt(&self, part: &Range<usize>, broken: &HashMap<usize, CallError>) -> Result<Attempt> {
+        let runs = |i: usize| matches!(self.checked.get(i), Some(Checked::Run(..))) && !broken.contains_key(&i);
+        if !part.clone().any(runs) {
+            return Ok(Attempt::Committed(part.clone().map(|_| None).collect()));
+        }
+        let mut attempts_left = 3;
+        loop {
+            let last = attempts_left == 1;
+            match self.attempt_once(part, broken, last).await {
+                Err(error) if error.is_transient() && !last => attempts_left -= 1,
+                result => return result,
+            }
+        }
+    }
+
+    async fn attempt_once(
+        &self,
+        part: &Range<usize>,
+        broken: &HashMap<usize, CallError>,
+        last: bool,
+    ) -> Result<Attempt> {
+        let hands = self.hands;
+        hands.hand.inspect(|hand| hand.begin());
+        let tx = TenantTx::hold_turn(&self.app.pool, self.actor, self.turn, self.app.running.instance).await?;
+        let mut results: Results = Vec::with_capacity(part.len());
+        for i in part.clone() {
+            let Some(Checked::Run(tool, arguments)) = self.checked.get(i).filter(|_| !broken.contains_key(&i)) else {
+                results.push(None);
+                continue;
+            };
+            let cx = self.context(&tx, i);
+            match tool.run(&cx, arguments.clone()).await {
+                Ok(value) => results.push(Some(Ok(value))),
+                Err(error) if error.cause().is_none() => results.push(Some(Err(told(&error)))),
+                Err(error) if error.code == Code::Unavailable || (error.is_transient() && !last) => return Err(error),
+                Err(error) => return Ok(Attempt::Broke(i, told(&error))),
+            }
+        }
+        tx.commit().await?;
+        hands.hand.inspect(|hand| hand.keep());
+        Ok(Attempt::Committed(results))
+    }
+
+    /// A call with what came of it.
+    fn done(&self, i: usize, named: (String, String, Value), result: Option<Result<Value, CallError>>) -> ToolCall {
+        let (status, result, error) = match (self.checked.get(i), result) {
+            (_, Some(Ok(value))) => (CallStatus::Succeeded, Some(value), None),
+            (Some(Checked::Refused(status, error)), None) => (*status, None, Some(error.clone())),
+            (_, Some(Err(error))) => (CallStatus::Failed, None, Some(error)),
+            (_, None) => (CallStatus::Failed, None, None),
+        };
+        let (id, name, arguments) = named;
+        let known = tools::find(&name).map_or("unknown", |t| t.name);
+        let outcome = match status {
+            CallStatus::Succeeded => "succeeded",
+            CallStatus::Failed => "failed",
+            CallStatus::Rejected => "rejected",
+        };
+        metrics::TOOL_CALLS.with_label_values(&[known, outcome]).inc();
+        ToolCall { id, name, arguments, status, result, error }
+    }
+
+    fn context<'c>(&'c self, tx: &'c TenantTx, i: usize) -> ToolCx<'c> {
+        let hands = self.hands;
+        ToolCx {
+            tx,
+            campaign: hands.campaign,
+            kind: hands.kind,
+            entity: hands.entity,
+            player: hands.player,
+            session: hands.session,
+            reader: hands.session.map_or(Reader::GM, Playing::reader),
+            turn: Some(self.turn),
+            key: None,
+            dice: None,
+            heard: self.heard.get(i).and_then(Option::as_ref),
+            hand: hands.hand,
+            preview: false,
+            apply: false,
+        }
+    }
 }
 
 /// An error as the model is told it.

@@ -124,8 +124,7 @@ impl<'a> Talk<'a> {
             }
             let actor = self.caller.actor().in_turn(self.id, Origin::Turn);
             let first = self.tool_calls.len();
-            let live = self.asker.live.as_deref();
-            let done = calls::execute(self.app, &actor, self.id, hands, &parsed.calls, first, live).await?;
+            let done = calls::execute(self.app, &actor, self.id, hands, &parsed.calls, first, self.asker).await?;
             let goes_on = self.mode == ReplyMode::Native
                 || done
                     .iter()

@@ -251,6 +251,7 @@ impl RulesTurn<'_> {
                 turn: Some(self.id),
                 key: None,
                 dice: self.job.dice.as_deref().filter(|_| decides),
+                heard: None,
                 hand: None,
                 preview: self.job.preview,
                 apply: false,

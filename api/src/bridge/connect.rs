@@ -1,0 +1,217 @@
+//! The first frame: who connects, as what, and to which session.
+
+use std::{net::IpAddr, sync::Arc};
+
+use entity::{
+    session::{Dice, Role},
+    shapes::Extensions,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sqlx::Row;
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use super::{
+    frames::{self, Frame, Incoming},
+    hub::Connection,
+    mail,
+    outbox::{Close, Outbox},
+    pushes, socket,
+};
+use crate::{
+    app::App,
+    auth::{Caller, Scope, gate::caller_of},
+    error::{Code, Error, Result},
+    http::{
+        RequestId, body,
+        resource::{Place, Ref, campaign_id},
+    },
+    limits::Class,
+    sessions::{
+        open::{self, Wish},
+        service,
+    },
+    tenancy::TenantTx,
+};
+
+/// Bytes of what a frontend says of its world and its user.
+const NOTE_BYTES_MAX: usize = 4096;
+
+/// What is known of a connection before its first frame.
+pub struct Upgrade {
+    pub campaign: String,
+    pub origin: Option<String>,
+    pub request: RequestId,
+    pub peer: IpAddr,
+}
+
+/// Why a connection does not come about.
+pub struct Refusal {
+    pub error: Error,
+    pub close: Close,
+}
+
+impl Refusal {
+    fn of(close: Close) -> impl Fn(Error) -> Self {
+        move |error| Self { error, close }
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let close = match error.code {
+            Code::Unauthenticated => Close::Unauthenticated,
+            Code::Forbidden => Close::Forbidden,
+            Code::NotFound => Close::NotFound,
+            Code::RateLimited | Code::QuotaExceeded => Close::TooMany,
+            Code::Unavailable => Close::ShuttingDown,
+            Code::Internal => Close::Internal,
+            _ => Close::BadConnect,
+        };
+        Self { error, close }
+    }
+}
+
+/// The members of a `connect`.
+#[derive(Debug, Deserialize)]
+struct Connect {
+    #[serde(default)]
+    client_id: String,
+    #[serde(default)]
+    token: String,
+    session_id: Option<Uuid>,
+    role: Option<Role>,
+    dice: Option<Dice>,
+    player_id: Option<String>,
+    #[serde(default)]
+    world_info: Value,
+    #[serde(default)]
+    user_info: Value,
+}
+
+/// A connection that came about.
+pub struct Connected {
+    pub connection: Arc<Connection>,
+    /// What waits to be sent, beginning with `connected`.
+    pub queue: mpsc::Receiver<Frame>,
+    /// To be looked at again while the connection lasts.
+    pub credential: String,
+}
+
+/// Connects whom the first frame names.
+///
+/// # Errors
+/// Why not.
+pub async fn connect(app: &Arc<App>, upgrade: &Upgrade, frame: Incoming) -> Result<Connected, Refusal> {
+    let Connect { client_id, token, session_id, role, dice, player_id, world_info, user_info } = read(frame)?;
+    if client_id.trim().is_empty() || token.is_empty() {
+        return Err(
+            Error::new(Code::Unauthenticated, "Send `client_id` and `token`: an API key or an access token.").into()
+        );
+    }
+    let caller = authenticate(app, upgrade, &token).await?;
+    let mut notes = Extensions::new();
+    for (name, note) in [("world_info", world_info), ("user_info", user_info)] {
+        if note.to_string().len() > NOTE_BYTES_MAX {
+            let message = format!("may have {NOTE_BYTES_MAX} bytes of JSON");
+            return Err(Error::invalid(format!("/{name}"), "invalid_value", message).into());
+        }
+        if !note.is_null() {
+            notes.insert(name.to_owned(), note);
+        }
+    }
+    let wish = Wish { client_id, session: session_id, role, dice, player: player_id, notes };
+    let mut attempts_left = 3;
+    let (connection, queue) = loop {
+        match join(app, upgrade, &caller, &wish).await {
+            Err(error) if error.is_transient() && attempts_left > 1 => attempts_left -= 1,
+            result => break result?,
+        }
+    };
+    Ok(Connected { connection, queue, credential: token })
+}
+
+fn read(frame: Incoming) -> Result<Connect, Refusal> {
+    let mut members = frame.members;
+    // Some frontends put them into `data`, as in every other frame.
+    if let Value::Object(data) = frame.data {
+        members.extend(data);
+    }
+    let fits = body::refuse_nul(&Value::Object(members.clone()), &mut String::new());
+    fits.and_then(|()| body::typed(Value::Object(members))).map_err(Refusal::of(Close::BadConnect))
+}
+
+/// Whose credential it is, if it may connect from where it comes.
+async fn authenticate(app: &App, upgrade: &Upgrade, token: &str) -> Result<Caller> {
+    let Some(caller) = caller_of(app, token, upgrade.request.clone()).await? else {
+        app.limits.check_failure(upgrade.peer).allowed("failed sign-ins")?;
+        return Err(Error::new(Code::Unauthenticated, "The credential is unknown, expired or revoked."));
+    };
+    app.limits.check(&caller.tenant, Class::Requests).allowed("requests")?;
+    may_connect(&caller)?;
+    if let Some(origin) = &upgrade.origin
+        && !caller.tenant.origins.iter().any(|known| known == origin || known == "*")
+    {
+        return Err(Error::new(
+            Code::Forbidden,
+            "This tenant does not list the page's origin; add it to its `origins`.",
+        ));
+    }
+    Ok(caller)
+}
+
+/// Whether a credential may have a connection at all.
+///
+/// # Errors
+/// `forbidden`.
+pub fn may_connect(caller: &Caller) -> Result<()> {
+    if caller.scopes.has(Scope::Play) || caller.scopes.has(Scope::Gm) {
+        return Ok(());
+    }
+    Err(Error::new(Code::Forbidden, "The bridge needs the scope `play` or `gm`."))
+}
+
+/// Finds or opens the session, and makes this its connection: here before it is committed, so that whoever takes over in between
+/// finds it.
+async fn join(
+    app: &Arc<App>,
+    upgrade: &Upgrade,
+    caller: &Caller,
+    wish: &Wish,
+) -> Result<(Arc<Connection>, mpsc::Receiver<Frame>)> {
+    let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
+    let campaign = campaign_id(&tx, caller, &Ref::parse(&upgrade.campaign)).await?;
+    let session = open::join(&app.limits, &Place { tx: &tx, campaign, caller }, wish).await?;
+    let playing = service::playing(&tx, campaign, session.id.0).await?;
+    let row =
+        sqlx::query("SELECT coalesce(max(seq), 0) AS seq FROM feed_head WHERE tenant_id = $1 AND campaign_id = $2")
+            .bind(tx.tenant())
+            .bind(campaign)
+            .fetch_one(&mut *tx.connection().await)
+            .await?;
+    let (outbox, queue) = Outbox::new();
+    let connection = Arc::new(Connection::new(caller, playing, outbox));
+    connection.outbox.send(Frame::new("connected", None, &json!({
+        "client_id": session.client_id, "session_id": session.id, "campaign_id": campaign, "connection_id": connection.id,
+        "role": session.role, "dice": session.dice, "player_id": session.player_id,
+        "protocol_version": frames::PROTOCOL_VERSION, "server_time": frames::now(),
+        "ping_seconds": app.config.bridge.ping.as_secs(),
+        "limits": { "frame_bytes": frames::BYTES_MAX, "world_state_bytes": frames::MESSAGE_BYTES_MAX,
+            "frames_per_minute": socket::FRAMES_PER_MINUTE },
+        "message": "Connected",
+    })));
+    let first = app.bridge.add(&connection, app.config.bridge.connections_max)?;
+    if let Some(empty) = first {
+        tokio::spawn(pushes::follow(app.clone(), connection.feed(), row.get("seq"), empty));
+    }
+    let written = async {
+        mail::register(&tx, &connection, app.running.instance).await?;
+        tx.commit().await
+    };
+    if let Err(error) = written.await {
+        app.bridge.remove(&connection);
+        return Err(error);
+    }
+    Ok((connection, queue))
+}

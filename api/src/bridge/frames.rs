@@ -1,0 +1,104 @@
+//! Frames: JSON objects `{type, data?, request_id?, timestamp?}` in text messages, in both directions.
+
+use serde_json::{Map, Value, json};
+use time::format_description::well_known::Rfc3339;
+
+use crate::{
+    clock,
+    error::{Code, Error, Result},
+    http::body::refuse_nul,
+    sessions::world_state,
+};
+
+/// The version of the frames described in `docs/bridge.md`.
+pub const PROTOCOL_VERSION: &str = "1.0";
+/// Bytes of a message: a world state, which REST takes up to its own limit, and what is around it.
+pub const MESSAGE_BYTES_MAX: usize = world_state::BYTES_MAX + 64 * 1024;
+/// Bytes of every other message.
+pub const BYTES_MAX: usize = 64 * 1024;
+const REQUEST_ID_CHARS_MAX: usize = 100;
+
+/// Types that frontends send, as metrics name them; events share `event`.
+pub const IN: &[&str] = &["connect", "ping", "roll_result", "combat_state", "error", "turn_request", "event"];
+
+/// A frame that came in.
+#[derive(Debug)]
+pub struct Incoming {
+    pub kind: String,
+    pub request_id: Option<String>,
+    /// What is in `data`; of a `connect` also what stands beside it.
+    pub data: Value,
+    /// All members.
+    pub members: Map<String, Value>,
+}
+
+impl Incoming {
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// `bad_request`, `payload_too_large`, `validation_failed`: what is wrong with it.
+    pub fn read(text: &str) -> Result<Self> {
+        let bad = |why: String| Error::new(Code::BadRequest, why);
+        let mut members: Map<String, Value> =
+            serde_json::from_str(text).map_err(|e| bad(format!("A frame is a JSON object: {e}")))?;
+        let Some(Value::String(kind)) = members.get("type").cloned() else {
+            return Err(bad("A frame has a `type`.".to_owned()));
+        };
+        let request_id = match members.get("request_id") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(id)) if id.chars().count() <= REQUEST_ID_CHARS_MAX => Some(id.clone()),
+            Some(_) => {
+                return Err(bad(format!("A `request_id` is a text of at most {REQUEST_ID_CHARS_MAX} characters.")));
+            }
+        };
+        if text.len() > BYTES_MAX && !matches!(kind.as_str(), "world_state" | "world_state_sync") {
+            let detail = format!("A frame may have {BYTES_MAX} bytes, a world state {MESSAGE_BYTES_MAX}.");
+            return Err(Error::new(Code::PayloadTooLarge, detail));
+        }
+        let data = members.remove("data").unwrap_or(Value::Null);
+        let read = Self { kind, request_id, data, members };
+        refuse_nul(&read.data, &mut "/data".to_owned())?;
+        Ok(read)
+    }
+}
+
+/// A frame to be sent.
+#[derive(Debug)]
+pub struct Frame {
+    pub kind: &'static str,
+    pub text: String,
+}
+
+impl Frame {
+    /// A frame with data.
+    #[must_use]
+    pub fn new(kind: &'static str, request_id: Option<&str>, data: &Value) -> Self {
+        let mut frame = json!({ "type": kind, "data": data, "timestamp": now() });
+        if let (Some(id), Some(members)) = (request_id, frame.as_object_mut()) {
+            members.insert("request_id".to_owned(), id.into());
+        }
+        Self { kind, text: frame.to_string() }
+    }
+
+    /// What is wrong, as a frontend is told it.
+    #[must_use]
+    pub fn error(error: &Error, request_id: Option<&str>) -> Self {
+        let code = if error.code == Code::Unauthenticated { "AUTH_REQUIRED" } else { error.code.as_str() };
+        let mut data = json!({ "code": code, "error": error.code.title(), "message": error.detail });
+        if let Some(members) = data.as_object_mut() {
+            if !error.errors.is_empty() {
+                members.insert("errors".to_owned(), json!(error.errors));
+            }
+            if let Some(seconds) = error.retry_after_seconds {
+                members.insert("retry_after_seconds".to_owned(), seconds.into());
+            }
+        }
+        Self::new("error", request_id, &data)
+    }
+}
+
+/// The time as frames carry it.
+#[must_use]
+pub fn now() -> String {
+    clock::now().format(&Rfc3339).unwrap_or_default()
+}

@@ -1,0 +1,223 @@
+//! The connections of this server, by campaign and session, and the questions that other servers answer for it.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, RwLock,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use tokio::{
+    sync::{Notify, oneshot},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{
+    ask::{Answer, Waiting},
+    outbox::{Close, Outbox},
+};
+use crate::{
+    auth::Caller,
+    error::{Code, Error, Result},
+    feeds::Feed,
+    messages::service::Reader,
+    ops::metrics,
+    sessions::service::Playing,
+};
+
+/// Sockets of this server whose first frame has not come yet.
+const UNKNOWN_MAX: usize = 1024;
+
+/// A frontend's open connection.
+pub struct Connection {
+    pub id: Uuid,
+    pub tenant: Uuid,
+    pub session: Playing,
+    pub outbox: Outbox,
+    pub(super) waiting: Waiting,
+    caller: RwLock<Caller>,
+    heard: Mutex<Instant>,
+}
+
+impl Connection {
+    #[must_use]
+    pub fn new(caller: &Caller, session: Playing, outbox: Outbox) -> Self {
+        Self {
+            id: Uuid::now_v7(),
+            tenant: caller.tenant_id(),
+            session,
+            outbox,
+            waiting: Waiting::default(),
+            caller: RwLock::new(caller.clone()),
+            heard: Mutex::new(Instant::now()),
+        }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn feed(&self) -> Feed {
+        (self.tenant, self.session.campaign)
+    }
+
+    /// Whose it is, as of the last look at the credential.
+    #[must_use]
+    pub fn caller(&self) -> Caller {
+        self.caller.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The credential was looked at again.
+    pub fn renew(&self, caller: Caller) {
+        *self.caller.write().unwrap_or_else(PoisonError::into_inner) = caller;
+    }
+
+    /// For whom messages are sent to it: for the session's AI, or for no more than its credential may read.
+    #[must_use]
+    pub fn reader(&self) -> Reader {
+        let caller = self.caller();
+        if caller.sees_secrets() {
+            return self.session.reader();
+        }
+        Reader { role: entity::session::Role::Player, player: caller.player }
+    }
+
+    /// Something was heard of it.
+    pub fn hear(&self) {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// When something was heard of it last.
+    #[must_use]
+    pub fn heard(&self) -> Instant {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The connections of a campaign.
+#[derive(Default)]
+struct Room {
+    by_session: HashMap<Uuid, Arc<Connection>>,
+    /// Ends what follows the campaign for them.
+    empty: CancellationToken,
+}
+
+/// All connections of this server.
+#[derive(Default)]
+pub struct Hub {
+    rooms: Mutex<HashMap<Feed, Room>>,
+    unknown: AtomicUsize,
+    /// Questions to frontends of other servers, by their ids, with their tenants.
+    pub(super) awaited: Mutex<HashMap<Uuid, (Uuid, oneshot::Sender<Answer>)>>,
+    /// Set once there is anything to do for other servers.
+    pub(super) used: CancellationToken,
+    /// Mail may have come.
+    pub(super) mail: Notify,
+    /// Whether notifications of the database are heard; without them the mail is looked for often.
+    pub(super) listening: AtomicBool,
+    closed: AtomicBool,
+}
+
+/// Holds a place among the sockets whose first frame has not come yet.
+pub struct Unknown(Arc<Hub>);
+
+impl Drop for Unknown {
+    fn drop(&mut self) {
+        self.0.unknown.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Hub {
+    fn rooms(&self) -> MutexGuard<'_, HashMap<Feed, Room>> {
+        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a socket of which nothing is known yet.
+    ///
+    /// # Errors
+    /// `unavailable` when there are too many of them.
+    pub fn admit(self: &Arc<Self>) -> Result<Unknown> {
+        let place = (self.unknown.fetch_add(1, Ordering::AcqRel), Unknown(self.clone()));
+        match place {
+            (before, place) if before < UNKNOWN_MAX => Ok(place),
+            _ => Err(Error::new(Code::Unavailable, "Too many connections are being opened; come back.").retry_after(2)),
+        }
+    }
+
+    /// Adds a connection; an older one of its session is closed. For a campaign's first: what says that its last one left.
+    ///
+    /// # Errors
+    /// `rate_limited` if the tenant has `tenant_max` on this server already; `unavailable` while shutting down.
+    pub fn add(&self, new: &Arc<Connection>, tenant_max: usize) -> Result<Option<CancellationToken>> {
+        let mut rooms = self.rooms();
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::new(Code::Unavailable, "The server is shutting down."));
+        }
+        let own = rooms.iter().filter(|(feed, _)| feed.0 == new.tenant).map(|(_, r)| r.by_session.len()).sum::<usize>();
+        let replaces = rooms.get(&new.feed()).is_some_and(|r| r.by_session.contains_key(&new.session.id));
+        if own >= tenant_max && !replaces {
+            return Err(Error::new(Code::RateLimited, format!("A tenant may have {tenant_max} connections here.")));
+        }
+        let room = rooms.entry(new.feed()).or_default();
+        let first = room.by_session.is_empty().then(|| room.empty.clone());
+        match room.by_session.insert(new.session.id, new.clone()) {
+            Some(old) => old.outbox.close(Close::TakenOver),
+            None => metrics::BRIDGE_CONNECTIONS.inc(),
+        }
+        drop(rooms);
+        self.used.cancel();
+        self.mail.notify_one();
+        Ok(first)
+    }
+
+    /// Removes a connection, if it has not been replaced. Who waits for its reply learns at once that none will come.
+    pub fn remove(&self, gone: &Connection) {
+        gone.waiting.forget_all();
+        let mut rooms = self.rooms();
+        let Some(room) = rooms.get_mut(&gone.feed()) else { return };
+        if room.by_session.get(&gone.session.id).is_some_and(|c| c.id == gone.id) {
+            room.by_session.remove(&gone.session.id);
+            metrics::BRIDGE_CONNECTIONS.dec();
+        }
+        if room.by_session.is_empty() {
+            room.empty.cancel();
+            rooms.remove(&gone.feed());
+        }
+    }
+
+    /// The connection of a session.
+    #[must_use]
+    pub fn find(&self, tenant: Uuid, campaign: Uuid, session: Uuid) -> Option<Arc<Connection>> {
+        let found = self.rooms().get(&(tenant, campaign))?.by_session.get(&session).cloned();
+        found.filter(|c| !c.outbox.is_ended())
+    }
+
+    /// The connections of a campaign.
+    #[must_use]
+    pub fn room(&self, feed: Feed) -> Vec<Arc<Connection>> {
+        self.rooms().get(&feed).map(|room| room.by_session.values().cloned().collect()).unwrap_or_default()
+    }
+
+    /// The ids of all connections.
+    #[must_use]
+    pub fn ids(&self) -> Vec<Uuid> {
+        self.rooms().values().flat_map(|room| room.by_session.values()).map(|c| c.id).collect()
+    }
+
+    /// Closes those of these connections that there are.
+    pub fn close(&self, ids: &[Uuid], why: Close) {
+        for connection in
+            self.rooms().values().flat_map(|room| room.by_session.values()).filter(|c| ids.contains(&c.id))
+        {
+            connection.outbox.close(why);
+        }
+    }
+
+    /// Closes every connection, and takes no more.
+    pub fn shut(&self) {
+        let rooms = self.rooms();
+        self.closed.store(true, Ordering::Release);
+        rooms.values().flat_map(|room| room.by_session.values()).for_each(|c| c.outbox.close(Close::ShuttingDown));
+    }
+}

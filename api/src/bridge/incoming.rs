@@ -1,0 +1,130 @@
+//! What a frontend sends, by type. Events go the way of `POST …/sessions/{x}/events`, one in a transaction of its own.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{
+    ask::{Asked, Failure},
+    frames::{self, Frame, Incoming},
+    hub::Connection,
+    turns,
+};
+use crate::{
+    app::App,
+    error::{Code, Error, Result},
+    limits::Class,
+    ops::metrics,
+    sessions::events::{self, EventInput, EventResult},
+    tenancy::TenantTx,
+};
+
+/// Takes a message. What is wrong with it is told to the frontend, and returned to be counted. Whether it was an answer that
+/// somebody waited for.
+///
+/// # Errors
+/// What is wrong with it.
+pub async fn take(app: &Arc<App>, connection: &Arc<Connection>, text: &str) -> Result<bool> {
+    let (id, taken) = match Incoming::read(text) {
+        Ok(frame) => (frame.request_id.clone(), handle(app, connection, frame).await),
+        Err(error) => {
+            count("malformed");
+            (None, Err(error))
+        }
+    };
+    taken.inspect_err(|error| {
+        if let Some(cause) = error.cause() {
+            tracing::warn!(session_id = %connection.session.id, %error, %cause, "a frame could not be taken");
+        }
+        connection.outbox.send(Frame::error(error, id.as_deref()));
+    })
+}
+
+async fn handle(app: &Arc<App>, connection: &Arc<Connection>, frame: Incoming) -> Result<bool> {
+    let kind = event_of(&frame.kind);
+    count(if kind.is_some_and(|kind| kind != "combat_state") { "event" } else { frame.kind.as_str() });
+    let id = frame.request_id.as_deref();
+    match frame.kind.as_str() {
+        "ping" => connection.outbox.send(Frame::new("pong", id, &json!({ "server_time": frames::now() }))),
+        // One that nobody waits for is late, or somebody else's: it counts for nothing.
+        "roll_result" => return Ok(connection.waiting.answer(id, Asked::ExecuteRoll, Ok(frame.data))),
+        "error" => return Ok(refuse(connection, &frame)),
+        "combat_state" if connection.waiting.expects(id, Asked::CombatStateRefresh) => {
+            let taken = event(app, connection, "combat_state", frame.data).await;
+            let answer = taken.as_ref().map(|_| Value::Null).map_err(|error| Failure::Refused(error.detail.clone()));
+            connection.waiting.answer(id, Asked::CombatStateRefresh, answer);
+            return taken.map(|_| true);
+        }
+        "turn_request" | "chat_request" => turns::request(app, connection, &frame),
+        "connect" => return Err(Error::new(Code::BadRequest, "This connection is connected already.")),
+        name => {
+            let Some(kind) = kind else {
+                return Err(Error::new(Code::BadRequest, format!("Unknown message type: {}", short(name))));
+            };
+            let taken = event(app, connection, kind, frame.data).await?;
+            if id.is_some() {
+                connection.outbox.send(Frame::new("ack", id, &json!({ "results": taken })));
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// The type of event that a type of frame is; other frontends' names for it are known too.
+fn event_of(kind: &str) -> Option<&'static str> {
+    let kind = match kind {
+        "world_state_sync" => "world_state",
+        "combat_context" => "combat_state",
+        kind => kind,
+    };
+    events::KINDS.iter().find(|known| **known == kind).copied()
+}
+
+fn count(kind: &str) {
+    let known = frames::IN.iter().find(|known| **known == kind).copied().unwrap_or("other");
+    metrics::BRIDGE_FRAMES.with_label_values(&["in", known]).inc();
+}
+
+fn short(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(64).collect()
+}
+
+/// A frontend says that it cannot do what it was asked.
+fn refuse(connection: &Connection, frame: &Incoming) -> bool {
+    let text = |name: &str| frame.data.get(name).and_then(Value::as_str);
+    let words = text("error").or_else(|| text("message")).unwrap_or("an error without words");
+    let taken = connection.waiting.refuse(frame.request_id.as_deref(), words);
+    if !taken {
+        tracing::debug!(session_id = %connection.session.id, "a frontend reports an error of its own");
+    }
+    taken
+}
+
+/// Takes in one event, tried again when it met another transaction and lost.
+async fn event(app: &App, connection: &Connection, kind: &str, data: Value) -> Result<Vec<EventResult>> {
+    let caller = connection.caller();
+    app.limits.check(&caller.tenant, Class::Requests).allowed("requests")?;
+    let events = [EventInput { kind: kind.to_owned(), data }];
+    let mut attempts_left = 3;
+    loop {
+        let attempt = async {
+            let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
+            app.limits.check_rows(&tx, &caller, "message").await?;
+            let taken = events::take_in(&tx, &caller, &connection.session, &events).await?;
+            tx.commit().await?;
+            Ok(taken)
+        };
+        match attempt.await {
+            Err(error) if Error::is_transient(&error) && attempts_left > 1 => attempts_left -= 1,
+            result => return result.map_err(in_frame),
+        }
+    }
+}
+
+/// Pointers of an event's errors are into a list of events; a frame holds one.
+fn in_frame(mut error: Error) -> Error {
+    let own = |pointer: &str| pointer.replacen("/events/0", "", 1);
+    error.errors.iter_mut().for_each(|e| e.pointer = own(&e.pointer));
+    error.detail = own(&error.detail);
+    error
+}

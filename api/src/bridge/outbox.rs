@@ -1,0 +1,121 @@
+//! What waits to be sent to a frontend, and why its connection ends. Both are bounded: a frontend that does not read is left.
+
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::frames::Frame;
+
+/// Frames that may wait, and bytes of them.
+const FRAMES_MAX: usize = 512;
+const BYTES_MAX: usize = 1024 * 1024;
+
+/// Why a connection ends: the code and the words of its close frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Close {
+    /// The other side said goodbye, or is gone.
+    Gone,
+    ShuttingDown,
+    NotText,
+    TooManyErrors,
+    ConnectTimeout,
+    ConnectFirst,
+    BadConnect,
+    TooBig,
+    Overflow,
+    Internal,
+    Unauthenticated,
+    Forbidden,
+    NotFound,
+    Silent,
+    TakenOver,
+    TooMany,
+}
+
+impl Close {
+    /// Code and reason, and the label of the metric.
+    #[must_use]
+    pub fn words(self) -> (u16, &'static str, &'static str) {
+        match self {
+            Close::Gone => (1000, "", "gone"),
+            Close::ShuttingDown => (1001, "The server is shutting down; come back", "shutdown"),
+            Close::NotText => (1007, "Frames are JSON in UTF-8", "not_text"),
+            Close::TooManyErrors => (1008, "Too many frames that could not be taken", "errors"),
+            Close::ConnectTimeout => (1008, "Timeout waiting for connection message", "connect"),
+            Close::ConnectFirst => (1008, "Expected connection message", "connect"),
+            Close::BadConnect => (1008, "The connection message does not fit", "connect"),
+            Close::TooBig => (1009, "The message is too big", "too_big"),
+            Close::Overflow => (1013, "Too much waits to be sent to you", "overflow"),
+            Close::Internal => (1011, "Something went wrong on our side", "internal"),
+            Close::Unauthenticated => (4401, "The credential is unknown, expired or revoked", "credential"),
+            Close::Forbidden => (4403, "The credential does not allow this", "credential"),
+            Close::NotFound => (4404, "There is no such campaign or session", "not_found"),
+            Close::Silent => (4408, "Nothing was heard of you", "silent"),
+            Close::TakenOver => {
+                (4409, "A newer connection of this client_id took over, or its session was deleted", "taken_over")
+            }
+            Close::TooMany => (4429, "Too many connections", "too_many"),
+        }
+    }
+}
+
+/// The way to a frontend. Cheap to clone; sending never waits.
+#[derive(Clone)]
+pub struct Outbox(Arc<Inner>);
+
+struct Inner {
+    queue: mpsc::Sender<Frame>,
+    bytes: AtomicUsize,
+    why: OnceLock<Close>,
+    ended: CancellationToken,
+}
+
+impl Outbox {
+    /// An outbox, and the end from which its frames are taken.
+    #[must_use]
+    pub fn new() -> (Self, mpsc::Receiver<Frame>) {
+        let (queue, frames) = mpsc::channel(FRAMES_MAX);
+        let inner = Inner { queue, bytes: AtomicUsize::new(0), why: OnceLock::new(), ended: CancellationToken::new() };
+        (Self(Arc::new(inner)), frames)
+    }
+
+    /// Queues a frame. What does not fit ends the connection.
+    pub fn send(&self, frame: Frame) {
+        let bytes = frame.text.len();
+        if self.0.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > BYTES_MAX || self.0.queue.try_send(frame).is_err()
+        {
+            self.close(Close::Overflow);
+        }
+    }
+
+    /// A frame was taken out.
+    pub fn taken(&self, frame: &Frame) {
+        self.0.bytes.fetch_sub(frame.text.len(), Ordering::Relaxed);
+    }
+
+    /// Ends the connection; the first reason counts.
+    pub fn close(&self, why: Close) {
+        let _ = self.0.why.set(why);
+        self.0.ended.cancel();
+    }
+
+    /// Waits until the connection is to end.
+    pub async fn ended(&self) {
+        self.0.ended.cancelled().await;
+    }
+
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        self.0.ended.is_cancelled()
+    }
+
+    /// Why it ends.
+    #[must_use]
+    pub fn why(&self) -> Close {
+        self.0.why.get().copied().unwrap_or(Close::Gone)
+    }
+}

@@ -1,0 +1,117 @@
+//! The tasks that fetch mail: one listens for notifications, one fetches when there may be some. If notifications are not heard, the
+//! mail is looked for often; neither does anything before the first connection or question.
+
+use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
+
+use sqlx::postgres::PgListener;
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+use super::{
+    ask::{Asked, Failure},
+    frames::Frame,
+    mail::{self, CHANNEL, Mail, WORLD_STATE},
+    outbox::Close,
+};
+use crate::{app::App, error::Result};
+
+/// Between two looks while something is awaited or notifications are not heard.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+const RECONNECT_FIRST: Duration = Duration::from_millis(250);
+const RECONNECT_LAST: Duration = Duration::from_secs(10);
+
+/// Listens for notifications, for ever; `url` is the database's.
+pub async fn listen(app: Arc<App>, url: String) {
+    app.bridge.used.cancelled().await;
+    let mut wait = RECONNECT_FIRST;
+    while !app.is_stopping() {
+        match hear(&app, &url).await {
+            Ok(()) => wait = RECONNECT_FIRST,
+            Err(error) => {
+                tracing::warn!(%error, "notifications of the bridge are not heard: the mail is looked for often");
+                wait = (wait * 2).min(RECONNECT_LAST);
+            }
+        }
+        app.bridge.listening.store(false, Ordering::Relaxed);
+        sleep(wait).await;
+    }
+}
+
+/// Listens until the connection is lost.
+async fn hear(app: &App, url: &str) -> sqlx::Result<()> {
+    let mut listener = PgListener::connect(url).await?;
+    listener.listen(CHANNEL).await?;
+    app.bridge.listening.store(true, Ordering::Relaxed);
+    // What was said before is in the mail.
+    app.bridge.mail.notify_one();
+    while let Some(notification) = listener.try_recv().await? {
+        let mut words = notification.payload().split(' ');
+        if words.next().and_then(|server| server.parse().ok()) != Some(app.running.instance) {
+            continue;
+        }
+        match words.next().and_then(|id| Uuid::try_parse(id).ok()) {
+            Some(connection) => app.bridge.close(&[connection], Close::TakenOver),
+            None => app.bridge.mail.notify_one(),
+        }
+    }
+    Ok(())
+}
+
+/// Fetches mail and gives signs of life, for ever.
+pub async fn fetch(app: Arc<App>) {
+    let beat = app.config.bridge.ping;
+    let mut next_beat = Instant::now() + beat;
+    loop {
+        let awaits = !app.bridge.awaited.lock().is_ok_and(|awaited| awaited.is_empty());
+        let deaf = !app.bridge.listening.load(Ordering::Relaxed) && app.bridge.used.is_cancelled();
+        let look = if awaits || deaf { Instant::now() + LOOK_EVERY } else { next_beat };
+        tokio::select! {
+            () = app.bridge.mail.notified() => {}
+            () = tokio::time::sleep_until(look.min(next_beat)) => {}
+        }
+        let beats = Instant::now() >= next_beat;
+        if beats {
+            next_beat = Instant::now() + beat;
+        }
+        if let Err(error) = once(&app, beats).await {
+            tracing::warn!(%error, "the bridge's mail cannot be fetched");
+            sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+async fn once(app: &Arc<App>, beats: bool) -> Result<()> {
+    mail::fetch_replies(app).await?;
+    if app.bridge.ids().is_empty() {
+        return Ok(());
+    }
+    if beats {
+        app.bridge.close(&mail::seen(app).await?, Close::TakenOver);
+    }
+    for mail in mail::take(app).await? {
+        deliver(app, mail);
+    }
+    Ok(())
+}
+
+/// Passes a piece of mail on to its connection; a question is answered when the frontend has answered.
+fn deliver(app: &Arc<App>, mail: Mail) {
+    let found = app.bridge.find(mail.tenant, mail.campaign, mail.session).filter(|c| c.id == mail.connection);
+    if mail.kind == WORLD_STATE {
+        if let Some(connection) = found {
+            connection.outbox.send(Frame::new("world_state", None, &mail.data));
+        }
+        return;
+    }
+    let asked = [Asked::ExecuteRoll, Asked::CombatStateRefresh].into_iter().find(|a| a.as_str() == mail.kind);
+    let app = app.clone();
+    tokio::spawn(async move {
+        let answer = match (found, asked) {
+            (Some(connection), Some(asked)) => connection.ask(asked, &mail.data, asked.patience(&app)).await,
+            _ => Err(Failure::Gone),
+        };
+        if let Err(error) = mail::reply(&app, &mail, &answer).await {
+            tracing::warn!(%error, "a frontend's answer cannot be passed on");
+        }
+    });
+}

@@ -1,0 +1,135 @@
+//! What the AI says, sent to the frontends of its campaign: read from the journal, so that nothing is missed, whichever server or
+//! client wrote it, and what was taken back is taken back there too.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use entity::session::Role;
+use serde_json::{Map, Value, json};
+use sqlx::{AssertSqlSafe, Row, postgres::PgRow};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{frames::Frame, hub::Connection};
+use crate::{app::App, error::Result, feeds::Feed, messages::service::Reader, tenancy::TenantTx};
+
+/// Messages read at once.
+const ROWS_MAX: i64 = 100;
+/// Members of a message that frontends are sent.
+const SHOWN: &[&str] = &[
+    "id",
+    "session_id",
+    "type",
+    "speaker",
+    "content",
+    "flavor",
+    "roll",
+    "player_id",
+    "whisper_to",
+    "blind",
+    "turn_id",
+    "created_at",
+];
+
+/// Follows a campaign from `after` until its last frontend has left.
+pub async fn follow(app: Arc<App>, feed: Feed, after: i64, empty: CancellationToken) {
+    let changes = match app.feeds.watch(feed) {
+        Ok(changes) => changes,
+        Err(error) => {
+            tracing::warn!(%error, "a campaign's frontends are not told what its AI says");
+            return;
+        }
+    };
+    tokio::select! {
+        () = empty.cancelled() => {}
+        () = tell_all(&app, feed, after, changes) => {}
+    }
+}
+
+async fn tell_all(app: &App, feed: Feed, mut after: i64, mut changes: watch::Receiver<i64>) {
+    loop {
+        let end = *changes.borrow_and_update();
+        while after < end {
+            match tell(app, feed, after, end).await {
+                Ok(reached) => after = reached,
+                Err(error) => {
+                    tracing::warn!(%error, "what an AI said cannot be read");
+                    break;
+                }
+            }
+        }
+        // After an error the next change, or the next second, tries again.
+        let again = tokio::time::sleep(std::time::Duration::from_secs(1));
+        tokio::select! {
+            changed = changes.changed() => if changed.is_err() { return },
+            () = again, if after < end => {}
+        }
+    }
+}
+
+/// Tells what is new; returns up to where.
+async fn tell(app: &App, feed: Feed, after: i64, end: i64) -> Result<i64> {
+    let room = app.bridge.room(feed);
+    let players: BTreeSet<Uuid> = room.iter().filter_map(|c| c.reader().player).collect();
+    let rows = read(app, feed, (after, end), &players).await?;
+    for row in &rows {
+        for connection in room.iter().filter(|c| is_for(c, row)) {
+            connection.outbox.send(frame(row));
+        }
+    }
+    let whole = rows.len() < usize::try_from(ROWS_MAX).unwrap_or(usize::MAX);
+    Ok(rows.last().filter(|_| !whole).map_or(end, |row| row.get("seq")))
+}
+
+/// The AI's messages that came or went, each with who may see it. One statement.
+async fn read(app: &App, feed: Feed, window: (i64, i64), players: &BTreeSet<Uuid>) -> Result<Vec<PgRow>> {
+    let field = |name: &str| match name {
+        "whisper_to" => "n.message -> 'whisper_to'".to_owned(),
+        name => format!("(n.message ->> '{name}')"),
+    };
+    let player = Reader { role: Role::Player, player: None };
+    let (gm, anyone, own) = (Reader::GM.sees(field, "NULL"), player.sees(field, "NULL"), player.sees(field, "p"));
+    let sql = format!(
+        "SELECT n.seq, n.op, n.message, coalesce({gm}, false) AS gm, coalesce({anyone}, false) AS anyone, \
+             ARRAY(SELECT p FROM unnest($5::uuid[]) AS p WHERE {own}) AS players \
+         FROM (SELECT seq, op, CASE op WHEN 'delete' THEN before ELSE after END AS message FROM journal \
+               WHERE tenant_id = $1 AND campaign_id = $2 AND seq > $3 AND seq <= $4 \
+                 AND table_name = 'message' AND op IN ('insert', 'delete')) n \
+         WHERE n.message ->> 'author' = 'ai' AND n.message ->> 'content' <> '' ORDER BY n.seq LIMIT {ROWS_MAX}"
+    );
+    let tx = TenantTx::read(&app.pool, feed.0).await?;
+    let rows = sqlx::query(AssertSqlSafe(sql))
+        .bind(feed.0)
+        .bind(feed.1)
+        .bind(window.0)
+        .bind(window.1)
+        .bind(players.iter().copied().collect::<Vec<_>>())
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    Ok(rows)
+}
+
+/// Whether a connection is told of a message: if it may read it, and has not rolled it itself.
+fn is_for(connection: &Connection, row: &PgRow) -> bool {
+    let reader = connection.reader();
+    let own = reader.player.is_some_and(|player| row.get::<Vec<Uuid>, _>("players").contains(&player));
+    let sees = match reader.role {
+        Role::Gm | Role::Assistant => row.get::<bool, _>("gm"),
+        Role::Player => row.get::<bool, _>("anyone"),
+    };
+    (own || sees) && !rolled_by(connection, &row.get("message"))
+}
+
+fn rolled_by(connection: &Connection, message: &Value) -> bool {
+    let session = message.get("session_id").and_then(Value::as_str).and_then(|id| Uuid::try_parse(id).ok());
+    session == Some(connection.session.id) && message.pointer("/extensions/dice") == Some(&json!("frontend"))
+}
+
+fn frame(row: &PgRow) -> Frame {
+    let message: Value = row.get("message");
+    if row.get::<&str, _>("op") == "delete" {
+        return Frame::new("message_deleted", None, &json!({ "id": message.get("id") }));
+    }
+    let shown = SHOWN.iter().filter_map(|name| Some(((*name).to_owned(), message.get(*name)?.clone())));
+    Frame::new("chat_response", None, &json!({ "message": shown.collect::<Map<_, _>>() }))
+}

@@ -1,0 +1,304 @@
+//! A connection from its upgrade to its end: one task reads what comes, one writes what waits and looks after the connection.
+
+use std::{sync::Arc, time::Duration};
+
+use actix_ws::{AggregatedMessage, AggregatedMessageStream, CloseCode, CloseReason, ProtocolError};
+use futures_util::FutureExt;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, MissedTickBehavior, interval, timeout},
+};
+
+use super::{
+    connect::{Connected, Refusal, Upgrade, connect, may_connect},
+    frames::{Frame, Incoming},
+    hub::{Connection, Unknown},
+    incoming, mail,
+    outbox::Close,
+};
+use crate::{
+    app::App,
+    auth::gate::caller_of,
+    error::{Code, Error, Result},
+    http::RequestId,
+    ops::metrics,
+};
+
+/// How long the first frame may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long one frame may wait for the network.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the last frames may take.
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
+/// A flood has run out when nothing comes for so long.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Frames a minute, of which so many at once.
+pub const FRAMES_PER_MINUTE: u32 = 1200;
+const BURST: u32 = 240;
+/// Frames a minute that cannot be taken, after which the connection ends.
+const ERRORS_PER_MINUTE: u32 = 30;
+
+/// Runs a connection to its end.
+pub async fn run(
+    app: Arc<App>,
+    place: Unknown,
+    upgrade: Upgrade,
+    session: actix_ws::Session,
+    mut stream: AggregatedMessageStream,
+) {
+    let first = match timeout(CONNECT_TIMEOUT, first_frame(&mut stream)).await {
+        Ok(Some(Ok(frame))) => connect(&app, &upgrade, frame).await,
+        Ok(Some(Err(refusal))) => Err(refusal),
+        Ok(None) => return,
+        Err(_) => {
+            let error = Error::new(Code::BadRequest, "Send a `connect` frame first, within five seconds.");
+            Err(Refusal { error, close: Close::ConnectTimeout })
+        }
+    };
+    drop(place);
+    metrics::BRIDGE_FRAMES.with_label_values(&["in", "connect"]).inc();
+    let Connected { connection, queue, credential } = match first {
+        Ok(connected) => connected,
+        Err(refusal) => {
+            if refusal.error.code.status() >= 500 {
+                tracing::warn!(error = %refusal.error, "a frontend could not connect");
+            }
+            return refuse(session, stream, refusal).await;
+        }
+    };
+    tracing::info!(request_id = %upgrade.request, session_id = %connection.session.id, "a frontend connected");
+    let pongs = session.clone();
+    let writer = actix_web::rt::spawn(write(
+        app.clone(),
+        connection.clone(),
+        credential,
+        upgrade.request.clone(),
+        session,
+        queue,
+    ));
+    read(&app, &connection, &mut stream, pongs).await;
+    app.bridge.remove(&connection);
+    if let Err(error) = mail::unregister(&app, &connection).await {
+        tracing::warn!(%error, "it could not be written that a frontend left");
+    }
+    linger(&mut stream).await;
+    let _ = writer.await;
+    let (code, _, reason) = connection.outbox.why().words();
+    tracing::info!(request_id = %upgrade.request, session_id = %connection.session.id, code, reason, "a frontend left");
+}
+
+/// The first frame, if it is a `connect`.
+async fn first_frame(stream: &mut AggregatedMessageStream) -> Option<Result<Incoming, Refusal>> {
+    loop {
+        let refusal = |error, close| Some(Err(Refusal { error, close }));
+        match stream.recv().await? {
+            Ok(AggregatedMessage::Ping(_) | AggregatedMessage::Pong(_)) => {}
+            Ok(AggregatedMessage::Text(text)) => {
+                return match Incoming::read(&text) {
+                    Ok(frame) if frame.kind == "connect" => Some(Ok(frame)),
+                    Ok(_) => {
+                        refusal(Error::new(Code::BadRequest, "The first frame is a `connect`."), Close::ConnectFirst)
+                    }
+                    Err(error) => refusal(error, Close::ConnectFirst),
+                };
+            }
+            Ok(AggregatedMessage::Binary(_)) => {
+                return refusal(Error::new(Code::BadRequest, "Frames are text."), Close::ConnectFirst);
+            }
+            Ok(AggregatedMessage::Close(_)) => return None,
+            Err(error) => return refusal(Error::new(Code::BadRequest, error.to_string()), of_protocol(&error)),
+        }
+    }
+}
+
+fn of_protocol(error: &ProtocolError) -> Close {
+    match error {
+        ProtocolError::Overflow => Close::TooBig,
+        ProtocolError::Io(e) if e.kind() == std::io::ErrorKind::InvalidData => Close::NotText,
+        ProtocolError::Io(_) => Close::Gone,
+        _ => Close::BadConnect,
+    }
+}
+
+async fn refuse(mut session: actix_ws::Session, mut stream: AggregatedMessageStream, refusal: Refusal) {
+    let frame = Frame::error(&refusal.error, None);
+    metrics::BRIDGE_CLOSED.with_label_values(&[refusal.close.words().2]).inc();
+    let goodbye = async {
+        let _ = session.text(frame.text).await;
+        let _ = session.close(Some(reason(refusal.close))).await;
+        linger(&mut stream).await;
+    };
+    let _ = timeout(GOODBYE_TIMEOUT, goodbye).await;
+}
+
+fn reason(close: Close) -> CloseReason {
+    let (code, words, _) = close.words();
+    CloseReason { code: CloseCode::from(code), description: (!words.is_empty()).then(|| words.to_owned()) }
+}
+
+/// Reads on until the other side has closed too: what it sent already would else reset the connection before it reads why.
+async fn linger(stream: &mut AggregatedMessageStream) {
+    let rest = async { while let Some(Ok(_)) = stream.recv().await {} };
+    let _ = timeout(GOODBYE_TIMEOUT, rest).await;
+}
+
+/// Takes frames as they come until the connection ends.
+async fn read(
+    app: &Arc<App>,
+    connection: &Arc<Connection>,
+    stream: &mut AggregatedMessageStream,
+    mut pongs: actix_ws::Session,
+) {
+    let outbox = &connection.outbox;
+    let mut frames = Bucket::new(FRAMES_PER_MINUTE, BURST);
+    let mut errors = Bucket::new(ERRORS_PER_MINUTE, ERRORS_PER_MINUTE);
+    loop {
+        let message = tokio::select! {
+            biased;
+            () = outbox.ended() => return,
+            message = stream.recv() => message,
+        };
+        connection.hear();
+        let refused = |error: Error| {
+            outbox.send(Frame::error(&error, None));
+            Err(error)
+        };
+        let taken = match message {
+            None | Some(Ok(AggregatedMessage::Close(_))) => return outbox.close(Close::Gone),
+            Some(Err(error)) => return outbox.close(of_protocol(&error)),
+            Some(Ok(AggregatedMessage::Pong(_))) => Ok(false),
+            Some(Ok(AggregatedMessage::Ping(payload))) => {
+                // One that does not fit is left out: the other side is being written to anyway.
+                let _ = pongs.pong(&payload).now_or_never();
+                Ok(false)
+            }
+            Some(Ok(_)) if !frames.take() => refused(Error::new(
+                Code::RateLimited,
+                format!("A connection may send {FRAMES_PER_MINUTE} frames a minute."),
+            )),
+            Some(Ok(AggregatedMessage::Binary(_))) => refused(Error::new(Code::BadRequest, "Frames are text.")),
+            Some(Ok(AggregatedMessage::Text(text))) => incoming::take(app, connection, &text).await,
+        };
+        match taken {
+            // Who is asked may answer.
+            Ok(true) => frames.give_back(),
+            Err(error) if error.code.status() < 500 && !errors.take() => {
+                drain(stream).await;
+                return outbox.close(Close::TooManyErrors);
+            }
+            Ok(false) | Err(_) => {}
+        }
+        // A burst of frames leaves room for what is written because of them.
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Lets a flood run out for a while: a connection closed with something unread is reset, and the other side never reads why.
+async fn drain(stream: &mut AggregatedMessageStream) {
+    let flood = async { while let Ok(Some(Ok(_))) = timeout(PAUSE, stream.recv()).await {} };
+    let _ = timeout(GOODBYE_TIMEOUT, flood).await;
+}
+
+/// So many a minute, of which some at once.
+struct Bucket {
+    per_second: f64,
+    most: f64,
+    left: f64,
+    at: Instant,
+}
+
+impl Bucket {
+    fn new(per_minute: u32, burst: u32) -> Self {
+        let most = f64::from(burst);
+        Self { per_second: f64::from(per_minute) / 60.0, most, left: most, at: Instant::now() }
+    }
+
+    fn take(&mut self) -> bool {
+        let now = Instant::now();
+        self.left = (self.left + now.duration_since(self.at).as_secs_f64() * self.per_second).min(self.most);
+        self.at = now;
+        let has = self.left >= 1.0;
+        if has {
+            self.left -= 1.0;
+        }
+        has
+    }
+
+    fn give_back(&mut self) {
+        self.left = (self.left + 1.0).min(self.most);
+    }
+}
+
+/// Writes what waits, pings, and looks after silence and the credential, until the connection ends; then says why.
+async fn write(
+    app: Arc<App>,
+    connection: Arc<Connection>,
+    credential: String,
+    request: RequestId,
+    mut session: actix_ws::Session,
+    mut queue: mpsc::Receiver<Frame>,
+) {
+    let outbox = &connection.outbox;
+    let ping = app.config.bridge.ping;
+    let mut beats = interval(ping);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    beats.reset();
+    loop {
+        tokio::select! {
+            biased;
+            () = outbox.ended() => break,
+            Some(frame) = queue.recv() => tokio::select! {
+                biased;
+                () = put(&mut session, &connection, frame) => {}
+                () = outbox.ended() => break,
+            },
+            _ = beats.tick() => {
+                if connection.heard().elapsed() >= ping * 3 {
+                    outbox.close(Close::Silent);
+                    break;
+                }
+                let _ = timeout(WRITE_TIMEOUT, session.ping(b"")).await;
+                look_again(&app, &connection, &credential, &request).await;
+            }
+        }
+    }
+    metrics::BRIDGE_CLOSED.with_label_values(&[outbox.why().words().2]).inc();
+    let goodbye = async {
+        // What was said before, such as why; one that does not read is not waited for.
+        while outbox.why() != Close::Overflow
+            && let Ok(frame) = queue.try_recv()
+        {
+            put(&mut session, &connection, frame).await;
+        }
+        let _ = session.close(Some(reason(outbox.why()))).await;
+    };
+    let _ = timeout(GOODBYE_TIMEOUT, goodbye).await;
+}
+
+async fn put(session: &mut actix_ws::Session, connection: &Connection, frame: Frame) {
+    connection.outbox.taken(&frame);
+    metrics::BRIDGE_FRAMES.with_label_values(&["out", frame.kind]).inc();
+    match timeout(WRITE_TIMEOUT, session.text(frame.text)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(_)) => connection.outbox.close(Close::Gone),
+        Err(_) => connection.outbox.close(Close::Overflow),
+    }
+}
+
+/// A credential that was revoked, expired or narrowed ends its connection.
+async fn look_again(app: &App, connection: &Connection, credential: &str, request: &RequestId) {
+    let (error, close) = match caller_of(app, credential, request.clone()).await {
+        Ok(Some(caller)) => match may_connect(&caller) {
+            Ok(()) => return connection.renew(caller),
+            Err(error) => (error, Close::Forbidden),
+        },
+        Ok(None) => {
+            let error = Error::new(Code::Unauthenticated, "The credential has expired or was revoked.");
+            (error, Close::Unauthenticated)
+        }
+        // The database cannot be asked: it will be, at the next beat.
+        Err(_) => return,
+    };
+    connection.outbox.send(Frame::error(&error, None));
+    connection.outbox.close(close);
+}

@@ -1,0 +1,140 @@
+//! Opening a session: a frontend's own name has one session in a campaign, and who comes again takes it over as it is.
+
+use entity::{
+    session::{self, Dice, Role},
+    shapes::Extensions,
+};
+use sea_orm::{EntityTrait, QueryFilter, QuerySelect, sea_query::ExprTrait};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{SessionInput, Sessions};
+use crate::{
+    characters,
+    error::{Code, Error, Result},
+    http::{
+        resource::{self, Place, Resource as _, col},
+        validate,
+    },
+    limits::Limits,
+};
+
+/// The client's session with what it says of itself, and whether it is new. Two that open the same one at once get the same one.
+///
+/// # Errors
+/// `quota_exceeded`; those of the database.
+pub async fn open(limits: &Limits, place: &Place<'_>, input: SessionInput) -> Result<(session::Model, bool)> {
+    match held(place, &input.client_id).await? {
+        Some(known) => Ok((resource::update::<Sessions>(place, known.id.0, input).await?, false)),
+        None => Ok((insert(limits, place, input).await?, true)),
+    }
+}
+
+/// What a frontend that joins its session says of it; what it leaves out stays as it is.
+#[derive(Clone, Debug, Default)]
+pub struct Wish {
+    pub client_id: String,
+    /// The session it means, if it knows its id.
+    pub session: Option<Uuid>,
+    pub role: Option<Role>,
+    pub dice: Option<Dice>,
+    pub player: Option<String>,
+    /// Members of the session's extensions.
+    pub notes: Extensions,
+}
+
+/// The session of a frontend that connects. With the scope `gm` it may be any and become anything. Without, a session that is
+/// there is joined as it is, and a new one is a player's with the server's dice; a token for one character joins that character's
+/// sessions alone.
+///
+/// # Errors
+/// `forbidden`, `validation_failed`, `quota_exceeded`.
+pub async fn join(limits: &Limits, place: &Place<'_>, wish: &Wish) -> Result<session::Model> {
+    let caller = place.caller;
+    let known = held(place, &wish.client_id).await?;
+    if wish.session.is_some_and(|id| known.as_ref().is_none_or(|k| k.id.0 != id)) {
+        return Err(Error::invalid("/session_id", "unknown_reference", "This client_id has no such session here."));
+    }
+    let was = known.as_ref().map(input_of);
+    let mut input = was.clone().unwrap_or_else(|| SessionInput {
+        client_id: wish.client_id.clone(),
+        role: if caller.sees_secrets() { Role::Gm } else { Role::Player },
+        dice: Dice::Server,
+        player_id: caller.player.map(|id| id.to_string()),
+        extensions: Extensions::new(),
+        external_ref: None,
+    });
+    input.role = wish.role.unwrap_or(input.role);
+    input.dice = wish.dice.unwrap_or(input.dice);
+    if let Some(player) = &wish.player {
+        input.player_id = Some(characters::service::player_id(place.tx, place.campaign, player).await?.to_string());
+    }
+    input.extensions.extend(wish.notes.clone());
+    validate::check(&input)?;
+    let plain = match &was {
+        Some(was) => (was.role, was.dice, &was.player_id) == (input.role, input.dice, &input.player_id),
+        None => (input.role, input.dice) == (Role::Player, Dice::Server),
+    };
+    if !plain {
+        caller.needs_game_master("Opening a session that is not a player's, or making another of one,")?;
+    }
+    let model = match (known, was) {
+        (Some(known), Some(was)) if same(&was, &input)? => known,
+        (Some(known), _) => resource::update::<Sessions>(place, known.id.0, input).await?,
+        (None, _) => insert(limits, place, input).await?,
+    };
+    if caller.is_player() && model.role != Role::Player {
+        return Err(Error::new(Code::Forbidden, "A player's token joins a player's session."));
+    }
+    caller.may_act_as(model.player_id.unwrap_or_default())?;
+    Ok(model)
+}
+
+fn same(was: &SessionInput, input: &SessionInput) -> Result<bool> {
+    let value = |input: &SessionInput| serde_json::to_value(input).map_err(Error::internal);
+    let (was, input): (Value, Value) = (value(was)?, value(input)?);
+    Ok(was == input)
+}
+
+fn input_of(model: &session::Model) -> SessionInput {
+    SessionInput {
+        client_id: model.client_id.clone(),
+        role: model.role,
+        dice: model.dice,
+        player_id: model.player_id.map(|id| id.to_string()),
+        extensions: model.extensions.0.clone(),
+        external_ref: model.external_ref.clone(),
+    }
+}
+
+/// The client's session, held until the transaction ends, so that a second one that opens it finds what this one made of it.
+async fn held(place: &Place<'_>, client_id: &str) -> Result<Option<session::Model>> {
+    let (tx, campaign) = (place.tx, place.campaign);
+    sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended($1::text || '/' || $2, 0))")
+        .bind(campaign)
+        .bind(client_id)
+        .execute(&mut *tx.connection().await)
+        .await?;
+    let found = session::Entity::find()
+        .filter(col("tenant_id").eq(tx.tenant()))
+        .filter(col("campaign_id").eq(campaign))
+        .filter(col("client_id").eq(client_id))
+        .lock_exclusive();
+    Ok(found.one(tx).await?)
+}
+
+async fn insert(limits: &Limits, place: &Place<'_>, input: SessionInput) -> Result<session::Model> {
+    let (tx, campaign) = (place.tx, place.campaign);
+    limits.check_rows(tx, place.caller, Sessions::TABLE).await?;
+    let model = resource::insert::<Sessions>(place, input).await?;
+    sqlx::query(
+        "INSERT INTO session_state (tenant_id, session_id, campaign_id, from_seq) \
+         VALUES ($1, $2, $3, coalesce((SELECT seq FROM feed_head WHERE tenant_id = $1 AND campaign_id = $3), 0))",
+    )
+    .bind(tx.tenant())
+    .bind(model.id.0)
+    .bind(campaign)
+    .execute(&mut *tx.connection().await)
+    .await?;
+    Ok(model)
+}

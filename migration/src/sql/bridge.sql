@@ -1,0 +1,50 @@
+-- Whether a server lives: it holds the advisory lock of its number as long as it does.
+CREATE FUNCTION server_lives(server bigint) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT EXISTS (SELECT 1 FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = 1413567051 AND l.objid::bigint = server
+        AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()))
+$$
+-- ;;
+-- Takes the mail for a server, oldest first, each piece once.
+CREATE FUNCTION bridge_take(server bigint, rows_max int) RETURNS TABLE (
+    tenant_id uuid, id uuid, campaign_id uuid, session_id uuid, connection_id uuid, asker bigint, kind text, data jsonb)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+    UPDATE bridge_mail m SET taken_at = now()
+    FROM (SELECT b.tenant_id, b.id FROM bridge_mail b WHERE b.instance = server AND b.taken_at IS NULL
+          ORDER BY b.created_at LIMIT rows_max FOR UPDATE SKIP LOCKED) new
+    WHERE m.tenant_id = new.tenant_id AND m.id = new.id
+    RETURNING m.tenant_id, m.id, m.campaign_id, m.session_id, m.connection_id, m.asker, m.kind, m.data
+$$
+-- ;;
+-- The replies to a server's questions, which are then forgotten; null for one whose addressee died with the frontend's connection.
+CREATE FUNCTION bridge_replies(server bigint, tenants uuid[], questions uuid[]) RETURNS TABLE (id uuid, reply jsonb)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+    DELETE FROM bridge_mail m USING unnest(tenants, questions) AS q (tenant, question)
+    WHERE m.tenant_id = q.tenant AND m.id = q.question AND m.asker = server
+      AND (m.reply IS NOT NULL OR NOT server_lives(m.instance))
+    RETURNING m.id, m.reply
+$$
+-- ;;
+-- A server says which of its connections live, and hears which of them are no longer their session's.
+CREATE FUNCTION bridge_seen(server bigint, connections uuid[]) RETURNS SETOF uuid LANGUAGE sql SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+    WITH mine AS (
+        UPDATE bridge_connection SET seen_at = now()
+        WHERE instance = server AND left_at IS NULL AND connection_id = ANY (connections) RETURNING connection_id)
+    SELECT c FROM unnest(connections) AS c WHERE NOT EXISTS (SELECT 1 FROM mine WHERE connection_id = c)
+$$
+-- ;;
+-- Forgets mail that nobody fetched, and connections that ended long ago; those of dead servers ended when they were last seen.
+CREATE FUNCTION prune_bridge() RETURNS void LANGUAGE sql SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+    DELETE FROM bridge_mail WHERE created_at < now() - interval '2 minutes';
+    UPDATE bridge_connection SET left_at = seen_at
+    WHERE left_at IS NULL AND (seen_at < now() - interval '5 minutes' OR NOT server_lives(instance));
+    DELETE FROM bridge_connection WHERE left_at < now() - interval '1 day';
+$$
+-- ;;
+REVOKE ALL ON FUNCTION server_lives(bigint), bridge_take(bigint, int), bridge_replies(bigint, uuid[], uuid[]),
+    bridge_seen(bigint, uuid[]), prune_bridge() FROM PUBLIC
+-- ;;
+GRANT EXECUTE ON FUNCTION server_lives(bigint), bridge_take(bigint, int), bridge_replies(bigint, uuid[], uuid[]),
+    bridge_seen(bigint, uuid[]), prune_bridge() TO tavernkeep_app

@@ -1,0 +1,110 @@
+//! What the AI says reaches the frontends, those it is for.
+
+use std::time::Duration;
+
+use rehearsal::{Reply, Script};
+use serde_json::{Value, json};
+use tavernkeep::auth::Scope;
+
+use super::Socket;
+use crate::support::Server;
+
+/// The texts a socket is told until one says `end`.
+async fn told(socket: &mut Socket) -> Vec<String> {
+    let mut told = Vec::new();
+    loop {
+        let message = socket.next_of("chat_response").await["data"]["message"].clone();
+        match message["content"].as_str().unwrap() {
+            "The end." => return told,
+            text => told.push(text.to_owned()),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everyone_is_told_what_is_for_them() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let token = |player: &str| json!({ "campaign": "port-town", "player_id": player });
+    let alice = tenant.token(token("player_alice")).await;
+    let mallory = tenant.token(token("player_mallory")).await;
+    let bot = tenant.with_scopes(&[Scope::Play]).await;
+    let (mut gm, connected) = Socket::connect(&server.url, &tenant.credential, json!({ "client_id": "gm" })).await;
+    let as_player = json!({ "client_id": "ai-alice", "role": "player", "player_id": "player_alice" });
+    let (mut ai, _) = Socket::connect(&server.url, &tenant.credential, as_player).await;
+    let (mut alice, _) = Socket::connect(&server.url, &alice.credential, json!({ "client_id": "alice" })).await;
+    let (mut mallory, _) = Socket::connect(&server.url, &mallory.credential, json!({ "client_id": "mallory" })).await;
+    let (mut bot, _) = Socket::connect(&server.url, &bot.credential, json!({ "client_id": "bot" })).await;
+    tenant.post("/v1/campaigns", json!({ "slug": "inland", "name": "Inland" })).await.expect(201);
+    let mut elsewhere = Socket::open_from(&server.url, "inland", None).await;
+    elsewhere.send(json!({ "type": "connect", "client_id": "x", "token": tenant.credential })).await;
+    elsewhere.next_of("connected").await;
+
+    let session = connected["session_id"].as_str().unwrap();
+    let posts = json!({ "messages": [
+        { "content": "For all." }, { "content": "For Alice.", "whisper_to": ["player_alice"] },
+        { "content": "For Mallory.", "whisper_to": ["player_mallory"] }, { "content": "For the GM.", "whisper_to": ["gm"] },
+    ]});
+    server.model.set_script(Script::replies([Reply::tool("post_message", posts), Reply::text("The end.")]));
+    world.post(&format!("/sessions/{session}/turns"), json!({})).await.expect(200);
+    // The AI's whispers are all the game master's to know.
+    assert_eq!(told(&mut gm).await, ["For all.", "For Alice.", "For Mallory.", "For the GM."]);
+    assert_eq!(told(&mut ai).await, ["For all.", "For Alice."]);
+    assert_eq!(told(&mut alice).await, ["For all.", "For Alice."]);
+    assert_eq!(told(&mut mallory).await, ["For all.", "For Mallory."]);
+    assert_eq!(told(&mut bot).await, ["For all."]);
+    assert!(elsewhere.is_quiet(Duration::from_millis(300)).await);
+
+    // A frontend's own words are not sent back; what another client posts for the AI is.
+    gm.send(json!({ "type": "chat_message", "data": { "content": "I speak.", "author": "ai" } })).await;
+    gm.send(json!({ "type": "chat_message", "data": { "content": "I ask." } })).await;
+    let posted = json!({ "arguments": { "content": "By hand." }, "session_id": session });
+    world.post("/tools/post_message", posted).await.expect(200);
+    let next = alice.next_of("chat_response").await["data"]["message"].clone();
+    assert_eq!(next["content"], "I speak.");
+    assert!(next.get("prompt_text").is_none() && next.get("tenant_id").is_none(), "{next}");
+    assert_eq!(alice.next_of("chat_response").await["data"]["message"]["content"], "By hand.");
+    // What is undone is taken back.
+    let turn = world.get("/turns?limit=1").await.expect(200).items()[0]["id"].as_str().unwrap().to_owned();
+    world.post(&format!("/turns/{turn}/undo"), json!({})).await.expect(200);
+    let deleted = alice.next().await;
+    assert_eq!(deleted["type"], "message_deleted", "{deleted}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_npcs_words_and_another_clients_world_state_are_told() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let (mut socket, connected) = Socket::connect(&server.url, &tenant.credential, json!({})).await;
+    server.model.set_script(Script::always(Reply::text("What'll it be?")));
+    world.bob("player_alice", "Hello!").await.expect(200);
+    let message = socket.next_of("chat_response").await["data"]["message"].clone();
+    assert_eq!(message["content"], "What'll it be?");
+
+    let session = connected["session_id"].as_str().unwrap();
+    let path = format!("/v1/campaigns/port-town/sessions/{session}/world-state");
+    let state = json!({ "session_info": { "game_system": "dnd5e", "gm_name": "Maya", "players": [] } });
+    tenant.send(tenant.request(reqwest::Method::PUT, &path).json(&state)).await.expect(200);
+    assert_eq!(socket.next_of("world_state").await["data"], state);
+    let event =
+        |name: &str| json!({ "events": [{ "type": "world_state", "data": { "session_info": { "gm_name": name } } }] });
+    world.post(&format!("/sessions/{session}/events"), event("Ben")).await.expect(200);
+    assert_eq!(socket.next_of("world_state").await["data"]["session_info"]["gm_name"], "Ben");
+    // A player's frontend is not told what its AI may not know.
+    let token = tenant.token(json!({ "campaign": "port-town", "player_id": "player_alice" })).await;
+    let (mut alice, own) = Socket::connect(&server.url, &token.credential, json!({ "client_id": "alice" })).await;
+    let scene = json!({ "active_scene": { "id": "s", "notes": [{ "id": "n", "entry_name": "Ambush here" }] }, "more": "x".repeat(70_000) });
+    let path = format!("/sessions/{}/events", own["session_id"].as_str().unwrap());
+    let events = json!({ "events": [{ "type": "world_state", "data": scene }] });
+    world.post(&path, events).await.expect(200);
+    let told = alice.next_of("world_state").await;
+    assert_eq!((&told["data"]["active_scene"]["notes"], told["data"].get("more")), (&json!([]), None));
+    // What it tells itself does not come back.
+    let own: Value =
+        json!({ "type": "world_state", "request_id": "w", "data": { "session_info": { "gm_name": "Own" } } });
+    socket.send(own).await;
+    assert_eq!(socket.next().await["type"], "ack");
+    assert!(socket.is_quiet(Duration::from_millis(300)).await);
+}
