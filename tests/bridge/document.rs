@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 
 use super::Socket;
@@ -69,6 +70,10 @@ impl Player<'_> {
                 continue;
             }
             let mut frame = self.socket.next().await;
+            // What an AI says in a turn is sent to everyone, whenever the journal is read.
+            while kind != "chat_response" && frame["data"]["message"]["turn_id"].is_string() {
+                frame = self.socket.next().await;
+            }
             assert!(frame.as_object_mut().unwrap().remove("timestamp").is_some());
             assert!(same(&shown, &frame), "the document shows\n{shown}\nand the server sent\n{frame}");
             self.got.push(kind);
@@ -85,7 +90,7 @@ impl Player<'_> {
         let body: Value = serde_json::from_str(rest).unwrap();
         let tenant = self.tenant;
         match deed {
-            "" => self.play(&block.lines).await,
+            "" | "turn" => self.play(&block.lines).await,
             "delete" => {
                 tenant.delete(&format!("{campaign}/messages/{}", self.message)).await.expect(204);
                 self.play(&block.lines).await;
@@ -111,6 +116,7 @@ async fn the_examples_of_the_document_are_true() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     tenant.world().await;
+    server.model.set_script(Script::always(Reply::text("A gull cries.").delta_chars(100)));
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/bridge.md");
     let blocks = blocks(&std::fs::read_to_string(path).unwrap());
     let mut player = Player {
@@ -137,6 +143,7 @@ async fn the_examples_of_the_document_are_true() {
         "execute_roll",
         "combat_state_refresh",
         "chat_response",
+        "turn_event",
         "message_deleted",
         "world_state",
     ] {

@@ -29,7 +29,8 @@ async fn a_frame_that_does_not_fit_is_an_error_and_the_connection_stays() {
         (json!({ "type": "chat_message", "data": { "content": "a\u{0}b" } }).to_string(), "validation_failed"),
         (json!({ "type": "chat_message", "data": { "content": "x".repeat(20_001) } }).to_string(), "validation_failed"),
         (json!({ "type": "chat_message", "data": { "content": "x".repeat(66_000) } }).to_string(), "payload_too_large"),
-        (json!({ "type": "turn_request", "data": {} }).to_string(), "feature_disabled"),
+        (json!({ "type": "turn_request", "data": { "steps": 2 } }).to_string(), "validation_failed"),
+        (json!({ "type": "turn_request", "data": { "instruction": " " } }).to_string(), "validation_failed"),
     ] {
         socket.0.send(Message::text(text.clone())).await.unwrap();
         let error = socket.next().await;

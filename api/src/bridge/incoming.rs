@@ -55,7 +55,7 @@ async fn handle(app: &Arc<App>, connection: &Arc<Connection>, frame: Incoming) -
             connection.waiting.answer(id, Asked::CombatStateRefresh, answer);
             return taken.map(|_| true);
         }
-        "turn_request" | "chat_request" => turns::request(app, connection, &frame),
+        "turn_request" | "chat_request" => turns::request(app, connection, &frame)?,
         "connect" => return Err(Error::new(Code::BadRequest, "This connection is connected already.")),
         name => {
             let Some(kind) = kind else {

@@ -1,8 +1,11 @@
 //! What waits to be sent to a frontend, and why its connection ends. Both are bounded: a frontend that does not read is left.
 
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use tokio::sync::mpsc;
@@ -13,6 +16,8 @@ use super::frames::Frame;
 /// Frames that may wait, and bytes of them.
 const FRAMES_MAX: usize = 512;
 const BYTES_MAX: usize = 1024 * 1024;
+/// How often a sender that can wait looks for room.
+const ROOM_POLL: Duration = Duration::from_millis(20);
 
 /// Why a connection ends: the code and the words of its close frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +94,13 @@ impl Outbox {
         if self.0.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > BYTES_MAX || self.0.queue.try_send(frame).is_err()
         {
             self.close(Close::Overflow);
+        }
+    }
+
+    /// Waits until there is room for more of what can wait; at once when the connection ends.
+    pub async fn room(&self) {
+        while self.0.queue.capacity() < FRAMES_MAX / 2 && !self.is_ended() {
+            tokio::time::sleep(ROOM_POLL).await;
         }
     }
 

@@ -1,6 +1,11 @@
-//! `turn_request`: a frontend asks its session's AI to take a turn.
+//! `turn_request`: a frontend asks its session's AI to take a turn, and is sent what the turn tells as `turn_event` frames.
+//!
+//! The turn is not the connection's: it goes on when the connection ends, and is heard on by `GET …/turns/{id}/events`.
 
 use std::sync::Arc;
+
+use actix_web::web;
+use serde_json::{Value, json};
 
 use super::{
     frames::{Frame, Incoming},
@@ -8,15 +13,75 @@ use super::{
 };
 use crate::{
     app::App,
-    error::{Code, Error},
+    auth::{Caller, Scope},
+    error::{Code, Error, Result},
+    http::{body, validate},
+    turns::{
+        events::{Heard, Listener},
+        gm::{self, GmJob, http::GmTurnInput},
+        start::{Asker, Started, start},
+    },
 };
 
-/// Starts a turn whose events go to the connection's outbox, each with the request's id. It must not wait for the turn: the
-/// connection reads nothing until this returns, not even the dice that the turn asks for.
-pub fn request(_app: &Arc<App>, connection: &Arc<Connection>, frame: &Incoming) {
-    let error = Error::new(
-        Code::FeatureDisabled,
-        "Turns are not yet started over the bridge; send POST …/sessions/{id}/turns, and what the AI says comes here.",
-    );
-    connection.outbox.send(Frame::error(&error, frame.request_id.as_deref()));
+/// Starts a turn. It does not wait for it: the connection reads nothing until this returns, not even the dice that the turn
+/// asks for.
+///
+/// # Errors
+/// What is wrong with the request, `forbidden` without the scope `gm`, `rate_limited`.
+pub fn request(app: &Arc<App>, connection: &Arc<Connection>, frame: &Incoming) -> Result<()> {
+    let app = web::Data::from(app.clone());
+    let caller = connection.caller();
+    let started = begin(&app, &caller, connection, frame)?;
+    let (connection, id) = (connection.clone(), frame.request_id.clone());
+    actix_web::rt::spawn(async move {
+        if let Err(error) = tell(app, caller, &connection, id.as_deref(), started).await {
+            connection.outbox.send(Frame::error(&error, id.as_deref()));
+        }
+    });
+    Ok(())
+}
+
+fn begin(app: &web::Data<App>, caller: &Caller, connection: &Connection, frame: &Incoming) -> Result<Started> {
+    if caller.is_player() {
+        return Err(Error::new(Code::Forbidden, "A player's token starts no turn of a session."));
+    }
+    caller.needs(Scope::Gm, "Starting a session's turn")?;
+    let data = if frame.data.is_null() { json!({}) } else { frame.data.clone() };
+    let input: GmTurnInput = body::typed(data)?;
+    validate::check(&input)?;
+    let session = &connection.session;
+    let job: GmJob = input.job(app, caller, session.campaign.to_string(), session.id, None);
+    let run = async move |app: web::Data<App>, caller: Caller, asker: Asker| gm::run(&app, &caller, &job, &asker).await;
+    start(app, caller, true, run)
+}
+
+/// Sends what the turn tells, as fast as the frontend takes it.
+async fn tell(
+    app: web::Data<App>,
+    caller: Caller,
+    connection: &Connection,
+    id: Option<&str>,
+    started: Started,
+) -> Result<()> {
+    let Ok(turn) = started.begun().await? else {
+        return Err(Error::internal("a turn without a key was answered before it began"));
+    };
+    let mut listener = Listener::new(app, &caller, turn, Default::default())?;
+    while !connection.outbox.is_ended() {
+        let events = match listener.next().await? {
+            Heard::Silence => continue,
+            Heard::Over => break,
+            Heard::Events(events) => events,
+        };
+        for event in &events {
+            connection.outbox.room().await;
+            let data: Value = serde_json::from_str(event.data.get()).map_err(Error::internal)?;
+            let told = json!({ "event": event.name, "id": event.id, "data": data });
+            connection.outbox.send(Frame::new("turn_event", id, &told));
+        }
+        if events.iter().any(|event| event.is_last) {
+            break;
+        }
+    }
+    Ok(())
 }

@@ -14,6 +14,7 @@ use crate::{
     error::{Problem, Result},
     http::{
         Body, Reply,
+        idempotency::IdempotencyKey,
         resource::{Ref, campaign_id},
         validate,
     },
@@ -59,6 +60,33 @@ pub struct GmTurnInput {
     on_failure: OnFailure,
 }
 
+impl GmTurnInput {
+    /// The turn that is asked for.
+    #[must_use]
+    pub fn job(
+        self,
+        app: &App,
+        caller: &Caller,
+        campaign: String,
+        session: Uuid,
+        key: Option<IdempotencyKey>,
+    ) -> GmJob {
+        GmJob {
+            campaign,
+            session,
+            instruction: self.instruction,
+            role: self.role,
+            steps_max: self.max_steps,
+            mechanics: self.mechanics_turn_id,
+            dice: self.dice,
+            mode: self.reply_mode.unwrap_or_else(|| app.llm.reply_mode(&caller.tenant)),
+            on_busy: self.on_busy,
+            on_failure: self.on_failure,
+            key,
+        }
+    }
+}
+
 /// The session's AI takes its turn: as game master, as a game master's assistant, or as a player. Before the first completed
 /// turn it is told how the world stands, after that what changed.
 #[utoipa::path(tag = "turns", operation_id = "create_session_turn", request_body = GmTurnInput,
@@ -75,22 +103,9 @@ pub async fn turn(
     body: Body<GmTurnInput>,
 ) -> Result<HttpResponse> {
     validate::check(&body.value)?;
-    let input = body.value;
+    let wish = Wish::of(&request, body.value.stream);
     let (campaign, session) = path.into_inner();
-    let job = GmJob {
-        campaign,
-        session,
-        instruction: input.instruction,
-        role: input.role,
-        steps_max: input.max_steps,
-        mechanics: input.mechanics_turn_id,
-        dice: input.dice,
-        mode: input.reply_mode.unwrap_or_else(|| app.llm.reply_mode(&caller.tenant)),
-        on_busy: input.on_busy,
-        on_failure: input.on_failure,
-        key: body.idempotency,
-    };
-    let wish = Wish::of(&request, input.stream);
+    let job = body.value.job(&app, &caller, campaign, session, body.idempotency);
     let (campaign, is_kept) = (job.campaign.clone(), job.key.is_some());
     let run = async move |app: web::Data<App>, caller: Caller, asker: Asker| run(&app, &caller, &job, &asker).await;
     respond(app, caller, &campaign, wish, is_kept, run).await
