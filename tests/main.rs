@@ -22,6 +22,7 @@ mod journal;
 mod limits;
 mod llm_client;
 mod llm_reply;
+mod monitoring;
 mod openapi;
 mod prompt;
 mod prompt_cache;

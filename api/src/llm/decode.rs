@@ -32,24 +32,25 @@ pub(super) struct Decoded {
     pub(super) model: Option<String>,
 }
 
+/// A completion, or a piece of one.
 #[derive(Deserialize)]
-struct Wire<'a> {
+pub(super) struct Wire<'a> {
     #[serde(borrow)]
-    choices: Option<&'a RawValue>,
+    pub(super) choices: Option<&'a RawValue>,
     #[serde(borrow)]
-    usage: Option<&'a RawValue>,
+    pub(super) usage: Option<&'a RawValue>,
     #[serde(borrow)]
-    model: Option<&'a RawValue>,
+    pub(super) model: Option<&'a RawValue>,
     #[serde(borrow)]
-    error: Option<&'a RawValue>,
+    pub(super) error: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct WireChoice<'a> {
+pub(super) struct WireChoice<'a> {
+    #[serde(borrow, alias = "delta")]
+    pub(super) message: Option<&'a RawValue>,
     #[serde(borrow)]
-    message: Option<&'a RawValue>,
-    #[serde(borrow)]
-    finish_reason: Option<&'a RawValue>,
+    pub(super) finish_reason: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]

@@ -10,7 +10,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::decode::{Decoded, WireCall, WireMessage, content_text, label, named, read, reported, string};
+use super::decode::{
+    Decoded, Wire, WireCall, WireChoice, WireMessage, content_text, label, named, read, reported, string,
+};
 use super::endpoint::Secret;
 use super::error::{LlmError, UnavailableKind};
 use super::retry::Failure;
@@ -97,26 +99,6 @@ struct PartialCall {
 }
 
 #[derive(Deserialize)]
-struct WireChunk<'a> {
-    #[serde(borrow)]
-    choices: Option<&'a RawValue>,
-    #[serde(borrow)]
-    usage: Option<&'a RawValue>,
-    #[serde(borrow)]
-    model: Option<&'a RawValue>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct WireDelta<'a> {
-    #[serde(borrow)]
-    delta: Option<&'a RawValue>,
-    #[serde(borrow)]
-    finish_reason: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
 struct WireIndex<'a> {
     #[serde(borrow)]
     index: Option<&'a RawValue>,
@@ -132,7 +114,7 @@ impl Growing {
             return Ok(String::new());
         }
         let text = String::from_utf8_lossy(data);
-        let Ok(chunk) = serde_json::from_str::<WireChunk<'_>>(&text) else {
+        let Ok(chunk) = serde_json::from_str::<Wire<'_>>(&text) else {
             return Err(Failure::lasting(LlmError::BadReply {
                 detail: "an event of its stream is not JSON".to_owned(),
             }));
@@ -147,13 +129,13 @@ impl Growing {
             self.whole.model = chunk.model.and_then(string).map(label).filter(|name| !name.is_empty());
         }
         let choices: Vec<&RawValue> = chunk.choices.and_then(read).unwrap_or_default();
-        let Some(choice) = choices.first().and_then(|choice| read::<WireDelta<'_>>(choice)) else {
+        let Some(choice) = choices.first().and_then(|choice| read::<WireChoice<'_>>(choice)) else {
             return Ok(String::new());
         };
         if let Some(reason) = choice.finish_reason.and_then(string) {
             self.whole.finish_reason = Some(label(reason));
         }
-        let Some(delta) = choice.delta.and_then(read::<WireMessage<'_>>) else { return Ok(String::new()) };
+        let Some(delta) = choice.message.and_then(read::<WireMessage<'_>>) else { return Ok(String::new()) };
         self.take_calls(&delta);
         let mut added = delta.content.map(content_text).unwrap_or_default();
         if added.is_empty() {

@@ -8,8 +8,7 @@ use actix_web::{
     http::header::{HeaderName, HeaderValue},
     web,
 };
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -138,15 +137,17 @@ where
     if let Some(guard) = leaving {
         guard.disarm();
     }
-    let (turn, replayed) = match begun? {
+    let (turn, status, replayed) = match begun? {
         Err(reply) if wish == Wish::Whole => return Ok(reply.into()),
-        Err(reply) => (turn_of(&reply)?, reply.replayed),
-        Ok(turn) => (turn, false),
+        Err(reply) => {
+            let (turn, status) = turn_of(&reply)?;
+            (turn, status, reply.replayed)
+        }
+        Ok(turn) => (turn, Status::Running, false),
     };
     let location = format!("/v1/campaigns/{campaign}/turns/{turn}");
     let mut response = match wish {
         Wish::Later => {
-            let status = if replayed { Status::Succeeded } else { Status::Running };
             let reply = Reply::accepted(&TurnStarted { turn_id: turn, status })?;
             let mut response = HttpResponse::from(Reply { location: Some(location), replayed, ..reply });
             put(&mut response, "preference-applied", "respond-async");
@@ -164,9 +165,19 @@ fn put(response: &mut HttpResponse, name: &'static str, value: &'static str) {
     response.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
 }
 
-/// The turn that a stored answer is of.
-fn turn_of(reply: &Reply) -> Result<Uuid> {
-    let body: Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
-    let id = body.get("turn_id").or_else(|| body.get("id")).cloned().unwrap_or_default();
-    serde_json::from_value(id).map_err(Error::internal)
+/// The turn that a stored answer is of, and how it ended.
+fn turn_of(reply: &Reply) -> Result<(Uuid, Status)> {
+    #[derive(Deserialize)]
+    struct Answer {
+        #[serde(alias = "turn_id")]
+        id: Uuid,
+        /// What the rules decided has none: it was decided.
+        #[serde(default = "succeeded")]
+        status: Status,
+    }
+    fn succeeded() -> Status {
+        Status::Succeeded
+    }
+    let answer: Answer = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
+    Ok((answer.id, answer.status))
 }

@@ -1,0 +1,47 @@
+//! What operators watch: every series is described, and the dashboard and the alerts name only series there are.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+fn file(path: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)).unwrap()
+}
+
+/// Words of letters, digits and underscores.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+}
+
+/// The series, as they are registered.
+fn series() -> BTreeSet<String> {
+    let source = file("api/src/ops/metrics.rs");
+    let made = source.split("LazyLock::new(||").skip(1);
+    made.map(|rest| rest.split('"').nth(1).unwrap().trim_start_matches("tavernkeep_").to_owned()).collect()
+}
+
+#[test]
+fn every_series_is_described() {
+    let document = file("docs/operations.md");
+    let described: BTreeSet<&str> = words(&document).collect();
+    let series = series();
+    assert!(series.len() > 20, "{series:?}");
+    for name in &series {
+        let short = name.split_once('_').map_or(name.as_str(), |(_, rest)| rest);
+        let abbreviated = document.contains(&format!("`_{short}"));
+        assert!(described.contains(name.as_str()) || abbreviated, "docs/operations.md says nothing of {name}");
+    }
+}
+
+#[test]
+fn the_dashboard_and_the_alerts_name_series_there_are() {
+    let series = series();
+    for path in ["docs/monitoring/dashboard.json", "docs/monitoring/alerts.yaml"] {
+        let text = file(path);
+        let named: BTreeSet<&str> = words(&text).filter_map(|word| word.strip_prefix("tavernkeep_")).collect();
+        assert!(named.len() > 5, "{path}");
+        for name in named {
+            let name = name.trim_end_matches("_bucket");
+            assert!(series.contains(name), "{path} names {name}, which there is not");
+        }
+    }
+    serde_json::from_str::<serde_json::Value>(&file("docs/monitoring/dashboard.json")).unwrap();
+}
