@@ -72,8 +72,8 @@ class Table:
         _, value = call("POST", f"{self.path}/prompt", {})
         return value["messages"][-1]["content"]
 
-    def turn(self, instruction):
-        value = made(f"{self.path}/turns", {"instruction": instruction})
+    def turn(self, body):
+        value = made(f"{self.path}/turns", body)
         check(value["status"] in ("succeeded", "limit_reached"), "the turn is completed")
         return value
 
@@ -128,7 +128,7 @@ def chat(table):
 def turns(table):
     told = table.told()
     check("World State Overview:" in told and "Recent changes" not in told, "the first turn is told the whole world")
-    first = table.turn("Post: A bell rings in the harbour.")
+    first = table.turn({"instruction": "Post: A bell rings in the harbour."})
     check(first.get("context") == "overview", "the first turn was told an overview")
     _, delta = call("GET", f"{table.path}/delta")
     check(delta == {"has_changes": False, "message": NO_CHANGES}, "the AI's own words are no change")
@@ -140,7 +140,7 @@ def turns(table):
     check(delta == {"has_changes": True, "NewMessages": 2, "NewDiceRolls": rolled}, "what players do is in the delta, and nothing else")
     told = table.told()
     check("Recent changes to the game:" in told and "World State Overview" not in told, "a later turn is told what changed")
-    second = table.turn("")
+    second = table.turn({})
     check(second.get("context") == "delta", "the later turn was told a delta")
     _, delta = call("GET", f"{table.path}/delta")
     check(delta == {"has_changes": False, "message": NO_CHANGES}, "a completed turn consumes the changes")

@@ -4,7 +4,7 @@
     TAVERNKEEP_KEY=tk_… examples/table.py "I ask about the harbour."              # to an NPC: a key, or a player's token
     TAVERNKEEP_KEY=tk_… examples/table.py --npc "" "I open the cellar door."      # to the game master: makes a session
 """
-import argparse, json, os, sys, time, urllib.error, urllib.request, uuid
+import argparse, http.client, json, os, sys, time, urllib.error, urllib.request, uuid
 
 LAST = ("turn.completed", "turn.failed", "turn.cancelled")
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -55,7 +55,7 @@ def turn(path, body):
                 yield name, data
                 if name in LAST:
                     return
-        except OSError as error:
+        except (OSError, http.client.HTTPException) as error:
             print(f"(no connection: {error})", file=sys.stderr)
         time.sleep(0.2)
     sys.exit("The server cannot be reached.")

@@ -25,6 +25,7 @@ mod llm_client;
 mod llm_reply;
 mod openapi;
 mod play;
+
 mod prompt;
 mod prompt_cache;
 mod rehearsal;

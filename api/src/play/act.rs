@@ -6,7 +6,7 @@ use entity::message::{Author, Type};
 use serde::Deserialize;
 
 use super::{
-    html, rendered, shown,
+    html, is_htmx, rendered, shown,
     table::Seat,
     visit::{Visitor, from_our_page},
 };
@@ -58,7 +58,7 @@ pub async fn say(
     path: web::Path<String>,
     form: web::Form<Words>,
 ) -> HttpResponse {
-    shown(said(&app, &visitor, &request, &path, &form).await)
+    shown(&request, said(&app, &visitor, &request, &path, &form).await)
 }
 
 async fn said(
@@ -124,7 +124,7 @@ pub async fn roll(
     path: web::Path<String>,
     form: web::Form<Roll>,
 ) -> HttpResponse {
-    shown(rolled(&app, &visitor, &request, &path, form.into_inner()).await)
+    shown(&request, rolled(&app, &visitor, &request, &path, form.into_inner()).await)
 }
 
 async fn rolled(app: &App, visitor: &Visitor, request: &HttpRequest, link: &str, dice: Roll) -> Result<HttpResponse> {
@@ -162,10 +162,6 @@ async fn write(app: &App, seat: Seat, message: NewMessage) -> Result<()> {
     let tx = TenantTx::write(&app.pool, &seat.caller.actor()).await?;
     messages::insert(&tx, seat.campaign, &[message]).await?;
     tx.commit().await
-}
-
-fn is_htmx(request: &HttpRequest) -> bool {
-    request.headers().contains_key("hx-request")
 }
 
 /// Nothing to show here: it comes live. Without script the page is loaded anew.

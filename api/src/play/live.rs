@@ -24,7 +24,7 @@ use super::{
 use crate::{
     app::App,
     auth::keys,
-    error::{Error, Result},
+    error::{Code, Error, Result},
     http::sse,
     messages::service::Which,
     turns::events::{Event, Heard, Listener, listener},
@@ -42,16 +42,23 @@ struct From {
     after: i64,
 }
 
-/// What changes at the table: `message`, `gone`, `sheet`, `fights`.
+/// What changes at the table: `message`, `sheet`, `fights`, and `over` when the visit has ended.
 #[get("/{campaign}/live")]
 pub async fn follow(
     app: web::Data<App>,
-    visitor: Visitor,
+    visitor: Result<Visitor>,
     request: HttpRequest,
     path: web::Path<String>,
     from: web::Query<From>,
 ) -> HttpResponse {
-    shown(followed(app, visitor, &request, &path, from.after).await)
+    match visitor {
+        Ok(visitor) => shown(&request, followed(app, visitor, &request, &path, from.after).await),
+        // A stream's reader is not shown an error's page.
+        Err(error) if error.code == Code::Unauthenticated => {
+            sse::answer(stream::once(async { Ok(ended()) }).boxed_local())
+        }
+        Err(error) => super::alert(&request, &error),
+    }
 }
 
 async fn followed(
@@ -80,6 +87,14 @@ async fn followed(
     Ok(sse::answer(events.boxed_local()))
 }
 
+/// The visit is over: no reader comes back after that.
+fn ended() -> Bytes {
+    let message = "Your visit is over. Open your player's link again.";
+    let mut out = BytesMut::new();
+    sse::html(&mut out, "over", "0", &Alert { message }.render().unwrap_or_default());
+    out.freeze()
+}
+
 /// Somebody who watches the table.
 struct Onlooker {
     app: web::Data<App>,
@@ -100,7 +115,8 @@ impl Onlooker {
             self.end.borrow_and_update();
             let seat = Seat::take(&self.app, &self.visitor, &self.link).await?;
             if !keys::lives(&seat.tx, self.visitor.caller.key).await? {
-                return Ok(None);
+                self.until = Instant::now();
+                return Ok(Some(ended()));
             }
             let bytes = self.look(&seat).await?;
             drop(seat);
@@ -163,7 +179,7 @@ pub async fn turn(
     match listener(app, &visitor.caller, &link, turn, sse::last_event_id(&request)).await {
         Ok(Some(listener)) => told(listener),
         Ok(None) => HttpResponse::NoContent().finish(),
-        Err(error) => super::alert(&error),
+        Err(error) => super::alert(&request, &error),
     }
 }
 

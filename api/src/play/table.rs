@@ -183,10 +183,16 @@ impl Fight {
 #[get("/{campaign}")]
 pub async fn page(app: web::Data<App>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
     use actix_web::FromRequest as _;
-    match Visitor::extract(&request).await {
-        Ok(visitor) => shown(sat_down(&app, &visitor, &path).await),
-        Err(error) if error.code == Code::Unauthenticated => shown(rendered(&Door { link: &path })),
-        Err(error) => super::alert(&error),
+    let page = match Visitor::extract(&request).await {
+        Ok(visitor) => sat_down(&app, &visitor, &path).await,
+        Err(error) => Err(error),
+    };
+    match page {
+        // No visit, or one to another table.
+        Err(error) if matches!(error.code, Code::Unauthenticated | Code::NotFound) => {
+            shown(&request, rendered(&Door { link: &path }))
+        }
+        page => shown(&request, page),
     }
 }
 
