@@ -51,7 +51,12 @@ if (log) {
   document.body.addEventListener("htmx:afterRequest", (event) => {
     if (!event.detail.successful) return;
     document.getElementById("alert").replaceChildren();
-    if (event.target.contains(words)) { words.value = ""; words.focus(); }
+    if (event.target.contains(words)) {
+      words.value = "";
+      words.focus();
+      // What failed has been said again.
+      for (const failed of document.querySelectorAll("[data-pending] .alert")) failed.closest("[data-pending]").remove();
+    }
     atEnd = true;
     follow();
   });

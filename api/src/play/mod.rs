@@ -14,12 +14,7 @@ mod live;
 mod table;
 mod visit;
 
-use actix_web::{
-    HttpRequest, HttpResponse,
-    error::{InternalError, UrlencodedError},
-    http::StatusCode,
-    web,
-};
+use actix_web::{HttpRequest, HttpResponse, error::UrlencodedError, http::StatusCode, web};
 use askama::Template;
 
 use crate::error::{Code, Error, Result};
@@ -28,7 +23,7 @@ use crate::error::{Code, Error, Result};
 pub fn configure(config: &mut web::ServiceConfig) {
     config.service(
         web::scope("/play")
-            .app_data(web::FormConfig::default().limit(FORM_BYTES_MAX).error_handler(unread))
+            .app_data(web::FormConfig::default().limit(FORM_BYTES_MAX))
             .service(visit::enter)
             .service(visit::leave)
             .service(table::page)
@@ -73,12 +68,16 @@ struct Notice<'a> {
     back: &'a str,
 }
 
-/// A form that cannot be read.
-fn unread(error: UrlencodedError, request: &HttpRequest) -> actix_web::Error {
-    let too_large = matches!(error, UrlencodedError::Overflow { .. });
-    let code = if too_large { Code::PayloadTooLarge } else { Code::BadRequest };
-    let answer = alert(request, &Error::new(code, "This form cannot be read. Load the page again."));
-    InternalError::from_response("a form that cannot be read", answer).into()
+/// A form, or why it cannot be read.
+type Filled<T> = std::result::Result<web::Form<T>, actix_web::Error>;
+
+/// What somebody filled in.
+fn filled<T>(form: Filled<T>) -> Result<T> {
+    form.map(web::Form::into_inner).map_err(|error| {
+        let too_large = matches!(error.as_error(), Some(UrlencodedError::Overflow { .. }));
+        let code = if too_large { Code::PayloadTooLarge } else { Code::BadRequest };
+        Error::new(code, "This form cannot be read. Load the page again.")
+    })
 }
 
 /// Whether htmx asks, which puts what comes into the page.

@@ -11,7 +11,7 @@ use actix_web::{
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::{shown, table_of};
+use super::{Filled, filled, shown, table_of};
 use crate::{
     app::App,
     auth::{Caller, Scope, gate::caller_of, jwt::Narrowed},
@@ -100,12 +100,13 @@ struct Enter {
 
 /// Trades a player's token for a visit.
 #[post("/{campaign}/enter")]
-pub async fn enter(request: HttpRequest, campaign: web::Path<String>, form: web::Form<Enter>) -> HttpResponse {
-    shown(&request, entered(&request, &campaign, &form.token).await)
+pub async fn enter(request: HttpRequest, campaign: web::Path<String>, form: Filled<Enter>) -> HttpResponse {
+    shown(&request, entered(&request, &campaign, form).await)
 }
 
-async fn entered(request: &HttpRequest, campaign: &str, token: &str) -> Result<HttpResponse> {
+async fn entered(request: &HttpRequest, campaign: &str, form: Filled<Enter>) -> Result<HttpResponse> {
     from_our_page(request)?;
+    let Enter { token } = filled(form)?;
     let app = app_of(request)?;
     let caller = caller_of(&app, token.trim(), request_id(request)).await?;
     let peer = request.peer_addr().map_or(std::net::IpAddr::from([0, 0, 0, 0]), |peer| peer.ip());
