@@ -27,6 +27,7 @@ if (log) {
     if (atEnd) follow();
   };
   new MutationObserver(tidy).observe(log, { childList: true, subtree: true, characterData: true });
+  new ResizeObserver(() => { if (atEnd) follow(); }).observe(log);
 
   // After a lost connection some messages may come again.
   document.body.addEventListener("htmx:sseBeforeMessage", (event) => {
