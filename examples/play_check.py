@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """One AI turn and everything around it, call by call, with what each returned; `./dev play-check` runs it.
 
-It asks for TAVERNKEEP_URL and TAVERNKEEP_KEY (scopes read, write, play, tools, gm), plays in a campaign of its own, which stays, and fails
-when something is not as docs/sessions.md, docs/streams.md and docs/dice.md say. Any model will do: nothing is asked of its words.
+It asks for TAVERNKEEP_URL and TAVERNKEEP_KEY (scopes read, write, play, tools, gm), plays in a campaign of its own, which
+stays, and fails when something is not as docs/sessions.md, docs/streams.md and docs/dice.md say. Any model will do: nothing
+is asked of its words.
 """
 import json, os, sys, urllib.error, urllib.request, uuid
 
@@ -51,9 +52,10 @@ class Table:
         self.base = f"/v1/campaigns/{slug}"
         made("/v1/campaigns", {"slug": slug, "name": "Play check"})
         made(f"{self.base}/characters", {"name": "Alice", "slug": "player_alice", "player_name": "Ann", "race": "human"})
-        made(f"{self.base}/npcs", {"name": "Innkeeper Bob", "slug": "innkeeper_bob", "personality_prompt": "You love gossip."})
-        scene = {"id": "s1", "name": "The Crooked Keel", "dimensions": {"width": 4000, "height": 3000, "grid": 50},
-                 "tokens": [{"id": "t1", "name": "Alice", "actor_id": "player_alice", "x": 100, "y": 200, "is_player": True}]}
+        made(f"{self.base}/npcs", {"name": "Innkeeper Bob", "slug": "innkeeper_bob", "personality_prompt": "You love gossip"})
+        token = {"id": "t1", "name": "Alice", "actor_id": "player_alice", "x": 100, "y": 200, "is_player": True}
+        scene = {"id": "s1", "name": "The Crooked Keel", "dimensions": {"width": 4000, "height": 3000, "grid": 50}}
+        scene["tokens"] = [token]
         world = {"session_info": {"game_system": "dnd5e", "gm_name": "Maya", "players": ["Ann"]}, "active_scene": scene}
         session = made(f"{self.base}/sessions", {"client_id": "play-check", "role": "gm", "world_state": world})
         self.session, self.path = session["id"], f"{self.base}/sessions/{session['id']}"
@@ -101,12 +103,13 @@ def rolls(table):
 def fights(table):
     none = {"in_combat": False, "message": "No active encounter"}
     check(table.tool("get_encounter", {}) == none, "out of combat there is no active encounter")
-    goblin = {"name": "Goblin", "initiative": 9, "is_player": False, "is_current_turn": False, "token_id": "t2", "hp": 7, "max_hp": 7}
     alice = {"name": "Alice", "initiative": 17, "is_player": True, "is_current_turn": True, "token_id": "t1"}
+    goblin = {"name": "Goblin", "initiative": 9, "is_player": False, "is_current_turn": False, "hp": 7, "max_hp": 7}
     state = {"in_combat": True, "combat_id": "c1", "name": "Ambush", "round": 1, "turn": 1, "combatants": [alice, goblin]}
     table.report("combat_state", {"combat_state": state})
     seen = table.tool("get_encounter", {})
-    check(seen.get("in_combat") is True and (seen["combat_id"], seen["round"], seen["turn"]) == ("c1", 1, 1), "in combat it is told")
+    at = [seen.get(member) for member in ("in_combat", "combat_id", "round", "turn")]
+    check(at == [True, "c1", 1, 1], "in combat it is told")
     check([c["name"] for c in seen.get("combatants", [])] == ["Alice", "Goblin"], "with its combatants in their order")
     table.report("combat_state", {"combat_state": state | {"round": 2}})
     check(table.tool("get_encounter", {}).get("round") == 2, "the next round is told")
@@ -121,7 +124,8 @@ def chat(table):
     check(sent.get("sent_count") == 2, "so does its old name, several at once")
     heard = table.tool("get_message_history", {"count": 50})
     said = [message.get("content") for message in heard.get("messages", [])]
-    check(heard.get("count") == len(said) and said[-3:] == ["The door creaks.", "A bell.", "Silence."], "get_message_history tells it, oldest first")
+    newest = ["The door creaks.", "A bell.", "Silence."]
+    check(heard.get("count") == len(said) and said[-3:] == newest, "get_message_history tells it, oldest first")
     check(table.tool("get_messages", {"limit": 50}) == heard, "its old name tells the same")
 
 
@@ -137,7 +141,8 @@ def turns(table):
     table.report("dice_roll", {"formula": "1d20 + 5", "total": 19, "results": [14], "flavor": "Perception"})
     _, delta = call("GET", f"{table.path}/delta")
     rolled = [{"formula": "1d20 + 5", "result": 19, "flavor": "Perception"}]
-    check(delta == {"has_changes": True, "NewMessages": 2, "NewDiceRolls": rolled}, "what players do is in the delta, and nothing else")
+    expected = {"has_changes": True, "NewMessages": 2, "NewDiceRolls": rolled}
+    check(delta == expected, "what players do is in the delta, and nothing else")
     told = table.told()
     check("Recent changes to the game:" in told and "World State Overview" not in told, "a later turn is told what changed")
     second = table.turn({})
@@ -148,8 +153,12 @@ def turns(table):
 
 def streams(table):
     def read(text):
-        blocks = [dict(line.split(": ", 1) for line in block.split("\n")) for block in text.split("\n\n") if block.startswith("event")]
-        return [(block["event"], block["id"], json.loads(block["data"])) for block in blocks]
+        events = [block.split("\n") for block in text.split("\n\n") if block.startswith("event")]
+        events = [dict(line.split(": ", 1) for line in lines) for lines in events]
+        return [(event["event"], event["id"], json.loads(event["data"])) for event in events]
+
+    def joined(events):
+        return "".join(data["text"] for name, _, data in events if name == "text.delta")
 
     body = {"player_id": "player_alice", "action": "I pay for my drink.", "stream": True}
     _, text = call("POST", f"{table.base}/npcs/innkeeper_bob/turns", body)
@@ -159,11 +168,12 @@ def streams(table):
     if names[-1] != "turn.completed":
         return
     turn = events[-1][2]["turn"]
-    check("".join(data["text"] for name, _, data in events if name == "text.delta") == turn["narrative"], "its pieces are the narrative")
-    _, text = call("GET", f"{table.base}/turns/{turn['id']}/events", **{"Last-Event-ID": events[0][1]})
-    again = read(text)
-    check("".join(data["text"] for name, _, data in again if name == "text.delta") == turn["narrative"], "who comes back hears the rest")
-    check(call("GET", f"{table.base}/turns/{turn['id']}/events", **{"Last-Event-ID": events[-1][1]})[0] == 204, "and after the end nothing")
+    path = f"{table.base}/turns/{turn['id']}/events"
+    check(joined(events) == turn["narrative"], "its pieces are the narrative")
+    _, text = call("GET", path, **{"Last-Event-ID": events[0][1]})
+    check(joined(read(text)) == turn["narrative"], "who comes back hears the rest")
+    status, _ = call("GET", path, **{"Last-Event-ID": events[-1][1]})
+    check(status == 204, "and after the end nothing")
 
 
 if not KEY:

@@ -45,7 +45,7 @@ if (log) {
   document.body.addEventListener("htmx:sseClose", (event) => {
     const coming = event.target.closest("[data-pending]");
     if (!coming) return;
-    coming.querySelector(".coming").classList.remove("coming");
+    coming.querySelector(".coming")?.classList.remove("coming");
     if (coming.querySelector(".alert") && words.value === "") words.value = coming.querySelector(".words").textContent;
   });
 
