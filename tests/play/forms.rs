@@ -131,6 +131,7 @@ async fn the_page_shows_what_its_player_may_see() {
     ] {
         assert_eq!((hers.contains(text), theirs.contains(text)), (alice_sees, mallory_sees), "{text}");
     }
+    assert!(hers.contains("<b>Game Master</b>"), "a speaker without a name: {hers}");
     // What an undone turn said is gone.
     server.model.set_script(Script::always(Reply::text("It never happened.")));
     let turn = world.bob(ALICE, "Did you see that?").await.expect(200).id();

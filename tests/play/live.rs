@@ -167,4 +167,11 @@ async fn a_visit_that_ends_says_so() {
     says(&world, json!({ "content": "Not for you." })).await;
     browser.sees("#alert", "Your visit is over.").await;
     assert!(!browser.html().await.contains("Not for you."));
+    // Nor is there a seat for somebody who is no more.
+    open_link(&browser, &tenant, MALLORY).await;
+    world.delete("/characters/player_mallory").await.expect(204);
+    browser.sees("#alert", "Your visit is over.").await;
+    let page = format!("{}/play/port-town", server.url);
+    browser.goto(&page).await;
+    browser.until("the door", "return document.getElementById('enter')").await;
 }

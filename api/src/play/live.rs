@@ -51,13 +51,14 @@ pub async fn follow(
     path: web::Path<String>,
     from: web::Query<From>,
 ) -> HttpResponse {
-    match visitor {
-        Ok(visitor) => shown(&request, followed(app, visitor, &request, &path, from.after).await),
+    let stream = match visitor {
+        Ok(visitor) => followed(app, visitor, &request, &path, from.after).await,
+        Err(error) => Err(error),
+    };
+    match stream {
         // A stream's reader is not shown an error's page.
-        Err(error) if error.code == Code::Unauthenticated => {
-            sse::answer(stream::once(async { Ok(ended()) }).boxed_local())
-        }
-        Err(error) => super::alert(&request, &error),
+        Err(error) if is_over(&error) => sse::answer(stream::once(async { Ok(ended()) }).boxed_local()),
+        stream => shown(&request, stream),
     }
 }
 
@@ -78,6 +79,7 @@ async fn followed(
         match onlooker.next().await {
             Ok(Some(bytes)) => Some((Ok(bytes), Some(onlooker))),
             Ok(None) => Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None)),
+            Err(error) if is_over(&error) => Some((Ok(ended()), None)),
             Err(error) => {
                 tracing::info!(%error, "a table's onlooker was lost");
                 Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None))
@@ -85,6 +87,11 @@ async fn followed(
         }
     });
     Ok(sse::answer(events.boxed_local()))
+}
+
+/// Whether there is nobody any more to be at the table: no visit, no campaign, no character.
+fn is_over(error: &Error) -> bool {
+    matches!(error.code, Code::Unauthenticated | Code::NotFound)
 }
 
 /// The visit is over: no reader comes back after that.

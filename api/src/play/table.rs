@@ -119,6 +119,18 @@ pub struct MessageView<'a> {
     pub message: &'a Seen,
 }
 
+impl MessageView<'_> {
+    /// Who said it; a frontend need not say.
+    fn name(&self) -> &str {
+        match (self.message.speaker.as_str(), self.message.author.as_str()) {
+            ("", "player") => "A player",
+            ("", "system") => "The table",
+            ("", _) => "Game Master",
+            (name, _) => name,
+        }
+    }
+}
+
 /// The own character.
 #[derive(Template)]
 #[template(path = "play/sheet.html")]
