@@ -11,12 +11,23 @@ if (door && location.hash.length > 1) {
 
 const log = document.getElementById("log");
 if (log) {
+  const said = document.getElementById("said");
+  const words = document.getElementById("text");
   const follow = () => { log.scrollTop = log.scrollHeight; };
   follow();
   // What comes while somebody reads further up does not move it away.
   let atEnd = true;
   log.addEventListener("scroll", () => { atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 80; });
-  new MutationObserver(() => { if (atEnd) follow(); }).observe(log, { childList: true, subtree: true, characterData: true });
+
+  // A reply arrives twice: as it is made, and as what was said. The second takes the first's place, whichever came first.
+  const tidy = () => {
+    for (const coming of document.querySelectorAll("[data-pending]")) {
+      if (said.querySelector(`[data-turn="${coming.dataset.pending}"]`)) coming.remove();
+    }
+    if (atEnd) follow();
+  };
+  new MutationObserver(tidy).observe(log, { childList: true, subtree: true, characterData: true });
+  new ResizeObserver(() => { if (atEnd) follow(); }).observe(log);
 
   // After a lost connection some messages may come again.
   document.body.addEventListener("htmx:sseBeforeMessage", (event) => {
@@ -24,17 +35,45 @@ if (log) {
     if (known && document.getElementById(known[1])) event.preventDefault();
   });
 
+  // A connection that is opened anew begins with the reply's first word.
+  document.body.addEventListener("htmx:sseError", (event) => {
+    const lost = event.detail.source.readyState === EventSource.CLOSED;
+    if (lost && event.target.matches(".coming")) event.target.replaceChildren();
+  });
+
+  // A reply that is over says nothing more; if none came, the words are there to be sent again.
+  document.body.addEventListener("htmx:sseClose", (event) => {
+    const coming = event.target.closest("[data-pending]");
+    if (!coming) return;
+    coming.querySelector(".coming")?.classList.remove("coming");
+    if (coming.querySelector(".alert") && words.value === "") words.value = coming.querySelector(".words").textContent;
+  });
+
   document.body.addEventListener("htmx:afterRequest", (event) => {
     if (!event.detail.successful) return;
     document.getElementById("alert").replaceChildren();
-    const text = event.target.querySelector("textarea");
-    if (text) { text.value = ""; text.focus(); }
+    if (event.target.contains(words)) {
+      words.value = "";
+      words.focus();
+      // What failed has been said again.
+      for (const failed of document.querySelectorAll("[data-pending] .alert")) failed.closest("[data-pending]").remove();
+    }
+    atEnd = true;
+    follow();
   });
 
-  document.getElementById("text").addEventListener("keydown", (event) => {
+  // Without a connection nothing can be sent.
+  document.body.addEventListener("htmx:sendError", () => {
+    const alert = document.createElement("p");
+    alert.className = "alert";
+    alert.textContent = "The table cannot be reached. Try again in a moment.";
+    document.getElementById("alert").replaceChildren(alert);
+  });
+
+  words.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
-      event.target.form.requestSubmit();
+      words.form.requestSubmit();
     }
   });
 }

@@ -15,6 +15,7 @@ mod crash;
 mod dice;
 mod embedded_postgres;
 mod encounters;
+mod examples;
 mod feed;
 mod fork;
 mod idempotency;
@@ -24,6 +25,8 @@ mod llm_client;
 mod llm_reply;
 mod monitoring;
 mod openapi;
+mod play;
+
 mod prompt;
 mod prompt_cache;
 mod rehearsal;

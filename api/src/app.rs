@@ -127,6 +127,7 @@ pub fn serve(app: web::Data<App>) -> Result<(Server, std::net::SocketAddr)> {
             .configure(routes::configure)
             .into_app()
             .service(docs::asset)
+            .service(docs::favicon)
             .configure(play::configure)
             .default_service(web::to(docs::fallback))
             .wrap(from_fn(observe))

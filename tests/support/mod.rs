@@ -1,5 +1,6 @@
 //! What tests start from: a server with a database of its own, tenants with keys, and short ways to call it.
 
+pub mod browser;
 mod child;
 mod database;
 mod routes;

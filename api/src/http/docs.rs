@@ -143,7 +143,8 @@ pub async fn docs(documents: web::Data<Documents>) -> HttpResponse {
         .body(documents.page.clone())
 }
 
-const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'";
+const PAGE_POLICY: &str =
+    "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'";
 
 #[derive(Template)]
 #[template(path = "problem.html")]
@@ -166,6 +167,7 @@ pub async fn problem(path: web::Path<String>) -> Result<HttpResponse> {
 
 /// The files that pages use. htmx and its extension are vendored from their npm packages.
 const ASSETS: &[(&str, &str, &str)] = &[
+    ("icon.svg", "image/svg+xml", include_str!("../../../static/icon.svg")),
     ("tavernkeep.css", "text/css; charset=utf-8", include_str!("../../../static/tavernkeep.css")),
     ("play.js", "text/javascript; charset=utf-8", include_str!("../../../static/play.js")),
     ("htmx.min.js", "text/javascript; charset=utf-8", include_str!("../../../static/vendor/htmx.min.js")),
@@ -175,7 +177,17 @@ const ASSETS: &[(&str, &str, &str)] = &[
 /// A file of the pages.
 #[get("/static/{name}")]
 pub async fn asset(name: web::Path<String>) -> Result<HttpResponse> {
-    let found = ASSETS.iter().find(|(known, ..)| *known == name.as_str());
+    file(&name)
+}
+
+/// What browsers ask of every site, also of pages that name no icon.
+#[get("/favicon.ico")]
+pub async fn favicon() -> Result<HttpResponse> {
+    file("icon.svg")
+}
+
+fn file(name: &str) -> Result<HttpResponse> {
+    let found = ASSETS.iter().find(|(known, ..)| *known == name);
     let (_, content_type, body) = found.ok_or_else(|| Error::not_found("file"))?;
     Ok(HttpResponse::Ok()
         .content_type(*content_type)

@@ -6,7 +6,7 @@ use entity::message::{Author, Type};
 use serde::Deserialize;
 
 use super::{
-    html, rendered, shown,
+    Filled, filled, html, is_htmx, rendered, shown,
     table::Seat,
     visit::{Visitor, from_our_page},
 };
@@ -56,9 +56,9 @@ pub async fn say(
     visitor: Visitor,
     request: HttpRequest,
     path: web::Path<String>,
-    form: web::Form<Words>,
+    form: Filled<Words>,
 ) -> HttpResponse {
-    shown(said(&app, &visitor, &request, &path, &form).await)
+    shown(&request, said(&app, &visitor, &request, &path, form).await)
 }
 
 async fn said(
@@ -66,9 +66,10 @@ async fn said(
     visitor: &Visitor,
     request: &HttpRequest,
     link: &str,
-    words: &Words,
+    words: Filled<Words>,
 ) -> Result<HttpResponse> {
     from_our_page(request)?;
+    let words = filled(words)?;
     let text = words.text.trim();
     if text.is_empty() || text.chars().count() > SAID_CHARS_MAX || text.contains('\0') {
         return Err(Error::invalid(
@@ -122,13 +123,20 @@ pub async fn roll(
     visitor: Visitor,
     request: HttpRequest,
     path: web::Path<String>,
-    form: web::Form<Roll>,
+    form: Filled<Roll>,
 ) -> HttpResponse {
-    shown(rolled(&app, &visitor, &request, &path, form.into_inner()).await)
+    shown(&request, rolled(&app, &visitor, &request, &path, form).await)
 }
 
-async fn rolled(app: &App, visitor: &Visitor, request: &HttpRequest, link: &str, dice: Roll) -> Result<HttpResponse> {
+async fn rolled(
+    app: &App,
+    visitor: &Visitor,
+    request: &HttpRequest,
+    link: &str,
+    dice: Filled<Roll>,
+) -> Result<HttpResponse> {
     from_our_page(request)?;
+    let dice = filled(dice)?;
     let rolls = [RollInput { formula: dice.formula.trim().to_owned(), flavor: None }];
     let seat = Seat::take(app, visitor, link).await?;
     let who = seat.sheet().await?.who;
@@ -162,10 +170,6 @@ async fn write(app: &App, seat: Seat, message: NewMessage) -> Result<()> {
     let tx = TenantTx::write(&app.pool, &seat.caller.actor()).await?;
     messages::insert(&tx, seat.campaign, &[message]).await?;
     tx.commit().await
-}
-
-fn is_htmx(request: &HttpRequest) -> bool {
-    request.headers().contains_key("hx-request")
 }
 
 /// Nothing to show here: it comes live. Without script the page is loaded anew.

@@ -24,7 +24,7 @@ use super::{
 use crate::{
     app::App,
     auth::keys,
-    error::{Error, Result},
+    error::{Code, Error, Result},
     http::sse,
     messages::service::Which,
     turns::events::{Event, Heard, Listener, listener},
@@ -42,16 +42,24 @@ struct From {
     after: i64,
 }
 
-/// What changes at the table: `message`, `gone`, `sheet`, `fights`.
+/// What changes at the table: `message`, `sheet`, `fights`, and `over` when the visit has ended.
 #[get("/{campaign}/live")]
 pub async fn follow(
     app: web::Data<App>,
-    visitor: Visitor,
+    visitor: Result<Visitor>,
     request: HttpRequest,
     path: web::Path<String>,
     from: web::Query<From>,
 ) -> HttpResponse {
-    shown(followed(app, visitor, &request, &path, from.after).await)
+    let stream = match visitor {
+        Ok(visitor) => followed(app, visitor, &request, &path, from.after).await,
+        Err(error) => Err(error),
+    };
+    match stream {
+        // A stream's reader is not shown an error's page.
+        Err(error) if is_over(&error) => sse::answer(stream::once(async { Ok(ended()) }).boxed_local()),
+        stream => shown(&request, stream),
+    }
 }
 
 async fn followed(
@@ -71,6 +79,7 @@ async fn followed(
         match onlooker.next().await {
             Ok(Some(bytes)) => Some((Ok(bytes), Some(onlooker))),
             Ok(None) => Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None)),
+            Err(error) if is_over(&error) => Some((Ok(ended()), None)),
             Err(error) => {
                 tracing::info!(%error, "a table's onlooker was lost");
                 Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None))
@@ -78,6 +87,19 @@ async fn followed(
         }
     });
     Ok(sse::answer(events.boxed_local()))
+}
+
+/// Whether there is nobody any more to be at the table: no visit, no campaign, no character.
+fn is_over(error: &Error) -> bool {
+    matches!(error.code, Code::Unauthenticated | Code::NotFound)
+}
+
+/// The visit is over: no reader comes back after that.
+fn ended() -> Bytes {
+    let message = "Your visit is over. Open your player's link again.";
+    let mut out = BytesMut::new();
+    sse::html(&mut out, "over", "0", &Alert { message }.render().unwrap_or_default());
+    out.freeze()
 }
 
 /// Somebody who watches the table.
@@ -100,7 +122,8 @@ impl Onlooker {
             self.end.borrow_and_update();
             let seat = Seat::take(&self.app, &self.visitor, &self.link).await?;
             if !keys::lives(&seat.tx, self.visitor.caller.key).await? {
-                return Ok(None);
+                self.until = Instant::now();
+                return Ok(Some(ended()));
             }
             let bytes = self.look(&seat).await?;
             drop(seat);
@@ -163,7 +186,7 @@ pub async fn turn(
     match listener(app, &visitor.caller, &link, turn, sse::last_event_id(&request)).await {
         Ok(Some(listener)) => told(listener),
         Ok(None) => HttpResponse::NoContent().finish(),
-        Err(error) => super::alert(&error),
+        Err(error) => super::alert(&request, &error),
     }
 }
 

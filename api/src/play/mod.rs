@@ -14,7 +14,7 @@ mod live;
 mod table;
 mod visit;
 
-use actix_web::{HttpResponse, http::StatusCode, web};
+use actix_web::{HttpRequest, HttpResponse, error::UrlencodedError, http::StatusCode, web};
 use askama::Template;
 
 use crate::error::{Code, Error, Result};
@@ -60,18 +60,59 @@ struct Alert<'a> {
     message: &'a str,
 }
 
+/// An error on a page of its own, for whoever has no script that would put it into the page.
+#[derive(Template)]
+#[template(path = "play/notice.html")]
+struct Notice<'a> {
+    message: &'a str,
+    back: &'a str,
+}
+
+/// A form, or why it cannot be read.
+type Filled<T> = std::result::Result<web::Form<T>, actix_web::Error>;
+
+/// What somebody filled in.
+fn filled<T>(form: Filled<T>) -> Result<T> {
+    form.map(web::Form::into_inner).map_err(|error| {
+        let too_large = matches!(error.as_error(), Some(UrlencodedError::Overflow { .. }));
+        let code = if too_large { Code::PayloadTooLarge } else { Code::BadRequest };
+        Error::new(code, "This form cannot be read. Load the page again.")
+    })
+}
+
+/// Whether htmx asks, which puts what comes into the page.
+fn is_htmx(request: &HttpRequest) -> bool {
+    request.headers().contains_key("hx-request")
+}
+
 /// An error as a person reads it.
-fn alert(error: &Error) -> HttpResponse {
+fn alert(request: &HttpRequest, error: &Error) -> HttpResponse {
     let details: Vec<&str> = error.errors.iter().map(|field| field.message.as_str()).collect();
     let message = if details.is_empty() { error.detail.clone() } else { details.join(" ") };
     if error.code == Code::Internal {
         tracing::error!(code = error.code.as_str(), cause = error.cause().map(ToString::to_string), "a page failed");
     }
     let status = StatusCode::from_u16(error.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    html(status, Alert { message: &message }.render().unwrap_or(message.clone()))
+    let page = match is_htmx(request) {
+        true => Alert { message: &message }.render(),
+        false => Notice { message: &message, back: &table_of(request) }.render(),
+    };
+    match page {
+        Ok(page) => html(status, page),
+        Err(error) => {
+            tracing::error!(%error, "an alert cannot be shown");
+            HttpResponse::InternalServerError().finish()
+        }
+    }
+}
+
+/// The path of the table that a request is about, as it was written.
+fn table_of(request: &HttpRequest) -> String {
+    let campaign = request.path().strip_prefix("/play/").and_then(|rest| rest.split('/').next());
+    format!("/play/{}", campaign.unwrap_or_default())
 }
 
 /// A page's answer, whatever came of it.
-fn shown(result: Result<HttpResponse>) -> HttpResponse {
-    result.unwrap_or_else(|error| alert(&error))
+fn shown(request: &HttpRequest, result: Result<HttpResponse>) -> HttpResponse {
+    result.unwrap_or_else(|error| alert(request, &error))
 }

@@ -119,6 +119,18 @@ pub struct MessageView<'a> {
     pub message: &'a Seen,
 }
 
+impl MessageView<'_> {
+    /// Who said it; a frontend need not say.
+    fn name(&self) -> &str {
+        match (self.message.speaker.as_str(), self.message.author.as_str()) {
+            ("", "player") => "A player",
+            ("", "system") => "The table",
+            ("", _) => "Game Master",
+            (name, _) => name,
+        }
+    }
+}
+
 /// The own character.
 #[derive(Template)]
 #[template(path = "play/sheet.html")]
@@ -183,10 +195,16 @@ impl Fight {
 #[get("/{campaign}")]
 pub async fn page(app: web::Data<App>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
     use actix_web::FromRequest as _;
-    match Visitor::extract(&request).await {
-        Ok(visitor) => shown(sat_down(&app, &visitor, &path).await),
-        Err(error) if error.code == Code::Unauthenticated => shown(rendered(&Door { link: &path })),
-        Err(error) => super::alert(&error),
+    let page = match Visitor::extract(&request).await {
+        Ok(visitor) => sat_down(&app, &visitor, &path).await,
+        Err(error) => Err(error),
+    };
+    match page {
+        // No visit, or one to another table.
+        Err(error) if matches!(error.code, Code::Unauthenticated | Code::NotFound) => {
+            shown(&request, rendered(&Door { link: &path }))
+        }
+        page => shown(&request, page),
     }
 }
 

@@ -11,7 +11,7 @@ use actix_web::{
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::shown;
+use super::{Filled, filled, shown, table_of};
 use crate::{
     app::App,
     auth::{Caller, Scope, gate::caller_of, jwt::Narrowed},
@@ -100,12 +100,13 @@ struct Enter {
 
 /// Trades a player's token for a visit.
 #[post("/{campaign}/enter")]
-pub async fn enter(request: HttpRequest, campaign: web::Path<String>, form: web::Form<Enter>) -> HttpResponse {
-    shown(entered(&request, &campaign, &form.token).await)
+pub async fn enter(request: HttpRequest, campaign: web::Path<String>, form: Filled<Enter>) -> HttpResponse {
+    shown(&request, entered(&request, &campaign, form).await)
 }
 
-async fn entered(request: &HttpRequest, campaign: &str, token: &str) -> Result<HttpResponse> {
+async fn entered(request: &HttpRequest, campaign: &str, form: Filled<Enter>) -> Result<HttpResponse> {
     from_our_page(request)?;
+    let Enter { token } = filled(form)?;
     let app = app_of(request)?;
     let caller = caller_of(&app, token.trim(), request_id(request)).await?;
     let peer = request.peer_addr().map_or(std::net::IpAddr::from([0, 0, 0, 0]), |peer| peer.ip());
@@ -121,26 +122,27 @@ async fn entered(request: &HttpRequest, campaign: &str, token: &str) -> Result<H
     let narrowed = Narrowed { scope, campaign: Some(id), player: Some(player) };
     let visit = app.tokens.sign(&caller.key_prefix, caller.tenant_id(), narrowed, VISIT_SECONDS)?;
     Ok(HttpResponse::SeeOther()
-        .insert_header(("location", format!("/play/{campaign}")))
+        .insert_header(("location", table_of(request)))
         .cookie(cookie(request, visit, VISIT_SECONDS))
         .finish())
 }
 
 /// Ends a visit.
 #[post("/{campaign}/leave")]
-pub async fn leave(request: HttpRequest, campaign: web::Path<String>) -> HttpResponse {
+pub async fn leave(request: HttpRequest) -> HttpResponse {
     if let Err(error) = from_our_page(&request) {
-        return super::alert(&error);
+        return super::alert(&request, &error);
     }
     HttpResponse::SeeOther()
-        .insert_header(("location", format!("/play/{campaign}")))
+        .insert_header(("location", table_of(&request)))
         .cookie(cookie(&request, String::new(), 0))
         .finish()
 }
 
+/// A visit is to one table; at another, the same browser may be somebody else.
 fn cookie(request: &HttpRequest, value: String, seconds: i64) -> Cookie<'static> {
     Cookie::build(COOKIE, value)
-        .path("/play")
+        .path(table_of(request))
         .http_only(true)
         .same_site(SameSite::Lax)
         .secure(request.connection_info().scheme() == "https")

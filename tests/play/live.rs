@@ -1,0 +1,177 @@
+//! What comes to the table by itself, in a real browser.
+
+use rehearsal::{Reply, Script};
+use serde_json::json;
+
+use super::{ALICE, Guest, MALLORY, open_link, says, sit_down, token};
+use crate::support::{Prepared, Server, browser::Browser};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_say_appears_and_what_is_taken_back_goes() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let mallory = Guest::seated(&server, &token(&tenant, MALLORY).await).await;
+    let Some(browser) = sit_down(&tenant, ALICE).await else { return };
+    mallory.send(mallory.form("/play/port-town/say", &[("text", "I open the door.")])).await.expect(303);
+    browser.sees("#said", "I open the door.").await;
+    says(&world, json!({ "content": "Whisper to Mallory.", "whisper_to": [MALLORY] })).await;
+    says(&world, json!({ "content": "A secret roll.", "blind": true })).await;
+    says(&world, json!({ "content": "Only you hear this.", "whisper_to": [ALICE], "speaker": { "name": "Maya" } }))
+        .await;
+    says(&world, json!({ "content": "It creaks.", "speaker": { "name": "Maya" } })).await;
+    browser.sees("#said", "It creaks.").await;
+    browser.sees("#said", "Only you hear this.").await;
+    let html = browser.html().await;
+    assert!(!html.contains("Whisper to Mallory.") && !html.contains("A secret roll."), "{html}");
+    // Another player's turn, and what is left of it after it was undone.
+    server.model.set_script(Script::always(Reply::text("Who are you?")));
+    let turn = world.bob(MALLORY, "I greet Bob.").await.expect(200).id();
+    browser.sees("#said", "Who are you?").await;
+    world.post(&format!("/turns/{turn}/undo"), json!({})).await.expect(200);
+    browser.until("it is gone", "return !document.body.innerText.includes('Who are you?')").await;
+    assert!(!browser.text("#said").await.contains("I greet Bob."));
+    assert!(browser.text("#said").await.contains("It creaks."));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fight_and_the_own_sheet_are_kept_up_to_date() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let Some(browser) = sit_down(&tenant, ALICE).await else { return };
+    assert!(browser.text("#sheet").await.contains("100 of 100"), "{}", browser.text("#sheet").await);
+    world
+        .patch("/characters/player_alice", json!({ "hp": 41, "conditions": [{ "name": "poisoned" }] }))
+        .await
+        .expect(200);
+    browser.sees("#sheet", "41 of 100").await;
+    browser.sees("#sheet", "poisoned").await;
+    assert_eq!(browser.count("#fights h2").await, 0);
+    let fight = json!({ "name": "On the pier", "participants": [
+        { "id": "alice", "character_id": ALICE, "initiative": 12 },
+        { "id": "orc", "name": "Orc", "hp": 7731, "max_hp": 7793, "armor_class": 13, "is_enemy": true, "initiative": 19 },
+    ] });
+    let id = world.post("/encounters", fight).await.expect(201).body["encounter_id"].as_str().unwrap().to_owned();
+    browser.sees("#fights", "On the pier").await;
+    browser.sees("#fights li[aria-current]", "Orc").await;
+    assert!(browser.text("#fights .fight li:last-child").await.contains("Alice"), "by initiative");
+    let actions = format!("/encounters/{id}/actions");
+    world.post(&actions, json!({ "action": "advance_turn" })).await.expect(200);
+    browser.sees("#fights li[aria-current]", "Alice").await;
+    world.post(&actions, json!({ "action": "damage", "target_id": "alice", "amount": 9 })).await.expect(200);
+    browser.sees("#fights", "32/100").await;
+    world.post(&actions, json!({ "action": "damage", "target_id": "orc", "amount": 100 })).await.expect(200);
+    world
+        .post(&actions, json!({ "action": "add_condition", "target_id": "orc", "condition": "prone" }))
+        .await
+        .expect(200);
+    browser.sees("#fights li.enemy", "prone").await;
+    let reloaded = Guest::seated(&server, &token(&tenant, ALICE).await).await.page().await;
+    for html in [browser.html().await, reloaded] {
+        for secret in ["7731", "7793", "7631"] {
+            assert!(!html.contains(secret), "an enemy's hit points are nobody's business: {html}");
+        }
+    }
+    world.post(&format!("/encounters/{id}/end"), json!({ "outcome": "fled" })).await.expect(200);
+    browser.until("the fight is over", "return !document.querySelector('#fights h2')").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hostile_text_stays_text() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let evil = "<script>window.hurt=1</script><img src=x onerror=window.hurt=1>{{7*7}}<b hx-get=/play/x hx-trigger=load>\"'</p></article>";
+    world.patch("/characters/player_alice", json!({ "name": evil, "race": evil, "location": evil })).await.expect(200);
+    world.patch("/npcs/innkeeper_bob", json!({ "name": evil })).await.expect(200);
+    world
+        .post("/lore", json!({ "title": evil, "scope": "global", "content": evil, "activation": "always" }))
+        .await
+        .expect(201);
+    world.patch("", json!({ "name": evil })).await.expect(200);
+    says(&world, json!({ "content": evil, "speaker": { "name": evil } })).await;
+    let Some(browser) = sit_down(&tenant, ALICE).await else { return };
+    let slow = Reply::text(format!("{evil} data: x\n\nevent: over\r\rSo says the NPC.")).delta_chars(3);
+    server.model.set_script(Script::always(slow));
+    browser.choose("#to", "innkeeper_bob").await;
+    browser.write("#text", evil).await;
+    browser.click(".say button").await;
+    browser.sees("#said", "So says the NPC.").await;
+    browser.until("nothing pending", "return !document.querySelector('#pending article')").await;
+    says(&world, json!({ "content": format!("{evil} live"), "speaker": { "name": evil } })).await;
+    world
+        .patch("/characters/player_alice", json!({ "hp": 5, "conditions": [{ "name": "prone", "source": evil }] }))
+        .await
+        .expect(200);
+    let fight = json!({ "name": evil, "participants": [
+        { "id": "alice", "character_id": ALICE, "initiative": 12 },
+        { "id": "orc", "name": evil, "hp": 7, "max_hp": 7, "armor_class": 13, "is_enemy": true, "initiative": 19 },
+    ] });
+    world.post("/encounters", fight).await.expect(201);
+    browser.sees("#said", "live").await;
+    browser.sees("#sheet", "5 of").await;
+    browser.until("the fight", "return document.querySelector('#fights h2')").await;
+    assert_eq!(browser.js("return window.hurt ?? null").await, json!(null));
+    assert_eq!(browser.count("img, main script, #log b b, [onerror], b[hx-get]").await, 0, "{}", browser.html().await);
+    for place in ["#said", "#sheet", "#fights", "header h1"] {
+        assert!(browser.text(place).await.contains("<img src=x onerror=window.hurt=1>{{7*7}}<b hx-get"), "{place}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_connection_comes_back_without_double_messages() {
+    let prepared = Prepared::new().await;
+    let model = rehearsal::start(rehearsal::Options::default()).await.unwrap();
+    let Some(browser) = Browser::open().await else { return };
+    let mut first = prepared.start(&model).await;
+    let address = first.url().strip_prefix("http://").unwrap().to_owned();
+    let body = json!({ "scopes": ["read", "play"], "campaign": "port-town", "player_id": ALICE });
+    let token = reqwest::Client::new().post(format!("{}/v1/auth/token", first.url())).bearer_auth(&prepared.credential);
+    let token: serde_json::Value = token.json(&body).send().await.unwrap().json().await.unwrap();
+    browser.goto(&format!("{}/play/port-town#{}", first.url(), token["access_token"].as_str().unwrap())).await;
+    browser.until("the table", "return document.getElementById('log')").await;
+    first.post("/messages", json!({ "content": "Before." })).await.unwrap().expect(201);
+    browser.sees("#said", "Before.").await;
+    first.terminate().await;
+    assert!(first.stopped().await);
+    browser.write("#text", "Is anybody there?").await;
+    browser.click(".say button").await;
+    browser.sees("#alert", "cannot be reached").await;
+    assert_eq!(browser.value("#text").await, "Is anybody there?");
+    let again = prepared.start_with(&model, &[("RUST_LOG", "error"), ("TAVERNKEEP_BIND", &address)]).await;
+    again.post("/messages", json!({ "content": "After." })).await.unwrap().expect(201);
+    browser.sees("#said", "After.").await;
+    assert_eq!(browser.text("#said").await.matches("Before.").count(), 1);
+    again.post("/messages", json!({ "content": "And on." })).await.unwrap().expect(201);
+    browser.sees("#said", "And on.").await;
+    let said = browser.text("#said").await;
+    assert_eq!((said.matches("After.").count(), said.matches("And on.").count()), (1, 1), "{said}");
+    browser.choose("#to", "").await;
+    browser.click(".say button").await;
+    browser.sees("#said", "Is anybody there?").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_visit_that_ends_says_so() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let Some(browser) = Browser::open().await else { return };
+    let host = tenant.with_scopes(&[tavernkeep::auth::Scope::Read, tavernkeep::auth::Scope::Play]).await;
+    open_link(&browser, &host, ALICE).await;
+    let keys = tenant.get("/v1/api-keys").await.expect(200);
+    let prefix = &host.credential[3..11];
+    let key = keys.items().iter().find(|key| key["prefix"].as_str().unwrap().contains(prefix)).unwrap();
+    tenant.delete(&format!("/v1/api-keys/{}", key["id"].as_str().unwrap())).await.expect(204);
+    says(&world, json!({ "content": "Not for you." })).await;
+    browser.sees("#alert", "Your visit is over.").await;
+    assert!(!browser.html().await.contains("Not for you."));
+    // Nor is there a seat for somebody who is no more.
+    open_link(&browser, &tenant, MALLORY).await;
+    world.delete("/characters/player_mallory").await.expect(204);
+    browser.sees("#alert", "Your visit is over.").await;
+    let page = format!("{}/play/port-town", server.url);
+    browser.goto(&page).await;
+    browser.until("the door", "return document.getElementById('enter')").await;
+}

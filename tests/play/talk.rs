@@ -1,0 +1,101 @@
+//! What a player does, in a real browser.
+
+use rehearsal::{Reply, Script};
+
+use super::{ALICE, sit_down};
+use crate::support::Server;
+
+const TALE: &str = "The harbour? Nobody goes there after dark, says Bob, not since the Seagull sank.";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_player_sits_down_talks_and_leaves() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    tenant.world().await;
+    let Some(browser) = sit_down(&tenant, ALICE).await else { return };
+    assert_eq!(browser.url().await, format!("{}/play/port-town", server.url), "the token is gone from the address bar");
+    assert!(browser.text("#sheet").await.contains("Alice"));
+    assert_eq!(browser.js("return document.cookie").await, "", "no script reads the visit");
+
+    let slow = Reply::text(TALE).delta_chars(4).chunk_bytes(150).chunk_delay_ms(40);
+    server.model.set_script(Script::replies([slow, Reply::text("At once.")]));
+    browser.choose("#to", "innkeeper_bob").await;
+    browser.write("#text", "I ask about the harbour.").await;
+    browser.click(".say button").await;
+    browser.sees("#pending", "The harbour?").await;
+    assert!(!browser.text("#pending").await.contains("sank."), "it comes in pieces");
+    assert_eq!(browser.value("#text").await, "", "what was sent is gone from the field");
+    browser.sees("#said", "sank.").await;
+    browser.until("nothing pending", "return !document.querySelector('#pending article')").await;
+    let text = browser.text("#log").await;
+    assert_eq!((text.matches(TALE).count(), text.matches("I ask about the harbour.").count()), (1, 1), "{text}");
+
+    // One that is over before the browser has heard that it began. Enter sends.
+    browser.write("#text", "Again?\n").await;
+    browser.sees("#said", "At once.").await;
+    browser.until("nothing pending", "return !document.querySelector('#pending article')").await;
+    assert_eq!(browser.text("#log").await.matches("At once.").count(), 1);
+
+    // To everyone: no model is asked.
+    let asked = server.model.requests().len();
+    browser.choose("#to", "").await;
+    browser.write("#text", "Good night.").await;
+    browser.click(".say button").await;
+    browser.sees("#said", "Good night.").await;
+    assert_eq!(server.model.requests().len(), asked);
+    assert_eq!(browser.text("#alert").await, "");
+
+    browser.click(".play header button").await;
+    browser.until("the door", "return document.getElementById('enter')").await;
+    browser.goto(&format!("{}/play/port-town", server.url)).await;
+    assert_eq!(browser.count("#log").await, 0, "the visit is over");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_player_rolls_dice() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let Some(browser) = sit_down(&tenant, ALICE).await else { return };
+    browser.write("#formula", "2d6+").await;
+    browser.click(".roll button").await;
+    browser.until("an alert", "return document.querySelector('#alert .alert')").await;
+    assert_eq!(browser.value("#formula").await, "2d6+", "what was wrong stays to be mended");
+    assert_eq!(browser.count("#said article").await, 0);
+    browser.write("#formula", "2d20kh1 + 3").await;
+    browser.click(".roll button").await;
+    browser.until("the dice", "return document.querySelectorAll('#said .die').length === 2").await;
+    assert_eq!((browser.text("#alert").await.as_str(), browser.count("#said .die.dropped").await), ("", 1));
+    let kept = world.get("/messages").await.expect(200);
+    let total = kept.items()[0]["roll"]["total"].to_string();
+    assert_eq!(browser.text("#said .dice strong").await, total);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_fails_says_so_and_gives_the_words_back() {
+    let server = Server::start_with(&[("LLM_RETRIES", "0")]).await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let Some(browser) = sit_down(&tenant, ALICE).await else { return };
+    server.model.set_script(Script::replies([Reply::status(500), Reply::text("Now I hear you.")]));
+    browser.choose("#to", "innkeeper_bob").await;
+    browser.write("#text", "Can you hear me?").await;
+    browser.click(".say button").await;
+    browser.sees("#pending .alert", "No answer came.").await;
+    browser.until("the words", "return document.getElementById('text').value === 'Can you hear me?'").await;
+    assert_eq!(browser.count("#said article").await, 0);
+    assert_eq!(browser.count(".coming").await, 0, "nothing is waited for");
+    browser.click(".say button").await;
+    browser.sees("#said", "Now I hear you.").await;
+    assert_eq!(browser.count("#pending article").await, 0, "what failed has been said again");
+    // What cannot begin is said where the player writes, and the words stay.
+    let slow = Reply::text("Hm.").delay_ms(1500);
+    server.model.set_script(Script::always(slow));
+    let (_, ()) = tokio::join!(world.bob(ALICE, "First."), async {
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        browser.write("#text", "Second.").await;
+        browser.click(".say button").await;
+        browser.until("an alert", "return document.querySelector('#alert .alert')").await;
+        assert_eq!(browser.value("#text").await, "Second.");
+    });
+}

@@ -1,0 +1,166 @@
+//! A real browser: headless Chromium, driven over WebDriver by Debian's chromium-driver.
+
+use std::{path::PathBuf, process::Stdio, time::Duration};
+
+use fantoccini::{Client, ClientBuilder, Locator};
+use hyper_util::client::legacy::connect::HttpConnector;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+    time::{Instant, sleep},
+};
+
+/// How long something may take to show.
+const PATIENCE: Duration = Duration::from_secs(15);
+const ARGUMENTS: [&str; 7] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+];
+
+/// A browser with one window and a profile of its own.
+pub struct Browser {
+    client: Client,
+    driver: Child,
+    profile: PathBuf,
+}
+
+impl Browser {
+    /// Starts a browser; none if there is no driver on this machine.
+    pub async fn open() -> Option<Self> {
+        let driver = Command::new("chromedriver")
+            .args(["--port=0", "--log-level=SEVERE"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            // A group of its own, so that its browser goes with it.
+            .process_group(0)
+            .spawn();
+        let Ok(mut driver) = driver else {
+            println!("not run: there is no chromedriver; ./dev test installs it");
+            return None;
+        };
+        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+        let port = loop {
+            let line = lines.next_line().await.unwrap().expect("the driver says where it listens");
+            if let Some((_, port)) = line.split_once("started successfully on port ") {
+                break port.trim_end_matches('.').to_owned();
+            }
+        };
+        let profile = std::env::temp_dir().join(format!("tavernkeep-browser-{}", uuid::Uuid::now_v7()));
+        let arguments = ARGUMENTS.iter().map(|argument| (*argument).to_owned());
+        let arguments: Vec<String> = arguments
+            .chain([format!("--user-data-dir={}", profile.display()), "--window-size=1200,900".to_owned()])
+            .collect();
+        let capabilities = json!({
+            "goog:chromeOptions": { "args": arguments },
+            "goog:loggingPrefs": { "browser": "ALL" },
+        });
+        let Value::Object(capabilities) = capabilities else { unreachable!() };
+        let client = ClientBuilder::new(HttpConnector::new())
+            .capabilities(capabilities)
+            .connect(&format!("http://127.0.0.1:{port}"))
+            .await
+            .unwrap();
+        Some(Self { client, driver, profile })
+    }
+
+    pub async fn goto(&self, url: &str) {
+        // A link that differs from the page's own behind the # alone would load nothing.
+        self.client.goto("about:blank").await.unwrap();
+        self.client.goto(url).await.unwrap();
+    }
+
+    pub async fn url(&self) -> String {
+        self.client.current_url().await.unwrap().to_string()
+    }
+
+    /// What a function's body returns in the page.
+    pub async fn js(&self, body: &str) -> Value {
+        self.client.execute(body, Vec::new()).await.unwrap()
+    }
+
+    /// The text of the first element that `css` selects, as a person sees it; empty if there is none.
+    pub async fn text(&self, css: &str) -> String {
+        self.js(&format!("return document.querySelector({})?.innerText ?? ''", json!(css)))
+            .await
+            .as_str()
+            .unwrap()
+            .to_owned()
+    }
+
+    pub async fn count(&self, css: &str) -> u64 {
+        self.js(&format!("return document.querySelectorAll({}).length", json!(css))).await.as_u64().unwrap()
+    }
+
+    /// All of the page as it is now.
+    pub async fn html(&self) -> String {
+        self.client.source().await.unwrap()
+    }
+
+    pub async fn value(&self, css: &str) -> String {
+        self.client.find(Locator::Css(css)).await.unwrap().prop("value").await.unwrap().unwrap_or_default()
+    }
+
+    pub async fn click(&self, css: &str) {
+        self.client.find(Locator::Css(css)).await.unwrap().click().await.unwrap();
+    }
+
+    /// Writes into an empty field, or one whose text is given up.
+    pub async fn write(&self, css: &str, text: &str) {
+        let field = self.client.find(Locator::Css(css)).await.unwrap();
+        field.clear().await.unwrap();
+        field.send_keys(text).await.unwrap();
+    }
+
+    pub async fn choose(&self, css: &str, value: &str) {
+        self.client.find(Locator::Css(css)).await.unwrap().select_by_value(value).await.unwrap();
+    }
+
+    /// Waits until a function's body returns true.
+    #[track_caller]
+    pub fn until(&self, what: impl Into<String>, body: impl Into<String>) -> impl Future<Output = ()> {
+        let (what, body) = (what.into(), body.into());
+        let at = std::panic::Location::caller();
+        async move {
+            let begun = Instant::now();
+            while self.js(&format!("return Boolean((() => {{ {body} }})())")).await != true {
+                if begun.elapsed() > PATIENCE {
+                    panic!("{at}: {what}: did not come\n{}", self.js("return document.body.outerHTML").await);
+                }
+                sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+
+    /// Waits until an element shows a text.
+    #[track_caller]
+    pub fn sees(&self, css: &str, text: &str) -> impl Future<Output = ()> {
+        let body = format!("return document.querySelector({})?.innerText.includes({})", json!(css), json!(text));
+        let what = format!("{text:?} in {css}");
+        self.until(what, body)
+    }
+
+    pub async fn resize(&self, width: u32, height: u32) {
+        self.client.set_window_size(width, height).await.unwrap();
+    }
+
+    /// A picture of the window.
+    pub async fn screenshot(&self) -> Vec<u8> {
+        self.client.screenshot().await.unwrap()
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        if let Some(id) = self.driver.id() {
+            // The driver's whole group: a killed driver leaves its browser behind.
+            let _ = std::process::Command::new("kill").args(["-KILL", "--", &format!("-{id}")]).status();
+        }
+        let _ = std::fs::remove_dir_all(&self.profile);
+    }
+}
