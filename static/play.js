@@ -1,13 +1,24 @@
 // The little that the table's page does by itself.
 "use strict";
 
-// A link is /play/{campaign}#token: what comes after the # is sent once, as a form.
-const door = document.getElementById("enter");
-if (door && location.hash.length > 1) {
-  door.elements.token.value = location.hash.slice(1);
+// A link is /play/{campaign}#token: what comes after the # is sent once, as a form. Somebody who opens one at a table, perhaps
+// another's, changes nothing but the hash.
+const enter = () => {
+  if (location.hash.length < 2) return;
+  const form = document.createElement("form");
+  form.method = "post";
+  form.action = `${location.pathname.replace(/\/enter$/, "")}/enter`;
+  form.hidden = true;
+  const token = document.createElement("input");
+  token.name = "token";
+  token.value = location.hash.slice(1);
+  form.append(token);
+  document.body.append(form);
   history.replaceState(null, "", location.pathname);
-  door.submit();
-}
+  form.submit();
+};
+addEventListener("hashchange", enter);
+enter();
 
 const log = document.getElementById("log");
 if (log) {

@@ -169,6 +169,7 @@ async fn a_visit_that_ends_says_so() {
     assert!(!browser.html().await.contains("Not for you."));
     // Nor is there a seat for somebody who is no more.
     open_link(&browser, &tenant, MALLORY).await;
+    browser.sees("#sheet", "Mallory").await;
     world.delete("/characters/player_mallory").await.expect(204);
     browser.sees("#alert", "Your visit is over.").await;
     let page = format!("{}/play/port-town", server.url);
