@@ -23,6 +23,7 @@ pub const PLAYERS: usize = 4;
 pub const STRANGERS: usize = 16;
 
 /// Where the measured server is and who calls it.
+#[derive(Clone, Debug)]
 pub struct World {
     pub addr: String,
     pub key: String,
@@ -69,6 +70,16 @@ impl World {
         Ok(made["encounter_id"].as_str().unwrap_or_default().to_owned())
     }
 
+    /// Opens a session of a game master; gives its id.
+    ///
+    /// # Errors
+    /// If the server refuses it.
+    pub async fn session(&self, name: &str) -> Result<String, Failure> {
+        let body = json!({ "client_id": name, "role": "gm", "dice": "server" });
+        let made = self.post(&mut Connection::open(&self.addr).await?, "/sessions", &body).await?;
+        Ok(made["id"].as_str().unwrap_or_default().to_owned())
+    }
+
     async fn post(&self, connection: &mut Connection, path: &str, body: &Value) -> Result<Value, Failure> {
         let path = format!("/v1/campaigns/port-town{path}");
         let (status, answer) = connection.send(&request("POST", &path, &self.key, &body.to_string())).await?;
@@ -89,18 +100,24 @@ impl World {
     /// Turns, each client with pairs of its own, so that none waits for another's.
     #[must_use]
     pub fn turns(&self, clients: usize, action: &str) -> Vec<Vec<Vec<u8>>> {
-        self.pairs(clients, action, 0..PLAYERS)
+        self.pairs(clients, action, 0..PLAYERS, false)
     }
 
     /// One turn of each stranger with each NPC.
     #[must_use]
     pub fn strangers(&self, clients: usize, action: &str) -> Vec<Vec<Vec<u8>>> {
-        self.pairs(clients, action, PLAYERS..PLAYERS + STRANGERS)
+        self.pairs(clients, action, PLAYERS..PLAYERS + STRANGERS, false)
     }
 
-    fn pairs(&self, clients: usize, action: &str, players: Range<usize>) -> Vec<Vec<Vec<u8>>> {
+    /// Streamed turns of everybody, each client with pairs of its own.
+    #[must_use]
+    pub fn streams(&self, clients: usize, action: &str) -> Vec<Vec<Vec<u8>>> {
+        self.pairs(clients, action, 0..PLAYERS + STRANGERS, true)
+    }
+
+    fn pairs(&self, clients: usize, action: &str, players: Range<usize>, stream: bool) -> Vec<Vec<Vec<u8>>> {
         let pair = |n: usize| {
-            let body = json!({ "player_id": format!("p{}", n / NPCS), "action": action }).to_string();
+            let body = json!({ "player_id": format!("p{}", n / NPCS), "action": action, "stream": stream }).to_string();
             request("POST", &format!("/v1/campaigns/port-town/npcs/n{}/turns", n % NPCS), &self.key, &body)
         };
         let all = NPCS * players.start..NPCS * players.end;
