@@ -15,8 +15,8 @@ use crate::{
     world::World,
 };
 
-/// Sessions whose turns are measured, one after the other, so that none has a long talk.
-const SESSIONS: usize = 64;
+/// Sessions whose turns are measured, one after the other, so that none has a long talk; each in a world of its own.
+const SESSIONS: usize = 32;
 /// Open connections of bridges, and of streams of each kind.
 const SOCKETS: usize = 500;
 /// Streams at a time of which a chunk's cost is measured, and turns of each.
@@ -25,7 +25,8 @@ const TOLD_EACH: usize = 4;
 /// A text and its chunks.
 const TEXT_CHARS: usize = 4000;
 const CHUNK_CHARS: usize = 4;
-/// What players say that the model answers in its own way.
+/// What is said that the model answers in its own way.
+const ON: &str = "Go on with it";
 const FEW: &str = "Tell it in one breath";
 const MANY: &str = "Tell it word by word";
 const SLOW: &str = "Take your time";
@@ -45,9 +46,10 @@ pub async fn measure(
     model: &str,
     time: Duration,
 ) -> Result<(), Failure> {
+    tell(model).await?;
+    world.end_fights().await?;
     game_master(report, world, meter, time).await?;
     tools(report, world, time).await?;
-    tell(model).await?;
     chunks(report, world, meter).await
 }
 
@@ -55,15 +57,15 @@ pub async fn measure(
 async fn game_master(report: &mut Report, world: &World, meter: Meter, time: Duration) -> Result<(), Failure> {
     let mut sessions = Vec::with_capacity(SESSIONS);
     for n in 0..SESSIONS {
-        sessions.push(world.session(&format!("table-{n}")).await?);
+        sessions.push(world.table(&format!("table-{n}")).await?);
     }
     for (instruction, name, goal) in [
-        ("Go on.", "GM turn, CPU without tools, 1 client", f64::INFINITY),
+        (ON, "GM turn, CPU without tools, 1 client", f64::INFINITY),
         ("Roll 1d20.", "GM turn, CPU with one roll_dice, 1 client", 2.0),
     ] {
         let body = json!({ "instruction": instruction }).to_string();
-        let path = |session| format!("/v1/campaigns/port-town/sessions/{session}/turns");
-        let turns: Vec<_> = sessions.iter().map(|s| request("POST", &path(s), &world.key, &body)).collect();
+        let turns: Vec<_> =
+            sessions.iter().map(|s| request("POST", &format!("{s}/turns"), &world.key, &body)).collect();
         drive(&world.addr, std::slice::from_ref(&turns), Duration::from_secs(1)).await?;
         let before = meter.spent();
         let run = checked(drive(&world.addr, &[turns], time).await?)?;
@@ -127,7 +129,7 @@ async fn tell(model: &str) -> Result<(), Failure> {
         |contains: &str, reply: Value| json!({ "when": { "contains": contains }, "sticky": true, "reply": reply });
     let told = |chars: usize| json!({ "text": text, "delta_chars": chars, "chunk_delay_ms": 1 });
     let slow = json!({ "text": "Hm.", "delay_ms": SLOW_TIME.as_millis() });
-    let script = json!({ "steps": [step(FEW, told(TEXT_CHARS)), step(MANY, told(CHUNK_CHARS)), step(SLOW, slow)] });
+    let script = json!({ "steps": [step(ON, json!({ "text": "The bell rings." })), step(FEW, told(TEXT_CHARS)), step(MANY, told(CHUNK_CHARS)), step(SLOW, slow)] });
     let put = request("PUT", "/rehearsal/script", "", &script.to_string());
     let mut connection = Connection::open(model).await?;
     let (status, answer) = connection.send(&put).await?;

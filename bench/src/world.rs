@@ -70,14 +70,40 @@ impl World {
         Ok(made["encounter_id"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// Opens a session of a game master; gives its id.
+    /// Ends the campaign's fights.
     ///
     /// # Errors
     /// If the server refuses it.
-    pub async fn session(&self, name: &str) -> Result<String, Failure> {
-        let body = json!({ "client_id": name, "role": "gm", "dice": "server" });
-        let made = self.post(&mut Connection::open(&self.addr).await?, "/sessions", &body).await?;
-        Ok(made["id"].as_str().unwrap_or_default().to_owned())
+    pub async fn end_fights(&self) -> Result<(), Failure> {
+        let mut connection = Connection::open(&self.addr).await?;
+        let path = "/v1/campaigns/port-town/encounters";
+        let (_, answer) = connection.send(&request("GET", path, &self.key, "")).await?;
+        let fights: Value = serde_json::from_slice(answer)?;
+        for fight in fights["encounters"].as_array().into_iter().flatten() {
+            let end = format!("{path}/{}/end", fight["encounter_id"].as_str().unwrap_or_default());
+            let (status, answer) = connection.send(&request("POST", &end, &self.key, "{}")).await?;
+            if status != 200 {
+                return Err(String::from_utf8_lossy(answer).into_owned().into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the campaign and opens a session of a game master in the copy; gives the session's path.
+    ///
+    /// # Errors
+    /// If the server refuses it.
+    pub async fn table(&self, name: &str) -> Result<String, Failure> {
+        let mut connection = Connection::open(&self.addr).await?;
+        self.post(&mut connection, "/fork", &json!({ "slug": name, "name": name })).await?;
+        let path = format!("/v1/campaigns/{name}/sessions");
+        let body = json!({ "client_id": name, "role": "gm", "dice": "server" }).to_string();
+        let (status, answer) = connection.send(&request("POST", &path, &self.key, &body)).await?;
+        let made: Value = serde_json::from_slice(answer)?;
+        match made["id"].as_str() {
+            Some(id) if status == 201 => Ok(format!("{path}/{id}")),
+            _ => Err(made.to_string().into()),
+        }
     }
 
     async fn post(&self, connection: &mut Connection, path: &str, body: &Value) -> Result<Value, Failure> {

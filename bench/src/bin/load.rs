@@ -111,7 +111,6 @@ async fn measure(server: &str, quick: bool, only_frontends: bool) -> Result<bool
         latency(&mut report, &world, &model, time, rounds).await?;
         cost(&mut report, &world, meter, time).await?;
         throughput(&mut report, &world, time, rounds).await?;
-        fights(&mut report, &world, meter, time).await?;
     }
     frontends::measure(&mut report, &world, meter, MODEL, time).await?;
     let fresh = World { addr: FRESH.to_owned(), ..world.clone() };
@@ -121,6 +120,7 @@ async fn measure(server: &str, quick: bool, only_frontends: bool) -> Result<bool
         frontends::memory(&mut report, &fresh, server.id(), part).await?;
     }
     if !only_frontends {
+        fights(&mut report, &world, meter, time).await?;
         journal(&mut report, &world, &database, time).await?;
         world::settle(&database).await?;
         size(&mut report, &world, &database, time, quick).await?;
