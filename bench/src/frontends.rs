@@ -12,7 +12,7 @@ use crate::{
     client::{Connection, drive, request},
     process::{self, Meter},
     report::{Report, checked},
-    world::World,
+    world::{self, World},
 };
 
 /// Sessions whose turns are measured, one after the other, so that none has a long talk; each in a world of its own.
@@ -35,7 +35,7 @@ const SLOW_TIME: Duration = Duration::from_secs(15);
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// Everything that is measured with a server that is warm. `model` is the rehearsal model, which is told what to say.
+/// Everything that is measured with a server that is warm. `model` is the rehearsal model's address: it is told what to say.
 ///
 /// # Errors
 /// If something fails.
@@ -43,29 +43,41 @@ pub async fn measure(
     report: &mut Report,
     world: &World,
     meter: Meter,
-    model: &str,
+    (model, database): (&str, &str),
     time: Duration,
 ) -> Result<(), Failure> {
     tell(model).await?;
     world.end_fights().await?;
-    game_master(report, world, meter, time).await?;
+    let tables = tables(world).await?;
+    world::settle(database).await?;
+    game_master(report, world, &tables, meter, time).await?;
     tools(report, world, time).await?;
     chunks(report, world, meter).await
 }
 
-/// CPU of a session's turn whose model rolls dice once.
-async fn game_master(report: &mut Report, world: &World, meter: Meter, time: Duration) -> Result<(), Failure> {
-    let mut sessions = Vec::with_capacity(SESSIONS);
+/// The sessions, by their paths.
+async fn tables(world: &World) -> Result<Vec<String>, Failure> {
+    let mut tables = Vec::with_capacity(SESSIONS);
     for n in 0..SESSIONS {
-        sessions.push(world.table(&format!("table-{n}")).await?);
+        tables.push(world.table(&format!("table-{n}")).await?);
     }
+    Ok(tables)
+}
+
+/// CPU of a session's turn, and of one whose model rolls dice once.
+async fn game_master(
+    report: &mut Report,
+    world: &World,
+    tables: &[String],
+    meter: Meter,
+    time: Duration,
+) -> Result<(), Failure> {
     for (instruction, name, goal) in [
         (ON, "GM turn, CPU without tools, 1 client", f64::INFINITY),
         ("Roll 1d20.", "GM turn, CPU with one roll_dice, 1 client", 2.0),
     ] {
         let body = json!({ "instruction": instruction }).to_string();
-        let turns: Vec<_> =
-            sessions.iter().map(|s| request("POST", &format!("{s}/turns"), &world.key, &body)).collect();
+        let turns: Vec<_> = tables.iter().map(|s| request("POST", &format!("{s}/turns"), &world.key, &body)).collect();
         drive(&world.addr, std::slice::from_ref(&turns), Duration::from_secs(1)).await?;
         let before = meter.spent();
         let run = checked(drive(&world.addr, &[turns], time).await?)?;

@@ -112,7 +112,7 @@ async fn measure(server: &str, quick: bool, only_frontends: bool) -> Result<bool
         cost(&mut report, &world, meter, time).await?;
         throughput(&mut report, &world, time, rounds).await?;
     }
-    frontends::measure(&mut report, &world, meter, MODEL, time).await?;
+    frontends::measure(&mut report, &world, meter, (MODEL, &database), time).await?;
     let fresh = World { addr: FRESH.to_owned(), ..world.clone() };
     for part in [frontends::Idle::Sockets, frontends::Idle::Streams] {
         let server = Program::start("tavernkeep", &["serve"], &[&env[..], &[("TAVERNKEEP_BIND", FRESH)]].concat())?;
