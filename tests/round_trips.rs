@@ -5,7 +5,10 @@ use std::time::Duration;
 use rehearsal::{Reply, Script};
 use serde_json::json;
 
-use crate::support::{Child, Prepared};
+use crate::{
+    bridge::Socket,
+    support::{Child, Prepared},
+};
 
 async fn statements(child: &Child) -> u64 {
     child.counter("tavernkeep_db_statements_total").await
@@ -153,4 +156,101 @@ async fn a_fork_costs_the_same_for_any_world() {
             child.post("/lore", lore).await.unwrap().expect(201);
         }
     }
+}
+
+/// A session of a game master's; its id.
+async fn session(child: &Child, name: &str) -> String {
+    let body = json!({ "client_id": name, "role": "gm", "dice": "server" });
+    child.post("/sessions", body).await.unwrap().expect(201).id()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sessions_turn_costs_a_dozen_and_more() {
+    let prepared = Prepared::new().await;
+    let model = rehearsal::start(rehearsal::Options::default()).await.unwrap();
+    let child = prepared.start(&model).await;
+    let turns = format!("/sessions/{}/turns", session(&child, "table").await);
+    let roll = json!({ "rolls": [{ "formula": "1d20+5" }] });
+    let mut found = Vec::new();
+    // Statements until the last model call, and from then on: a roll is two, a stream is saved twice and its end is read.
+    for (what, steps, stream, until, after) in [
+        ("the first, with an overview", 1, false, 15, 2),
+        ("whole", 1, false, 12, 2),
+        ("streamed", 1, true, 12, 5),
+        ("a first roll", 2, false, 14, 2),
+        ("whole with a roll", 2, false, 14, 2),
+        ("streamed with a roll", 2, true, 14, 5),
+        ("whole after a roll", 1, false, 12, 2),
+    ] {
+        let rolls = (1..steps).map(|_| Reply::tool("roll_dice", roll.clone()));
+        model.set_script(Script::replies(rolls.chain([Reply::text("The bell rings.").delay_ms(400)])));
+        let (before, calls) = (statements(&child).await, model.request_count());
+        let turn = tokio::spawn(child.post(&turns, json!({ "stream": stream })));
+        asked(&model, calls + steps).await;
+        let asking = statements(&child).await;
+        turn.await.unwrap().unwrap().expect(200);
+        let cost = (asking - before, statements(&child).await - asking);
+        if cost.0 > until || cost.1 > after {
+            found.push((what, cost));
+        }
+    }
+    assert!(found.is_empty(), "more statements than they should cost: {found:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hearing_a_turn_costs_three() {
+    let prepared = Prepared::new().await;
+    let model = rehearsal::start(rehearsal::Options::default()).await.unwrap();
+    let child = prepared.start(&model).await;
+    let turn = child.turn("innkeeper_bob", "Hello.", None).await.unwrap().expect(200).id();
+    child.get("/npcs").await.expect(200);
+    let before = statements(&child).await;
+    let told = child.get(&format!("/turns/{turn}/events")).await.expect(200);
+    assert!(told.text.contains("turn.completed"), "{}", told.text);
+    assert_eq!(statements(&child).await - before, 3, "its campaign, whether it is theirs, and what it told");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_bridge_costs_what_its_events_cost() {
+    let prepared = Prepared::new().await;
+    let model = rehearsal::start(rehearsal::Options::default()).await.unwrap();
+    let child = prepared.start(&model).await;
+    let more = json!({ "role": "gm", "dice": "frontend" });
+    let (mut socket, connected) = Socket::connect(child.url(), &prepared.credential, more).await;
+    let session = connected["session_id"].as_str().unwrap().to_owned();
+    let mut found = Vec::new();
+    for (n, data) in [
+        ("chat_message", json!({ "content": "Is anyone there?", "speaker": { "name": "Ann" } })),
+        ("dice_roll", json!({ "formula": "1d20", "total": 9, "results": [9], "speaker": { "name": "Ann" } })),
+        ("token_moved", json!({ "token_id": "t1", "x": 1, "y": 2 })),
+    ] {
+        let before = statements(&child).await;
+        socket.send(json!({ "type": n, "request_id": n, "data": data })).await;
+        socket.next_of("ack").await;
+        found.push((n, statements(&child).await - before));
+    }
+    let call =
+        json!({ "arguments": { "rolls": [{ "formula": "1d20" }] }, "session_id": session, "actor": { "type": "gm" } });
+    let before = statements(&child).await;
+    let rolling = tokio::spawn(child.post("/tools/roll_dice", call));
+    socket.roll(json!([{ "formula": "1d20", "total": 7, "dice": [{ "faces": 20, "value": 7 }] }])).await;
+    let rolled = rolling.await.unwrap().unwrap().expect(200);
+    assert_eq!(rolled.body["result"]["source"], "frontend", "{}", rolled.text);
+    found.push(("roll", statements(&child).await - before));
+    let before = statements(&child).await;
+    let fights = json!({ "arguments": {}, "session_id": session, "actor": { "type": "gm" } });
+    child.post("/tools/get_encounter", fights).await.unwrap().expect(200);
+    found.push(("get_encounter", statements(&child).await - before));
+    let before = statements(&child).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    found.push(("a second of waiting", statements(&child).await - before));
+    let costs = [
+        ("chat_message", 2),
+        ("dice_roll", 2),
+        ("token_moved", 2),
+        ("roll", 5),
+        ("get_encounter", 8),
+        ("a second of waiting", 0),
+    ];
+    assert_eq!(found, costs);
 }

@@ -98,7 +98,11 @@ impl App {
                 .await?;
             Ok::<_, sqlx::Error>(Arc::new(rows.iter().map(|row| row.get("origin")).collect::<Vec<String>>()))
         };
-        self.origins.try_get_with((), load).await.unwrap_or_default()
+        if let Some(known) = self.origins.get(&()).await {
+            return known;
+        }
+        // Large, and waited for within every request: kept out of what each of them holds.
+        Box::pin(self.origins.try_get_with((), load)).await.unwrap_or_default()
     }
 }
 

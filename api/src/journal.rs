@@ -174,12 +174,8 @@ impl Follower {
             }
             // Seen before the rows are read: a change after that wakes this up again.
             self.end.borrow_and_update();
-            let tx = TenantTx::read(&self.app.pool, self.caller.tenant_id()).await?;
-            if !keys::lives(&tx, self.caller.key).await? {
-                return Ok(None);
-            }
-            let page = page(&tx, self.campaign, self.after, FOLLOWED_ROWS).await?;
-            drop(tx);
+            // Most of the time there is nothing to read, and nothing is held for it.
+            let Some(page) = Box::pin(self.read()).await? else { return Ok(None) };
             if !page.items.is_empty() {
                 let mut bytes = BytesMut::new();
                 for change in &page.items {
@@ -194,6 +190,15 @@ impl Follower {
                 Err(_) => return Ok(Some(sse::heartbeat())),
             }
         }
+    }
+
+    /// The next changes; none if the credential has been revoked.
+    async fn read(&self) -> Result<Option<Changes>> {
+        let tx = TenantTx::read(&self.app.pool, self.caller.tenant_id()).await?;
+        if !keys::lives(&tx, self.caller.key).await? {
+            return Ok(None);
+        }
+        page(&tx, self.campaign, self.after, FOLLOWED_ROWS).await.map(Some)
     }
 }
 

@@ -51,17 +51,47 @@ impl Connection {
             }
             let Some(end) = self.buffer.windows(4).position(|w| w == b"\r\n\r\n") else { continue };
             let head = std::str::from_utf8(&self.buffer[..end])?.to_ascii_lowercase();
-            let length: usize = head
+            let status = head.split(' ').nth(1).and_then(|s| s.parse().ok()).ok_or("an answer without a status")?;
+            let length = head
                 .split("content-length:")
                 .nth(1)
                 .and_then(|rest| rest.split("\r\n").next()?.trim().parse().ok())
+                .or((status == 204).then_some(0usize))
                 .ok_or("an answer without a length")?;
-            let status = head.split(' ').nth(1).and_then(|s| s.parse().ok()).ok_or("an answer without a status")?;
             while self.buffer.len() < end + 4 + length {
                 self.stream.read_buf(&mut self.buffer).await?;
             }
             return Ok((status, &self.buffer[end + 4..]));
         }
+    }
+
+    /// Sends a request whose answer is a stream, and reads on until these words have come; all that came so far.
+    ///
+    /// # Errors
+    /// Those of the socket, or an answer that is no stream.
+    pub async fn follow(&mut self, request: &[u8], words: &str) -> Result<String, Failure> {
+        self.stream.write_all(request).await?;
+        self.buffer.clear();
+        self.until(words).await
+    }
+
+    /// Reads on until these words have come.
+    ///
+    /// # Errors
+    /// Those of the socket, or an answer that is no stream.
+    pub async fn until(&mut self, words: &str) -> Result<String, Failure> {
+        let words = words.as_bytes();
+        let mut read = 0usize;
+        while !self.buffer[read.saturating_sub(words.len())..].windows(words.len()).any(|w| w == words) {
+            read = self.buffer.len();
+            if self.stream.read_buf(&mut self.buffer).await? == 0 {
+                return Err("the server closed the connection".into());
+            }
+            if !self.buffer.starts_with(b"HTTP/1.1 200") {
+                return Err(String::from_utf8_lossy(&self.buffer).into_owned().into());
+            }
+        }
+        Ok(String::from_utf8_lossy(&self.buffer).into_owned())
     }
 }
 

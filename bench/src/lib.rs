@@ -4,7 +4,9 @@
 
 pub mod client;
 pub mod floors;
+pub mod frontends;
 pub mod process;
+pub mod report;
 pub mod world;
 
 /// What a bench may fail with.

@@ -77,6 +77,28 @@ pub fn postgres_cpu_ms(postmaster: u32) -> f64 {
     cpu_ms(postmaster, true) + children(postmaster).into_iter().map(|p| cpu_ms(p, false)).sum::<f64>()
 }
 
+/// A server and its PostgreSQL, whose CPU is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Meter {
+    pub server: u32,
+    pub postmaster: u32,
+}
+
+impl Meter {
+    /// Milliseconds of CPU that the server and PostgreSQL have used.
+    #[must_use]
+    pub fn spent(&self) -> [f64; 2] {
+        [cpu_ms(self.server, false), postgres_cpu_ms(self.postmaster)]
+    }
+
+    /// What each used since, for one of so many.
+    #[must_use]
+    pub fn each(&self, before: [f64; 2], count: usize) -> [f64; 2] {
+        let now = self.spent();
+        [0, 1].map(|i| (now[i] - before[i]) / count as f64)
+    }
+}
+
 /// Resident memory in MiB.
 #[must_use]
 pub fn resident_mib(process: u32) -> f64 {

@@ -23,6 +23,7 @@ pub const PLAYERS: usize = 4;
 pub const STRANGERS: usize = 16;
 
 /// Where the measured server is and who calls it.
+#[derive(Clone, Debug)]
 pub struct World {
     pub addr: String,
     pub key: String,
@@ -69,6 +70,42 @@ impl World {
         Ok(made["encounter_id"].as_str().unwrap_or_default().to_owned())
     }
 
+    /// Ends the campaign's fights.
+    ///
+    /// # Errors
+    /// If the server refuses it.
+    pub async fn end_fights(&self) -> Result<(), Failure> {
+        let mut connection = Connection::open(&self.addr).await?;
+        let path = "/v1/campaigns/port-town/encounters";
+        let (_, answer) = connection.send(&request("GET", path, &self.key, "")).await?;
+        let fights: Value = serde_json::from_slice(answer)?;
+        for fight in fights["encounters"].as_array().into_iter().flatten() {
+            let end = format!("{path}/{}/end", fight["encounter_id"].as_str().unwrap_or_default());
+            let (status, answer) = connection.send(&request("POST", &end, &self.key, "{}")).await?;
+            if status != 200 {
+                return Err(String::from_utf8_lossy(answer).into_owned().into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the campaign and opens a session of a game master in the copy; gives the session's path.
+    ///
+    /// # Errors
+    /// If the server refuses it.
+    pub async fn table(&self, name: &str) -> Result<String, Failure> {
+        let mut connection = Connection::open(&self.addr).await?;
+        self.post(&mut connection, "/fork", &json!({ "slug": name, "name": name })).await?;
+        let path = format!("/v1/campaigns/{name}/sessions");
+        let body = json!({ "client_id": name, "role": "gm", "dice": "server" }).to_string();
+        let (status, answer) = connection.send(&request("POST", &path, &self.key, &body)).await?;
+        let made: Value = serde_json::from_slice(answer)?;
+        match made["id"].as_str() {
+            Some(id) if status == 201 => Ok(format!("{path}/{id}")),
+            _ => Err(made.to_string().into()),
+        }
+    }
+
     async fn post(&self, connection: &mut Connection, path: &str, body: &Value) -> Result<Value, Failure> {
         let path = format!("/v1/campaigns/port-town{path}");
         let (status, answer) = connection.send(&request("POST", &path, &self.key, &body.to_string())).await?;
@@ -89,18 +126,24 @@ impl World {
     /// Turns, each client with pairs of its own, so that none waits for another's.
     #[must_use]
     pub fn turns(&self, clients: usize, action: &str) -> Vec<Vec<Vec<u8>>> {
-        self.pairs(clients, action, 0..PLAYERS)
+        self.pairs(clients, action, 0..PLAYERS, false)
     }
 
     /// One turn of each stranger with each NPC.
     #[must_use]
     pub fn strangers(&self, clients: usize, action: &str) -> Vec<Vec<Vec<u8>>> {
-        self.pairs(clients, action, PLAYERS..PLAYERS + STRANGERS)
+        self.pairs(clients, action, PLAYERS..PLAYERS + STRANGERS, false)
     }
 
-    fn pairs(&self, clients: usize, action: &str, players: Range<usize>) -> Vec<Vec<Vec<u8>>> {
+    /// Streamed turns of everybody, each client with pairs of its own.
+    #[must_use]
+    pub fn streams(&self, clients: usize, action: &str) -> Vec<Vec<Vec<u8>>> {
+        self.pairs(clients, action, 0..PLAYERS + STRANGERS, true)
+    }
+
+    fn pairs(&self, clients: usize, action: &str, players: Range<usize>, stream: bool) -> Vec<Vec<Vec<u8>>> {
         let pair = |n: usize| {
-            let body = json!({ "player_id": format!("p{}", n / NPCS), "action": action }).to_string();
+            let body = json!({ "player_id": format!("p{}", n / NPCS), "action": action, "stream": stream }).to_string();
             request("POST", &format!("/v1/campaigns/port-town/npcs/n{}/turns", n % NPCS), &self.key, &body)
         };
         let all = NPCS * players.start..NPCS * players.end;

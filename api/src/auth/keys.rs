@@ -115,7 +115,8 @@ impl Keys {
             return Ok(known);
         }
         let loading = self.records.try_get_with_by_ref(prefix, async { self.load(prefix).await });
-        loading.await.map_err(|shared: Arc<Error>| Error::new(shared.code, shared.detail.clone()))
+        // Large, and waited for within every request: kept out of what each of them holds.
+        Box::pin(loading).await.map_err(|shared: Arc<Error>| Error::new(shared.code, shared.detail.clone()))
     }
 
     /// Forgets all records, so that a change made here is seen here at once; other replicas see it as their records age.

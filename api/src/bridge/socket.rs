@@ -47,7 +47,8 @@ pub async fn run(
     mut stream: AggregatedMessageStream,
 ) {
     let first = match timeout(CONNECT_TIMEOUT, first_frame(&mut stream)).await {
-        Ok(Some(Ok(frame))) => connect(&app, &upgrade, frame).await,
+        // What a connection does once, or now and then, holds nothing while it waits.
+        Ok(Some(Ok(frame))) => Box::pin(connect(&app, &upgrade, frame)).await,
         Ok(Some(Err(refusal))) => Err(refusal),
         Ok(None) => return,
         Err(_) => {
@@ -63,7 +64,7 @@ pub async fn run(
             if refusal.error.code.status() >= 500 {
                 tracing::warn!(error = %refusal.error, "a frontend could not connect");
             }
-            return refuse(session, stream, refusal).await;
+            return Box::pin(refuse(session, stream, refusal)).await;
         }
     };
     tracing::info!(request_id = %upgrade.request, session_id = %connection.session.id, "a frontend connected");
@@ -78,7 +79,7 @@ pub async fn run(
     ));
     read(&app, &connection, &mut stream, pongs).await;
     app.bridge.remove(&connection);
-    if let Err(error) = mail::unregister(&app, &connection).await {
+    if let Err(error) = Box::pin(mail::unregister(&app, &connection)).await {
         tracing::warn!(%error, "it could not be written that a frontend left");
     }
     linger(&mut stream).await;
@@ -177,7 +178,7 @@ async fn read(
                 format!("A connection may send {FRAMES_PER_MINUTE} frames a minute."),
             )),
             Some(Ok(AggregatedMessage::Binary(_))) => refused(Error::new(Code::BadRequest, "Frames are text.")),
-            Some(Ok(AggregatedMessage::Text(text))) => incoming::take(app, connection, &text).await,
+            Some(Ok(AggregatedMessage::Text(text))) => Box::pin(incoming::take(app, connection, &text)).await,
         };
         match taken {
             // Who is asked may answer.
@@ -258,7 +259,7 @@ async fn write(
                     break;
                 }
                 let _ = timeout(WRITE_TIMEOUT, session.ping(b"")).await;
-                look_again(&app, &connection, &credential, &request).await;
+                Box::pin(look_again(&app, &connection, &credential, &request)).await;
             }
         }
     }

@@ -19,16 +19,33 @@ use crate::{
 /// Messages with rolls, and rows of scenes, characters and encounters, that one delta looks into.
 const ROWS_MAX: i64 = 500;
 
-/// What happened since the session's last completed turn, up to `standing.now`, as far as its AI may know it. Four statements.
+/// What happened since the session's last completed turn, up to `standing.now`, as far as its AI may know it. One statement, and
+/// one more for each of rolls, moves and the frontend's own events if there are any.
 ///
 /// # Errors
 /// Those of the database.
 pub async fn delta(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<Delta> {
-    let mut delta = said(tx, session, standing).await?;
+    let (mut delta, has_moved) = said(tx, session, standing).await?;
     delta.leave_out("changes", standing.beyond().unsigned_abs());
-    for row in moved(tx, session, standing).await? {
-        delta.add(change_of(&row));
+    if has_moved {
+        for row in moved(tx, session, standing).await? {
+            delta.add(change_of(&row));
+        }
     }
+    if standing.since().event < standing.now.event {
+        for told in told(tx, session, standing).await? {
+            delta.add(told);
+        }
+    }
+    if session.role == Role::Player {
+        // Notes are the game master's.
+        delta.scene_note_updated.clear();
+    }
+    Ok(delta)
+}
+
+/// What the session's frontend told.
+async fn told(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<Vec<Delta>> {
     let events = sqlx::query(
         "SELECT delta FROM session_event WHERE tenant_id = $1 AND session_id = $2 AND number > $3 AND number <= $4 ORDER BY number",
     )
@@ -38,14 +55,7 @@ pub async fn delta(tx: &TenantTx, session: &Playing, standing: &Standing) -> Res
     .bind(standing.now.event)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    for row in events {
-        delta.add(serde_json::from_value(row.get("delta")).map_err(Error::internal)?);
-    }
-    if session.role == Role::Player {
-        // Notes are the game master's.
-        delta.scene_note_updated.clear();
-    }
-    Ok(delta)
+    events.into_iter().map(|row| serde_json::from_value(row.get("delta")).map_err(Error::internal)).collect()
 }
 
 /// The journal's rows of a window that are news: not what the session's own turns did, nor what was taken back within it.
@@ -55,8 +65,9 @@ const NEWS: &str = "SELECT j.* FROM journal j WHERE j.tenant_id = $1 AND j.campa
     AND (j.turn_id IS NULL OR NOT EXISTS (SELECT 1 FROM journal r WHERE r.tenant_id = $1 AND r.row_id = j.row_id \
          AND r.seq > $3 AND r.seq <= $4 AND r.origin = 'revert'))";
 
-/// Messages that came and went, and the rolls among them. The AI's own words are no news, whoever brought them.
-async fn said(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<Delta> {
+/// Messages that came and went, and the rolls among them; and whether anything else is news. The AI's own words are no news,
+/// whoever brought them.
+async fn said(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<(Delta, bool)> {
     let sees = |row: &'static str| {
         let field = move |name: &str| match name {
             "whisper_to" => format!("n.{row} -> 'whisper_to'"),
@@ -70,7 +81,8 @@ async fn said(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<D
     let counts = format!(
         "SELECT count(*) FILTER (WHERE {counted} AND {sees_after}) AS new, \
                 count(*) FILTER (WHERE {counted} AND {sees_after} AND n.after ->> 'type' = 'roll') AS rolls, \
-                count(*) FILTER (WHERE n.table_name = 'message' AND n.op = 'delete' AND {sees_before}) AS deleted \
+                count(*) FILTER (WHERE n.table_name = 'message' AND n.op = 'delete' AND {sees_before}) AS deleted, \
+                coalesce(bool_or(n.table_name IN ('scene', 'character', 'encounter')), false) AS moved \
          FROM ({NEWS}) n"
     );
     let row = window(AssertSqlSafe(counts), tx, session, standing).fetch_one(&mut *tx.connection().await).await?;
@@ -79,9 +91,9 @@ async fn said(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<D
         deleted_messages: row.get::<i64, _>("deleted").unsigned_abs(),
         ..Delta::default()
     };
-    let with_rolls: i64 = row.get("rolls");
+    let (with_rolls, has_moved): (i64, bool) = (row.get("rolls"), row.get("moved"));
     if with_rolls == 0 {
-        return Ok(delta);
+        return Ok((delta, has_moved));
     }
     let newest = format!(
         "SELECT n.after -> 'roll' AS roll, n.after ->> 'flavor' AS flavor FROM ({NEWS}) n \
@@ -95,7 +107,7 @@ async fn said(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<D
         let told = found.into_iter().map(|r| DiceRoll { formula: r.formula, result: r.total, flavor: r.flavor });
         delta.add(Delta { new_dice_rolls: told.collect(), ..Delta::default() });
     }
-    Ok(delta)
+    Ok((delta, has_moved))
 }
 
 type Asked<'q> = sqlx::query::Query<'q, sqlx::Postgres, sqlx::postgres::PgArguments>;

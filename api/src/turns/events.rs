@@ -122,7 +122,7 @@ impl Listener {
                     }
                     told
                 }
-                None => self.recorded().await?,
+                None => Box::pin(self.recorded()).await?,
             };
             if !told.is_empty() {
                 return Ok(Heard::Events(told.into_iter().map(|told| self.event(told)).collect()));

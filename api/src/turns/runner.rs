@@ -167,7 +167,8 @@ async fn attempt_once(
         }
         None => {
             let tx = TenantTx::write_lazily(&app.pool, &actor).await?;
-            let assembled = assemble(&app.prompts, &tx, caller, &wanted).await?;
+            // While the model writes, nothing of how a turn opens and ends is held.
+            let assembled = Box::pin(assemble(&app.prompts, &tx, caller, &wanted)).await?;
             app.limits.check_tokens(&tx, &caller.tenant).await?;
             let mut turn = begin(assembled);
             match store::open(&tx, &turn.row()).await? {
@@ -181,14 +182,15 @@ async fn attempt_once(
     };
     let _entered = app.running.enter(turn.talk.id, asker);
     let done = match turn.converse().await {
-        Ok(status) => turn.finish(status).await,
+        Ok(status) => Box::pin(turn.finish(status)).await,
         Err(error) => Err(error),
     };
     let result = match done {
         Ok(reply) => Ok(reply),
         Err(error) => {
             let kind = job.kind.as_str();
-            turn.talk.give_up(kind, error, |status| turn.written(status, &turn.talk.narrative())).await
+            let written = |status| turn.written(status, &turn.talk.narrative());
+            Box::pin(turn.talk.give_up(kind, error, written)).await
         }
     };
     turn.talk.ended(job.kind.as_str(), &result, turn.hit);

@@ -124,7 +124,8 @@ impl<'a> Talk<'a> {
             }
             let actor = self.caller.actor().in_turn(self.id, Origin::Turn);
             let first = self.tool_calls.len();
-            let done = calls::execute(self.app, &actor, self.id, hands, &parsed.calls, first, self.asker).await?;
+            let calls = &parsed.calls;
+            let done = Box::pin(calls::execute(self.app, &actor, self.id, hands, calls, first, self.asker)).await?;
             let goes_on = self.mode == ReplyMode::Native
                 || done
                     .iter()

@@ -1,14 +1,15 @@
 //! `./dev bench`: what a request costs here, beside the least it could cost.
 //!
-//! `load [--quick] [--strict]` measures; `load floor-read ADDR` and `load floor-forward ADDR MODEL` are the floors it starts.
+//! `load [--quick] [--strict] [--frontends]` measures, with `--frontends` only what they cost; `load floor-read ADDR` and `load floor-forward ADDR MODEL` are the floors it starts.
 
 use std::{process::ExitCode, time::Duration};
 
 use bench::{
     Failure,
-    client::{Connection, Run, drive, once, request},
-    floors,
-    process::{self, Program},
+    client::{Connection, drive, once, request},
+    floors, frontends,
+    process::{self, Meter, Program},
+    report::{Report, checked, median},
     world::{self, World},
 };
 use serde_json::json;
@@ -22,6 +23,8 @@ const OURS: &str = "127.0.0.1:18180";
 const READ_FLOOR: &str = "127.0.0.1:18181";
 const FORWARD_FLOOR: &str = "127.0.0.1:18182";
 const MODEL: &str = "127.0.0.1:18183";
+/// A server that has done nothing yet, to see what connections hold.
+const FRESH: &str = "127.0.0.1:18184";
 const KEY: &str = "tk_benchbox_0000000000000000000000000000000000000000000";
 const DATABASE: &str = "tavernkeep_bench";
 const PLAIN: &str = "Good morning to you";
@@ -35,7 +38,7 @@ fn main() -> ExitCode {
         match words.as_slice() {
             ["floor-read", addr] => floors::read(addr, &database).await.map(|()| true),
             ["floor-forward", addr, model] => floors::forward(addr, model).await.map(|()| true),
-            _ => measure(&database, words.contains(&"--quick")).await,
+            _ => measure(&database, words.contains(&"--quick"), words.contains(&"--frontends")).await,
         }
     });
     match done {
@@ -45,20 +48,6 @@ fn main() -> ExitCode {
             eprintln!("load: {error}");
             ExitCode::FAILURE
         }
-    }
-}
-
-/// The table that is printed.
-#[derive(Default)]
-struct Report {
-    missed: usize,
-}
-
-impl Report {
-    fn line(&mut self, name: &str, [floor, ours]: [&str; 2], (value, unit): (f64, &str), goal: &str, met: bool) {
-        self.missed += usize::from(!met);
-        let verdict = if met { "ok" } else { "MISSED" };
-        println!("{name:<44} {floor:>14} {ours:>14} {:>12} {goal:>12}  {verdict}", format!("{value:.2} {unit}"));
     }
 }
 
@@ -73,12 +62,7 @@ async fn up(addr: &str) -> Result<(), Failure> {
     Err(format!("nothing listens on {addr}").into())
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
-}
-
-async fn measure(server: &str, quick: bool) -> Result<bool, Failure> {
+async fn measure(server: &str, quick: bool, only_frontends: bool) -> Result<bool, Failure> {
     let time = Duration::from_secs(if quick { 2 } else { 5 });
     let rounds = if quick { 2 } else { 3 };
     let mut db = PgConnection::connect(server).await?;
@@ -114,21 +98,33 @@ async fn measure(server: &str, quick: bool) -> Result<bool, Failure> {
     sleep(Duration::from_secs(5)).await;
     let idle = process::resident_mib(ours.id());
 
-    println!("{:<44} {:>14} {:>14} {:>12} {:>12}", "", "floor", "ours", "value", "goal");
+    Report::heads();
     let mut report = Report::default();
-    report.line("resident memory, idle", ["", ""], (idle, "MiB"), "<= 80", idle <= 80.0);
+    report.at_most("resident memory, idle", (idle, "MiB"), 80.0);
+    let meter = Meter { server: ours.id(), postmaster };
     let world = World::make(OURS, KEY).await?;
     drive(OURS, &world.turns(16, PLAIN), Duration::from_secs(2)).await?;
     drive(OURS, &world.turns(16, PAYING), Duration::from_secs(1)).await?;
     world::settle(&database).await?;
-    reads(&mut report, &world, time, rounds).await?;
-    latency(&mut report, &world, &model, time, rounds).await?;
-    cost(&mut report, &world, ours.id(), postmaster, time).await?;
-    throughput(&mut report, &world, time, rounds).await?;
-    fights(&mut report, &world, ours.id(), postmaster, time).await?;
-    journal(&mut report, &world, &database, time).await?;
-    world::settle(&database).await?;
-    size(&mut report, &world, &database, time, quick).await?;
+    if !only_frontends {
+        reads(&mut report, &world, time, rounds).await?;
+        latency(&mut report, &world, &model, time, rounds).await?;
+        cost(&mut report, &world, meter, time).await?;
+        throughput(&mut report, &world, time, rounds).await?;
+    }
+    frontends::measure(&mut report, &world, meter, (MODEL, &database), time).await?;
+    let fresh = World { addr: FRESH.to_owned(), ..world.clone() };
+    for part in [frontends::Idle::Sockets, frontends::Idle::Streams] {
+        let server = Program::start("tavernkeep", &["serve"], &[&env[..], &[("TAVERNKEEP_BIND", FRESH)]].concat())?;
+        up(FRESH).await?;
+        frontends::memory(&mut report, &fresh, server.id(), part).await?;
+    }
+    if !only_frontends {
+        fights(&mut report, &world, meter, time).await?;
+        journal(&mut report, &world, &database, time).await?;
+        world::settle(&database).await?;
+        size(&mut report, &world, &database, time, quick).await?;
+    }
     Ok(report.missed == 0)
 }
 
@@ -145,10 +141,6 @@ async fn reads(report: &mut Report, world: &World, time: Duration, rounds: usize
     let (a, b) = (format!("{floor:.0}/s"), format!("{ours:.0}/s"));
     report.line("GET of an NPC, 32 connections", [&a, &b], (ratio, "x"), ">= 0.45", ratio >= 0.45);
     Ok(())
-}
-
-fn checked(run: Run) -> Result<Run, Failure> {
-    if run.failed > 0 { Err(format!("{} of {} requests failed", run.failed, run.requests).into()) } else { Ok(run) }
 }
 
 async fn latency(
@@ -175,59 +167,43 @@ async fn latency(
 }
 
 /// CPU of server and PostgreSQL for a turn, without the model's and the generator's.
-async fn cost(report: &mut Report, world: &World, server: u32, postmaster: u32, time: Duration) -> Result<(), Failure> {
-    let spent = || (process::cpu_ms(server, false), process::postgres_cpu_ms(postmaster));
-    let mut told = |name: &str, before: (f64, f64), run: &Run, goal: f64| {
-        let (now, turns) = (spent(), run.requests as f64);
-        let (api, database) = ((now.0 - before.0) / turns, (now.1 - before.1) / turns);
-        let (a, b) = (format!("pg {database:.2} ms"), format!("api {api:.2} ms"));
-        let goal_text = if goal.is_finite() { format!("<= {goal}") } else { String::new() };
-        report.line(name, [&a, &b], (api + database, "ms"), &goal_text, api + database <= goal);
-    };
+async fn cost(report: &mut Report, world: &World, meter: Meter, time: Duration) -> Result<(), Failure> {
     drive(OURS, &world.turns(8, PLAIN), Duration::from_secs(1)).await?;
     for (clients, name) in [(1, "NPC turn, CPU without tools, 1 client"), (8, "the same, 8 clients in one campaign")] {
-        let before = spent();
+        let before = meter.spent();
         let run = checked(drive(OURS, &world.turns(clients, PLAIN), time).await?)?;
-        told(name, before, &run, 1.0);
+        report.cpu(name, meter.each(before, run.requests), 1.0);
     }
     // Each pair has talked once, so its prompt is cached; the memory is its first.
     checked(once(OURS, &world.strangers(8, PLAIN)).await?)?;
-    let before = spent();
+    let before = meter.spent();
     let run = checked(once(OURS, &world.strangers(1, PAYING)).await?)?;
-    told("NPC turn, CPU with one memory tool, 1 client", before, &run, 1.5);
+    report.cpu("NPC turn, CPU with one memory tool, 1 client", meter.each(before, run.requests), 1.5);
     // Every turn writes a memory, so every turn is a miss.
-    let before = spent();
+    let before = meter.spent();
     let run = checked(drive(OURS, &world.turns(1, PAYING), time).await?)?;
-    told("the same, each a cache miss", before, &run, f64::INFINITY);
+    report.cpu("the same, each a cache miss", meter.each(before, run.requests), f64::INFINITY);
     Ok(())
 }
 
 /// CPU of an action in a fight of eight, and the time of reading one of a hundred after a thousand events.
-async fn fights(
-    report: &mut Report,
-    world: &World,
-    server: u32,
-    postmaster: u32,
-    time: Duration,
-) -> Result<(), Failure> {
-    let spent = || process::cpu_ms(server, false) + process::postgres_cpu_ms(postmaster);
+async fn fights(report: &mut Report, world: &World, meter: Meter, time: Duration) -> Result<(), Failure> {
     let duel = world.begin(8).await?;
     let action = |fight: &str, body: &str| {
         vec![vec![request("POST", &format!("/v1/campaigns/port-town/encounters/{fight}/actions"), KEY, body)]]
     };
     let blow = action(&duel, r#"{"action":"attack","participant_id":"p0","target_id":"p1","override":true}"#);
     drive(OURS, &blow, Duration::from_secs(1)).await?;
-    let before = spent();
+    let before = meter.spent();
     let run = checked(drive(OURS, &blow, time).await?)?;
-    let cost = (spent() - before) / run.requests as f64;
-    report.line("action in a fight, CPU, 1 client", ["", ""], (cost, "ms"), "<= 1.5", cost <= 1.5);
+    report.cpu("action in a fight, CPU, 1 client", meter.each(before, run.requests), 1.5);
 
     let crowd = world.begin(100).await?;
     let turn = action(&crowd, r#"{"action":"advance_turn"}"#);
     drive(OURS, &turn, Duration::from_secs(2)).await?;
     let read = vec![vec![request("GET", &format!("/v1/campaigns/port-town/encounters/{crowd}"), KEY, "")]];
     let median = checked(drive(OURS, &read, time).await?)?.quantile_ms(0.5);
-    report.line("GET of a fight of 100, median", ["", ""], (median, "ms"), "<= 5", median <= 5.0);
+    report.at_most("GET of a fight of 100, median", (median, "ms"), 5.0);
     Ok(())
 }
 

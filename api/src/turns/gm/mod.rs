@@ -8,7 +8,6 @@ mod prompt;
 mod role;
 
 use entity::{message::Type, session::Role};
-use serde_json::value::RawValue;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -106,19 +105,23 @@ async fn attempt(
         Opened::Moved => return Err(Error::new(Code::TurnInProgress, "This session is already having a turn.")),
     }
     let raw = mechanics.as_ref().map(|m| m.raw.as_str());
-    let prompt = GmPrompt::build(&tx, &session, job.mode, job.instruction.as_deref(), raw).await?;
+    // While the model writes, nothing of how a turn opens and ends is held.
+    let prompt = Box::pin(GmPrompt::build(&tx, &session, job.mode, job.instruction.as_deref(), raw)).await?;
     store::tell(&tx, talk.id, prompt.upto.seq, prompt.upto.event).await?;
     tx.commit().await?;
     metrics::SESSION_CONTEXTS.with_label_values(&[prompt.context]).inc();
     let _entered = app.running.enter(talk.id, asker);
     let mut turn = GmTurn { talk, job, session, prompt, mechanics, hand: job.dice.clone().map(Hand::of) };
     let done = match turn.converse().await {
-        Ok(status) => turn.finish(status).await,
+        Ok(status) => Box::pin(turn.finish(status)).await,
         Err(error) => Err(error),
     };
     let result = match done {
         Ok(reply) => Ok(reply),
-        Err(error) => turn.talk.give_up(KIND, error, |status| turn.written(status, &turn.talk.narrative())).await,
+        Err(error) => {
+            let written = |status| turn.written(status, &turn.talk.narrative());
+            Box::pin(turn.talk.give_up(KIND, error, written)).await
+        }
     };
     turn.talk.ended(KIND, &result, false);
     result
@@ -144,8 +147,7 @@ fn row<'a>(talk: &Talk<'_>, job: &'a GmJob, campaign: Uuid) -> NewTurn<'a> {
 impl GmTurn<'_> {
     async fn converse(&mut self) -> Result<Status> {
         let messages = self.prompt.messages();
-        let tools: Option<&RawValue> = self.prompt.tools.as_deref();
-        let question = Question { messages: &messages, tools, cache_key: &self.prompt.cache_key };
+        let question = Question { messages: &messages, tools: self.prompt.tools, cache_key: &self.prompt.cache_key };
         let hands = Hands {
             campaign: self.session.campaign,
             kind: ActorKind::Gm,

@@ -53,6 +53,12 @@ impl Part {
         let hash = short_hash(&Sha256::digest(text.as_bytes()));
         Self { name, tokens: tokens::count(&text), hash, text: text.into(), cut }
     }
+
+    /// One that is the same from turn to turn: its tokens are remembered.
+    fn lasting(name: &'static str, text: String, cut: String) -> Self {
+        let hash = short_hash(&Sha256::digest(text.as_bytes()));
+        Self { name, tokens: tokens::count_line(&text), hash, text: text.into(), cut }
+    }
 }
 
 /// A prompt, and up to where it tells what happened.
@@ -66,7 +72,7 @@ pub(super) struct GmPrompt {
     /// The turn's own message.
     pub text: Arc<str>,
     pub text_tokens: u32,
-    pub tools: Option<Box<RawValue>>,
+    pub tools: Option<&'static RawValue>,
     pub cache_key: String,
     pub base_hash: String,
     pub base_tokens: u32,
@@ -109,17 +115,19 @@ impl GmPrompt {
         let fighting = fights.iter().any(|f| f.own) || settings.get("gm_encounters").is_some_and(|s| *s == true);
         let shown = role::shown(session.role, fighting);
         let (context, told) = context(tx, session, &standing, &transcript, settings, fights).await?;
-        let turn = turn_text(session.role, instruction, mechanics);
+        let turn = Part::new("turn", turn_text(session.role, instruction, mechanics), String::new());
         let base = [
-            Part::new("engine_rules", role::rules(session.role, mode), String::new()),
-            Part::new("campaign", about(&campaign), String::new()),
-            Part::new("global_lore", lore_text.to_string(), cut),
-            Part::new("tools", tools_text(&shown, mode), String::new()),
+            Part::lasting("engine_rules", role::rules(session.role, mode), String::new()),
+            Part::lasting("campaign", about(&campaign), String::new()),
+            Part::lasting("global_lore", lore_text.to_string(), cut),
+            Part::lasting("tools", tools_text(&shown, mode), String::new()),
         ];
         let mut hash = Sha256::new();
         base.iter().for_each(|part| hash.update(part.hash.as_bytes()));
         let base_tokens = base.iter().map(|part| part.tokens).sum();
-        let text: Arc<str> = format!("{}{turn}", told.text).into();
+        let text: Arc<str> = format!("{}{}", told.text, turn.text).into();
+        // Counted apart, which is at most a token more than together.
+        let text_tokens = told.tokens.saturating_add(turn.tokens);
         let cut = if older > 0 { format!("{older} older exchanges") } else { String::new() };
         let history = Part {
             name: "history",
@@ -135,13 +143,13 @@ impl GmPrompt {
         };
         let key = [tx.tenant().into_bytes(), session.campaign.into_bytes(), session.id.into_bytes()];
         Ok(Self {
-            sections: base.into_iter().chain([history, told, Part::new("turn", turn, String::new())]).collect(),
+            sections: base.into_iter().chain([history, told, turn]).collect(),
             transcript,
             context,
             upto: standing.now,
-            text_tokens: tokens::count(&text),
+            text_tokens,
             text,
-            tools: (mode == ReplyMode::Native).then(|| role::definitions(&shown)).flatten(),
+            tools: if mode == ReplyMode::Native { role::definitions(session.role, fighting) } else { None },
             cache_key: short_hash(&Sha256::digest(key.concat())),
             base_hash: short_hash(&hash.finalize()),
             base_tokens,

@@ -1,6 +1,8 @@
 //! What the AI of a session is, what it may call, and how it is told to play.
 
 use entity::session::Role;
+use std::sync::LazyLock;
+
 use serde_json::value::RawValue;
 
 use crate::{
@@ -48,9 +50,23 @@ pub(super) fn shown(role: Role, fighting: bool) -> Vec<&'static Tool> {
     names.iter().chain(fights).filter_map(|name| tools::find(name)).collect()
 }
 
-/// Their definitions as a model takes them.
-pub(super) fn definitions(shown: &[&Tool]) -> Option<Box<RawValue>> {
-    let definitions: Vec<_> = shown.iter().map(|tool| tool.definition(None)).collect();
+/// Their definitions as a model takes them; written once.
+pub(super) fn definitions(role: Role, fighting: bool) -> Option<&'static RawValue> {
+    static WRITTEN: [LazyLock<Option<Box<RawValue>>>; 3] = [
+        LazyLock::new(|| written(Role::Assistant, false)),
+        LazyLock::new(|| written(Role::Gm, false)),
+        LazyLock::new(|| written(Role::Gm, true)),
+    ];
+    let [assistant, game_master, fights] = &WRITTEN;
+    match role {
+        Role::Assistant => assistant.as_deref(),
+        Role::Gm if fighting => fights.as_deref(),
+        Role::Gm | Role::Player => game_master.as_deref(),
+    }
+}
+
+fn written(role: Role, fighting: bool) -> Option<Box<RawValue>> {
+    let definitions: Vec<_> = shown(role, fighting).into_iter().map(|tool| tool.definition(None)).collect();
     serde_json::value::to_raw_value(&definitions).ok()
 }
 
