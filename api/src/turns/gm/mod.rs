@@ -196,6 +196,7 @@ impl GmTurn<'_> {
         let asked = NewMessage {
             kind: Type::System,
             session_id: Some(self.session.id),
+            scene_id: self.session.scene,
             entity_id: Some(self.session.id),
             turn_id,
             whisper_to: vec!["gm".to_owned()],
