@@ -1,7 +1,9 @@
 //! Sessions over HTTP: what frontends report, what changed since the AI's last turn, and the turns of that AI.
 
+mod channels;
 mod deltas;
 mod events;
+mod fights;
 mod frontends;
 mod tools;
 mod turns;

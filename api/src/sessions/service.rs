@@ -195,6 +195,17 @@ pub struct Known {
     pub encounters: Vec<combat::Encounter>,
 }
 
+impl Known {
+    /// What those are called who belong to players, as far as the frontend said so.
+    pub fn players(&self) -> impl Iterator<Item = String> {
+        let party = self.world_state.iter().flat_map(|w| &w.party_compendium).map(|member| member.id.clone());
+        let tokens = self.world_state.iter().filter_map(|w| w.active_scene.as_ref()).flat_map(|scene| &scene.tokens);
+        let tokens = tokens.filter(|t| t.is_player).flat_map(|t| [Some(t.id.clone()), t.actor_id.clone()]);
+        let fighters = self.encounters.iter().flat_map(|e| &e.combatants).filter(|c| c.is_player);
+        party.chain(tokens.flatten()).chain(fighters.map(|c| c.actor().to_owned()))
+    }
+}
+
 /// What a session knows of its frontend's world; held until the transaction ends if it is to be written.
 ///
 /// # Errors

@@ -154,6 +154,7 @@ impl GmTurn<'_> {
             tools: role::tools(self.session.role),
             session: Some(&self.session),
             hand: self.hand.as_ref(),
+            rows_max: self.talk.caller.tenant.limits.rows_per_kind,
         };
         self.talk.run(&question, &hands).await
     }
