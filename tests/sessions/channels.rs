@@ -104,7 +104,7 @@ async fn what_is_said_in_a_session_is_said_in_its_scene() {
     let moved = json!([{ "id": "t1", "name": "Alice", "x": 5, "y": 2, "is_player": true }]);
     world.patch("/scenes/the_den", json!({ "tokens": moved })).await.expect(200);
     let delta = session.delta().await;
-    assert_eq!((&delta["TokenMoved"][0]["x"], delta.get("TokenCreated")), (&json!(5), None));
+    assert_eq!((&delta["TokenMoved"][0]["x"], delta.get("TokenCreated")), (&json!(5.0), None));
     assert_eq!(delta.get("SceneChanged"), None);
     let gone = world.patch(&session.path(""), json!({ "channel": "attic" })).await.expect(200).body;
     let changed = session.delta().await;
