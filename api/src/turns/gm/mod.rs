@@ -4,6 +4,7 @@
 //! of a session never read one cursor. What it was told is written with the turn; it counts as seen once the turn completes.
 
 pub mod http;
+mod lore;
 mod prompt;
 mod role;
 
@@ -106,7 +107,7 @@ async fn attempt(
         Opened::Moved => return Err(Error::new(Code::TurnInProgress, "This session is already having a turn.")),
     }
     let raw = mechanics.as_ref().map(|m| m.raw.as_str());
-    let prompt = GmPrompt::build(&tx, &session, job.mode, job.instruction.as_deref(), raw).await?;
+    let prompt = GmPrompt::build(&app.prompts, &tx, &session, job.mode, job.instruction.as_deref(), raw).await?;
     store::tell(&tx, talk.id, prompt.upto.seq, prompt.upto.event).await?;
     tx.commit().await?;
     metrics::SESSION_CONTEXTS.with_label_values(&[prompt.context]).inc();
