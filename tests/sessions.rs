@@ -5,6 +5,8 @@ mod deltas;
 mod events;
 mod fights;
 mod frontends;
+mod lore;
+mod prompts;
 mod tools;
 mod turns;
 
