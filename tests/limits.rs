@@ -170,6 +170,36 @@ async fn rows_of_a_kind() {
     other.post("/v1/campaigns", campaign("a")).await.expect(201);
 }
 
+/// What an AI remembers is a row like any other: the model is told when there is no room.
+#[tokio::test(flavor = "multi_thread")]
+async fn memories_of_tools_are_rows_too() {
+    let server = Server::start().await;
+    let acme = limited(&server, "acme", TenantLimits { rows_per_kind: 4, ..TenantLimits::unlimited() }).await;
+    // Two memories come with the documents; the council has one NPC.
+    let world = acme.world().await;
+    world.post("/tools/NPC_memorize", memorize()).await.expect(200);
+    let as_council = |tool: &str| {
+        let path = format!("/tools/{tool}");
+        let body =
+            json!({ "actor": { "type": "owner", "id": "town_council_owner" }, "arguments": memorize()["arguments"] });
+        let world = &world;
+        async move { world.post(&path, body).await }
+    };
+    world.patch("/npcs/harbour_ilse", json!({ "owner_ids": ["town_council_owner"] })).await.expect(200);
+    let refused = as_council("OWNER_memorize_dependables").await.problem(429, "quota_exceeded");
+    assert!(refused.text.contains("4 rows of memory"), "{}", refused.text);
+    as_council("OWNER_memorize").await.expect(200);
+    as_council("OWNER_memorize").await.problem(429, "quota_exceeded");
+    server.model.set_script(Script::replies([
+        Reply::text("").with_tool("NPC_memorize", memorize()["arguments"].clone()),
+        Reply::text("My head is full."),
+    ]));
+    let turn = world.bob("player_alice", "Remember this.").await.expect(200).body;
+    assert_eq!((&turn["narrative"], &turn["tool_calls"][0]["status"]), (&json!("My head is full."), &json!("failed")));
+    assert_eq!(turn["tool_calls"][0]["error"]["code"], "quota_exceeded");
+    assert_eq!(world.memories("npcs/innkeeper_bob", "player_alice").await.len(), 2);
+}
+
 /// A body without the members that are null.
 fn without_null(mut body: Value) -> Value {
     if let Value::Object(members) = &mut body {

@@ -1,8 +1,12 @@
 //! Sessions over HTTP: what frontends report, what changed since the AI's last turn, and the turns of that AI.
 
+mod channels;
 mod deltas;
 mod events;
+mod fights;
 mod frontends;
+mod lore;
+mod prompts;
 mod tools;
 mod turns;
 

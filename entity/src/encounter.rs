@@ -34,6 +34,9 @@ pub struct Model {
     pub notes: Option<String>,
     #[serde(skip)]
     pub hidden: bool,
+    /// What the newest action did, for the journal.
+    #[serde(skip)]
+    pub last_action: Json<serde_json::Value>,
     #[schema(value_type = Object)]
     pub extensions: Json<Extensions>,
     pub external_ref: Option<String>,

@@ -26,7 +26,10 @@ pub struct Model {
     pub slug: String,
     pub name: String,
     pub description: String,
+    /// The place it plays in, as lore of zones names it; its name, if there is none.
+    pub location: Option<String>,
     pub active: bool,
+    /// The frontend's channel it plays in; one scene each.
     pub channel: Option<String>,
     pub width: i32,
     pub height: i32,

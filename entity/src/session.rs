@@ -57,6 +57,8 @@ pub struct Model {
     pub dice: Dice,
     /// The character the AI plays, if its role is `player`.
     pub player_id: Option<Uuid>,
+    /// The scene it plays in, if it plays in one of its own.
+    pub scene_id: Option<Uuid>,
     #[schema(value_type = Object)]
     pub extensions: Json<Extensions>,
     pub external_ref: Option<String>,

@@ -255,7 +255,7 @@ const TABLES: &[TenantTable] = &[
         kind: Kind::World,
         key: "id",
         columns: "id uuid NOT NULL, campaign_id uuid NOT NULL, slug text NOT NULL, name text NOT NULL, \
-            description text NOT NULL, active boolean NOT NULL, channel text, width int NOT NULL, height int NOT NULL, \
+            description text NOT NULL, location text, active boolean NOT NULL, channel text, width int NOT NULL, height int NOT NULL, \
             grid jsonb NOT NULL, tokens jsonb NOT NULL, notes jsonb NOT NULL, light_sources jsonb NOT NULL",
         references: &[reference("campaign_id", "campaign", CASCADE)],
         indexes: &[

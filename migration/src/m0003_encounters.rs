@@ -21,14 +21,15 @@ impl MigrationTrait for Migration {
 const CASCADE: &str = "ON DELETE CASCADE";
 
 const TABLES: &[TenantTable] = &[
-    // Where a fight stands, for lists and the journal; every action raises its version.
+    // Where a fight stands, for lists and the journal; every action raises its version. `last_action` is what the newest did to
+    // those who fight: deltas find it in the journal.
     TenantTable {
         name: "encounter",
         kind: Kind::World,
         key: "id",
         columns: "id uuid NOT NULL, campaign_id uuid NOT NULL, name text NOT NULL, status text NOT NULL, round int NOT NULL, \
             turn int NOT NULL, current_participant_id text, participant_count int NOT NULL, outcome text, notes text, \
-            hidden boolean NOT NULL DEFAULT false",
+            hidden boolean NOT NULL DEFAULT false, last_action jsonb NOT NULL DEFAULT '{}'",
         references: &[reference("campaign_id", "campaign", CASCADE)],
         indexes: &[
             "CREATE INDEX encounter_list ON encounter (tenant_id, campaign_id, id)",

@@ -31,15 +31,17 @@ const TABLES: &[TenantTable] = &[
         kind: Kind::World,
         key: "id",
         columns: "id uuid NOT NULL, campaign_id uuid NOT NULL, client_id text NOT NULL, role text NOT NULL, dice text NOT NULL, \
-            player_id uuid",
+            player_id uuid, scene_id uuid",
         references: &[
             reference("campaign_id", "campaign", CASCADE),
             reference("player_id", "character", "ON DELETE SET NULL (player_id)"),
+            reference("scene_id", "scene", "ON DELETE SET NULL (scene_id)"),
         ],
         indexes: &[
             "CREATE INDEX session_list ON session (tenant_id, campaign_id, id)",
             "CREATE INDEX session_updated ON session (tenant_id, campaign_id, updated_at, id)",
             "CREATE INDEX session_player ON session (tenant_id, player_id) WHERE player_id IS NOT NULL",
+            "CREATE INDEX session_scene ON session (tenant_id, scene_id) WHERE scene_id IS NOT NULL",
             "CREATE UNIQUE INDEX session_client_key ON session (tenant_id, campaign_id, client_id)",
             "CREATE UNIQUE INDEX session_external_ref_key ON session (tenant_id, campaign_id, external_ref)",
         ],

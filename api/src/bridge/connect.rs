@@ -84,6 +84,7 @@ struct Connect {
     role: Option<Role>,
     dice: Option<Dice>,
     player_id: Option<String>,
+    channel: Option<String>,
     #[serde(default)]
     world_info: Value,
     #[serde(default)]
@@ -104,7 +105,7 @@ pub struct Connected {
 /// # Errors
 /// Why not.
 pub async fn connect(app: &Arc<App>, upgrade: &Upgrade, frame: Incoming) -> Result<Connected, Refusal> {
-    let Connect { client_id, token, session_id, role, dice, player_id, world_info, user_info } = read(frame)?;
+    let Connect { client_id, token, session_id, role, dice, player_id, channel, world_info, user_info } = read(frame)?;
     if client_id.trim().is_empty() || token.is_empty() {
         return Err(
             Error::new(Code::Unauthenticated, "Send `client_id` and `token`: an API key or an access token.").into()
@@ -121,7 +122,7 @@ pub async fn connect(app: &Arc<App>, upgrade: &Upgrade, frame: Incoming) -> Resu
             notes.insert(name.to_owned(), note);
         }
     }
-    let wish = Wish { client_id, session: session_id, role, dice, player: player_id, notes };
+    let wish = Wish { client_id, session: session_id, role, dice, player: player_id, channel, notes };
     let mut attempts_left = 3;
     let (connection, queue) = loop {
         match join(app, upgrade, &caller, &wish).await {

@@ -8,6 +8,7 @@ use serde::Serialize;
 use sqlx::{Row, postgres::PgRow};
 use uuid::Uuid;
 
+use super::news::Before;
 use crate::{
     error::{Error, Result},
     http::resource::Ref,
@@ -173,7 +174,9 @@ pub struct Entry<'a> {
 /// # Errors
 /// Those of the database.
 pub async fn append(tx: &TenantTx, it: &mut Stored, events: Vec<Event>, entry: &Entry<'_>) -> Result<()> {
+    let before = Before::of(&it.now);
     it.now.apply_all(&events);
+    let news = before.until(&it.now, it.seq + 1);
     let logged = text(&events)?;
     it.tail.extend(events);
     let anew = it.tail.len() > TAIL_EVENTS_MAX;
@@ -189,7 +192,7 @@ pub async fn append(tx: &TenantTx, it: &mut Stored, events: Vec<Event>, entry: &
               m AS (INSERT INTO encounter_member (tenant_id, encounter_id, participant_id, kind, record_id, version) \
                 SELECT $1, $2, $9, $10, $11, $12 WHERE $11 IS NOT NULL) \
          UPDATE encounter SET status = $13, round = $14, turn = $15, current_participant_id = $16, participant_count = $17, \
-                outcome = $18, notes = coalesce($19, notes), hidden = hidden OR $20 \
+                outcome = $18, notes = coalesce($19, notes), hidden = hidden OR $20, last_action = $21 \
          WHERE tenant_id = $1 AND id = $2 RETURNING version",
     )
     .bind(tx.tenant())
@@ -212,6 +215,7 @@ pub async fn append(tx: &TenantTx, it: &mut Stored, events: Vec<Event>, entry: &
     .bind(word(it.now.outcome()))
     .bind(entry.notes)
     .bind(entry.hide)
+    .bind(serde_json::to_value(news).map_err(Error::internal)?)
     .fetch_one(&mut *tx.connection().await)
     .await?;
     it.seq += 1;
@@ -231,7 +235,7 @@ pub(super) async fn put_back(tx: &TenantTx, id: Uuid, first: i64, then: &Encount
               s AS (UPDATE encounter_state SET seq = $3 - 1, state = $4::json, tail = '[]' WHERE tenant_id = $1 AND encounter_id = $2), \
               m AS (DELETE FROM encounter_member WHERE tenant_id = $1 AND encounter_id = $2 AND participant_id <> ALL ($5)) \
          UPDATE encounter SET status = $6, round = $7, turn = $8, current_participant_id = $9, participant_count = $10, \
-                outcome = $11, hidden = false, notes = CASE WHEN status = 'ended' AND $6 = 'active' THEN NULL ELSE notes END \
+                outcome = $11, hidden = false, last_action = jsonb_build_object('seq', $3 - 1), notes = CASE WHEN status = 'ended' AND $6 = 'active' THEN NULL ELSE notes END \
          WHERE tenant_id = $1 AND id = $2",
     )
     .bind(tx.tenant())

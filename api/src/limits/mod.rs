@@ -113,6 +113,57 @@ impl Rate {
     }
 }
 
+/// Whether a tenant that may keep `rows_max` rows of a kind, any number if that is 0, may add one. One statement, or none.
+///
+/// # Errors
+/// `quota_exceeded`.
+pub async fn check_rows(tx: &TenantTx, rows_max: u64, table: &'static str) -> Result<()> {
+    check_rows_more(tx, rows_max, table, 1).await
+}
+
+/// The same for `more` rows at once.
+///
+/// # Errors
+/// `quota_exceeded`.
+pub async fn check_rows_more(tx: &TenantTx, rows_max: u64, table: &'static str, more: u64) -> Result<()> {
+    if rows_max == 0 || more == 0 {
+        return Ok(());
+    }
+    let sql = format!("SELECT count(*) AS n FROM (SELECT 1 FROM {table} WHERE tenant_id = $1 LIMIT $2) AS counted");
+    let row = sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(i64::try_from(rows_max).unwrap_or(i64::MAX))
+        .fetch_one(&mut *tx.connection().await)
+        .await?;
+    let n = row.get::<i64, _>("n").unsigned_abs();
+    if n.saturating_add(more) > rows_max { Err(rows_exceeded(rows_max, table)) } else { Ok(()) }
+}
+
+/// Whether it keeps no more of some kinds than it may, with those that the transaction has added. One statement, or none.
+///
+/// # Errors
+/// `quota_exceeded`.
+pub async fn check_rows_kept(tx: &TenantTx, rows_max: u64, tables: &[&'static str]) -> Result<()> {
+    if rows_max == 0 {
+        return Ok(());
+    }
+    let counts = tables.iter().map(|table| {
+        format!(
+            "SELECT '{table}' AS kind FROM (SELECT 1 FROM {table} WHERE tenant_id = $1 LIMIT $2 + 1) AS counted \
+             HAVING count(*) > $2"
+        )
+    });
+    let row = sqlx::query(AssertSqlSafe(counts.collect::<Vec<_>>().join(" UNION ALL ")))
+        .bind(tx.tenant())
+        .bind(i64::try_from(rows_max).unwrap_or(i64::MAX).min(i64::MAX - 1))
+        .fetch_optional(&mut *tx.connection().await)
+        .await?;
+    match row {
+        None => Ok(()),
+        Some(row) => Err(rows_exceeded(rows_max, row.get("kind"))),
+    }
+}
+
 fn rows_exceeded(rows_max: u64, table: &str) -> Error {
     Error::new(Code::QuotaExceeded, format!("This tenant may keep {rows_max} rows of {table}.")).retry_after(60)
 }
@@ -149,20 +200,7 @@ impl Limits {
     /// # Errors
     /// `quota_exceeded`.
     pub async fn check_rows(&self, tx: &TenantTx, caller: &Caller, table: &'static str) -> Result<()> {
-        let rows_max = caller.tenant.limits.rows_per_kind;
-        if rows_max == 0 {
-            return Ok(());
-        }
-        let sql = format!("SELECT count(*) AS n FROM (SELECT 1 FROM {table} WHERE tenant_id = $1 LIMIT $2) AS counted");
-        let row = sqlx::query(AssertSqlSafe(sql))
-            .bind(tx.tenant())
-            .bind(i64::try_from(rows_max).unwrap_or(i64::MAX))
-            .fetch_one(&mut *tx.connection().await)
-            .await?;
-        if row.get::<i64, _>("n").unsigned_abs() >= rows_max {
-            return Err(rows_exceeded(rows_max, table));
-        }
-        Ok(())
+        check_rows(tx, caller.tenant.limits.rows_per_kind, table).await
     }
 
     /// Whether the tenant keeps no more rows of some kinds than it may, with those that the transaction has added. One
@@ -171,25 +209,7 @@ impl Limits {
     /// # Errors
     /// `quota_exceeded`.
     pub async fn check_rows_kept(&self, tx: &TenantTx, caller: &Caller, tables: &[&'static str]) -> Result<()> {
-        let rows_max = caller.tenant.limits.rows_per_kind;
-        if rows_max == 0 {
-            return Ok(());
-        }
-        let counts = tables.iter().map(|table| {
-            format!(
-                "SELECT '{table}' AS kind FROM (SELECT 1 FROM {table} WHERE tenant_id = $1 LIMIT $2 + 1) AS counted \
-                 HAVING count(*) > $2"
-            )
-        });
-        let row = sqlx::query(AssertSqlSafe(counts.collect::<Vec<_>>().join(" UNION ALL ")))
-            .bind(tx.tenant())
-            .bind(i64::try_from(rows_max).unwrap_or(i64::MAX).min(i64::MAX - 1))
-            .fetch_optional(&mut *tx.connection().await)
-            .await?;
-        match row {
-            None => Ok(()),
-            Some(row) => Err(rows_exceeded(rows_max, row.get("kind"))),
-        }
+        check_rows_kept(tx, caller.tenant.limits.rows_per_kind, tables).await
     }
 
     /// Whether the tenant has model tokens left today.

@@ -96,6 +96,19 @@ pub async fn broadcast(tx: &TenantTx, owner: Uuid, new: &NewMemory<'_>) -> Resul
     Ok((id, rows.iter().map(|row| row.get("holder_id")).collect()))
 }
 
+/// How many NPCs a broadcast of this owner would reach. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn dependents(tx: &TenantTx, owner: Uuid) -> Result<u64> {
+    let row = sqlx::query("SELECT count(*) AS n FROM npc_owner WHERE tenant_id = $1 AND owner_id = $2")
+        .bind(tx.tenant())
+        .bind(owner)
+        .fetch_one(&mut *tx.connection().await)
+        .await?;
+    Ok(row.get::<i64, _>("n").unsigned_abs())
+}
+
 /// Deletes every memory of a broadcast.
 ///
 /// # Errors

@@ -24,7 +24,7 @@ use crate::{
         resource::{self, Place, Resource, Stamp, col},
         validate,
     },
-    sessions,
+    scenes, sessions,
 };
 
 /// What a client writes of a message.
@@ -34,9 +34,13 @@ use crate::{
 pub struct MessageInput {
     #[serde(default)]
     pub session_id: Option<Uuid>,
-    /// A scene, by id or slug.
+    /// A scene, by id or slug; that of the session if nothing is named.
     #[serde(default)]
     pub scene_id: Option<String>,
+    /// A frontend's channel instead: its scene, which is made if there is none.
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    pub channel: Option<String>,
     #[serde(default, rename = "type")]
     #[schema(inline)]
     pub kind: Type,
@@ -133,18 +137,19 @@ impl Resource for Messages {
     }
 
     async fn columns(place: &Place<'_>, input: MessageInput) -> Result<Map<String, Value>> {
-        if let Some(session) = input.session_id {
-            sessions::service::named(place.tx, place.campaign, session).await?;
-        }
+        let session = match input.session_id {
+            Some(session) => Some(sessions::service::named(place.tx, place.campaign, session).await?),
+            None => None,
+        };
         let mut columns = resource::plain_columns(&input)?;
+        columns.remove("channel");
         if let Some(player) = &input.player_id {
             let id = characters::service::player_id(place.tx, place.campaign, player).await?;
             place.caller.may_act_as(id)?;
             columns.insert("player_id".to_owned(), json!(id));
         }
-        if let Some(scene) = &input.scene_id {
-            columns.insert("scene_id".to_owned(), json!(scene_id(place, scene).await?));
-        }
+        let scene = scenes::service::named(place, input.scene_id.as_deref(), input.channel.as_deref()).await?;
+        columns.insert("scene_id".to_owned(), json!(scene.or(session.and_then(|s| s.scene))));
         let mut whisper_to = Vec::with_capacity(input.whisper_to.len());
         for (i, name) in input.whisper_to.iter().enumerate() {
             whisper_to.push(match name.as_str() {
@@ -162,14 +167,6 @@ impl Resource for Messages {
 
 fn unknown(pointer: &str, what: &str) -> Error {
     Error::invalid(pointer, "unknown_reference", format!("There is no such {what} in this campaign."))
-}
-
-async fn scene_id(place: &Place<'_>, scene: &str) -> Result<Uuid> {
-    let campaign = resource::Ref::Id(place.campaign);
-    let found =
-        resource::find::<crate::scenes::Scenes>(place.tx, place.caller, Some(&campaign), &resource::Ref::parse(scene))
-            .await;
-    found.map(|scene| scene.id.0).map_err(|e| if e.code.status() == 404 { unknown("/scene_id", "scene") } else { e })
 }
 
 /// The campaign's messages.

@@ -23,6 +23,8 @@ pub const CONTENT_CHARS_MAX: usize = 20_000;
 pub struct NewMessage {
     pub id: Uuid,
     pub session_id: Option<Uuid>,
+    /// Where it was said; nowhere if the scene has been deleted since.
+    pub scene_id: Option<Uuid>,
     #[serde(rename = "type")]
     pub kind: Type,
     pub speaker: Speaker,
@@ -50,6 +52,7 @@ impl NewMessage {
         Self {
             id: Uuid::now_v7(),
             session_id: None,
+            scene_id: None,
             kind: Type::Chat,
             speaker: Speaker { name: speaker.to_owned(), alias: None },
             content,
@@ -80,11 +83,12 @@ pub async fn insert(tx: &TenantTx, campaign: Uuid, messages: &[NewMessage]) -> R
         return Ok(Vec::new());
     }
     let rows = sqlx::query(
-        "INSERT INTO message (tenant_id, campaign_id, id, session_id, type, speaker, content, flavor, roll, author, player_id, \
+        "INSERT INTO message (tenant_id, campaign_id, id, session_id, scene_id, type, speaker, content, flavor, roll, author, player_id, \
              entity_id, whisper_to, blind, turn_id, prompt_text, tokens, window_start, extensions, external_ref) \
-         SELECT $1, $2, id, session_id, type, speaker, content, flavor, roll, author, player_id, \
-             entity_id, whisper_to, blind, turn_id, prompt_text, tokens, window_start, extensions, external_ref \
-         FROM jsonb_populate_recordset(NULL::message, $3) \
+         SELECT $1, $2, id, session_id, (SELECT s.id FROM scene s WHERE s.tenant_id = $1 AND s.id = m.scene_id), type, speaker, \
+             content, flavor, roll, author, player_id, entity_id, whisper_to, blind, turn_id, prompt_text, tokens, window_start, \
+             extensions, external_ref \
+         FROM jsonb_populate_recordset(NULL::message, $3) m \
          ON CONFLICT (tenant_id, campaign_id, external_ref) WHERE external_ref IS NOT NULL DO NOTHING RETURNING id",
     )
     .bind(tx.tenant())

@@ -19,12 +19,13 @@ use super::{
     EntityKind,
     cache::{Prompts, StampedLore, Weigh},
     fence,
-    lore::ScopeLore,
+    lore::{Knower, ScopeLore},
     scope::{self, LoreScope},
     section::Section,
     segment::{self, Segment, short_hash},
     tokens,
     transcript::{Transcript, messages},
+    wake::{Entered, wake},
 };
 use crate::{
     auth::Caller,
@@ -367,7 +368,7 @@ impl Builder<'_> {
         };
         let budget = |section: Section| section.budget_in(&cast.settings);
         let mode = self.key.mode;
-        let id = self.key.entity;
+        let id = Knower::Entity(self.key.entity);
         let mut segments = Vec::with_capacity(Section::BASE.len());
         for section in Section::BASE {
             let stamps = match section {
@@ -480,20 +481,59 @@ impl Builder<'_> {
     }
 
     async fn lore(&self, scopes: &[LoreScope], known: &Heads) -> Result<Vec<Arc<ScopeLore>>> {
-        let mut out = Vec::with_capacity(scopes.len());
-        for scope in scopes {
-            let version = known.get(&scope.head()).copied().unwrap_or_default();
-            let key = (self.key.campaign, scope.clone());
-            if let Some(held) = self.prompts.lore.get(self.tx.tenant(), &key).filter(|held| held.version == version) {
-                out.push(held.lore.clone());
-                continue;
-            }
-            let lore = Arc::new(ScopeLore::load(self.tx, self.key.campaign, scope).await?);
-            self.prompts.lore.put(self.tx.tenant(), key, Arc::new(StampedLore { version, lore: lore.clone() }));
-            out.push(lore);
-        }
-        Ok(out)
+        cached_lore(self.prompts, self.tx, self.key.campaign, scopes, known).await
     }
+}
+
+/// The lore of scopes as of their heads, from the cache where it is no older.
+async fn cached_lore(
+    prompts: &Prompts,
+    tx: &TenantTx,
+    campaign: Uuid,
+    scopes: &[LoreScope],
+    known: &Heads,
+) -> Result<Vec<Arc<ScopeLore>>> {
+    let mut out = Vec::with_capacity(scopes.len());
+    for scope in scopes {
+        let version = known.get(&scope.head()).copied().unwrap_or_default();
+        let key = (campaign, scope.clone());
+        if let Some(held) = prompts.lore.get(tx.tenant(), &key).filter(|held| held.version == version) {
+            out.push(held.lore.clone());
+            continue;
+        }
+        let lore = Arc::new(ScopeLore::load(tx, campaign, scope).await?);
+        prompts.lore.put(tx.tenant(), key, Arc::new(StampedLore { version, lore: lore.clone() }));
+        out.push(lore);
+    }
+    Ok(out)
+}
+
+/// The lore of scopes as it is now, [`LoreScope::any`] among them or not. One statement for what is cached.
+///
+/// # Errors
+/// Those of the database.
+pub async fn lore_now(
+    prompts: &Prompts,
+    tx: &TenantTx,
+    campaign: Uuid,
+    scopes: &[LoreScope],
+) -> Result<Vec<Arc<ScopeLore>>> {
+    let keys: Vec<String> = scopes.iter().map(LoreScope::head).collect();
+    // Heads only rise, and so does their sum: it is the version of all lore.
+    let rows = sqlx::query(
+        "SELECT k AS key, CASE WHEN k = $4 THEN (SELECT coalesce(sum(h.version), 0)::bigint FROM version_head h \
+             WHERE h.tenant_id = $1 AND h.campaign_id = $2 AND h.key >= 'lore:' AND h.key < 'lore;') \
+           ELSE coalesce((SELECT h.version FROM version_head h WHERE h.tenant_id = $1 AND h.campaign_id = $2 AND h.key = k), 0) \
+           END AS version FROM unnest($3) AS k",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(&keys)
+    .bind(LoreScope::any().head())
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let known = rows.iter().map(|row| (row.get("key"), row.get("version"))).collect();
+    cached_lore(prompts, tx, campaign, scopes, &known).await
 }
 
 fn npc_facts(npc: npc::Model, owners: &[owner::Model]) -> EntityFacts {
@@ -549,7 +589,10 @@ pub struct TurnText {
 #[must_use]
 pub fn turn_text(base: &BasePrompt, transcript: &Transcript, action: &str, mechanics: Option<&str>) -> TurnText {
     let mut out = String::new();
-    let (lore, cut) = wake(base, transcript, action, &mut out);
+    let budget = Section::Turn.budget_in(&base.cast.settings);
+    let lores = base.lore.iter().map(AsRef::as_ref);
+    let Entered { text, lore, cut } = wake(lores, Knower::Entity(base.key.entity), transcript, action, budget);
+    out.push_str(&text);
     out.push_str(&base.situation);
     if let Some(mechanics) = mechanics {
         fence::put(&mut out, "mechanics", &[], mechanics);
@@ -558,51 +601,4 @@ pub fn turn_text(base: &BasePrompt, transcript: &Transcript, action: &str, mecha
     fence::put(&mut out, "player_action", &attributes, action);
     let (tokens, hash) = (tokens::count(&out), short_hash(&Sha256::digest(out.as_bytes())));
     TurnText { text: out.into(), tokens, hash, lore, cut }
-}
-
-fn wake(
-    base: &BasePrompt,
-    transcript: &Transcript,
-    action: &str,
-    out: &mut String,
-) -> (Vec<super::LoreDecision>, String) {
-    let mut decisions = Vec::new();
-    if !base.lore.iter().any(|l| l.has_keywords()) {
-        return (decisions, String::new());
-    }
-    let mut texts = vec![action.to_lowercase()];
-    for exchange in transcript.exchanges.iter().rev().take(50) {
-        texts.push(exchange.assistant.to_lowercase());
-        texts.push(exchange.said.to_lowercase());
-    }
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let budget = Section::Turn.budget_in(&base.cast.settings);
-    let (mut used, mut left_out) = (0u32, 0);
-    for lore in &base.lore {
-        for entry in lore.woken(&texts, base.key.entity) {
-            let version = entry.version.to_string();
-            let attributes =
-                [("entry", entry.slug.as_str()), ("version", version.as_str()), ("title", entry.title.as_str())];
-            let mut fenced = String::new();
-            fence::put(&mut fenced, "lore", &attributes, &entry.content);
-            let cost = entry.tokens.saturating_add(20);
-            let (included, reason) = if transcript.exchanges.iter().any(|e| e.user.contains(&fenced)) {
-                (true, "keyword: woke in an earlier turn that is still in the history".to_owned())
-            } else if used.saturating_add(cost) > budget {
-                left_out += 1;
-                (false, format!("budget: keyword lore may fill {budget} tokens a turn"))
-            } else {
-                used += cost;
-                out.push_str(&fenced);
-                (true, format!("keyword: woke this turn, {}", lore.scope.describe()))
-            };
-            decisions.push(super::LoreDecision { id: entry.id, slug: entry.slug.clone(), included, reason });
-        }
-    }
-    let cut = if left_out > 0 {
-        format!("{left_out} keyword entries did not fit into {budget} tokens")
-    } else {
-        String::new()
-    };
-    (decisions, cut)
 }

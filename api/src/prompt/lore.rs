@@ -17,6 +17,15 @@ const KEYWORD_MAX: i64 = 20_000;
 /// Bytes of keyword entries of one scope kept at hand.
 const KEYWORD_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// Whom lore is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Knower {
+    /// A game master or its assistant: secrets are theirs.
+    GameMaster,
+    /// An NPC, an owner or a character: of secrets those that name it.
+    Entity(Uuid),
+}
+
 /// One entry.
 #[derive(Debug)]
 pub struct Entry {
@@ -59,10 +68,19 @@ impl Entry {
         })
     }
 
-    /// Whether `entity` may know it.
+    /// Whether `knower` may know it.
     #[must_use]
-    pub fn is_known_to(&self, entity: Uuid) -> bool {
-        !self.secret || self.known_by.contains(&entity)
+    pub fn is_known_to(&self, knower: Knower) -> bool {
+        match knower {
+            Knower::GameMaster => true,
+            Knower::Entity(entity) => !self.secret || self.known_by.contains(&entity),
+        }
+    }
+
+    /// What marks a secret for a game master, who tells it to nobody; empty for anything else.
+    #[must_use]
+    pub fn mark(&self, knower: Knower) -> &'static str {
+        if self.secret && knower == Knower::GameMaster { "true" } else { "" }
     }
 
     fn bytes(&self) -> usize {
@@ -100,7 +118,8 @@ impl ScopeLore {
     /// # Errors
     /// Those of the database.
     pub async fn load(tx: &TenantTx, campaign: Uuid, scope: &LoreScope) -> Result<Self> {
-        let always = rows(tx, campaign, scope, "always", ALWAYS_MAX).await?;
+        // What is always in is told scope by scope.
+        let always = if scope.is_any() { Vec::new() } else { rows(tx, campaign, scope, "always", ALWAYS_MAX).await? };
         let always_count = always.first().map_or(0, |row| row.get::<i64, _>("matching"));
         let always = always.iter().map(Entry::of).collect::<Result<Vec<_>>>()?;
         let mut keyword = Vec::new();
@@ -131,7 +150,7 @@ impl ScopeLore {
     /// The keyword entries that `texts` wake, by priority, then age. `texts` are the newest first, lower case: this
     /// turn's action, then earlier messages; an entry looks at as many as its scan depth, and at the action always.
     #[must_use]
-    pub fn woken(&self, texts: &[&str], entity: Uuid) -> Vec<&Entry> {
+    pub fn woken(&self, texts: &[&str], knower: Knower) -> Vec<&Entry> {
         let Some(finder) = &self.finder else { return Vec::new() };
         let mut nearest: Vec<Option<usize>> = vec![None; self.keyword.len()];
         for (age, text) in texts.iter().enumerate() {
@@ -151,7 +170,7 @@ impl ScopeLore {
             .filter(|(entry, age)| {
                 let depth = entry.scan_depth.max(1);
                 age.is_some_and(|age| age < depth)
-                    && entry.is_known_to(entity)
+                    && entry.is_known_to(knower)
                     && secondary_holds(entry, texts.get(..depth.min(texts.len())).unwrap_or_default())
             })
             .map(|(entry, _)| entry)
@@ -168,21 +187,23 @@ impl ScopeLore {
 }
 
 async fn rows(tx: &TenantTx, campaign: Uuid, scope: &LoreScope, activation: &str, rows_max: i64) -> Result<Vec<PgRow>> {
-    Ok(sqlx::query(
+    // The scope of all scopes has no name; its subject is a parameter that then decides nothing.
+    let in_scope = if scope.is_any() { "$3 || $4 = ''" } else { "scope = $3 AND associated_key = $4" };
+    let wanted = format!("tenant_id = $1 AND campaign_id = $2 AND {in_scope} AND activation = $5 AND enabled");
+    let sql = format!(
         "SELECT id, slug, title, content, priority, tokens, version, secret, known_by, keys, secondary_keys, logic, scan_depth, \
-                (SELECT count(*) FROM lore WHERE tenant_id = $1 AND campaign_id = $2 AND scope = $3 AND associated_key = $4 \
-                 AND activation = $5 AND enabled) AS matching \
-         FROM lore WHERE tenant_id = $1 AND campaign_id = $2 AND scope = $3 AND associated_key = $4 AND activation = $5 \
-           AND enabled ORDER BY priority DESC, id LIMIT $6",
-    )
-    .bind(tx.tenant())
-    .bind(campaign)
-    .bind(scope.scope)
-    .bind(&scope.key)
-    .bind(activation)
-    .bind(rows_max)
-    .fetch_all(&mut *tx.connection().await)
-    .await?)
+                (SELECT count(*) FROM lore WHERE {wanted}) AS matching \
+         FROM lore WHERE {wanted} ORDER BY priority DESC, id LIMIT $6"
+    );
+    Ok(sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(scope.scope)
+        .bind(&scope.key)
+        .bind(activation)
+        .bind(rows_max)
+        .fetch_all(&mut *tx.connection().await)
+        .await?)
 }
 
 /// A key stands for itself, not for a part of a longer word; scripts that write no spaces have no such parts.
@@ -224,7 +245,7 @@ fn secondary_holds(entry: &Entry, texts: &[&str]) -> bool {
 #[must_use]
 pub fn choose(
     lores: &[Arc<ScopeLore>],
-    entity: Uuid,
+    knower: Knower,
     budget_tokens: u32,
 ) -> (Vec<(&ScopeLore, &Entry)>, Vec<LoreDecision>) {
     let mut candidates: Vec<(&ScopeLore, &Entry)> =
@@ -233,7 +254,7 @@ pub fn choose(
     let (mut chosen, mut decisions, mut used) = (Vec::new(), Vec::new(), 0u32);
     for (lore, entry) in candidates {
         let cost = entry.tokens.saturating_add(20);
-        let (included, reason) = if !entry.is_known_to(entity) {
+        let (included, reason) = if !entry.is_known_to(knower) {
             (false, "secret: not in known_by".to_owned())
         } else if used.saturating_add(cost) > budget_tokens {
             (false, format!("budget: {} tokens do not fit into what is left of {budget_tokens}", entry.tokens))

@@ -2,7 +2,7 @@
 //!
 //! - [`section`] is the order of sections, as data, with their budgets.
 //! - [`fence`] wraps what people wrote, so that no text can leave its place.
-//! - [`lore`] loads a scope's lore and finds keywords; [`scope`] says which scopes concern whom.
+//! - [`lore`] loads a scope's lore and finds keywords; [`scope`] says which scopes concern whom; [`wake`] lets lore in with a turn.
 //! - [`segment`] writes one section; [`assemble`] decides which must be written again; [`cache`] keeps them.
 //! - [`transcript`] is the conversation so far; [`preview`] shows it all without calling a model.
 //!
@@ -21,6 +21,7 @@ pub mod section;
 pub mod segment;
 pub mod tokens;
 pub mod transcript;
+pub mod wake;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

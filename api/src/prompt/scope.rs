@@ -21,6 +21,24 @@ impl LoreScope {
         Self { scope: "global", key: String::new() }
     }
 
+    /// All scopes at once, for who knows the whole world: only keywords of it are looked for.
+    #[must_use]
+    pub fn any() -> Self {
+        Self { scope: "", key: String::new() }
+    }
+
+    /// Whether it is [`LoreScope::any`].
+    #[must_use]
+    pub fn is_any(&self) -> bool {
+        self.scope.is_empty()
+    }
+
+    /// A place.
+    #[must_use]
+    pub fn zone(place: Option<&str>) -> Option<Self> {
+        Self::of("zone", place)
+    }
+
     fn of(scope: &'static str, name: Option<&str>) -> Option<Self> {
         let key = scope_key(name.filter(|n| !n.trim().is_empty())?);
         Some(Self { scope, key })
@@ -35,6 +53,9 @@ impl LoreScope {
     /// A few words for people.
     #[must_use]
     pub fn describe(&self) -> String {
+        if self.is_any() {
+            return "any scope".to_owned();
+        }
         let mut out = format!("scope {}", self.scope);
         if !self.key.is_empty() {
             let _ = write!(out, " {}", self.key);

@@ -4,13 +4,12 @@ use std::{fmt::Write as _, sync::Arc};
 
 use sha2::{Digest, Sha256};
 use sqlx::Row;
-use uuid::Uuid;
 
 use super::{
     LoreDecision,
     assemble::Cast,
     fence,
-    lore::{self, ScopeLore},
+    lore::{self, Knower, ScopeLore},
     section::Section,
     tokens,
 };
@@ -99,8 +98,8 @@ pub fn engine_rules(mode: ReplyMode) -> String {
 
 /// ② ③ ⑥ Lore within a budget, under a heading.
 #[must_use]
-pub fn lore_section(section: Section, heading: &str, lores: &[Arc<ScopeLore>], entity: Uuid, budget: u32) -> Segment {
-    let (chosen, decisions) = lore::choose(lores, entity, budget);
+pub fn lore_section(section: Section, heading: &str, lores: &[Arc<ScopeLore>], knower: Knower, budget: u32) -> Segment {
+    let (chosen, decisions) = lore::choose(lores, knower, budget);
     let mut text = String::new();
     if !chosen.is_empty() {
         fence::open(&mut text, heading, &[]);
@@ -113,7 +112,7 @@ pub fn lore_section(section: Section, heading: &str, lores: &[Arc<ScopeLore>], e
             fence::put(
                 &mut text,
                 "lore",
-                &[("entry", &entry.slug), ("title", &entry.title), ("about", &about)],
+                &[("entry", &entry.slug), ("title", &entry.title), ("about", &about), ("secret", entry.mark(knower))],
                 &entry.content,
             );
         }

@@ -1,4 +1,7 @@
-//! Scenes: a place in play, with tokens, notes and lights. A scene may belong to a frontend's channel.
+//! Scenes: a place in play, with tokens, notes and lights. A scene may belong to a frontend's channel; [`service`] finds it by that,
+//! or makes it.
+
+pub mod service;
 
 use entity::{
     scene,
@@ -31,9 +34,13 @@ pub struct SceneInput {
     #[garde(length(chars, max = 20_000))]
     #[serde(default)]
     pub description: String,
+    /// The place it plays in, as lore of zones names it; without one, its name is.
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    pub location: Option<String>,
     #[serde(default)]
     pub active: bool,
-    /// The frontend's channel this scene plays in.
+    /// The frontend's channel this scene plays in; a channel has one scene of a campaign.
     #[garde(custom(validate::opt_line))]
     #[serde(default)]
     pub channel: Option<String>,

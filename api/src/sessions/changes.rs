@@ -1,16 +1,21 @@
 //! Computing a delta: from the campaign's journal, and from what the session's frontend told.
 
+use std::collections::BTreeSet;
+
 use entity::session::Role;
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Row, postgres::PgRow};
+use uuid::Uuid;
 
 use super::{
     combat,
     delta::{CombatantChange, Delta, DiceRoll, ItemGain, SceneChange, Started},
-    service::{Playing, Standing},
+    events::characters_named,
+    service::{self, Playing, Standing},
     world_state::Scene,
 };
 use crate::{
+    encounters::news::LastAction,
     error::{Error, Result},
     messages::service::rolls,
     tenancy::TenantTx,
@@ -29,13 +34,11 @@ pub async fn delta(tx: &TenantTx, session: &Playing, standing: &Standing) -> Res
     delta.leave_out("changes", standing.beyond().unsigned_abs());
     if has_moved {
         for row in moved(tx, session, standing).await? {
-            delta.add(change_of(&row));
+            delta.add(change_of(&row, session));
         }
     }
     if standing.since().event < standing.now.event {
-        for told in told(tx, session, standing).await? {
-            delta.add(told);
-        }
+        delta.add(told(tx, session, standing).await?);
     }
     if session.role == Role::Player {
         // Notes are the game master's.
@@ -45,7 +48,7 @@ pub async fn delta(tx: &TenantTx, session: &Playing, standing: &Standing) -> Res
 }
 
 /// What the session's frontend told.
-async fn told(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<Vec<Delta>> {
+async fn told(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<Delta> {
     let events = sqlx::query(
         "SELECT delta FROM session_event WHERE tenant_id = $1 AND session_id = $2 AND number > $3 AND number <= $4 ORDER BY number",
     )
@@ -55,7 +58,30 @@ async fn told(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<V
     .bind(standing.now.event)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    events.into_iter().map(|row| serde_json::from_value(row.get("delta")).map_err(Error::internal)).collect()
+    let mut all = Delta::default();
+    for row in events {
+        all.add(serde_json::from_value(row.get("delta")).map_err(Error::internal)?);
+    }
+    if session.role == Role::Player {
+        // Notes are the game master's.
+        all.scene_note_updated.clear();
+        veil(tx, session, &mut all).await?;
+    }
+    Ok(all)
+}
+
+/// Takes from what a frontend told how much its foes were hurt or healed: a player sees how they fare, not their numbers. Two
+/// statements, if anyone was.
+async fn veil(tx: &TenantTx, session: &Playing, told: &mut Delta) -> Result<()> {
+    if told.combatant_changed.iter().all(|c| c.hp_change == 0) {
+        return Ok(());
+    }
+    let known = service::known(tx, session.id, false).await?;
+    let actors: Vec<&str> = told.combatant_changed.iter().map(|c| c.actor_id.as_str()).collect();
+    let people = characters_named(tx, session.campaign, &actors).await?;
+    let friends: BTreeSet<String> = people.into_keys().chain(known.players()).collect();
+    told.veil_combatants(|actor| friends.contains(actor));
+    Ok(())
 }
 
 /// The journal's rows of a window that are news: not what the session's own turns did, nor what was taken back within it.
@@ -126,51 +152,102 @@ fn window<'q>(sql: AssertSqlSafe<String>, tx: &TenantTx, session: &Playing, stan
 async fn moved(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<Vec<PgRow>> {
     // The reader's character is a parameter of every statement over this window; here it decides nothing.
     let sql = format!(
-        "SELECT * FROM (SELECT n.seq, n.table_name, n.before, n.after FROM ({NEWS}) n WHERE n.table_name IN ('scene', 'character', 'encounter') \
+        "SELECT * FROM (SELECT n.seq, n.table_name, n.before, n.after, \
+             n.table_name = 'character' AND EXISTS (SELECT 1 FROM encounter_member m \
+               WHERE m.tenant_id = $1 AND m.record_id = n.row_id AND m.committed_at = n.at) AS is_commit, \
+             CASE n.table_name WHEN 'session' THEN (SELECT s.name FROM scene s WHERE s.tenant_id = $1 \
+               AND s.id = (n.after ->> 'scene_id')::uuid) END AS scene_name \
+           FROM ({NEWS}) n WHERE (n.table_name IN ('scene', 'character', 'encounter') OR n.table_name = 'session' AND n.row_id = $5) \
            AND (n.op <> 'delete' OR n.table_name = 'encounter') AND coalesce($6::text, '') IS NOT NULL ORDER BY n.seq DESC LIMIT {ROWS_MAX}) newest ORDER BY seq"
     );
     Ok(window(AssertSqlSafe(sql), tx, session, standing).fetch_all(&mut *tx.connection().await).await?)
 }
 
-fn change_of(row: &PgRow) -> Delta {
+fn change_of(row: &PgRow, session: &Playing) -> Delta {
     let (before, after): (Option<Value>, Option<Value>) = (row.get("before"), row.get("after"));
     let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
     match row.get::<&str, _>("table_name") {
-        "scene" => scene_change(&before, &after),
-        "encounter" => encounter_change(&before, &after),
+        "scene" => scene_change(&before, &after, session.scene),
+        "encounter" => encounter_change(&before, &after, session.role),
+        "session" => {
+            let now = text(&after, "scene_id");
+            match row.get::<Option<String>, _>("scene_name") {
+                Some(name) if !before.is_null() && now != text(&before, "scene_id") => arrived(now, name),
+                _ => Delta::default(),
+            }
+        }
         _ if before.is_null() => Delta::default(),
-        _ => character_change(&before, &after),
+        _ => {
+            let mut delta = character_change(&before, &after);
+            if row.get("is_commit") {
+                // It was told when it happened in the fight.
+                delta.combatant_changed.clear();
+            }
+            delta
+        }
     }
 }
 
-/// A fight of the server's own: that it began, went on, ended or is gone.
-fn encounter_change(before: &Value, after: &Value) -> Delta {
+fn text(row: &Value, name: &str) -> String {
+    row.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn arrived(new_scene_id: String, new_scene_name: String) -> Delta {
+    Delta { scene_changed: Some(SceneChange { new_scene_id, new_scene_name }), ..Delta::default() }
+}
+
+/// A fight of the server's own: that it began, went on, ended or is gone, and what its actions did.
+fn encounter_change(before: &Value, after: &Value, role: Role) -> Delta {
     let is_active = |row: &Value| row.get("status").and_then(Value::as_str) == Some("active");
-    let text = |name: &str| after.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    match (is_active(before), is_active(after)) {
+    let (was_active, combatant_changed) = (is_active(before), hurt(before, after, role));
+    match (was_active, is_active(after)) {
         (false, true) => {
-            let name = Some(text("name")).filter(|n| !n.is_empty()).unwrap_or_else(|| combat::UNNAMED.to_owned());
-            Delta { encounter_started: Some(Started { id: text("id"), name }), ..Delta::default() }
+            let name =
+                Some(text(after, "name")).filter(|n| !n.is_empty()).unwrap_or_else(|| combat::UNNAMED.to_owned());
+            Delta {
+                encounter_started: Some(Started { id: text(after, "id"), name }),
+                combatant_changed,
+                ..Delta::default()
+            }
         }
-        (true, false) => Delta { encounter_ended: true, ..Delta::default() },
+        (true, false) => Delta { encounter_ended: true, combatant_changed, ..Delta::default() },
         (true, true) => {
             let moved = |name: &str| before.get(name) != after.get(name);
-            Delta { turn_advanced: moved("round") || moved("turn"), ..Delta::default() }
+            Delta { turn_advanced: moved("round") || moved("turn"), combatant_changed, ..Delta::default() }
         }
         (false, false) => Delta::default(),
     }
 }
 
-fn scene_change(before: &Value, after: &Value) -> Delta {
-    let active = |row: &Value| row.get("active").and_then(Value::as_bool).unwrap_or(false);
+/// Whom an action hurt, healed or afflicted. A player's AI is not told how much of its enemies.
+fn hurt(before: &Value, after: &Value, role: Role) -> Vec<CombatantChange> {
+    let last = |row: &Value| -> LastAction {
+        row.get("last_action").and_then(|a| serde_json::from_value(a.clone()).ok()).unwrap_or_default()
+    };
+    let action = last(after);
+    // A fight that is there from the beginning is a new or a copied one; one that is edited has had no action.
+    if before.is_null() || action.seq == last(before).seq {
+        return Vec::new();
+    }
+    let told = action.changes.into_iter().map(|c| CombatantChange {
+        actor_id: c.actor_id,
+        hp_change: if c.is_enemy && role == Role::Player { 0 } else { c.hp_change },
+        new_status_effects: c.new_status_effects,
+    });
+    told.filter(|c| c.hp_change != 0 || !c.new_status_effects.is_empty()).collect()
+}
+
+/// What changed in the session's own scene or, if it has none, in the campaign's active ones.
+fn scene_change(before: &Value, after: &Value, own: Option<Uuid>) -> Delta {
+    let is_played = |row: &Value| match own {
+        Some(own) => row.get("id").and_then(Value::as_str).is_some_and(|id| id.parse() == Ok(own)),
+        None => row.get("active").and_then(Value::as_bool).unwrap_or(false),
+    };
     let now = Scene::of_row(after);
-    match (active(before), active(after)) {
+    match (is_played(before), is_played(after)) {
         (true, true) => now.since(&Scene::of_row(before)),
-        (false, true) => {
-            let scene_changed = Some(SceneChange { new_scene_id: now.id, new_scene_name: now.name });
-            Delta { scene_changed, ..Delta::default() }
-        }
-        (_, false) => Delta::default(),
+        (false, true) if own.is_none() => arrived(now.id, now.name),
+        _ => Delta::default(),
     }
 }
 

@@ -46,7 +46,8 @@ pub struct Combatant {
 
 impl Combatant {
     /// What others call it.
-    fn actor(&self) -> &str {
+    #[must_use]
+    pub fn actor(&self) -> &str {
         self.character_id.as_deref().or(self.token_id.as_deref()).unwrap_or(&self.name)
     }
 

@@ -221,6 +221,16 @@ impl Delta {
         self.bound();
     }
 
+    /// Leaves of those who are no friends only what can be seen: their new conditions, not how much they were hurt or healed.
+    pub fn veil_combatants(&mut self, is_friend: impl Fn(&str) -> bool) {
+        self.combatant_changed.retain_mut(|change| {
+            if !is_friend(&change.actor_id) {
+                change.hp_change = 0;
+            }
+            change.hp_change != 0 || !change.new_status_effects.is_empty()
+        });
+    }
+
     /// Notes that older entries of a list were left out.
     pub fn leave_out(&mut self, field: &str, n: u64) {
         if n > 0 {

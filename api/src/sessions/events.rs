@@ -167,6 +167,7 @@ pub async fn take_in(
         match read {
             Read::Message(said, kind) => {
                 let message = message_of(caller, session, &people, *said, kind, i)?;
+                let message = NewMessage { scene_id: known.scene, ..message };
                 message_id = Some(message.id);
                 new_messages.push(message);
             }

@@ -147,8 +147,12 @@ pub async fn patch(
     caller: Caller,
     request: HttpRequest,
     path: web::Path<(String, Uuid)>,
-    body: Body<Value>,
+    mut body: Body<Value>,
 ) -> Result<Reply> {
+    if let Some(members) = body.value.as_object_mut().filter(|m| m.contains_key("channel")) {
+        // Another channel is another scene.
+        members.entry("scene_id").or_insert(Value::Null);
+    }
     resource::patch::<Sessions>(&app, &caller, &request, Some(&path.0), &path.1.to_string(), body).await
 }
 

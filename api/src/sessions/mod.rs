@@ -38,6 +38,7 @@ use crate::{
         resource::{self, Place, Resource, Stamp, col},
         validate,
     },
+    scenes,
 };
 
 /// What a client writes of a session.
@@ -60,6 +61,13 @@ pub struct SessionInput {
     /// The character the AI plays, by id or slug, if its role is `player`.
     #[serde(default)]
     pub player_id: Option<String>,
+    /// The scene it plays in, by id or slug; what is said in the session is said there.
+    #[serde(default)]
+    pub scene_id: Option<String>,
+    /// A frontend's channel instead: its scene, which is made if there is none.
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    pub channel: Option<String>,
     #[garde(custom(validate::extensions))]
     #[serde(default)]
     #[schema(value_type = Object)]
@@ -118,6 +126,9 @@ impl Resource for Sessions {
             let id = characters::service::player_id(place.tx, place.campaign, player).await?;
             columns.insert("player_id".to_owned(), json!(id));
         }
+        let scene = scenes::service::named(place, input.scene_id.as_deref(), input.channel.as_deref()).await?;
+        columns.remove("channel");
+        columns.insert("scene_id".to_owned(), json!(scene));
         Ok(columns)
     }
 }

@@ -17,15 +17,22 @@ use crate::{
         validate,
     },
     limits::Limits,
+    scenes,
 };
 
 /// The client's session with what it says of itself, and whether it is new. Two that open the same one at once get the same one.
 ///
 /// # Errors
 /// `quota_exceeded`; those of the database.
-pub async fn open(limits: &Limits, place: &Place<'_>, input: SessionInput) -> Result<(session::Model, bool)> {
+pub async fn open(limits: &Limits, place: &Place<'_>, mut input: SessionInput) -> Result<(session::Model, bool)> {
     match held(place, &input.client_id).await? {
-        Some(known) => Ok((resource::update::<Sessions>(place, known.id.0, input).await?, false)),
+        Some(known) => {
+            // Who comes again without naming a scene plays on where it was.
+            if input.channel.is_none() {
+                input.scene_id = input.scene_id.or(known.scene_id.map(|id| id.to_string()));
+            }
+            Ok((resource::update::<Sessions>(place, known.id.0, input).await?, false))
+        }
         None => Ok((insert(limits, place, input).await?, true)),
     }
 }
@@ -39,6 +46,8 @@ pub struct Wish {
     pub role: Option<Role>,
     pub dice: Option<Dice>,
     pub player: Option<String>,
+    /// The channel it plays in.
+    pub channel: Option<String>,
     /// Members of the session's extensions.
     pub notes: Extensions,
 }
@@ -61,6 +70,8 @@ pub async fn join(limits: &Limits, place: &Place<'_>, wish: &Wish) -> Result<ses
         role: if caller.sees_secrets() { Role::Gm } else { Role::Player },
         dice: Dice::Server,
         player_id: caller.player.map(|id| id.to_string()),
+        scene_id: None,
+        channel: None,
         extensions: Extensions::new(),
         external_ref: None,
     });
@@ -70,9 +81,15 @@ pub async fn join(limits: &Limits, place: &Place<'_>, wish: &Wish) -> Result<ses
         input.player_id = Some(characters::service::player_id(place.tx, place.campaign, player).await?.to_string());
     }
     input.extensions.extend(wish.notes.clone());
+    input.channel.clone_from(&wish.channel);
     validate::check(&input)?;
+    if let Some(channel) = input.channel.take() {
+        let there = scenes::service::of_channel(place, &channel).await?;
+        input.scene_id = Some(there.to_string());
+    }
+    let kept = |i: &SessionInput| (i.role, i.dice, i.player_id.clone(), i.scene_id.clone());
     let plain = match &was {
-        Some(was) => (was.role, was.dice, &was.player_id) == (input.role, input.dice, &input.player_id),
+        Some(was) => kept(was) == kept(&input),
         None => (input.role, input.dice) == (Role::Player, Dice::Server),
     };
     if !plain {
@@ -102,6 +119,8 @@ fn input_of(model: &session::Model) -> SessionInput {
         role: model.role,
         dice: model.dice,
         player_id: model.player_id.map(|id| id.to_string()),
+        scene_id: model.scene_id.map(|id| id.to_string()),
+        channel: None,
         extensions: model.extensions.0.clone(),
         external_ref: model.external_ref.clone(),
     }

@@ -46,7 +46,7 @@ pub async fn overview(tx: &TenantTx, session: &Playing, known: Known, mut fights
     let info = session_info(tx, session, told.session_info, &members).await?;
     let scene = match told.active_scene {
         Some(scene) => Some(scene),
-        None => active_scene(tx, session.campaign).await?,
+        None => own_scene(tx, session.campaign, session.scene).await?,
     };
     let scene = scene.map(|scene| scene.seen_by(session.role));
     Ok(Overview {
@@ -104,7 +104,7 @@ async fn session_info(
     Ok(info)
 }
 
-/// The scene that is played, as a session's frontend told it, or the campaign's own.
+/// The scene that is played: as a session's frontend told it, or the session's own, or the campaign's active one.
 ///
 /// # Errors
 /// Those of the database.
@@ -115,24 +115,58 @@ pub async fn scene(tx: &TenantTx, campaign: Uuid, session: Option<&Playing>) -> 
     };
     match told {
         Some(scene) => Ok(Some(scene)),
-        None => active_scene(tx, campaign).await,
+        None => own_scene(tx, campaign, session.and_then(|s| s.scene)).await,
     }
 }
 
-/// The campaign's own active scene; of several the one changed last.
+/// A session's own scene, or the campaign's active one; of several active ones the one changed last. One statement.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn active_scene(tx: &TenantTx, campaign: Uuid) -> Result<Option<Scene>> {
+pub async fn own_scene(tx: &TenantTx, campaign: Uuid, own: Option<Uuid>) -> Result<Option<Scene>> {
     let row = sqlx::query(
-        "SELECT to_jsonb(s) AS row FROM scene s WHERE tenant_id = $1 AND campaign_id = $2 AND active \
+        "SELECT to_jsonb(s) AS row FROM scene s WHERE tenant_id = $1 AND campaign_id = $2 AND (id = $3 OR active AND $3 IS NULL) \
          ORDER BY updated_at DESC, id LIMIT 1",
     )
     .bind(tx.tenant())
     .bind(campaign)
+    .bind(own)
     .fetch_optional(&mut *tx.connection().await)
     .await?;
     Ok(row.map(|row| Scene::of_row(&row.get("row"))))
+}
+
+/// Where a session plays and as whom, as far as lore is concerned.
+#[derive(Debug, Default)]
+pub struct Whereabouts {
+    /// The place of the scene that is played: its location, or else its name.
+    pub place: Option<String>,
+    /// The race and profession of the character its AI plays.
+    pub race: Option<String>,
+    pub profession: Option<String>,
+}
+
+/// Where a session plays. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn whereabouts(tx: &TenantTx, session: &Playing) -> Result<Whereabouts> {
+    let row = sqlx::query(
+        "SELECT coalesce(nullif(st.world_state #>> '{active_scene,location}', ''), nullif(st.world_state #>> '{active_scene,name}', ''), \
+                nullif(s.location, ''), s.name) AS place, c.race, c.profession \
+         FROM session_state st LEFT JOIN LATERAL (SELECT location, name FROM scene WHERE tenant_id = $1 AND campaign_id = $2 \
+             AND (id = $4 OR active AND $4 IS NULL) ORDER BY updated_at DESC, id LIMIT 1) s ON true \
+         LEFT JOIN character c ON c.tenant_id = $1 AND c.id = $5 WHERE st.tenant_id = $1 AND st.session_id = $3",
+    )
+    .bind(tx.tenant())
+    .bind(session.campaign)
+    .bind(session.id)
+    .bind(session.scene)
+    .bind(session.player)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    let Some(row) = row else { return Ok(Whereabouts::default()) };
+    Ok(Whereabouts { place: row.get("place"), race: row.get("race"), profession: row.get("profession") })
 }
 
 impl Overview {

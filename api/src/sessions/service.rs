@@ -34,6 +34,8 @@ pub struct Playing {
     pub role: Role,
     pub dice: Dice,
     pub player: Option<Uuid>,
+    /// The scene it plays in, if it plays in one of its own.
+    pub scene: Option<Uuid>,
     player_name: Option<String>,
 }
 
@@ -54,6 +56,7 @@ impl Playing {
     pub fn message(&self, turn: Option<Uuid>, speaker: &str, content: String) -> NewMessage {
         NewMessage {
             session_id: Some(self.id),
+            scene_id: self.scene,
             turn_id: turn,
             player_id: self.player.filter(|_| self.role == Role::Player),
             whisper_to: if self.role == Role::Assistant { vec!["gm".to_owned()] } else { Vec::new() },
@@ -74,7 +77,7 @@ impl Playing {
 /// `not_found`.
 pub async fn playing(tx: &TenantTx, campaign: Uuid, id: Uuid) -> Result<Playing> {
     let row = sqlx::query(
-        "SELECT s.client_id, s.role, s.dice, s.player_id, c.name AS player_name FROM session s \
+        "SELECT s.client_id, s.role, s.dice, s.player_id, s.scene_id, c.name AS player_name FROM session s \
          LEFT JOIN character c ON c.tenant_id = $1 AND c.id = s.player_id \
          WHERE s.tenant_id = $1 AND s.campaign_id = $2 AND s.id = $3",
     )
@@ -97,6 +100,7 @@ pub async fn playing(tx: &TenantTx, campaign: Uuid, id: Uuid) -> Result<Playing>
         role,
         dice,
         player: row.get("player_id"),
+        scene: row.get("scene_id"),
         player_name: row.get("player_name"),
     })
 }
@@ -185,8 +189,21 @@ pub async fn standing(tx: &TenantTx, session: &Playing) -> Result<Standing> {
 /// What a frontend told of its world, and its fights.
 #[derive(Debug, Default)]
 pub struct Known {
+    /// The session's own scene by now: a connection lasts longer than what it was opened with.
+    pub scene: Option<Uuid>,
     pub world_state: Option<WorldState>,
     pub encounters: Vec<combat::Encounter>,
+}
+
+impl Known {
+    /// What those are called who belong to players, as far as the frontend said so.
+    pub fn players(&self) -> impl Iterator<Item = String> {
+        let party = self.world_state.iter().flat_map(|w| &w.party_compendium).map(|member| member.id.clone());
+        let tokens = self.world_state.iter().filter_map(|w| w.active_scene.as_ref()).flat_map(|scene| &scene.tokens);
+        let tokens = tokens.filter(|t| t.is_player).flat_map(|t| [Some(t.id.clone()), t.actor_id.clone()]);
+        let fighters = self.encounters.iter().flat_map(|e| &e.combatants).filter(|c| c.is_player);
+        party.chain(tokens.flatten()).chain(fighters.map(|c| c.actor().to_owned()))
+    }
 }
 
 /// What a session knows of its frontend's world; held until the transaction ends if it is to be written.
@@ -195,8 +212,9 @@ pub struct Known {
 /// `not_found`.
 pub async fn known(tx: &TenantTx, session: Uuid, hold: bool) -> Result<Known> {
     let sql = format!(
-        "SELECT world_state, combat FROM session_state WHERE tenant_id = $1 AND session_id = $2{}",
-        if hold { " FOR UPDATE" } else { "" }
+        "SELECT st.world_state, st.combat, s.scene_id FROM session_state st \
+         JOIN session s ON s.tenant_id = $1 AND s.id = st.session_id WHERE st.tenant_id = $1 AND st.session_id = $2{}",
+        if hold { " FOR UPDATE OF st" } else { "" }
     );
     let row = sqlx::query(AssertSqlSafe(sql))
         .bind(tx.tenant())
@@ -206,6 +224,7 @@ pub async fn known(tx: &TenantTx, session: Uuid, hold: bool) -> Result<Known> {
         .ok_or_else(|| Error::not_found("session"))?;
     let world_state: Option<Value> = row.get("world_state");
     Ok(Known {
+        scene: row.get("scene_id"),
         world_state: world_state.map(serde_json::from_value).transpose().map_err(Error::internal)?,
         encounters: serde_json::from_value(row.get("combat")).map_err(Error::internal)?,
     })

@@ -107,6 +107,9 @@ pub struct Light {
 pub struct Scene {
     pub id: String,
     pub name: String,
+    /// The place it plays in, as lore of zones names it; its name, if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
     pub dimensions: Dimensions,
     pub tokens: Vec<Token>,
     pub notes: Vec<Note>,
@@ -127,6 +130,7 @@ impl Scene {
         Self {
             id: text("id"),
             name: text("name"),
+            location: Some(text("location")).filter(|l| !l.trim().is_empty()),
             dimensions: Dimensions {
                 width: number(row.get("width")).unwrap_or_else(zero),
                 height: number(row.get("height")).unwrap_or_else(zero),
@@ -272,6 +276,7 @@ impl WorldState {
 fn check_scene(checked: &mut Checked, scene: &Scene) {
     checked.text("active_scene/id", &scene.id);
     checked.text("active_scene/name", &scene.name);
+    checked.text("active_scene/location", scene.location.as_deref().unwrap_or_default());
     checked.count("active_scene/tokens", scene.tokens.len(), SCENE_LIST_MAX);
     checked.count("active_scene/notes", scene.notes.len(), SCENE_LIST_MAX);
     checked.count("active_scene/light_sources", scene.light_sources.len(), SCENE_LIST_MAX);

@@ -130,6 +130,7 @@ pub async fn call(
             hand: None,
             preview: *preview,
             apply: *apply,
+            rows_max: caller.tenant.limits.rows_per_kind,
         };
         let result = tool.run(&cx, arguments.clone()).await.map_err(in_arguments)?;
         Reply::ok(&ToolResult { call_id: Uuid::now_v7(), tool: tool.name, status: "succeeded", result })

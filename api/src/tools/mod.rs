@@ -72,6 +72,8 @@ pub struct ToolCx<'a> {
     pub preview: bool,
     /// Damage is to be dealt although there is no encounter that would.
     pub apply: bool,
+    /// Rows of a kind that the tenant may keep; 0: any number.
+    pub rows_max: u64,
 }
 
 impl<'a> ToolCx<'a> {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{ActorKind, ToolCx, ToolSpec, arguments::Memorize};
 use crate::{
     error::Result,
+    limits::check_rows,
     memory::service::{NewMemory, insert},
 };
 
@@ -19,6 +20,7 @@ impl ToolSpec for NpcMemorize {
 
     async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Value> {
         let (player, text) = arguments.checked(cx).await?;
+        check_rows(cx.tx, cx.rows_max, "memory").await?;
         let new = NewMemory {
             campaign: cx.campaign,
             holder_type: "npc",

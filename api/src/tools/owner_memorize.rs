@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{ActorKind, ToolCx, ToolSpec, arguments::Memorize};
 use crate::{
     error::Result,
+    limits::check_rows,
     memory::service::{NewMemory, insert},
 };
 
@@ -20,6 +21,7 @@ impl ToolSpec for OwnerMemorize {
 
     async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Value> {
         let (player, text) = arguments.checked(cx).await?;
+        check_rows(cx.tx, cx.rows_max, "memory").await?;
         let new = NewMemory {
             campaign: cx.campaign,
             holder_type: "owner",

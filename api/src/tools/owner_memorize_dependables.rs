@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::{ActorKind, ToolCx, ToolSpec, arguments::Memorize};
 use crate::{
     error::Result,
-    memory::service::{NewMemory, broadcast},
+    limits::check_rows_more,
+    memory::service::{NewMemory, broadcast, dependents},
 };
 
 pub(super) struct OwnerMemorizeDependables;
@@ -20,6 +21,9 @@ impl ToolSpec for OwnerMemorizeDependables {
 
     async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Value> {
         let (player, text) = arguments.checked(cx).await?;
+        if cx.rows_max > 0 {
+            check_rows_more(cx.tx, cx.rows_max, "memory", dependents(cx.tx, cx.entity).await?).await?;
+        }
         let new = NewMemory {
             campaign: cx.campaign,
             holder_type: "npc",

@@ -32,6 +32,8 @@ pub struct Hands<'a> {
     pub session: Option<&'a Playing>,
     /// Dice rolled by hand for this turn.
     pub hand: Option<&'a Hand>,
+    /// Rows of a kind that the tenant may keep; 0: any number.
+    pub rows_max: u64,
 }
 
 /// A call that was looked at: what it is, or why it will not run.
@@ -269,6 +271,7 @@ impl Batch<'_> {
             hand: hands.hand,
             preview: false,
             apply: false,
+            rows_max: hands.rows_max,
         }
     }
 }

@@ -235,6 +235,7 @@ impl<'a> Turn<'a> {
             tools: tools::granted(cast.entity.kind, &cast.entity.tools).into_iter().map(|(tool, _)| tool).collect(),
             session: None,
             hand: None,
+            rows_max: self.talk.caller.tenant.limits.rows_per_kind,
         };
         self.talk.run(&question, &hands).await
     }

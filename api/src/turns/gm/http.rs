@@ -146,5 +146,5 @@ pub async fn preview(
     let mut session = service::playing(&tx, campaign, path.1).await?;
     session.role = body.value.role.unwrap_or(session.role);
     let instruction = body.value.instruction.as_deref().filter(|i| !i.trim().is_empty());
-    Reply::ok(&GmPrompt::build(&tx, &session, mode, instruction, None).await?.preview())
+    Reply::ok(&GmPrompt::build(&app.prompts, &tx, &session, mode, instruction, None).await?.preview())
 }

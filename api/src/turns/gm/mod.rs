@@ -4,6 +4,7 @@
 //! of a session never read one cursor. What it was told is written with the turn; it counts as seen once the turn completes.
 
 pub mod http;
+mod lore;
 mod prompt;
 mod role;
 
@@ -106,7 +107,8 @@ async fn attempt(
     }
     let raw = mechanics.as_ref().map(|m| m.raw.as_str());
     // While the model writes, nothing of how a turn opens and ends is held.
-    let prompt = Box::pin(GmPrompt::build(&tx, &session, job.mode, job.instruction.as_deref(), raw)).await?;
+    let build = GmPrompt::build(&app.prompts, &tx, &session, job.mode, job.instruction.as_deref(), raw);
+    let prompt = Box::pin(build).await?;
     store::tell(&tx, talk.id, prompt.upto.seq, prompt.upto.event).await?;
     tx.commit().await?;
     metrics::SESSION_CONTEXTS.with_label_values(&[prompt.context]).inc();
@@ -156,6 +158,7 @@ impl GmTurn<'_> {
             tools: role::tools(self.session.role),
             session: Some(&self.session),
             hand: self.hand.as_ref(),
+            rows_max: self.talk.caller.tenant.limits.rows_per_kind,
         };
         self.talk.run(&question, &hands).await
     }
@@ -198,6 +201,7 @@ impl GmTurn<'_> {
         let asked = NewMessage {
             kind: Type::System,
             session_id: Some(self.session.id),
+            scene_id: self.session.scene,
             entity_id: Some(self.session.id),
             turn_id,
             whisper_to: vec!["gm".to_owned()],

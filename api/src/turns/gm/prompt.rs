@@ -7,20 +7,19 @@ use entity::{campaign, session::Role, shapes::Extensions};
 use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
-use uuid::Uuid;
 
-use super::role;
+use super::{lore::Lore, role};
 use crate::{
     error::{Error, Result},
     http::resource::col,
     llm::{Message, ReplyMode},
     prompt::{
-        LoreDecision, fence,
-        lore::ScopeLore,
+        LoreDecision,
+        cache::Prompts,
+        fence,
         preview::{MessageText, Preview, SectionText},
-        scope::LoreScope,
         section::Section,
-        segment::{Segment, lore_section, short_hash},
+        segment::{Segment, short_hash},
         tokens,
         transcript::{Transcript, messages},
     },
@@ -63,7 +62,7 @@ impl Part {
 
 /// A prompt, and up to where it tells what happened.
 pub(super) struct GmPrompt {
-    /// In order; the first [`BASE`] are the base, then history, context and the turn itself.
+    /// In order; the first [`BASE`] are the base, then history, context, the place's lore and the turn itself.
     pub sections: Vec<Part>,
     pub transcript: Arc<Transcript>,
     /// `overview` or `delta`.
@@ -88,6 +87,7 @@ impl GmPrompt {
     /// # Errors
     /// `not_found`; those of the database.
     pub(super) async fn build(
+        prompts: &Prompts,
         tx: &TenantTx,
         session: &Playing,
         mode: ReplyMode,
@@ -99,10 +99,8 @@ impl GmPrompt {
         let found = found.filter(col("id").eq(session.campaign)).one(tx).await?;
         let campaign = found.ok_or_else(|| Error::not_found("campaign"))?;
         let settings = &campaign.settings.0;
-        let global = Arc::new(ScopeLore::load(tx, session.campaign, &LoreScope::global()).await?);
-        let budget = Section::GlobalLore.budget_in(settings);
-        let lore = lore_section(Section::GlobalLore, "world_lore", &[global], Uuid::nil(), budget);
-        let Segment { text: lore_text, lore, cut, .. } = lore;
+        let known = Lore::read(prompts, tx, session).await?;
+        let Segment { text: lore_text, mut lore, cut, .. } = known.global(settings);
         let transcript = Arc::new(Transcript::of_session(tx, session.id).await?);
         let older = transcript.exchanges.len();
         // An overview is a part of the conversation: there has to be room for it beside the talk.
@@ -115,7 +113,13 @@ impl GmPrompt {
         let fighting = fights.iter().any(|f| f.own) || settings.get("gm_encounters").is_some_and(|s| *s == true);
         let shown = role::shown(session.role, fighting);
         let (context, told) = context(tx, session, &standing, &transcript, settings, fights).await?;
-        let turn = Part::new("turn", turn_text(session.role, instruction, mechanics), String::new());
+        let place = known.of_place(settings, &transcript);
+        let words = [instruction.unwrap_or_default(), mechanics.unwrap_or_default(), &told.text];
+        let woken = known.woken((tx, session), settings, &transcript, &words).await?;
+        let turn = format!("{}{}", woken.text, turn_text(session.role, instruction, mechanics));
+        let turn = Part::new("turn", turn, woken.cut);
+        let scoped = Part::new("scoped_lore", place.text, place.cut);
+        lore.extend(place.lore.into_iter().chain(woken.lore));
         let base = [
             Part::lasting("engine_rules", role::rules(session.role, mode), String::new()),
             Part::lasting("campaign", about(&campaign), String::new()),
@@ -125,9 +129,9 @@ impl GmPrompt {
         let mut hash = Sha256::new();
         base.iter().for_each(|part| hash.update(part.hash.as_bytes()));
         let base_tokens = base.iter().map(|part| part.tokens).sum();
-        let text: Arc<str> = format!("{}{}", told.text, turn.text).into();
-        // Counted apart, which is at most a token more than together.
-        let text_tokens = told.tokens.saturating_add(turn.tokens);
+        let text: Arc<str> = format!("{}{}{}", told.text, scoped.text, turn.text).into();
+        // Counted apart, which is at most a token more for each than together.
+        let text_tokens = told.tokens.saturating_add(scoped.tokens).saturating_add(turn.tokens);
         let cut = if older > 0 { format!("{older} older exchanges") } else { String::new() };
         let history = Part {
             name: "history",
@@ -143,7 +147,7 @@ impl GmPrompt {
         };
         let key = [tx.tenant().into_bytes(), session.campaign.into_bytes(), session.id.into_bytes()];
         Ok(Self {
-            sections: base.into_iter().chain([history, told, turn]).collect(),
+            sections: base.into_iter().chain([history, told, scoped, turn]).collect(),
             transcript,
             context,
             upto: standing.now,

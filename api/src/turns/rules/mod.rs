@@ -255,6 +255,7 @@ impl RulesTurn<'_> {
                 hand: None,
                 preview: self.job.preview,
                 apply: false,
+                rows_max: self.caller.tenant.limits.rows_per_kind,
             };
             match tool.run(&cx, arguments.clone()).await {
                 Ok(result) => {

@@ -1,0 +1,55 @@
+//! What an action did to those who fight. It is written beside where the fight stands, so that the journal has both: what a
+//! session's AI is told of fights comes from there.
+
+use std::sync::Arc;
+
+use rules::{encounter::Encounter, sheet::Creature};
+use serde::{Deserialize, Serialize};
+
+/// The newest action of an encounter.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LastAction {
+    /// Its place in the log; 0 before the first.
+    pub seq: i64,
+    pub changes: Vec<Change>,
+}
+
+/// Someone who was hurt, healed or afflicted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// The character, or else the participant.
+    pub actor_id: String,
+    pub is_enemy: bool,
+    pub hp_change: i64,
+    pub new_status_effects: Vec<String>,
+}
+
+/// Those who fight, as they were.
+pub struct Before(Vec<(String, Arc<Creature>)>);
+
+impl Before {
+    /// As they are now.
+    #[must_use]
+    pub fn of(it: &Encounter) -> Self {
+        Self(it.participants().iter().map(|p| (p.id.clone(), p.creature.clone())).collect())
+    }
+
+    /// What became of them by the action `seq`. Who joined is no change.
+    #[must_use]
+    pub fn until(&self, it: &Encounter, seq: i64) -> LastAction {
+        let mut changes = Vec::new();
+        for now in it.participants() {
+            let Some((_, then)) = self.0.iter().find(|(id, _)| *id == now.id) else { continue };
+            let hp_change = i64::from(now.creature.hp) - i64::from(then.hp);
+            let is_new = |name: &str| !then.conditions.iter().any(|c| c.name == name);
+            let fresh = now.creature.conditions.iter().filter(|c| is_new(&c.name));
+            let new_status_effects: Vec<_> = fresh.map(|c| c.name.clone()).collect();
+            if hp_change != 0 || !new_status_effects.is_empty() {
+                let actor_id = now.character_id.clone().unwrap_or_else(|| now.id.clone());
+                changes.push(Change { actor_id, is_enemy: now.is_enemy, hp_change, new_status_effects });
+            }
+        }
+        LastAction { seq, changes }
+    }
+}

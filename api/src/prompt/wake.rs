@@ -1,0 +1,138 @@
+//! Lore that enters a conversation with a turn: what keywords woke, and what belongs to where it plays. It stands in the turn's own
+//! message and stays there; what is still to be read in the window is not repeated.
+
+use super::{
+    LoreDecision, fence,
+    lore::{Entry, Knower, ScopeLore},
+    transcript::Transcript,
+};
+
+/// Exchanges of a conversation whose words are looked at.
+const EXCHANGES_MAX: usize = 50;
+
+/// What enters with a turn, and why the rest does not.
+#[derive(Default)]
+pub struct Entered {
+    pub text: String,
+    pub lore: Vec<LoreDecision>,
+    pub cut: String,
+}
+
+/// Wakes keyword lore by `now`, the words of this turn, and by what was said before. Lores are looked through in their order.
+pub fn wake<'l>(
+    lores: impl Iterator<Item = &'l ScopeLore> + Clone,
+    knower: Knower,
+    transcript: &Transcript,
+    now: &str,
+    budget: u32,
+) -> Entered {
+    let mut entered = Entered::default();
+    if !lores.clone().any(ScopeLore::has_keywords) {
+        return entered;
+    }
+    let mut texts = vec![now.to_lowercase()];
+    for exchange in transcript.exchanges.iter().rev().take(EXCHANGES_MAX) {
+        texts.push(exchange.assistant.to_lowercase());
+        texts.push(exchange.said.to_lowercase());
+    }
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let mut room = Room { used: 0, budget, left_out: 0 };
+    for lore in lores {
+        for entry in lore.woken(&texts, knower) {
+            let decision = room.take(&mut entered.text, entry, knower, transcript);
+            let reason = match decision {
+                Taken::Before => "keyword: woke in an earlier turn that is still in the history".to_owned(),
+                Taken::No => format!("budget: keyword lore may fill {budget} tokens a turn"),
+                Taken::Now => format!("keyword: woke this turn, {}", lore.scope.describe()),
+            };
+            entered.lore.push(decided(entry, decision, reason));
+        }
+    }
+    if room.left_out > 0 {
+        entered.cut = format!("{} keyword entries did not fit into {budget} tokens", room.left_out);
+    }
+    entered
+}
+
+/// Takes the lore of `lores` that is always in, by priority, then age.
+pub fn always<'l>(
+    lores: impl Iterator<Item = &'l ScopeLore>,
+    knower: Knower,
+    transcript: &Transcript,
+    budget: u32,
+) -> Entered {
+    let mut entered = Entered::default();
+    let mut beyond = 0;
+    let mut all: Vec<(&ScopeLore, &Entry)> = Vec::new();
+    for lore in lores {
+        beyond += lore.always_beyond.unsigned_abs();
+        all.extend(lore.always.iter().map(|entry| (lore, entry)));
+    }
+    all.sort_by_key(|(_, e)| (std::cmp::Reverse(e.priority), e.id));
+    let mut room = Room { used: 0, budget, left_out: beyond };
+    for (lore, entry) in all {
+        let (decision, reason) = if entry.is_known_to(knower) {
+            let decision = room.take(&mut entered.text, entry, knower, transcript);
+            let reason = match decision {
+                Taken::Before => {
+                    format!("{}, told in an earlier turn that is still in the history", lore.scope.describe())
+                }
+                Taken::No => format!("budget: {} tokens do not fit into what is left of {budget}", entry.tokens),
+                Taken::Now => lore.scope.describe(),
+            };
+            (decision, reason)
+        } else {
+            (Taken::No, "secret: not in known_by".to_owned())
+        };
+        entered.lore.push(decided(entry, decision, reason));
+    }
+    if room.left_out > 0 {
+        entered.cut = format!("{} entries did not fit into {budget} tokens", room.left_out);
+    }
+    entered
+}
+
+fn decided(entry: &Entry, taken: Taken, reason: String) -> LoreDecision {
+    LoreDecision { id: entry.id, slug: entry.slug.clone(), included: taken != Taken::No, reason }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    /// It stands in the window.
+    Before,
+    Now,
+    /// There is no room for it.
+    No,
+}
+
+/// What a budget has room for.
+struct Room {
+    used: u32,
+    budget: u32,
+    left_out: u64,
+}
+
+impl Room {
+    fn take(&mut self, out: &mut String, entry: &Entry, knower: Knower, transcript: &Transcript) -> Taken {
+        let version = entry.version.to_string();
+        let attributes = [
+            ("entry", entry.slug.as_str()),
+            ("version", version.as_str()),
+            ("title", entry.title.as_str()),
+            ("secret", entry.mark(knower)),
+        ];
+        let mut fenced = String::new();
+        fence::put(&mut fenced, "lore", &attributes, &entry.content);
+        let cost = entry.tokens.saturating_add(20);
+        if transcript.exchanges.iter().any(|e| e.user.contains(&fenced)) {
+            Taken::Before
+        } else if self.used.saturating_add(cost) > self.budget {
+            self.left_out += 1;
+            Taken::No
+        } else {
+            self.used += cost;
+            out.push_str(&fenced);
+            Taken::Now
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The lore that a session's AI is told: global lore in the base of its prompt, which stays the same; that of the place it plays in,
+//! and what keywords woke, with the turn. A game master and its assistant know the whole world and its secrets; a player's AI
+//! knows what its character may.
+
+use std::sync::Arc;
+
+use entity::{session::Role, shapes::Extensions};
+use uuid::Uuid;
+
+use crate::{
+    error::Result,
+    messages::service::{Which, seen},
+    prompt::{
+        assemble::lore_now,
+        cache::Prompts,
+        lore::{Knower, ScopeLore},
+        scope::{LoreScope, of_player},
+        section::Section,
+        segment::{Segment, lore_section},
+        transcript::Transcript,
+        wake::{self, Entered},
+    },
+    sessions::{overview::whereabouts, service::Playing},
+    tenancy::TenantTx,
+};
+
+/// Messages of the table whose words wake lore.
+const SAID_MAX: i64 = 20;
+
+/// What there is to be told.
+pub(super) struct Lore {
+    knower: Knower,
+    global: Arc<ScopeLore>,
+    /// Of the place and, for a player's AI, of its character's race and profession.
+    scoped: Vec<Arc<ScopeLore>>,
+    /// Every scope's keywords, for who knows the whole world.
+    any: Option<Arc<ScopeLore>>,
+}
+
+impl Lore {
+    /// Reads it. Two statements for what is cached.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub(super) async fn read(prompts: &Prompts, tx: &TenantTx, session: &Playing) -> Result<Self> {
+        let at = whereabouts(tx, session).await?;
+        let mut scopes = vec![LoreScope::global()];
+        scopes.extend(LoreScope::zone(at.place.as_deref()));
+        let knower = if session.role == Role::Player {
+            scopes.extend(of_player(
+                at.race.as_deref().unwrap_or_default(),
+                at.profession.as_deref().unwrap_or_default(),
+                &[],
+            ));
+            Knower::Entity(session.player.unwrap_or(Uuid::nil()))
+        } else {
+            scopes.push(LoreScope::any());
+            Knower::GameMaster
+        };
+        let mut all = lore_now(prompts, tx, session.campaign, &scopes).await?;
+        let any = if knower == Knower::GameMaster { all.pop() } else { None };
+        let scoped = all.split_off(1);
+        let global = all.pop().ok_or_else(|| crate::error::Error::internal("global lore is always asked for"))?;
+        Ok(Self { knower, global, scoped, any })
+    }
+
+    /// Global lore, a part of the base.
+    pub(super) fn global(&self, settings: &Extensions) -> Segment {
+        let budget = Section::GlobalLore.budget_in(settings);
+        lore_section(Section::GlobalLore, "world_lore", &[self.global.clone()], self.knower, budget)
+    }
+
+    /// What belongs to the place, unless it is still to be read in the conversation.
+    pub(super) fn of_place(&self, settings: &Extensions, transcript: &Transcript) -> Entered {
+        let budget = Section::ScopedLore.budget_in(settings);
+        wake::always(self.scoped.iter().map(AsRef::as_ref), self.knower, transcript, budget)
+    }
+
+    /// What the words of this turn, of the table and of the conversation woke. One statement, if anything waits for words.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub(super) async fn woken(
+        &self,
+        (tx, session): (&TenantTx, &Playing),
+        settings: &Extensions,
+        transcript: &Transcript,
+        told: &[&str],
+    ) -> Result<Entered> {
+        let own = std::iter::once(&self.global).chain(&self.scoped).filter(|_| self.any.is_none());
+        let lores: Vec<&ScopeLore> = own.chain(&self.any).map(AsRef::as_ref).collect();
+        if !lores.iter().any(|l| l.has_keywords()) {
+            return Ok(Entered::default());
+        }
+        let mut now = told.join("\n");
+        let table = seen(tx, session.campaign, session.reader(), Which::Newest(SAID_MAX)).await?;
+        for message in table.iter().filter(|m| m.author != "ai") {
+            now.push('\n');
+            now.push_str(&message.content);
+        }
+        let budget = Section::Turn.budget_in(settings);
+        Ok(wake::wake(lores.into_iter(), self.knower, transcript, &now, budget))
+    }
+}
