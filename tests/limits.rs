@@ -180,7 +180,8 @@ async fn memories_of_tools_are_rows_too() {
     world.post("/tools/NPC_memorize", memorize()).await.expect(200);
     let as_council = |tool: &str| {
         let path = format!("/tools/{tool}");
-        let body = json!({ "actor": { "type": "owner", "id": "town_council_owner" }, "arguments": memorize()["arguments"] });
+        let body =
+            json!({ "actor": { "type": "owner", "id": "town_council_owner" }, "arguments": memorize()["arguments"] });
         let world = &world;
         async move { world.post(&path, body).await }
     };

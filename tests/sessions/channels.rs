@@ -18,7 +18,8 @@ async fn a_message_gets_or_makes_the_scene_of_its_channel() {
     assert_eq!(known["scene_id"], json!(quay));
     assert_eq!(known.get("channel"), None);
 
-    let made = said(json!({ "content": "Anyone?", "channel": "Discord 42" })).await.expect(201).body["scene_id"].clone();
+    let made =
+        said(json!({ "content": "Anyone?", "channel": "Discord 42" })).await.expect(201).body["scene_id"].clone();
     let scene = world.get("/scenes/discord_42").await.expect(200).body;
     assert_eq!((&scene["id"], &scene["channel"], &scene["name"]), (&made, &json!("Discord 42"), &json!("Discord 42")));
     assert_eq!(scene["active"], false);
@@ -78,11 +79,8 @@ async fn what_is_said_in_a_session_is_said_in_its_scene() {
     let world = tenant.world().await;
     world.post("/scenes", json!({ "name": "Elsewhere", "active": true })).await.expect(201);
     let token = json!([{ "id": "t1", "name": "Alice", "x": 1, "y": 2, "is_player": true }]);
-    let den = world
-        .post("/scenes", json!({ "name": "The den", "channel": "den", "tokens": token }))
-        .await
-        .expect(201)
-        .id();
+    let den =
+        world.post("/scenes", json!({ "name": "The den", "channel": "den", "tokens": token })).await.expect(201).id();
     let session = Session::with(&world, json!({ "client_id": "bot", "channel": "den" })).await;
     let shown = world.get(&session.path("")).await.expect(200).body;
     assert_eq!(shown["scene_id"], json!(den));

@@ -39,7 +39,8 @@ async fn what_a_fight_does_is_told_once() {
     let world = tenant.world().await;
     let alice = world.get("/characters/player_alice").await.expect(200).id();
     let gm = Session::open(&world, "vtt").await;
-    let player = Session::with(&world, json!({ "client_id": "p", "role": "player", "player_id": "player_mallory" })).await;
+    let player =
+        Session::with(&world, json!({ "client_id": "p", "role": "player", "player_id": "player_mallory" })).await;
     gm.turn().await;
     player.turn().await;
     let id = ambush(&world).await;

@@ -60,7 +60,10 @@ async fn the_game_master_knows_the_place_the_secrets_and_what_is_spoken_of() {
     // What was told stands in the conversation; what is new comes at its end.
     let second = ask(&session, "The kraken wakes.").await;
     let told = session.last_told();
-    assert!(told.contains("below the quay") && !told.contains("rings under water") && !told.contains("Smugglers"), "{told}");
+    assert!(
+        told.contains("below the quay") && !told.contains("rings under water") && !told.contains("Smugglers"),
+        "{told}"
+    );
     let trace = world.get(&format!("/turns/{}", second["id"].as_str().unwrap())).await.expect(200).body;
     let why = reason(&trace["trace"]["lore"], "smugglers");
     assert_eq!(why, Some((true, "scope zone harbour, told in an earlier turn that is still in the history")));
@@ -92,7 +95,10 @@ async fn a_player_knows_what_its_character_may() {
         assert!(sent.contains("A chain closes it") && sent.contains("rings under water"), "{sent}");
         assert_eq!(sent.contains("They own the harbour master."), knows, "{sent}");
         assert_eq!(sent.contains("They sign the book"), !knows, "the adventurers' lore is Alice's");
-        assert!(!sent.contains("below the quay") && !sent.contains("is the heir") && !sent.contains("secret=\\\""), "{sent}");
+        assert!(
+            !sent.contains("below the quay") && !sent.contains("is the heir") && !sent.contains("secret=\\\""),
+            "{sent}"
+        );
         let preview = session.post("/prompt", json!({})).await.expect(200).body;
         assert_eq!(reason(&preview["lore"], "the_heir"), Some((false, "secret: not in known_by")));
     }

@@ -72,7 +72,10 @@ async fn the_first_turn_gets_an_overview_and_later_ones_what_changed() {
     assert!(told.contains(CHANGES) && !told.contains(OVERVIEW), "{told}");
     assert_eq!(fenced(&told, "recent_changes"), json!({ "has_changes": true, "NewMessages": 1 }));
     let names: Vec<_> = second["prompt"]["sections"].as_array().unwrap().iter().map(|s| s["name"].clone()).collect();
-    assert_eq!(names, ["engine_rules", "campaign", "global_lore", "tools", "history", "recent_changes", "scoped_lore", "turn"]);
+    assert_eq!(
+        names,
+        ["engine_rules", "campaign", "global_lore", "tools", "history", "recent_changes", "scoped_lore", "turn"]
+    );
 
     let third = session.turn().await;
     assert_eq!(third["context"], "delta");

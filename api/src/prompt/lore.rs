@@ -119,8 +119,7 @@ impl ScopeLore {
     /// Those of the database.
     pub async fn load(tx: &TenantTx, campaign: Uuid, scope: &LoreScope) -> Result<Self> {
         // What is always in is told scope by scope.
-        let always =
-            if scope.is_any() { Vec::new() } else { rows(tx, campaign, scope, "always", ALWAYS_MAX).await? };
+        let always = if scope.is_any() { Vec::new() } else { rows(tx, campaign, scope, "always", ALWAYS_MAX).await? };
         let always_count = always.first().map_or(0, |row| row.get::<i64, _>("matching"));
         let always = always.iter().map(Entry::of).collect::<Result<Vec<_>>>()?;
         let mut keyword = Vec::new();
@@ -197,14 +196,14 @@ async fn rows(tx: &TenantTx, campaign: Uuid, scope: &LoreScope, activation: &str
          FROM lore WHERE {wanted} ORDER BY priority DESC, id LIMIT $6"
     );
     Ok(sqlx::query(sqlx::AssertSqlSafe(sql))
-    .bind(tx.tenant())
-    .bind(campaign)
-    .bind(scope.scope)
-    .bind(&scope.key)
-    .bind(activation)
-    .bind(rows_max)
-    .fetch_all(&mut *tx.connection().await)
-    .await?)
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(scope.scope)
+        .bind(&scope.key)
+        .bind(activation)
+        .bind(rows_max)
+        .fetch_all(&mut *tx.connection().await)
+        .await?)
 }
 
 /// A key stands for itself, not for a part of a longer word; scripts that write no spaces have no such parts.

@@ -74,7 +74,9 @@ pub fn always<'l>(
         let (decision, reason) = if entry.is_known_to(knower) {
             let decision = room.take(&mut entered.text, entry, knower, transcript);
             let reason = match decision {
-                Taken::Before => format!("{}, told in an earlier turn that is still in the history", lore.scope.describe()),
+                Taken::Before => {
+                    format!("{}, told in an earlier turn that is still in the history", lore.scope.describe())
+                }
                 Taken::No => format!("budget: {} tokens do not fit into what is left of {budget}", entry.tokens),
                 Taken::Now => lore.scope.describe(),
             };

@@ -187,8 +187,13 @@ fn encounter_change(before: &Value, after: &Value, role: Role) -> Delta {
     let (was_active, combatant_changed) = (is_active(before), hurt(before, after, role));
     match (was_active, is_active(after)) {
         (false, true) => {
-            let name = Some(text(after, "name")).filter(|n| !n.is_empty()).unwrap_or_else(|| combat::UNNAMED.to_owned());
-            Delta { encounter_started: Some(Started { id: text(after, "id"), name }), combatant_changed, ..Delta::default() }
+            let name =
+                Some(text(after, "name")).filter(|n| !n.is_empty()).unwrap_or_else(|| combat::UNNAMED.to_owned());
+            Delta {
+                encounter_started: Some(Started { id: text(after, "id"), name }),
+                combatant_changed,
+                ..Delta::default()
+            }
         }
         (true, false) => Delta { encounter_ended: true, combatant_changed, ..Delta::default() },
         (true, true) => {

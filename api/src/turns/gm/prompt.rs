@@ -139,7 +139,12 @@ impl GmPrompt {
         Ok(Self {
             sections: base
                 .into_iter()
-                .chain([history, told, Part::new("scoped_lore", place.text, place.cut), Part::new("turn", turn, woken.cut)])
+                .chain([
+                    history,
+                    told,
+                    Part::new("scoped_lore", place.text, place.cut),
+                    Part::new("turn", turn, woken.cut),
+                ])
                 .collect(),
             transcript,
             context,
