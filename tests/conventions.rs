@@ -390,7 +390,7 @@ async fn references_must_exist_and_hold_what_they_name() {
     // A reference of the wrong kind is none.
     for (path, body) in [
         ("/npcs", json!({ "name": "x", "owner_ids": ["innkeeper_bob"] })),
-        ("/lore", lore(json!(["player_alice"]))),
+        ("/lore", lore(json!(["the_reach"]))),
         ("/messages", json!({ "content": "x", "player_id": "innkeeper_bob" })),
     ] {
         world.post(path, body).await.problem(422, "validation_failed");

@@ -11,7 +11,7 @@ use actix_web::{
     web,
 };
 
-use super::{Caller, CallerParts, Scope, Scopes, access, access::Player, keys};
+use super::{Caller, CallerParts, Scope, Scopes, access, access::Player, jwt::Claims, keys};
 use crate::{
     app::App,
     error::{Code, Error, Result},
@@ -109,7 +109,17 @@ pub async fn caller_of(app: &App, credential: &str, request: RequestId) -> Resul
             })
         }));
     }
-    let Some(claims) = app.tokens.check(credential) else { return Ok(None) };
+    match app.tokens.check(credential) {
+        Some(claims) => caller_with(app, claims, request).await,
+        None => Ok(None),
+    }
+}
+
+/// The caller of a token's claims, if its key lives.
+///
+/// # Errors
+/// `unavailable` when the database cannot be asked.
+pub async fn caller_with(app: &App, claims: Claims, request: RequestId) -> Result<Option<Caller>> {
     let record = app.keys.record(&claims.sub).await?.filter(|r| r.is_live() && r.tenant.id == claims.tid);
     Ok(record.map(|r| {
         let narrowed: Scopes = claims.scope.split(' ').filter_map(Scope::parse).collect();

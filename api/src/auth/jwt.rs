@@ -12,6 +12,8 @@ use crate::{
 
 const ISSUER: &str = "tavernkeep";
 const AUDIENCE: &str = "tavernkeep-api";
+/// Of what a browser at the table holds: the API takes none of it.
+const VISITS: &str = "tavernkeep-play";
 const TOKEN_BYTES_MAX: usize = 4096;
 const LEEWAY_SECONDS: u64 = 30;
 
@@ -45,6 +47,7 @@ struct Key {
 pub struct Tokens {
     keys: Vec<Key>,
     validation: Validation,
+    visits: Validation,
 }
 
 impl Tokens {
@@ -61,7 +64,9 @@ impl Tokens {
             encoding: EncodingKey::from_secret(&secret),
             decoding: DecodingKey::from_secret(&secret),
         });
-        Self { keys: keys.collect(), validation }
+        let mut visits = validation.clone();
+        visits.set_audience(&[VISITS]);
+        Self { keys: keys.collect(), validation, visits }
     }
 
     /// A signed token that is good for `ttl_seconds`.
@@ -69,10 +74,29 @@ impl Tokens {
     /// # Errors
     /// `internal` if it cannot be signed.
     pub fn sign(&self, key_prefix: &str, tenant: Uuid, narrowed: Narrowed, ttl_seconds: i64) -> Result<String> {
+        self.signed(AUDIENCE, key_prefix, tenant, narrowed, ttl_seconds)
+    }
+
+    /// The same for a visit to the table in a browser.
+    ///
+    /// # Errors
+    /// As for [`Tokens::sign`].
+    pub fn sign_visit(&self, key_prefix: &str, tenant: Uuid, narrowed: Narrowed, ttl_seconds: i64) -> Result<String> {
+        self.signed(VISITS, key_prefix, tenant, narrowed, ttl_seconds)
+    }
+
+    fn signed(
+        &self,
+        audience: &str,
+        key_prefix: &str,
+        tenant: Uuid,
+        narrowed: Narrowed,
+        ttl_seconds: i64,
+    ) -> Result<String> {
         let now = clock::now().unix_timestamp();
         let claims = Claims {
             iss: ISSUER.to_owned(),
-            aud: AUDIENCE.to_owned(),
+            aud: audience.to_owned(),
             sub: key_prefix.to_owned(),
             tid: tenant,
             scope: narrowed.scope,
@@ -90,12 +114,22 @@ impl Tokens {
     /// The claims of a token that is ours, whole and in its time.
     #[must_use]
     pub fn check(&self, token: &str) -> Option<Claims> {
+        self.checked(token, &self.validation)
+    }
+
+    /// The claims of a visit.
+    #[must_use]
+    pub fn check_visit(&self, token: &str) -> Option<Claims> {
+        self.checked(token, &self.visits)
+    }
+
+    fn checked(&self, token: &str, validation: &Validation) -> Option<Claims> {
         if token.len() > TOKEN_BYTES_MAX {
             return None;
         }
         let kid = decode_header(token).ok()?.kid?;
         let key = self.keys.iter().find(|k| k.kid == kid)?;
-        let data: TokenData<Claims> = decode(token, &key.decoding, &self.validation).ok()?;
+        let data: TokenData<Claims> = decode(token, &key.decoding, validation).ok()?;
         Some(data.claims)
     }
 }

@@ -18,11 +18,13 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use crate::{
+    actors,
     error::{Code, Error, Result},
     http::{
         resource::{self, Place, Resource, Stamp, col},
         validate,
     },
+    tenancy::TenantTx,
     world_routes,
 };
 
@@ -229,6 +231,10 @@ impl Resource for Characters {
         Ok(select
             .apply_if(filter.player_name.clone(), |s, v| s.filter(col("player_name").eq(v)))
             .apply_if(filter.location.clone(), |s, v| s.filter(col("location").eq(v))))
+    }
+
+    async fn may_delete(tx: &TenantTx, character: &character::Model) -> Result<()> {
+        actors::may_be_forgotten(tx, character.campaign_id.0, character.id.0).await
     }
 
     async fn columns(_: &Place<'_>, mut input: CharacterInput) -> Result<Map<String, Value>> {

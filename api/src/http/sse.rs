@@ -37,9 +37,13 @@ pub fn event(to: &mut BytesMut, name: &str, id: &str, data: &impl Serialize) -> 
     Ok(())
 }
 
-/// Writes one event whose data is a piece of a page; each of its lines is one of the event's.
-pub fn html(to: &mut BytesMut, name: &str, id: &str, html: &str) {
-    to.extend_from_slice(format!("event: {name}\nid: {id}\n").as_bytes());
+/// Writes one event whose data is a piece of a page; each of its lines is one of the event's. Without an id, a client that comes
+/// back hears it again.
+pub fn html(to: &mut BytesMut, name: &str, id: Option<&str>, html: &str) {
+    to.extend_from_slice(format!("event: {name}\n").as_bytes());
+    if let Some(id) = id {
+        to.extend_from_slice(format!("id: {id}\n").as_bytes());
+    }
     for line in html.trim_end_matches('\n').split('\n') {
         to.extend_from_slice(b"data: ");
         to.extend_from_slice(line.trim_end_matches('\r').as_bytes());

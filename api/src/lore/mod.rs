@@ -52,7 +52,7 @@ pub struct LoreInput {
     pub enabled: bool,
     #[serde(default)]
     pub secret: bool,
-    /// NPCs and owners, by id or slug, that know a secret entry.
+    /// NPCs, owners and characters, by id or slug, that know a secret entry.
     #[garde(length(max = 200))]
     #[serde(default)]
     pub known_by: Vec<String>,
@@ -160,7 +160,7 @@ impl Resource for LoreEntries {
         if input.activation == Activation::Keyword && input.keys.is_empty() {
             return Err(Error::invalid("/keys", "required", "An entry that waits for keywords needs keys."));
         }
-        let known_by = actors::resolve(place, "/known_by", &input.known_by, &["npc", "owner"]).await?;
+        let known_by = actors::resolve(place, "/known_by", &input.known_by, &["npc", "owner", "character"]).await?;
         let mut columns = resource::plain_columns(&input)?;
         columns.insert("known_by".to_owned(), json!(known_by));
         let key = input.associated_id.as_deref().map(resource::scope_key).unwrap_or_default();

@@ -142,6 +142,7 @@ async fn rolled(
     let who = seat.sheet().await?.who;
     let own = sheet::of_character(&who);
     let tx = TenantTx::write(&app.pool, &seat.caller.actor()).await?;
+    app.limits.check_rows(&tx, &seat.caller, "message").await?;
     let mut draw = Draw::new(&tx, Some(seat.campaign), &Wish::default()).await?;
     let report = rolls::all(&mut draw, &rolls, &|name: &str| sheet::value(&own, name)).await?;
     let Some((result, total)) = report.results.first().and_then(|first| Some((first, first.total.clone()?))) else {
@@ -168,6 +169,7 @@ async fn rolled(
 
 async fn write(app: &App, seat: Seat, message: NewMessage) -> Result<()> {
     let tx = TenantTx::write(&app.pool, &seat.caller.actor()).await?;
+    app.limits.check_rows(&tx, &seat.caller, "message").await?;
     messages::insert(&tx, seat.campaign, &[message]).await?;
     tx.commit().await
 }

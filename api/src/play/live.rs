@@ -98,7 +98,7 @@ fn is_over(error: &Error) -> bool {
 fn ended() -> Bytes {
     let message = "Your visit is over. Open your player's link again.";
     let mut out = BytesMut::new();
-    sse::html(&mut out, "over", "0", &Alert { message }.render().unwrap_or_default());
+    sse::html(&mut out, "over", None, &Alert { message }.render().unwrap_or_default());
     out.freeze()
 }
 
@@ -156,19 +156,25 @@ impl Onlooker {
             let here = rows.iter().filter(|row| row.get::<&str, _>("table_name") == table);
             here.filter(|row| op.is_none_or(|op| row.get::<&str, _>("op") == op)).map(|row| row.get("row_id")).collect()
         };
-        let id = self.after.to_string();
-        let mut out = BytesMut::new();
+        let mut pieces: Vec<(&str, String)> = Vec::new();
         for message in &seat.messages(Which::These(&changed("message", Some("insert")))).await? {
-            sse::html(&mut out, "message", &id, &MessageView { message }.render().map_err(Error::internal)?);
+            pieces.push(("message", MessageView { message }.render().map_err(Error::internal)?));
         }
         for gone in changed("message", Some("delete")) {
-            sse::html(&mut out, "message", &id, &format!("<p id=\"m-{gone}\" hx-swap-oob=\"delete\"></p>"));
+            pieces.push(("message", format!("<p id=\"m-{gone}\" hx-swap-oob=\"delete\"></p>")));
         }
         if changed("character", None).contains(&seat.player) {
-            sse::html(&mut out, "sheet", &id, &seat.sheet().await?.render().map_err(Error::internal)?);
+            pieces.push(("sheet", seat.sheet().await?.render().map_err(Error::internal)?));
         }
         if !changed("encounter", None).is_empty() {
-            sse::html(&mut out, "fights", &id, &seat.fights().await?.render().map_err(Error::internal)?);
+            pieces.push(("fights", seat.fights().await?.render().map_err(Error::internal)?));
+        }
+        // Only who has heard all of it has heard it up to here.
+        let id = self.after.to_string();
+        let mut out = BytesMut::new();
+        let last = pieces.len().saturating_sub(1);
+        for (n, (name, html)) in pieces.iter().enumerate() {
+            sse::html(&mut out, name, Some(id.as_str()).filter(|_| n == last), html);
         }
         Ok(out.freeze())
     }
@@ -219,7 +225,7 @@ fn piece(out: &mut BytesMut, event: &Event) {
     let failure = match event.name {
         "text.delta" => {
             let text = serde_json::from_str::<Text>(event.data.get()).map(|text| text.text).unwrap_or_default();
-            sse::html(out, "text", &event.id, &escaped(&text));
+            sse::html(out, "text", Some(&event.id), &escaped(&text));
             return;
         }
         "turn.completed" => None,
@@ -228,9 +234,9 @@ fn piece(out: &mut BytesMut, event: &Event) {
         _ => return,
     };
     if let Some(message) = failure {
-        sse::html(out, "text", &event.id, &Alert { message }.render().unwrap_or_default());
+        sse::html(out, "text", Some(&event.id), &Alert { message }.render().unwrap_or_default());
     }
-    sse::html(out, "done", &event.id, "");
+    sse::html(out, "done", Some(&event.id), "");
 }
 
 fn escaped(text: &str) -> String {

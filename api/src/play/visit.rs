@@ -14,7 +14,11 @@ use uuid::Uuid;
 use super::{Filled, filled, shown, table_of};
 use crate::{
     app::App,
-    auth::{Caller, Scope, gate::caller_of, jwt::Narrowed},
+    auth::{
+        Caller, Scope,
+        gate::{caller_of, caller_with},
+        jwt::Narrowed,
+    },
     error::{Code, Error, Result},
     http::{
         RequestId,
@@ -55,7 +59,8 @@ impl FromRequest for Visitor {
         Box::pin(async move {
             let app = app_of(&request)?;
             let cookie = request.cookie(COOKIE).ok_or_else(no_visit)?;
-            let caller = caller_of(&app, cookie.value(), request_id(&request)).await?;
+            let claims = app.tokens.check_visit(cookie.value()).ok_or_else(no_visit)?;
+            let caller = caller_with(&app, claims, request_id(&request)).await?;
             let visitor = caller.and_then(Visitor::of).ok_or_else(no_visit)?;
             let rate = app.limits.check(&visitor.caller.tenant, Class::Requests);
             request.extensions_mut().insert(rate);
@@ -120,7 +125,7 @@ async fn entered(request: &HttpRequest, campaign: &str, form: Filled<Enter>) -> 
     let scopes = [Scope::Read, Scope::Play].into_iter().filter(|scope| caller.scopes.has(*scope));
     let scope = scopes.map(Scope::as_str).collect::<Vec<_>>().join(" ");
     let narrowed = Narrowed { scope, campaign: Some(id), player: Some(player) };
-    let visit = app.tokens.sign(&caller.key_prefix, caller.tenant_id(), narrowed, VISIT_SECONDS)?;
+    let visit = app.tokens.sign_visit(&caller.key_prefix, caller.tenant_id(), narrowed, VISIT_SECONDS)?;
     Ok(HttpResponse::SeeOther()
         .insert_header(("location", table_of(request)))
         .cookie(cookie(request, visit, VISIT_SECONDS))

@@ -108,7 +108,8 @@ async fn said(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<(
         "SELECT count(*) FILTER (WHERE {counted} AND {sees_after}) AS new, \
                 count(*) FILTER (WHERE {counted} AND {sees_after} AND n.after ->> 'type' = 'roll') AS rolls, \
                 count(*) FILTER (WHERE n.table_name = 'message' AND n.op = 'delete' AND {sees_before}) AS deleted, \
-                coalesce(bool_or(n.table_name IN ('scene', 'character', 'encounter')), false) AS moved \
+                coalesce(bool_or(n.table_name IN ('scene', 'character', 'encounter') \
+                    OR n.table_name = 'session' AND n.row_id = $5), false) AS moved \
          FROM ({NEWS}) n"
     );
     let row = window(AssertSqlSafe(counts), tx, session, standing).fetch_one(&mut *tx.connection().await).await?;

@@ -154,7 +154,7 @@ pub async fn take_in(
         return Err(Error::invalid("/events", "invalid_value", message));
     }
     let read = events.iter().enumerate().map(|(i, e)| read_event(i, e)).collect::<Result<Vec<_>>>()?;
-    if caller.is_player() && !read.iter().all(|r| matches!(r, Read::Message(..) | Read::Deleted(_))) {
+    if !caller.sees_secrets() && !read.iter().all(|r| matches!(r, Read::Message(..) | Read::Deleted(_))) {
         return Err(Error::new(Code::Forbidden, "A player's token reports what its player says and rolls."));
     }
     let people = people(tx, session, &read).await?;
@@ -436,6 +436,9 @@ fn message_of(
         Some(SpeakerData::Name(name)) => Speaker { name, alias: None },
         Some(SpeakerData::Full { name, alias }) => Speaker { name: name.unwrap_or_default(), alias },
     };
+    // Nobody speaks under another's name.
+    let speaker =
+        if caller.is_player() { Speaker { name: session.speaker().to_owned(), alias: None } } else { speaker };
     let rolls: Vec<RollFacts> = said
         .rolls
         .into_iter()

@@ -89,11 +89,11 @@ pub async fn join(limits: &Limits, place: &Place<'_>, wish: &Wish) -> Result<ses
     }
     let kept = |i: &SessionInput| (i.role, i.dice, i.player_id.clone(), i.scene_id.clone());
     let plain = match &was {
-        Some(was) => kept(was) == kept(&input),
+        Some(was) => was.role == Role::Player && kept(was) == kept(&input),
         None => (input.role, input.dice) == (Role::Player, Dice::Server),
     };
     if !plain {
-        caller.needs_game_master("Opening a session that is not a player's, or making another of one,")?;
+        caller.needs_game_master("Opening or joining a session that is not a player's, or making another of one,")?;
     }
     let model = match (known, was) {
         (Some(known), Some(was)) if same(&was, &input)? => known,

@@ -1,4 +1,5 @@
-//! `measure_distance`: how far it is from here to there on the scene that is played.
+//! `measure_distance`: how far it is from here to there on the scene that is played. Scenes and world states tell of no walls and no
+//! doors, so whether the path is blocked is neither yes nor no: `path_blocked` is null.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -44,7 +45,7 @@ type Point = (f64, f64);
 impl ToolSpec for MeasureDistance {
     const NAME: &'static str = "measure_distance";
     const DESCRIPTION: &'static str = "Measure the distance in feet between two tokens or points of the scene that is played, and \
-        see which tokens stand in between. Walls are not known.";
+        see which tokens stand in between. Walls and doors are not known: whether they block the way is not told.";
     const CALLERS: &'static [ActorKind] = &[ActorKind::Gm];
     const INFORMS: bool = true;
     type Arguments = Arguments;
@@ -60,7 +61,7 @@ impl ToolSpec for MeasureDistance {
         let between = scene.tokens.iter().filter(|t| is_between(from, to, (number(&t.x), number(&t.y)), square));
         let between: Vec<_> = between.map(|t| json!({ "id": t.id, "name": t.name })).collect();
         Ok(json!({
-            "distance": squares * FEET_PER_SQUARE, "units": "ft", "squares": squares, "path_blocked": false,
+            "distance": squares * FEET_PER_SQUARE, "units": "ft", "squares": squares, "path_blocked": null,
             "walls_known": false, "intervening_tokens": between,
         }))
     }

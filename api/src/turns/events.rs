@@ -44,6 +44,7 @@ const END: &str = ".end";
 pub struct Listener {
     app: web::Data<App>,
     tenant: Uuid,
+    key_prefix: String,
     turn: Uuid,
     /// Whether prompts are nothing for them.
     is_player: bool,
@@ -84,6 +85,7 @@ impl Listener {
         Ok(Self {
             tenant: caller.tenant_id(),
             is_player: caller.is_player(),
+            key_prefix: caller.key_prefix.clone(),
             turn,
             at,
             live,
@@ -101,7 +103,7 @@ impl Listener {
     pub async fn next(&mut self) -> Result<Heard> {
         let silent_at = Instant::now() + sse::HEARTBEAT;
         loop {
-            if self.over || Instant::now() >= self.until {
+            if self.over || Instant::now() >= self.until || !self.is_allowed().await? {
                 return Ok(Heard::Over);
             }
             let told = match &mut self.live {
@@ -135,6 +137,12 @@ impl Listener {
             }
             sleep(POLL).await;
         }
+    }
+
+    /// Whether the key behind it lives, as of a second ago.
+    async fn is_allowed(&self) -> Result<bool> {
+        let record = self.app.keys.record(&self.key_prefix).await?;
+        Ok(record.is_some_and(|record| record.is_live()))
     }
 
     fn event(&self, told: Told) -> Event {
@@ -303,8 +311,8 @@ pub async fn listener(
 ) -> Result<Option<Listener>> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
-    sqlx::query(
-        "SELECT 1 FROM turn WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND ($4::uuid IS NULL OR player_id = $4)",
+    let found = sqlx::query(
+        "SELECT kind FROM turn WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND ($4::uuid IS NULL OR player_id = $4)",
     )
     .bind(tx.tenant())
     .bind(campaign)
@@ -313,6 +321,9 @@ pub async fn listener(
     .fetch_optional(&mut *tx.connection().await)
     .await?
     .ok_or_else(|| Error::not_found("turn"))?;
+    if found.get::<&str, _>("kind") == "gm" && !caller.sees_secrets() {
+        return Err(Error::new(Code::Forbidden, "A session's turn tells secrets: hearing it needs the scope `gm`."));
+    }
     drop(tx);
     let Some(at) = last.map_or(Ok(Some(Position::default())), |id| position(turn, id))? else { return Ok(None) };
     Listener::new(app, caller, turn, at).map(Some)

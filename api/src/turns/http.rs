@@ -128,7 +128,7 @@ pub struct TurnFilter {
 }
 
 /// A turn's record: the answer as it was given, and what is known since.
-fn shown(row: &PgRow, with_trace: bool) -> Value {
+fn shown(row: &PgRow, sees_secrets: bool, with_trace: bool) -> Value {
     let time = |name: &str| row.get::<Option<OffsetDateTime>, _>(name).and_then(|t| t.format(&Rfc3339).ok());
     let record: Option<Value> = row.get("record");
     let mut record = record.unwrap_or_default();
@@ -153,6 +153,11 @@ fn shown(row: &PgRow, with_trace: bool) -> Value {
         members.extend(facts.map(|(name, value)| (name.to_owned(), value)));
         if let Some(prompt) = record.get_mut("prompt") {
             members.insert("prompt".to_owned(), prompt.take());
+        }
+        // What a session's AI called, and was told, holds whispers and secrets.
+        if !sees_secrets && members.get("kind").is_some_and(|kind| kind == "gm") {
+            members.insert("tool_calls".to_owned(), json!([]));
+            members.remove("prompt");
         }
         if with_trace && let Some(trace) = record.get_mut("trace") {
             members.insert("trace".to_owned(), trace.take());
@@ -196,7 +201,7 @@ pub async fn list(
         .fetch_all(&mut *tx.connection().await)
         .await?;
     let items = page.finish(rows, |row| (row.get("id"), None));
-    let views: Vec<_> = items.items.iter().map(|row| shown(row, false)).collect();
+    let views: Vec<_> = items.items.iter().map(|row| shown(row, caller.sees_secrets(), false)).collect();
     Reply::ok(&Items { items: views, next_cursor: items.next_cursor })
 }
 
@@ -219,7 +224,7 @@ pub async fn get(app: web::Data<App>, caller: Caller, path: web::Path<(String, U
     .fetch_optional(&mut *tx.connection().await)
     .await?
     .ok_or_else(|| Error::not_found("turn"))?;
-    let mut view = shown(&row, caller.sees_secrets());
+    let mut view = shown(&row, caller.sees_secrets(), caller.sees_secrets());
     if let (true, Value::Object(members)) = (caller.sees_secrets(), &mut view) {
         members.insert("journal".to_owned(), row.get("journal"));
     }
