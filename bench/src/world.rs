@@ -79,9 +79,10 @@ impl World {
         let path = "/v1/campaigns/port-town/encounters";
         let (_, answer) = connection.send(&request("GET", path, &self.key, "")).await?;
         let fights: Value = serde_json::from_slice(answer)?;
-        for fight in fights["encounters"].as_array().into_iter().flatten() {
-            let end = format!("{path}/{}/end", fight["encounter_id"].as_str().unwrap_or_default());
-            let (status, answer) = connection.send(&request("POST", &end, &self.key, "{}")).await?;
+        for fight in fights["items"].as_array().ok_or("no list of fights")? {
+            let end = format!("{path}/{}/end", fight["id"].as_str().unwrap_or_default());
+            let (status, answer) =
+                connection.send(&request("POST", &end, &self.key, r#"{"outcome":"victory"}"#)).await?;
             if status != 200 {
                 return Err(String::from_utf8_lossy(answer).into_owned().into());
             }
