@@ -55,9 +55,9 @@ async fn of_many_who_name_a_channel_at_once_all_get_one_scene() {
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
     // Two names that read as one slug, by messages and by sessions.
-    let named = |n: usize| if n % 2 == 0 { "Den 7" } else { "den-7" };
+    let named = |n: usize| if n.is_multiple_of(2) { "Den 7" } else { "den-7" };
     let one = async |n: usize| {
-        let made = if n % 3 == 0 {
+        let made = if n.is_multiple_of(3) {
             world.post("/sessions", json!({ "client_id": format!("bot-{n}"), "channel": named(n) })).await
         } else {
             world.post("/messages", json!({ "content": "Hello", "channel": named(n) })).await

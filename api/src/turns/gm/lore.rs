@@ -67,7 +67,7 @@ impl Lore {
     /// Global lore, a part of the base.
     pub(super) fn global(&self, settings: &Extensions) -> Segment {
         let budget = Section::GlobalLore.budget_in(settings);
-        lore_section(Section::GlobalLore, "world_lore", &[self.global.clone()], self.knower, budget)
+        lore_section(Section::GlobalLore, "world_lore", std::slice::from_ref(&self.global), self.knower, budget)
     }
 
     /// What belongs to the place, unless it is still to be read in the conversation.
