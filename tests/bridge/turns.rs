@@ -106,7 +106,7 @@ async fn a_turn_goes_on_when_its_frontend_vanishes() {
     let model = rehearsal::start(rehearsal::Options::default()).await.unwrap();
     model.set_script(Script::always(Reply::text(TALE).delta_chars(3).chunk_bytes(100).chunk_delay_ms(20)));
     let (one, other) = (prepared.start(&model).await, prepared.start(&model).await);
-    let (mut socket, _) = Socket::connect(&one.url(), &prepared.credential, json!({})).await;
+    let (mut socket, _) = Socket::connect(one.url(), &prepared.credential, json!({})).await;
     socket.send(json!({ "type": "turn_request", "request_id": "t1" })).await;
     let turn = socket.next().await["data"]["data"]["turn_id"].as_str().unwrap().to_owned();
     let piece = socket.next().await;
