@@ -119,6 +119,14 @@ impl Keys {
         Box::pin(loading).await.map_err(|shared: Arc<Error>| Error::new(shared.code, shared.detail.clone()))
     }
 
+    /// Whether a key lives, as of half a second ago: for what goes on long after its request was let in.
+    ///
+    /// # Errors
+    /// `unavailable` when the database cannot be asked.
+    pub async fn is_live(&self, prefix: &str) -> Result<bool> {
+        Ok(self.record(prefix).await?.is_some_and(|record| record.is_live()))
+    }
+
     /// Forgets all records, so that a change made here is seen here at once; other replicas see it as their records age.
     pub fn forget(&self) {
         self.records.invalidate_all();

@@ -36,22 +36,27 @@ impl Incoming {
     /// Reads a message.
     ///
     /// # Errors
-    /// `bad_request`, `payload_too_large`, `validation_failed`: what is wrong with it.
-    pub fn read(text: &str) -> Result<Self> {
+    /// `bad_request`, `payload_too_large`, `validation_failed`: what is wrong with it, and its `request_id` if that could be read.
+    pub fn read(text: &str) -> Result<Self, Unreadable> {
         let bad = |why: String| Error::new(Code::BadRequest, why);
-        let mut members: Map<String, Value> =
-            serde_json::from_str(text).map_err(|e| bad(format!("A frame is a JSON object: {e}")))?;
-        let Some(Value::String(kind)) = members.get("type").cloned() else {
-            return Err(bad("A frame has a `type`.".to_owned()));
-        };
+        let members: Map<String, Value> = serde_json::from_str(text)
+            .map_err(|e| Unreadable { error: bad(format!("A frame is a JSON object: {e}")), request_id: None })?;
         let request_id = match members.get("request_id") {
             None | Some(Value::Null) => None,
             Some(Value::String(id)) if id.chars().count() <= REQUEST_ID_CHARS_MAX => Some(id.clone()),
             Some(_) => {
-                return Err(bad(format!("A `request_id` is a text of at most {REQUEST_ID_CHARS_MAX} characters.")));
+                let error = bad(format!("A `request_id` is a text of at most {REQUEST_ID_CHARS_MAX} characters."));
+                return Err(Unreadable { error, request_id: None });
             }
         };
-        if text.len() > BYTES_MAX && !matches!(kind.as_str(), "world_state" | "world_state_sync") {
+        Self::of(members, request_id.clone(), text.len()).map_err(|error| Unreadable { error, request_id })
+    }
+
+    fn of(mut members: Map<String, Value>, request_id: Option<String>, bytes: usize) -> Result<Self> {
+        let Some(Value::String(kind)) = members.get("type").cloned() else {
+            return Err(Error::new(Code::BadRequest, "A frame has a `type`."));
+        };
+        if bytes > BYTES_MAX && !matches!(kind.as_str(), "world_state" | "world_state_sync") {
             let detail = format!("A frame may have {BYTES_MAX} bytes, a world state {MESSAGE_BYTES_MAX}.");
             return Err(Error::new(Code::PayloadTooLarge, detail));
         }
@@ -60,6 +65,13 @@ impl Incoming {
         refuse_nul(&read.data, &mut "/data".to_owned())?;
         Ok(read)
     }
+}
+
+/// A message that is no frame.
+#[derive(Debug)]
+pub struct Unreadable {
+    pub error: Error,
+    pub request_id: Option<String>,
 }
 
 /// A frame to be sent.

@@ -6,8 +6,10 @@ use serde_json::{Value, json};
 
 use super::{
     ask::{Asked, Failure},
-    frames::{self, Frame, Incoming},
+    frames::{self, Frame, Incoming, Unreadable},
     hub::Connection,
+    outbox::Close,
+    socket::FRAMES_PER_MINUTE,
     turns,
 };
 use crate::{
@@ -19,17 +21,26 @@ use crate::{
     tenancy::TenantTx,
 };
 
-/// Takes a message. What is wrong with it is told to the frontend, and returned to be counted. Whether it was an answer that
-/// somebody waited for.
+/// Takes a message. What is wrong with it is told to the frontend, and returned to be counted. Who is asked may answer; `admits`
+/// says whether there is room for what nobody waits for.
 ///
 /// # Errors
 /// What is wrong with it.
-pub async fn take(app: &Arc<App>, connection: &Arc<Connection>, text: &str) -> Result<bool> {
+pub async fn take(
+    app: &Arc<App>,
+    connection: &Arc<Connection>,
+    text: &str,
+    mut admits: impl FnMut() -> bool,
+) -> Result<()> {
     let (id, taken) = match Incoming::read(text) {
-        Ok(frame) => (frame.request_id.clone(), handle(app, connection, frame).await),
-        Err(error) => {
+        Ok(frame) => {
+            let (id, awaited) = (frame.request_id.clone(), is_awaited(connection, &frame));
+            let taken = if awaited || admits() { handle(app, connection, frame).await } else { Err(too_many()) };
+            (id, taken)
+        }
+        Err(Unreadable { error, request_id }) => {
             count("malformed");
-            (None, Err(error))
+            (request_id, Err(if admits() { error } else { too_many() }))
         }
     };
     taken.inspect_err(|error| {
@@ -40,20 +51,41 @@ pub async fn take(app: &Arc<App>, connection: &Arc<Connection>, text: &str) -> R
     })
 }
 
-async fn handle(app: &Arc<App>, connection: &Arc<Connection>, frame: Incoming) -> Result<bool> {
+fn too_many() -> Error {
+    Error::new(Code::RateLimited, format!("A connection may send {FRAMES_PER_MINUTE} frames a minute."))
+}
+
+/// Whether somebody waits for this frame.
+fn is_awaited(connection: &Connection, frame: &Incoming) -> bool {
+    let waits = |asked| connection.waiting.expects(frame.request_id.as_deref(), asked);
+    match frame.kind.as_str() {
+        "roll_result" => waits(Asked::ExecuteRoll),
+        "combat_state" => waits(Asked::CombatStateRefresh),
+        "error" => waits(Asked::ExecuteRoll) || waits(Asked::CombatStateRefresh),
+        _ => false,
+    }
+}
+
+async fn handle(app: &Arc<App>, connection: &Arc<Connection>, frame: Incoming) -> Result<()> {
+    if !app.keys.is_live(&connection.caller().key_prefix).await? {
+        connection.outbox.close(Close::Unauthenticated);
+        return Err(Error::new(Code::Unauthenticated, "The credential has expired or was revoked."));
+    }
     let kind = event_of(&frame.kind);
     count(if kind.is_some_and(|kind| kind != "combat_state") { "event" } else { frame.kind.as_str() });
     let id = frame.request_id.as_deref();
     match frame.kind.as_str() {
         "ping" => connection.outbox.send(Frame::new("pong", id, &json!({ "server_time": frames::now() }))),
         // One that nobody waits for is late, or somebody else's: it counts for nothing.
-        "roll_result" => return Ok(connection.waiting.answer(id, Asked::ExecuteRoll, Ok(frame.data))),
-        "error" => return Ok(refuse(connection, &frame)),
+        "roll_result" => {
+            connection.waiting.answer(id, Asked::ExecuteRoll, Ok(frame.data));
+        }
+        "error" => refuse(connection, &frame),
         "combat_state" if connection.waiting.expects(id, Asked::CombatStateRefresh) => {
             let taken = event(app, connection, "combat_state", frame.data).await;
             let answer = taken.as_ref().map(|_| Value::Null).map_err(|error| Failure::Refused(error.detail.clone()));
             connection.waiting.answer(id, Asked::CombatStateRefresh, answer);
-            return taken.map(|_| true);
+            taken?;
         }
         "turn_request" | "chat_request" => turns::request(app, connection, &frame)?,
         "connect" => return Err(Error::new(Code::BadRequest, "This connection is connected already.")),
@@ -67,7 +99,7 @@ async fn handle(app: &Arc<App>, connection: &Arc<Connection>, frame: Incoming) -
             }
         }
     }
-    Ok(false)
+    Ok(())
 }
 
 /// The type of event that a type of frame is; other frontends' names for it are known too.
@@ -90,14 +122,12 @@ fn short(name: &str) -> String {
 }
 
 /// A frontend says that it cannot do what it was asked.
-fn refuse(connection: &Connection, frame: &Incoming) -> bool {
+fn refuse(connection: &Connection, frame: &Incoming) {
     let text = |name: &str| frame.data.get(name).and_then(Value::as_str);
     let words = text("error").or_else(|| text("message")).unwrap_or("an error without words");
-    let taken = connection.waiting.refuse(frame.request_id.as_deref(), words);
-    if !taken {
+    if !connection.waiting.refuse(frame.request_id.as_deref(), words) {
         tracing::debug!(session_id = %connection.session.id, "a frontend reports an error of its own");
     }
-    taken
 }
 
 /// Takes in one event, tried again when it met another transaction and lost.

@@ -100,7 +100,7 @@ async fn first_frame(stream: &mut AggregatedMessageStream) -> Option<Result<Inco
                     Ok(_) => {
                         refusal(Error::new(Code::BadRequest, "The first frame is a `connect`."), Close::ConnectFirst)
                     }
-                    Err(error) => refusal(error, Close::ConnectFirst),
+                    Err(unreadable) => refusal(unreadable.error, Close::ConnectFirst),
                 };
             }
             Ok(AggregatedMessage::Binary(_)) => {
@@ -167,27 +167,23 @@ async fn read(
         let taken = match message {
             None | Some(Ok(AggregatedMessage::Close(_))) => return outbox.close(Close::Gone),
             Some(Err(error)) => return outbox.close(of_protocol(&error)),
-            Some(Ok(AggregatedMessage::Pong(_))) => Ok(false),
+            Some(Ok(AggregatedMessage::Pong(_))) => Ok(()),
             Some(Ok(AggregatedMessage::Ping(payload))) => {
                 // One that does not fit is left out: the other side is being written to anyway.
                 let _ = pongs.pong(&payload).now_or_never();
-                Ok(false)
+                Ok(())
             }
-            Some(Ok(_)) if !frames.take() => refused(Error::new(
-                Code::RateLimited,
-                format!("A connection may send {FRAMES_PER_MINUTE} frames a minute."),
-            )),
             Some(Ok(AggregatedMessage::Binary(_))) => refused(Error::new(Code::BadRequest, "Frames are text.")),
-            Some(Ok(AggregatedMessage::Text(text))) => Box::pin(incoming::take(app, connection, &text)).await,
+            Some(Ok(AggregatedMessage::Text(text))) => {
+                Box::pin(incoming::take(app, connection, &text, || frames.take())).await
+            }
         };
         match taken {
-            // Who is asked may answer.
-            Ok(true) => frames.give_back(),
             Err(error) if error.code.status() < 500 && !errors.take() => {
                 drain(stream).await;
                 return outbox.close(Close::TooManyErrors);
             }
-            Ok(false) | Err(_) => {}
+            Ok(()) | Err(_) => {}
         }
         // A burst of frames leaves room for what is written because of them.
         tokio::task::yield_now().await;
@@ -223,10 +219,6 @@ impl Bucket {
             self.left -= 1.0;
         }
         has
-    }
-
-    fn give_back(&mut self) {
-        self.left = (self.left + 1.0).min(self.most);
     }
 }
 

@@ -47,8 +47,15 @@ fn begin(app: &web::Data<App>, caller: &Caller, connection: &Connection, frame: 
     }
     caller.needs(Scope::Gm, "Starting a session's turn")?;
     let data = if frame.data.is_null() { json!({}) } else { frame.data.clone() };
-    let input: GmTurnInput = body::typed(data)?;
-    validate::check(&input)?;
+    let read = || -> Result<GmTurnInput> {
+        let input = body::typed(data)?;
+        validate::check(&input)?;
+        Ok(input)
+    };
+    let input = read().map_err(|mut error| {
+        error.errors.iter_mut().for_each(|field| field.pointer.insert_str(0, "/data"));
+        error
+    })?;
     let session = &connection.session;
     let job: GmJob = input.job(app, caller, session.campaign.to_string(), session.id, None);
     let run = async move |app: web::Data<App>, caller: Caller, asker: Asker| gm::run(&app, &caller, &job, &asker).await;

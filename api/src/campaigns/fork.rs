@@ -62,13 +62,11 @@ pub async fn fork(
 ) -> Result<Reply> {
     validate::check(&body.value)?;
     let actor = Actor { origin: Origin::Fork, ..caller.actor() };
-    let open = async || TenantTx::write_at_one_moment(&app.pool, &actor, SECONDS_MAX).await;
-    write_in(open, body.idempotency.as_ref(), async |tx| copy(&app, &caller, &path, &body.value, tx).await).await
+    write_in(async || place(&app, &actor).await, body.idempotency.as_ref(), async |tx| copy(&app, &caller, &path, &body.value, tx).await).await
 }
 
 /// Copies within a transaction, in a constant number of statements.
 async fn copy(app: &App, caller: &Caller, c: &str, input: &ForkInput, tx: &TenantTx) -> Result<Reply> {
-    wait_for_place(tx).await?;
     let source = resource::campaign_id(tx, caller, &Ref::parse(c)).await?;
     if caller.campaign.is_some() {
         return Err(Error::new(Code::Forbidden, "This token is for one campaign only."));
@@ -103,13 +101,25 @@ async fn copy(app: &App, caller: &Caller, c: &str, input: &ForkInput, tx: &Tenan
     Reply::created(format!("/v1/campaigns/{target}"), version, &resource::view::<Campaigns>(model, caller)?)
 }
 
-/// A tenant copies one campaign at a time: a fork holds a connection for long.
-async fn wait_for_place(tx: &TenantTx) -> Result<()> {
-    sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended('fork:' || $1, 0))")
-        .bind(tx.tenant().to_string())
-        .execute(&mut *tx.connection().await)
-        .await?;
-    Ok(())
+/// A tenant copies one campaign at a time: a fork holds a connection for long. Who waits holds none, and begins anew when it is
+/// their turn: a transaction that waited would see the world as it was before the other fork.
+async fn place(app: &App, actor: &Actor) -> Result<TenantTx> {
+    let until = Instant::now() + WAIT_MAX;
+    loop {
+        let tx = TenantTx::write_at_one_moment(&app.pool, actor, SECONDS_MAX).await?;
+        let row = sqlx::query("SELECT pg_try_advisory_xact_lock(hashtextextended('fork:' || $1, 0)) AS free")
+            .bind(tx.tenant().to_string())
+            .fetch_one(&mut *tx.connection().await)
+            .await?;
+        if row.get("free") {
+            return Ok(tx);
+        }
+        drop(tx);
+        if Instant::now() >= until {
+            return Err(Error::new(Code::Unavailable, "Another campaign is being copied; try again.").retry_after(10));
+        }
+        sleep(WAIT_POLL).await;
+    }
 }
 
 /// Where a turn had ended.

@@ -4,6 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, http::StatusCode, post, web};
 use askama::Template;
 use entity::message::{Author, Type};
 use serde::Deserialize;
+use uuid::Uuid;
 
 use super::{
     Filled, filled, html, is_htmx, rendered, shown,
@@ -83,7 +84,7 @@ async fn said(
     if words.to.is_empty() {
         let message =
             NewMessage { player_id: Some(seat.player), ..NewMessage::chat(Author::Player, &name, text.to_owned()) };
-        write(app, seat, message).await?;
+        write(app, seat.leave(), message).await?;
         return Ok(done(request, link));
     }
     drop(seat);
@@ -141,9 +142,10 @@ async fn rolled(
     let seat = Seat::take(app, visitor, link).await?;
     let who = seat.sheet().await?.who;
     let own = sheet::of_character(&who);
-    let tx = TenantTx::write(&app.pool, &seat.caller.actor()).await?;
-    app.limits.check_rows(&tx, &seat.caller, "message").await?;
-    let mut draw = Draw::new(&tx, Some(seat.campaign), &Wish::default()).await?;
+    let (caller, campaign) = seat.leave();
+    let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
+    app.limits.check_rows(&tx, &caller, "message").await?;
+    let mut draw = Draw::new(&tx, Some(campaign), &Wish::default()).await?;
     let report = rolls::all(&mut draw, &rolls, &|name: &str| sheet::value(&own, name)).await?;
     let Some((result, total)) = report.results.first().and_then(|first| Some((first, first.total.clone()?))) else {
         let error = report.results.into_iter().find_map(|result| result.error);
@@ -159,18 +161,18 @@ async fn rolled(
     let message = NewMessage {
         kind: Type::Roll,
         roll: Some(messages::roll_value(&facts)),
-        player_id: Some(seat.player),
+        player_id: Some(visitor.player),
         ..NewMessage::chat(Author::Player, &who.name, messages::roll_text(&facts))
     };
-    messages::insert(&tx, seat.campaign, &[message]).await?;
+    messages::insert(&tx, campaign, &[message]).await?;
     tx.commit().await?;
     Ok(done(request, link))
 }
 
-async fn write(app: &App, seat: Seat, message: NewMessage) -> Result<()> {
-    let tx = TenantTx::write(&app.pool, &seat.caller.actor()).await?;
-    app.limits.check_rows(&tx, &seat.caller, "message").await?;
-    messages::insert(&tx, seat.campaign, &[message]).await?;
+async fn write(app: &App, (caller, campaign): (Caller, Uuid), message: NewMessage) -> Result<()> {
+    let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
+    app.limits.check_rows(&tx, &caller, "message").await?;
+    messages::insert(&tx, campaign, &[message]).await?;
     tx.commit().await
 }
 

@@ -45,6 +45,12 @@ impl Seat {
         Ok(Self { tx, caller, campaign, player: visitor.player })
     }
 
+    /// Who sat there, and in which campaign. Its transaction ends, so that another does not wait for a second connection.
+    #[must_use]
+    pub fn leave(self) -> (Caller, Uuid) {
+        (self.caller, self.campaign)
+    }
+
     /// Messages the player may see, oldest first.
     ///
     /// # Errors

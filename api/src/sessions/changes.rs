@@ -151,7 +151,6 @@ fn window<'q>(sql: AssertSqlSafe<String>, tx: &TenantTx, session: &Playing, stan
 
 /// Scenes and characters of the campaign that changed; the newest, oldest first.
 async fn moved(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<Vec<PgRow>> {
-    // The reader's character is a parameter of every statement over this window; here it decides nothing.
     let sql = format!(
         "SELECT * FROM (SELECT n.seq, n.table_name, n.before, n.after, \
              n.table_name = 'character' AND EXISTS (SELECT 1 FROM encounter_member m \
@@ -159,7 +158,7 @@ async fn moved(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<
              CASE n.table_name WHEN 'session' THEN (SELECT s.name FROM scene s WHERE s.tenant_id = $1 \
                AND s.id = (n.after ->> 'scene_id')::uuid) END AS scene_name \
            FROM ({NEWS}) n WHERE (n.table_name IN ('scene', 'character', 'encounter') OR n.table_name = 'session' AND n.row_id = $5) \
-           AND (n.op <> 'delete' OR n.table_name = 'encounter') AND coalesce($6::text, '') IS NOT NULL ORDER BY n.seq DESC LIMIT {ROWS_MAX}) newest ORDER BY seq"
+           AND (n.op <> 'delete' OR n.table_name = 'encounter') ORDER BY n.seq DESC LIMIT {ROWS_MAX}) newest ORDER BY seq"
     );
     Ok(window(AssertSqlSafe(sql), tx, session, standing).fetch_all(&mut *tx.connection().await).await?)
 }

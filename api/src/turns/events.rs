@@ -103,7 +103,7 @@ impl Listener {
     pub async fn next(&mut self) -> Result<Heard> {
         let silent_at = Instant::now() + sse::HEARTBEAT;
         loop {
-            if self.over || Instant::now() >= self.until || !self.is_allowed().await? {
+            if self.over || Instant::now() >= self.until || !self.app.keys.is_live(&self.key_prefix).await? {
                 return Ok(Heard::Over);
             }
             let told = match &mut self.live {
@@ -139,12 +139,6 @@ impl Listener {
         }
     }
 
-    /// Whether the key behind it lives, as of a second ago.
-    async fn is_allowed(&self) -> Result<bool> {
-        let record = self.app.keys.record(&self.key_prefix).await?;
-        Ok(record.is_some_and(|record| record.is_live()))
-    }
-
     fn event(&self, told: Told) -> Event {
         let is_last = !matches!(told.name, STARTED | TEXT | CALL | RESULT);
         let Position { seq, offset } = told.at;
@@ -177,7 +171,8 @@ impl Listener {
         let first = saved.first().map_or(1, |(seq, ..)| *seq);
         let mut items: Vec<Item> =
             saved.into_iter().filter_map(|(_, name, data)| Some(Item { name: known(&name)?, data })).collect();
-        if items.is_empty() && self.at.seq == 0 && ended {
+        if items.is_empty() {
+            // It was not streamed, or has told nothing yet but that it began.
             items = of_record(self.turn, &row.get::<Option<Value>, _>("view").unwrap_or_default());
         }
         let mut told = unheard(&items, first, &mut self.at);
@@ -243,11 +238,11 @@ fn of_record(turn: Uuid, view: &Value) -> Vec<Item> {
 fn position(turn: Uuid, id: &str) -> Result<Option<Position>> {
     let strange = || Error::new(Code::BadRequest, "`Last-Event-ID` is the id of an event of this turn.");
     let place = id.strip_prefix(&turn.to_string()).and_then(|rest| rest.strip_prefix(':')).ok_or_else(strange)?;
-    if place.ends_with(END) {
-        return Ok(None);
+    let number = |digits: &str| digits.parse::<u32>().map(|n| n as usize).map_err(|_| strange());
+    if let Some(seq) = place.strip_suffix(END) {
+        return number(seq).map(|_| None);
     }
     let (seq, offset) = place.split_once('.').map_or((place, None), |(seq, offset)| (seq, Some(offset)));
-    let number = |digits: &str| digits.parse::<u32>().map(|n| n as usize).map_err(|_| strange());
     Ok(Some(Position { seq: number(seq)?, offset: offset.map(number).transpose()? }))
 }
 
