@@ -6,6 +6,7 @@ use futures_util::future::join_all;
 use rehearsal::{Reply, Script, UsageOverride};
 use reqwest::Method;
 use serde_json::{Value, json};
+use tavernkeep::auth::Scope;
 
 use crate::support::{
     Child, Client, Prepared, Server, World,
@@ -261,6 +262,67 @@ async fn who_may_listen() {
     assert!(events.last().unwrap().data["turn"].get("prompt").is_none(), "players see no prompt");
     let own = stream(&alice, BOB, ask(json!({}))).await.rest().await;
     assert!(own.last().unwrap().data["turn"].get("prompt").is_none());
+    // A session's turn calls tools that tell secrets.
+    let session = world.post("/sessions", json!({ "client_id": "vtt" })).await.expect(201).id();
+    server
+        .model
+        .set_script(Script::replies([Reply::tool("get_message_history", json!({})), Reply::text("The fog lifts.")]));
+    let turn = world.post(&format!("/sessions/{session}/turns"), json!({})).await.expect(200);
+    assert_eq!(turn.body["tool_calls"][0]["name"], "get_message_history");
+    let reader = tenant.with_scopes(&[Scope::Read, Scope::Play]).await;
+    reader.get(&world.path(&format!("/turns/{}/events", turn.id()))).await.problem(403, "forbidden");
+    let listed = reader.get(&world.path("/turns?kind=gm")).await.expect(200).items()[0].clone();
+    for shown in [listed, reader.get(&world.path(&format!("/turns/{}", turn.id()))).await.expect(200).body] {
+        assert_eq!((&shown["tool_calls"], &shown["narrative"]), (&json!([]), &json!("The fog lifts.")));
+        assert!(shown.get("prompt").is_none() && shown.get("trace").is_none(), "{shown}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listener_ends_with_its_key() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    tenant.world().await;
+    server.model.set_script(Script::always(Reply::text("Much later.").delay_ms(20_000)));
+    let doomed = tenant.with_scopes(&Scope::ALL).await;
+    let mut events = stream(&doomed, BOB, ask(json!({}))).await;
+    assert_eq!(events.next().await.unwrap().name, "turn.started");
+    tenant.delete(&format!("/v1/api-keys/{}", &doomed.credential[3..11])).await.expect(204);
+    let rest =
+        tokio::time::timeout(Duration::from_secs(18), events.rest()).await.expect("it ends before the turn does");
+    assert!(rest.is_empty(), "{rest:?}");
+}
+
+/// A turn that nobody streamed is heard as well: that it began while it runs, and all of it afterwards.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_is_not_streamed_is_heard() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    server.model.set_script(Script::replies([remember(), Reply::text(TALE).delay_ms(1500)]));
+    let hear = async {
+        let turn = loop {
+            if let Some(turn) = world.get("/turns?status=running").await.expect(200).items().first() {
+                break turn["id"].as_str().unwrap().to_owned();
+            }
+        };
+        let mut events = listen(&tenant, &turn, None).await;
+        let first = events.next().await.unwrap();
+        assert_eq!(first.name, "turn.started");
+        assert_eq!(world.get(&format!("/turns/{turn}")).await.expect(200).body["status"], "running");
+        let rest = events.rest().await;
+        assert_eq!(rest.last().unwrap().name, "turn.completed");
+        (first, rest)
+    };
+    let (answer, (first, rest)) = tokio::join!(world.bob("player_alice", "I ask about the harbour."), hear);
+    let id = answer.expect(200).id();
+    assert_eq!(text(&rest), format!("Bob leans closer.\n\n{TALE}"));
+    let again = listen(&tenant, &id, Some(&first.id)).await.rest().await;
+    assert_eq!(text(&again), text(&rest), "{again:?}");
+    for strange in [".end", ":x.end", ":1.x", ":"] {
+        let request = tenant.request(Method::GET, &world.path(&format!("/turns/{id}/events")));
+        tenant.send(request.header("last-event-id", format!("{id}{strange}"))).await.problem(400, "bad_request");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -246,3 +246,66 @@ async fn the_route_needs_no_credential_to_be_asked_for_one() {
         assert!(matches!(socket.closed().await, 4404 | 1008), "{campaign}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revoked_key_writes_nothing_more() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let doomed = tenant.with_scopes(&[Scope::Play]).await;
+    let (mut socket, _) = Socket::connect(&server.url, &doomed.credential, json!({ "client_id": "doomed" })).await;
+    tenant.delete(&format!("/v1/api-keys/{}", &doomed.credential[3..11])).await.expect(204);
+    socket.send(json!({ "type": "chat_message", "data": { "content": "One more thing." } })).await;
+    assert_eq!(socket.next().await["data"]["code"], "AUTH_REQUIRED");
+    assert_eq!(socket.closed().await, 4401);
+    assert!(world.get("/messages").await.expect(200).items().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_address_cannot_take_every_place() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    tenant.world().await;
+    let silent = futures_util::future::join_all((0..128).map(|_| Socket::open(&server.url))).await;
+    let url = format!("{}/v1/campaigns/port-town/bridge", server.url.replacen("http", "ws", 1));
+    let refused = tokio_tungstenite::connect_async(url).await.unwrap_err();
+    assert!(refused.to_string().contains("503"), "{refused}");
+    drop(silent);
+    // Places that are left are free again.
+    let (mut socket, _) = loop {
+        if let Ok((socket, _)) = tokio_tungstenite::connect_async(format!(
+            "{}/v1/campaigns/port-town/bridge",
+            server.url.replacen("http", "ws", 1)
+        ))
+        .await
+        {
+            let mut socket = Socket(socket);
+            socket.send(json!({ "type": "connect", "client_id": "vtt", "token": tenant.credential })).await;
+            break (socket, ());
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    assert_eq!(socket.next().await["type"], "connected");
+}
+
+/// A session that a game master made is theirs: a key without `gm` does not play it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_game_masters_session_is_not_joined_by_others() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let (_masters, connected) = Socket::connect(&server.url, &tenant.credential, json!({})).await;
+    let bot = tenant.with_scopes(&[Scope::Play]).await;
+    let connect = json!({ "type": "connect", "client_id": "vtt", "token": bot.credential });
+    assert_eq!(refused(&server, connect).await, ("forbidden".to_owned(), 4403));
+    // What is not a player's words is not reported by it either, over REST as little as here.
+    let session = connected["session_id"].as_str().unwrap();
+    let path = world.path(&format!("/sessions/{session}/events"));
+    for (kind, data, status) in [
+        ("chat_message", json!({ "content": "Hello." }), 200),
+        ("combat_state", super::fight(1), 403),
+        ("world_state", json!({ "session_info": { "gm_name": "Me" } }), 403),
+    ] {
+        bot.post(&path, json!({ "events": [{ "type": kind, "data": data }] })).await.expect(status);
+    }
+}

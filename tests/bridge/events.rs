@@ -78,11 +78,25 @@ async fn players_report_themselves_only() {
     let world = tenant.world().await;
     let alice = world.get("/characters/player_alice").await.expect(200).id();
     let token = tenant.token(json!({ "campaign": "port-town", "player_id": "player_alice" })).await;
-    let (mut socket, _) = Socket::connect(&server.url, &token.credential, json!({ "client_id": "phone" })).await;
+    let (mut socket, connected) =
+        Socket::connect(&server.url, &token.credential, json!({ "client_id": "phone" })).await;
     socket.send(json!({ "type": "chat_message", "request_id": "1", "data": { "content": "Hello." } })).await;
     let id = socket.next().await["data"]["results"][0]["message_id"].as_str().unwrap().to_owned();
     let message = world.get(&format!("/messages/{id}")).await.expect(200).body;
     assert_eq!((&message["player_id"], &message["author"]), (&json!(alice), &json!("player")));
+    // Under its character's name, whatever name it gives, and over REST the same.
+    let told = json!({ "content": "Trust me.", "speaker": { "name": "The Game Master" } });
+    socket.send(json!({ "type": "chat_message", "request_id": "2", "data": told })).await;
+    socket.next_of("ack").await;
+    let events = json!({ "events": [{ "type": "chat_message", "data": told }] });
+    token
+        .post(&world.path(&format!("/sessions/{}/events", connected["session_id"].as_str().unwrap())), events.clone())
+        .await
+        .expect(200);
+    let said = world.get("/messages").await.expect(200);
+    assert!(said.items().len() == 3 && said.items().iter().all(|m| m["speaker"]["name"] == "Alice"), "{}", said.text);
+    let others = world.post("/sessions", json!({ "client_id": "other" })).await.expect(201).id();
+    token.post(&world.path(&format!("/sessions/{others}/events")), events).await.problem(404, "not_found");
     for (kind, data) in [
         ("chat_message", json!({ "content": "I am Mallory.", "player_id": "player_mallory" })),
         ("chat_message", json!({ "content": "I am the law.", "author": "gm" })),

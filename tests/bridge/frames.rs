@@ -40,6 +40,24 @@ async fn a_frame_that_does_not_fit_is_an_error_and_the_connection_stays() {
     socket.send(bad).await;
     let error = socket.next().await;
     assert_eq!((&error["request_id"], &error["data"]["errors"][0]["pointer"]), (&json!("r1"), &json!("/data/total")));
+    // Who asked is told, whatever is wrong with the rest of the frame.
+    for (data, pointer) in [
+        (
+            json!({ "type": "chat_message", "request_id": "r2", "data": { "content": "a\u{0}b" } }),
+            json!("/data/content"),
+        ),
+        (json!({ "type": "chat_message", "request_id": "r2", "data": { "content": "x".repeat(66_000) } }), json!(null)),
+        (json!({ "request_id": "r2", "data": {} }), json!(null)),
+        (json!({ "type": "turn_request", "request_id": "r2", "data": { "steps": 2 } }), json!("/data/steps")),
+        (
+            json!({ "type": "turn_request", "request_id": "r2", "data": { "instruction": " " } }),
+            json!("/data/instruction"),
+        ),
+    ] {
+        socket.send(data).await;
+        let error = socket.next().await;
+        assert_eq!((&error["request_id"], &error["data"]["errors"][0]["pointer"]), (&json!("r2"), &pointer), "{error}");
+    }
     socket.0.send(Message::binary(vec![1, 2, 3])).await.unwrap();
     assert_eq!(socket.next().await["type"], "error");
     // Pings of the protocol are answered; a message may come in pieces.
@@ -129,4 +147,29 @@ async fn who_does_not_read_is_left() {
         .await;
     assert_eq!(rolled.expect(200).body["result"]["source"], "server");
     drop(deaf);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_waited_for_is_taken_in_a_flood() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let (mut socket, connected) = Socket::connect(&server.url, &tenant.credential, json!({ "dice": "frontend" })).await;
+    let session = connected["session_id"].as_str().unwrap();
+    let roll = json!({ "arguments": { "rolls": [{ "formula": "1d6" }] }, "session_id": session });
+    let answer = async {
+        let asked = socket.next_of("execute_roll").await;
+        let mut limited = false;
+        while !limited {
+            socket.send(json!({ "type": "ping", "request_id": "p" })).await;
+            let frame = socket.next().await;
+            assert_eq!(frame["request_id"], "p");
+            limited = frame["data"]["code"] == "rate_limited";
+        }
+        let results = json!([{ "formula": "1d6", "success": true, "total": 4, "dice": [{ "faces": 6, "value": 4, "kept": true }] }]);
+        let data = json!({ "results": results });
+        socket.send(json!({ "type": "roll_result", "request_id": asked["request_id"], "data": data })).await;
+    };
+    let (rolled, ()) = tokio::join!(world.post("/tools/roll_dice", roll), answer);
+    assert_eq!(rolled.expect(200).body["result"]["results"][0]["total"], 4);
 }

@@ -1,5 +1,6 @@
 //! Who may copy what, and what cannot be copied: nothing stays behind then.
 
+use futures_util::future::join_all;
 use rehearsal::{Reply, Script};
 use serde_json::json;
 use tavernkeep::{auth::Scope, campaigns::fork::TABLES, limits::TenantLimits, ops::maintenance};
@@ -220,4 +221,33 @@ async fn every_table_and_reference_of_the_world_is_known() {
         "npc.owner_ids",
     ];
     assert_eq!(references, known);
+}
+
+/// Each sees what the others made: slugs are found, and a limit is not passed by asking for much at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn copies_made_at_once_know_of_each_other() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let lore = world.get("/lore").await.expect(200).items().len() as u64;
+    sqlx::query("UPDATE tenant SET limits = $2 WHERE tenant_id = $1")
+        .bind(tenant.tenant)
+        .bind(json!(TenantLimits { rows_per_kind: lore * 4, ..TenantLimits::unlimited() }))
+        .execute(&mut server.owner().await)
+        .await
+        .unwrap();
+    let client = tenant.with_scopes(&Scope::ALL).await;
+    let path = world.path("/fork");
+    let answers = join_all((0..6).map(|_| client.post(&path, json!({})))).await;
+    let (made, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(|a| a.status == 201);
+    let mut slugs: Vec<_> = made.iter().map(|a| a.body["slug"].as_str().unwrap()).collect();
+    slugs.sort_unstable();
+    assert_eq!(slugs, ["port-town-2", "port-town-3", "port-town-4"]);
+    for answer in refused {
+        answer.problem(429, "quota_exceeded");
+    }
+    // Somebody else's copies wait for nobody.
+    let other = server.tenant("other").await;
+    let theirs = other.world().await;
+    theirs.post("/fork", json!({})).await.expect(201);
 }

@@ -71,6 +71,10 @@ async fn a_visit_is_kept_safe() {
         assert!(cookie.contains(part), "{cookie}");
     }
     assert!(!cookie.contains("Secure"), "it is plain HTTP here");
+    // What it holds opens the table and nothing else.
+    let held = cookie.split(['=', ';']).nth(1).unwrap();
+    tenant.with_credential(held).get("/v1/campaigns/port-town").await.problem(401, "unauthenticated");
+    assert_eq!(stranger.enter("port-town", held).await.status, 401);
     let guest = Guest::seated(&server, &token(&tenant, ALICE).await).await;
     for path in ["/play/port-town", "/play/no-such-place", "/play/port-town/turns/00000000-0000-0000-0000-000000000000"]
     {

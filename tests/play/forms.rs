@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rehearsal::{Reply, Script};
 use serde_json::json;
+use tavernkeep::{auth::Scope, limits::TenantLimits};
 use tokio::time::{Instant, sleep};
 
 use super::{ALICE, Guest, MALLORY, says, token};
@@ -74,7 +75,34 @@ async fn what_is_refused_is_said_on_a_page() {
         let piece = guest.send(piece).await;
         assert!(piece.status == status && piece.text.starts_with("<p class=\"alert\">"), "{}", piece.text);
     }
+    let json = guest.http.post(format!("{}/play/port-town/say", guest.base)).header("cookie", &guest.cookie);
+    assert_eq!(guest.send(json.json(&json!({ "text": "Hello" }))).await.status, 415);
     assert!(!guest.page().await.contains("<article"), "nothing of it was said");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenants_limit_of_rows_counts_what_is_said() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    tenant.world().await;
+    let limits = TenantLimits { rows_per_kind: 2, ..TenantLimits::unlimited() };
+    sqlx::query("UPDATE tenant SET limits = $2 WHERE tenant_id = $1")
+        .bind(tenant.tenant)
+        .bind(json!(limits))
+        .execute(&mut server.owner().await)
+        .await
+        .unwrap();
+    let client = tenant.with_scopes(&Scope::ALL).await;
+    let guest = Guest::seated(&server, &token(&client, ALICE).await).await;
+    for (path, field, status) in [
+        ("say", ("text", "One"), 303),
+        ("roll", ("formula", "1d6"), 303),
+        ("roll", ("formula", "1d6"), 429),
+        ("say", ("text", "Three"), 429),
+    ] {
+        let answer = guest.send(guest.form(&format!("/play/port-town/{path}"), &[field])).await;
+        assert_eq!(answer.status, status, "{}", answer.text);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

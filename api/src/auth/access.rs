@@ -128,7 +128,7 @@ pub const TABLE: &[Access] = &[
     on("PATCH",  "/v1/campaigns/{c}/sessions/{x}", Gm, Never),
     on("DELETE", "/v1/campaigns/{c}/sessions/{x}", Gm, Never),
     on("PUT",    "/v1/campaigns/{c}/sessions/{x}/world-state", Gm, Never),
-    on("POST",   "/v1/campaigns/{c}/sessions/{x}/events", Play, Never),
+    on("POST",   "/v1/campaigns/{c}/sessions/{x}/events", Play, Own),
     on("GET",    "/v1/campaigns/{c}/sessions/{x}/delta", Gm, Never),
     on("POST",   "/v1/campaigns/{c}/sessions/{x}/prompt", Gm, Never),
     on("POST",   "/v1/campaigns/{c}/sessions/{x}/turns", Gm, Never),

@@ -278,7 +278,7 @@ pub async fn patch_key(
     path: web::Path<String>,
     body: Body<Value>,
 ) -> Result<Reply> {
-    crate::http::write(&app, &caller, None, async |tx| {
+    let reply = crate::http::write(&app, &caller, None, async |tx| {
         let current = KeyView::of(&find_key(tx, &path).await?);
         etag::check(&request, current.version)?;
         let shown = serde_json::to_value(&current).map_err(Error::internal)?;
@@ -303,7 +303,9 @@ pub async fn patch_key(
         let view = KeyView::of(&row);
         Ok(Reply::ok(&view)?.versioned(view.version))
     })
-    .await
+    .await?;
+    app.keys.forget();
+    Ok(reply)
 }
 
 /// Revokes a key: within a second neither it nor its tokens are accepted. Its record stays.
@@ -316,7 +318,7 @@ pub async fn delete_key(
     request: HttpRequest,
     path: web::Path<String>,
 ) -> Result<Reply> {
-    crate::http::write(&app, &caller, None, async |tx| {
+    let reply = crate::http::write(&app, &caller, None, async |tx| {
         let current = KeyView::of(&find_key(tx, &path).await?);
         etag::check(&request, current.version)?;
         sqlx::query("UPDATE api_key SET revoked_at = coalesce(revoked_at, now()) WHERE tenant_id = $1 AND id = $2")
@@ -326,5 +328,7 @@ pub async fn delete_key(
             .await?;
         Ok(Reply::no_content())
     })
-    .await
+    .await?;
+    app.keys.forget();
+    Ok(reply)
 }

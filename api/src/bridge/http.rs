@@ -24,7 +24,8 @@ pub async fn bridge(
     path: web::Path<String>,
     body: web::Payload,
 ) -> Result<HttpResponse> {
-    let place = app.bridge.admit()?;
+    let peer = request.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |a| a.ip());
+    let place = app.bridge.admit(peer)?;
     let (response, session, stream) = actix_ws::handle(&request, body)
         .map_err(|e| Error::new(Code::BadRequest, format!("This is a WebSocket: open it as one ({e}).")))?;
     let origin = request.headers().get(header::ORIGIN);
@@ -32,7 +33,7 @@ pub async fn bridge(
         campaign: path.into_inner(),
         origin: origin.map(|o| o.to_str().unwrap_or("?").to_owned()),
         request: RequestId::of(&request),
-        peer: request.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |a| a.ip()),
+        peer,
     };
     let stream =
         stream.max_frame_size(MESSAGE_BYTES_MAX).aggregate_continuations().max_continuation_size(MESSAGE_BYTES_MAX);

@@ -1,10 +1,11 @@
 //! The connections of this server, by campaign and session, and the questions that other servers answer for it.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
+    net::IpAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, RwLock,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
 };
 
@@ -30,6 +31,8 @@ use crate::{
 
 /// Sockets of this server whose first frame has not come yet.
 const UNKNOWN_MAX: usize = 1024;
+/// The same of one address.
+const UNKNOWN_PER_ADDRESS_MAX: usize = 128;
 
 /// A frontend's open connection.
 pub struct Connection {
@@ -107,7 +110,8 @@ struct Room {
 #[derive(Default)]
 pub struct Hub {
     rooms: Mutex<HashMap<Feed, Room>>,
-    unknown: AtomicUsize,
+    /// Sockets of which nothing is known yet, by address.
+    unknown: Mutex<Unknowns>,
     /// Questions to frontends of other servers, by their ids, with their tenants.
     pub(super) awaited: Mutex<HashMap<Uuid, (Uuid, oneshot::Sender<Answer>)>>,
     /// Set once there is anything to do for other servers.
@@ -119,12 +123,25 @@ pub struct Hub {
     closed: AtomicBool,
 }
 
+#[derive(Default)]
+struct Unknowns {
+    count: usize,
+    by_address: HashMap<IpAddr, usize>,
+}
+
 /// Holds a place among the sockets whose first frame has not come yet.
-pub struct Unknown(Arc<Hub>);
+pub struct Unknown(Arc<Hub>, IpAddr);
 
 impl Drop for Unknown {
     fn drop(&mut self) {
-        self.0.unknown.fetch_sub(1, Ordering::AcqRel);
+        let mut unknown = self.0.unknown();
+        unknown.count = unknown.count.saturating_sub(1);
+        if let Entry::Occupied(mut here) = unknown.by_address.entry(self.1) {
+            *here.get_mut() -= 1;
+            if *here.get() == 0 {
+                here.remove();
+            }
+        }
     }
 }
 
@@ -133,16 +150,24 @@ impl Hub {
         self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a socket of which nothing is known yet.
+    fn unknown(&self) -> MutexGuard<'_, Unknowns> {
+        self.unknown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a socket of which nothing is known but its address.
     ///
     /// # Errors
-    /// `unavailable` when there are too many of them.
-    pub fn admit(self: &Arc<Self>) -> Result<Unknown> {
-        let place = (self.unknown.fetch_add(1, Ordering::AcqRel), Unknown(self.clone()));
-        match place {
-            (before, place) if before < UNKNOWN_MAX => Ok(place),
-            _ => Err(Error::new(Code::Unavailable, "Too many connections are being opened; come back.").retry_after(2)),
+    /// `unavailable` when there are too many of them, here or from there.
+    pub fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Unknown> {
+        let mut unknown = self.unknown();
+        let here = unknown.by_address.get(&address).copied().unwrap_or(0);
+        if unknown.count >= UNKNOWN_MAX || here >= UNKNOWN_PER_ADDRESS_MAX {
+            let detail = "Too many connections are being opened; come back.";
+            return Err(Error::new(Code::Unavailable, detail).retry_after(2));
         }
+        unknown.count += 1;
+        unknown.by_address.insert(address, here + 1);
+        Ok(Unknown(self.clone(), address))
     }
 
     /// Adds a connection; an older one of its session is closed. For a campaign's first: what says that its last one left.

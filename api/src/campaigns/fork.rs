@@ -5,6 +5,8 @@
 //! and idempotency keys are not the world's and stay behind.
 //! A new table of the world is copied by its name in [`TABLES`]; `tests/fork.rs` finds one that was forgotten.
 
+use std::time::Duration;
+
 use actix_web::{post, web};
 use entity::{campaign, shapes::ForkedFrom};
 use garde::Validate;
@@ -12,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sqlx::{Row, postgres::PgRow};
 use time::OffsetDateTime;
+use tokio::time::{Instant, sleep};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -34,6 +37,10 @@ pub const TABLES: &[&str] =
 
 /// How long a statement of a fork may take; a million rows take minutes.
 const SECONDS_MAX: u32 = 900;
+/// How long a fork waits for another of its tenant.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+/// How often it looks whether the other is done.
+const WAIT_POLL: Duration = Duration::from_millis(200);
 
 /// What a client says of a fork.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema, Validate)]
@@ -62,7 +69,12 @@ pub async fn fork(
 ) -> Result<Reply> {
     validate::check(&body.value)?;
     let actor = Actor { origin: Origin::Fork, ..caller.actor() };
-    write_in(async || place(&app, &actor).await, body.idempotency.as_ref(), async |tx| copy(&app, &caller, &path, &body.value, tx).await).await
+    write_in(
+        async || place(&app, &actor).await,
+        body.idempotency.as_ref(),
+        async |tx| copy(&app, &caller, &path, &body.value, tx).await,
+    )
+    .await
 }
 
 /// Copies within a transaction, in a constant number of statements.
@@ -101,24 +113,33 @@ async fn copy(app: &App, caller: &Caller, c: &str, input: &ForkInput, tx: &Tenan
     Reply::created(format!("/v1/campaigns/{target}"), version, &resource::view::<Campaigns>(model, caller)?)
 }
 
-/// A tenant copies one campaign at a time: a fork holds a connection for long. Who waits holds none, and begins anew when it is
-/// their turn: a transaction that waited would see the world as it was before the other fork.
+/// A tenant copies one campaign at a time: a fork holds a connection for long. Who waits holds none.
+///
+/// A transaction sees the world as of its first statement, which is the one that asks for the lock: a fork that commits in the
+/// moment between would be neither waited for nor seen. Nobody finishes a fork in the time of two such questions, so a lock that
+/// was free twice in a row was free when the second transaction looked.
 async fn place(app: &App, actor: &Actor) -> Result<TenantTx> {
     let until = Instant::now() + WAIT_MAX;
+    let mut was_free = false;
     loop {
         let tx = TenantTx::write_at_one_moment(&app.pool, actor, SECONDS_MAX).await?;
         let row = sqlx::query("SELECT pg_try_advisory_xact_lock(hashtextextended('fork:' || $1, 0)) AS free")
             .bind(tx.tenant().to_string())
             .fetch_one(&mut *tx.connection().await)
             .await?;
-        if row.get("free") {
+        let is_free = row.get("free");
+        if is_free && was_free {
             return Ok(tx);
         }
-        drop(tx);
-        if Instant::now() >= until {
-            return Err(Error::new(Code::Unavailable, "Another campaign is being copied; try again.").retry_after(10));
+        tx.commit().await?;
+        if !is_free {
+            if Instant::now() >= until {
+                let detail = "Another campaign of this tenant is being copied; try again.";
+                return Err(Error::new(Code::Unavailable, detail).retry_after(10));
+            }
+            sleep(WAIT_POLL).await;
         }
-        sleep(WAIT_POLL).await;
+        was_free = is_free;
     }
 }
 

@@ -70,8 +70,12 @@ fn with_problem(response: ServiceResponse, id: &RequestId) -> ServiceResponse {
         None => return response,
     };
     if error.code.status() >= 500 {
-        let cause = error.cause().map(ToString::to_string);
-        tracing::error!(request_id = %id, code = error.code.as_str(), detail = %error.detail, cause, "request failed");
+        let (code, cause) = (error.code.as_str(), error.cause().map(ToString::to_string));
+        match error.code {
+            Code::Internal => tracing::error!(request_id = %id, code, detail = %error.detail, cause, "request failed"),
+            // Of others' making, or on purpose.
+            _ => tracing::warn!(request_id = %id, code, detail = %error.detail, cause, "request failed"),
+        }
     }
     let body = serde_json::to_vec(&Problem::of(error, &id.to_string())).unwrap_or_default();
     let mut answer =

@@ -74,8 +74,11 @@ type Filled<T> = std::result::Result<web::Form<T>, actix_web::Error>;
 /// What somebody filled in.
 fn filled<T>(form: Filled<T>) -> Result<T> {
     form.map(web::Form::into_inner).map_err(|error| {
-        let too_large = matches!(error.as_error(), Some(UrlencodedError::Overflow { .. }));
-        let code = if too_large { Code::PayloadTooLarge } else { Code::BadRequest };
+        let code = match error.as_error() {
+            Some(UrlencodedError::Overflow { .. }) => Code::PayloadTooLarge,
+            Some(UrlencodedError::ContentType) => Code::UnsupportedMediaType,
+            _ => Code::BadRequest,
+        };
         Error::new(code, "This form cannot be read. Load the page again.")
     })
 }

@@ -256,6 +256,9 @@ pub async fn post_events(
     let reply = write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
         let session = service::playing(tx, campaign, path.1).await?;
+        if caller.is_player() && session.player != caller.player {
+            return Err(Error::not_found("session"));
+        }
         app.limits.check_rows(tx, &caller, "message").await?;
         let results = events::take_in(tx, &caller, &session, &body.value.events).await?;
         Reply::ok(&EventsTaken { count: results.len(), results })
