@@ -27,7 +27,7 @@ use crate::{
     prompt::cache::Prompts,
     routes,
     secrets::Secrets,
-    turns::Running,
+    turns::{Running, gm::kept::Cache as Tables},
 };
 
 /// What every handler can reach.
@@ -40,6 +40,8 @@ pub struct App {
     pub limits: Limits,
     pub llm: Models,
     pub prompts: Prompts,
+    /// What is kept of sessions' prompts.
+    pub tables: Tables,
     pub running: Running,
     pub feeds: Feeds,
     pub bridge: Arc<Hub>,
@@ -65,7 +67,8 @@ impl App {
             tokens: Tokens::new(&secrets),
             limits: Limits::default(),
             llm: Models::new(config.llm.clone(), model, config.reply_mode)?,
-            prompts: Prompts::new(config.prompt_cache_bytes_max),
+            prompts: Prompts::new(config.prompt_cache_bytes_max / 4 * 3),
+            tables: Tables::new(config.prompt_cache_bytes_max / 4),
             running: Running::new(instance),
             feeds: Feeds::default(),
             bridge: Arc::default(),

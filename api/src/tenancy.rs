@@ -14,7 +14,7 @@ use sqlx::{
 use uuid::Uuid;
 
 use crate::{
-    error::Result,
+    error::{Error, Result},
     http::RequestId,
     ops::metrics,
     pool::{Lease, Pool},
@@ -100,10 +100,24 @@ pub async fn call<'q>(
     statement: &'static str,
     bind: impl FnOnce(Call<'q>) -> Call<'q>,
 ) -> Result<PgRow> {
+    let row = call_optional(pool, actor, statement, bind).await?;
+    row.ok_or_else(|| Error::internal("a function that returned no row"))
+}
+
+/// The same for a function that may return no row.
+///
+/// # Errors
+/// As for [`call`].
+pub async fn call_optional<'q>(
+    pool: &Pool,
+    actor: &Actor,
+    statement: &'static str,
+    bind: impl FnOnce(Call<'q>) -> Call<'q>,
+) -> Result<Option<PgRow>> {
     metrics::STATEMENTS.inc();
     let query = sqlx::query(statement).bind(actor.tenant).bind(actor.signature());
     let mut lease = pool.acquire().await?;
-    let row = bind(query).fetch_one(&mut *lease).await?;
+    let row = bind(query).fetch_optional(&mut *lease).await?;
     lease.done();
     Ok(row)
 }

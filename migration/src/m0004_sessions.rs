@@ -16,7 +16,8 @@ impl MigrationTrait for Migration {
                 db.execute_unprepared(&statement).await?;
             }
         }
-        for statement in TURNS {
+        let functions = include_str!("sql/sessions.sql").split("-- ;;");
+        for statement in TURNS.iter().copied().chain(functions).chain(GRANTS.iter().copied()) {
             db.execute_unprepared(statement).await?;
         }
         Ok(())
@@ -76,4 +77,11 @@ const TURNS: &[&str] = &[
     "CREATE UNIQUE INDEX turn_one_at_a_time_in_session ON turn (tenant_id, entity_id) WHERE status = 'running' AND kind = 'gm'",
     "CREATE INDEX turn_seen ON turn (tenant_id, entity_id, seen_seq DESC, seen_event DESC) WHERE kind = 'gm'",
     "CREATE INDEX message_session ON message (tenant_id, session_id, id) WHERE session_id IS NOT NULL",
+];
+
+const GRANTS: &[&str] = &[
+    "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC",
+    "GRANT EXECUTE ON FUNCTION session_facts(uuid, uuid, uuid, bigint, text[]), lore_heads(uuid, uuid, text[]), \
+     session_turn_open(uuid, text, uuid, text, uuid, uuid, uuid, text, text, text, uuid, bigint, int, uuid, text, text, bytea), \
+     write_messages(uuid, uuid, jsonb) TO tavernkeep_app",
 ];

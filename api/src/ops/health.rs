@@ -49,7 +49,7 @@ pub async fn scrape(app: web::Data<App>, request: HttpRequest) -> Result<HttpRes
         }
     }
     metrics::POOL.set(i64::try_from(app.pool.size()).unwrap_or(i64::MAX));
-    metrics::PROMPT_CACHE_BYTES.set(i64::try_from(app.prompts.bytes()).unwrap_or(i64::MAX));
+    metrics::PROMPT_CACHE_BYTES.set(i64::try_from(app.prompts.bytes() + app.tables.bytes()).unwrap_or(i64::MAX));
     metrics::BREAKERS_OPEN.set(app.llm.open_breakers());
     Ok(HttpResponse::Ok().content_type("text/plain; version=0.0.4").body(metrics::text()))
 }

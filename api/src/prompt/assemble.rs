@@ -508,7 +508,8 @@ async fn cached_lore(
     Ok(out)
 }
 
-/// The lore of scopes as it is now, [`LoreScope::any`] among them or not. One statement for what is cached.
+/// The lore of scopes as it is now, [`LoreScope::any`] among them or not, and the versions of their heads. One statement for what
+/// is cached.
 ///
 /// # Errors
 /// Those of the database.
@@ -517,23 +518,17 @@ pub async fn lore_now(
     tx: &TenantTx,
     campaign: Uuid,
     scopes: &[LoreScope],
-) -> Result<Vec<Arc<ScopeLore>>> {
+) -> Result<(Vec<Arc<ScopeLore>>, Vec<i64>)> {
     let keys: Vec<String> = scopes.iter().map(LoreScope::head).collect();
-    // Heads only rise, and so does their sum: it is the version of all lore.
-    let rows = sqlx::query(
-        "SELECT k AS key, CASE WHEN k = $4 THEN (SELECT coalesce(sum(h.version), 0)::bigint FROM version_head h \
-             WHERE h.tenant_id = $1 AND h.campaign_id = $2 AND h.key >= 'lore:' AND h.key < 'lore;') \
-           ELSE coalesce((SELECT h.version FROM version_head h WHERE h.tenant_id = $1 AND h.campaign_id = $2 AND h.key = k), 0) \
-           END AS version FROM unnest($3) AS k",
-    )
-    .bind(tx.tenant())
-    .bind(campaign)
-    .bind(&keys)
-    .bind(LoreScope::any().head())
-    .fetch_all(&mut *tx.connection().await)
-    .await?;
-    let known = rows.iter().map(|row| (row.get("key"), row.get("version"))).collect();
-    cached_lore(prompts, tx, campaign, scopes, &known).await
+    let row = sqlx::query("SELECT lore_heads($1, $2, $3) AS versions")
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(&keys)
+        .fetch_one(&mut *tx.connection().await)
+        .await?;
+    let versions: Vec<i64> = row.get("versions");
+    let known = keys.into_iter().zip(versions.iter().copied()).collect();
+    Ok((cached_lore(prompts, tx, campaign, scopes, &known).await?, versions))
 }
 
 fn npc_facts(npc: npc::Model, owners: &[owner::Model]) -> EntityFacts {

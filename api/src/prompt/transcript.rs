@@ -89,7 +89,7 @@ impl Transcript {
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn of_session(tx: &TenantTx, session: Uuid) -> Result<Self> {
+    pub async fn of_session(tx: &TenantTx, session: Uuid, version: i64) -> Result<Self> {
         let rows = sqlx::query(
             "SELECT id, author, content, prompt_text, tokens, turn_id FROM message \
              WHERE tenant_id = $1 AND session_id = $2 AND entity_id = $2 AND turn_id IS NOT NULL AND id >= coalesce((\
@@ -102,7 +102,7 @@ impl Transcript {
         .bind(EXCHANGES_MAX * 2)
         .fetch_all(&mut *tx.connection().await)
         .await?;
-        Ok(Self::of_rows(&rows, 0))
+        Ok(Self::of_rows(&rows, version))
     }
 
     /// Pairs questions and answers; the newest row is the first.

@@ -11,6 +11,7 @@ use super::{
     combat,
     delta::{CombatantChange, Delta, DiceRoll, ItemGain, SceneChange, Started},
     events::characters_named,
+    facts::Facts,
     service::{self, Playing, Standing},
     world_state::Scene,
 };
@@ -24,13 +25,18 @@ use crate::{
 /// Messages with rolls, and rows of scenes, characters and encounters, that one delta looks into.
 const ROWS_MAX: i64 = 500;
 
-/// What happened since the session's last completed turn, up to `standing.now`, as far as its AI may know it. One statement, and
-/// one more for each of rolls, moves and the frontend's own events if there are any.
+/// What happened since the session's last completed turn, up to `standing.now`, as far as its AI may know it. One statement, if the
+/// feed went on, and one more for each of rolls, moves and the frontend's own events if there are any.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn delta(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<Delta> {
-    let (mut delta, has_moved) = said(tx, session, standing).await?;
+pub async fn delta(tx: &TenantTx, facts: &Facts) -> Result<Delta> {
+    let (session, standing) = (&facts.playing, &facts.standing);
+    // Before the first turn nobody asked.
+    let (mut delta, has_moved) = match facts.has_news || standing.cursor.is_none() {
+        true => said(tx, session, standing).await?,
+        false => (Delta::default(), false),
+    };
     delta.leave_out("changes", standing.beyond().unsigned_abs());
     if has_moved {
         for row in moved(tx, session, standing).await? {

@@ -11,6 +11,7 @@ use super::{
     SessionFilter, SessionInput, Sessions, changes,
     delta::DeltaView,
     events::{self, EventInput, EventResult},
+    facts::{Held, facts},
     open::open,
     service::{self, Dirty, Position, Standing},
     world_state::WorldState,
@@ -110,8 +111,8 @@ pub async fn create(
         if let Some(world) = world.clone() {
             take_world(tx, model.id.0, world).await?;
         }
-        let playing = service::playing(tx, campaign, model.id.0).await?;
-        let view = SessionView::of(model, &service::standing(tx, &playing).await?);
+        let facts = facts(tx, campaign, model.id.0, Held::default()).await?;
+        let view = SessionView::of(model, &facts.standing);
         let version = view.session.version;
         let location = format!("{}/{}", request.path(), view.session.id);
         let reply = Reply::created(location, version, &view)?;
@@ -129,8 +130,8 @@ pub async fn get(app: web::Data<App>, caller: Caller, path: web::Path<(String, U
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
     let model = resource::find::<Sessions>(&tx, &caller, Some(&Ref::Id(campaign)), &Ref::Id(path.1)).await?;
-    let playing = service::playing(&tx, campaign, path.1).await?;
-    let view = SessionView::of(model, &service::standing(&tx, &playing).await?);
+    let facts = facts(&tx, campaign, path.1, Held::default()).await?;
+    let view = SessionView::of(model, &facts.standing);
     let version = view.session.version;
     // Where it stands changes without its version: the ETag guards writes and answers no reads.
     Ok(Reply::ok(&view)?.versioned(version).into())
@@ -279,7 +280,6 @@ pub async fn post_events(
 pub async fn delta(app: web::Data<App>, caller: Caller, path: web::Path<(String, Uuid)>) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
-    let session = service::playing(&tx, campaign, path.1).await?;
-    let standing = service::standing(&tx, &session).await?;
-    Reply::ok(&changes::delta(&tx, &session, &standing).await?.shown()?)
+    let facts = facts(&tx, campaign, path.1, Held::default()).await?;
+    Reply::ok(&changes::delta(&tx, &facts).await?.shown()?)
 }

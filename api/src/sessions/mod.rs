@@ -5,7 +5,7 @@
 //!   their own connection comes through `bridge`.
 //! - [`events`] takes in what a frontend reports; [`world_state`] and [`combat`] are the two documents it keeps up to date.
 //! - [`delta`] is what changed, as a sum of pieces; [`changes`] computes it from the journal and the session's events;
-//!   [`service`] knows where a session stands; [`overview`] is the world before the first turn.
+//!   [`facts`] reads where a session stands, [`service`] what its frontend told; [`overview`] is the world before the first turn.
 //!
 //! A session never stores its cursor: it is that of its completed turns that stand, so a failed or undone turn has seen nothing.
 //! To add a kind of event: a field of [`delta::Delta`] with its line in `add`, its type in `events::piece`, a row in
@@ -15,6 +15,7 @@ pub mod changes;
 pub mod combat;
 pub mod delta;
 pub mod events;
+pub mod facts;
 pub mod http;
 pub mod input;
 pub mod open;

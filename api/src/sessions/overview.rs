@@ -136,39 +136,6 @@ pub async fn own_scene(tx: &TenantTx, campaign: Uuid, own: Option<Uuid>) -> Resu
     Ok(row.map(|row| Scene::of_row(&row.get("row"))))
 }
 
-/// Where a session plays and as whom, as far as lore is concerned.
-#[derive(Debug, Default)]
-pub struct Whereabouts {
-    /// The place of the scene that is played: its location, or else its name.
-    pub place: Option<String>,
-    /// The race and profession of the character its AI plays.
-    pub race: Option<String>,
-    pub profession: Option<String>,
-}
-
-/// Where a session plays. One statement.
-///
-/// # Errors
-/// Those of the database.
-pub async fn whereabouts(tx: &TenantTx, session: &Playing) -> Result<Whereabouts> {
-    let row = sqlx::query(
-        "SELECT coalesce(nullif(st.world_state #>> '{active_scene,location}', ''), nullif(st.world_state #>> '{active_scene,name}', ''), \
-                nullif(s.location, ''), s.name) AS place, c.race, c.profession \
-         FROM session_state st LEFT JOIN LATERAL (SELECT location, name FROM scene WHERE tenant_id = $1 AND campaign_id = $2 \
-             AND (id = $4 OR active AND $4 IS NULL) ORDER BY updated_at DESC, id LIMIT 1) s ON true \
-         LEFT JOIN character c ON c.tenant_id = $1 AND c.id = $5 WHERE st.tenant_id = $1 AND st.session_id = $3",
-    )
-    .bind(tx.tenant())
-    .bind(session.campaign)
-    .bind(session.id)
-    .bind(session.scene)
-    .bind(session.player)
-    .fetch_optional(&mut *tx.connection().await)
-    .await?;
-    let Some(row) = row else { return Ok(Whereabouts::default()) };
-    Ok(Whereabouts { place: row.get("place"), race: row.get("race"), profession: row.get("profession") })
-}
-
 impl Overview {
     /// The overview as JSON of at most `tokens_max` tokens, and what was cut for that: packs first, then lights, notes and
     /// tokens of the scene, then the party.

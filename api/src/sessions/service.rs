@@ -5,7 +5,7 @@ use entity::{
     session::{Dice, Role},
 };
 use serde_json::Value;
-use sqlx::{AssertSqlSafe, Row};
+use sqlx::{AssertSqlSafe, Row, postgres::PgRow};
 use uuid::Uuid;
 
 use super::{
@@ -40,6 +40,24 @@ pub struct Playing {
 }
 
 impl Playing {
+    pub(super) fn of_row(row: &PgRow, campaign: Uuid, id: Uuid) -> Self {
+        let role = match row.get::<&str, _>("role") {
+            "assistant" => Role::Assistant,
+            "player" => Role::Player,
+            _ => Role::Gm,
+        };
+        Self {
+            id,
+            campaign,
+            client_id: row.get("client_id"),
+            role,
+            dice: if row.get::<&str, _>("dice") == "frontend" { Dice::Frontend } else { Dice::Server },
+            player: row.get("player_id"),
+            scene: row.get("scene_id"),
+            player_name: row.get("player_name"),
+        }
+    }
+
     /// What its AI is called at the table.
     #[must_use]
     pub fn speaker(&self) -> &str {
@@ -87,22 +105,7 @@ pub async fn playing(tx: &TenantTx, campaign: Uuid, id: Uuid) -> Result<Playing>
     .fetch_optional(&mut *tx.connection().await)
     .await?
     .ok_or_else(|| Error::not_found("session"))?;
-    let role = match row.get::<&str, _>("role") {
-        "assistant" => Role::Assistant,
-        "player" => Role::Player,
-        _ => Role::Gm,
-    };
-    let dice = if row.get::<&str, _>("dice") == "frontend" { Dice::Frontend } else { Dice::Server };
-    Ok(Playing {
-        id,
-        campaign,
-        client_id: row.get("client_id"),
-        role,
-        dice,
-        player: row.get("player_id"),
-        scene: row.get("scene_id"),
-        player_name: row.get("player_name"),
-    })
+    Ok(Playing::of_row(&row, campaign, id))
 }
 
 /// The same for a session named in a request's body.
@@ -133,7 +136,7 @@ pub struct Standing {
     /// Where things are now.
     pub now: Position,
     /// Up to where the journal has been pruned.
-    pruned: i64,
+    pub(super) pruned: i64,
 }
 
 impl Standing {
@@ -155,35 +158,6 @@ impl Standing {
         let since = self.since();
         since.seq < self.pruned || self.beyond() > 0 || self.now.event - since.event > EVENTS_MAX
     }
-}
-
-/// Where a session stands. What is read after this may be newer, and is then told again, never lost. One statement.
-///
-/// # Errors
-/// Those of the database.
-pub async fn standing(tx: &TenantTx, session: &Playing) -> Result<Standing> {
-    let row = sqlx::query(
-        "SELECT s.events, s.from_seq, coalesce(h.seq, 0) AS seq, coalesce(h.pruned_seq, 0) AS pruned, t.seen_seq, t.seen_event \
-         FROM session_state s LEFT JOIN feed_head h ON h.tenant_id = $1 AND h.campaign_id = $2 \
-         LEFT JOIN LATERAL (SELECT seen_seq, seen_event FROM turn WHERE tenant_id = $1 AND entity_id = $3 AND kind = 'gm' \
-             AND status IN ('succeeded', 'limit_reached') AND undone_at IS NULL AND seen_seq IS NOT NULL \
-             ORDER BY seen_seq DESC, seen_event DESC LIMIT 1) t ON true \
-         WHERE s.tenant_id = $1 AND s.session_id = $3",
-    )
-    .bind(tx.tenant())
-    .bind(session.campaign)
-    .bind(session.id)
-    .fetch_optional(&mut *tx.connection().await)
-    .await?
-    .ok_or_else(|| Error::not_found("session"))?;
-    let seen: Option<i64> = row.get("seen_seq");
-    let event: Option<i64> = row.get("seen_event");
-    Ok(Standing {
-        cursor: seen.map(|seq| Position { seq, event: event.unwrap_or_default() }),
-        began: Position { seq: row.get("from_seq"), event: 0 },
-        now: Position { seq: row.get("seq"), event: row.get("events") },
-        pruned: row.get("pruned"),
-    })
 }
 
 /// What a frontend told of its world, and its fights.

@@ -217,7 +217,7 @@ impl<'a> Turn<'a> {
             key_id: self.talk.caller.key,
             instance: self.talk.app.running.instance,
             key: self.job.key.as_ref(),
-            talk_version: self.base.transcript.version,
+            talk_version: Some(self.base.transcript.version),
         }
     }
 

@@ -6,18 +6,24 @@ use uuid::Uuid;
 
 use super::{OnFailure, Status, live::Live};
 use crate::{
+    auth::Caller,
     encounters,
     error::{Code, Error, Result},
     http::{
         Reply,
         idempotency::{IdempotencyKey, in_flight},
         reply::Reply as Stored,
+        resource::Ref,
     },
     llm::{ReplyMode, Usage},
-    messages::service::{NewMessage, insert as insert_messages},
+    messages::service::NewMessage,
     ops::metrics,
     pool::Pool,
     prompt::assemble::BasePrompt,
+    sessions::{
+        facts::{Facts, Held},
+        service::Position,
+    },
     tenancy::{self, Actor, Call, Origin, TenantTx},
 };
 
@@ -38,8 +44,8 @@ pub struct NewTurn<'a> {
     pub key_id: Uuid,
     pub instance: i64,
     pub key: Option<&'a IdempotencyKey>,
-    /// The version of the conversation that the prompt holds.
-    pub talk_version: i64,
+    /// The version of the conversation that the prompt holds, if it was read before the turn had its place.
+    pub talk_version: Option<i64>,
 }
 
 /// What opening a turn led to.
@@ -59,7 +65,8 @@ impl NewTurn<'_> {
 
     /// What taking the place led to, by the conversation's version from then on.
     fn placed(&self, id: Uuid, row: &PgRow) -> Opened {
-        if row.get::<i64, _>("talk") == self.talk_version { Opened::Runs(id) } else { Opened::Moved }
+        let now = row.get::<i64, _>("talk");
+        if self.talk_version.is_none_or(|read| read == now) { Opened::Runs(id) } else { Opened::Moved }
     }
 }
 
@@ -94,6 +101,55 @@ pub async fn open_cached(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, base: &B
         },
     );
     Ok(opened.await?.get("runs"))
+}
+
+/// Opens a session's turn and reads what it is told from, in one round trip; `campaign` is as the client named it. None, and nothing
+/// written, if the key is known or something is not there.
+///
+/// # Errors
+/// `turn_in_progress`.
+pub async fn open_session(
+    pool: &Pool,
+    caller: &Caller,
+    campaign: &Ref,
+    new: &NewTurn<'_>,
+    held: Held<'_>,
+) -> Result<Option<Facts>> {
+    let (named, slug) = match campaign {
+        Ref::Id(id) => (Some(*id), None),
+        Ref::Slug(slug) => (None, Some(slug.as_str())),
+    };
+    let actor = caller.actor().in_turn(new.id, Origin::Turn);
+    let opened = tenancy::call_optional(
+        pool,
+        &actor,
+        "SELECT o.campaign, o.upto_seq, o.upto_event, f.* FROM session_turn_open($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, \
+             $15, $16, $17) o CROSS JOIN LATERAL session_facts($1, o.campaign, $6, $18, $19) f",
+        |q| {
+            q.bind(named)
+                .bind(slug)
+                .bind(caller.campaign)
+                .bind(new.entity)
+                .bind(new.id)
+                .bind(new.action)
+                .bind(new.mode.as_str())
+                .bind(new.on_failure.as_str())
+                .bind(new.key_id)
+                .bind(new.instance)
+                .bind(LEASE_SECONDS)
+                .bind(Uuid::now_v7())
+                .bind(new.key.map(|k| k.route.as_str()))
+                .bind(new.key.map(|k| k.key.as_str()))
+                .bind(new.key.map(|k| &k.fingerprint[..]))
+                .bind(held.campaign)
+                .bind(held.heads)
+        },
+    );
+    let Some(row) = opened.await? else { return Ok(None) };
+    let mut facts = Facts::of_row(&row, row.get("campaign"), new.entity)?;
+    // What the turn is told reaches no further than what is written of it.
+    facts.standing.now = Position { seq: row.get("upto_seq"), event: row.get("upto_event") };
+    Ok(Some(facts))
 }
 
 /// Writes that a turn runs, and claims its key. One statement for a fresh key or none.
@@ -286,8 +342,7 @@ pub async fn finish(
     if row.get("done") { Ok(()) } else { Err(lost()) }
 }
 
-/// The same for a turn that says something else than a player's question and its answer: those messages, in one transaction
-/// with it.
+/// The same for a turn that says something else than a player's question and its answer.
 ///
 /// # Errors
 /// `conflict` if the turn is no longer this server's; those of the database.
@@ -298,14 +353,9 @@ pub async fn finish_with(
     ended: &Ended<'_>,
     messages: &[NewMessage],
 ) -> Result<()> {
-    let tx = TenantTx::write(pool, actor).await?;
-    let q = sqlx::query(FINISH).bind(actor.tenant).bind(actor.signature());
-    let row = bind_end(q, new, ended, None).fetch_one(&mut *tx.connection().await).await?;
-    if !row.get::<bool, _>("done") {
-        return Err(lost());
-    }
-    insert_messages(&tx, new.campaign, messages).await?;
-    tx.commit().await
+    let messages = serde_json::to_value(messages).map_err(Error::internal)?;
+    let row = tenancy::call(pool, actor, FINISH_WITH, |q| bind_end(q, new, ended, None).bind(messages)).await?;
+    if row.get("done") { Ok(()) } else { Err(lost()) }
 }
 
 /// Notes up to where a session's turn is told what happened; it counts once the turn completes.
@@ -323,8 +373,17 @@ pub async fn tell(tx: &TenantTx, turn: Uuid, seq: i64, event: i64) -> Result<()>
     Ok(())
 }
 
-const FINISH: &str = "SELECT turn_finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, \
-    $20, $21, $22, $23, $24, $25, $26, $27, $28, $29) AS done";
+macro_rules! finish {
+    () => {
+        "turn_finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, \
+         $25, $26, $27, $28, $29)"
+    };
+}
+
+const FINISH: &str = concat!("SELECT ", finish!(), " AS done");
+/// A `CASE` keeps the order.
+const FINISH_WITH: &str =
+    concat!("SELECT CASE WHEN ", finish!(), " THEN write_messages($1, $3, $30) IS NOT NULL ELSE false END AS done");
 
 /// What follows tenant and signature in [`FINISH`].
 fn bind_end<'q>(q: Call<'q>, new: &NewTurn<'_>, ended: &Ended<'_>, said: Option<&Said<'_>>) -> Call<'q> {

@@ -235,16 +235,38 @@ impl<'a> Talk<'a> {
             usage: &self.usage,
             cost_micros: self.cost_micros(),
         };
-        let ended =
-            store::fail(&self.app.pool, &self.caller.actor(), self.id, self.app.running.instance, &failure).await;
-        if let Err(e) = ended {
-            tracing::error!(turn_id = %self.id, error = %e, "a failed turn could not be closed; the sweeper will");
-        }
+        self.fail(&failure).await;
         metrics::TURNS.with_label_values(&[kind, status.as_str()]).inc();
         if cancelled {
             return Ok(Reply { status: 200, body, ..Reply::default() });
         }
         Err(error.for_turn(self.id))
+    }
+
+    /// Ends a turn that failed before it had a prompt.
+    ///
+    /// # Errors
+    /// `error`, with the turn's id.
+    pub async fn never_asked(&self, kind: &'static str, error: Error) -> Result<Reply> {
+        let failure = Failure {
+            status: Status::Failed,
+            code: error.code.as_str(),
+            message: &error.detail,
+            record: None,
+            model: &self.model,
+            usage: &self.usage,
+            cost_micros: None,
+        };
+        self.fail(&failure).await;
+        metrics::TURNS.with_label_values(&[kind, Status::Failed.as_str()]).inc();
+        Err(error.for_turn(self.id))
+    }
+
+    async fn fail(&self, failure: &Failure<'_>) {
+        let (pool, instance) = (&self.app.pool, self.app.running.instance);
+        if let Err(error) = store::fail(pool, &self.caller.actor(), self.id, instance, failure).await {
+            tracing::error!(turn_id = %self.id, %error, "a failed turn could not be closed; the sweeper will");
+        }
     }
 
     /// Says in the log and the metrics that the turn ended.

@@ -147,10 +147,12 @@ END $$
 CREATE FUNCTION bump_talk() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     said public.message := CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
+    -- A session's AI talks with the table, whomever it plays.
+    with_whom uuid := CASE WHEN said.entity_id = said.session_id THEN '00000000-0000-0000-0000-000000000000' ELSE said.player_id END;
 BEGIN
-    IF said.entity_id IS NOT NULL AND said.player_id IS NOT NULL THEN
+    IF said.entity_id IS NOT NULL AND with_whom IS NOT NULL THEN
         INSERT INTO public.version_head AS h (tenant_id, campaign_id, key, version)
-        VALUES (said.tenant_id, said.campaign_id, 'talk:' || said.entity_id || ':' || said.player_id, 1)
+        VALUES (said.tenant_id, said.campaign_id, 'talk:' || said.entity_id || ':' || with_whom, 1)
         ON CONFLICT (tenant_id, campaign_id, key) DO UPDATE SET version = h.version + 1
         WHERE h.xmin <> pg_current_xact_id()::xid;
     END IF;

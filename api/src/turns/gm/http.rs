@@ -7,7 +7,12 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{GmJob, prompt::GmPrompt, run};
+use super::{
+    GmJob,
+    kept::Kept,
+    prompt::{Asked, GmPrompt, Reads},
+    run,
+};
 use crate::{
     app::App,
     auth::Caller,
@@ -20,7 +25,7 @@ use crate::{
     },
     llm::ReplyMode,
     prompt::preview::Preview,
-    sessions::service,
+    sessions::facts::{Held, facts},
     tenancy::TenantTx,
     turns::{
         OnBusy, OnFailure, TurnView,
@@ -141,10 +146,17 @@ pub async fn preview(
 ) -> Result<Reply> {
     validate::check(&body.value)?;
     let mode = body.value.reply_mode.unwrap_or_else(|| app.llm.reply_mode(&caller.tenant));
-    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
-    let mut session = service::playing(&tx, campaign, path.1).await?;
-    session.role = body.value.role.unwrap_or(session.role);
+    let facts = async |held: Held<'_>| {
+        let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+        let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
+        facts(&tx, campaign, path.1, held).await
+    };
+    let kept = app.tables.get(caller.tenant_id(), &(path.1, body.value.role, mode));
+    let mut facts = facts(kept.as_deref().map(Kept::held).unwrap_or_default()).await?;
+    facts.playing.role = body.value.role.unwrap_or(facts.playing.role);
     let instruction = body.value.instruction.as_deref().filter(|i| !i.trim().is_empty());
-    Reply::ok(&GmPrompt::build(&app.prompts, &tx, &session, mode, instruction, None).await?.preview())
+    let asked = Asked { mode, instruction, mechanics: None };
+    let mut reads = Reads::new(&app.pool, caller.tenant_id());
+    let prompt = GmPrompt::build(&app.prompts, &mut reads, &mut facts, kept.as_deref(), asked).await?;
+    Reply::ok(&prompt.preview())
 }

@@ -20,7 +20,10 @@ use crate::{
         transcript::Transcript,
         wake::{self, Entered},
     },
-    sessions::{overview::whereabouts, service::Playing},
+    sessions::{
+        facts::{Facts, Whereabouts},
+        service::Playing,
+    },
     tenancy::TenantTx,
 };
 
@@ -30,6 +33,10 @@ const SAID_MAX: i64 = 20;
 /// What there is to be told.
 pub(super) struct Lore {
     knower: Knower,
+    at: Whereabouts,
+    /// The heads of what is here, and their versions when it was read.
+    pub heads: Vec<String>,
+    versions: Vec<i64>,
     global: Arc<ScopeLore>,
     /// Of the place and, for a player's AI, of its character's race and profession.
     scoped: Vec<Arc<ScopeLore>>,
@@ -38,12 +45,11 @@ pub(super) struct Lore {
 }
 
 impl Lore {
-    /// Reads it. Two statements for what is cached.
+    /// Reads it. One statement for what is cached.
     ///
     /// # Errors
     /// Those of the database.
-    pub(super) async fn read(prompts: &Prompts, tx: &TenantTx, session: &Playing) -> Result<Self> {
-        let at = whereabouts(tx, session).await?;
+    pub(super) async fn read(prompts: &Prompts, tx: &TenantTx, session: &Playing, at: &Whereabouts) -> Result<Self> {
         let mut scopes = vec![LoreScope::global()];
         scopes.extend(LoreScope::zone(at.place.as_deref()));
         let knower = if session.role == Role::Player {
@@ -57,11 +63,34 @@ impl Lore {
             scopes.push(LoreScope::any());
             Knower::GameMaster
         };
-        let mut all = lore_now(prompts, tx, session.campaign, &scopes).await?;
+        let heads = scopes.iter().map(LoreScope::head).collect();
+        let (mut all, versions) = lore_now(prompts, tx, session.campaign, &scopes).await?;
         let any = if knower == Knower::GameMaster { all.pop() } else { None };
         let scoped = all.split_off(1);
         let global = all.pop().ok_or_else(|| crate::error::Error::internal("global lore is always asked for"))?;
-        Ok(Self { knower, global, scoped, any })
+        Ok(Self { knower, at: at.clone(), heads, versions, global, scoped, any })
+    }
+
+    /// Whether it is what there is to be told now.
+    pub(super) fn is_of(&self, facts: &Facts) -> bool {
+        let knows = match self.knower {
+            Knower::GameMaster => facts.playing.role != Role::Player,
+            Knower::Entity(id) => {
+                facts.playing.role == Role::Player && id == facts.playing.player.unwrap_or(Uuid::nil())
+            }
+        };
+        knows && self.at == facts.at && self.versions == facts.heads
+    }
+
+    /// Whether any of it waits for words.
+    pub(super) fn has_keywords(&self) -> bool {
+        self.awake().any(ScopeLore::has_keywords)
+    }
+
+    /// What words may wake.
+    fn awake(&self) -> impl Iterator<Item = &ScopeLore> + Clone {
+        let own = std::iter::once(&self.global).chain(&self.scoped).filter(|_| self.any.is_none());
+        own.chain(&self.any).map(AsRef::as_ref)
     }
 
     /// Global lore, a part of the base.
@@ -76,7 +105,7 @@ impl Lore {
         wake::always(self.scoped.iter().map(AsRef::as_ref), self.knower, transcript, budget)
     }
 
-    /// What the words of this turn, of the table and of the conversation woke. One statement, if anything waits for words.
+    /// What the words of this turn, of the table and of the conversation woke. One statement.
     ///
     /// # Errors
     /// Those of the database.
@@ -87,11 +116,6 @@ impl Lore {
         transcript: &Transcript,
         told: &[&str],
     ) -> Result<Entered> {
-        let own = std::iter::once(&self.global).chain(&self.scoped).filter(|_| self.any.is_none());
-        let lores: Vec<&ScopeLore> = own.chain(&self.any).map(AsRef::as_ref).collect();
-        if !lores.iter().any(|l| l.has_keywords()) {
-            return Ok(Entered::default());
-        }
         let mut now = told.join("\n");
         let table = seen(tx, session.campaign, session.reader(), Which::Newest(SAID_MAX)).await?;
         for message in table.iter().filter(|m| m.author != "ai") {
@@ -99,6 +123,6 @@ impl Lore {
             now.push_str(&message.content);
         }
         let budget = Section::Turn.budget_in(settings);
-        Ok(wake::wake(lores.into_iter(), self.knower, transcript, &now, budget))
+        Ok(wake::wake(self.awake(), self.knower, transcript, &now, budget))
     }
 }

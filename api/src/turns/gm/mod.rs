@@ -1,12 +1,15 @@
 //! The turn of a session's AI: it runs the game, helps the one who does, or plays a character.
 //!
-//! The session's turn is opened first and everything it is told is read after that, in the same transaction, so that two turns
-//! of a session never read one cursor. What it was told is written with the turn; it counts as seen once the turn completes.
+//! The session's turn takes its place first and everything it is told is read after that, so that two turns of a session never read
+//! one cursor. Up to where it is told is written with the turn; it counts as seen once the turn completes.
 
 pub mod http;
+pub mod kept;
 mod lore;
 mod prompt;
 mod role;
+
+use std::sync::Arc;
 
 use entity::{message::Type, session::Role};
 use tokio::time::Instant;
@@ -33,12 +36,16 @@ use crate::{
     llm::{Endpoint, ReplyMode},
     messages::service::NewMessage,
     ops::metrics,
-    prompt::tokens,
-    sessions::service::{self, Playing},
+    prompt::{tokens, transcript::Exchange},
+    sessions::{
+        facts::{Facts, Held, facts},
+        service::{self, Playing},
+    },
     tenancy::{Origin, TenantTx},
     tools::{ActorKind, Hand},
 };
-use prompt::GmPrompt;
+use kept::Kept;
+use prompt::{Asked, GmPrompt, Reads};
 
 /// The kind of turn.
 const KIND: &str = "gm";
@@ -94,26 +101,34 @@ async fn attempt(
     asker: &Asker,
 ) -> Result<Reply> {
     let (id, started) = (Uuid::now_v7(), Instant::now());
-    let tx = TenantTx::write_lazily(&app.pool, &caller.actor().in_turn(id, Origin::Turn)).await?;
-    let campaign = campaign_id(&tx, caller, &Ref::parse(&job.campaign)).await?;
-    let mut session = service::playing(&tx, campaign, job.session).await?;
-    session.role = job.role.unwrap_or(session.role);
-    app.limits.check_tokens(&tx, &caller.tenant).await?;
     let mut talk = Talk::new(app, caller, endpoint, job.mode, asker, (id, started)).at_most(job.steps_max);
-    match store::open(&tx, &row(&talk, job, campaign)).await? {
-        Opened::Replay(reply) => return Ok(reply),
-        Opened::Runs(id) => talk.id = id,
-        Opened::Moved => return Err(Error::new(Code::TurnInProgress, "This session is already having a turn.")),
-    }
-    let raw = mechanics.as_ref().map(|m| m.raw.as_str());
-    // While the model writes, nothing of how a turn opens and ends is held.
-    let build = GmPrompt::build(&app.prompts, &tx, &session, job.mode, job.instruction.as_deref(), raw);
-    let prompt = Box::pin(build).await?;
-    store::tell(&tx, talk.id, prompt.upto.seq, prompt.upto.event).await?;
-    tx.commit().await?;
-    metrics::SESSION_CONTEXTS.with_label_values(&[prompt.context]).inc();
+    let kept = app.tables.get(caller.tenant_id(), &job.kept_as());
+    let held = kept.as_deref().map(Kept::held).unwrap_or_default();
+    let mut facts = match open(&talk, job, held).await? {
+        Open::Runs(id, facts) => {
+            talk.id = id;
+            facts
+        }
+        Open::Replay(reply) => return Ok(reply),
+    };
+    facts.playing.role = job.role.unwrap_or(facts.playing.role);
     let _entered = app.running.enter(talk.id, asker);
-    let mut turn = GmTurn { talk, job, session, prompt, mechanics, hand: job.dice.clone().map(Hand::of) };
+    let asked = Asked {
+        mode: job.mode,
+        instruction: job.instruction.as_deref(),
+        mechanics: mechanics.as_ref().map(|m| m.raw.as_str()),
+    };
+    let mut reads = Reads::new(&app.pool, caller.tenant_id());
+    // While the model writes, nothing of how a turn opens and ends is held.
+    let build = Box::pin(GmPrompt::build(&app.prompts, &mut reads, &mut facts, kept.as_deref(), asked)).await;
+    drop(reads);
+    let prompt = match build {
+        Ok(prompt) => prompt,
+        Err(error) => return Box::pin(talk.never_asked(KIND, error)).await,
+    };
+    metrics::SESSION_CONTEXTS.with_label_values(&[prompt.context]).inc();
+    let hand = job.dice.clone().map(Hand::of);
+    let mut turn = GmTurn { talk, job, session: facts.playing, prompt, mechanics, hand };
     let done = match turn.converse().await {
         Ok(status) => Box::pin(turn.finish(status)).await,
         Err(error) => Err(error),
@@ -125,8 +140,48 @@ async fn attempt(
             Box::pin(turn.talk.give_up(KIND, error, written)).await
         }
     };
-    turn.talk.ended(KIND, &result, false);
+    turn.talk.ended(KIND, &result, turn.prompt.hit);
     result
+}
+
+/// What opening a session's turn led to.
+enum Open {
+    /// It runs, under this id.
+    Runs(Uuid, Facts),
+    /// It ran before.
+    Replay(Reply),
+}
+
+/// Takes the session's place and reads what the turn is told from. One round trip, unless the key is known or something is missing.
+async fn open(talk: &Talk<'_>, job: &GmJob, held: Held<'_>) -> Result<Open> {
+    let (app, caller) = (talk.app, talk.caller);
+    let named = Ref::parse(&job.campaign);
+    if caller.tenant.limits.tokens_per_day > 0 {
+        let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+        app.limits.check_tokens(&tx, &caller.tenant).await?;
+    }
+    let new = row(talk, job, Uuid::nil());
+    if let Some(facts) = store::open_session(&app.pool, caller, &named, &new, held).await? {
+        return Ok(Open::Runs(talk.id, facts));
+    }
+    let tx = TenantTx::write_lazily(&app.pool, &caller.actor().in_turn(talk.id, Origin::Turn)).await?;
+    let campaign = campaign_id(&tx, caller, &named).await?;
+    service::playing(&tx, campaign, job.session).await?;
+    let id = match store::open(&tx, &row(talk, job, campaign)).await? {
+        Opened::Replay(reply) => return Ok(Open::Replay(reply)),
+        Opened::Runs(id) => id,
+        Opened::Moved => return Err(Error::new(Code::TurnInProgress, "This session is already having a turn.")),
+    };
+    let facts = facts(&tx, campaign, job.session, held).await?;
+    store::tell(&tx, id, facts.standing.now.seq, facts.standing.now.event).await?;
+    tx.commit().await?;
+    Ok(Open::Runs(id, facts))
+}
+
+impl GmJob {
+    fn kept_as(&self) -> kept::Key {
+        (self.session, self.role, self.mode)
+    }
 }
 
 fn row<'a>(talk: &Talk<'_>, job: &'a GmJob, campaign: Uuid) -> NewTurn<'a> {
@@ -142,7 +197,7 @@ fn row<'a>(talk: &Talk<'_>, job: &'a GmJob, campaign: Uuid) -> NewTurn<'a> {
         key_id: talk.caller.key,
         instance: talk.app.running.instance,
         key: job.key.as_ref(),
-        talk_version: 0,
+        talk_version: None,
     }
 }
 
@@ -188,7 +243,22 @@ impl GmTurn<'_> {
             }
         }
         metrics::TURNS.with_label_values(&[KIND, status.as_str()]).inc();
+        self.remember(said);
         Ok(Reply { status: 200, body, ..Reply::default() })
+    }
+
+    /// Keeps the prompt with one exchange more. The turn's transaction raised the version of the conversation by one; if another
+    /// did meanwhile, the next turn reads the conversation again.
+    fn remember(&self, [asked, told]: [NewMessage; 2]) {
+        let exchange = Exchange {
+            id: asked.id,
+            said: asked.content.into(),
+            user: self.prompt.text.clone(),
+            assistant: told.content.into(),
+            tokens: asked.tokens.saturating_add(told.tokens),
+        };
+        let kept = Arc::new(self.prompt.kept(exchange));
+        self.talk.app.tables.put(self.talk.caller.tenant_id(), self.job.kept_as(), kept);
     }
 
     /// The turn's two messages: what the model was told, which nobody at the table reads, and what it told.
@@ -241,12 +311,12 @@ impl GmTurn<'_> {
             timings_ms: talk.timings(),
             created_at: talk.created_at,
         };
-        let cut = self.prompt.sections.iter().map(|s| (s.name, s.cut.as_str())).filter(|(_, cut)| !cut.is_empty());
+        let cut = self.prompt.sections().map(|s| (s.name, s.cut.as_str())).filter(|(_, cut)| !cut.is_empty());
         let trace = Trace {
             player_id: None,
             action: self.job.instruction.as_deref().unwrap_or_default(),
             turn_text: &self.prompt.text,
-            lore: self.prompt.lore.iter().take(200).collect(),
+            lore: self.prompt.lore().take(200).collect(),
             cut: cut.collect(),
             llm_calls: &talk.llm_calls,
             revert_conflicts: None,
@@ -257,10 +327,10 @@ impl GmTurn<'_> {
     fn prompt_view(&self) -> PromptView {
         let view = |s: &prompt::Part| SectionView { name: s.name, tokens: s.tokens, hash: s.hash.clone() };
         PromptView {
-            cache: "miss",
-            base_hash: self.prompt.base_hash.clone(),
-            base_tokens: self.prompt.base_tokens,
-            sections: self.prompt.sections.iter().map(view).collect(),
+            cache: if self.prompt.hit { "hit" } else { "miss" },
+            base_hash: self.prompt.base.hash.clone(),
+            base_tokens: self.prompt.base.tokens,
+            sections: self.prompt.sections().map(view).collect(),
         }
     }
 }

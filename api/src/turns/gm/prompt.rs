@@ -3,16 +3,16 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
-use entity::{campaign, session::Role, shapes::Extensions};
-use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
+use entity::{session::Role, shapes::Extensions};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
-use super::{lore::Lore, role};
+use super::{kept::Kept, lore::Lore, role};
 use crate::{
     error::{Error, Result},
-    http::resource::col,
     llm::{Message, ReplyMode},
+    pool::Pool,
     prompt::{
         LoreDecision,
         cache::Prompts,
@@ -21,14 +21,15 @@ use crate::{
         section::Section,
         segment::{Segment, short_hash},
         tokens,
-        transcript::{Transcript, messages},
+        transcript::{Exchange, Transcript, messages},
+        wake::Entered,
     },
     sessions::{
         changes,
         combat::{self, Fight},
-        delta::NO_CHANGES,
-        overview,
-        service::{self, Playing, Position, Standing},
+        delta::{Delta, NO_CHANGES},
+        facts::{CampaignNow, Facts},
+        overview, service,
     },
     tenancy::TenantTx,
     tools::Tool,
@@ -60,148 +61,250 @@ impl Part {
     }
 }
 
+/// What stays the same from turn to turn, and what it was written from.
+pub(super) struct Base {
+    /// Rules, campaign, global lore, tools.
+    parts: [Part; 4],
+    pub hash: String,
+    pub tokens: u32,
+    lore: Vec<LoreDecision>,
+    role: Role,
+    is_fighting: bool,
+    campaign: Arc<CampaignNow>,
+    knows: Arc<Lore>,
+}
+
+impl Base {
+    fn write(role: Role, mode: ReplyMode, is_fighting: bool, campaign: &Arc<CampaignNow>, knows: &Arc<Lore>) -> Self {
+        let Segment { text, lore, cut, .. } = knows.global(&campaign.settings);
+        let parts = [
+            Part::lasting("engine_rules", role::rules(role, mode), String::new()),
+            Part::lasting("campaign", about(campaign), String::new()),
+            Part::lasting("global_lore", text.to_string(), cut),
+            Part::lasting("tools", tools_text(&role::shown(role, is_fighting), mode), String::new()),
+        ];
+        let mut hash = Sha256::new();
+        parts.iter().for_each(|part| hash.update(part.hash.as_bytes()));
+        Self {
+            hash: short_hash(&hash.finalize()),
+            tokens: parts.iter().map(|part| part.tokens).sum(),
+            parts,
+            lore,
+            role,
+            is_fighting,
+            campaign: campaign.clone(),
+            knows: knows.clone(),
+        }
+    }
+
+    /// Whether it would be written the same again.
+    fn is_of(&self, role: Role, is_fighting: bool, campaign: &Arc<CampaignNow>, knows: &Arc<Lore>) -> bool {
+        (self.role, self.is_fighting) == (role, is_fighting)
+            && Arc::ptr_eq(&self.campaign, campaign)
+            && Arc::ptr_eq(&self.knows, knows)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.parts.iter().map(|part| part.text.len()).sum::<usize>() + self.lore.len() * 100
+    }
+}
+
+/// A read transaction that begins when something has to be read.
+pub(super) struct Reads<'a> {
+    pool: &'a Pool,
+    tenant: Uuid,
+    tx: Option<TenantTx>,
+}
+
+impl<'a> Reads<'a> {
+    pub(super) fn new(pool: &'a Pool, tenant: Uuid) -> Self {
+        Self { pool, tenant, tx: None }
+    }
+
+    async fn tx(&mut self) -> Result<&TenantTx> {
+        if self.tx.is_none() {
+            self.tx = Some(TenantTx::read(self.pool, self.tenant).await?);
+        }
+        self.tx.as_ref().ok_or_else(|| Error::internal("a transaction that was begun"))
+    }
+}
+
+/// What a turn is asked for with.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub mode: ReplyMode,
+    pub instruction: Option<&'a str>,
+    /// What the rules decided.
+    pub mechanics: Option<&'a str>,
+}
+
 /// A prompt, and up to where it tells what happened.
 pub(super) struct GmPrompt {
-    /// In order; the first [`BASE`] are the base, then history, context, the place's lore and the turn itself.
-    pub sections: Vec<Part>,
+    pub base: Arc<Base>,
     pub transcript: Arc<Transcript>,
+    /// History (without its text, which is the transcript's), context, the place's lore, the turn itself.
+    rest: [Part; 4],
+    /// Whether nothing of the base had to be written.
+    pub hit: bool,
     /// `overview` or `delta`.
     pub context: &'static str,
-    pub upto: Position,
     /// The turn's own message.
     pub text: Arc<str>,
     pub text_tokens: u32,
     pub tools: Option<&'static RawValue>,
     pub cache_key: String,
-    pub base_hash: String,
-    pub base_tokens: u32,
-    pub lore: Vec<LoreDecision>,
+    /// Lore that entered with the turn, or did not.
+    lore: Vec<LoreDecision>,
+    campaign: Arc<CampaignNow>,
+    knows: Arc<Lore>,
 }
 
-/// Sections that stay the same from turn to turn: rules, campaign, lore, tools.
-const BASE: usize = 4;
-
 impl GmPrompt {
-    /// Reads and writes everything. About ten statements, whatever the size of the world.
+    /// Writes everything from what is kept and what moved since. No statement if nothing did; about ten if nothing is kept,
+    /// whatever the size of the world.
     ///
     /// # Errors
-    /// `not_found`; those of the database.
+    /// Those of the database.
     pub(super) async fn build(
         prompts: &Prompts,
-        tx: &TenantTx,
-        session: &Playing,
-        mode: ReplyMode,
-        instruction: Option<&str>,
-        mechanics: Option<&str>,
+        reads: &mut Reads<'_>,
+        facts: &mut Facts,
+        kept: Option<&Kept>,
+        asked: Asked<'_>,
     ) -> Result<Self> {
-        let standing = service::standing(tx, session).await?;
-        let found = campaign::Entity::find().filter(col("tenant_id").eq(tx.tenant()));
-        let found = found.filter(col("id").eq(session.campaign)).one(tx).await?;
-        let campaign = found.ok_or_else(|| Error::not_found("campaign"))?;
-        let settings = &campaign.settings.0;
-        let known = Lore::read(prompts, tx, session).await?;
-        let Segment { text: lore_text, mut lore, cut, .. } = known.global(settings);
-        let transcript = Arc::new(Transcript::of_session(tx, session.id).await?);
-        let older = transcript.exchanges.len();
+        let tenant = reads.tenant;
+        let (role, session) = (facts.playing.role, facts.playing.id);
+        let campaign = match (facts.campaign.take(), kept) {
+            (Some(now), _) => Arc::new(now),
+            (None, Some(kept)) => kept.campaign.clone(),
+            (None, None) => return Err(Error::internal("a campaign that is not held")),
+        };
+        let settings = &campaign.settings;
+        let lore = match kept.filter(|kept| kept.lore.is_of(facts)) {
+            Some(kept) => kept.lore.clone(),
+            None => Arc::new(Lore::read(prompts, reads.tx().await?, &facts.playing, &facts.at).await?),
+        };
+        let whole = match kept.filter(|kept| kept.transcript.version == facts.talk) {
+            Some(kept) => kept.transcript.clone(),
+            None => Arc::new(Transcript::of_session(reads.tx().await?, session, facts.talk).await?),
+        };
         // An overview is a part of the conversation: there has to be room for it beside the talk.
         let room = Section::History.budget_in(settings).saturating_add(Section::Overview.budget_in(settings));
-        let transcript = transcript.within(room);
-        let older = older - transcript.exchanges.len();
-        let fights = combat::going_on(tx, session.campaign, Some(session.id)).await?;
-        let fights = combat::seen_by(session.role, fights);
+        let transcript = whole.within(room);
+        let fights = match facts.has_fights {
+            true => combat::going_on(reads.tx().await?, facts.playing.campaign, Some(session)).await?,
+            false => Vec::new(),
+        };
+        let fights = combat::seen_by(role, fights);
         // Shown while one of the server's own fights goes on, or always if the campaign says so.
         let fighting = fights.iter().any(|f| f.own) || settings.get("gm_encounters").is_some_and(|s| *s == true);
-        let shown = role::shown(session.role, fighting);
-        let (context, told) = context(tx, session, &standing, &transcript, settings, fights).await?;
-        let place = known.of_place(settings, &transcript);
-        let words = [instruction.unwrap_or_default(), mechanics.unwrap_or_default(), &told.text];
-        let woken = known.woken((tx, session), settings, &transcript, &words).await?;
-        let turn = format!("{}{}", woken.text, turn_text(session.role, instruction, mechanics));
-        let turn = Part::new("turn", turn, woken.cut);
-        let scoped = Part::new("scoped_lore", place.text, place.cut);
-        lore.extend(place.lore.into_iter().chain(woken.lore));
-        let base = [
-            Part::lasting("engine_rules", role::rules(session.role, mode), String::new()),
-            Part::lasting("campaign", about(&campaign), String::new()),
-            Part::lasting("global_lore", lore_text.to_string(), cut),
-            Part::lasting("tools", tools_text(&shown, mode), String::new()),
-        ];
-        let mut hash = Sha256::new();
-        base.iter().for_each(|part| hash.update(part.hash.as_bytes()));
-        let base_tokens = base.iter().map(|part| part.tokens).sum();
-        let text: Arc<str> = format!("{}{}{}", told.text, scoped.text, turn.text).into();
-        // Counted apart, which is at most a token more for each than together.
-        let text_tokens = told.tokens.saturating_add(scoped.tokens).saturating_add(turn.tokens);
-        let cut = if older > 0 { format!("{older} older exchanges") } else { String::new() };
-        let history = Part {
-            name: "history",
-            text: transcript
-                .exchanges
-                .iter()
-                .map(|e| format!("{}{}\n", e.user, e.assistant))
-                .collect::<String>()
-                .into(),
-            tokens: transcript.tokens,
-            hash: transcript.hash.clone(),
-            cut,
+        let same = kept.filter(|kept| kept.base.is_of(role, fighting, &campaign, &lore));
+        let base = match same {
+            Some(kept) => kept.base.clone(),
+            None => Arc::new(Base::write(role, asked.mode, fighting, &campaign, &lore)),
         };
-        let key = [tx.tenant().into_bytes(), session.campaign.into_bytes(), session.id.into_bytes()];
+        let (context, told) = context(reads, facts, &transcript, settings, fights).await?;
+        let place = lore.of_place(settings, &transcript);
+        let words = [asked.instruction.unwrap_or_default(), asked.mechanics.unwrap_or_default(), &told.text];
+        let woken = match lore.has_keywords() {
+            true => lore.woken((reads.tx().await?, &facts.playing), settings, &transcript, &words).await?,
+            false => Entered::default(),
+        };
+        let turn = Part::new("turn", format!("{}{}", woken.text, turn_text(role, asked)), woken.cut);
+        let scoped = Part::new("scoped_lore", place.text, place.cut);
+        let key = [tenant.into_bytes(), facts.playing.campaign.into_bytes(), session.into_bytes()];
         Ok(Self {
-            sections: base.into_iter().chain([history, told, scoped, turn]).collect(),
+            text: format!("{}{}{}", told.text, scoped.text, turn.text).into(),
+            // Counted apart, which is at most a token more for each than together.
+            text_tokens: told.tokens.saturating_add(scoped.tokens).saturating_add(turn.tokens),
+            rest: [history(&whole, &transcript), told, scoped, turn],
+            hit: same.is_some(),
+            base,
             transcript,
             context,
-            upto: standing.now,
-            text_tokens,
-            text,
-            tools: if mode == ReplyMode::Native { role::definitions(session.role, fighting) } else { None },
+            tools: if asked.mode == ReplyMode::Native { role::definitions(role, fighting) } else { None },
             cache_key: short_hash(&Sha256::digest(key.concat())),
-            base_hash: short_hash(&hash.finalize()),
-            base_tokens,
-            lore,
+            lore: place.lore.into_iter().chain(woken.lore).collect(),
+            campaign,
+            knows: lore,
         })
+    }
+
+    /// Its sections in order. That of the history has no text.
+    pub(super) fn sections(&self) -> impl Iterator<Item = &Part> {
+        self.base.parts.iter().chain(&self.rest)
+    }
+
+    /// What became of lore, and why.
+    pub(super) fn lore(&self) -> impl Iterator<Item = &LoreDecision> {
+        self.base.lore.iter().chain(&self.lore)
+    }
+
+    /// What the next turn may be written from, once this one has been told in the conversation.
+    pub(super) fn kept(&self, told: Exchange) -> Kept {
+        Kept {
+            campaign: self.campaign.clone(),
+            lore: self.knows.clone(),
+            base: self.base.clone(),
+            transcript: Arc::new(self.transcript.with(told, self.transcript.version + 1)),
+        }
     }
 
     /// The messages a model is sent.
     pub(super) fn messages(&self) -> Vec<Message> {
-        let texts = self.sections.iter().take(BASE).map(|s| s.text.clone());
-        messages(texts, &self.transcript, self.text.clone())
+        messages(self.base.parts.iter().map(|part| part.text.clone()), &self.transcript, self.text.clone())
     }
 
     /// The prompt as a preview shows it.
     pub(super) fn preview(self) -> Preview {
         let messages = self.messages();
-        let section = |s: Part| SectionText {
-            name: s.name,
-            text: s.text.to_string(),
-            tokens: s.tokens,
-            hash: s.hash,
-            cut: s.cut,
+        let talk = |e: &Arc<Exchange>| format!("{}{}\n", e.user, e.assistant);
+        let text = |part: &Part| match part.name {
+            HISTORY => self.transcript.exchanges.iter().map(talk).collect(),
+            _ => part.text.to_string(),
+        };
+        let section = |part: &Part| SectionText {
+            name: part.name,
+            text: text(part),
+            tokens: part.tokens,
+            hash: part.hash.clone(),
+            cut: part.cut.clone(),
         };
         Preview {
-            total_tokens: self.sections.iter().map(|s| s.tokens).sum(),
+            total_tokens: self.sections().map(|part| part.tokens).sum(),
             messages: messages.iter().map(|m| MessageText { role: m.role, content: m.content.concat() }).collect(),
-            sections: self.sections.into_iter().map(section).collect(),
-            lore: self.lore,
-            cache: "miss",
+            sections: self.sections().map(section).collect(),
+            lore: self.lore().cloned().collect(),
+            cache: if self.hit { "hit" } else { "miss" },
             context: Some(self.context),
-            base_hash: self.base_hash,
-            base_tokens: self.base_tokens,
+            base_hash: self.base.hash.clone(),
+            base_tokens: self.base.tokens,
         }
     }
 }
 
+const HISTORY: &str = "history";
+
+/// The conversation, of which the older exchanges may have been left out.
+fn history(whole: &Transcript, shown: &Transcript) -> Part {
+    let older = whole.exchanges.len() - shown.exchanges.len();
+    let cut = if older > 0 { format!("{older} older exchanges") } else { String::new() };
+    Part { name: HISTORY, text: "".into(), tokens: shown.tokens, hash: shown.hash.clone(), cut }
+}
+
 /// The world as it is, unless the model was told it in what it still reads of the conversation; then what changed since.
 async fn context(
-    tx: &TenantTx,
-    session: &Playing,
-    standing: &Standing,
+    reads: &mut Reads<'_>,
+    facts: &Facts,
     transcript: &Transcript,
     settings: &Extensions,
     fights: Vec<Fight>,
 ) -> Result<(&'static str, Part)> {
+    let (session, standing) = (&facts.playing, &facts.standing);
     let was_told = transcript.exchanges.iter().any(|e| e.user.starts_with(OVERVIEW));
     if standing.cursor.is_some() && was_told && !standing.is_too_old() {
-        let delta = changes::delta(tx, session, standing).await?;
+        let quiet = !facts.has_news && standing.since().event == standing.now.event;
+        let delta = if quiet { Delta::default() } else { changes::delta(reads.tx().await?, facts).await? };
         let mut text = String::new();
         if delta.is_empty() {
             let _ = writeln!(text, "{NO_CHANGES}");
@@ -212,6 +315,7 @@ async fn context(
         }
         return Ok(("delta", Part::new("recent_changes", text, String::new())));
     }
+    let tx = reads.tx().await?;
     let known = service::known(tx, session.id, false).await?;
     let overview = overview::overview(tx, session, known, fights).await?;
     let (shown, cut) = overview.within(Section::Overview.budget_in(settings))?;
@@ -220,7 +324,7 @@ async fn context(
     Ok(("overview", Part::new("world_state_overview", text, cut)))
 }
 
-fn about(campaign: &campaign::Model) -> String {
+fn about(campaign: &CampaignNow) -> String {
     let mut text = String::new();
     let time = campaign.game_time.as_deref().unwrap_or_default();
     let attributes = [("name", campaign.name.as_str()), ("game_system", &campaign.game_system), ("time", time)];
@@ -241,7 +345,7 @@ fn tools_text(shown: &[&Tool], mode: ReplyMode) -> String {
     text
 }
 
-fn turn_text(role: Role, instruction: Option<&str>, mechanics: Option<&str>) -> String {
+fn turn_text(role: Role, Asked { instruction, mechanics, .. }: Asked<'_>) -> String {
     let mut text = String::new();
     if let Some(mechanics) = mechanics {
         fence::put(&mut text, "mechanics", &[], mechanics);

@@ -180,7 +180,7 @@ impl RulesTurn<'_> {
             key_id: self.caller.key,
             instance: self.app.running.instance,
             key: self.job.key.as_ref(),
-            talk_version: 0,
+            talk_version: None,
         }
     }
 
