@@ -5,6 +5,7 @@ mod deltas;
 mod events;
 mod fights;
 mod frontends;
+mod kept;
 mod lore;
 mod prompts;
 mod tools;
