@@ -105,24 +105,19 @@ impl Lore {
         wake::always(self.scoped.iter().map(AsRef::as_ref), self.knower, transcript, budget)
     }
 
-    /// What the words of this turn, of the table and of the conversation woke. One statement.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub(super) async fn woken(
-        &self,
-        (tx, session): (&TenantTx, &Playing),
-        settings: &Extensions,
-        transcript: &Transcript,
-        told: &[&str],
-    ) -> Result<Entered> {
-        let mut now = told.join("\n");
-        let table = seen(tx, session.campaign, session.reader(), Which::Newest(SAID_MAX)).await?;
-        for message in table.iter().filter(|m| m.author != "ai") {
-            now.push('\n');
-            now.push_str(&message.content);
-        }
+    /// What the words of this turn, of the table and of the conversation woke.
+    pub(super) fn woken(&self, settings: &Extensions, transcript: &Transcript, words: &[&str]) -> Entered {
         let budget = Section::Turn.budget_in(settings);
-        Ok(wake::wake(self.awake(), self.knower, transcript, &now, budget))
+        wake::wake(self.awake(), self.knower, transcript, &words.join("\n"), budget)
     }
+}
+
+/// What was said at the table of late, but for the words of AIs. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub(super) async fn table_talk(tx: &TenantTx, session: &Playing) -> Result<String> {
+    let table = seen(tx, session.campaign, session.reader(), Which::Newest(SAID_MAX)).await?;
+    let words: Vec<&str> = table.iter().filter(|m| m.author != "ai").map(|m| m.content.as_str()).collect();
+    Ok(words.join("\n"))
 }

@@ -8,7 +8,11 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::{kept::Kept, lore::Lore, role};
+use super::{
+    kept::{Kept, Talk},
+    lore::{Lore, table_talk},
+    role,
+};
 use crate::{
     error::{Error, Result},
     llm::{Message, ReplyMode},
@@ -22,7 +26,6 @@ use crate::{
         segment::{Segment, short_hash},
         tokens,
         transcript::{Exchange, Transcript, messages},
-        wake::Entered,
     },
     sessions::{
         changes,
@@ -157,6 +160,7 @@ pub(super) struct GmPrompt {
     lore: Vec<LoreDecision>,
     campaign: Arc<CampaignNow>,
     knows: Arc<Lore>,
+    talk: Option<Talk>,
 }
 
 impl GmPrompt {
@@ -205,11 +209,19 @@ impl GmPrompt {
         };
         let (context, told) = context(reads, facts, &transcript, settings, fights).await?;
         let place = lore.of_place(settings, &transcript);
-        let words = [asked.instruction.unwrap_or_default(), asked.mechanics.unwrap_or_default(), &told.text];
-        let woken = match lore.has_keywords() {
-            true => lore.woken((reads.tx().await?, &facts.playing), settings, &transcript, &words).await?,
-            false => Entered::default(),
+        let talk = match kept.and_then(|kept| kept.talk(facts)) {
+            _ if !lore.has_keywords() => None,
+            Some(same) => Some(same),
+            None => {
+                let words = table_talk(reads.tx().await?, &facts.playing).await?.into();
+                Some(Talk { upto: facts.standing.now.seq, role, words })
+            }
         };
+        let words = |talk: &Talk| {
+            let own = [asked.instruction.unwrap_or_default(), asked.mechanics.unwrap_or_default(), &told.text];
+            lore.woken(settings, &transcript, &[&own[..], &[&talk.words]].concat())
+        };
+        let woken = talk.as_ref().map(words).unwrap_or_default();
         let turn = Part::new("turn", format!("{}{}", woken.text, turn_text(role, asked)), woken.cut);
         let scoped = Part::new("scoped_lore", place.text, place.cut);
         let key = [tenant.into_bytes(), facts.playing.campaign.into_bytes(), session.into_bytes()];
@@ -227,6 +239,7 @@ impl GmPrompt {
             lore: place.lore.into_iter().chain(woken.lore).collect(),
             campaign,
             knows: lore,
+            talk,
         })
     }
 
@@ -246,6 +259,7 @@ impl GmPrompt {
             campaign: self.campaign.clone(),
             lore: self.knows.clone(),
             base: self.base.clone(),
+            talk: self.talk.clone(),
             transcript: Arc::new(self.transcript.with(told, self.transcript.version + 1)),
         }
     }
