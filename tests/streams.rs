@@ -59,7 +59,7 @@ async fn a_turn_is_told_while_it_runs() {
     let world = tenant.world().await;
     server.model.set_script(Script::replies([
         remember().delta_chars(3),
-        Reply::text(TALE).delta_chars(7).chunk_bytes(1).chunk_delay_ms(0),
+        Reply::text(TALE).delta_chars(7).chunk_bytes(7).chunk_delay_ms(1),
     ]));
     let events = stream(&tenant, BOB, ask(json!({}))).await.rest().await;
     assert_eq!(

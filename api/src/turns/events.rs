@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use sqlx::{Row, postgres::PgRow};
 use tokio::{
     sync::watch,
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 use uuid::Uuid;
 
@@ -32,6 +32,9 @@ use crate::{
 
 /// How often the database is asked for news of a turn that another server runs.
 const POLL: Duration = Duration::from_millis(250);
+/// What is told at least so long after the last piece of text: models write in smaller pieces than anybody reads, and each would
+/// be a packet of its own.
+const PACE: Duration = Duration::from_millis(20);
 /// How long somebody is told of one turn before they have to come back.
 const HEARD_FOR: Duration = Duration::from_secs(600);
 const COME_BACK_AFTER: Duration = Duration::from_secs(1);
@@ -51,6 +54,8 @@ pub struct Listener {
     at: Position,
     live: Option<(std::sync::Arc<Live>, watch::Receiver<()>)>,
     over: bool,
+    /// Nothing is told before.
+    resumes: Instant,
     until: Instant,
     _permit: Permit,
 }
@@ -90,6 +95,7 @@ impl Listener {
             at,
             live,
             over: false,
+            resumes: Instant::now(),
             until: Instant::now() + HEARD_FOR,
             _permit: permit,
             app,
@@ -108,6 +114,7 @@ impl Listener {
             }
             let told = match &mut self.live {
                 Some((live, news)) => {
+                    sleep_until(self.resumes).await;
                     news.mark_unchanged();
                     let (told, ended) = live.since(&mut self.at);
                     if told.is_empty() && !ended {
@@ -127,6 +134,9 @@ impl Listener {
                 None => Box::pin(self.recorded()).await?,
             };
             if !told.is_empty() {
+                if told.iter().any(|told| told.name == TEXT) {
+                    self.resumes = Instant::now() + PACE;
+                }
                 return Ok(Heard::Events(told.into_iter().map(|told| self.event(told)).collect()));
             }
             if self.app.is_stopping() {
