@@ -161,7 +161,10 @@ async fn insert(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
 }
 
 /// A key that was used before: replays what it led to, or starts a turn that came to nothing anew under its id.
-async fn reopen(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey) -> Result<Opened> {
+///
+/// # Errors
+/// `idempotency_in_flight`, `idempotency_key_reused`.
+pub async fn reopen(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey) -> Result<Opened> {
     let row = sqlx::query(
         "SELECT fingerprint, state, headers, body, turn_id FROM idempotency \
          WHERE tenant_id = $1 AND route = $2 AND key = $3 FOR UPDATE",
@@ -299,13 +302,28 @@ pub async fn finish_with(
     messages: &[NewMessage],
 ) -> Result<()> {
     let tx = TenantTx::write(pool, actor).await?;
+    finish_in(&tx, actor, new, ended, messages).await?;
+    tx.commit().await
+}
+
+/// The same within a transaction that did the turn's work. Two statements, one if nothing is said.
+///
+/// # Errors
+/// `conflict` if the turn is no longer this server's; those of the database.
+pub async fn finish_in(
+    tx: &TenantTx,
+    actor: &Actor,
+    new: &NewTurn<'_>,
+    ended: &Ended<'_>,
+    messages: &[NewMessage],
+) -> Result<()> {
     let q = sqlx::query(FINISH).bind(actor.tenant).bind(actor.signature());
     let row = bind_end(q, new, ended, None).fetch_one(&mut *tx.connection().await).await?;
     if !row.get::<bool, _>("done") {
         return Err(lost());
     }
-    insert_messages(&tx, new.campaign, messages).await?;
-    tx.commit().await
+    insert_messages(tx, new.campaign, messages).await?;
+    Ok(())
 }
 
 /// Notes up to where a session's turn is told what happened; it counts once the turn completes.
