@@ -19,7 +19,7 @@ async fn each_command_does_what_it_says() {
     let mut given = Vec::new();
     for (name, arguments, visibility, says) in [
         ("roll", json!({ "expr": "2d1+3" }), "public", "Alice rolls 2d1+3: 5"),
-        ("check", json!({ "skill": "sleight_of_hand", "dc": 1 }), "public", "Alice: Sleight of Hand Check"),
+        ("check", json!({ "skill": "sleight_of_hand", "dc": 1 }), "public", "Alice: Sleight of hand Check"),
         ("check", json!({ "ability": "wis", "dc": 40, "advantage": "disadvantage" }), "public", "against 40: failure"),
         (
             "sheet.create",
@@ -102,7 +102,7 @@ async fn the_catalogue_is_what_a_caller_may_give() {
     };
     assert_eq!(names(&acme).await, REGISTRY.iter().map(|c| c.name).collect::<Vec<_>>());
     let list = world.get("/commands").await.expect(200).body;
-    insta::assert_json_snapshot!("catalogue", list);
+    insta::with_settings!({ snapshot_path => "../snapshots" }, { insta::assert_json_snapshot!("catalogue", list) });
     let reader = acme.with_scopes(&[Scope::Read]).await;
     assert!(names(&reader).await.is_empty());
     let player =

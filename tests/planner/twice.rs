@@ -27,18 +27,17 @@ async fn the_same_words_ask_once() {
     // Other words, another player, another scene, another tenant: another plan.
     let scene =
         world.post("/scenes", json!({ "slug": "cellar", "name": "Cellar", "channel": "c-1" })).await.expect(201).id();
-    let mallory = json!({ "player_id": "player_mallory", "message": "luck" });
-    let there = json!({ "player_id": "player_alice", "message": "luck", "scene_id": "cellar" });
-    for (n, answer) in [
-        act(&world, "Luck").await,
-        world.post("/act", mallory).await,
-        world.post("/act", there).await,
-        act(&theirs, "luck").await,
+    for (n, (world, player, text, scene)) in [
+        (&world, "player_alice", "Luck", None),
+        (&world, "player_mallory", "luck", None),
+        (&world, "player_alice", "luck", Some("cellar")),
+        (&theirs, "player_alice", "luck", None),
     ]
     .into_iter()
     .enumerate()
     {
-        let answer = answer.expect(200).body;
+        let body = json!({ "player_id": player, "message": text, "scene_id": scene });
+        let answer = world.post("/act", body).await.expect(200).body;
         assert_eq!((&answer["cached"], server.model.request_count()), (&json!(false), n + 2), "{answer}");
     }
     // A channel is its scene, by whichever name; a new one gets a scene.

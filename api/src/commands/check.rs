@@ -25,7 +25,7 @@ pub(super) struct Arguments {
     /// A skill.
     #[serde(default)]
     skill: Option<SkillName>,
-    /// Difficulty: 5 very easy, 10 easy, 15 medium, 20 hard, 25 very hard, 30 nearly impossible.
+    /// Difficulty: 5 very easy, 10 easy, 15 medium, 20 hard, 25 very hard, 30 nearly impossible; 15 if nothing is said of it.
     dc: Within<1, 40>,
     /// Whether the player said to have advantage or disadvantage.
     #[serde(default, deserialize_with = "or_default")]
