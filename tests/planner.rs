@@ -1,5 +1,6 @@
 //! `POST …/act` and `POST …/commands/{name}`: a player's words become one allowed command, or nothing happens.
 
+mod cli;
 mod commands;
 mod gates;
 mod replies;

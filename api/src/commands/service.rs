@@ -109,8 +109,10 @@ async fn player(tx: &TenantTx, campaign: Uuid, wanted: &str) -> Result<(Uuid, St
 
 /// Pointers of a command's errors are into its arguments; the request holds those one level down.
 fn in_arguments(mut error: Error) -> Error {
-    for e in &mut error.errors {
-        e.pointer.insert_str(0, "/arguments");
+    if error.errors.is_empty() {
+        return error;
     }
-    error
+    let mut errors = std::mem::take(&mut error.errors);
+    errors.iter_mut().for_each(|e| e.pointer.insert_str(0, "/arguments"));
+    Error::validation(errors)
 }
