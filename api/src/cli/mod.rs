@@ -70,7 +70,8 @@ enum Command {
         text: String,
     },
     /// Give a command as a player, as `POST …/commands/{name}` does; works beside a running server.
-    Command {
+    #[command(name = "command")]
+    Give {
         #[command(flatten)]
         whom: players::Whom,
         /// The command's name; `list` shows all.
@@ -237,7 +238,7 @@ async fn run(cli: Cli) -> Result<ExitCode> {
             say(json, &serde_json::json!({ "link": link }), &link);
         }
         Command::Act { whom, dry_run, text } => return players::act(config, &url, &whom, (text, dry_run), json).await,
-        Command::Command { whom, name, arguments } => {
+        Command::Give { whom, name, arguments } => {
             return players::command(config, &url, &whom, (&name, &arguments), json).await;
         }
         Command::Planner { state } => players::switch(&url, state, json).await?,

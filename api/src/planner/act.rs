@@ -53,11 +53,11 @@ pub struct Wanted {
     pub key: Option<IdempotencyKey>,
 }
 
-/// Whether the planner is on for a caller, and a text is one that it takes.
+/// Whether the planner is on for a caller.
 ///
 /// # Errors
-/// `feature_disabled`, `validation_failed` at `/message`.
-pub fn may(app: &App, caller: &Caller, message: &str) -> Result<()> {
+/// `feature_disabled`.
+pub fn is_on(app: &App, caller: &Caller) -> Result<()> {
     let features = &caller.tenant.settings.features;
     if !app.config.planner.enabled || caller.tenant.switched_off.iter().any(|name| name == SWITCH) {
         return Err(Error::new(Code::FeatureDisabled, "The planner is switched off on this server."));
@@ -65,6 +65,15 @@ pub fn may(app: &App, caller: &Caller, message: &str) -> Result<()> {
     if !features.planner || !features.llm {
         return Err(Error::new(Code::FeatureDisabled, "The planner is switched off for this tenant."));
     }
+    Ok(())
+}
+
+/// Whether the planner is on for a caller, and a text is one that it takes.
+///
+/// # Errors
+/// `feature_disabled`, `validation_failed` at `/message`.
+pub fn may(app: &App, caller: &Caller, message: &str) -> Result<()> {
+    is_on(app, caller)?;
     if message.trim().is_empty() || message.trim().chars().count() > TEXT_CHARS_MAX {
         let rule = format!("Write 1 to {TEXT_CHARS_MAX} characters.");
         return Err(Error::invalid("/message", "invalid_value", rule));

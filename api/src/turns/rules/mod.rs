@@ -65,9 +65,11 @@ pub struct AsCommand {
     /// The scene it happens in: its id or slug, or its channel.
     pub scene: Option<String>,
     pub channel: Option<String>,
-    /// What is answered and what is said.
-    pub answer: fn(&Resolution, &Teller<'_>) -> Result<(Reply, Vec<NewMessage>)>,
+    pub answer: Answer,
 }
+
+/// What is answered of a decision, and what is said of it at the table.
+pub type Answer = fn(&Resolution, &Teller<'_>) -> Result<(Reply, Vec<NewMessage>)>;
 
 /// Whose action is told, and where.
 pub struct Teller<'a> {
