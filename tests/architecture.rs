@@ -25,7 +25,15 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     // Prompts are made of rows, not of requests, and call no model.
     ("prompt", &["crate::turns", "crate::models", "crate::campaigns", "LlmClient"]),
     // Tools use services.
-    ("tools", &["::http::list", "crate::turns", "crate::npcs::", "crate::owners::"]),
+    (
+        "tools",
+        &["::http::list", "crate::turns", "crate::commands", "crate::planner", "crate::npcs::", "crate::owners::"],
+    ),
+    // Turns know nothing of who asked for them; a command does not know whether it was planned.
+    ("turns", &["crate::planner", "crate::commands"]),
+    ("commands", &["crate::planner"]),
+    // What reads a model's plan knows nothing but JSON.
+    ("planner/plan.rs", &["crate::", "super::"]),
     ("limits", &["crate::turns", "crate::prompt"]),
     ("secrets.rs", &["crate::auth", "crate::tenancy", "sqlx"]),
 ];

@@ -25,8 +25,8 @@ mod llm_client;
 mod llm_reply;
 mod monitoring;
 mod openapi;
+mod planner;
 mod play;
-
 mod prompt;
 mod prompt_cache;
 mod rehearsal;

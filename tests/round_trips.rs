@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rehearsal::{Reply, Script};
 use serde_json::json;
+use sqlx::Connection as _;
 
 use crate::{
     bridge::Socket,
@@ -74,6 +75,45 @@ async fn a_turn_costs_few_statements() {
     let replay = child.turn("innkeeper_bob", "Hello.", Some("k")).await.unwrap().expect(200);
     assert_eq!(replay.header("idempotency-replayed"), "true");
     assert!(statements(&child).await - before <= 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_planned_command_costs_four() {
+    let prepared = Prepared::new().await;
+    let model = rehearsal::start(rehearsal::Options::default()).await.unwrap();
+    let child = prepared.start(&model).await;
+    sqlx::query("UPDATE tenant SET limits = limits || '{\"planner_per_player_per_minute\": 0}'")
+        .execute(&mut sqlx::PgConnection::connect(&prepared.db.url).await.unwrap())
+        .await
+        .unwrap();
+    let plan = |plan: serde_json::Value| Script::always(Reply::text(plan.to_string()).delay_ms(300));
+    let roll = json!({ "command": "roll", "args": { "expr": "1d20" } });
+    let check = json!({ "command": "check", "args": { "skill": "stealth", "dc": 15 } });
+    let say = |text: &str| json!({ "player_id": "player_alice", "message": text });
+    // Warm: the player's name, the dice's seed, connections.
+    model.set_script(plan(roll.clone()));
+    child.post("/act", say("warm")).await.unwrap().expect(200);
+    let mut found = Vec::new();
+    for (what, plan_of, before_model, after) in [
+        ("a roll: the seed, the record, the message", roll, 1, 3),
+        ("a check: the sheet as well", check, 1, 4),
+        ("what is refused: the record", json!({ "command": "bananas" }), 1, 1),
+    ] {
+        model.set_script(plan(plan_of));
+        let (before, calls) = (statements(&child).await, model.request_count());
+        let turn = tokio::spawn(child.post("/act", say(what)));
+        asked(&model, calls + 1).await;
+        let asking = statements(&child).await;
+        turn.await.unwrap().unwrap().expect(200);
+        let cost = (asking - before, statements(&child).await - asking);
+        if cost != (before_model, after) {
+            found.push((what, cost));
+        }
+    }
+    let before = statements(&child).await;
+    let cached = child.post("/act", say("a roll: the seed, the record, the message")).await.unwrap().expect(200);
+    assert_eq!((cached.body["cached"].as_bool(), statements(&child).await - before), (Some(true), 4));
+    assert!(found.is_empty(), "other statements than they should cost: {found:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -22,6 +22,7 @@ use crate::{
     limits::Limits,
     models::Models,
     ops::metrics,
+    planner::Planner,
     play,
     pool::Pool,
     prompt::cache::Prompts,
@@ -42,6 +43,7 @@ pub struct App {
     pub prompts: Prompts,
     /// What is kept of sessions' prompts.
     pub tables: Tables,
+    pub planner: Planner,
     pub running: Running,
     pub feeds: Feeds,
     pub bridge: Arc<Hub>,
@@ -69,6 +71,7 @@ impl App {
             llm: Models::new(config.llm.clone(), model, config.reply_mode)?,
             prompts: Prompts::new(config.prompt_cache_bytes_max / 4 * 3),
             tables: Tables::new(config.prompt_cache_bytes_max / 4),
+            planner: Planner::new(config.planner.plan_kept),
             running: Running::new(instance),
             feeds: Feeds::default(),
             bridge: Arc::default(),

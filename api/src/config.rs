@@ -29,6 +29,7 @@ pub struct Config {
     pub demo_api_key: Option<String>,
     pub metrics_token: Option<String>,
     pub bridge: BridgeSettings,
+    pub planner: PlannerSettings,
     pub workers: usize,
     pub shutdown_seconds: u64,
 }
@@ -42,6 +43,17 @@ pub struct BridgeSettings {
     pub ping: Duration,
     /// How long a frontend may take to roll.
     pub roll_timeout: Duration,
+}
+
+/// The planner.
+#[derive(Clone, Copy, Debug)]
+pub struct PlannerSettings {
+    /// False switches it off as long as the process lives.
+    pub enabled: bool,
+    /// How long a player waits for a plan.
+    pub timeout: Duration,
+    /// How long the same words lead to the same plan.
+    pub plan_kept: Duration,
 }
 
 /// What `--help` prints after the commands.
@@ -71,6 +83,9 @@ pub const HELP: &str = "Environment:
   LLM_FIRST_TOKEN_TIMEOUT_MS       20000
   LLM_TIMEOUT_MS                   60000
   LLM_RETRIES                      2
+  PLANNER_TIMEOUT_MS               6000: how long a player waits for a plan
+  PLANNER_CACHE_SECONDS            30: how long the same words of a player lead to the same plan
+  FEATURE_PLANNER_ENABLED          true; false switches the planner off, as `tavernkeep planner off` does while servers run
   LLM_TENANT_HOSTS_ALLOWED         hosts a tenant may name as its endpoint, separated by commas; unset: public https hosts
   LLM_TENANT_PRIVATE_ALLOWED       true lets tenants name private addresses; for development
   RUST_LOG                         info";
@@ -145,6 +160,7 @@ impl Config {
             demo_api_key: demo_key(&mut r),
             metrics_token: r.text("TAVERNKEEP_METRICS_TOKEN"),
             bridge: bridge(&mut r),
+            planner: planner(&mut r),
             workers: r.parsed("TAVERNKEEP_WORKERS", cores, "a number").clamp(1, 256),
             shutdown_seconds: r.parsed("TAVERNKEEP_SHUTDOWN_SECONDS", 30, "a number of seconds"),
         };
@@ -203,6 +219,18 @@ fn bridge(r: &mut Reader<'_>) -> BridgeSettings {
         connections_max: r.parsed("TAVERNKEEP_BRIDGE_CONNECTIONS_MAX", 1000, "a number"),
         ping: Duration::from_secs(ping.max(1)),
         roll_timeout: r.millis("TAVERNKEEP_BRIDGE_ROLL_TIMEOUT_MS", Duration::from_secs(10)),
+    }
+}
+
+fn planner(r: &mut Reader<'_>) -> PlannerSettings {
+    let kept = r.parsed("PLANNER_CACHE_SECONDS", 30u64, "a number of seconds");
+    if kept > 3600 {
+        r.errors.push("PLANNER_CACHE_SECONDS must be 0 to 3600".to_owned());
+    }
+    PlannerSettings {
+        enabled: r.parsed("FEATURE_PLANNER_ENABLED", true, "true or false"),
+        timeout: r.millis("PLANNER_TIMEOUT_MS", Duration::from_secs(6)),
+        plan_kept: Duration::from_secs(kept),
     }
 }
 

@@ -43,8 +43,10 @@ pub mod tenants;
 
 // AI, and those it speaks with.
 pub mod bridge;
+pub mod commands;
 pub mod llm;
 pub mod models;
+pub mod planner;
 pub mod prompt;
 pub mod tools;
 pub mod turns;

@@ -9,11 +9,11 @@ use utoipa_actix_web::{scope::scope, service_config::ServiceConfig};
 
 use crate::{
     auth::{self, gate::gate},
-    bridge, campaigns, characters, dice, encounters,
+    bridge, campaigns, characters, commands, dice, encounters,
     http::docs,
     imports, lore, memory, messages, npcs,
     ops::health,
-    owners, prompt, rules, scenes, sessions, tenants, tools, turns,
+    owners, planner, prompt, rules, scenes, sessions, tenants, tools, turns,
 };
 
 /// Registers every route.
@@ -41,6 +41,10 @@ pub fn configure(config: &mut ServiceConfig<'_>) {
         .service(turns::events::follow)
         .service(turns::http::cancel_turn)
         .service(turns::http::undo_turn)
+        // Players.
+        .service(planner::http::act_as)
+        .service(commands::http::command)
+        .service(commands::http::list)
         .service(tools::http::list)
         .service(tools::http::call)
         // Frontends.

@@ -142,6 +142,17 @@ impl World {
         self.pairs(clients, action, 0..PLAYERS + STRANGERS, true)
     }
 
+    /// Texts of one player to be planned: each another, or always the same.
+    #[must_use]
+    pub fn texts(&self, count: usize, same: bool) -> Vec<Vec<Vec<u8>>> {
+        let text = |n: usize| {
+            let message = if same { "roll 1d20 for luck".to_owned() } else { format!("roll 1d20 for the door {n}") };
+            let body = json!({ "player_id": "p0", "message": message }).to_string();
+            request("POST", "/v1/campaigns/port-town/act", &self.key, &body)
+        };
+        vec![(0..count).map(text).collect()]
+    }
+
     fn pairs(&self, clients: usize, action: &str, players: Range<usize>, stream: bool) -> Vec<Vec<Vec<u8>>> {
         let pair = |n: usize| {
             let body = json!({ "player_id": format!("p{}", n / NPCS), "action": action, "stream": stream }).to_string();

@@ -12,7 +12,7 @@
 //! - `prefix_cache`: provider-style prompt caching, `cached_tokens`; `prompt`: a request as canonical bytes.
 //! - `script`, `reply`, `builders`, `cursor`: what to answer, as data; which step is next.
 //! - `persona`: the answer when no step applies; `scene` reads the prompt, `lines` has the phrases, `schema`
-//!   fills forced calls; `referee` classifies actions for the rules, `master` plays a session's turn.
+//!   fills forced calls; `referee` classifies actions for the rules, `master` plays a session's turn, `planner` makes commands of texts.
 //! - `completion`, `stream`, `feed`: an answer as JSON, as server-sent events, as a body with faults.
 //!
 //! It must never reach the network, keep anything on disk, read a clock for its content, or judge game rules: the same
@@ -31,6 +31,7 @@ mod http;
 mod lines;
 mod master;
 mod persona;
+mod planner;
 mod prefix_cache;
 mod prompt;
 mod recorder;

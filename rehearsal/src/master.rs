@@ -40,7 +40,7 @@ pub(crate) fn call(last_user: &str, offers: impl Fn(&str) -> bool) -> Option<(&'
 }
 
 /// A word that is a dice formula.
-fn formula(word: &str) -> Option<String> {
+pub(crate) fn formula(word: &str) -> Option<String> {
     let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
     let legal = word.chars().all(|c| c.is_ascii_digit() || "dkhl+-".contains(c));
     let (count, faces) = word.split_once('d')?;

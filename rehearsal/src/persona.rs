@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::completion::{Call, Completion, Text};
 use crate::lines::{self, Topic};
 use crate::master;
+use crate::planner;
 use crate::prefix_cache::mix;
 use crate::referee;
 use crate::scene::{self, Scene};
@@ -27,6 +28,9 @@ const BROADCAST: &str = "OWNER_memorize_dependables";
 pub(crate) fn answer(request: &ChatRequest<'_>, last_user: &str, fingerprint: u64) -> Completion {
     let scene = scene::read(request, last_user);
     let tools = request.tools();
+    if let Some(plan) = instructions(request).find_map(|text| planner::plan(&text, last_user)) {
+        return Completion::new(Text::Whole(plan.to_string()), Vec::new());
+    }
     if let Some(completion) = refereed(request, last_user, &scene) {
         return completion;
     }

@@ -24,7 +24,7 @@ const SAVES: &[(&str, &str)] = &[
     ("brace", "strength"),
 ];
 /// Words of skills beside their names.
-const SKILLS: &[(&str, &str)] = &[
+pub(crate) const SKILLS: &[(&str, &str)] = &[
     ("sneak", "stealth"),
     ("hide", "stealth"),
     ("climb", "athletics"),

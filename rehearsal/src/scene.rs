@@ -90,7 +90,7 @@ fn attributes(mut rest: &str) -> (Vec<(&str, &str)>, &str) {
 }
 
 /// Undoes the five XML escapes.
-fn unescape(text: &str) -> Cow<'_, str> {
+pub(crate) fn unescape(text: &str) -> Cow<'_, str> {
     if !text.contains('&') {
         return Cow::Borrowed(text);
     }

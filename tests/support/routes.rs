@@ -47,6 +47,7 @@ impl Rows {
         let called = world.post("/tools/OWNER_memorize_dependables", call).await.expect(200);
         ids.insert("broadcasts", called.body["result"]["broadcast_id"].as_str().unwrap().to_owned());
         ids.insert("tools", "NPC_memorize".to_owned());
+        ids.insert("commands", "roll".to_owned());
         ids.insert("srd", "weapons".to_owned());
         client.server.model.set_script(Script::replies([Reply::text(canary)]));
         ids.insert("turns", world.bob("player_alice", &format!("Have you heard of {canary}?")).await.expect(200).id());
@@ -100,6 +101,8 @@ impl Rows {
             ("POST", "seed") => {
                 json!({ "Lore": [{ "ID": "new", "Title": "New", "Scope": "global", "Content": "New." }] })
             }
+            ("POST", "act") => json!({ "player_id": self.alice, "message": "I wave." }),
+            ("POST", "commands") => json!({ "player_id": self.alice, "arguments": { "expr": "1d20[New]" } }),
             ("POST", "roll") => json!({ "rolls": [{ "formula": "1d20 + 3", "flavor": "New" }] }),
             ("POST", "analyze") => json!({ "formula": "1d20 + 3" }),
             ("POST", "verify") => {

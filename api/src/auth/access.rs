@@ -156,6 +156,10 @@ pub const TABLE: &[Access] = &[
     on("GET",    "/v1/campaigns/{c}/tools", Read, Never),
     on("POST",   "/v1/campaigns/{c}/tools/{x}", Tools, Never),
 
+    on("POST",   "/v1/campaigns/{c}/act", Play, Own),
+    on("GET",    "/v1/campaigns/{c}/commands", Read, Filtered),
+    on("POST",   "/v1/campaigns/{c}/commands/{x}", Play, Own),
+
     on("POST",   "/v1/campaigns/{c}/rules/resolve", Play, Own),
     on("GET",    "/v1/campaigns/{c}/turns", Read, Never),
     on("GET",    "/v1/campaigns/{c}/turns/{x}", Read, Never),

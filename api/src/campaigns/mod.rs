@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::{
+    commands,
     error::Result,
     http::{
         paging::NoFilter,
@@ -37,7 +38,7 @@ pub struct CampaignInput {
     #[garde(length(chars, max = 200))]
     #[serde(default)]
     pub game_time: Option<String>,
-    #[garde(custom(validate::extensions))]
+    #[garde(custom(settings_fit))]
     #[serde(default)]
     #[schema(value_type = Object)]
     pub settings: Extensions,
@@ -56,6 +57,15 @@ fn dnd5e() -> String {
 
 fn known_rules(value: &str, _: &()) -> garde::Result {
     if value == "dnd5e" { Ok(()) } else { Err(garde::Error::new("the only rules there are: `dnd5e`")) }
+}
+
+/// Settings are a client's own, but for those that the server reads: `planner_commands` is a list of commands.
+fn settings_fit(value: &Extensions, cx: &()) -> garde::Result {
+    if let Some(names) = value.get("planner_commands").filter(|names| !names.is_null()) {
+        let names: Option<Vec<String>> = serde_json::from_value(names.clone()).ok();
+        commands::are_known(&names.ok_or_else(|| garde::Error::new("planner_commands is a list of commands"))?)?;
+    }
+    validate::extensions(value, cx)
 }
 
 /// The kind.

@@ -19,6 +19,20 @@ pub async fn player_id(tx: &TenantTx, campaign: Uuid, player: &str) -> Result<Uu
     })
 }
 
+/// Moves a character; gives its version from then on.
+///
+/// # Errors
+/// `not_found` if it is gone.
+pub async fn move_to(tx: &TenantTx, character: Uuid, location: &str) -> Result<i64> {
+    let row = sqlx::query("UPDATE character SET location = $3 WHERE tenant_id = $1 AND id = $2 RETURNING version")
+        .bind(tx.tenant())
+        .bind(character)
+        .bind(location)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?;
+    Ok(row.ok_or_else(|| Error::not_found("character"))?.get("version"))
+}
+
 /// The id of a character named by id or slug, if there is one.
 ///
 /// # Errors

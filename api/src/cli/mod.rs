@@ -1,5 +1,6 @@
 //! The command line. Each command is a function; `serve` has a file of its own.
 
+mod players;
 mod serve;
 mod with_postgres;
 
@@ -57,6 +58,37 @@ enum Command {
         /// Where the server is reached.
         #[arg(long, default_value = "http://127.0.0.1:8080")]
         url: String,
+    },
+    /// Do as a player what a text says, as `POST …/act` does; works beside a running server.
+    Act {
+        #[command(flatten)]
+        whom: players::Whom,
+        /// Only plan.
+        #[arg(long)]
+        dry_run: bool,
+        /// The player's words.
+        text: String,
+    },
+    /// Give a command as a player, as `POST …/commands/{name}` does; works beside a running server.
+    #[command(name = "command")]
+    Give {
+        #[command(flatten)]
+        whom: players::Whom,
+        /// The command's name; `list` shows all.
+        name: String,
+        /// `name=value` each, or one JSON object.
+        arguments: Vec<String>,
+    },
+    /// Switch the planner on or off for every tenant; running servers know it within a second.
+    Planner { state: players::Switch },
+    /// Have 150 sentences planned by the configured model, and print what came of them. Needs no database.
+    PlannerEval {
+        /// Other sentences: a JSON file like the built-in one.
+        #[arg(long)]
+        utterances: Option<PathBuf>,
+        /// Fail if fewer than so many in a hundred are right.
+        #[arg(long, default_value_t = 0.0)]
+        at_least: f64,
     },
     /// Serve the rehearsal model: a small deterministic model that speaks the OpenAI API.
     Rehearse {
@@ -168,15 +200,19 @@ async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Rehearse { bind, script, record } => return rehearse(bind, script, record).await,
         _ => {}
     }
-    let config = match Config::from_env() {
+    let mut config = match Config::from_env() {
         Ok(config) => config,
         Err(mistakes) => {
             mistakes.iter().for_each(|m| eprintln!("tavernkeep: {m}"));
             return Ok(ExitCode::from(2));
         }
     };
-    if let Command::Serve = cli.command {
-        return serve::run(config).await;
+    match cli.command {
+        Command::Serve => return serve::run(config).await,
+        Command::PlannerEval { utterances, at_least } => {
+            return players::evaluate(&config, utterances.as_deref(), at_least, json).await;
+        }
+        _ => {}
     }
     let url = owner_url(&config).await?;
     match cli.command {
@@ -195,15 +231,24 @@ async fn run(cli: Cli) -> Result<ExitCode> {
             say(json, &serde_json::json!({ "api_key": made.api_key, "is_new": made.is_new }), &text);
         }
         Command::PlayLink { tenant, campaign, player, url: server } => {
-            let tokens = Tokens::new(&serve::secrets_of(config)?);
+            let tokens = Tokens::new(&serve::secrets_of(&mut config)?);
             let mut db = PgConnection::connect(&url).await?;
             let link = play::link::make(&mut db, &tokens, (&tenant, &campaign, &player)).await?;
             let link = format!("{}{link}", server.trim_end_matches('/'));
             say(json, &serde_json::json!({ "link": link }), &link);
         }
+        Command::Act { whom, dry_run, text } => return players::act(config, &url, &whom, (text, dry_run), json).await,
+        Command::Give { whom, name, arguments } => {
+            return players::command(config, &url, &whom, (&name, &arguments), json).await;
+        }
+        Command::Planner { state } => players::switch(&url, state, json).await?,
         Command::Tenant(command) => tenant(&url, command, json).await?,
         Command::Key(command) => key(&url, command, json).await?,
-        Command::Serve | Command::Openapi | Command::WithPostgres { .. } | Command::Rehearse { .. } => {}
+        Command::Serve
+        | Command::Openapi
+        | Command::PlannerEval { .. }
+        | Command::WithPostgres { .. }
+        | Command::Rehearse { .. } => {}
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -55,7 +55,7 @@ async fn data(config: &mut Config) -> Result<Data> {
 }
 
 /// The secrets of a server that runs beside this command.
-pub(super) fn secrets_of(mut config: Config) -> Result<Secrets> {
+pub(super) fn secrets_of(config: &mut Config) -> Result<Secrets> {
     match config.secrets.take() {
         Some(secrets) => Ok(secrets),
         None if config.database_url.is_some() => kept_secret(&config.data_dir),
@@ -80,6 +80,17 @@ fn kept_secret(dir: &std::path::Path) -> Result<Secrets> {
     Secrets::parse(text.trim()).map_err(|why| Error::internal(format!("{} {why}", path.display())))
 }
 
+/// The operator's model, or the rehearsal model, which answers as long as it is held.
+pub(super) async fn model(config: &Config) -> Result<(Endpoint, Option<rehearsal::Rehearsal>)> {
+    if let Some(model) = &config.model {
+        return Ok((model.clone(), None));
+    }
+    let options = rehearsal::Options { record_requests_max: 0, ..rehearsal::Options::default() };
+    let model = rehearsal::start(options).await.map_err(Error::internal)?;
+    tracing::warn!("no model is configured: the rehearsal model answers");
+    Ok((Endpoint::trusted(&model.base_url(), None, "rehearsal").map_err(Error::internal)?, Some(model)))
+}
+
 /// Runs until told to stop.
 ///
 /// # Errors
@@ -92,22 +103,7 @@ pub(super) async fn run(mut config: Config) -> Result<ExitCode> {
         Some(_) => Some(demo::ensure(&data.owner_url, &pool, config.demo_api_key.as_deref()).await?),
         None => None,
     };
-    let rehearsing = match &config.model {
-        Some(_) => None,
-        None => Some(
-            rehearsal::start(rehearsal::Options { record_requests_max: 0, ..rehearsal::Options::default() })
-                .await
-                .map_err(Error::internal)?,
-        ),
-    };
-    let endpoint = match (&config.model, &rehearsing) {
-        (Some(model), _) => model.clone(),
-        (None, model) => {
-            let url = model.as_ref().map(rehearsal::Rehearsal::base_url).unwrap_or_default();
-            tracing::warn!("no model is configured: the rehearsal model answers");
-            Endpoint::trusted(&url, None, "rehearsal").map_err(Error::internal)?
-        }
-    };
+    let (endpoint, rehearsing) = model(&config).await?;
     let instance = i64::from(rand::rng().random_range(1..i32::MAX));
     let held = database::hold_instance(&data.app_url, instance).await?;
     store::sweep(&pool).await?;

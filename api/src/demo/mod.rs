@@ -75,6 +75,7 @@ fn caller(tenant: Uuid) -> Caller {
         settings: Settings::default(),
         origins: Vec::new(),
         llm_api_key: None,
+        switched_off: Vec::new(),
     };
     Caller::new(CallerParts {
         tenant: Arc::new(tenant),

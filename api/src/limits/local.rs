@@ -36,6 +36,7 @@ struct Entry {
 #[derive(Default)]
 pub(super) struct Local {
     tenants: RwLock<HashMap<(Uuid, Class), Arc<Entry>>>,
+    players: RwLock<HashMap<(Uuid, Uuid), Arc<Entry>>>,
     failures: RwLock<HashMap<IpAddr, Arc<Entry>>>,
     clock: DefaultClock,
 }
@@ -43,6 +44,10 @@ pub(super) struct Local {
 impl Local {
     pub(super) fn check(&self, tenant: Uuid, class: Class, policy: &'static str, quota: u32) -> Rate {
         self.count(&self.tenants, (tenant, class), policy, quota)
+    }
+
+    pub(super) fn check_player(&self, tenant: Uuid, player: Uuid, quota: u32) -> Rate {
+        self.count(&self.players, (tenant, player), "planner", quota)
     }
 
     pub(super) fn check_failure(&self, peer: IpAddr) -> Rate {

@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use sqlx::{AssertSqlSafe, Row};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 pub use local::{Permit, Permits};
 
@@ -187,6 +188,12 @@ impl Limits {
             Class::Turns => ("turns", tenant.limits.turns_per_minute),
         };
         self.local.check(tenant.id, class, policy, quota)
+    }
+
+    /// Counts one text that a player has planned.
+    #[must_use]
+    pub fn check_planner(&self, tenant: &Tenant, player: Uuid) -> Rate {
+        self.local.check_player(tenant.id, player, tenant.limits.planner_per_player_per_minute)
     }
 
     /// Counts one failed sign-in from an address.

@@ -38,6 +38,11 @@ pub fn start(app: &Arc<App>, url: &str, held: PgConnection) {
     tokio::spawn(bridge::post::fetch(app.clone()));
 }
 
+/// Keeps the turns of a command of the command line its own, beside servers that run.
+pub fn stay_alive(app: &Arc<App>, url: &str, held: PgConnection) {
+    tokio::spawn(leases(app.clone(), url.to_owned(), held));
+}
+
 /// Keeps the advisory lock and the leases, and cancels what another replica was asked to cancel.
 async fn leases(app: Arc<App>, url: String, mut held: PgConnection) {
     let mut ticks = interval(LEASE_EVERY);

@@ -127,6 +127,35 @@ pub static ENCOUNTERS: LazyLock<IntCounterVec> = LazyLock::new(|| {
 /// What was done in encounters.
 pub static ENCOUNTER_ACTIONS: LazyLock<IntCounterVec> =
     LazyLock::new(|| counters("encounter_actions_total", "Actions in encounters by kind", &["action"]));
+/// Texts that players had planned.
+pub static PLANNER_REQUESTS: LazyLock<IntCounter> =
+    LazyLock::new(|| counter("planner_requests_total", "Texts of players that the planner was given"));
+/// Plans that could not be read.
+pub static PLANNER_PARSE_FAILED: LazyLock<IntCounter> =
+    LazyLock::new(|| counter("planner_parse_failed_total", "Replies of models that hold no plan"));
+/// What came of them.
+pub static PLANNER_DECISIONS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters(
+        "planner_decisions_total",
+        "Texts by what came of them: executed, needs_clarification, planned, shadow, timeout, unavailable, fallback, failed, \
+         or why they were rejected: parse, allowlist, predicate, arg_validation, unsupported",
+        &["decision"],
+    )
+});
+/// Whether a plan was known.
+pub static PLANNER_CACHE: LazyLock<IntCounterVec> =
+    LazyLock::new(|| counters("planner_cache_total", "Plans by hit or miss", &["result"]));
+/// How long players waited.
+pub static PLANNER_SECONDS: LazyLock<HistogramVec> =
+    LazyLock::new(|| seconds("planner_seconds", "Time from a player's text to its outcome", &["decision"], SLOW));
+/// Commands.
+pub static COMMANDS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters(
+        "commands_total",
+        "Commands of players by command, where they came from (direct, planner) and status",
+        &["command", "origin", "status"],
+    )
+});
 /// Prompt cache look-ups.
 pub static PROMPT_CACHE: LazyLock<IntCounterVec> =
     LazyLock::new(|| counters("prompt_cache_total", "Base prompts by hit or miss", &["result"]));
@@ -145,7 +174,15 @@ pub static RATE_LIMITED: LazyLock<IntCounter> =
 
 /// Makes every series exist, so that the first scrape shows them all.
 pub fn register_all() {
-    for counter in [&STATEMENTS, &TURNS_SWEPT, &PARSE_ERRORS, &PROMPT_CACHE_EVICTED, &RATE_LIMITED] {
+    for counter in [
+        &STATEMENTS,
+        &TURNS_SWEPT,
+        &PARSE_ERRORS,
+        &PROMPT_CACHE_EVICTED,
+        &RATE_LIMITED,
+        &PLANNER_REQUESTS,
+        &PLANNER_PARSE_FAILED,
+    ] {
         LazyLock::force(counter);
     }
     for gauge in [&BRIDGE_CONNECTIONS, &POOL, &TURNS_RUNNING, &TURN_LISTENERS, &BREAKERS_OPEN, &PROMPT_CACHE_BYTES] {
@@ -166,12 +203,15 @@ pub fn register_all() {
         &BRIDGE_CLOSED,
         &ENCOUNTERS,
         &ENCOUNTER_ACTIONS,
+        &PLANNER_DECISIONS,
+        &PLANNER_CACHE,
+        &COMMANDS,
         &PROMPT_CACHE,
         &SEGMENTS_BUILT,
     ] {
         LazyLock::force(vec);
     }
-    for histogram in [&REQUEST_SECONDS, &TURN_SECONDS, &LLM_SECONDS] {
+    for histogram in [&REQUEST_SECONDS, &TURN_SECONDS, &LLM_SECONDS, &PLANNER_SECONDS] {
         LazyLock::force(histogram);
     }
 }

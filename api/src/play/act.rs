@@ -1,4 +1,4 @@
-//! What a player does: speak to somebody or to everyone, and roll dice.
+//! What a player does: speak to somebody or to everyone, say what the character does, and roll dice.
 
 use actix_web::{HttpRequest, HttpResponse, http::StatusCode, post, web};
 use askama::Template;
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::{
-    Filled, filled, html, is_htmx, rendered, shown,
+    Filled, Notice, filled, html, is_htmx, rendered, shown,
     table::Seat,
     visit::{Visitor, from_our_page},
 };
@@ -21,6 +21,7 @@ use crate::{
     },
     error::{Error, Result},
     messages::service::{self as messages, NewMessage, RollFacts},
+    planner::act::{Wanted, act, may},
     prompt::EntityKind,
     tenancy::TenantTx,
     turns::{
@@ -30,11 +31,13 @@ use crate::{
 };
 
 const SAID_CHARS_MAX: usize = 4000;
+/// To whom a player writes who says what the character does; no slug is like it.
+const GAME: &str = "*";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Words {
-    /// An NPC's slug; empty: everyone.
+    /// An NPC's slug; empty: everyone; `*`: the game.
     #[serde(default)]
     to: String,
     text: String,
@@ -79,6 +82,9 @@ async fn said(
             format!("Say something, in at most {SAID_CHARS_MAX} characters."),
         ));
     }
+    if words.to == GAME {
+        return planned(app, visitor, request, link, text).await;
+    }
     let seat = Seat::take(app, visitor, link).await?;
     let name = seat.sheet().await?.who.name;
     if words.to.is_empty() {
@@ -109,6 +115,44 @@ async fn said(
         return Ok(done(request, link));
     }
     rendered(&Pending { link, turn: turn.to_string(), player: &name, text, npc: &words.to })
+}
+
+/// What only the player who asked is told.
+#[derive(Template)]
+#[template(path = "play/aside.html")]
+struct Aside<'a> {
+    message: &'a str,
+}
+
+/// Makes a command of what the character does. What everyone sees comes live; what is for the player alone is the answer.
+async fn planned(
+    app: &web::Data<App>,
+    visitor: &Visitor,
+    request: &HttpRequest,
+    link: &str,
+    text: &str,
+) -> Result<HttpResponse> {
+    may(app, &visitor.caller, text)?;
+    let wanted = Wanted {
+        campaign: link.to_owned(),
+        player: visitor.player.to_string(),
+        text: text.to_owned(),
+        scene: None,
+        channel: None,
+        dry_run: false,
+        key: None,
+    };
+    let run = async move |app: web::Data<App>, caller: Caller, asker: Asker| act(&app, &caller, &wanted, &asker).await;
+    let Err(reply) = start(app, &visitor.caller, false, run)?.begun().await? else {
+        return Err(Error::internal("a plan was told before it was made"));
+    };
+    let answer: serde_json::Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
+    let message = answer["message"].as_str().unwrap_or_default();
+    match (answer["visibility"] == "public", is_htmx(request)) {
+        (true, _) => Ok(done(request, link)),
+        (false, true) => rendered(&Aside { message }),
+        (false, false) => rendered(&Notice { message, back: &format!("/play/{link}") }),
+    }
 }
 
 #[derive(Deserialize)]

@@ -17,6 +17,7 @@ use crate::{
     http::resource::{Ref, campaign_id, col},
     journal,
     messages::service::{Reader, Seen, Which, seen},
+    planner,
     tenancy::TenantTx,
 };
 
@@ -104,6 +105,8 @@ struct Page<'a> {
     fights: String,
     name: String,
     people: Vec<Person>,
+    /// Whether the player may write to the planner.
+    plans: bool,
 }
 
 struct Person {
@@ -236,6 +239,7 @@ async fn sat_down(app: &App, visitor: &Visitor, link: &str) -> Result<HttpRespon
         messages,
         fights: seat.fights().await?.render().map_err(Error::internal)?,
         people: people(&seat, sheet.who.location.as_deref()).await?,
+        plans: planner::act::is_on(app, &seat.caller).is_ok(),
         name: sheet.who.name.clone(),
         sheet: sheet.render().map_err(Error::internal)?,
     };

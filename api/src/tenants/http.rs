@@ -15,7 +15,7 @@ use super::{Features, LlmSettings, Settings, service};
 use crate::{
     app::App,
     auth::Caller,
-    clock,
+    clock, commands,
     error::{Code, Error, Problem, Result},
     http::{Body, Reply, etag, paging, patch as merge_patch, validate},
     limits::TenantLimits,
@@ -57,6 +57,7 @@ pub struct TenantInput {
 #[garde(allow_unvalidated)]
 #[derive(Default)]
 struct SettingsInput {
+    #[garde(custom(features_fit))]
     features: Features,
     #[garde(dive)]
     llm: LlmInput,
@@ -82,6 +83,10 @@ struct LlmInput {
     /// Write only; null removes it.
     #[garde(length(min = 1, max = 500))]
     api_key: Option<String>,
+}
+
+fn features_fit(features: &Features, _: &()) -> garde::Result {
+    features.planner_commands.as_deref().map_or(Ok(()), commands::are_known)
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "garde's signature")]

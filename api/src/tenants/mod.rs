@@ -27,6 +27,8 @@ pub struct Tenant {
     pub origins: Vec<String>,
     /// The provider's key, sealed.
     pub llm_api_key: Option<Vec<u8>>,
+    /// Features that the operator switched off for everyone.
+    pub switched_off: Vec<String>,
 }
 
 impl Tenant {
@@ -42,6 +44,7 @@ impl Tenant {
             settings: serde_json::from_value(row.get("settings")).map_err(Error::internal)?,
             origins: row.get("origins"),
             llm_api_key: row.get("llm_api_key"),
+            switched_off: row.get("switched_off"),
         })
     }
 }
@@ -73,12 +76,35 @@ pub struct Features {
     pub llm_visible: bool,
     /// The planner.
     pub planner: bool,
+    /// The commands the planner may choose; null: the usual six.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planner_commands: Option<Vec<String>>,
+    /// What a plan that took too long leads to.
+    #[schema(inline)]
+    pub planner_fallback: Fallback,
 }
 
 impl Default for Features {
     fn default() -> Self {
-        Self { llm: true, llm_visible: true, planner: true }
+        Self {
+            llm: true,
+            llm_visible: true,
+            planner: true,
+            planner_commands: None,
+            planner_fallback: Fallback::Message,
+        }
     }
+}
+
+/// What comes of a plan when the model takes too long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Fallback {
+    /// A sentence that says so.
+    #[default]
+    Message,
+    /// A d20, rolled for everyone to see.
+    Roll,
 }
 
 /// The tenant's model; what is null is the operator's.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use sqlx::{PgExecutor, Row};
 use uuid::Uuid;
 
-use super::Settings;
+use super::{Settings, Tenant};
 use crate::{
     app::App,
     error::{Code, Error, Result},
@@ -101,6 +101,37 @@ pub async fn by_slug(db: impl PgExecutor<'_>, slug: &str) -> Result<(Uuid, Tenan
     let row = sqlx::query("SELECT tenant_id, limits FROM tenant WHERE slug = $1").bind(slug).fetch_optional(db).await?;
     let row = row.ok_or_else(|| Error::not_found("tenant"))?;
     Ok((row.get("tenant_id"), serde_json::from_value(row.get("limits")).map_err(Error::internal)?))
+}
+
+/// A tenant by its slug, as requests see it. For the operator.
+///
+/// # Errors
+/// `not_found`.
+pub async fn load(db: impl PgExecutor<'_>, slug: &str) -> Result<Tenant> {
+    let row = sqlx::query(
+        "SELECT tenant_id, version AS tenant_version, limits, settings, origins, llm_api_key, \
+                ARRAY(SELECT s.name FROM operator_switch s WHERE NOT s.enabled) AS switched_off FROM tenant WHERE slug = $1",
+    )
+    .bind(slug)
+    .fetch_optional(db)
+    .await?;
+    Tenant::from_row(&row.ok_or_else(|| Error::not_found("tenant"))?)
+}
+
+/// Switches a feature on or off for every tenant; servers know it within a second. For the operator.
+///
+/// # Errors
+/// Those of the database.
+pub async fn switch(db: impl PgExecutor<'_>, feature: &str, enabled: bool) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO operator_switch (name, enabled) VALUES ($1, $2) \
+         ON CONFLICT (name) DO UPDATE SET enabled = $2, changed_at = now()",
+    )
+    .bind(feature)
+    .bind(enabled)
+    .execute(db)
+    .await?;
+    Ok(())
 }
 
 /// Sets a tenant's limits. For the operator.

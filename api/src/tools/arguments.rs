@@ -39,7 +39,7 @@ impl Memorize {
 }
 
 /// The schema of `T` as models expect it: an object without references or title.
-pub(super) fn schema<T: JsonSchema>() -> Value {
+pub(crate) fn schema<T: JsonSchema>() -> Value {
     let settings = schemars::generate::SchemaSettings::draft2020_12().with(|s| {
         s.inline_subschemas = true;
         s.meta_schema = None;
@@ -54,10 +54,10 @@ pub(super) fn schema<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Reads arguments a model wrote.
-pub(super) fn read<T: DeserializeOwned>(given: Value) -> Result<T> {
+/// Reads arguments that nobody has looked at yet.
+pub(crate) fn read<T: DeserializeOwned>(given: Value) -> Result<T> {
     if !given.is_object() {
-        return Err(Error::invalid("", "invalid_value", "A tool's arguments are an object."));
+        return Err(Error::invalid("", "invalid_value", "Arguments are an object."));
     }
     body::typed(given)
 }

@@ -6,7 +6,7 @@
 //!
 //! To add a tool: a file that implements [`ToolSpec`], a line in the registry. The catalogue test finds what was forgotten.
 
-mod arguments;
+pub(crate) mod arguments;
 mod encounters;
 mod get_actor_details;
 mod get_current_scene;

@@ -1,6 +1,8 @@
 //! One model call of a turn, counted and recorded, whatever the turn is for.
 
-use tokio::time::Instant;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
 
 use super::{LlmCall, runner::millis};
 use crate::{
@@ -12,6 +14,28 @@ use crate::{
 
 /// Bytes of a reply's text that a turn's record keeps.
 const RECORD_TEXT_BYTES: usize = 64 * 1024;
+
+/// Asks the model, and waits no longer than somebody is willing to. A call that is given up on says nothing of its endpoint to the
+/// breaker: others may have more patience.
+///
+/// # Errors
+/// `llm_unavailable`, `llm_timeout`.
+pub async fn ask_within(
+    app: &App,
+    endpoint: &Endpoint,
+    request: &ChatRequest<'_>,
+    cancel: &CancellationToken,
+    patience: Duration,
+) -> Result<(Completion, LlmCall)> {
+    match timeout(patience, ask(app, endpoint, request, cancel)).await {
+        Ok(answer) => answer,
+        Err(_) => {
+            metrics::LLM_CALLS.with_label_values(&["given_up"]).inc();
+            metrics::LLM_SECONDS.with_label_values(&["given_up"]).observe(patience.as_secs_f64());
+            Err(Error::new(Code::LlmTimeout, "The model did not answer in time."))
+        }
+    }
+}
 
 /// Asks the model.
 ///

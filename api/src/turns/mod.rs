@@ -1,6 +1,6 @@
 //! AI turns: load, assemble, model, tools, model …, commit, record.
 //!
-//! - [`gm`] is the turn of a session's AI, [`rules`] the turn that has an action decided by the rules.
+//! - [`gm`] is the turn of a session's AI, [`rules`] the turn that has an action decided by the rules. A planner's turn is in `planner`.
 //! - [`http`] takes the request, [`start`] runs the turn in a task of its own and answers as the client wishes; [`live`] is what a
 //!   turn tells while it runs, [`events`] how it is heard.
 //! - [`runner`] is one turn from beginning to end; [`talk`] is its part with the model; [`calls`] executes a batch of tool calls.
@@ -10,7 +10,7 @@
 //! is called. What a turn changes carries its id in the journal, which is how a failed turn is reverted and any turn
 //! undone. A turn whose server died is reverted by the sweeper (`ops::maintenance`).
 
-mod ask;
+pub(crate) mod ask;
 mod calls;
 pub mod events;
 pub mod gm;
@@ -20,7 +20,7 @@ pub mod rules;
 pub mod runner;
 pub mod start;
 pub mod store;
-mod talk;
+pub(crate) mod talk;
 pub mod undo;
 
 use std::{
@@ -134,11 +134,11 @@ pub struct Timings {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct TurnView {
     pub id: Uuid,
-    /// `npc`, `owner`, `gm` or `rules`.
+    /// `npc`, `owner`, `gm`, `rules` or `planner`.
     pub kind: &'static str,
     pub status: Status,
     pub campaign_id: Uuid,
-    /// The NPC or owner that answered, the player of a rules turn, the session of a game master's.
+    /// The NPC or owner that answered, the player of a rules or planner's turn, the session of a game master's.
     pub entity_id: Uuid,
     /// None for a session's turn.
     pub player_id: Option<Uuid>,
@@ -146,6 +146,12 @@ pub struct TurnView {
     pub model: String,
     pub narrative: String,
     pub tool_calls: Vec<ToolCall>,
+    /// What the rules decided, told by a model, if it was to be told at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub narration: Option<String>,
+    /// What a planner's turn made of a player's words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planned: Option<PlannedView>,
     /// What the rules decided about the action, if they were asked before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mechanics: Option<Mechanics>,
@@ -168,6 +174,25 @@ pub struct TurnView {
     pub timings_ms: Timings,
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
+}
+
+/// What a planner's turn made of a player's words.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct PlannedView {
+    /// As `POST …/act` answers it.
+    pub outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'static str>,
+    /// The command that was chosen, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub args: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    /// Whether the plan was known.
+    pub cached: bool,
 }
 
 /// What a rules turn decided, as a later turn tells it.

@@ -309,6 +309,8 @@ impl<'a> Turn<'a> {
             role: None,
             context: None,
             dice_unused: None,
+            narration: None,
+            planned: None,
             prompt: (!for_player).then(|| self.prompt_view()),
             usage: talk.usage,
             timings_ms: talk.timings(),

@@ -217,7 +217,10 @@ async fn insert(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
 }
 
 /// A key that was used before: replays what it led to, or starts a turn that came to nothing anew under its id.
-async fn reopen(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey) -> Result<Opened> {
+///
+/// # Errors
+/// `idempotency_in_flight`, `idempotency_key_reused`.
+pub async fn reopen(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey) -> Result<Opened> {
     let row = sqlx::query(
         "SELECT fingerprint, state, headers, body, turn_id FROM idempotency \
          WHERE tenant_id = $1 AND route = $2 AND key = $3 FOR UPDATE",
@@ -355,6 +358,23 @@ pub async fn finish_with(
 ) -> Result<()> {
     let messages = serde_json::to_value(messages).map_err(Error::internal)?;
     let row = tenancy::call(pool, actor, FINISH_WITH, |q| bind_end(q, new, ended, None).bind(messages)).await?;
+    if row.get("done") { Ok(()) } else { Err(lost()) }
+}
+
+/// The same within a transaction that did the turn's work. One statement.
+///
+/// # Errors
+/// `conflict` if the turn is no longer this server's; those of the database.
+pub async fn finish_in(
+    tx: &TenantTx,
+    actor: &Actor,
+    new: &NewTurn<'_>,
+    ended: &Ended<'_>,
+    messages: &[NewMessage],
+) -> Result<()> {
+    let messages = serde_json::to_value(messages).map_err(Error::internal)?;
+    let q = sqlx::query(FINISH_WITH).bind(actor.tenant).bind(actor.signature());
+    let row = bind_end(q, new, ended, None).bind(messages).fetch_one(&mut *tx.connection().await).await?;
     if row.get("done") { Ok(()) } else { Err(lost()) }
 }
 

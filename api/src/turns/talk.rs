@@ -34,9 +34,9 @@ const SAVE_EVERY: Duration = Duration::from_millis(250);
 pub struct Talk<'a> {
     pub app: &'a App,
     pub caller: &'a Caller,
-    endpoint: &'a Endpoint,
+    pub endpoint: &'a Endpoint,
     pub mode: ReplyMode,
-    asker: &'a Asker,
+    pub asker: &'a Asker,
     /// The turn's.
     pub id: Uuid,
     steps_max: u32,
@@ -164,11 +164,26 @@ impl<'a> Talk<'a> {
         } else {
             answer.await?
         };
+        self.note(&completion, call);
+        Ok(completion)
+    }
+
+    /// Asks for one answer, to be read by whoever asks.
+    ///
+    /// # Errors
+    /// `llm_unavailable`, `llm_timeout`.
+    pub async fn ask_once(&mut self, request: &ChatRequest<'_>) -> Result<Completion> {
+        let (completion, call) = ask::ask(self.app, self.endpoint, request, &self.asker.cancel).await?;
+        self.note(&completion, call);
+        Ok(completion)
+    }
+
+    /// Counts and records an answer of the model.
+    pub fn note(&mut self, completion: &Completion, call: LlmCall) {
         self.in_model += completion.latency;
         self.usage += completion.usage;
         self.model.clone_from(&completion.model);
         self.llm_calls.push(call);
-        Ok(completion)
     }
 
     /// Saves what was told, so that it is heard elsewhere; before a turn ends, all of it.
@@ -199,6 +214,33 @@ impl<'a> Talk<'a> {
     #[must_use]
     pub fn cost_micros(&self) -> Option<u64> {
         self.caller.tenant.settings.llm.prices.map(|p| p.cost_micros(&self.usage))
+    }
+
+    /// The turn as clients see it, with what every kind of turn tells and nothing said.
+    #[must_use]
+    pub fn view(&self, kind: &'static str, status: Status, campaign: Uuid, player: Uuid) -> TurnView {
+        TurnView {
+            id: self.id,
+            kind,
+            status,
+            campaign_id: campaign,
+            entity_id: player,
+            player_id: Some(player),
+            model: self.model.clone(),
+            narrative: String::new(),
+            tool_calls: self.tool_calls.clone(),
+            narration: None,
+            planned: None,
+            mechanics: None,
+            parse_error: self.parse_error.clone(),
+            role: None,
+            context: None,
+            dice_unused: None,
+            prompt: None,
+            usage: self.usage,
+            timings_ms: self.timings(),
+            created_at: self.created_at,
+        }
     }
 
     /// Whether the turn was lost because another replica was asked to cancel it.

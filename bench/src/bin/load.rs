@@ -29,6 +29,8 @@ const KEY: &str = "tk_benchbox_0000000000000000000000000000000000000000000";
 const DATABASE: &str = "tavernkeep_bench";
 const PLAIN: &str = "Good morning to you";
 const PAYING: &str = "I pay for my drink";
+/// Texts that are planned once each: more than a run gets to.
+const TEXTS: usize = 20_000;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -89,6 +91,12 @@ async fn measure(server: &str, quick: bool, only_frontends: bool) -> Result<bool
     if !made.status.success() {
         return Err(String::from_utf8_lossy(&made.stderr).into_owned().into());
     }
+    // What the planner costs is measured beyond what one player may ask of it.
+    let limits = ["tenant", "limits", "--tenant", "demo", "--planner-per-player-per-minute", "0"];
+    let set = std::process::Command::new(process::beside("tavernkeep")?).args(limits).envs(env).output()?;
+    if !set.status.success() {
+        return Err(String::from_utf8_lossy(&set.stderr).into_owned().into());
+    }
     let ours = Program::start("tavernkeep", &["serve"], &env)?;
     let _read = Program::start("load", &["floor-read", READ_FLOOR], &[("DATABASE_URL", &database)])?;
     let _forward = Program::start("load", &["floor-forward", FORWARD_FLOOR, &model], &[])?;
@@ -111,6 +119,7 @@ async fn measure(server: &str, quick: bool, only_frontends: bool) -> Result<bool
         latency(&mut report, &world, &model, time, rounds).await?;
         cost(&mut report, &world, meter, time).await?;
         throughput(&mut report, &world, time, rounds).await?;
+        planner(&mut report, &world, meter, &model, time).await?;
     }
     frontends::measure(&mut report, &world, meter, (MODEL, &database), time).await?;
     let fresh = World { addr: FRESH.to_owned(), ..world.clone() };
@@ -183,6 +192,26 @@ async fn cost(report: &mut Report, world: &World, meter: Meter, time: Duration) 
     let before = meter.spent();
     let run = checked(drive(OURS, &world.turns(1, PAYING), time).await?)?;
     report.cpu("the same, each a cache miss", meter.each(before, run.requests), f64::INFINITY);
+    Ok(())
+}
+
+/// What a player's text costs that becomes a roll: the time added to the model's, and CPU without the model's; and when its plan
+/// is known.
+async fn planner(report: &mut Report, world: &World, meter: Meter, model: &str, time: Duration) -> Result<(), Failure> {
+    // A body of the size of a planner's prompt, sent as it is.
+    let text = "The harbour watch counts every crate twice. ".repeat(130);
+    let body = json!({ "model": model, "messages": [{ "role": "user", "content": text }] }).to_string();
+    let floor = drive(FORWARD_FLOOR, &[vec![request("POST", "/", "", &body)]], time).await?.quantile_ms(0.5);
+    drive(OURS, &world.texts(1, true), Duration::from_secs(1)).await?;
+    let before = meter.spent();
+    let run = checked(drive(OURS, &world.texts(TEXTS, false), time).await?)?;
+    let (a, b) = (format!("{floor:.2} ms"), format!("{:.2} ms", run.quantile_ms(0.5)));
+    let added = run.quantile_ms(0.5) - floor;
+    report.cpu("planned roll, CPU, 1 client", meter.each(before, run.requests), 1.5);
+    report.line("planned roll, 1 client, added median", [&a, &b], (added, "ms"), "<= 3", added <= 3.0);
+    let before = meter.spent();
+    let run = checked(drive(OURS, &world.texts(1, true), time).await?)?;
+    report.cpu("the same with a known plan, CPU", meter.each(before, run.requests), 1.0);
     Ok(())
 }
 

@@ -20,6 +20,7 @@ mod xml;
 use serde_json::Value;
 
 pub use partial::Partial;
+pub use text::without_thinking;
 
 use super::client::Completion;
 

@@ -1,7 +1,7 @@
 //! Small, linear pieces of text work: fences, thinking, entities, and what is fit to be shown and stored.
 
 /// What follows the thinking a reasoning model may put first; `None` when the reply ends inside it.
-pub(super) fn without_thinking(text: &str) -> Option<&str> {
+pub fn without_thinking(text: &str) -> Option<&str> {
     let text = text.trim_start_matches('\u{feff}').trim();
     for (open, close) in [("<think>", "</think>"), ("<thinking>", "</thinking>")] {
         if let Some(rest) = text.strip_prefix(open) {

@@ -306,6 +306,8 @@ impl GmTurn<'_> {
             role: Some(self.session.role),
             context: Some(self.prompt.context),
             dice_unused: self.hand.as_ref().map(|hand| hand.left().to_vec()),
+            narration: None,
+            planned: None,
             prompt: Some(self.prompt_view()),
             usage: talk.usage,
             timings_ms: talk.timings(),

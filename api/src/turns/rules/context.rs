@@ -6,12 +6,19 @@ use entity::{
     character,
     shapes::{Spell, Stats},
 };
+use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
 use serde_json::Value;
 use sqlx::Row;
 use uuid::Uuid;
 
 use super::offer;
-use crate::{error::Result, http::resource::scope_key, llm::ReplyMode, prompt::fence, tenancy::TenantTx};
+use crate::{
+    error::{Error, Result},
+    http::resource::{col, scope_key},
+    llm::ReplyMode,
+    prompt::fence,
+    tenancy::TenantTx,
+};
 
 /// NPCs that are shown.
 const SHOWN_MAX: usize = 30;
@@ -50,8 +57,31 @@ pub(super) fn instructions(mode: ReplyMode) -> String {
     text
 }
 
+/// A player's action as the model is told it.
+pub struct Acting {
+    /// The name of the character.
+    pub name: String,
+    /// Who acts, who is there, and what is done.
+    pub situation: String,
+}
+
+/// Reads who acts and who is there. Three statements, two if nobody knows where that is.
+///
+/// # Errors
+/// `not_found` if the character is gone.
+pub async fn acting(tx: &TenantTx, campaign: Uuid, player: Uuid, action: &str) -> Result<Acting> {
+    let actor = character::Entity::find()
+        .filter(col("tenant_id").eq(tx.tenant()))
+        .filter(col("id").eq(player))
+        .one(tx)
+        .await?
+        .ok_or_else(|| Error::not_found("character"))?;
+    let present = present(tx, campaign, &actor).await?;
+    Ok(Acting { situation: situation(&actor, &present, action), name: actor.name })
+}
+
 /// Who acts, who is there, and what is done.
-pub(super) fn situation(actor: &character::Model, present: &[Present], action: &str) -> String {
+fn situation(actor: &character::Model, present: &[Present], action: &str) -> String {
     let mut lines = String::new();
     let mut line = |name: &str, values: Vec<String>| {
         if !values.is_empty() {
@@ -103,7 +133,7 @@ fn item_name(item: &Value) -> Option<String> {
 }
 
 /// An NPC that is there: what a player who looks around may know of it.
-pub(super) struct Present {
+struct Present {
     slug: String,
     name: String,
     disposition: String,
@@ -112,7 +142,7 @@ pub(super) struct Present {
 
 /// The NPCs where the character is, the oldest first; those of every place if nobody knows where that is. One more than are
 /// shown, if there are more.
-pub(super) async fn present(tx: &TenantTx, campaign: Uuid, actor: &character::Model) -> Result<Vec<Present>> {
+async fn present(tx: &TenantTx, campaign: Uuid, actor: &character::Model) -> Result<Vec<Present>> {
     let places = match &actor.location {
         Some(location) => Some(written(tx, campaign, location).await?),
         None => None,

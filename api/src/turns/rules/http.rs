@@ -59,8 +59,16 @@ pub async fn resolve(
         caller.needs(Scope::Gm, "Giving dice")?;
     }
     let mode = reply_mode.unwrap_or_else(|| app.llm.reply_mode(&caller.tenant));
-    let job =
-        RulesJob { campaign: path.into_inner(), player: player_id, action, mode, dice, preview, key: body.idempotency };
+    let job = RulesJob {
+        campaign: path.into_inner(),
+        player: player_id,
+        action,
+        mode,
+        dice,
+        preview,
+        key: body.idempotency,
+        command: None,
+    };
     let wish = Wish::of(&request, stream);
     let (campaign, is_kept) = (job.campaign.clone(), job.key.is_some());
     let run = async move |app: web::Data<App>, caller: Caller, asker: Asker| run(&app, &caller, &job, &asker).await;

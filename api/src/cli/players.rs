@@ -1,0 +1,194 @@
+//! What players do, from the command line: `act` and `command`, with the services and the answers of the API; the planner's switch
+//! and its evaluation.
+//!
+//! They work beside a running server on the same database: a turn of theirs is kept as a server's is.
+
+use std::{path::Path, process::ExitCode, sync::Arc};
+
+use clap::{Args, ValueEnum};
+use rand::RngExt;
+use serde_json::{Value, json};
+use sqlx::{Connection, PgConnection};
+use uuid::Uuid;
+
+use super::{say, serve};
+use crate::{
+    app::App,
+    auth::{Caller, CallerParts, Scope},
+    commands::{self, arguments::of_words, service},
+    config::Config,
+    database, demo,
+    error::{Code, Error, Result},
+    http::{Reply, RequestId},
+    llm::LlmClient,
+    ops::maintenance,
+    planner::{
+        act::{SWITCH, Wanted, act as act_on},
+        evaluate as evaluation,
+    },
+    tenants::service as tenants,
+    turns::start::Asker,
+};
+
+/// Connections of a command.
+const CONNECTIONS: u32 = 3;
+
+/// As whom something is done.
+#[derive(Args)]
+pub(super) struct Whom {
+    #[arg(long, default_value = demo::TENANT)]
+    tenant: String,
+    /// The campaign, by id or slug.
+    #[arg(long, default_value = demo::CAMPAIGN)]
+    campaign: String,
+    /// The player character, by id or slug.
+    #[arg(long, default_value = demo::PLAYER)]
+    player: String,
+    /// The scene it happens in, by id or slug.
+    #[arg(long)]
+    scene: Option<String>,
+    /// A frontend's channel instead.
+    #[arg(long)]
+    channel: Option<String>,
+}
+
+/// On or off.
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum Switch {
+    On,
+    Off,
+}
+
+/// A server without its HTTP, and the operator as its caller.
+struct Table {
+    app: Arc<App>,
+    caller: Caller,
+    rehearsing: Option<rehearsal::Rehearsal>,
+}
+
+impl Table {
+    async fn open(mut config: Config, owner_url: &str, tenant: &str) -> Result<Self> {
+        let secrets = serve::secrets_of(&mut config)?;
+        let url = config.database_url.clone().unwrap_or_else(|| owner_url.to_owned());
+        let mut db = PgConnection::connect(owner_url).await?;
+        let tenant = tenants::load(&mut db, tenant).await?;
+        db.close().await?;
+        let pool = database::connect(&url, CONNECTIONS).await?;
+        let instance = i64::from(rand::rng().random_range(1..i32::MAX));
+        let held = database::hold_instance(&url, instance).await?;
+        let (endpoint, rehearsing) = serve::model(&config).await?;
+        let app = Arc::new(App::new(config, pool, secrets, endpoint, instance)?);
+        maintenance::stay_alive(&app, &url, held);
+        let caller = Caller::new(CallerParts {
+            tenant: Arc::new(tenant),
+            key: Uuid::nil(),
+            key_prefix: String::new(),
+            scopes: Scope::ALL.into_iter().collect(),
+            campaign: None,
+            player: None,
+            is_token: false,
+            request: RequestId::generate(),
+        });
+        Ok(Self { app, caller, rehearsing })
+    }
+
+    /// Prints the answer and ends; an outcome that did not do what was asked is a failure.
+    async fn close(self, answer: Result<Reply>, is_json: bool) -> Result<ExitCode> {
+        self.app.pool.close();
+        if let Some(model) = self.rehearsing {
+            model.stop().await;
+        }
+        let body: Value = serde_json::from_slice(&answer?.body).map_err(Error::internal)?;
+        say(is_json, &body, body["message"].as_str().unwrap_or_default());
+        if let (false, Some(options)) = (is_json, body["options"].as_array()) {
+            options.iter().for_each(|option| println!("- {}", option["label"].as_str().unwrap_or_default()));
+        }
+        let came_to_nothing = ["rejected", "timeout", "unavailable"].iter().any(|outcome| body["outcome"] == *outcome);
+        Ok(if came_to_nothing { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+}
+
+/// `tavernkeep act`.
+pub(super) async fn act(
+    config: Config,
+    owner_url: &str,
+    whom: &Whom,
+    (text, dry_run): (String, bool),
+    is_json: bool,
+) -> Result<ExitCode> {
+    let table = Table::open(config, owner_url, &whom.tenant).await?;
+    let wanted = Wanted {
+        campaign: whom.campaign.clone(),
+        player: whom.player.clone(),
+        text: text.trim().to_owned(),
+        scene: whom.scene.clone(),
+        channel: whom.channel.clone(),
+        dry_run,
+        key: None,
+    };
+    let answer = act_on(&table.app, &table.caller, &wanted, &Asker::default()).await;
+    table.close(answer, is_json).await
+}
+
+/// `tavernkeep command`.
+pub(super) async fn command(
+    config: Config,
+    owner_url: &str,
+    whom: &Whom,
+    (name, arguments): (&str, &[String]),
+    is_json: bool,
+) -> Result<ExitCode> {
+    if name == "list" {
+        let items: Vec<_> = commands::REGISTRY.iter().map(commands::Command::definition).collect();
+        let lines: Vec<_> = commands::REGISTRY.iter().map(|c| format!("{:<13} {}", c.name, c.description)).collect();
+        say(is_json, &json!({ "items": items }), &lines.join("\n"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let command = commands::find(name).ok_or_else(|| Error::not_found("command"))?;
+    let arguments =
+        of_words(command.schema(), arguments).map_err(|why| Error::new(Code::BadRequest, format!("{why}.")))?;
+    let table = Table::open(config, owner_url, &whom.tenant).await?;
+    let wanted = service::Wanted {
+        campaign: whom.campaign.clone(),
+        player: whom.player.clone(),
+        arguments,
+        scene: whom.scene.clone(),
+        channel: whom.channel.clone(),
+        key: None,
+    };
+    let answer = service::give(&table.app, &table.caller, command, &wanted, &Asker::default()).await;
+    table.close(answer, is_json).await
+}
+
+/// `tavernkeep planner`.
+pub(super) async fn switch(owner_url: &str, state: Switch, is_json: bool) -> Result<()> {
+    let enabled = matches!(state, Switch::On);
+    let mut db = PgConnection::connect(owner_url).await?;
+    tenants::switch(&mut db, SWITCH, enabled).await?;
+    let text = if enabled {
+        "The planner is on, but for servers with FEATURE_PLANNER_ENABLED=false and tenants that switched it off."
+    } else {
+        "The planner is off."
+    };
+    say(is_json, &json!({ "planner": enabled }), text);
+    Ok(())
+}
+
+/// `tavernkeep planner-eval`.
+pub(super) async fn evaluate(config: &Config, file: Option<&Path>, at_least: f64, is_json: bool) -> Result<ExitCode> {
+    let wrong = |why: String| Error::new(Code::BadRequest, why);
+    let text = match file {
+        None => evaluation::UTTERANCES.to_owned(),
+        Some(path) => std::fs::read_to_string(path).map_err(|e| wrong(format!("{}: {e}", path.display())))?,
+    };
+    let utterances = evaluation::utterances(&text).map_err(wrong)?;
+    let (endpoint, rehearsing) = serve::model(config).await?;
+    let client = LlmClient::new(config.llm.clone()).map_err(Error::internal)?;
+    let found = evaluation::evaluate(&client, &endpoint, config.planner.timeout, &utterances).await;
+    if let Some(model) = rehearsing {
+        model.stop().await;
+    }
+    let report = format!("{} sentences planned by {}\n\n{}", found.asked, endpoint.model, found.report());
+    say(is_json, &serde_json::to_value(&found).map_err(Error::internal)?, report.trim_end());
+    Ok(if found.right_percent() < at_least { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,301 @@
+//! Commands: what a player may ask for. One file per command, one line in [`REGISTRY`].
+//!
+//! A command's typed arguments are its JSON Schema in the catalogue and for the planner, its validation and its documentation.
+//! The player is who acts: a command never takes its actor as an argument. What it does it does through services and tools, in
+//! the transaction of its answer; only `do` is a turn, because a model says which check an action needs.
+//!
+//! - [`arguments`] reads what a planner or a command line wrote; [`http`] are the routes; [`service`] runs one for a caller.
+//!
+//! To add a command: a file that implements [`CommandSpec`] and [`AtOnce`], a line in the registry, a row in `docs/planner.md`.
+
+pub mod arguments;
+mod check;
+pub mod deed;
+pub mod http;
+mod ooc;
+mod roll;
+pub mod service;
+mod sheet_create;
+mod sheet_show;
+mod travel;
+mod use_skill;
+
+use std::{collections::BTreeMap, sync::LazyLock};
+
+use entity::message::{Author, Type};
+use futures_util::future::LocalBoxFuture;
+use schemars::JsonSchema;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{
+    auth::{Caller, Scope},
+    error::{Code, Error, Result},
+    messages::service::{NewMessage, Reader},
+    tenancy::TenantTx,
+    tools::{self, ActorKind, ToolCx},
+    turns::{CallStatus, ToolCall},
+};
+
+/// Where and by whom a command is given.
+pub struct CommandCx<'a> {
+    pub tx: &'a TenantTx,
+    pub caller: &'a Caller,
+    pub campaign: Uuid,
+    /// The character who acts.
+    pub player: Uuid,
+    pub name: &'a str,
+    /// Where it happens.
+    pub scene: Option<Uuid>,
+    /// The turn it is part of.
+    pub turn: Option<Uuid>,
+    /// The player's words as they stand in the history already: the message and its text.
+    pub said: Option<(Uuid, &'a str)>,
+}
+
+impl CommandCx<'_> {
+    /// A message that everyone at the table reads.
+    fn tell(&self, kind: Type, content: String) -> NewMessage {
+        NewMessage {
+            kind,
+            scene_id: self.scene,
+            player_id: Some(self.player),
+            turn_id: self.turn,
+            ..NewMessage::chat(Author::Player, self.name, content)
+        }
+    }
+
+    /// Runs a tool as the character who acts; a player who rolls dice reads what everybody may.
+    async fn tool(&self, name: &str, arguments: Value) -> Result<Value> {
+        let tool = tools::find(name).ok_or_else(|| Error::internal("a command's tool is missing"))?;
+        let cx = ToolCx {
+            tx: self.tx,
+            campaign: self.campaign,
+            kind: ActorKind::Character,
+            entity: self.player,
+            player: None,
+            session: None,
+            reader: Reader { role: entity::session::Role::Player, player: Some(self.player) },
+            turn: self.turn,
+            key: Some(self.caller.key),
+            dice: None,
+            heard: None,
+            hand: None,
+            preview: false,
+            apply: false,
+            rows_max: self.caller.tenant.limits.rows_per_kind,
+        };
+        tool.run(&cx, arguments).await
+    }
+}
+
+/// Who sees what a command says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Visibility {
+    /// Everyone at the table; it is in the history.
+    Public,
+    /// Whoever asked.
+    Ephemeral,
+}
+
+/// What came of a command.
+pub struct Done {
+    pub visibility: Visibility,
+    pub result: Value,
+    /// A sentence for people.
+    pub message: String,
+    /// What the table reads.
+    pub messages: Vec<NewMessage>,
+    /// What the rules decided, for a turn's record.
+    pub call: Option<ToolCall>,
+}
+
+impl Done {
+    /// For whoever asked alone.
+    fn ephemeral(result: Value, message: String) -> Self {
+        Self { visibility: Visibility::Ephemeral, result, message, messages: Vec::new(), call: None }
+    }
+
+    /// For everyone: the sentence is what the table reads.
+    fn public(cx: &CommandCx<'_>, kind: Type, result: Value, message: String) -> Self {
+        let messages = vec![cx.tell(kind, message.clone())];
+        Self { visibility: Visibility::Public, result, message, messages, call: None }
+    }
+}
+
+/// What a command's file says of it.
+pub trait CommandSpec {
+    const NAME: &'static str;
+    const DESCRIPTION: &'static str;
+    /// What the caller needs beside `play`: no less than the route that does the same.
+    const ALSO: Option<Scope> = None;
+    /// Whether the token of a player may give it.
+    const FOR_PLAYERS: bool = true;
+    /// Whether the planner may choose it unless a tenant says otherwise.
+    const PLANNED: bool = true;
+    /// What to tell a player whose words led to arguments that do not fit.
+    const HINT: &'static str;
+    type Arguments: DeserializeOwned + JsonSchema;
+
+    /// What a schema cannot say of the arguments.
+    ///
+    /// # Errors
+    /// `validation_failed` with pointers into the arguments.
+    fn check(_: &Self::Arguments) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A command that is done in the transaction of its answer.
+pub trait AtOnce: CommandSpec {
+    /// Does it.
+    fn run(cx: &CommandCx<'_>, arguments: Self::Arguments) -> impl Future<Output = Result<Done>>;
+}
+
+/// Does a command at once.
+type Run = for<'a> fn(&'a CommandCx<'a>, Value) -> LocalBoxFuture<'a, Result<Done>>;
+
+/// A command of the registry.
+pub struct Command {
+    pub name: &'static str,
+    pub description: &'static str,
+    pub also: Option<Scope>,
+    pub for_players: bool,
+    pub planned: bool,
+    pub hint: &'static str,
+    schema: fn() -> Value,
+    check: fn(&Value) -> Result<()>,
+    /// None for `do`, which is a turn.
+    run: Option<Run>,
+}
+
+const fn by_turn<T: CommandSpec>() -> Command {
+    fn schema<T: CommandSpec>() -> Value {
+        tools::arguments::schema::<T::Arguments>()
+    }
+    fn check<T: CommandSpec>(given: &Value) -> Result<()> {
+        T::check(&tools::arguments::read(given.clone())?)
+    }
+    Command {
+        name: T::NAME,
+        description: T::DESCRIPTION,
+        also: T::ALSO,
+        for_players: T::FOR_PLAYERS,
+        planned: T::PLANNED,
+        hint: T::HINT,
+        schema: schema::<T>,
+        check: check::<T>,
+        run: None,
+    }
+}
+
+const fn at_once<T: AtOnce>() -> Command {
+    fn run<'a, T: AtOnce>(cx: &'a CommandCx<'a>, given: Value) -> LocalBoxFuture<'a, Result<Done>> {
+        Box::pin(async move {
+            let arguments = tools::arguments::read(given)?;
+            T::check(&arguments)?;
+            T::run(cx, arguments).await
+        })
+    }
+    Command { run: Some(run::<T>), ..by_turn::<T>() }
+}
+
+/// Every command there is.
+pub static REGISTRY: &[Command] = &[
+    at_once::<roll::Roll>(),
+    at_once::<check::Check>(),
+    at_once::<sheet_create::SheetCreate>(),
+    at_once::<sheet_show::SheetShow>(),
+    by_turn::<deed::Do>(),
+    at_once::<ooc::Ooc>(),
+    at_once::<travel::Move>(),
+    at_once::<use_skill::UseSkill>(),
+];
+
+impl Command {
+    /// The arguments' JSON Schema.
+    #[must_use]
+    pub fn schema(&self) -> &'static Value {
+        static SCHEMAS: LazyLock<BTreeMap<&'static str, Value>> =
+            LazyLock::new(|| REGISTRY.iter().map(|c| (c.name, (c.schema)())).collect());
+        SCHEMAS.get(self.name).unwrap_or(&Value::Null)
+    }
+
+    /// As the catalogue shows it.
+    #[must_use]
+    pub fn definition(&self) -> Value {
+        json!({ "name": self.name, "description": self.description, "parameters": self.schema(), "planned": self.planned })
+    }
+
+    /// Whether a caller may give it.
+    ///
+    /// # Errors
+    /// `forbidden` with what is missing.
+    pub fn allowed(&self, caller: &Caller) -> Result<()> {
+        if caller.is_player() && !self.for_players {
+            return Err(Error::new(Code::Forbidden, format!("A player's token cannot give `{}`.", self.name)));
+        }
+        let what = format!("The command `{}`", self.name);
+        [Some(Scope::Play), self.also].into_iter().flatten().try_for_each(|scope| caller.needs(scope, &what))
+    }
+
+    /// Whether arguments fit, without doing anything.
+    ///
+    /// # Errors
+    /// `validation_failed` with pointers into the arguments.
+    pub fn check(&self, arguments: &Value) -> Result<()> {
+        (self.check)(arguments)
+    }
+
+    /// Whether it is a turn: the rules and a model, in transactions of their own.
+    #[must_use]
+    pub fn is_turn(&self) -> bool {
+        self.run.is_none()
+    }
+
+    /// Does it in the transaction of `cx`. What the table reads is left to whoever commits.
+    ///
+    /// # Errors
+    /// `validation_failed` with pointers into the arguments, or what the command itself finds.
+    pub async fn run(&self, cx: &CommandCx<'_>, arguments: Value) -> Result<Done> {
+        let run = self.run.ok_or_else(|| Error::internal("a command that is a turn was run at once"))?;
+        run(cx, arguments).await
+    }
+}
+
+/// The command of a name; `:` counts as `.`.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Command> {
+    let name = name.replace(':', ".");
+    REGISTRY.iter().find(|c| c.name == name)
+}
+
+/// Whether a setting names only commands there are.
+///
+/// # Errors
+/// A sentence for whoever set it.
+pub fn are_known(names: &[String]) -> garde::Result {
+    match names.iter().find(|name| !REGISTRY.iter().any(|c| c.name == name.as_str())) {
+        None if names.len() <= REGISTRY.len() => Ok(()),
+        None => Err(garde::Error::new("must name each command once")),
+        Some(_) => {
+            let all: Vec<_> = REGISTRY.iter().map(|c| c.name).collect();
+            Err(garde::Error::new(format!("commands are {}", all.join(", "))))
+        }
+    }
+}
+
+/// A tool's result as a turn's record keeps it.
+fn call(tool: &'static str, arguments: Value, result: &Value) -> ToolCall {
+    ToolCall {
+        id: "call_1".to_owned(),
+        name: tool.to_owned(),
+        arguments,
+        status: CallStatus::Succeeded,
+        result: Some(result.clone()),
+        error: None,
+    }
+}

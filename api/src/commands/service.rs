@@ -1,0 +1,118 @@
+//! A command given by itself: by a frontend, or from the command line.
+
+use sqlx::Row;
+use uuid::Uuid;
+
+use super::{Command, CommandCx, Done, deed, http::CommandView};
+use crate::{
+    app::App,
+    auth::Caller,
+    error::{Error, Result},
+    http::{
+        Reply,
+        idempotency::IdempotencyKey,
+        resource::{Place, Ref, campaign_id},
+    },
+    limits, messages,
+    ops::metrics,
+    scenes,
+    tenancy::TenantTx,
+    turns::{
+        rules::{self, AsCommand, RulesJob},
+        start::Asker,
+    },
+};
+
+/// A command that was asked for.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    pub campaign: String,
+    pub player: String,
+    pub arguments: serde_json::Value,
+    /// The scene it happens in: its id or slug, or its channel.
+    pub scene: Option<String>,
+    pub channel: Option<String>,
+    pub key: Option<IdempotencyKey>,
+}
+
+/// Gives a command. One that is a turn runs to its end.
+///
+/// # Errors
+/// `forbidden`, `not_found`, `validation_failed` with pointers below `/arguments`; those of a rules turn.
+pub async fn give(app: &App, caller: &Caller, command: &Command, wanted: &Wanted, asker: &Asker) -> Result<Reply> {
+    command.allowed(caller)?;
+    command.check(&wanted.arguments).map_err(in_arguments)?;
+    let done = if command.is_turn() {
+        by_turn(app, caller, wanted, asker).await
+    } else {
+        at_once(app, caller, command, wanted).await
+    };
+    counted(command, "direct", done.is_ok());
+    done
+}
+
+/// Counts a command.
+pub fn counted(command: &Command, origin: &str, is_ok: bool) {
+    let status = if is_ok { "succeeded" } else { "failed" };
+    metrics::COMMANDS.with_label_values(&[command.name, origin, status]).inc();
+}
+
+async fn by_turn(app: &App, caller: &Caller, wanted: &Wanted, asker: &Asker) -> Result<Reply> {
+    let job = RulesJob {
+        campaign: wanted.campaign.clone(),
+        player: wanted.player.clone(),
+        action: deed::deed(wanted.arguments.clone()).map_err(in_arguments)?,
+        mode: app.llm.reply_mode(&caller.tenant),
+        dice: None,
+        preview: false,
+        key: wanted.key.clone(),
+        command: Some(AsCommand { scene: wanted.scene.clone(), channel: wanted.channel.clone(), answer: deed::answer }),
+    };
+    rules::run(app, caller, &job, asker).await
+}
+
+async fn at_once(app: &App, caller: &Caller, command: &Command, wanted: &Wanted) -> Result<Reply> {
+    crate::http::write(app, caller, wanted.key.as_ref(), async |tx| {
+        let campaign = campaign_id(tx, caller, &Ref::parse(&wanted.campaign)).await?;
+        let (player, name) = player(tx, campaign, &wanted.player).await?;
+        caller.may_act_as(player)?;
+        let place = Place { tx, campaign, caller };
+        let scene = scenes::service::named(&place, wanted.scene.as_deref(), wanted.channel.as_deref()).await?;
+        let cx = CommandCx { tx, caller, campaign, player, name: &name, scene, turn: None, said: None };
+        let done = command.run(&cx, wanted.arguments.clone()).await.map_err(in_arguments)?;
+        let Done { visibility, result, message, messages, call: _ } = done;
+        limits::check_rows_more(tx, caller.tenant.limits.rows_per_kind, "message", messages.len() as u64).await?;
+        messages::service::insert(tx, campaign, &messages).await?;
+        Reply::ok(&CommandView { command: command.name, visibility, result, message, turn_id: None })
+    })
+    .await
+}
+
+/// A player character's id and name.
+async fn player(tx: &TenantTx, campaign: Uuid, wanted: &str) -> Result<(Uuid, String)> {
+    let (id, slug) = match Ref::parse(wanted) {
+        Ref::Id(id) => (Some(id), None),
+        Ref::Slug(slug) => (None, Some(slug)),
+    };
+    let row = sqlx::query(
+        "SELECT id, name FROM character WHERE tenant_id = $1 AND campaign_id = $2 AND (id = $3 OR slug = $4)",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(id)
+    .bind(slug)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?
+    .ok_or_else(|| Error::invalid("/player_id", "unknown_reference", "There is no such character in this campaign."))?;
+    Ok((row.get("id"), row.get("name")))
+}
+
+/// Pointers of a command's errors are into its arguments; the request holds those one level down.
+fn in_arguments(mut error: Error) -> Error {
+    if error.errors.is_empty() {
+        return error;
+    }
+    let mut errors = std::mem::take(&mut error.errors);
+    errors.iter_mut().for_each(|e| e.pointer.insert_str(0, "/arguments"));
+    Error::validation(errors)
+}

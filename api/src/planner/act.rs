@@ -1,0 +1,444 @@
+//! One text of a player, from its words to its outcome.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{
+    Key, Missing, Reason, SURE, TEXT_CHARS_MAX,
+    answer::{ActView, Outcome, PlanView, options, refusal},
+    gates::{self, Allowed, FailedPredicate, Refused, Stage},
+    is_refusal,
+    open::{self, Begun, Scene},
+    plan::{self, Plan},
+    prompt,
+};
+use crate::{
+    app::App,
+    auth::Caller,
+    commands::{self, Command, CommandCx, Done, Visibility, service::counted},
+    error::{Code, Error, Result},
+    http::{Reply, idempotency::IdempotencyKey},
+    llm::{ChatRequest, Completion, reply},
+    messages::service::NewMessage,
+    ops::metrics,
+    tenancy::{Origin, TenantTx},
+    tenants::Fallback,
+    turns::{
+        LlmCall, PlannedView, Status, Trace, TurnView, ask,
+        rules::{self, Resolution, Teller, narrate, ruling::Ruling},
+        start::Asker,
+        store::{self, Ended, NewTurn},
+        talk::{Talk, written},
+    },
+};
+
+/// The operator's name for the switch of the planner.
+pub const SWITCH: &str = "planner";
+/// Characters of a rationale in the log.
+const RATIONALE_CHARS_MAX: usize = 120;
+
+/// A text to be planned.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    pub campaign: String,
+    pub player: String,
+    /// Without space around it.
+    pub text: String,
+    /// The scene it happens in: its id or slug, or its channel.
+    pub scene: Option<String>,
+    pub channel: Option<String>,
+    pub dry_run: bool,
+    pub key: Option<IdempotencyKey>,
+}
+
+/// Whether the planner is on for a caller.
+///
+/// # Errors
+/// `feature_disabled`.
+pub fn is_on(app: &App, caller: &Caller) -> Result<()> {
+    let features = &caller.tenant.settings.features;
+    if !app.config.planner.enabled || caller.tenant.switched_off.iter().any(|name| name == SWITCH) {
+        return Err(Error::new(Code::FeatureDisabled, "The planner is switched off on this server."));
+    }
+    if !features.planner || !features.llm {
+        return Err(Error::new(Code::FeatureDisabled, "The planner is switched off for this tenant."));
+    }
+    Ok(())
+}
+
+/// Whether the planner is on for a caller, and a text is one that it takes.
+///
+/// # Errors
+/// `feature_disabled`, `validation_failed` at `/message`.
+pub fn may(app: &App, caller: &Caller, message: &str) -> Result<()> {
+    is_on(app, caller)?;
+    if message.trim().is_empty() || message.trim().chars().count() > TEXT_CHARS_MAX {
+        let rule = format!("Write 1 to {TEXT_CHARS_MAX} characters.");
+        return Err(Error::invalid("/message", "invalid_value", rule));
+    }
+    Ok(())
+}
+
+/// Plans a text and gives its command.
+///
+/// # Errors
+/// Those of [`may`]; `rate_limited`; `not_found`, `forbidden`, `validation_failed` for what the request names;
+/// `idempotency_in_flight`, `idempotency_key_reused`; `conflict` if the turn was cancelled.
+pub async fn act(app: &App, caller: &Caller, wanted: &Wanted, asker: &Asker) -> Result<Reply> {
+    let started = Instant::now();
+    may(app, caller, &wanted.text)?;
+    let endpoint = app.llm.endpoint(&caller.tenant, &app.secrets)?;
+    let player = open::player(app, caller, wanted).await?;
+    if let Err(refused) = app.limits.check_planner(&caller.tenant, player).allowed("planned texts") {
+        return open::replay(app, caller, wanted).await?.ok_or(refused);
+    }
+    let scene = match open::open(app, caller, wanted).await? {
+        Begun::Replay(reply) => return Ok(reply),
+        Begun::Runs(scene) => scene,
+    };
+    metrics::PLANNER_REQUESTS.inc();
+    let _entered = app.running.enter(scene.turn, asker);
+    let mode = app.llm.reply_mode(&caller.tenant);
+    let talk = Talk::new(app, caller, &endpoint, mode, asker, (scene.turn, started));
+    let words = prompt::words(&scene.player_slug, &scene.player_name, &wanted.text);
+    let mut acting = Acting { talk, wanted, scene, words, confidence: None, cached: false };
+    let result = match acting.run().await {
+        Ok(reply) => Ok(reply),
+        Err(error) => acting.give_up(error).await,
+    };
+    acting.talk.ended("planner", &result, acting.cached);
+    result
+}
+
+struct Acting<'a> {
+    talk: Talk<'a>,
+    wanted: &'a Wanted,
+    scene: Scene,
+    /// The player's words as the model is told them.
+    words: String,
+    confidence: Option<f64>,
+    cached: bool,
+}
+
+impl<'a> Acting<'a> {
+    async fn run(&mut self) -> Result<Reply> {
+        let allowed = Allowed::of(self.talk.caller, self.scene.allowed.as_ref());
+        if allowed.is_empty() {
+            return self.refuse(Reason::Allowlist.into(), None, None).await;
+        }
+        let plan = match self.plan(allowed).await {
+            Ok(plan) => plan,
+            Err(Missing::Unreadable(why)) => {
+                tracing::debug!(turn_id = %self.talk.id, why = why.as_str(), "the reply holds no plan");
+                return self.refuse(Reason::Parse.into(), None, None).await;
+            }
+            Err(Missing::Model(code)) => return self.without_model(allowed, code).await,
+            Err(Missing::Abandoned) => return Err(cancelled()),
+        };
+        self.confidence = plan.confidence;
+        self.log_rationale(&plan);
+        if is_refusal(&plan.command) {
+            return self.refuse(Reason::Unsupported.into(), None, refusal(&plan.args)).await;
+        }
+        let Some(command) = allowed.command(&plan.command) else {
+            return self.refuse(Reason::Allowlist.into(), None, None).await;
+        };
+        let Scene { campaign, player, .. } = self.scene;
+        let stage = Stage { app: self.talk.app, tenant: self.talk.caller.tenant_id(), campaign, player };
+        match gates::pass(stage, command, plan.args.clone()).await? {
+            Err(refused) => self.refuse(refused, Some(command), None).await,
+            Ok(args) => self.passed(allowed, command, args).await,
+        }
+    }
+
+    /// A plan of these words: one that is known, or the model's. Of several who ask for the same at once, one asks the model.
+    async fn plan(&mut self, allowed: Allowed) -> Result<Arc<Plan>, Missing> {
+        let Scene { campaign, scene, player, .. } = self.scene;
+        let tenant = self.talk.caller.tenant_id();
+        let key = Key { tenant, campaign, scene, player, text: self.wanted.text.clone() };
+        let plans = &self.talk.app.planner.plans;
+        let asked = Mutex::new(None);
+        let plan = loop {
+            if let Some(plan) = plans.get(&key).await {
+                break Ok(plan);
+            }
+            match plans.try_get_with_by_ref(&key, self.ask(allowed, &asked)).await.map_err(|missing| *missing) {
+                // Whoever asked for the same left before the answer came: now it is asked for this one.
+                Err(Missing::Abandoned) if !self.talk.asker.cancel.is_cancelled() => {}
+                result => break result,
+            }
+        };
+        let answered: Option<(Completion, LlmCall)> = asked.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.cached = answered.is_none() && plan.is_ok();
+        metrics::PLANNER_CACHE.with_label_values(&[if self.cached { "hit" } else { "miss" }]).inc();
+        if let Some((completion, call)) = answered {
+            // What the record keeps of the reply is the plan that was read, without its rationale.
+            let text = plan.as_ref().map_or_else(
+                |_| String::new(),
+                |plan| json!({ "command": plan.command, "args": plan.args, "confidence": plan.confidence }).to_string(),
+            );
+            self.talk.note(&completion, LlmCall { text, ..call });
+        }
+        plan
+    }
+
+    async fn ask(
+        &self,
+        allowed: Allowed,
+        answered: &Mutex<Option<(Completion, LlmCall)>>,
+    ) -> Result<Arc<Plan>, Missing> {
+        let Talk { app, endpoint, asker, .. } = &self.talk;
+        let messages = prompt::messages(allowed, &self.words);
+        let request = ChatRequest { prefix: &messages, ..ChatRequest::default() };
+        let answer = ask::ask_within(app, endpoint, &request, &asker.cancel, app.config.planner.timeout).await;
+        if asker.cancel.is_cancelled() {
+            return Err(Missing::Abandoned);
+        }
+        let (completion, call) = answer.map_err(|error| Missing::Model(error.code))?;
+        let plan = plan::parse(reply::without_thinking(&completion.text).unwrap_or_default());
+        *answered.lock().unwrap_or_else(PoisonError::into_inner) = Some((completion, call));
+        plan.map(Arc::new).map_err(|why| {
+            metrics::PLANNER_PARSE_FAILED.inc();
+            Missing::Unreadable(why)
+        })
+    }
+
+    /// A plan that passed every gate.
+    async fn passed(&mut self, allowed: Allowed, command: &'static Command, args: Value) -> Result<Reply> {
+        let plan = PlanView { command: command.name, args, confidence: self.confidence };
+        let (turn, cached) = (self.scene.turn, self.cached);
+        if self.wanted.dry_run {
+            let quiet = ActView::quiet(turn, Outcome::Planned, "This is what would be done.", cached);
+            return self.settle(ActView { plan: Some(plan), ..quiet }).await;
+        }
+        if !self.talk.caller.tenant.settings.features.llm_visible {
+            let quiet = ActView::quiet(turn, Outcome::Shadow, "Noted. Nothing is done from here yet.", cached);
+            let shown = (!self.talk.caller.is_player()).then_some(plan);
+            return self.settle(ActView { plan: shown, ..quiet }).await;
+        }
+        if plan.confidence.is_some_and(|confidence| confidence < SURE) {
+            let quiet = ActView::quiet(turn, Outcome::NeedsClarification, "What did you mean?", cached);
+            let options = options(allowed, &plan, &self.wanted.text);
+            return self.settle(ActView { plan: Some(plan), options, ..quiet }).await;
+        }
+        self.execute(command, plan, None).await
+    }
+
+    /// The model took too long, or cannot be had.
+    async fn without_model(&mut self, allowed: Allowed, code: Code) -> Result<Reply> {
+        let features = &self.talk.caller.tenant.settings.features;
+        let falls_back = code == Code::LlmTimeout
+            && features.planner_fallback == Fallback::Roll
+            && features.llm_visible
+            && !self.wanted.dry_run;
+        if let Some(roll) = allowed.command("roll").filter(|_| falls_back) {
+            let plan = PlanView { command: roll.name, args: json!({ "expr": "1d20" }), confidence: None };
+            return self.execute(roll, plan, Some(Reason::Timeout)).await;
+        }
+        Err(Error::new(code, "There is no plan."))
+    }
+
+    async fn execute(&mut self, command: &'static Command, plan: PlanView, reason: Option<Reason>) -> Result<Reply> {
+        let done = if command.is_turn() {
+            self.by_turn(command, &plan, reason).await
+        } else {
+            self.at_once(command, &plan, reason).await
+        };
+        counted(command, "planner", done.is_ok());
+        match done {
+            // What the player can mend by other words.
+            Err(error) if error.code == Code::NotFound => {
+                self.refuse(vec![FailedPredicate::ACTOR].into(), Some(command), None).await
+            }
+            Err(error)
+                if matches!(
+                    error.code,
+                    Code::ValidationFailed | Code::InvalidFormula | Code::PayloadTooLarge | Code::SlugTaken
+                ) =>
+            {
+                self.refuse(Reason::ArgValidation.into(), Some(command), None).await
+            }
+            done => done,
+        }
+    }
+
+    /// A command in the transaction that also ends the turn.
+    async fn at_once(&mut self, command: &'static Command, plan: &PlanView, reason: Option<Reason>) -> Result<Reply> {
+        let (app, caller) = (self.talk.app, self.talk.caller);
+        let actor = caller.actor().in_turn(self.scene.turn, Origin::Turn);
+        let mut attempts_left = 3;
+        loop {
+            let tx = TenantTx::hold_turn(&app.pool, &actor, self.scene.turn, app.running.instance).await?;
+            let Scene { campaign, player, scene, turn, .. } = self.scene;
+            let name = self.scene.player_name.as_str();
+            let said = Some((turn, self.wanted.text.as_str()));
+            let cx = CommandCx { tx: &tx, caller, campaign, player, name, scene, turn: Some(turn), said };
+            match command.run(&cx, plan.args.clone()).await {
+                Ok(Done { visibility, result, message, messages, call }) => {
+                    self.talk.tool_calls = call.into_iter().collect();
+                    let view = ActView {
+                        reason,
+                        plan: Some(plan.clone()),
+                        result: Some(result),
+                        visibility,
+                        ..ActView::quiet(turn, Outcome::Executed, message, self.cached)
+                    };
+                    let reply = Reply::ok(&view)?;
+                    let record = self.record(&view)?;
+                    store::finish_in(&tx, &actor, &self.row(), &self.ended(record, &reply), &messages).await?;
+                    tx.commit().await?;
+                    self.told(&view);
+                    return Ok(reply);
+                }
+                Err(error) if error.is_transient() && attempts_left > 1 => attempts_left -= 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// A deed: the rules decide it, a narrator tells it, and all of it is this turn's.
+    async fn by_turn(&mut self, command: &'static Command, plan: &PlanView, reason: Option<Reason>) -> Result<Reply> {
+        let deed = commands::deed::deed(plan.args.clone())?;
+        let Scene { campaign, player, scene, turn, .. } = self.scene;
+        let acting = {
+            let tx = TenantTx::read(&self.talk.app.pool, self.talk.caller.tenant_id()).await?;
+            rules::acting(&tx, campaign, player, &deed).await?
+        };
+        let situation = &acting.situation;
+        let mut ruling = Ruling { talk: &mut self.talk, campaign, player, situation, dice: None, preview: false };
+        let decided = ruling.decide().await?;
+        let narration = narrate::narrate(&mut self.talk, &acting.name, &deed, &decided.raw).await?;
+        let resolution = Resolution::of(&decided, narration, &self.talk);
+        let teller = Teller { turn, player, name: &acting.name, scene, words: None };
+        let (message, messages) = commands::deed::spoken(&resolution, &teller);
+        let view = ActView {
+            reason,
+            plan: Some(plan.clone()),
+            result: Some(serde_json::to_value(&resolution).map_err(Error::internal)?),
+            visibility: Visibility::Public,
+            ..ActView::quiet(turn, Outcome::Executed, message, self.cached)
+        };
+        tracing::debug!(turn_id = %turn, command = command.name, tool = decided.tool, "a deed was decided");
+        self.end_with(view, &messages).await
+    }
+
+    async fn refuse(&self, refused: Refused, command: Option<&Command>, said: Option<String>) -> Result<Reply> {
+        self.settle(ActView::rejected(self.scene.turn, refused, command, said, self.cached)).await
+    }
+
+    /// Ends the turn with an outcome that did nothing.
+    async fn settle(&self, view: ActView) -> Result<Reply> {
+        self.end_with(view, &[]).await
+    }
+
+    async fn end_with(&self, view: ActView, messages: &[NewMessage]) -> Result<Reply> {
+        let reply = Reply::ok(&view)?;
+        let record = self.record(&view)?;
+        let actor = self.talk.caller.actor().in_turn(self.scene.turn, Origin::Turn);
+        let (pool, row, ended) = (&self.talk.app.pool, self.row(), self.ended(record, &reply));
+        if messages.is_empty() {
+            store::finish(pool, &actor, &row, &ended, None).await?;
+        } else {
+            store::finish_with(pool, &actor, &row, &ended, messages).await?;
+        }
+        self.told(&view);
+        Ok(reply)
+    }
+
+    /// Ends the turn without success. That the model could not be had is an outcome; the key may be used again.
+    async fn give_up(&self, error: Error) -> Result<Reply> {
+        let (turn, code) = (self.scene.turn, error.code);
+        let (outcome, message) = match code {
+            Code::LlmTimeout => (Outcome::Timeout, "That took too long, and nothing was done. Try it again."),
+            _ => (Outcome::Unavailable, "The planner cannot be reached, and nothing was done. Try it again soon."),
+        };
+        let view = ActView::quiet(turn, outcome, message, false);
+        let is_outcome = matches!(code, Code::LlmTimeout | Code::LlmUnavailable);
+        let planned = |status| self.written(status, is_outcome.then_some(&view));
+        match self.talk.give_up("planner", error, planned).await {
+            Err(_) if is_outcome => {
+                self.told(&view);
+                Reply::ok(&view)
+            }
+            Err(error) => {
+                metrics::PLANNER_DECISIONS.with_label_values(&["failed"]).inc();
+                Err(error)
+            }
+            Ok(_) => Err(cancelled().for_turn(turn)),
+        }
+    }
+
+    fn row(&self) -> NewTurn<'a> {
+        self.scene.row(self.talk.app, self.talk.caller, self.wanted)
+    }
+
+    fn ended<'e>(&'e self, record: String, reply: &'e Reply) -> Ended<'e> {
+        Ended {
+            status: Status::Succeeded,
+            record,
+            model: &self.talk.model,
+            usage: &self.talk.usage,
+            cost_micros: self.talk.cost_micros(),
+            body: &reply.body,
+        }
+    }
+
+    fn record(&self, view: &ActView) -> Result<String> {
+        Ok(self.written(Status::Succeeded, Some(view))?.1)
+    }
+
+    /// The turn as `GET …/turns/{id}` shows it, and its record.
+    fn written(&self, status: Status, view: Option<&ActView>) -> Result<(Vec<u8>, String)> {
+        let planned = view.map(|view| PlannedView {
+            outcome: view.outcome.as_str(),
+            reason: view.reason.map(Reason::as_str),
+            command: view.plan.as_ref().map(|plan| plan.command),
+            args: view.plan.as_ref().map(|plan| plan.args.clone()),
+            confidence: self.confidence,
+            cached: view.cached,
+        });
+        let turn = TurnView {
+            narrative: view.map(|view| view.message.clone()).unwrap_or_default(),
+            planned,
+            ..self.talk.view("planner", status, self.scene.campaign, self.scene.player)
+        };
+        let trace = Trace {
+            player_id: Some(self.scene.player),
+            action: &self.wanted.text,
+            turn_text: &self.words,
+            lore: Vec::new(),
+            cut: Vec::new(),
+            llm_calls: &self.talk.llm_calls,
+            revert_conflicts: None,
+        };
+        written(&turn, None, &trace)
+    }
+
+    /// Says in the log and the metrics what came of it, in words of ours alone.
+    fn told(&self, view: &ActView) {
+        let (decision, took) = (view.decision(), self.talk.started.elapsed());
+        metrics::PLANNER_DECISIONS.with_label_values(&[decision]).inc();
+        metrics::PLANNER_SECONDS.with_label_values(&[decision]).observe(took.as_secs_f64());
+        if !matches!(view.outcome, Outcome::Timeout | Outcome::Unavailable) {
+            metrics::TURNS.with_label_values(&["planner", Status::Succeeded.as_str()]).inc();
+        }
+        let command = view.plan.as_ref().map(|plan| plan.command);
+        tracing::info!(
+            request_id = %self.talk.caller.request, turn_id = %self.talk.id, decision, command,
+            confidence = self.confidence, cached = view.cached, "planner decision"
+        );
+    }
+
+    fn log_rationale(&self, plan: &Plan) {
+        if let Some(rationale) = &plan.rationale {
+            let rationale: String = rationale.chars().take(RATIONALE_CHARS_MAX).collect();
+            tracing::debug!(turn_id = %self.talk.id, %rationale, "planner rationale");
+        }
+    }
+}
+
+fn cancelled() -> Error {
+    Error::new(Code::Conflict, "The turn was cancelled.")
+}

@@ -1,0 +1,68 @@
+//! `POST …/act`.
+
+use actix_web::{HttpResponse, post, web};
+use garde::Validate;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::{
+    act::{Wanted, act, may},
+    answer::ActView,
+};
+use crate::{
+    app::App,
+    auth::Caller,
+    error::{Problem, Result},
+    http::{Body, validate},
+    turns::start::{Asker, Wish, respond},
+};
+
+/// What a player writes.
+#[derive(Debug, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct ActInput {
+    /// The player character who acts, by id or slug.
+    player_id: String,
+    #[schema(min_length = 1, max_length = 2000)]
+    message: String,
+    /// The scene it happens in, by id or slug.
+    #[serde(default)]
+    scene_id: Option<String>,
+    /// A frontend's channel instead: its scene, which is made if there is none.
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    channel: Option<String>,
+    /// Only plan: nothing is done, and nothing is written into the history.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// Makes one allowed command of a player's words and gives it. Every outcome is 200; over the player's limit it is 429, and 503
+/// `feature_disabled` while the planner is switched off.
+#[utoipa::path(tag = "commands", operation_id = "act", request_body = ActInput,
+    params(("c" = String, Path, description = "Campaign id or slug")),
+    responses((status = 200, body = ActView), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/act")]
+pub async fn act_as(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<String>,
+    body: Body<ActInput>,
+) -> Result<HttpResponse> {
+    let ActInput { player_id, message, scene_id, channel, dry_run } = &body.value;
+    may(&app, &caller, message)?;
+    validate::check(&body.value)?;
+    let wanted = Wanted {
+        campaign: path.into_inner(),
+        player: player_id.clone(),
+        text: message.trim().to_owned(),
+        scene: scene_id.clone(),
+        channel: channel.clone(),
+        dry_run: *dry_run,
+        key: body.idempotency.clone(),
+    };
+    let (campaign, is_kept) = (wanted.campaign.clone(), wanted.key.is_some());
+    let run = async move |app: web::Data<App>, caller: Caller, asker: Asker| act(&app, &caller, &wanted, &asker).await;
+    respond(app, caller, &campaign, Wish::Whole, is_kept, run).await
+}

@@ -1,0 +1,235 @@
+//! How a plan begins: one transaction in one round trip, which finds who acts and where, puts the player's words into the
+//! history, writes that the turn runs and claims its idempotency key.
+
+use serde_json::Value;
+use sqlx::{Row, postgres::PgRow};
+use uuid::Uuid;
+
+use super::act::Wanted;
+use crate::{
+    app::App,
+    auth::Caller,
+    characters,
+    error::{Code, Error, Result},
+    http::{
+        Reply,
+        resource::{Place, Ref, campaign_id},
+    },
+    limits, scenes,
+    tenancy::{self, Call, TenantTx},
+    turns::{
+        OnFailure,
+        store::{self, NewTurn, Opened},
+    },
+};
+
+/// Messages of a plan: the player's words, and those of the command.
+const MESSAGES: u64 = 3;
+
+/// Where a plan is made, and for whom.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    pub turn: Uuid,
+    pub campaign: Uuid,
+    /// What the campaign's settings say of commands.
+    pub allowed: Option<Value>,
+    pub player: Uuid,
+    pub player_slug: String,
+    pub player_name: String,
+    pub scene: Option<Uuid>,
+}
+
+/// What beginning led to.
+pub enum Begun {
+    /// It was answered before.
+    Replay(Reply),
+    Runs(Scene),
+}
+
+/// The player whose limit counts, by the names in the request. No statement for a player seen within a minute: who it is
+/// is found out again when the plan begins.
+///
+/// # Errors
+/// `not_found` for the campaign, `validation_failed` for the player.
+pub async fn player(app: &App, caller: &Caller, wanted: &Wanted) -> Result<Uuid> {
+    if let Some(own) = caller.player {
+        return Ok(own);
+    }
+    let key = (caller.tenant_id(), wanted.campaign.clone(), wanted.player.clone());
+    if let Some(known) = app.planner.players.get(&key) {
+        return Ok(known);
+    }
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, caller, &Ref::parse(&wanted.campaign)).await?;
+    let player = characters::service::player_id(&tx, campaign, &wanted.player).await?;
+    app.planner.players.insert(key, player);
+    Ok(player)
+}
+
+/// The stored answer of a key, if there is one. Whoever asks again because an answer was lost is not limited.
+///
+/// # Errors
+/// `idempotency_in_flight`, `idempotency_key_reused`.
+pub async fn replay(app: &App, caller: &Caller, wanted: &Wanted) -> Result<Option<Reply>> {
+    let Some(key) = &wanted.key else { return Ok(None) };
+    key.replay(&TenantTx::read(&app.pool, caller.tenant_id()).await?).await
+}
+
+/// Begins.
+///
+/// # Errors
+/// `not_found`, `forbidden`, `validation_failed` for what the request names; `idempotency_in_flight`, `quota_exceeded`.
+pub async fn open(app: &App, caller: &Caller, wanted: &Wanted) -> Result<Begun> {
+    match attempt(app, caller, wanted).await {
+        // Perhaps the first request's server is gone.
+        Err(e) if e.code == Code::IdempotencyInFlight && store::sweep(&app.pool).await? > 0 => {
+            attempt(app, caller, wanted).await
+        }
+        result => result,
+    }
+}
+
+const PLAN_OPEN: &str = "SELECT * FROM plan_open($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, \
+    $20, $21, $22)";
+
+async fn attempt(app: &App, caller: &Caller, wanted: &Wanted) -> Result<Begun> {
+    let turn = Uuid::now_v7();
+    let actor = caller.actor();
+    let limits = &caller.tenant.limits;
+    if limits.tokens_per_day == 0 && limits.rows_per_kind == 0 {
+        let row = tenancy::call(&app.pool, &actor, PLAN_OPEN, |q| {
+            bind(q, app, caller, wanted, turn, wanted.scene.as_deref(), wanted.channel.as_deref())
+        })
+        .await?;
+        if !matches!(row.get("state"), "new_channel" | "known") {
+            return begun(&row, turn);
+        }
+    }
+    // What is rare takes a statement for each thing.
+    let tx = TenantTx::write_lazily(&app.pool, &actor).await?;
+    app.limits.check_tokens(&tx, &caller.tenant).await?;
+    limits::check_rows_more(&tx, limits.rows_per_kind, "message", MESSAGES).await?;
+    let mut row = opened(&tx, app, caller, wanted, turn, wanted.scene.as_deref()).await?;
+    if row.get::<&str, _>("state") == "new_channel" {
+        let place = Place { tx: &tx, campaign: row.get("campaign"), caller };
+        let scene = scenes::service::of_channel(&place, wanted.channel.as_deref().unwrap_or_default()).await?;
+        row = opened(&tx, app, caller, wanted, turn, Some(&scene.to_string())).await?;
+    }
+    if let (Some(key), "known") = (&wanted.key, row.get("state")) {
+        let scene = scene(&row, turn);
+        let new = NewTurn { id: turn, ..scene.row(app, caller, wanted) };
+        let begun = match store::reopen(&tx, &new, key).await? {
+            Opened::Replay(reply) => Begun::Replay(reply),
+            Opened::Runs(turn) => Begun::Runs(Scene { turn, ..scene }),
+            Opened::Moved => return Err(Error::new(Code::TurnInProgress, "The player is already acting.")),
+        };
+        tx.commit().await?;
+        return Ok(begun);
+    }
+    let begun = begun(&row, turn)?;
+    tx.commit().await?;
+    Ok(begun)
+}
+
+async fn opened(
+    tx: &TenantTx,
+    app: &App,
+    caller: &Caller,
+    wanted: &Wanted,
+    turn: Uuid,
+    scene: Option<&str>,
+) -> Result<PgRow> {
+    let q = sqlx::query(PLAN_OPEN).bind(caller.tenant_id()).bind(caller.actor().signature());
+    let q = bind(q, app, caller, wanted, turn, scene, wanted.channel.as_deref());
+    Ok(q.fetch_one(&mut *tx.connection().await).await?)
+}
+
+/// What follows tenant and signature in [`PLAN_OPEN`].
+fn bind<'q>(
+    q: Call<'q>,
+    app: &App,
+    caller: &Caller,
+    wanted: &'q Wanted,
+    turn: Uuid,
+    scene: Option<&str>,
+    channel: Option<&'q str>,
+) -> Call<'q> {
+    let named = |name: Option<&str>| match name.map(Ref::parse) {
+        Some(Ref::Id(id)) => (Some(id), None),
+        Some(Ref::Slug(slug)) => (None, Some(slug)),
+        None => (None, None),
+    };
+    let ((campaign, campaign_slug), (player, player_slug)) =
+        (named(Some(&wanted.campaign)), named(Some(&wanted.player)));
+    let (scene, scene_slug) = named(scene);
+    q.bind(campaign)
+        .bind(campaign_slug)
+        .bind(caller.campaign)
+        .bind(player)
+        .bind(player_slug)
+        .bind(caller.player)
+        .bind(scene)
+        .bind(scene_slug)
+        .bind(channel)
+        .bind(turn)
+        .bind(&wanted.text)
+        .bind(!wanted.dry_run)
+        .bind(app.llm.reply_mode(&caller.tenant).as_str())
+        .bind(caller.key)
+        .bind(app.running.instance)
+        .bind(store::LEASE_SECONDS)
+        .bind(Uuid::now_v7())
+        .bind(wanted.key.as_ref().map(|k| k.route.as_str()))
+        .bind(wanted.key.as_ref().map(|k| k.key.as_str()))
+        .bind(wanted.key.as_ref().map(|k| &k.fingerprint[..]))
+}
+
+fn begun(row: &PgRow, turn: Uuid) -> Result<Begun> {
+    let unknown = |pointer: &str, what: &str| {
+        Error::invalid(pointer, "unknown_reference", format!("There is no such {what} in this campaign."))
+    };
+    match row.get("state") {
+        "open" => Ok(Begun::Runs(scene(row, turn))),
+        "campaign" => Err(Error::not_found("campaign")),
+        "player" => Err(unknown("/player_id", "character")),
+        "other_player" => Err(Error::new(Code::Forbidden, "This token can only act as the player it was made for.")),
+        "scene" => Err(unknown("/scene_id", "scene")),
+        "other_scene" => {
+            let message = "The scene in `scene_id` is not this channel's. Give one of the two.";
+            Err(Error::invalid("/channel", "invalid_value", message))
+        }
+        other => Err(Error::internal(format!("a plan began as {other}"))),
+    }
+}
+
+fn scene(row: &PgRow, turn: Uuid) -> Scene {
+    Scene {
+        turn,
+        campaign: row.get("campaign"),
+        allowed: row.get("allowed"),
+        player: row.get("player"),
+        player_slug: row.get("player_slug"),
+        player_name: row.get("player_name"),
+        scene: row.get("scene"),
+    }
+}
+
+impl Scene {
+    /// The turn as `turns::store` ends it.
+    pub fn row<'a>(&self, app: &App, caller: &Caller, wanted: &'a Wanted) -> NewTurn<'a> {
+        NewTurn {
+            id: self.turn,
+            campaign: self.campaign,
+            kind: "planner",
+            entity: self.player,
+            player: Some(self.player),
+            action: &wanted.text,
+            mode: app.llm.reply_mode(&caller.tenant),
+            on_failure: OnFailure::Revert,
+            key_id: caller.key,
+            instance: app.running.instance,
+            key: wanted.key.as_ref(),
+            talk_version: 0,
+        }
+    }
+}

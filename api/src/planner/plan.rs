@@ -1,0 +1,137 @@
+//! A model's reply as a plan: which command it proposes, and with what.
+//!
+//! Pure, total and linear in the length of the reply: it never panics and never looks at a stretch of text more than twice. What
+//! it reads is still untrusted: neither the name nor the arguments are known to be a command's. It knows nothing but JSON, so
+//! that it can be fuzzed by itself.
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor, value::MapAccessDeserializer},
+};
+use serde_json::{Map, Value};
+
+/// Characters of a reply that are looked at.
+pub const REPLY_CHARS_MAX: usize = 50_000;
+/// Characters of a command's name.
+pub const COMMAND_CHARS_MAX: usize = 64;
+
+/// A plan as a model wrote it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// With `.` between its parts; not known to be a command.
+    pub command: String,
+    /// Not known to fit.
+    pub args: Map<String, Value>,
+    /// 0 to 1.
+    pub confidence: Option<f64>,
+    /// For the log alone.
+    pub rationale: Option<String>,
+}
+
+/// Why a reply holds no plan. None of it quotes the reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// There is no `{` in it.
+    NoObject,
+    /// Its first object does not end.
+    Cut,
+    /// Its first object is no plan.
+    NoPlan,
+}
+
+impl Unreadable {
+    /// The word for logs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoObject => "no object",
+            Self::Cut => "cut",
+            Self::NoPlan => "no plan",
+        }
+    }
+}
+
+/// Reads the first object of a reply as a plan, in an envelope `{"plan": …}` or without one. What stands around it, such as a
+/// fence, does not matter; an unknown member refuses it.
+///
+/// # Errors
+/// [`Unreadable`].
+pub fn parse(reply: &str) -> Result<Plan, Unreadable> {
+    let object = first_object(reply)?;
+    let read = serde_json::from_str::<Envelope>(object).map(|envelope| envelope.plan);
+    let flat = read.or_else(|_| serde_json::from_str::<Flat>(object)).map_err(|_| Unreadable::NoPlan)?;
+    let command = match flat.subcommand.as_deref().map(str::trim).filter(|sub| !sub.is_empty()) {
+        Some(sub) => format!("{}.{sub}", flat.command.trim()),
+        None => flat.command.trim().to_owned(),
+    };
+    let command = command.replace(':', ".");
+    let fits = !command.is_empty()
+        && command.chars().count() <= COMMAND_CHARS_MAX
+        && flat.confidence.is_none_or(|confidence| (0.0..=1.0).contains(&confidence));
+    if !fits {
+        return Err(Unreadable::NoPlan);
+    }
+    Ok(Plan { command, args: flat.args, confidence: flat.confidence, rationale: flat.rationale })
+}
+
+/// From the first `{` to the `}` that closes it.
+fn first_object(reply: &str) -> Result<&str, Unreadable> {
+    let end = reply.char_indices().nth(REPLY_CHARS_MAX).map_or(reply.len(), |(at, _)| at);
+    let text = reply.get(..end).unwrap_or(reply);
+    let text = text.find('{').and_then(|at| text.get(at..)).ok_or(Unreadable::NoObject)?;
+    let (mut depth, mut in_string, mut escaped) = (0_u32, false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' if !in_string => depth += 1,
+            b'}' if !in_string => {
+                depth -= 1;
+                if depth == 0 {
+                    return text.get(..=at).ok_or(Unreadable::Cut);
+                }
+            }
+            _ => {}
+        }
+    }
+    Err(Unreadable::Cut)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Envelope {
+    #[serde(deserialize_with = "object")]
+    plan: Flat,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Flat {
+    command: String,
+    #[serde(default)]
+    subcommand: Option<String>,
+    #[serde(default)]
+    args: Map<String, Value>,
+    #[serde(default)]
+    confidence: Option<f64>,
+    #[serde(default)]
+    rationale: Option<String>,
+}
+
+/// Reads an object and nothing else: a list would be taken for a plan's members in their order.
+fn object<'de, D: Deserializer<'de>>(from: D) -> Result<Flat, D::Error> {
+    struct Members;
+    impl<'de> Visitor<'de> for Members {
+        type Value = Flat;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Flat, A::Error> {
+            Flat::deserialize(MapAccessDeserializer::new(map))
+        }
+    }
+    from.deserialize_map(Members)
+}

@@ -1,0 +1,17 @@
+//! The planner: how a plan begins in one round trip, and the operator's switches.
+
+use sea_orm_migration::prelude::*;
+
+#[derive(DeriveMigrationName)]
+pub struct Migration;
+
+#[async_trait::async_trait]
+impl MigrationTrait for Migration {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        let db = manager.get_connection();
+        for statement in include_str!("sql/planner.sql").split("-- ;;") {
+            db.execute_unprepared(statement).await?;
+        }
+        Ok(())
+    }
+}

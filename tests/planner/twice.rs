@@ -1,0 +1,146 @@
+//! The same words again: the same plan within 30 seconds, the same result under the same key; and no more than a player may.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use rehearsal::{Reply, Script};
+use serde_json::json;
+use tavernkeep::{config::Config, limits::TenantLimits, tenants::service::set_limits};
+
+use super::{act, history, plans, rolls, tenant};
+use crate::support::Server;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_words_ask_once() {
+    let server = Server::start().await;
+    let acme = tenant(&server, "acme").await;
+    let other = tenant(&server, "other").await;
+    let world = acme.world().await;
+    let theirs = other.world().await;
+    plans(&server, json!({ "command": "roll", "args": { "expr": "1d20" } }));
+    assert_eq!(act(&world, "luck").await.expect(200).body["cached"], false);
+    let again = act(&world, " luck ").await.expect(200).body;
+    assert_eq!((&again["cached"], &again["outcome"]), (&json!(true), &json!("executed")), "{again}");
+    assert_eq!((server.model.request_count(), rolls(&world).await, history(&world).await.len()), (1, 2, 4));
+    let turn = world.get(&format!("/turns/{}", again["turn_id"].as_str().unwrap())).await.expect(200).body;
+    assert_eq!((&turn["usage"]["llm_calls"], &turn["planned"]["cached"]), (&json!(0), &json!(true)));
+    // Other words, another player, another scene, another tenant: another plan.
+    let scene =
+        world.post("/scenes", json!({ "slug": "cellar", "name": "Cellar", "channel": "c-1" })).await.expect(201).id();
+    for (n, (world, player, text, scene)) in [
+        (&world, "player_alice", "Luck", None),
+        (&world, "player_mallory", "luck", None),
+        (&world, "player_alice", "luck", Some("cellar")),
+        (&theirs, "player_alice", "luck", None),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let body = json!({ "player_id": player, "message": text, "scene_id": scene });
+        let answer = world.post("/act", body).await.expect(200).body;
+        assert_eq!((&answer["cached"], server.model.request_count()), (&json!(false), n + 2), "{answer}");
+    }
+    // A channel is its scene, by whichever name; a new one gets a scene.
+    let by_channel = json!({ "player_id": "player_alice", "message": "luck", "channel": "c-1" });
+    assert_eq!(world.post("/act", by_channel).await.expect(200).body["cached"], true);
+    let new = json!({ "player_id": "player_alice", "message": "luck", "channel": "c-2" });
+    assert_eq!(world.post("/act", new).await.expect(200).body["cached"], false);
+    assert_eq!(world.get("/scenes?q=c-2").await.expect(200).items().len(), 1);
+    let said = world.get(&format!("/messages?scene_id={scene}")).await.expect(200);
+    assert_eq!(said.items().len(), 4, "words and rolls of two plans");
+    let wrong = json!({ "player_id": "player_alice", "message": "luck", "scene_id": "cellar", "channel": "c-2" });
+    world.post("/act", wrong).await.problem(422, "validation_failed");
+    // A cached plan passes the gates again: the campaign allows less now.
+    world.patch("", json!({ "settings": { "planner_commands": ["ooc"] } })).await.expect(200);
+    let refused = act(&world, "luck").await.expect(200).body;
+    assert_eq!((&refused["reason"], &refused["cached"]), (&json!("allowlist"), &json!(true)), "{refused}");
+}
+
+/// After its time a plan is asked for again: 30 seconds, here two.
+#[tokio::test(flavor = "multi_thread")]
+async fn after_its_time_the_model_is_asked_again() {
+    assert_eq!(Config::read(&|_| None).unwrap().planner.plan_kept, Duration::from_secs(30));
+    let server = Server::start_with(&[("PLANNER_CACHE_SECONDS", "2")]).await;
+    let acme = tenant(&server, "acme").await;
+    let world = acme.world().await;
+    plans(&server, json!({ "command": "roll", "args": { "expr": "1d20" } }));
+    act(&world, "luck").await.expect(200);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(act(&world, "luck").await.expect(200).body["cached"], true);
+    tokio::time::sleep(Duration::from_millis(1200)).await;
+    assert_eq!(act(&world, "luck").await.expect(200).body["cached"], false);
+    assert_eq!(server.model.request_count(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_at_once_one_asks() {
+    let server = Server::start().await;
+    let acme = tenant(&server, "acme").await;
+    let world = acme.world().await;
+    let plan = json!({ "command": "roll", "args": { "expr": "1d20" } }).to_string();
+    server.model.set_script(Script::always(Reply::text(plan).delay_ms(300)));
+    let answers = join_all((0..6).map(|_| act(&world, "luck"))).await;
+    let cached = answers.into_iter().filter(|a| a.body["outcome"] == "executed" && a.body["cached"] == true).count();
+    assert_eq!((cached, server.model.request_count(), rolls(&world).await), (5, 1, 6));
+    // If the one who asked leaves, another asks.
+    let body = json!({ "player_id": "player_alice", "message": "more luck" });
+    let leaving = acme.request(reqwest::Method::POST, &world.path("/act")).json(&body);
+    let leaving = leaving.timeout(Duration::from_millis(150)).send();
+    let staying = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        act(&world, "more luck").await
+    };
+    let (left, stayed) = futures_util::future::join(leaving, staying).await;
+    assert!(left.is_err());
+    assert_eq!(stayed.expect(200).body["outcome"], "executed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_key_rolls_once() {
+    let server = Server::start().await;
+    let acme = tenant(&server, "acme").await;
+    let world = acme.world().await;
+    plans(&server, json!({ "command": "roll", "args": { "expr": "1d20" } }));
+    let (path, body) = (world.path("/act"), json!({ "player_id": "player_alice", "message": "luck" }));
+    let first = acme.post_with_key(&path, "k", body.clone()).await.expect(200);
+    let again = acme.post_with_key(&path, "k", body.clone()).await.expect(200);
+    assert_eq!((again.header("idempotency-replayed"), &again.text), ("true", &first.text));
+    assert_eq!((rolls(&world).await, history(&world).await.len()), (1, 2));
+    let other = json!({ "player_id": "player_alice", "message": "more luck" });
+    acme.post_with_key(&path, "k", other).await.problem(422, "idempotency_key_reused");
+    // What was refused is refused again without a question.
+    plans(&server, json!({ "command": "bananas" }));
+    let odd = json!({ "player_id": "player_alice", "message": "bananas" });
+    let first = acme.post_with_key(&path, "k2", odd.clone()).await.expect(200);
+    let asked = server.model.request_count();
+    assert_eq!(acme.post_with_key(&path, "k2", odd).await.expect(200).text, first.text);
+    assert_eq!(server.model.request_count(), asked);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_player_plans_five_times_a_minute() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    plans(&server, json!({ "command": "ooc", "args": { "message": "x" } }));
+    let path = world.path("/act");
+    let said = |text: &str| json!({ "player_id": "player_alice", "message": text });
+    for n in 0..4 {
+        act(&world, &format!("text {n}")).await.expect(200);
+    }
+    let kept = acme.post_with_key(&path, "k", said("the fifth")).await.expect(200);
+    let sixth = act(&world, "the sixth").await.problem(429, "rate_limited");
+    assert!((1..=60).contains(&sixth.header("retry-after").parse::<u64>().unwrap()));
+    assert_eq!(server.model.request_count(), 5);
+    assert!(!history(&world).await.contains(&"the sixth".to_owned()));
+    // By id it is the same player. Another has texts of its own, and a lost answer may be asked for again.
+    let alice = world.get("/characters/player_alice").await.expect(200).id();
+    world.post("/act", json!({ "player_id": alice, "message": "seventh" })).await.problem(429, "rate_limited");
+    world.post("/act", json!({ "player_id": "player_mallory", "message": "mine" })).await.expect(200);
+    assert_eq!(acme.post_with_key(&path, "k", said("the fifth")).await.expect(200).text, kept.text);
+    // The operator may set another limit.
+    let many = TenantLimits { planner_per_player_per_minute: 100, ..TenantLimits::unlimited() };
+    set_limits(&mut server.owner().await, acme.tenant, &many).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    act(&world, "now").await.expect(200);
+}
