@@ -40,13 +40,19 @@
 //! 4. `tests/admin/` opens every page of the list as every role, in light and dark, and looks for what is forgotten.
 
 mod campaigns;
+mod characters;
 mod editor;
+mod encounters;
 pub mod form;
 mod frame;
 mod home;
+pub mod list;
 mod npcs;
+mod owners;
+mod scenes;
 mod sign_in;
 mod submitted;
+mod turns;
 pub mod world;
 
 use actix_web::{
@@ -64,8 +70,11 @@ pub use frame::{Frame, Shown, Tab};
 
 use crate::{
     auth::Scope::{self, Read, Write},
+    characters::Characters,
     error::{Code, Error},
     npcs::Npcs,
+    owners::Owners,
+    scenes::Scenes,
 };
 
 /// A page or a form's address.
@@ -111,6 +120,38 @@ pub const PAGES: &[Page] = &[
     post("/c/{c}/npcs/{x}", Write, || web::post().to(world::save::<Npcs>)),
     get ("/c/{c}/npcs/{x}/delete", Write, || web::get().to(world::ask::<Npcs>)),
     post("/c/{c}/npcs/{x}/delete", Write, || web::post().to(world::delete::<Npcs>)),
+
+    // Owners.
+    get ("/c/{c}/owners", Read, || web::get().to(world::list::<Owners>)),
+    post("/c/{c}/owners", Write, || web::post().to(world::create::<Owners>)),
+    get ("/c/{c}/owners/new", Write, || web::get().to(world::new::<Owners>)),
+    get ("/c/{c}/owners/{x}", Read, || web::get().to(world::edit::<Owners>)),
+    post("/c/{c}/owners/{x}", Write, || web::post().to(world::save::<Owners>)),
+    get ("/c/{c}/owners/{x}/delete", Write, || web::get().to(world::ask::<Owners>)),
+    post("/c/{c}/owners/{x}/delete", Write, || web::post().to(world::delete::<Owners>)),
+
+    // Characters.
+    get ("/c/{c}/characters", Read, || web::get().to(world::list::<Characters>)),
+    post("/c/{c}/characters", Write, || web::post().to(world::create::<Characters>)),
+    get ("/c/{c}/characters/new", Write, || web::get().to(world::new::<Characters>)),
+    get ("/c/{c}/characters/{x}", Read, || web::get().to(world::edit::<Characters>)),
+    post("/c/{c}/characters/{x}", Write, || web::post().to(world::save::<Characters>)),
+    get ("/c/{c}/characters/{x}/delete", Write, || web::get().to(world::ask::<Characters>)),
+    post("/c/{c}/characters/{x}/delete", Write, || web::post().to(world::delete::<Characters>)),
+
+    // Scenes.
+    get ("/c/{c}/scenes", Read, || web::get().to(world::list::<Scenes>)),
+    post("/c/{c}/scenes", Write, || web::post().to(world::create::<Scenes>)),
+    get ("/c/{c}/scenes/new", Write, || web::get().to(world::new::<Scenes>)),
+    get ("/c/{c}/scenes/{x}", Read, || web::get().to(world::edit::<Scenes>)),
+    post("/c/{c}/scenes/{x}", Write, || web::post().to(world::save::<Scenes>)),
+    get ("/c/{c}/scenes/{x}/delete", Write, || web::get().to(world::ask::<Scenes>)),
+    post("/c/{c}/scenes/{x}/delete", Write, || web::post().to(world::delete::<Scenes>)),
+
+    // What was played.
+    get ("/c/{c}/encounters", Read, || web::get().to(encounters::list)),
+    get ("/c/{c}/encounters/{x}", Read, || web::get().to(encounters::page)),
+    get ("/c/{c}/turns", Read, || web::get().to(turns::list)),
 ];
 
 /// What a page asks for, by method and pattern as actix names it.
