@@ -35,6 +35,8 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     // What reads a model's plan knows nothing but JSON.
     ("planner/plan.rs", &["crate::", "super::"]),
     ("limits", &["crate::turns", "crate::prompt"]),
+    // The editor uses services; the database is theirs.
+    ("admin", &["sqlx", "sea_orm", "::http::list", "::http::create", "::http::patch"]),
     ("secrets.rs", &["crate::auth", "crate::tenancy", "sqlx"]),
 ];
 
@@ -53,6 +55,7 @@ const MAY_USE_THE_POOL: &[&str] = &[
     "tenancy.rs",
     "tenants/service.rs",
     "turns/store.rs",
+    "users/sessions.rs",
 ];
 
 fn sources(folder: &Path) -> Vec<PathBuf> {

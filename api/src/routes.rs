@@ -13,7 +13,7 @@ use crate::{
     http::docs,
     imports, lore, memory, messages, npcs,
     ops::health,
-    owners, planner, prompt, rules, scenes, sessions, tenants, tools, turns,
+    owners, planner, prompt, rules, scenes, sessions, tenants, tools, turns, users,
 };
 
 /// Registers every route.
@@ -84,6 +84,11 @@ pub fn configure(config: &mut ServiceConfig<'_>) {
         .service(auth::http::get_key)
         .service(auth::http::patch_key)
         .service(auth::http::delete_key)
+        .service(users::http::list)
+        .service(users::http::create)
+        .service(users::http::get)
+        .service(users::http::patch)
+        .service(users::http::delete)
         .service(tenants::http::get)
         .service(tenants::http::change)
         .service(tenants::http::usage)

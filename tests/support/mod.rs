@@ -20,12 +20,16 @@ use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 use tavernkeep::{
     app::{self, App},
-    auth::{Scope, http::store_key, keys::NewKey},
+    auth::{Scope, keys::NewKey, service::store_key},
     config::Config,
     llm::Endpoint,
     ops::maintenance,
     secrets::Secrets,
     tenants::service as tenants,
+    users::{
+        Role,
+        service::{self as users, Wanted},
+    },
 };
 use uuid::Uuid;
 
@@ -114,6 +118,14 @@ impl Server {
         let tenant = tenants::create(&mut db, slug, slug, &limits).await.unwrap();
         let client = Client { server: self, tenant, credential: String::new() };
         client.with_scopes(&Scope::ALL).await
+    }
+
+    /// A user of the editor, and their password.
+    pub async fn user(&self, tenant: Uuid, email: &str, role: Role) -> String {
+        let password = "a password nobody guesses";
+        let wanted = Wanted { tenant, email, name: None, role, password: Some(password) };
+        users::bring(&mut self.owner().await, &wanted).await.unwrap();
+        password.to_owned()
     }
 
     /// A client without a credential.

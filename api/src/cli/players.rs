@@ -82,6 +82,7 @@ impl Table {
         let caller = Caller::new(CallerParts {
             tenant: Arc::new(tenant),
             key: Uuid::nil(),
+            user: None,
             key_prefix: String::new(),
             scopes: Scope::ALL.into_iter().collect(),
             campaign: None,

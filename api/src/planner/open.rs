@@ -175,7 +175,7 @@ fn bind<'q>(
         .bind(&wanted.text)
         .bind(!wanted.dry_run)
         .bind(app.llm.reply_mode(&caller.tenant).as_str())
-        .bind(caller.key)
+        .bind(caller.author())
         .bind(app.running.instance)
         .bind(store::LEASE_SECONDS)
         .bind(Uuid::now_v7())
@@ -226,10 +226,10 @@ impl Scene {
             action: &wanted.text,
             mode: app.llm.reply_mode(&caller.tenant),
             on_failure: OnFailure::Revert,
-            key_id: caller.key,
+            key_id: caller.author(),
             instance: app.running.instance,
             key: wanted.key.as_ref(),
-            talk_version: 0,
+            talk_version: None,
         }
     }
 }

@@ -6,11 +6,7 @@ use entity::message::{Author, Type};
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::{
-    Filled, Notice, filled, html, is_htmx, rendered, shown,
-    table::Seat,
-    visit::{Visitor, from_our_page},
-};
+use super::{Filled, Notice, filled, html, is_htmx, rendered, shown, table::Seat, visit::Visitor};
 use crate::{
     app::App,
     auth::Caller,
@@ -20,6 +16,7 @@ use crate::{
         sheet,
     },
     error::{Error, Result},
+    http::forms::from_our_page,
     messages::service::{self as messages, NewMessage, RollFacts},
     planner::act::{Wanted, act, may},
     prompt::EntityKind,

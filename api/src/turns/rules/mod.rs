@@ -195,7 +195,7 @@ impl<'a> RulesTurn<'a> {
             action: &self.job.action,
             mode: self.job.mode,
             on_failure: OnFailure::Revert,
-            key_id: self.talk.caller.key,
+            key_id: self.talk.caller.author(),
             instance: self.talk.app.running.instance,
             key: self.job.key.as_ref(),
             talk_version: None,
