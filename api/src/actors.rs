@@ -50,6 +50,22 @@ pub async fn resolve(place: &Place<'_>, pointer: &str, names: &[String], kinds: 
     if errors.is_empty() { Ok(ids) } else { Err(Error::validation(errors)) }
 }
 
+/// Those of some actors that are there, in the order given.
+///
+/// # Errors
+/// Those of the database.
+pub async fn existing(place: &Place<'_>, ids: &[Uuid]) -> Result<Vec<Uuid>> {
+    let rows = sqlx::query(
+        "SELECT id FROM unnest($3::uuid[]) WITH ORDINALITY AS named (id, n) WHERE EXISTS (              SELECT FROM actor_slug a WHERE a.tenant_id = $1 AND a.campaign_id = $2 AND a.actor_id = named.id) ORDER BY n",
+    )
+    .bind(place.tx.tenant())
+    .bind(place.campaign)
+    .bind(ids)
+    .fetch_all(&mut *place.tx.connection().await)
+    .await?;
+    Ok(rows.iter().map(|row| row.get("id")).collect())
+}
+
 /// Whether no secret is left to an actor that is about to be deleted.
 ///
 /// # Errors

@@ -14,7 +14,7 @@ use crate::{
     app::App,
     auth::Caller,
     characters,
-    error::{Error, Problem, Result},
+    error::{Code, Error, Problem, Result},
     http::{
         Body, Reply, etag,
         paging::{Items, ListParams, Page, SortKey},
@@ -127,6 +127,7 @@ async fn list(
         SortKey::Created => ("m.id", "uuid"),
         SortKey::Updated => ("m.updated_at", "timestamptz"),
         SortKey::Name => ("m.text", "text"),
+        SortKey::Priority | SortKey::Tokens => return Err(Error::new(Code::BadRequest, "Memories have no such order.")),
     };
     let (sign, order) = if page.sort.descending { ("<", "DESC") } else { (">", "ASC") };
     let sql = format!(
@@ -159,7 +160,7 @@ async fn list(
     let time = |at: OffsetDateTime| at.format(&Rfc3339).ok();
     Reply::ok(&page.finish(rows, |m| {
         let value = match page.sort.key {
-            SortKey::Created => None,
+            SortKey::Created | SortKey::Priority | SortKey::Tokens => None,
             SortKey::Updated => time(m.updated_at),
             SortKey::Name => Some(m.text.clone()),
         };
@@ -345,6 +346,59 @@ pub async fn patch(
         Ok(Reply::ok(&view)?.versioned(view.version))
     })
     .await
+}
+
+/// Where a memory goes.
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct MoveInput {
+    /// The NPC or owner that has it from now on, by id or slug.
+    pub holder_id: Option<String>,
+    /// The player character it is about from now on, by id or slug.
+    pub player_id: Option<String>,
+}
+
+/// Gives a memory to another NPC or owner, or makes it about another player. A copy of a broadcast leaves it.
+#[utoipa::path(tag = "memories", operation_id = "move_memory", request_body = MoveInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 200, body = MemoryView), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/memories/{x}/move")]
+pub async fn move_to(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, Uuid)>,
+    body: Body<MoveInput>,
+) -> Result<Reply> {
+    crate::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let current = locked(tx, &caller, &request, &path).await?;
+        let view = move_in(tx, &current, &body.value).await?;
+        Ok(Reply::ok(&view)?.versioned(view.version))
+    })
+    .await
+}
+
+/// The same for a memory that the transaction holds.
+///
+/// # Errors
+/// `validation_failed` for a name that is none, or if nothing is named.
+pub async fn move_in(tx: &TenantTx, current: &MemoryView, to: &MoveInput) -> Result<MemoryView> {
+    let campaign = current.campaign_id;
+    let holder = match &to.holder_id {
+        None => None,
+        Some(name) => Some(service::holder(tx, campaign, name).await?.ok_or_else(|| {
+            Error::invalid("/holder_id", "unknown_reference", "There is no such NPC or owner in this campaign.")
+        })?),
+    };
+    let player = match &to.player_id {
+        None => None,
+        Some(name) => Some(characters::service::player_id(tx, campaign, name).await?),
+    };
+    if holder.is_none() && player.is_none() {
+        return Err(Error::invalid("/holder_id", "required", "Say where it goes: `holder_id`, `player_id` or both."));
+    }
+    service::relocate(tx, current.id, holder.as_ref().map(|(kind, id)| (kind.as_str(), *id)), player).await?;
+    service::find(tx, campaign, current.id, None).await
 }
 
 /// Deletes a memory; the next prompt is without it.
