@@ -31,6 +31,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ),
     ("bridge_mail_for_server", "a server fetches the mail for all its tenants' frontends, in bridge_take"),
     ("lore_search", "GIN; search_lore filters by tenant explicitly"),
+    ("lore_tags", "GIN; tagged_lore filters by tenant explicitly"),
     ("memory_search", "GIN; search_memory filters by tenant explicitly"),
 ];
 

@@ -13,6 +13,7 @@ mod concurrency;
 mod conventions;
 mod crash;
 mod dice;
+mod editing;
 mod embedded_postgres;
 mod encounters;
 mod examples;

@@ -124,11 +124,12 @@ pub async fn undo_in(tx: &TenantTx, caller: &Caller, campaign: Uuid, step: Uuid,
         .await?;
     refuse_conflicts(conflicts.iter().map(conflict), "step")?;
     let undo_step_id = record(tx, caller, campaign, what).await?;
-    let undone = sqlx::query("UPDATE edit_step SET undone_at = now() WHERE tenant_id = $1 AND id = $2 RETURNING undone_at")
-        .bind(tx.tenant())
-        .bind(step)
-        .fetch_one(&mut *tx.connection().await)
-        .await?;
+    let undone =
+        sqlx::query("UPDATE edit_step SET undone_at = now() WHERE tenant_id = $1 AND id = $2 RETURNING undone_at")
+            .bind(tx.tenant())
+            .bind(step)
+            .fetch_one(&mut *tx.connection().await)
+            .await?;
     Ok(Undone { step_id: step, undone_at: undone.get("undone_at"), changes_reverted: row.get("rows"), undo_step_id })
 }
 

@@ -93,7 +93,12 @@ pub fn params(query: &str) -> Result<RevisionParams> {
 }
 
 /// The row's id: that of a row that is there, or the given one, whose row may be gone.
-async fn row_id<R: Resource>(tx: &TenantTx, caller: &Caller, campaign: Uuid, x: &str) -> Result<(Uuid, Option<R::Model>)> {
+async fn row_id<R: Resource>(
+    tx: &TenantTx,
+    caller: &Caller,
+    campaign: Uuid,
+    x: &str,
+) -> Result<(Uuid, Option<R::Model>)> {
     let named = Ref::parse(x);
     match (resource::find::<R>(tx, caller, Some(&Ref::Id(campaign)), &named).await, named) {
         (Ok(model), _) => Ok((R::stamp(&model).id, Some(model))),
@@ -223,12 +228,7 @@ pub async fn restore_in<R: Resource>(
         Some(_) => "SELECT restore_revision($1, $2, $3)",
         None => "SELECT restore_row($1, $2, $3)",
     };
-    sqlx::query(sql)
-        .bind(R::TABLE)
-        .bind(id)
-        .bind(Value::Object(content))
-        .execute(&mut *tx.connection().await)
-        .await?;
+    sqlx::query(sql).bind(R::TABLE).bind(id).bind(Value::Object(content)).execute(&mut *tx.connection().await).await?;
     let model = resource::find::<R>(tx, place.caller, Some(&Ref::Id(campaign)), &Ref::Id(id)).await?;
     Ok((model, row.is_none()))
 }

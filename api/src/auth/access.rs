@@ -192,6 +192,12 @@ pub fn of(method: &str, pattern: &str) -> Option<&'static Access> {
     INDEX.get(&(method, pattern)).copied()
 }
 
+/// What a method on a path as it was requested asks.
+#[must_use]
+pub fn fitting(method: &str, path: &str) -> Option<&'static Access> {
+    TABLE.iter().find(|a| a.method == method && fits(a.path, path))
+}
+
 /// The methods allowed on a path as it was requested.
 #[must_use]
 pub fn methods(path: &str) -> Vec<&'static str> {

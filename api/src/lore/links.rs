@@ -108,8 +108,7 @@ pub async fn resolve(tx: &TenantTx, caller: &Caller, campaign: Uuid, text: &str)
     .bind(caller.sees_secrets())
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    let mut links: Vec<Link> =
-        names.into_iter().map(|name| Link { name, kind: None, id: None, slug: None }).collect();
+    let mut links: Vec<Link> = names.into_iter().map(|name| Link { name, kind: None, id: None, slug: None }).collect();
     for row in rows {
         let nth = usize::try_from(row.get::<i32, _>("nth")).unwrap_or_default();
         if let (Some(link), Some(slug)) = (links.get_mut(nth.saturating_sub(1)), row.get::<Option<String>, _>("slug")) {
@@ -158,8 +157,7 @@ pub async fn backlinks(
 #[get("/campaigns/{c}/lore/{x}/links")]
 pub async fn list(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-    let entry =
-        resource::find::<LoreEntries>(&tx, &caller, Some(&Ref::parse(&path.0)), &Ref::parse(&path.1)).await?;
+    let entry = resource::find::<LoreEntries>(&tx, &caller, Some(&Ref::parse(&path.0)), &Ref::parse(&path.1)).await?;
     let links = resolve(&tx, &caller, entry.campaign_id.0, &entry.content).await?;
     let (backlinks, backlinks_total) =
         backlinks(&tx, &caller, entry.campaign_id.0, &[&entry.title, &entry.slug], BACKLINKS_MAX).await?;
@@ -201,13 +199,7 @@ pub async fn mend(
 ///
 /// # Errors
 /// As for [`bulk::run`].
-pub async fn mend_in(
-    tx: &TenantTx,
-    caller: &Caller,
-    campaign: Uuid,
-    x: &str,
-    input: &MendInput,
-) -> Result<BulkReport> {
+pub async fn mend_in(tx: &TenantTx, caller: &Caller, campaign: Uuid, x: &str, input: &MendInput) -> Result<BulkReport> {
     validate::check(input)?;
     let entry = resource::find::<LoreEntries>(tx, caller, Some(&Ref::Id(campaign)), &Ref::parse(x)).await?;
     let (linking, _) = backlinks(tx, caller, campaign, &[&input.from], bulk::ENTRIES_MAX as i64).await?;

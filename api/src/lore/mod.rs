@@ -213,13 +213,11 @@ impl Resource for LoreEntries {
 
     async fn columns(place: &Place<'_>, mut input: LoreInput) -> Result<Map<String, Value>> {
         input.associated_id = input.associated_id.filter(|a| !a.trim().is_empty());
-        let wrong: Vec<FieldError> = [
-            check_scope(input.scope, input.associated_id.as_deref()),
-            check_keys(input.activation, &input.keys),
-        ]
-        .into_iter()
-        .filter_map(Result::err)
-        .collect();
+        let wrong: Vec<FieldError> =
+            [check_scope(input.scope, input.associated_id.as_deref()), check_keys(input.activation, &input.keys)]
+                .into_iter()
+                .filter_map(Result::err)
+                .collect();
         if !wrong.is_empty() {
             return Err(Error::validation(wrong));
         }

@@ -127,7 +127,9 @@ async fn list(
         SortKey::Created => ("m.id", "uuid"),
         SortKey::Updated => ("m.updated_at", "timestamptz"),
         SortKey::Name => ("m.text", "text"),
-        SortKey::Priority | SortKey::Tokens => return Err(Error::new(Code::BadRequest, "Memories have no such order.")),
+        SortKey::Priority | SortKey::Tokens => {
+            return Err(Error::new(Code::BadRequest, "Memories have no such order."));
+        }
     };
     let (sign, order) = if page.sort.descending { ("<", "DESC") } else { (">", "ASC") };
     let sql = format!(

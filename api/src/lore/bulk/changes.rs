@@ -82,7 +82,11 @@ impl Changes {
             return Err(Error::invalid("/changes/tags/set", "invalid_value", "Set tags, or add and remove them."));
         }
         if self.scope == Some(Scope::Global) && self.associated_id.is_some() {
-            return Err(Error::invalid("/changes/associated_id", "invalid_value", "A global entry has no associated_id."));
+            return Err(Error::invalid(
+                "/changes/associated_id",
+                "invalid_value",
+                "A global entry has no associated_id.",
+            ));
         }
         Ok(())
     }
@@ -163,12 +167,16 @@ impl Changes {
             keep(wrong, "title", validate::line(&entry.title, &()));
         }
         if parts.contains(&Part::Content)
-            && let Some(content) = kept(wrong, "content", run(entry.content.as_deref().unwrap_or_default(), lore::CONTENT_CHARS_MAX))
+            && let Some(content) =
+                kept(wrong, "content", run(entry.content.as_deref().unwrap_or_default(), lore::CONTENT_CHARS_MAX))
         {
             match content.chars().count() {
                 0 => wrong.push(field("content", "nothing would be left of it".to_owned())),
                 n if n > lore::CONTENT_CHARS_MAX => {
-                    wrong.push(field("content", format!("would have {n} characters; at most {}", lore::CONTENT_CHARS_MAX)));
+                    wrong.push(field(
+                        "content",
+                        format!("would have {n} characters; at most {}", lore::CONTENT_CHARS_MAX),
+                    ));
                 }
                 _ => entry.tokens = i32::try_from(tokens::count(&content)).unwrap_or(i32::MAX),
             }

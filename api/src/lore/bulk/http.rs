@@ -39,7 +39,12 @@ pub async fn edit(app: &App, caller: &Caller, c: &str, input: &BulkInput) -> Res
     params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 200, body = BulkReport), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/lore/bulk")]
-pub async fn bulk(app: web::Data<App>, caller: Caller, path: web::Path<String>, body: Body<BulkInput>) -> Result<Reply> {
+pub async fn bulk(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<String>,
+    body: Body<BulkInput>,
+) -> Result<Reply> {
     if body.value.dry_run {
         return Reply::ok(&edit(&app, &caller, &path, &body.value).await?);
     }

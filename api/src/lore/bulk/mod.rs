@@ -181,7 +181,11 @@ async fn select(tx: &TenantTx, caller: &Caller, campaign: Uuid, input: &BulkInpu
     let select = if input.dry_run { select } else { select.lock_exclusive() };
     let found: Vec<(Uuid, String)> = select.into_tuple().all(tx).await?;
     if found.len() > ENTRIES_MAX {
-        return Err(Error::invalid("/filter", "too_many", format!("An edit has at most {ENTRIES_MAX} entries; choose fewer.")));
+        return Err(Error::invalid(
+            "/filter",
+            "too_many",
+            format!("An edit has at most {ENTRIES_MAX} entries; choose fewer."),
+        ));
     }
     if let Some(names) = names {
         refuse_unknown(names, &found)?;

@@ -78,8 +78,7 @@ impl Replacer {
     /// `validation_failed` for a pattern that is none or is too large.
     pub fn new(replace: &Replace, until: Instant) -> Result<Self> {
         let source = if replace.regex { replace.find.clone() } else { regex::escape(&replace.find) };
-        let source =
-            if replace.whole_word { format!(r"\b{{start-half}}(?:{source})\b{{end-half}}") } else { source };
+        let source = if replace.whole_word { format!(r"\b{{start-half}}(?:{source})\b{{end-half}}") } else { source };
         let pattern = RegexBuilder::new(&source)
             .case_insensitive(replace.ignore_case)
             .multi_line(true)
