@@ -52,7 +52,7 @@ pub async fn record(tx: &TenantTx, caller: &Caller, campaign: Uuid, what: &str) 
     tx.connection().await.execute("SET CONSTRAINTS b_journal IMMEDIATE").await?;
     let id = Uuid::now_v7();
     let done = sqlx::query(
-        "INSERT INTO edit_step (tenant_id, id, campaign_id, key_id, what, first_seq, last_seq, rows) \
+        "INSERT INTO edit_step (tenant_id, id, campaign_id, author, what, first_seq, last_seq, rows) \
          SELECT $1, $2, $3, $4, $5, h.seq + 1, f.last, f.last - h.seq FROM feed_head h, \
              (SELECT split_part(current_setting('app.feed', true), ':', 2)::bigint AS last \
               WHERE split_part(current_setting('app.feed', true), ':', 1) = $3::text) f \
@@ -61,7 +61,7 @@ pub async fn record(tx: &TenantTx, caller: &Caller, campaign: Uuid, what: &str) 
     .bind(tx.tenant())
     .bind(id)
     .bind(campaign)
-    .bind(caller.key)
+    .bind(caller.author())
     .bind(what)
     .execute(&mut *tx.connection().await)
     .await?;

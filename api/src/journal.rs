@@ -55,6 +55,8 @@ pub struct Change {
     pub origin: String,
     /// The API key that did it.
     pub actor: Option<Uuid>,
+    /// The user of the editor who did it.
+    pub user_id: Option<Uuid>,
     pub turn_id: Option<Uuid>,
     pub request_id: Option<String>,
 }
@@ -227,6 +229,7 @@ fn change(row: &sqlx::postgres::PgRow) -> Change {
         after: shown("after"),
         origin: row.get("origin"),
         actor: row.get("key_id"),
+        user_id: row.get("user_id"),
         turn_id: row.get("turn_id"),
         request_id: row.get("request_id"),
     }

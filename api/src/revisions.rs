@@ -36,7 +36,9 @@ pub struct Revision {
     pub origin: String,
     /// The API key that did it.
     pub actor: Option<Uuid>,
-    /// What the key is called, if it is there still.
+    /// The user of the editor who did it.
+    pub user_id: Option<Uuid>,
+    /// What the key or user is called, if it is there still.
     pub actor_name: Option<String>,
     pub turn_id: Option<Uuid>,
     pub request_id: Option<String>,
@@ -128,8 +130,9 @@ pub async fn list<R: Resource>(app: &App, caller: &Caller, c: &str, x: &str, ask
 /// `gone` if everything before `before` is pruned.
 pub async fn page(tx: &TenantTx, campaign: Uuid, table: &str, id: Uuid, asked: &RevisionParams) -> Result<Revisions> {
     let rows = sqlx::query(
-        "SELECT j.*, k.name AS actor_name FROM journal j \
+        "SELECT j.*, coalesce(k.name, u.name) AS actor_name FROM journal j \
          LEFT JOIN api_key k ON k.tenant_id = j.tenant_id AND k.id = j.key_id \
+         LEFT JOIN LATERAL (SELECT t.name FROM tenant_users(j.user_id) t WHERE j.user_id IS NOT NULL) u ON true \
          WHERE j.tenant_id = $1 AND j.row_id = $2 AND j.campaign_id = $3 AND j.table_name = $4 AND j.seq < $5 \
          ORDER BY j.seq DESC LIMIT $6",
     )
@@ -173,6 +176,7 @@ fn revision(row: &PgRow) -> Revision {
         op: row.get("op"),
         origin: row.get("origin"),
         actor: row.get("key_id"),
+        user_id: row.get("user_id"),
         actor_name: row.get("actor_name"),
         turn_id: row.get("turn_id"),
         request_id: row.get("request_id"),

@@ -28,7 +28,7 @@ const STEP: TenantTable = TenantTable {
     name: "edit_step",
     kind: Kind::System,
     key: "id",
-    columns: "id uuid NOT NULL, campaign_id uuid NOT NULL, key_id uuid, what text NOT NULL, first_seq bigint NOT NULL, \
+    columns: "id uuid NOT NULL, campaign_id uuid NOT NULL, author uuid, what text NOT NULL, first_seq bigint NOT NULL, \
         last_seq bigint NOT NULL, rows int NOT NULL, undone_at timestamptz",
     references: &[reference("campaign_id", "campaign", "ON DELETE CASCADE")],
     indexes: &["CREATE INDEX edit_step_list ON edit_step (tenant_id, campaign_id, id)"],
@@ -51,7 +51,7 @@ const FINISH: &[&str] = &[
     "CREATE INDEX lore_title_key ON lore (tenant_id, campaign_id, link_key(title), id)",
     "CREATE INDEX lore_priority ON lore (tenant_id, campaign_id, priority, id)",
     "CREATE INDEX lore_tokens ON lore (tenant_id, campaign_id, tokens, id)",
-    "CREATE INDEX lore_totals ON lore (tenant_id, campaign_id, scope, enabled, secret) INCLUDE (tokens)",
+    "CREATE INDEX lore_totals ON lore (tenant_id, campaign_id, scope, enabled, secret, activation) INCLUDE (tokens)",
     "CREATE INDEX lore_tags ON lore USING gin (tags jsonb_path_ops)",
     "CREATE INDEX memory_broadcasts ON memory (tenant_id, campaign_id, broadcast_id, id) WHERE broadcast_id IS NOT NULL",
     "CREATE INDEX journal_deleted ON journal (tenant_id, campaign_id, table_name, seq) WHERE op = 'delete'",

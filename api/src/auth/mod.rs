@@ -105,7 +105,10 @@ pub struct Caller(Arc<CallerParts>);
 /// What is known of a caller.
 pub struct CallerParts {
     pub tenant: Arc<Tenant>,
+    /// The API key; nil for a user of the editor.
     pub key: Uuid,
+    /// The user of the editor who is signed in.
+    pub user: Option<Uuid>,
     pub key_prefix: String,
     pub scopes: Scopes,
     /// The one campaign a token was narrowed to.
@@ -180,12 +183,19 @@ impl Caller {
         Err(Error::new(Code::Forbidden, "This token can only act as the player it was made for."))
     }
 
+    /// The key or user, for rows that say who wrote them.
+    #[must_use]
+    pub fn author(&self) -> Uuid {
+        self.user.unwrap_or(self.key)
+    }
+
     /// Who the journal says did it.
     #[must_use]
     pub fn actor(&self) -> Actor {
         Actor {
             tenant: self.tenant.id,
-            key: Some(self.key),
+            key: self.user.is_none().then_some(self.key),
+            user: self.user,
             turn: None,
             origin: Origin::Api,
             request: self.request.clone(),

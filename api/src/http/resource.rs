@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use super::{
     Body, Reply, etag,
+    etag::Expected,
     paging::{self, Items, Page, SortKey},
     patch, validate,
 };
@@ -245,24 +246,24 @@ pub async fn list<R: Resource>(app: &App, caller: &Caller, c: Option<&str>, page
         Some(c) => Some(campaign_id(&tx, caller, &Ref::parse(c)).await?),
         None => None,
     };
-    let (rows, next_cursor) = page_of::<R>(&tx, caller, campaign, page).await?;
-    let items = rows.into_iter().map(|row| view::<R>(row, caller)).collect::<Result<Vec<_>>>()?;
-    Reply::ok(&Items { items, next_cursor })
+    let items = find_page::<R>(&tx, caller, campaign, page).await?;
+    let views = items.items.into_iter().map(|row| view::<R>(row, caller)).collect::<Result<Vec<_>>>()?;
+    Reply::ok(&Items { items: views, next_cursor: items.next_cursor })
 }
 
-/// The rows of one page, and where the next begins. One statement.
+/// A page of rows; of a campaign that the caller was found to see.
 ///
 /// # Errors
-/// `bad_request` for the parameters.
-pub async fn page_of<R: Resource>(
+/// `bad_request` for a filter that cannot be.
+pub async fn find_page<R: Resource>(
     tx: &TenantTx,
     caller: &Caller,
     campaign: Option<Uuid>,
     page: &Page<R::Filter>,
-) -> Result<(Vec<R::Model>, Option<String>)> {
+) -> Result<Items<R::Model>> {
     let select = selected::<R>(caller, campaign, page.q.as_deref(), &page.filter)?;
     let rows = paged::<R>(select, page)?.all(tx).await?;
-    let items = page.finish(rows, |row| {
+    Ok(page.finish(rows, |row| {
         let stamp = R::stamp(row);
         let value = match page.sort.key {
             SortKey::Created => None,
@@ -271,8 +272,7 @@ pub async fn page_of<R: Resource>(
             SortKey::Priority | SortKey::Tokens => R::number(row, page.sort.key).map(|n| n.to_string()),
         };
         (stamp.id, value)
-    });
-    Ok((items.items, items.next_cursor))
+    }))
 }
 
 /// The rows of a campaign that the caller may see and that match words and filters: those a list pages through.
@@ -404,16 +404,31 @@ pub async fn patch<R: Resource>(
     x: &str,
     body: Body<Value>,
 ) -> Result<Reply> {
+    change::<R>(app, caller, &Expected::by(request), c, x, body.value).await
+}
+
+/// The same for whoever has no request: the version that was seen, and the patch.
+///
+/// # Errors
+/// Those of [`patch`].
+pub async fn change<R: Resource>(
+    app: &App,
+    caller: &Caller,
+    expected: &Expected,
+    c: Option<&str>,
+    x: &str,
+    changes: Value,
+) -> Result<Reply> {
     super::write(app, caller, None, async |tx| {
         let select = base::<R>(caller, c.map(Ref::parse).as_ref()).filter(Ref::parse(x).matches::<R>());
         let current = select.lock_exclusive().one(tx).await?.ok_or_else(|| Error::not_found(R::TABLE))?;
         let stamp = R::stamp(&current);
         let (id, version) = (stamp.id, stamp.version);
-        etag::check(request, version)?;
+        expected.check(version)?;
         let shown = serde_json::to_value(R::View::from(current)).map_err(Error::internal)?;
         let campaign = shown.get("campaign_id").and_then(Value::as_str).and_then(|c| c.parse().ok()).unwrap_or(id);
         let read_only: Vec<_> = READ_ONLY.iter().chain(R::READ_ONLY).copied().collect();
-        let input: R::Input = super::body::typed(patch::apply(shown, body.value.clone(), &read_only)?)?;
+        let input: R::Input = super::body::typed(patch::apply(shown, changes.clone(), &read_only)?)?;
         validate::check(&input)?;
         let model = update::<R>(&Place { tx, campaign, caller }, id, input).await?;
         let version = R::stamp(&model).version;
@@ -471,11 +486,25 @@ pub async fn delete<R: Resource>(
     c: Option<&str>,
     x: &str,
 ) -> Result<Reply> {
+    remove::<R>(app, caller, &Expected::by(request), c, x).await
+}
+
+/// The same for whoever has no request.
+///
+/// # Errors
+/// Those of [`delete`].
+pub async fn remove<R: Resource>(
+    app: &App,
+    caller: &Caller,
+    expected: &Expected,
+    c: Option<&str>,
+    x: &str,
+) -> Result<Reply> {
     super::write(app, caller, None, async |tx| {
         let select = base::<R>(caller, c.map(Ref::parse).as_ref()).filter(Ref::parse(x).matches::<R>());
         let current = select.lock_exclusive().one(tx).await?.ok_or_else(|| Error::not_found(R::TABLE))?;
         let stamp = R::stamp(&current);
-        etag::check(request, stamp.version)?;
+        expected.check(stamp.version)?;
         R::may_delete(tx, &current).await?;
         let sql = format!("DELETE FROM {} WHERE tenant_id = $1 AND id = $2", R::TABLE);
         sqlx::query(AssertSqlSafe(sql)).bind(tx.tenant()).bind(stamp.id).execute(&mut *tx.connection().await).await?;
