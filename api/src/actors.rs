@@ -50,6 +50,25 @@ pub async fn resolve(place: &Place<'_>, pointer: &str, names: &[String], kinds: 
     if errors.is_empty() { Ok(ids) } else { Err(Error::validation(errors)) }
 }
 
+/// The slugs of actors, or the ids of those that are gone, in the order given. One statement, none without ids.
+///
+/// # Errors
+/// Those of the database.
+pub async fn names(tx: &TenantTx, ids: &[Uuid]) -> Result<Vec<String>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = sqlx::query(
+        "SELECT coalesce(a.slug, named.id::text) AS name FROM unnest($2::uuid[]) WITH ORDINALITY AS named (id, n) \
+         LEFT JOIN actor_slug a ON a.tenant_id = $1 AND a.actor_id = named.id ORDER BY n",
+    )
+    .bind(tx.tenant())
+    .bind(ids)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    Ok(rows.iter().map(|row| row.get("name")).collect())
+}
+
 /// Those of some actors that are there, in the order given.
 ///
 /// # Errors

@@ -133,6 +133,40 @@ pub async fn undo_in(tx: &TenantTx, caller: &Caller, campaign: Uuid, step: Uuid,
     Ok(Undone { step_id: step, undone_at: undone.get("undone_at"), changes_reverted: row.get("rows"), undo_step_id })
 }
 
+/// A step that was taken.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub id: Uuid,
+    pub at: OffsetDateTime,
+    pub rows: i32,
+    pub undone_at: Option<OffsetDateTime>,
+}
+
+/// The last steps of this kind, newest first; with `one` that one alone. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn recent(tx: &TenantTx, campaign: Uuid, what: &str, one: Option<Uuid>, rows_max: i64) -> Result<Vec<Step>> {
+    let rows = sqlx::query(
+        "SELECT id, created_at, rows, undone_at FROM edit_step WHERE tenant_id = $1 AND campaign_id = $2 AND what = $3 \
+         AND ($4::uuid IS NULL OR id = $4) ORDER BY id DESC LIMIT $5",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(what)
+    .bind(one)
+    .bind(rows_max)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let step = |row: &PgRow| Step {
+        id: row.get("id"),
+        at: row.get("created_at"),
+        rows: row.get("rows"),
+        undone_at: row.get("undone_at"),
+    };
+    Ok(rows.iter().map(step).collect())
+}
+
 /// What stood in the way of a revert.
 #[derive(Debug)]
 pub struct Conflict {

@@ -3,10 +3,9 @@
 //! Like the journal they are a game master's: they show what secrets said. A restore is a forward write: the version rises,
 //! and the journal tells of it like of any change. A row that was deleted comes back under its id.
 
-use actix_web::HttpRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use sqlx::{Row, postgres::PgRow};
+use sqlx::{AssertSqlSafe, Row, postgres::PgRow};
 use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
@@ -16,7 +15,10 @@ use crate::{
     auth::Caller,
     error::{Code, Error, Result},
     http::{
-        self, Body, NoBody, Reply, etag, paging,
+        self, Reply,
+        etag::Expected,
+        idempotency::IdempotencyKey,
+        paging,
         resource::{self, Place, Ref, Resource, campaign_id},
     },
     journal,
@@ -194,34 +196,26 @@ fn revision(row: &PgRow) -> Revision {
 pub async fn restore<R: Resource>(
     app: &App,
     caller: &Caller,
-    request: &HttpRequest,
-    path: &(String, String, i64),
-    body: &Body<NoBody>,
+    expected: &Expected,
+    path: (&str, &str, i64),
+    key: Option<&IdempotencyKey>,
 ) -> Result<Reply> {
-    http::write(app, caller, body.idempotency.as_ref(), async |tx| {
-        let campaign = campaign_id(tx, caller, &Ref::parse(&path.0)).await?;
+    let (c, x, seq) = path;
+    http::write(app, caller, key, async |tx| {
+        let campaign = campaign_id(tx, caller, &Ref::parse(c)).await?;
         let place = Place { tx, campaign, caller };
-        let (model, _) = restore_in::<R>(&place, &path.1, path.2, |version| etag::check(request, version)).await?;
+        let model = restore_in::<R>(&place, x, seq, expected).await?;
         let version = R::stamp(&model).version;
         Ok(Reply::ok(&resource::view::<R>(model, caller)?)?.versioned(version))
     })
     .await
 }
 
-/// The same in a transaction of the caller's; `check` sees the present version. Also says whether the row was gone.
-///
-/// # Errors
-/// As for [`restore`].
-pub async fn restore_in<R: Resource>(
-    place: &Place<'_>,
-    x: &str,
-    seq: i64,
-    check: impl Fn(i64) -> Result<()>,
-) -> Result<(R::Model, bool)> {
+async fn restore_in<R: Resource>(place: &Place<'_>, x: &str, seq: i64, expected: &Expected) -> Result<R::Model> {
     let (tx, campaign) = (place.tx, place.campaign);
     let (id, row) = row_id::<R>(tx, place.caller, campaign, x).await?;
     if let Some(row) = &row {
-        check(R::stamp(row).version)?;
+        expected.check(R::stamp(row).version)?;
     }
     let mut content = content(tx, campaign, R::TABLE, id, seq).await?;
     if row.is_none() && !place.caller.sees_secrets() && content.get("secret") == Some(&Value::Bool(true)) {
@@ -233,8 +227,7 @@ pub async fn restore_in<R: Resource>(
         None => "SELECT restore_row($1, $2, $3)",
     };
     sqlx::query(sql).bind(R::TABLE).bind(id).bind(Value::Object(content)).execute(&mut *tx.connection().await).await?;
-    let model = resource::find::<R>(tx, place.caller, Some(&Ref::Id(campaign)), &Ref::Id(id)).await?;
-    Ok((model, row.is_none()))
+    resource::find::<R>(tx, place.caller, Some(&Ref::Id(campaign)), &Ref::Id(id)).await
 }
 
 /// The whole row as a revision left it, hidden columns with it.
@@ -257,6 +250,61 @@ async fn content(tx: &TenantTx, campaign: Uuid, table: &str, id: Uuid, seq: i64)
         }
         _ => Err(Error::not_found("revision")),
     }
+}
+
+/// A row as it was at a version, if the journal has it still; hidden columns with it. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn at_version(tx: &TenantTx, campaign: Uuid, table: &str, id: Uuid, version: i64) -> Result<Option<Value>> {
+    let row = sqlx::query(
+        "SELECT after FROM journal WHERE tenant_id = $1 AND row_id = $2 AND campaign_id = $3 AND table_name = $4 \
+         AND (after ->> 'version')::bigint = $5 ORDER BY seq DESC LIMIT 1",
+    )
+    .bind(tx.tenant())
+    .bind(id)
+    .bind(campaign)
+    .bind(table)
+    .bind(version)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    Ok(row.map(|row| row.get("after")))
+}
+
+/// A row that was deleted and is not there again.
+#[derive(Clone, Debug)]
+pub struct Deleted {
+    pub id: Uuid,
+    pub seq: i64,
+    pub at: OffsetDateTime,
+    pub label: String,
+}
+
+/// Rows that were deleted last. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn deleted<R: Resource>(tx: &TenantTx, campaign: Uuid, rows_max: i64) -> Result<Vec<Deleted>> {
+    let sql = format!(
+        "SELECT j.row_id, j.seq, j.at, coalesce(j.before ->> '{label}', '') AS label FROM journal j \
+         WHERE j.tenant_id = $1 AND j.campaign_id = $2 AND j.table_name = $3 AND j.op = 'delete' \
+           AND NOT EXISTS (SELECT FROM {table} r WHERE r.tenant_id = $1 AND r.id = j.row_id) \
+           AND NOT EXISTS (SELECT FROM journal l WHERE l.tenant_id = $1 AND l.row_id = j.row_id AND l.seq > j.seq) \
+         ORDER BY j.seq DESC LIMIT $4",
+        label = R::LABEL,
+        table = R::TABLE,
+    );
+    let rows = sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(R::TABLE)
+        .bind(rows_max)
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    Ok(rows
+        .iter()
+        .map(|r| Deleted { id: r.get("row_id"), seq: r.get("seq"), at: r.get("at"), label: r.get("label") })
+        .collect())
 }
 
 /// The routes of a kind's revisions, beside `world_routes!`.
@@ -291,7 +339,9 @@ macro_rules! revision_routes {
             app: actix_web::web::Data<$crate::app::App>, caller: $crate::auth::Caller, request: actix_web::HttpRequest,
             path: actix_web::web::Path<(String, String, i64)>, body: $crate::http::Body<$crate::http::NoBody>,
         ) -> $crate::error::Result<$crate::http::Reply> {
-            $crate::revisions::restore::<$resource>(&app, &caller, &request, &path, &body).await
+            let expected = $crate::http::etag::Expected::by(&request);
+            let path = (path.0.as_str(), path.1.as_str(), path.2);
+            $crate::revisions::restore::<$resource>(&app, &caller, &expected, path, body.idempotency.as_ref()).await
         }
     };
 }

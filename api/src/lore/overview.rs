@@ -109,6 +109,32 @@ pub async fn tags(tx: &TenantTx, caller: &Caller, campaign: Uuid) -> Result<Vec<
     Ok(rows.iter().map(|row| (row.get("tag"), row.get("n"))).collect())
 }
 
+/// Names that lore may be associated with, for those who choose one: of lore itself, and where NPCs, characters and owners are
+/// or belong. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn names(tx: &TenantTx, campaign: Uuid) -> Result<Vec<(String, String)>> {
+    let rows = sqlx::query(
+        "SELECT scope, name FROM ( \
+             SELECT scope, associated_id AS name FROM lore WHERE tenant_id = $1 AND campaign_id = $2 AND associated_id IS NOT NULL \
+             UNION SELECT k.scope, k.name FROM npc n, LATERAL (VALUES ('zone', n.location), ('race', n.race), \
+                 ('profession', n.profession), ('faction', n.faction)) AS k (scope, name) \
+                 WHERE n.tenant_id = $1 AND n.campaign_id = $2 \
+             UNION SELECT k.scope, k.name FROM character n, LATERAL (VALUES ('zone', n.location), ('race', n.race), \
+                 ('profession', n.profession)) AS k (scope, name) WHERE n.tenant_id = $1 AND n.campaign_id = $2 \
+             UNION SELECT CASE monitored_aspect WHEN 'location' THEN 'zone' ELSE monitored_aspect END, associated_id \
+                 FROM owner WHERE tenant_id = $1 AND campaign_id = $2) AS all_names \
+         WHERE name <> '' ORDER BY name, scope LIMIT $3",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(TAGS_MAX)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    Ok(rows.iter().map(|row| (row.get("scope"), row.get("name"))).collect())
+}
+
 /// Entries that are the same in something.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Equals {
