@@ -40,10 +40,14 @@
 //! 4. `tests/admin/` opens every page of the list as every role, in light and dark, and looks for what is forgotten.
 
 mod campaigns;
+pub mod diff;
 mod editor;
 pub mod form;
 mod frame;
+mod history;
 mod home;
+mod lore;
+mod markdown;
 mod npcs;
 mod sign_in;
 mod submitted;
@@ -63,8 +67,9 @@ pub use editor::{Editor, InCampaign};
 pub use frame::{Frame, Shown, Tab};
 
 use crate::{
-    auth::Scope::{self, Read, Write},
+    auth::Scope::{self, Gm, Read, Write},
     error::{Code, Error},
+    lore::LoreEntries,
     npcs::Npcs,
 };
 
@@ -103,6 +108,27 @@ pub const PAGES: &[Page] = &[
     get ("/campaigns", Read, || web::get().to(campaigns::list)),
     get ("/c/{c}", Read, || web::get().to(home::page)),
 
+    // Lore.
+    get ("/c/{c}/lore", Read, || web::get().to(lore::list::page)),
+    post("/c/{c}/lore", Write, || web::post().to(lore::edit::create)),
+    get ("/c/{c}/lore/new", Write, || web::get().to(lore::edit::new)),
+    post("/c/{c}/lore/preview", Write, || web::post().to(lore::edit::preview)),
+    get ("/c/{c}/lore/tags", Read, || web::get().to(lore::list::tags)),
+    get ("/c/{c}/lore/names", Read, || web::get().to(lore::list::names)),
+    get ("/c/{c}/lore/tidy", Read, || web::get().to(lore::list::tidy)),
+    get ("/c/{c}/lore/bulk", Write, || web::get().to(lore::bulk::page)),
+    post("/c/{c}/lore/bulk", Write, || web::post().to(lore::bulk::run)),
+    get ("/c/{c}/lore/bulk/{step}", Write, || web::get().to(lore::bulk::step)),
+    post("/c/{c}/lore/bulk/{step}/undo", Write, || web::post().to(lore::bulk::undo)),
+    get ("/c/{c}/lore/{x}", Read, || web::get().to(lore::edit::page)),
+    post("/c/{c}/lore/{x}", Write, || web::post().to(lore::edit::save)),
+    get ("/c/{c}/lore/{x}/history", Gm, || web::get().to(history::page::<LoreEntries>)),
+    post("/c/{c}/lore/{x}/history/{seq}", Gm, || web::post().to(history::restore::<LoreEntries>)),
+    post("/c/{c}/lore/{x}/duplicate", Write, || web::post().to(lore::edit::duplicate)),
+    post("/c/{c}/lore/{x}/mend", Write, || web::post().to(lore::edit::mend)),
+    get ("/c/{c}/lore/{x}/delete", Write, || web::get().to(world::ask::<LoreEntries>)),
+    post("/c/{c}/lore/{x}/delete", Write, || web::post().to(world::delete::<LoreEntries>)),
+
     // NPCs.
     get ("/c/{c}/npcs", Read, || web::get().to(world::list::<Npcs>)),
     post("/c/{c}/npcs", Write, || web::post().to(world::create::<Npcs>)),
@@ -111,6 +137,8 @@ pub const PAGES: &[Page] = &[
     post("/c/{c}/npcs/{x}", Write, || web::post().to(world::save::<Npcs>)),
     get ("/c/{c}/npcs/{x}/delete", Write, || web::get().to(world::ask::<Npcs>)),
     post("/c/{c}/npcs/{x}/delete", Write, || web::post().to(world::delete::<Npcs>)),
+    get ("/c/{c}/npcs/{x}/history", Gm, || web::get().to(history::page::<Npcs>)),
+    post("/c/{c}/npcs/{x}/history/{seq}", Gm, || web::post().to(history::restore::<Npcs>)),
 ];
 
 /// What a page asks for, by method and pattern as actix names it.

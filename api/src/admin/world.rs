@@ -175,7 +175,7 @@ fn named_first(query: &str) -> String {
     out.finish()
 }
 
-fn with_cursor(query: &str, cursor: Option<&str>) -> String {
+pub(super) fn with_cursor(query: &str, cursor: Option<&str>) -> String {
     let kept =
         url::form_urlencoded::parse(query.as_bytes()).filter(|(name, value)| name != "cursor" && !value.is_empty());
     let all = kept.chain(cursor.map(|cursor| ("cursor".into(), cursor.into())));
