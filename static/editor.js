@@ -1,81 +1,140 @@
 // The little that the editor's pages do by themselves. Everything works without it.
 "use strict";
 
-// A message about what was asked for goes when something else is asked for and comes.
-document.body.addEventListener("htmx:afterRequest", (event) => {
-  if (event.detail.successful) document.getElementById("alert")?.replaceChildren();
-});
-document.body.addEventListener("htmx:sendError", () => {
+const alerts = document.getElementById("alert");
+const tell = (text) => {
   const alert = document.createElement("p");
   alert.className = "alert";
-  alert.textContent = "The server cannot be reached. Try again in a moment.";
-  document.getElementById("alert")?.replaceChildren(alert);
+  alert.textContent = text;
+  alerts?.replaceChildren(alert);
+};
+
+// What went wrong goes when something else is asked for and comes.
+document.body.addEventListener("htmx:afterRequest", (event) => {
+  if (event.detail.successful) alerts?.replaceChildren();
+});
+document.body.addEventListener("htmx:sendError", () => tell("The server cannot be reached. Try again in a moment."));
+
+// A form that could not be kept says first what is wrong with it.
+document.getElementById("problems")?.focus();
+
+// What was written is not lost by a slip.
+for (const form of document.querySelectorAll("form.world")) {
+  const written = () => JSON.stringify([...new FormData(form)]);
+  let before = written();
+  let isSent = false;
+  // What the page saved by itself is kept.
+  document.body.addEventListener("htmx:afterSwap", () => {
+    if (form.querySelector("[data-saved]")) before = written();
+  });
+  form.addEventListener("submit", () => { isSent = true; });
+  addEventListener("beforeunload", (event) => {
+    if (!isSent && written() !== before) event.preventDefault();
+  });
+}
+
+// Keys. A page adds its own with data-key="x" on a link, button or field, which is then followed, pressed or focused; the help
+// shows its data-key-help, or else its text.
+const isWriting = (target) => target.closest?.("input:not([type=checkbox]), textarea, select, [contenteditable]");
+
+const help = () => {
+  const known = [["?", "this help"], ["/", "to the search"], ["Ctrl S", "save the form"], ["g h", "to the campaign's overview"], ["g c", "to the campaigns"]];
+  if (document.querySelector("table[data-keys=rows]")) known.push(["j", "the next row"], ["k", "the row before"], ["e", "open the row"], ["x", "tick the row"]);
+  for (const element of document.querySelectorAll("[data-key]")) {
+    known.push([element.dataset.key, element.dataset.keyHelp ?? element.textContent.trim()]);
+  }
+  const dialog = document.createElement("dialog");
+  dialog.className = "keys";
+  dialog.setAttribute("aria-labelledby", "keys-title");
+  const title = document.createElement("h2");
+  title.id = "keys-title";
+  title.textContent = "Keys";
+  const list = document.createElement("dl");
+  for (const [key, meaning] of known) {
+    const term = document.createElement("dt");
+    for (const part of key.split(" ")) {
+      const kbd = document.createElement("kbd");
+      kbd.textContent = part;
+      term.append(kbd, " ");
+    }
+    const description = document.createElement("dd");
+    description.textContent = meaning;
+    list.append(term, description);
+  }
+  const close = document.createElement("button");
+  close.textContent = "Close";
+  close.addEventListener("click", () => dialog.close());
+  dialog.append(title, list, close);
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+};
+
+const button = document.getElementById("keys-button");
+if (button) {
+  button.hidden = false;
+  button.addEventListener("click", help);
+}
+
+const act = (element) => {
+  if (element.matches("a, button, summary")) element.click();
+  else element.focus();
+};
+
+let isGoing = false;
+addEventListener("keydown", (event) => {
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "s") {
+    const form = event.target.closest?.("form[data-keys~=save]") ?? document.querySelector("form[data-keys~=save]");
+    if (!form) return;
+    event.preventDefault();
+    form.requestSubmit();
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target) || document.querySelector("dialog[open]")) return;
+  if (isGoing) {
+    isGoing = false;
+    const to = { h: ".rail h2 a", c: ".brand" }[event.key];
+    if (to) document.querySelector(to)?.click();
+    return;
+  }
+  if (event.key === "g") {
+    isGoing = true;
+    return;
+  }
+  if (event.key === "?") {
+    event.preventDefault();
+    help();
+    return;
+  }
+  const wanted = event.key === "/" ? document.querySelector("input[type=search]") : document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
+  if (!wanted) return;
+  event.preventDefault();
+  act(wanted);
 });
 
-// Keys: `/` looks for something, `j` and `k` go through a list, `e` or Enter opens, `x` ticks, Ctrl+S saves, `?` tells.
-const KEYS = [
-  ["/", "look for something"], ["j, k", "the next row, the one before"], ["e", "open the row"], ["x", "tick the row"],
-  ["Ctrl+S", "save"], ["?", "these keys"],
-];
-
-function step(by) {
-  const rows = [...document.querySelectorAll("table.list[data-keys=rows] tbody tr")];
-  if (rows.length === 0) return;
-  const now = rows.findIndex((row) => row.contains(document.activeElement) || row.hasAttribute("aria-current"));
+// Rows of a list marked `data-keys="rows"`: j and k go from one to the next, x ticks one.
+const step = (by) => {
+  const rows = [...document.querySelectorAll("table[data-keys=rows] tbody tr")];
+  const now = rows.findIndex((row) => row.hasAttribute("aria-current"));
   const next = rows[Math.min(Math.max(now + by, 0), rows.length - 1)];
+  if (!next) return;
   rows.forEach((row) => row.removeAttribute("aria-current"));
   next.setAttribute("aria-current", "true");
   next.querySelector("a")?.focus();
   next.scrollIntoView({ block: "nearest" });
-}
-
-function tell() {
-  let box = document.getElementById("keys");
-  if (!box) {
-    box = document.createElement("dialog");
-    box.id = "keys";
-    box.setAttribute("aria-label", "Keys");
-    const list = document.createElement("dl");
-    for (const [key, what] of KEYS) {
-      const dt = document.createElement("dt");
-      const dd = document.createElement("dd");
-      dt.textContent = key;
-      dd.textContent = what;
-      list.append(dt, dd);
-    }
-    const close = document.createElement("button");
-    close.textContent = "Close";
-    close.addEventListener("click", () => box.close());
-    box.append(list, close);
-    document.body.append(box);
-  }
-  if (!box.open) box.showModal();
-}
-
-document.addEventListener("keydown", (event) => {
-  if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === "s") {
-    const form = document.querySelector("form[data-keys=save]");
-    if (form) {
-      event.preventDefault();
-      form.requestSubmit();
-    }
-    return;
-  }
-  const writes = event.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]");
-  if (writes || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-  const row = document.querySelector("table.list[data-keys=rows] tr[aria-current]");
+};
+addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target) || document.querySelector("dialog[open]")) return;
+  const row = document.querySelector("table[data-keys=rows] tr[aria-current]");
   const done = {
-    "/": () => document.querySelector("form[role=search] input[type=search]")?.focus(),
-    "j": () => step(1),
-    "k": () => step(-1),
-    "e": () => (row?.querySelector("a") ?? document.querySelector("form[data-keys=save] textarea"))?.click() ?? null,
-    "x": () => row?.querySelector("input[type=checkbox]")?.click(),
-    "?": tell,
+    j: () => step(1),
+    k: () => step(-1),
+    e: () => row?.querySelector("a")?.click(),
+    x: () => row?.querySelector("input[type=checkbox]")?.click(),
   }[event.key];
-  if (done) {
-    event.preventDefault();
-    done();
-  }
+  if (!done || !document.querySelector("table[data-keys=rows]")) return;
+  event.preventDefault();
+  done();
 });
 
 // One box ticks all of a name.
@@ -83,17 +142,4 @@ document.addEventListener("change", (event) => {
   const name = event.target.dataset?.ticks;
   if (!name) return;
   for (const box of event.target.closest("form").querySelectorAll(`input[name="${name}"]`)) box.checked = event.target.checked;
-});
-
-// What was written and is not kept yet is not left without a question.
-let unsaved = false;
-document.addEventListener("input", (event) => {
-  if (event.target.closest("form[data-guard]")) unsaved = true;
-});
-document.addEventListener("submit", () => { unsaved = false; });
-document.body.addEventListener("htmx:afterSwap", (event) => {
-  if (event.target.querySelector?.("[data-saved]")) unsaved = false;
-});
-window.addEventListener("beforeunload", (event) => {
-  if (unsaved) event.preventDefault();
 });

@@ -71,7 +71,8 @@ pub struct Changes {
 }
 
 /// Columns of our own bookkeeping that are nobody's business outside.
-const HIDDEN: [&str; 6] = ["tenant_id", "search", "associated_key", "prompt_text", "window_start", "influence_at"];
+pub(crate) const HIDDEN: [&str; 6] =
+    ["tenant_id", "search", "associated_key", "prompt_text", "window_start", "influence_at"];
 
 /// The changes after `after`.
 ///

@@ -27,6 +27,7 @@ pub mod users;
 
 // The world.
 pub mod actors;
+pub mod audit;
 pub mod campaigns;
 pub mod characters;
 pub mod dice;

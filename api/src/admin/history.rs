@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{
     Frame, InCampaign,
     diff::{self, Piece},
+    list::moment,
     lore::list::given,
     world::World,
 };
@@ -127,12 +128,6 @@ fn label(column: &str) -> String {
     let text = column.replace('_', " ");
     let mut chars = text.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
-}
-
-/// A time as a page shows it.
-#[must_use]
-pub fn moment(at: time::OffsetDateTime) -> String {
-    format!("{} {:02}:{:02} UTC", at.date(), at.hour(), at.minute())
 }
 
 /// POST that makes a row what it was after a revision.

@@ -39,18 +39,30 @@
 //! 3. Its lines in [`PAGES`]. A place in the navigation is a [`Tab`] with a line in `frame.rs`.
 //! 4. `tests/admin/` opens every page of the list as every role, in light and dark, and looks for what is forgotten.
 
+mod account;
+mod audit;
 mod campaigns;
+mod characters;
 pub mod diff;
 mod editor;
+mod encounters;
 pub mod form;
 mod frame;
 mod history;
 mod home;
+mod keys;
+pub mod list;
 mod lore;
 mod markdown;
 mod npcs;
+mod owners;
+mod scenes;
+mod settings;
 mod sign_in;
 mod submitted;
+mod turns;
+mod usage;
+mod users;
 pub mod world;
 
 use actix_web::{
@@ -67,10 +79,13 @@ pub use editor::{Editor, InCampaign};
 pub use frame::{Frame, Shown, Tab};
 
 use crate::{
-    auth::Scope::{self, Gm, Read, Write},
+    auth::Scope::{self, Admin, Gm, Read, Write},
+    characters::Characters,
     error::{Code, Error},
     lore::LoreEntries,
     npcs::Npcs,
+    owners::Owners,
+    scenes::Scenes,
 };
 
 /// A page or a form's address.
@@ -104,9 +119,35 @@ pub const PAGES: &[Page] = &[
     open("POST", "/sign-in", || web::post().to(sign_in::enter)),
     open("POST", "/sign-out", || web::post().to(sign_in::leave)),
 
+    // The own account.
+    open("GET",  "/account", || web::get().to(account::page)),
+    open("POST", "/account/password", || web::post().to(account::set_password)),
+    open("GET",  "/tenants", || web::get().to(account::tenants)),
+    open("POST", "/tenants", || web::post().to(account::choose)),
+
+    // The tenant.
+    get ("/keys", Admin, || web::get().to(keys::list)),
+    post("/keys", Admin, || web::post().to(keys::create)),
+    post("/keys/{x}/revoke", Admin, || web::post().to(keys::revoke)),
+    get ("/users", Admin, || web::get().to(users::list)),
+    post("/users", Admin, || web::post().to(users::create)),
+    get ("/users/{x}", Admin, || web::get().to(users::page)),
+    post("/users/{x}", Admin, || web::post().to(users::save)),
+    post("/users/{x}/remove", Admin, || web::post().to(users::remove)),
+    get ("/usage", Admin, || web::get().to(usage::page)),
+    get ("/settings", Admin, || web::get().to(settings::page)),
+    post("/settings", Admin, || web::post().to(settings::save)),
+
     // Campaigns.
     get ("/campaigns", Read, || web::get().to(campaigns::list)),
+    post("/campaigns", Write, || web::post().to(campaigns::create)),
+    get ("/campaigns/new", Write, || web::get().to(campaigns::new)),
     get ("/c/{c}", Read, || web::get().to(home::page)),
+    get ("/c/{c}/edit", Write, || web::get().to(campaigns::edit)),
+    post("/c/{c}/edit", Write, || web::post().to(campaigns::save)),
+    get ("/c/{c}/delete", Write, || web::get().to(campaigns::ask)),
+    post("/c/{c}/delete", Write, || web::post().to(campaigns::delete)),
+    get ("/c/{c}/audit", Admin, || web::get().to(audit::page)),
 
     // Lore.
     get ("/c/{c}/lore", Read, || web::get().to(lore::list::page)),
@@ -139,6 +180,44 @@ pub const PAGES: &[Page] = &[
     post("/c/{c}/npcs/{x}/delete", Write, || web::post().to(world::delete::<Npcs>)),
     get ("/c/{c}/npcs/{x}/history", Gm, || web::get().to(history::page::<Npcs>)),
     post("/c/{c}/npcs/{x}/history/{seq}", Gm, || web::post().to(history::restore::<Npcs>)),
+
+    // Owners.
+    get ("/c/{c}/owners", Read, || web::get().to(world::list::<Owners>)),
+    post("/c/{c}/owners", Write, || web::post().to(world::create::<Owners>)),
+    get ("/c/{c}/owners/new", Write, || web::get().to(world::new::<Owners>)),
+    get ("/c/{c}/owners/{x}", Read, || web::get().to(world::edit::<Owners>)),
+    post("/c/{c}/owners/{x}", Write, || web::post().to(world::save::<Owners>)),
+    get ("/c/{c}/owners/{x}/delete", Write, || web::get().to(world::ask::<Owners>)),
+    post("/c/{c}/owners/{x}/delete", Write, || web::post().to(world::delete::<Owners>)),
+    get ("/c/{c}/owners/{x}/history", Gm, || web::get().to(history::page::<Owners>)),
+    post("/c/{c}/owners/{x}/history/{seq}", Gm, || web::post().to(history::restore::<Owners>)),
+
+    // Characters.
+    get ("/c/{c}/characters", Read, || web::get().to(world::list::<Characters>)),
+    post("/c/{c}/characters", Write, || web::post().to(world::create::<Characters>)),
+    get ("/c/{c}/characters/new", Write, || web::get().to(world::new::<Characters>)),
+    get ("/c/{c}/characters/{x}", Read, || web::get().to(world::edit::<Characters>)),
+    post("/c/{c}/characters/{x}", Write, || web::post().to(world::save::<Characters>)),
+    get ("/c/{c}/characters/{x}/delete", Write, || web::get().to(world::ask::<Characters>)),
+    post("/c/{c}/characters/{x}/delete", Write, || web::post().to(world::delete::<Characters>)),
+    get ("/c/{c}/characters/{x}/history", Gm, || web::get().to(history::page::<Characters>)),
+    post("/c/{c}/characters/{x}/history/{seq}", Gm, || web::post().to(history::restore::<Characters>)),
+
+    // Scenes.
+    get ("/c/{c}/scenes", Read, || web::get().to(world::list::<Scenes>)),
+    post("/c/{c}/scenes", Write, || web::post().to(world::create::<Scenes>)),
+    get ("/c/{c}/scenes/new", Write, || web::get().to(world::new::<Scenes>)),
+    get ("/c/{c}/scenes/{x}", Read, || web::get().to(world::edit::<Scenes>)),
+    post("/c/{c}/scenes/{x}", Write, || web::post().to(world::save::<Scenes>)),
+    get ("/c/{c}/scenes/{x}/delete", Write, || web::get().to(world::ask::<Scenes>)),
+    post("/c/{c}/scenes/{x}/delete", Write, || web::post().to(world::delete::<Scenes>)),
+    get ("/c/{c}/scenes/{x}/history", Gm, || web::get().to(history::page::<Scenes>)),
+    post("/c/{c}/scenes/{x}/history/{seq}", Gm, || web::post().to(history::restore::<Scenes>)),
+
+    // What was played.
+    get ("/c/{c}/encounters", Read, || web::get().to(encounters::list)),
+    get ("/c/{c}/encounters/{x}", Read, || web::get().to(encounters::page)),
+    get ("/c/{c}/turns", Read, || web::get().to(turns::list)),
 ];
 
 /// What a page asks for, by method and pattern as actix names it.

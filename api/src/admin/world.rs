@@ -10,8 +10,9 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{
-    Frame, InCampaign, Tab,
+    Editor, Frame, InCampaign, Tab,
     form::{self, Errors, FormView, Group, Kind, Texts},
+    list::ListPage,
 };
 use crate::{
     error::{Code, Error, Result},
@@ -43,60 +44,37 @@ pub trait World: Resource {
     fn cells(model: &Self::Model) -> Vec<String>;
 }
 
-/// A row of a list.
-struct Row {
-    path: String,
-    label: String,
-    cells: Vec<String>,
-}
-
-#[derive(Template)]
-#[template(path = "admin/world-list.html", blocks = ["main", "rows"])]
-struct ListPage {
-    frame: Frame,
-    many: &'static str,
-    about: &'static str,
-    path: String,
-    new_path: Option<String>,
-    new_label: String,
-    columns: &'static [&'static str],
-    q: String,
-    sort: String,
-    rows: Vec<Row>,
-    next: Option<String>,
-    first: Option<String>,
-}
-shown!(ListPage: as_main, "rows" => as_rows);
-
 #[derive(Template)]
 #[template(path = "admin/world-form.html", blocks = ["main"])]
-struct FormPage {
-    frame: Frame,
-    heading: String,
+pub(super) struct FormPage {
+    pub(super) frame: Frame,
+    pub(super) heading: String,
     /// Where the form goes.
-    action: String,
-    back: String,
-    many: &'static str,
-    version: Option<i64>,
+    pub(super) action: String,
+    pub(super) back: String,
+    pub(super) many: &'static str,
+    pub(super) version: Option<i64>,
     /// So that a form that is sent twice makes one row.
-    form_id: Option<String>,
-    delete_path: Option<String>,
-    slug: Option<String>,
-    form: FormView,
+    pub(super) form_id: Option<String>,
+    pub(super) delete_path: Option<String>,
+    pub(super) slug: Option<String>,
+    pub(super) form: FormView,
     /// Somebody changed the row since.
-    is_conflict: bool,
+    pub(super) is_conflict: bool,
 }
 shown!(FormPage: as_main);
 
 #[derive(Template)]
 #[template(path = "admin/world-delete.html", blocks = ["main"])]
-struct DeletePage {
-    frame: Frame,
-    one: &'static str,
-    label: String,
-    back: String,
-    version: i64,
-    problem: Option<String>,
+pub(super) struct DeletePage {
+    pub(super) frame: Frame,
+    pub(super) one: &'static str,
+    pub(super) label: String,
+    pub(super) back: String,
+    pub(super) version: i64,
+    pub(super) problem: Option<String>,
+    /// What has to be written to delete it.
+    pub(super) repeat: Option<String>,
 }
 shown!(DeletePage: as_main);
 
@@ -132,54 +110,18 @@ impl InCampaign {
 /// # Errors
 /// `bad_request` for parameters that are none.
 pub async fn list<W: World>(at: InCampaign) -> Result<HttpResponse> {
-    let query = at.request.query_string();
-    let page = Page::<W::Filter>::parse(&named_first(query))?;
+    let page = Page::<W::Filter>::parse(&super::list::query(&at, "name", &[]))?;
     let tx = at.read().await?;
     let found = resource::find_page::<W>(&tx, &at.caller, Some(at.campaign.id.0), &page).await?;
-    let given = |name: &str| {
-        url::form_urlencoded::parse(query.as_bytes())
-            .find(|(n, _)| n == name)
-            .map(|(_, v)| v.into_owned())
-            .unwrap_or_default()
-    };
-    let path = at.url(W::PATH);
-    let rows = found.items.iter().map(|model| {
+    let mut shown = ListPage::new(&at, W::MANY, W::TAB, W::PATH);
+    (shown.about, shown.columns) = (W::ABOUT, W::COLUMNS);
+    shown.new = at.may_write().then(|| (at.url(&format!("{}/new", W::PATH)), format!("New {}", W::ONE)));
+    for model in &found.items {
         let stamp = W::stamp(model);
-        Row { path: format!("{path}/{}", stamp.id), label: stamp.label.to_owned(), cells: W::cells(model) }
-    });
-    at.show(&ListPage {
-        frame: at.frame(W::MANY, W::TAB),
-        many: W::MANY,
-        about: W::ABOUT,
-        new_path: at.may_write().then(|| format!("{path}/new")),
-        new_label: format!("New {}", W::ONE),
-        columns: W::COLUMNS,
-        q: given("q"),
-        sort: given("sort"),
-        rows: rows.collect(),
-        next: found.next_cursor.map(|cursor| with_cursor(query, Some(&cursor))),
-        first: page.after.as_ref().map(|_| with_cursor(query, None)),
-        path,
-    })
-}
-
-/// Lists are in the order of names unless somebody wants another; an empty field of a form asks for nothing.
-fn named_first(query: &str) -> String {
-    let given: Vec<_> = url::form_urlencoded::parse(query.as_bytes()).filter(|(_, value)| !value.is_empty()).collect();
-    let has_sort = given.iter().any(|(name, _)| name == "sort");
-    let mut out = url::form_urlencoded::Serializer::new(String::new());
-    out.extend_pairs(given.iter());
-    if !has_sort {
-        out.append_pair("sort", "name");
+        shown.add(&stamp.id.to_string(), stamp.label.to_owned(), W::cells(model));
     }
-    out.finish()
-}
-
-pub(super) fn with_cursor(query: &str, cursor: Option<&str>) -> String {
-    let kept =
-        url::form_urlencoded::parse(query.as_bytes()).filter(|(name, value)| name != "cursor" && !value.is_empty());
-    let all = kept.chain(cursor.map(|cursor| ("cursor".into(), cursor.into())));
-    format!("?{}", url::form_urlencoded::Serializer::new(String::new()).extend_pairs(all).finish())
+    shown.pages(&at, found.next_cursor, page.after.is_some());
+    at.show(&shown)
 }
 
 fn new_page<W: World>(at: &InCampaign, form_id: String, texts: &Texts, errors: &Errors) -> FormPage {
@@ -230,7 +172,7 @@ pub async fn create<W: World>(at: InCampaign) -> Result<HttpResponse> {
 }
 
 /// A form that is sent twice as it is makes one row.
-fn once(at: &InCampaign, form_id: &str, texts: &Texts) -> IdempotencyKey {
+pub(super) fn once(at: &Editor, form_id: &str, texts: &Texts) -> IdempotencyKey {
     let fingerprint = Sha256::digest(format!("{texts:?}")).to_vec();
     let print: String = fingerprint.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let key = format!("{}:{form_id}:{print}", at.user.id);
@@ -321,6 +263,7 @@ fn delete_page<W: World>(at: &InCampaign, row: &Current, problem: Option<String>
         label: row.label.clone(),
         back: format!("{}/{}", at.url(W::PATH), row.id),
         version: row.version,
+        repeat: None,
         problem,
     }
 }

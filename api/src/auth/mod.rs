@@ -9,6 +9,7 @@ pub mod gate;
 pub mod http;
 pub mod jwt;
 pub mod keys;
+pub mod service;
 
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use sqlx::{Connection, PgConnection};
 
 use crate::{
     app,
-    auth::{Scope, http::store_key, jwt::Tokens, keys::NewKey},
+    auth::{Scope, jwt::Tokens, keys::NewKey, service::store_key},
     clock,
     config::{self, Config},
     database, demo, embedded_postgres,

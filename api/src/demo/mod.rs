@@ -7,7 +7,7 @@ use sqlx::{Connection, PgConnection, Row};
 use uuid::Uuid;
 
 use crate::{
-    auth::{Caller, CallerParts, Scope, http::store_key, keys::NewKey},
+    auth::{Caller, CallerParts, Scope, keys::NewKey, service::store_key},
     campaigns::{CampaignInput, Campaigns},
     config::Config,
     encounters,

@@ -2,6 +2,7 @@
 
 use garde::Validate;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
@@ -9,10 +10,14 @@ use uuid::Uuid;
 
 use super::{Role, passwords};
 use crate::{
+    app::App,
+    auth::Caller,
     error::{Code, Error, Result},
     http::{
+        body::typed,
+        etag::Expected,
         paging::{Items, NoFilter, Page, pattern},
-        validate,
+        patch as merge_patch, validate,
     },
     tenancy::TenantTx,
 };
@@ -97,13 +102,13 @@ pub fn is_email(value: &str, _: &()) -> garde::Result {
     if fits { Ok(()) } else { Err(garde::Error::new("must be an email address")) }
 }
 
-/// A new user, checked and with a hash: made before the transaction, since hashing takes long.
-pub struct NewUser {
-    pub id: Uuid,
-    pub email: String,
-    pub name: String,
-    pub role: Role,
-    pub hash: String,
+/// A new user, checked and with a hash.
+struct NewUser {
+    id: Uuid,
+    email: String,
+    name: String,
+    role: Role,
+    hash: String,
 }
 
 /// A page of the tenant's users.
@@ -143,16 +148,95 @@ pub async fn get(tx: &TenantTx, x: &str) -> Result<UserView> {
 ///
 /// # Errors
 /// `not_found`.
-pub async fn hold(tx: &TenantTx, x: &str) -> Result<UserView> {
+async fn hold(tx: &TenantTx, x: &str) -> Result<UserView> {
     sqlx::query("SELECT tenant_users_hold()").execute(&mut *tx.connection().await).await?;
     get(tx, x).await
 }
 
-/// Adds a user to the tenant.
+/// Makes a user of the caller's tenant. A password that was made is in what is given back, and nowhere else.
 ///
 /// # Errors
-/// `conflict` if the email is somebody's already.
-pub async fn add(tx: &TenantTx, new: &NewUser) -> Result<UserView> {
+/// `validation_failed`, `conflict` if the email is somebody's already.
+pub async fn create(app: &App, caller: &Caller, input: UserInput) -> Result<UserView> {
+    validate::check(&input)?;
+    may_give(caller, input.role)?;
+    let UserInput { email, name, role, password } = input;
+    let (password, made) = match password {
+        Some(password) => (password, None),
+        None => {
+            let made = passwords::generate();
+            (made.clone(), Some(made))
+        }
+    };
+    passwords::check("/password", &password, &email)?;
+    // Hashing takes long: before the transaction.
+    let hash = app.passwords.hash(password).await?;
+    let name = name.unwrap_or_else(|| name_of(&email).to_owned());
+    let new = NewUser { id: Uuid::now_v7(), email, name, role, hash };
+    let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
+    let view = add(&tx, &new).await?;
+    tx.commit().await?;
+    Ok(UserView { password: made, ..view })
+}
+
+/// Changes a user of the caller's tenant by a merge patch.
+///
+/// # Errors
+/// `not_found`, `precondition_failed`, `validation_failed`, and those of [`change`].
+pub async fn update(app: &App, caller: &Caller, expected: &Expected, x: &str, patch: &Value) -> Result<UserView> {
+    const READ_ONLY: [&str; 7] = ["id", "email", "is_shared", "created_at", "updated_at", "last_sign_in_at", "version"];
+    let read = |user: &UserView| -> Result<UserChange> {
+        let shown = serde_json::to_value(user).map_err(Error::internal)?;
+        let wanted: UserChange = typed(merge_patch::apply(shown, patch.clone(), &READ_ONLY)?)?;
+        validate::check(&wanted)?;
+        Ok(wanted)
+    };
+    // What it will be is checked, and a password hashed, before anything is held.
+    let seen = get(&TenantTx::read(&app.pool, caller.tenant_id()).await?, x).await?;
+    expected.check(seen.version)?;
+    // Whoever sets a password can be that user.
+    may_give(caller, seen.role)?;
+    may_give(caller, read(&seen)?.role)?;
+    let hash = match read(&seen)?.password {
+        None => None,
+        Some(password) => {
+            passwords::check("/password", &password, &seen.email)?;
+            Some(app.passwords.hash(password).await?)
+        }
+    };
+    let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
+    let user = hold(&tx, x).await?;
+    expected.check(user.version)?;
+    let view = change(&tx, &user, &read(&user)?, hash.as_deref()).await?;
+    tx.commit().await?;
+    Ok(view)
+}
+
+/// Takes a user out of the caller's tenant.
+///
+/// # Errors
+/// `not_found`, `precondition_failed`, `conflict` for the last owner.
+pub async fn leave(app: &App, caller: &Caller, expected: &Expected, x: &str) -> Result<UserView> {
+    let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
+    let user = hold(&tx, x).await?;
+    expected.check(user.version)?;
+    may_give(caller, user.role)?;
+    remove(&tx, &user).await?;
+    tx.commit().await?;
+    Ok(user)
+}
+
+/// Nobody makes a user, or becomes one, who may do more than they.
+fn may_give(caller: &Caller, role: Role) -> Result<()> {
+    if role.scopes().iter().all(|scope| caller.scopes.has(scope)) {
+        return Ok(());
+    }
+    let detail = format!("You do not have all the scopes of the role `{}`.", role.as_str());
+    Err(Error::new(Code::Forbidden, detail))
+}
+
+/// Adds a user to the tenant.
+async fn add(tx: &TenantTx, new: &NewUser) -> Result<UserView> {
     let added = sqlx::query("SELECT tenant_user_add($1, $2, $3, $4, $5)")
         .bind(new.id)
         .bind(&new.email)
@@ -178,7 +262,7 @@ pub async fn add(tx: &TenantTx, new: &NewUser) -> Result<UserView> {
 ///
 /// # Errors
 /// `forbidden` for what is the user's alone, `conflict` for the last owner.
-pub async fn change(tx: &TenantTx, user: &UserView, change: &UserChange, hash: Option<&str>) -> Result<UserView> {
+async fn change(tx: &TenantTx, user: &UserView, change: &UserChange, hash: Option<&str>) -> Result<UserView> {
     if user.is_shared && (change.name != user.name || hash.is_some()) {
         let detail = "This user belongs to other tenants too: name and password are theirs to change.";
         return Err(Error::new(Code::Forbidden, detail));
@@ -200,7 +284,7 @@ pub async fn change(tx: &TenantTx, user: &UserView, change: &UserChange, hash: O
 ///
 /// # Errors
 /// `conflict` for the last owner.
-pub async fn remove(tx: &TenantTx, user: &UserView) -> Result<()> {
+async fn remove(tx: &TenantTx, user: &UserView) -> Result<()> {
     another_owner_stays(tx, user).await?;
     sqlx::query("SELECT tenant_user_remove($1)").bind(user.id).execute(&mut *tx.connection().await).await?;
     Ok(())

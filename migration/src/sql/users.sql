@@ -19,7 +19,8 @@ BEGIN
     UPDATE app_user SET last_sign_in_at = now() WHERE id = its_user;
 END $$
 -- ;;
--- Who holds a live session, where, and as what. That it was seen is noted once a minute. Without a membership there is no role.
+-- Who holds a live session, where, and as what: another of their tenants if they no longer belong to that one. That it was seen
+-- is noted once a minute. Without a membership there is no role.
 CREATE FUNCTION session_of(its_hash bytea, idle_seconds int) RETURNS TABLE (
     user_id uuid, email text, name text, role text, tenants bigint, tenant_id uuid, tenant_name text,
     limits jsonb, settings jsonb, tenant_version bigint, origins text[], llm_api_key bytea)
@@ -32,7 +33,8 @@ BEGIN
         (SELECT count(*) FROM membership o WHERE o.user_id = u.id), m.tenant_id, t.name,
         t.limits, t.settings, t.version, t.origins, t.llm_api_key
     FROM editor_session s JOIN app_user u ON u.id = s.user_id
-    LEFT JOIN membership m ON m.user_id = s.user_id AND m.tenant_id = s.tenant_id
+    LEFT JOIN LATERAL (SELECT * FROM membership b WHERE b.user_id = s.user_id
+                       ORDER BY b.tenant_id IS NOT DISTINCT FROM s.tenant_id DESC, b.created_at LIMIT 1) m ON true
     LEFT JOIN tenant t ON t.tenant_id = m.tenant_id
     WHERE s.hash = its_hash AND s.expires_at > now() AND s.seen_at > now() - idle_seconds * interval '1 second';
 END $$

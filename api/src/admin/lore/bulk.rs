@@ -14,7 +14,7 @@ use crate::{
     admin::{
         Frame, InCampaign, Tab,
         diff::{self, Piece},
-        history::moment,
+        list::moment,
         submitted::Submitted,
     },
     edits::{self, Step},

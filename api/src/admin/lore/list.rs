@@ -5,7 +5,7 @@ use askama::Template;
 
 use super::{SCOPES, scope_name};
 use crate::{
-    admin::{Frame, InCampaign, Tab, world::with_cursor},
+    admin::{Frame, InCampaign, Tab, list::with_cursor},
     auth::Scope,
     error::Result,
     http::{paging::Page, resource},
@@ -176,8 +176,8 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
         orders: ORDERS.iter().map(|(value, label)| Choice { value, label, is_chosen: *value == sort }).collect(),
         totals,
         rows: rows.collect(),
-        next: found.next_cursor.map(|cursor| with_cursor(query, Some(&cursor))),
-        first: page.after.as_ref().map(|_| with_cursor(query, None)),
+        next: found.next_cursor.map(|cursor| with_cursor(&at, Some(&cursor))),
+        first: page.after.as_ref().map(|_| with_cursor(&at, None)),
         path,
     })
 }
