@@ -50,6 +50,21 @@ pub async fn resolve(place: &Place<'_>, pointer: &str, names: &[String], kinds: 
     if errors.is_empty() { Ok(ids) } else { Err(Error::validation(errors)) }
 }
 
+/// The slugs of a campaign's actors and what each is, for those who choose one; the first 1,000. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn all(tx: &TenantTx, campaign: Uuid) -> Result<Vec<(String, String)>> {
+    let rows = sqlx::query(
+        "SELECT slug, kind FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY slug LIMIT 1000",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    Ok(rows.iter().map(|row| (row.get("slug"), row.get("kind"))).collect())
+}
+
 /// The slugs of actors, or the ids of those that are gone, in the order given. One statement, none without ids.
 ///
 /// # Errors

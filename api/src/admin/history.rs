@@ -108,6 +108,7 @@ fn shown_row(at: &InCampaign, revision: Revision, is_present: bool) -> Row {
         "update" => revision
             .changed
             .iter()
+            .filter(|name| *name != "tokens")
             .map(|name| (label(name), diff::words(&text(&revision.before, name), &text(&revision.after, name))))
             .collect(),
         _ => Vec::new(),

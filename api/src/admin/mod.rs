@@ -54,6 +54,7 @@ mod keys;
 pub mod list;
 mod lore;
 mod markdown;
+mod memories;
 mod npcs;
 mod owners;
 mod scenes;
@@ -169,6 +170,18 @@ pub const PAGES: &[Page] = &[
     post("/c/{c}/lore/{x}/mend", Write, || web::post().to(lore::edit::mend)),
     get ("/c/{c}/lore/{x}/delete", Write, || web::get().to(world::ask::<LoreEntries>)),
     post("/c/{c}/lore/{x}/delete", Write, || web::post().to(world::delete::<LoreEntries>)),
+
+    // Memories.
+    get ("/c/{c}/memories", Read, || web::get().to(memories::list)),
+    post("/c/{c}/memories", Write, || web::post().to(memories::create)),
+    get ("/c/{c}/memories/new", Write, || web::get().to(memories::new)),
+    get ("/c/{c}/memories/actors", Read, || web::get().to(memories::actors)),
+    get ("/c/{c}/memories/broadcasts", Read, || web::get().to(memories::broadcasts)),
+    post("/c/{c}/memories/broadcasts/{x}/retract", Write, || web::post().to(memories::retract)),
+    get ("/c/{c}/memories/{x}", Read, || web::get().to(memories::page)),
+    post("/c/{c}/memories/{x}", Write, || web::post().to(memories::save)),
+    post("/c/{c}/memories/{x}/move", Write, || web::post().to(memories::relocate)),
+    post("/c/{c}/memories/{x}/delete", Write, || web::post().to(memories::delete)),
 
     // NPCs.
     get ("/c/{c}/npcs", Read, || web::get().to(world::list::<Npcs>)),

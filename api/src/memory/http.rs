@@ -17,6 +17,7 @@ use crate::{
     error::{Code, Error, Problem, Result},
     http::{
         Body, Reply, etag,
+        etag::Expected,
         paging::{Items, ListParams, Page, SortKey},
         patch as merge_patch,
         resource::{Ref, campaign_id},
@@ -105,20 +106,34 @@ async fn list(
 ) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
-    let empty = || Reply::ok(&Items::<MemoryView> { items: Vec::new(), next_cursor: None });
-    let mut holder_id = match &holder {
+    let holder_id = match &holder {
         Some(holder) => Some(holder_id(&tx, campaign, holder).await?),
         None => None,
     };
+    Reply::ok(&page_of(&tx, caller, campaign, holder_id, page).await?)
+}
+
+/// A page of memories, of one holder if it is given. One statement, and one for each name in the filters.
+///
+/// # Errors
+/// `bad_request` for an order that there is not.
+pub async fn page_of(
+    tx: &TenantTx,
+    caller: &Caller,
+    campaign: Uuid,
+    mut holder_id: Option<Uuid>,
+    page: &Page<MemoryFilter>,
+) -> Result<Items<MemoryView>> {
+    let empty = || Ok(Items::<MemoryView> { items: Vec::new(), next_cursor: None });
     if let Some(name) = &page.filter.holder_id {
-        match find_actor(&tx, campaign, &["npc", "owner"], name).await? {
+        match find_actor(tx, campaign, &["npc", "owner"], name).await? {
             Some(id) if holder_id.is_none_or(|path| path == id) => holder_id = Some(id),
             _ => return empty(),
         }
     }
     let mut player = caller.player;
     if let Some(name) = &page.filter.player_id {
-        match characters::service::find(&tx, campaign, name).await? {
+        match characters::service::find(tx, campaign, name).await? {
             Some(id) if player.is_none_or(|own| own == id) => player = Some(id),
             _ => return empty(),
         }
@@ -160,7 +175,7 @@ async fn list(
         .await?;
     let rows: Vec<_> = rows.iter().map(MemoryView::of).collect();
     let time = |at: OffsetDateTime| at.format(&Rfc3339).ok();
-    Reply::ok(&page.finish(rows, |m| {
+    Ok(page.finish(rows, |m| {
         let value = match page.sort.key {
             SortKey::Created | SortKey::Priority | SortKey::Tokens => None,
             SortKey::Updated => time(m.updated_at),
@@ -292,15 +307,7 @@ pub async fn get(
 /// Locks a memory and returns it with its campaign, after the ETag was checked.
 async fn locked(tx: &TenantTx, caller: &Caller, request: &HttpRequest, path: &(String, Uuid)) -> Result<MemoryView> {
     let campaign = campaign_id(tx, caller, &Ref::parse(&path.0)).await?;
-    sqlx::query("SELECT 1 FROM memory WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 FOR UPDATE")
-        .bind(tx.tenant())
-        .bind(campaign)
-        .bind(path.1)
-        .fetch_optional(&mut *tx.connection().await)
-        .await?;
-    let view = service::find(tx, campaign, path.1, None).await?;
-    etag::check(request, view.version)?;
-    Ok(view)
+    service::hold(tx, campaign, path.1, &Expected::by(request)).await
 }
 
 /// Corrects a memory; the next prompt shows it corrected.
@@ -416,11 +423,7 @@ pub async fn delete(
 ) -> Result<Reply> {
     crate::http::write(&app, &caller, None, async |tx| {
         let current = locked(tx, &caller, &request, &path).await?;
-        sqlx::query("DELETE FROM memory WHERE tenant_id = $1 AND id = $2")
-            .bind(tx.tenant())
-            .bind(current.id)
-            .execute(&mut *tx.connection().await)
-            .await?;
+        service::remove(tx, current.id).await?;
         Ok(Reply::no_content())
     })
     .await

@@ -242,14 +242,26 @@ fn preview_view(at: &InCampaign, report: BulkReport) -> PreviewView {
                 .after
                 .iter()
                 .flat_map(|after| after.iter())
+                .filter(|(name, _)| *name != "tokens")
                 .map(|(name, value)| {
-                    (name.replace('_', " "), diff::words(&text(entry.before.get(name)), &text(Some(value))))
+                    (name.replace('_', " "), excerpt(&text(entry.before.get(name)), &text(Some(value))))
                 })
                 .collect(),
         })
         .collect();
     let more = (report.changed + report.deleted).saturating_sub(entries.len());
     PreviewView { report, entries, more }
+}
+
+/// The words of two excerpts; where both were cut, their ends are not what changed.
+fn excerpt(before: &str, after: &str) -> Vec<Piece> {
+    let mut pieces = diff::words(before, after);
+    if before.ends_with('…') && after.ends_with('…') {
+        while pieces.len() > 1 && pieces.last().is_some_and(|piece| piece.is_gone() || piece.is_new()) {
+            pieces.pop();
+        }
+    }
+    pieces
 }
 
 /// What the form changes: fields that were left alone change nothing.

@@ -25,6 +25,20 @@ pub const SCOPES: &[(&str, &str)] = &[
     ("item", "An item"),
 ];
 
+/// A number with its thousands apart.
+#[must_use]
+pub fn grouped(number: i64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
 /// What a scope is called.
 #[must_use]
 pub fn scope_name(scope: table::Scope) -> &'static str {
