@@ -37,8 +37,10 @@ const SOURCES: &[(&str, &str)] = &[
 
 const TEXT: Field =
     Field::new("/text", "What is remembered", Kind::Text { rows: 4 }).needed().hint("At most 2,000 characters.");
-const HOLDER: Field = Field::new("/holder_id", "Who remembers", Kind::Line).needed().hint("The slug of an NPC or owner.");
-const PLAYER: Field = Field::new("/player_id", "About whom", Kind::Line).needed().hint("The slug of a player character.");
+const HOLDER: Field =
+    Field::new("/holder_id", "Who remembers", Kind::Line).needed().hint("The slug of an NPC or owner.");
+const PLAYER: Field =
+    Field::new("/player_id", "About whom", Kind::Line).needed().hint("The slug of a player character.");
 const NEW: &[Group] = &[Group { title: "", is_folded: false, fields: &[HOLDER, PLAYER, TEXT] }];
 const WORDS: &[Group] = &[Group { title: "", is_folded: false, fields: &[TEXT] }];
 const PLACE: &[Group] = &[Group { title: "", is_folded: false, fields: &[HOLDER, PLAYER] }];
