@@ -5,7 +5,7 @@
 //!   [`m0003_encounters`] encounters, [`m0004_sessions`] the sessions of frontends, [`m0005_fork`] forks of campaigns,
 //!   [`m0006_bridge`] connections of frontends,
 //!   [`m0007_streams`] what turns tell while they run, [`m0008_planner`] the planner, [`m0009_editor_users`] users of the editor and
-//!   their sessions.
+//!   their sessions, [`m0010_editing`] bulk edits and links of lore.
 //!
 //! Never edit a migration that has been released, and never derive a schema from entities. To change the schema add
 //! `m000N_title.rs` and name it in [`Migrator`].
@@ -19,6 +19,7 @@ pub mod m0006_bridge;
 pub mod m0007_streams;
 pub mod m0008_planner;
 pub mod m0009_editor_users;
+pub mod m0010_editing;
 pub mod tenant_table;
 
 pub use sea_orm_migration::MigratorTrait;
@@ -40,6 +41,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0007_streams::Migration),
             Box::new(m0008_planner::Migration),
             Box::new(m0009_editor_users::Migration),
+            Box::new(m0010_editing::Migration),
         ]
     }
 }
