@@ -19,6 +19,7 @@ mod examples;
 mod feed;
 mod fork;
 mod idempotency;
+mod interchange;
 mod journal;
 mod limits;
 mod llm_client;

@@ -29,7 +29,7 @@ pub mod campaigns;
 pub mod characters;
 pub mod dice;
 pub mod encounters;
-pub mod imports;
+pub mod interchange;
 pub mod journal;
 pub mod lore;
 pub mod memory;

@@ -1,5 +1,6 @@
 //! The command line. Each command is a function; `serve` has a file of its own.
 
+mod interchange;
 mod serve;
 mod with_postgres;
 
@@ -15,6 +16,7 @@ use crate::{
     config::{self, Config},
     database, demo, embedded_postgres,
     error::{Code, Error, Result},
+    interchange::report::Outcome,
     limits::TenantLimits,
     play,
     tenants::service as tenants,
@@ -58,6 +60,10 @@ enum Command {
         #[arg(long, default_value = "http://127.0.0.1:8080")]
         url: String,
     },
+    /// Write a whole campaign as one document.
+    Export(interchange::ExportArgs),
+    /// Read a campaign's document, a character card or a lorebook.
+    Import(interchange::ImportArgs),
     /// Serve the rehearsal model: a small deterministic model that speaks the OpenAI API.
     Rehearse {
         /// Where to listen.
@@ -200,6 +206,24 @@ async fn run(cli: Cli) -> Result<ExitCode> {
             let link = play::link::make(&mut db, &tokens, (&tenant, &campaign, &player)).await?;
             let link = format!("{}{link}", server.trim_end_matches('/'));
             say(json, &serde_json::json!({ "link": link }), &link);
+        }
+        Command::Export(args) => {
+            interchange::export(&url, config.database_url.as_deref().unwrap_or(&url), args).await?;
+        }
+        Command::Import(args) => {
+            let report = interchange::import(&url, config.database_url.as_deref().unwrap_or(&url), &args).await?;
+            let shown = serde_json::to_value(&report).map_err(Error::internal)?;
+            let would = if report.dry_run { "would be " } else { "" };
+            let counts = report.counts;
+            let text = format!(
+                "{}: {} {would}created, {} {would}changed, {} the same; {} fields were approximated or dropped",
+                report.format,
+                counts.created,
+                counts.updated,
+                counts.unchanged,
+                report.fields.iter().filter(|f| f.outcome <= Outcome::Approximated).count()
+            );
+            say(json, &shown, &text);
         }
         Command::Tenant(command) => tenant(&url, command, json).await?,
         Command::Key(command) => key(&url, command, json).await?,

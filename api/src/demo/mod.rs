@@ -7,15 +7,15 @@ use sqlx::{Connection, PgConnection, Row};
 use uuid::Uuid;
 
 use crate::{
-    auth::{Caller, CallerParts, Scope, http::store_key, keys::NewKey},
+    auth::{Caller, Scope, http::store_key, keys::NewKey},
     campaigns::{CampaignInput, Campaigns},
     encounters,
     error::{Error, Result},
     http::{
-        RequestId, body,
+        body,
         resource::{self, Place},
     },
-    imports,
+    interchange,
     limits::TenantLimits,
     scenes::{SceneInput, Scenes},
     tenancy::{Actor, Origin, TenantTx},
@@ -76,16 +76,7 @@ fn caller(tenant: Uuid) -> Caller {
         origins: Vec::new(),
         llm_api_key: None,
     };
-    Caller::new(CallerParts {
-        tenant: Arc::new(tenant),
-        key: Uuid::nil(),
-        key_prefix: String::new(),
-        scopes: Scope::ALL.into_iter().collect(),
-        campaign: None,
-        player: None,
-        is_token: false,
-        request: RequestId::generate(),
-    })
+    Caller::operator(Arc::new(tenant))
 }
 
 async fn world(pool: &crate::pool::Pool, tenant: Uuid) -> Result<()> {
@@ -107,7 +98,7 @@ async fn world(pool: &crate::pool::Pool, tenant: Uuid) -> Result<()> {
     let entities = json!({
         "owners": part("owners"), "players": part("players"), "npcs": part("npcs"), "lore": part("lore"),
     });
-    imports::import(&place, entities, false).await?;
+    interchange::seed::import(&place, entities, false).await?;
     let scene: SceneInput = body::typed(part("scene"))?;
     resource::insert::<Scenes>(&place, scene).await?;
     encounters::service::create(&tx, place.campaign, &body::typed(part("encounter"))?).await?;
