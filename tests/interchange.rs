@@ -16,12 +16,7 @@ async fn send(client: &Client<'_>, path: &str, media: &str, bytes: Vec<u8>) -> A
     client.send(client.request(Method::POST, path).header("content-type", media).body(bytes)).await
 }
 
-/// What became of a field.
-fn outcome<'a>(report: &'a Value, path: &str) -> &'a str {
-    report["fields"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|f| f["path"] == path)
-        .map_or("", |f| f["outcome"].as_str().unwrap())
+/// Whether the report says this of a field.
+fn says(report: &Value, path: &str, outcome: &str) -> bool {
+    report["fields"].as_array().unwrap().iter().any(|f| f["path"] == path && f["outcome"] == outcome)
 }

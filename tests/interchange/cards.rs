@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{files, outcome, send};
+use super::{files, says, send};
 use crate::support::{Server, World, counts};
 
 const IMPORT: &str = "/v1/campaigns/port-town/import/character-card";
@@ -34,7 +34,7 @@ async fn a_card_becomes_an_npc_and_its_book_what_only_it_knows() {
         ("/data/character_book/entries/*/keys", "mapped"),
         ("/data/character_book/entries/*/extensions/theirs", "kept"),
     ] {
-        assert_eq!(outcome(&report, path), what, "{path}: {report:#}");
+        assert!(says(&report, path, what), "{what} {path}: {report:#}");
     }
     let lore = world.get("/lore/the_lamp").await.expect(200).body;
     assert_eq!((&lore["secret"], &lore["known_by"]), (&json!(true), &json!([npc["id"]])));
@@ -167,7 +167,7 @@ async fn every_envelope_is_opened() {
     archive.start_file("assets/icon/images/main.png", options).unwrap();
     let bytes = archive.finish().unwrap().into_inner();
     let report = send(&acme, IMPORT, "application/zip", bytes).await.expect(200).body;
-    assert_eq!(outcome(&report, "assets/*"), "dropped");
+    assert!(says(&report, "assets/*", "dropped"), "{report:#}");
     world.get("/npcs/in_a_zip").await.expect(200);
     // Somebody else's NPC of the same name is left alone.
     let mut bob = files::card();

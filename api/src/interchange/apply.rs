@@ -185,7 +185,7 @@ async fn book_of(place: &Place<'_>, npc: Uuid, key: &str, names: &Names) -> Resu
         .filter(resource::col("tenant_id").eq(place.tx.tenant()))
         .filter(resource::col("campaign_id").eq(place.campaign))
         .filter(Expr::cust_with_values(
-            "secret AND (known_by = ARRAY[$1] OR starts_with(external_ref, $2))",
+            "secret AND ((cardinality(known_by) = 1 AND $1 = ANY (known_by)) OR starts_with(external_ref, $2))",
             [
                 sea_orm::Value::from(npc),
                 sea_orm::Value::from(if key.is_empty() { "\u{1}".to_owned() } else { format!("lorebook:card.{key}:") }),
