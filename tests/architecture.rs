@@ -27,6 +27,8 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     // Tools use services.
     ("tools", &["::http::list", "crate::turns", "crate::npcs::", "crate::owners::"]),
     ("limits", &["crate::turns", "crate::prompt"]),
+    // The editor uses services; the database is theirs.
+    ("admin", &["sqlx", "sea_orm", "::http::list", "::http::create", "::http::patch"]),
     ("secrets.rs", &["crate::auth", "crate::tenancy", "sqlx"]),
 ];
 
@@ -45,6 +47,7 @@ const MAY_USE_THE_POOL: &[&str] = &[
     "tenancy.rs",
     "tenants/service.rs",
     "turns/store.rs",
+    "users/sessions.rs",
 ];
 
 fn sources(folder: &Path) -> Vec<PathBuf> {

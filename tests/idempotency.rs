@@ -11,6 +11,7 @@ use crate::support::{Rows, Server, counts};
 /// POST routes that keep no answer, and why.
 const KEEPS_NOTHING: &[(&str, &str)] = &[
     ("/v1/auth/token", "a token is a secret and costs nothing to make"),
+    ("/v1/users", "a replayed answer would show a password that was made a second time"),
     ("/v1/api-keys", "a replayed answer would show the key a second time"),
     ("/v1/campaigns/{c}/npcs/{x}/prompt", "it changes nothing"),
     ("/v1/campaigns/{c}/owners/{x}/prompt", "it changes nothing"),

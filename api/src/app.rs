@@ -13,6 +13,7 @@ use moka::future::Cache;
 use sqlx::Row;
 
 use crate::{
+    admin,
     auth::{jwt::Tokens, keys::Keys},
     bridge::Hub,
     config::Config,
@@ -28,6 +29,7 @@ use crate::{
     routes,
     secrets::Secrets,
     turns::Running,
+    users::passwords::Passwords,
 };
 
 /// What every handler can reach.
@@ -43,6 +45,7 @@ pub struct App {
     pub running: Running,
     pub feeds: Feeds,
     pub bridge: Arc<Hub>,
+    pub passwords: Passwords,
     origins: Cache<(), Arc<Vec<String>>>,
     stopping: AtomicBool,
 }
@@ -69,6 +72,7 @@ impl App {
             running: Running::new(instance),
             feeds: Feeds::default(),
             bridge: Arc::default(),
+            passwords: Passwords::default(),
             origins: Cache::builder().max_capacity(1).time_to_live(Duration::from_secs(5)).build(),
             stopping: AtomicBool::new(false),
             config,
@@ -133,6 +137,8 @@ pub fn serve(app: web::Data<App>) -> Result<(Server, std::net::SocketAddr)> {
             .service(docs::asset)
             .service(docs::favicon)
             .configure(play::configure)
+            .configure(admin::configure)
+            .route("/", web::get().to(admin::front_door))
             .default_service(web::to(docs::fallback))
             .wrap(from_fn(observe))
     })

@@ -27,6 +27,7 @@ pub struct Config {
     pub journal_retention_days: Option<u32>,
     pub turn_retention_days: u32,
     pub demo_api_key: Option<String>,
+    pub demo_password: Option<String>,
     pub metrics_token: Option<String>,
     pub bridge: BridgeSettings,
     pub workers: usize,
@@ -57,6 +58,7 @@ pub const HELP: &str = "Environment:
   TAVERNKEEP_SHUTDOWN_SECONDS      30: how long running work may take to end
   TAVERNKEEP_METRICS_TOKEN         if set, /metrics asks for it as bearer token
   TAVERNKEEP_DEMO_API_KEY          fixes the demo tenant's API key (tk_<8>_<43>)
+  TAVERNKEEP_DEMO_PASSWORD         fixes the password of the demo's editor, demo@localhost; at least 10 characters
   TAVERNKEEP_PROMPT_CACHE_MIB      64
   TAVERNKEEP_TURN_STEPS_MAX        8: model calls of one turn
   TAVERNKEEP_JOURNAL_RETENTION_DAYS  unset: for ever
@@ -143,6 +145,7 @@ impl Config {
             journal_retention_days: (retention > 0).then_some(retention),
             turn_retention_days: r.parsed("TAVERNKEEP_TURN_RETENTION_DAYS", 30, "a number of days"),
             demo_api_key: demo_key(&mut r),
+            demo_password: demo_password(&mut r),
             metrics_token: r.text("TAVERNKEEP_METRICS_TOKEN"),
             bridge: bridge(&mut r),
             workers: r.parsed("TAVERNKEEP_WORKERS", cores, "a number").clamp(1, 256),
@@ -192,6 +195,14 @@ fn model(r: &mut Reader<'_>) -> Option<Endpoint> {
             None
         }
     }
+}
+
+fn demo_password(r: &mut Reader<'_>) -> Option<String> {
+    let password = r.text("TAVERNKEEP_DEMO_PASSWORD")?;
+    if !(10..=128).contains(&password.chars().count()) {
+        r.errors.push("TAVERNKEEP_DEMO_PASSWORD must have 10 to 128 characters".to_owned());
+    }
+    Some(password)
 }
 
 fn bridge(r: &mut Reader<'_>) -> BridgeSettings {

@@ -55,6 +55,8 @@ pub struct Change {
     pub origin: String,
     /// The API key that did it.
     pub actor: Option<Uuid>,
+    /// The user of the editor who did it.
+    pub user_id: Option<Uuid>,
     pub turn_id: Option<Uuid>,
     pub request_id: Option<String>,
 }
@@ -69,7 +71,8 @@ pub struct Changes {
 }
 
 /// Columns of our own bookkeeping that are nobody's business outside.
-const HIDDEN: [&str; 6] = ["tenant_id", "search", "associated_key", "prompt_text", "window_start", "influence_at"];
+pub(crate) const HIDDEN: [&str; 6] =
+    ["tenant_id", "search", "associated_key", "prompt_text", "window_start", "influence_at"];
 
 /// The changes after `after`.
 ///
@@ -221,6 +224,7 @@ fn change(row: &sqlx::postgres::PgRow) -> Change {
         after: shown("after"),
         origin: row.get("origin"),
         actor: row.get("key_id"),
+        user_id: row.get("user_id"),
         turn_id: row.get("turn_id"),
         request_id: row.get("request_id"),
     }

@@ -1,6 +1,7 @@
 //! Tavernkeep: the game-master backend for AI tabletop play. This file is the table of contents.
 
 // The frame: how the program is put together.
+pub mod admin;
 pub mod app;
 pub mod cli;
 pub mod clock;
@@ -22,9 +23,11 @@ pub mod auth;
 pub mod http;
 pub mod limits;
 pub mod tenancy;
+pub mod users;
 
 // The world.
 pub mod actors;
+pub mod audit;
 pub mod campaigns;
 pub mod characters;
 pub mod dice;

@@ -13,7 +13,7 @@ use crate::{
     http::docs,
     interchange, lore, memory, messages, npcs,
     ops::health,
-    owners, prompt, rules, scenes, sessions, tenants, tools, turns,
+    owners, prompt, rules, scenes, sessions, tenants, tools, turns, users,
 };
 
 /// Registers every route.
@@ -80,6 +80,11 @@ pub fn configure(config: &mut ServiceConfig<'_>) {
         .service(auth::http::get_key)
         .service(auth::http::patch_key)
         .service(auth::http::delete_key)
+        .service(users::http::list)
+        .service(users::http::create)
+        .service(users::http::get)
+        .service(users::http::patch)
+        .service(users::http::delete)
         .service(tenants::http::get)
         .service(tenants::http::change)
         .service(tenants::http::usage)

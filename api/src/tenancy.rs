@@ -56,6 +56,8 @@ impl Origin {
 pub struct Actor {
     pub tenant: Uuid,
     pub key: Option<Uuid>,
+    /// A user of the editor, instead of a key.
+    pub user: Option<Uuid>,
     pub turn: Option<Uuid>,
     pub origin: Origin,
     pub request: RequestId,
@@ -65,13 +67,14 @@ impl Actor {
     /// The server itself acting for a tenant.
     #[must_use]
     pub fn system(tenant: Uuid) -> Self {
-        Self { tenant, key: None, turn: None, origin: Origin::System, request: RequestId::generate() }
+        Self { tenant, key: None, user: None, turn: None, origin: Origin::System, request: RequestId::generate() }
     }
 
-    /// The same as the journal's trigger reads it: `origin|key|turn|request`.
+    /// The same as the journal's trigger reads it: `origin|key|turn|request`, with `user:` before a user's id in the key's place.
     fn who(&self, request: &str) -> String {
         let id = |id: Option<Uuid>| id.map(|id| id.to_string()).unwrap_or_default();
-        format!("{}|{}|{}|{request}", self.origin.as_str(), id(self.key), id(self.turn))
+        let by = self.user.map_or_else(|| id(self.key), |user| format!("user:{user}"));
+        format!("{}|{by}|{}|{request}", self.origin.as_str(), id(self.turn))
     }
 
     /// Who acts, as functions of the database take it.

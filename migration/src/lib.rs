@@ -4,7 +4,8 @@
 //! - [`m0001_world`] is the first schema; its functions are in `sql/`. [`m0002_dice`] adds the seeds of fair dice,
 //!   [`m0003_encounters`] encounters, [`m0004_sessions`] the sessions of frontends, [`m0005_fork`] forks of campaigns,
 //!   [`m0006_bridge`] connections of frontends,
-//!   [`m0007_streams`] what turns tell while they run.
+//!   [`m0007_streams`] what turns tell while they run,
+//!   [`m0009_editor_users`] users of the editor and their sessions.
 //!
 //! Never edit a migration that has been released, and never derive a schema from entities. To change the schema add
 //! `m000N_title.rs` and name it in [`Migrator`].
@@ -16,6 +17,7 @@ pub mod m0004_sessions;
 pub mod m0005_fork;
 pub mod m0006_bridge;
 pub mod m0007_streams;
+pub mod m0009_editor_users;
 pub mod tenant_table;
 
 pub use sea_orm_migration::MigratorTrait;
@@ -35,6 +37,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0005_fork::Migration),
             Box::new(m0006_bridge::Migration),
             Box::new(m0007_streams::Migration),
+            Box::new(m0009_editor_users::Migration),
         ]
     }
 }

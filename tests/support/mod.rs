@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 use tavernkeep::{
     app::{self, App},
-    auth::{Scope, http::store_key, keys::NewKey},
+    auth::{Scope, keys::NewKey, service::store_key},
     config::Config,
     llm::Endpoint,
     ops::maintenance,

@@ -58,6 +58,9 @@ impl Rows {
         // The first look begins fair dice; later ones write nothing.
         world.get("/dice/seeds").await.expect(200);
         client.get("/v1/dice/seeds").await.expect(200);
+        let user =
+            json!({ "email": format!("{canary}@example.org"), "role": "viewer", "password": "a fine long password" });
+        ids.insert("users", client.post("/v1/users", user).await.expect(201).id());
         let key = json!({ "name": canary, "scopes": ["read"] });
         ids.insert("api-keys", client.post("/v1/api-keys", key).await.expect(201).id());
         Self { campaign, alice, mallory, ids }
@@ -91,6 +94,9 @@ impl Rows {
             ("POST", "end") => json!({ "outcome": "victory" }),
             ("POST", "commit") => json!({}),
             ("POST", "rest") => json!({ "type": "long" }),
+            ("POST", "users") => {
+                json!({ "email": format!("new-{}@example.org", uuid::Uuid::now_v7()), "role": "viewer" })
+            }
             ("POST", "api-keys") => json!({ "name": "new", "scopes": ["read"] }),
             ("POST", "campaigns" | "characters" | "npcs" | "scenes") => json!({ "name": "New" }),
             ("POST", "owners") => json!({ "name": "New", "monitored_aspect": "race", "associated_id": "elf" }),
@@ -126,7 +132,8 @@ impl Rows {
             ("PATCH", "memories") => json!({ "text": "Changed." }),
             (
                 "PATCH",
-                "tenant" | "api-keys" | "campaigns" | "characters" | "encounters" | "npcs" | "owners" | "scenes",
+                "tenant" | "api-keys" | "campaigns" | "characters" | "encounters" | "npcs" | "owners" | "scenes"
+                | "users",
             ) => {
                 json!({ "name": "Changed" })
             }

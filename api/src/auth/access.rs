@@ -59,6 +59,11 @@ pub const TABLE: &[Access] = &[
     on("GET",    "/v1/api-keys/{x}", Admin, Never),
     on("PATCH",  "/v1/api-keys/{x}", Admin, Never),
     on("DELETE", "/v1/api-keys/{x}", Admin, Never),
+    on("GET",    "/v1/users", Admin, Never),
+    on("POST",   "/v1/users", Admin, Never),
+    on("GET",    "/v1/users/{x}", Admin, Never),
+    on("PATCH",  "/v1/users/{x}", Admin, Never),
+    on("DELETE", "/v1/users/{x}", Admin, Never),
 
     on("POST",   "/v1/dice/roll", Play, Own),
     on("POST",   "/v1/dice/analyze", Read, Own),

@@ -100,6 +100,7 @@ pub async fn caller_of(app: &App, credential: &str, request: RequestId) -> Resul
             Caller::new(CallerParts {
                 tenant: r.tenant.clone(),
                 key: r.id,
+                user: None,
                 key_prefix: prefix.to_owned(),
                 scopes: r.scopes,
                 campaign: None,
@@ -126,6 +127,7 @@ pub async fn caller_with(app: &App, claims: Claims, request: RequestId) -> Resul
         Caller::new(CallerParts {
             tenant: r.tenant.clone(),
             key: r.id,
+            user: None,
             key_prefix: claims.sub,
             scopes: r.scopes.intersect(narrowed),
             campaign: claims.campaign,

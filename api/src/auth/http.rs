@@ -6,19 +6,21 @@ use actix_web::{HttpRequest, delete, get, patch, post, web};
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sqlx::{AssertSqlSafe, PgExecutor, Row, postgres::PgRow};
-use time::{Duration, OffsetDateTime, format_description::well_known::Rfc3339};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{Caller, Scope, Scopes, jwt::Narrowed, keys::NewKey};
+use super::{
+    Caller, Scope, Scopes,
+    jwt::Narrowed,
+    service::{self, KeyInput, KeyView},
+};
 use crate::{
     app::App,
-    clock,
     error::{Code, Error, Problem, Result},
     http::{
         Body, Reply, etag,
-        paging::{Items, Page, pattern},
+        etag::Expected,
+        paging::{Items, Page},
         patch as merge_patch,
         resource::{Ref, campaign_id},
         validate,
@@ -108,86 +110,6 @@ async fn narrowed_to(
     Ok((Some(campaign), Some(player)))
 }
 
-/// A key as it is listed: everything but the key.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct KeyView {
-    id: Uuid,
-    name: String,
-    prefix: String,
-    scopes: Vec<Scope>,
-    expires_at: Option<String>,
-    revoked_at: Option<String>,
-    last_used_at: Option<String>,
-    created_at: String,
-    version: i64,
-    /// The whole key; only in the answer that makes it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<String>,
-}
-
-impl KeyView {
-    fn of(row: &PgRow) -> Self {
-        let time = |at: OffsetDateTime| at.format(&Rfc3339).unwrap_or_default();
-        let names: Vec<String> = row.get("scopes");
-        Self {
-            id: row.get("id"),
-            name: row.get("name"),
-            prefix: row.get("prefix"),
-            scopes: names.iter().filter_map(|n| Scope::parse(n)).collect(),
-            expires_at: row.get::<Option<OffsetDateTime>, _>("expires_at").map(time),
-            revoked_at: row.get::<Option<OffsetDateTime>, _>("revoked_at").map(time),
-            last_used_at: row.get::<Option<OffsetDateTime>, _>("last_used_at").map(time),
-            created_at: time(row.get("created_at")),
-            version: row.get("version"),
-            key: None,
-        }
-    }
-}
-
-/// A key to be made.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema, Validate)]
-#[serde(deny_unknown_fields)]
-#[garde(allow_unvalidated)]
-pub struct KeyInput {
-    #[garde(length(chars, max = 200))]
-    #[serde(default)]
-    name: String,
-    #[garde(length(min = 1))]
-    scopes: BTreeSet<Scope>,
-    /// Seconds until it expires; never unless given.
-    #[garde(range(min = 1, max = 315_360_000))]
-    #[serde(default)]
-    expires_in_seconds: Option<i64>,
-}
-
-/// Stores a new key.
-///
-/// # Errors
-/// `conflict` if its prefix is taken.
-pub async fn store_key(
-    db: impl PgExecutor<'_>,
-    tenant: Uuid,
-    key: &NewKey,
-    name: &str,
-    scopes: &[Scope],
-    expires_at: Option<OffsetDateTime>,
-) -> Result<PgRow> {
-    let names: Vec<&str> = scopes.iter().map(|s| s.as_str()).collect();
-    Ok(sqlx::query(
-        "INSERT INTO api_key (tenant_id, id, prefix, hash, name, scopes, expires_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING *",
-    )
-    .bind(tenant)
-    .bind(Uuid::now_v7())
-    .bind(&key.prefix)
-    .bind(&key.hash)
-    .bind(name)
-    .bind(&names)
-    .bind(expires_at)
-    .fetch_one(db)
-    .await?)
-}
-
 /// The tenant's keys.
 #[utoipa::path(tag = "auth", operation_id = "list_api_keys", params(crate::http::paging::ListParams),
     responses((status = 200, body = Items<KeyView>), (status = "default", body = Problem)))]
@@ -197,22 +119,8 @@ pub async fn list_keys(
     caller: Caller,
     page: Page<crate::http::paging::NoFilter>,
 ) -> Result<Reply> {
-    let (sign, order) = if page.by_creation()? { ("<", "DESC") } else { (">", "ASC") };
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-    let rows = sqlx::query(AssertSqlSafe(format!(
-        "SELECT * FROM api_key WHERE tenant_id = $1 AND ($2::uuid IS NULL OR id {sign} $2) \
-         AND ($4::text IS NULL OR name ILIKE $4) AND ($5::timestamptz IS NULL OR updated_at >= $5) \
-         ORDER BY id {order} LIMIT $3"
-    )))
-    .bind(tx.tenant())
-    .bind(page.after.as_ref().map(|a| a.id))
-    .bind(i64::try_from(page.limit + 1).unwrap_or(201))
-    .bind(page.q.as_deref().map(pattern))
-    .bind(page.updated_since)
-    .fetch_all(&mut *tx.connection().await)
-    .await?;
-    let keys: Vec<_> = rows.iter().map(KeyView::of).collect();
-    Reply::ok(&page.finish(keys, |k| (k.id, None)))
+    Reply::ok(&service::list(&tx, &page).await?)
 }
 
 /// Makes a key of some of the caller's own scopes. The answer is the only place that shows it.
@@ -220,29 +128,9 @@ pub async fn list_keys(
     responses((status = 201, body = KeyView), (status = "default", body = Problem)))]
 #[post("/api-keys")]
 pub async fn create_key(app: web::Data<App>, caller: Caller, body: Body<KeyInput>) -> Result<Reply> {
-    validate::check(&body.value)?;
     // A replayed answer would show the key a second time, so this route keeps none.
-    let KeyInput { name, scopes, expires_in_seconds } = body.value;
-    if let Some(scope) = scopes.iter().find(|s| !caller.scopes.has(**s)) {
-        return Err(Error::new(Code::Forbidden, format!("You do not have the scope `{}` to give.", scope.as_str())));
-    }
-    let scopes: Vec<Scope> = scopes.into_iter().collect();
-    let expires_at = expires_in_seconds.map(|s| clock::now() + Duration::seconds(s));
-    let new = NewKey::generate();
-    let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
-    let row = store_key(&mut *tx.connection().await, tx.tenant(), &new, &name, &scopes, expires_at).await?;
-    tx.commit().await?;
-    let view = KeyView { key: Some(new.key), ..KeyView::of(&row) };
+    let view = service::create(&app, &caller, body.value).await?;
     Reply::created(format!("/v1/api-keys/{}", view.id), view.version, &view)
-}
-
-async fn find_key(tx: &TenantTx, x: &str) -> Result<PgRow> {
-    let row = sqlx::query("SELECT * FROM api_key WHERE tenant_id = $1 AND (id::text = $2 OR prefix = $2) FOR UPDATE")
-        .bind(tx.tenant())
-        .bind(x)
-        .fetch_optional(&mut *tx.connection().await)
-        .await?;
-    row.ok_or_else(|| Error::not_found("API key"))
 }
 
 /// One key, by id or prefix.
@@ -251,7 +139,7 @@ async fn find_key(tx: &TenantTx, x: &str) -> Result<PgRow> {
 #[get("/api-keys/{x}")]
 pub async fn get_key(app: web::Data<App>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
     let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
-    let view = KeyView::of(&find_key(&tx, &path).await?);
+    let view = service::find(&tx, &path).await?;
     Ok(Reply::ok(&view)?.versioned(view.version))
 }
 
@@ -279,19 +167,14 @@ pub async fn patch_key(
     body: Body<Value>,
 ) -> Result<Reply> {
     crate::http::write(&app, &caller, None, async |tx| {
-        let current = KeyView::of(&find_key(tx, &path).await?);
+        let current = service::find(tx, &path).await?;
         etag::check(&request, current.version)?;
         let shown = serde_json::to_value(&current).map_err(Error::internal)?;
         let read_only =
             ["id", "prefix", "expires_at", "revoked_at", "last_used_at", "created_at", "updated_at", "version", "key"];
         let change: KeyChange = crate::http::body::typed(merge_patch::apply(shown, body.value.clone(), &read_only)?)?;
         validate::check(&change)?;
-        if let Some(scope) = change.scopes.iter().find(|s| !caller.scopes.has(**s)) {
-            return Err(Error::new(
-                Code::Forbidden,
-                format!("You do not have the scope `{}` to give.", scope.as_str()),
-            ));
-        }
+        service::may_give(&caller, &change.scopes)?;
         let names: Vec<&str> = change.scopes.iter().map(|s| s.as_str()).collect();
         let row = sqlx::query("UPDATE api_key SET name = $3, scopes = $4 WHERE tenant_id = $1 AND id = $2 RETURNING *")
             .bind(tx.tenant())
@@ -317,13 +200,7 @@ pub async fn delete_key(
     path: web::Path<String>,
 ) -> Result<Reply> {
     crate::http::write(&app, &caller, None, async |tx| {
-        let current = KeyView::of(&find_key(tx, &path).await?);
-        etag::check(&request, current.version)?;
-        sqlx::query("UPDATE api_key SET revoked_at = coalesce(revoked_at, now()) WHERE tenant_id = $1 AND id = $2")
-            .bind(tx.tenant())
-            .bind(current.id)
-            .execute(&mut *tx.connection().await)
-            .await?;
+        service::revoke(tx, &Expected::by(&request), &path).await?;
         Ok(Reply::no_content())
     })
     .await

@@ -9,6 +9,7 @@ pub mod gate;
 pub mod http;
 pub mod jwt;
 pub mod keys;
+pub mod service;
 
 use std::sync::Arc;
 
@@ -105,7 +106,10 @@ pub struct Caller(Arc<CallerParts>);
 /// What is known of a caller.
 pub struct CallerParts {
     pub tenant: Arc<Tenant>,
+    /// The API key; nil for a user of the editor.
     pub key: Uuid,
+    /// The user of the editor who is signed in.
+    pub user: Option<Uuid>,
     pub key_prefix: String,
     pub scopes: Scopes,
     /// The one campaign a token was narrowed to.
@@ -136,6 +140,7 @@ impl Caller {
         Self::new(CallerParts {
             tenant,
             key: Uuid::nil(),
+            user: None,
             key_prefix: String::new(),
             scopes: Scope::ALL.into_iter().collect(),
             campaign: None,
@@ -195,12 +200,19 @@ impl Caller {
         Err(Error::new(Code::Forbidden, "This token can only act as the player it was made for."))
     }
 
+    /// The key or user, for rows that say who wrote them.
+    #[must_use]
+    pub fn author(&self) -> Uuid {
+        self.user.unwrap_or(self.key)
+    }
+
     /// Who the journal says did it.
     #[must_use]
     pub fn actor(&self) -> Actor {
         Actor {
             tenant: self.tenant.id,
-            key: Some(self.key),
+            key: self.user.is_none().then_some(self.key),
+            user: self.user,
             turn: None,
             origin: Origin::Api,
             request: self.request.clone(),

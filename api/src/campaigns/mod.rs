@@ -2,6 +2,7 @@
 
 pub mod fork;
 pub mod http;
+pub mod overview;
 
 use entity::{campaign, shapes::Extensions};
 use garde::Validate;

@@ -2,6 +2,7 @@
 
 mod interchange;
 mod serve;
+mod user;
 mod with_postgres;
 
 use std::{io::Write, net::SocketAddr, path::PathBuf, process::ExitCode};
@@ -11,7 +12,7 @@ use sqlx::{Connection, PgConnection};
 
 use crate::{
     app,
-    auth::{Scope, http::store_key, jwt::Tokens, keys::NewKey},
+    auth::{Scope, jwt::Tokens, keys::NewKey, service::store_key},
     clock,
     config::{self, Config},
     database, demo, embedded_postgres,
@@ -47,6 +48,9 @@ enum Command {
     /// Make and revoke API keys.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Make users of the editor and set their passwords.
+    #[command(subcommand)]
+    User(user::UserCommand),
     /// Print a link with which somebody plays a character in the browser; it is good for an hour.
     PlayLink {
         #[arg(long, default_value = demo::TENANT)]
@@ -193,12 +197,19 @@ async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Demo => {
             database::migrate(&url, config.database_url.as_deref().unwrap_or(&url)).await?;
             let pool = database::connect(config.database_url.as_deref().unwrap_or(&url), 2).await?;
-            let made = demo::ensure(&url, &pool, config.demo_api_key.as_deref()).await?;
-            let text = match &made.api_key {
+            let made = demo::ensure(&url, &pool, &demo::Fixed::of(&config)).await?;
+            let mut text = match &made.api_key {
                 Some(key) => format!("The demo is ready. API key: {key}"),
                 None => "The demo is there already; its API key was shown when it was made.".to_owned(),
             };
-            say(json, &serde_json::json!({ "api_key": made.api_key, "is_new": made.is_new }), &text);
+            if let Some(password) = &made.password {
+                text.push_str(&format!("\nEditor: {} with the password {password}", demo::EMAIL));
+            }
+            let password = &made.password;
+            let made = serde_json::json!({
+                "api_key": made.api_key, "is_new": made.is_new, "email": demo::EMAIL, "password": password,
+            });
+            say(json, &made, &text);
         }
         Command::PlayLink { tenant, campaign, player, url: server } => {
             let tokens = Tokens::new(&serve::secrets_of(config)?);
@@ -227,6 +238,7 @@ async fn run(cli: Cli) -> Result<ExitCode> {
         }
         Command::Tenant(command) => tenant(&url, command, json).await?,
         Command::Key(command) => key(&url, command, json).await?,
+        Command::User(command) => user::run(&url, command, json).await?,
         Command::Serve | Command::Openapi | Command::WithPostgres { .. } | Command::Rehearse { .. } => {}
     }
     Ok(ExitCode::SUCCESS)

@@ -89,7 +89,7 @@ pub(super) async fn run(mut config: Config) -> Result<ExitCode> {
     database::migrate(&data.owner_url, &data.app_url).await?;
     let pool = database::connect(&data.app_url, config.database_connections_max).await?;
     let made = match &data.embedded {
-        Some(_) => Some(demo::ensure(&data.owner_url, &pool, config.demo_api_key.as_deref()).await?),
+        Some(_) => Some(demo::ensure(&data.owner_url, &pool, &demo::Fixed::of(&config)).await?),
         None => None,
     };
     let rehearsing = match &config.model {
@@ -196,6 +196,14 @@ async fn invite(addr: std::net::SocketAddr, owner_url: &str, app: &App) {
 fn welcome(addr: std::net::SocketAddr, made: Option<&demo::Demo>, model: &str) {
     println!("\nTavernkeep answers at http://{addr}  (API: http://{addr}/docs, model: {model})");
     let Some(made) = made else { return };
+    println!("The editor: http://{addr}/admin");
+    match &made.password {
+        Some(password) => println!("  sign in as {} with the password {password}", demo::EMAIL),
+        None => println!(
+            "  sign in as {} with the password shown at the first start (`tavernkeep user password` sets another)",
+            demo::EMAIL
+        ),
+    }
     let header = match &made.api_key {
         Some(key) => {
             println!("Sign in with the demo tenant's API key, which has every scope:\n  {key}");

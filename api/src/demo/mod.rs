@@ -7,8 +7,9 @@ use sqlx::{Connection, PgConnection, Row};
 use uuid::Uuid;
 
 use crate::{
-    auth::{Caller, Scope, http::store_key, keys::NewKey},
+    auth::{Caller, Scope, keys::NewKey, service::store_key},
     campaigns::{CampaignInput, Campaigns},
+    config::Config,
     encounters,
     error::{Error, Result},
     http::{
@@ -20,6 +21,10 @@ use crate::{
     scenes::{SceneInput, Scenes},
     tenancy::{Actor, Origin, TenantTx},
     tenants::{self, Settings, Tenant},
+    users::{
+        Role,
+        service::{self as users, Wanted},
+    },
 };
 
 /// The demo tenant's slug.
@@ -30,10 +35,30 @@ pub const CAMPAIGN: &str = "port-town";
 /// The character that the demo's link plays: at the inn, where the innkeeper is.
 pub const PLAYER: &str = "lirien_vale";
 
+/// The demo's user of the editor.
+pub const EMAIL: &str = "demo@localhost";
+
+/// Credentials that the environment fixes.
+#[derive(Default)]
+pub struct Fixed<'a> {
+    pub api_key: Option<&'a str>,
+    pub password: Option<&'a str>,
+}
+
+impl<'a> Fixed<'a> {
+    /// What a configuration fixes.
+    #[must_use]
+    pub fn of(config: &'a Config) -> Self {
+        Self { api_key: config.demo_api_key.as_deref(), password: config.demo_password.as_deref() }
+    }
+}
+
 /// What the demo left for whoever wants to sign in.
 pub struct Demo {
     /// A key with every scope; none if one was made before and not fixed by the environment.
     pub api_key: Option<String>,
+    /// The password of [`EMAIL`]; none if it was made before and not fixed by the environment.
+    pub password: Option<String>,
     /// Whether the tenant is new.
     pub is_new: bool,
 }
@@ -42,7 +67,7 @@ pub struct Demo {
 ///
 /// # Errors
 /// Those of the database.
-pub async fn ensure(owner_url: &str, pool: &crate::pool::Pool, fixed_key: Option<&str>) -> Result<Demo> {
+pub async fn ensure(owner_url: &str, pool: &crate::pool::Pool, fixed: &Fixed<'_>) -> Result<Demo> {
     let mut owner = PgConnection::connect(owner_url).await?;
     let found =
         sqlx::query("SELECT tenant_id FROM tenant WHERE slug = $1").bind(TENANT).fetch_optional(&mut owner).await?;
@@ -53,7 +78,7 @@ pub async fn ensure(owner_url: &str, pool: &crate::pool::Pool, fixed_key: Option
     world(pool, tenant).await?;
     let keys =
         sqlx::query("SELECT prefix FROM api_key WHERE tenant_id = $1").bind(tenant).fetch_all(&mut owner).await?;
-    let new = match fixed_key {
+    let new = match fixed.api_key {
         Some(key) => NewKey::of(key),
         // A start that was cut short may have left the tenant without one.
         None => keys.is_empty().then(NewKey::generate),
@@ -63,8 +88,14 @@ pub async fn ensure(owner_url: &str, pool: &crate::pool::Pool, fixed_key: Option
     {
         store_key(&mut owner, tenant, new, "demo", &Scope::ALL, None).await?;
     }
+    let wanted = Wanted { tenant, email: EMAIL, name: Some("Demo"), role: Role::Owner, password: fixed.password };
+    let (_, mut password) = users::bring(&mut owner, &wanted).await?;
+    if let (None, Some(fixed)) = (&password, fixed.password) {
+        users::keep_password(&mut owner, EMAIL, fixed).await?;
+        password = Some(fixed.to_owned());
+    }
     owner.close().await?;
-    Ok(Demo { api_key: new.map(|n| n.key), is_new })
+    Ok(Demo { api_key: new.map(|n| n.key), password, is_new })
 }
 
 fn caller(tenant: Uuid) -> Caller {

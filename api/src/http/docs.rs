@@ -169,6 +169,7 @@ pub async fn problem(path: web::Path<String>) -> Result<HttpResponse> {
 const ASSETS: &[(&str, &str, &str)] = &[
     ("icon.svg", "image/svg+xml", include_str!("../../../static/icon.svg")),
     ("tavernkeep.css", "text/css; charset=utf-8", include_str!("../../../static/tavernkeep.css")),
+    ("editor.js", "text/javascript; charset=utf-8", include_str!("../../../static/editor.js")),
     ("play.js", "text/javascript; charset=utf-8", include_str!("../../../static/play.js")),
     ("htmx.min.js", "text/javascript; charset=utf-8", include_str!("../../../static/vendor/htmx.min.js")),
     ("htmx-sse.min.js", "text/javascript; charset=utf-8", include_str!("../../../static/vendor/htmx-sse.min.js")),

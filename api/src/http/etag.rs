@@ -15,11 +15,36 @@ pub fn of(version: i64) -> String {
 /// # Errors
 /// `precondition_failed` if it does not.
 pub fn check(request: &HttpRequest, version: i64) -> Result<()> {
-    let Some(value) = request.headers().get(header::IF_MATCH) else { return Ok(()) };
-    if lists(value, version) {
-        return Ok(());
+    Expected::by(request).check(version)
+}
+
+/// The version that a writer has seen, if it says so.
+#[derive(Clone, Debug)]
+pub struct Expected(Option<header::HeaderValue>);
+
+impl Expected {
+    /// What a request's `If-Match` says.
+    #[must_use]
+    pub fn by(request: &HttpRequest) -> Self {
+        Self(request.headers().get(header::IF_MATCH).cloned())
     }
-    Err(Error::new(Code::PreconditionFailed, format!("The resource is at {} now.", of(version))))
+
+    /// The version that a form was filled in from.
+    #[must_use]
+    pub fn version(version: i64) -> Self {
+        Self(header::HeaderValue::from_str(&of(version)).ok())
+    }
+
+    /// Whether it is the version that there is, if one is expected.
+    ///
+    /// # Errors
+    /// `precondition_failed` if it is not.
+    pub fn check(&self, version: i64) -> Result<()> {
+        if self.0.as_ref().is_none_or(|value| lists(value, version)) {
+            return Ok(());
+        }
+        Err(Error::new(Code::PreconditionFailed, format!("The resource is at {} now.", of(version))))
+    }
 }
 
 /// Whether `If-None-Match` names `version`, so that the client already has the body.

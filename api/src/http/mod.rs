@@ -6,6 +6,7 @@ pub mod body;
 pub mod cors;
 pub mod docs;
 pub mod etag;
+pub mod forms;
 pub mod idempotency;
 pub mod observe;
 pub mod paging;

@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use super::{
     Body, Reply, etag,
+    etag::Expected,
     paging::{self, Items, Page, SortKey},
     patch, validate,
 };
@@ -232,9 +233,24 @@ pub async fn list<R: Resource>(app: &App, caller: &Caller, c: Option<&str>, page
         Some(c) => Some(campaign_id(&tx, caller, &Ref::parse(c)).await?),
         None => None,
     };
+    let items = find_page::<R>(&tx, caller, campaign, page).await?;
+    let views = items.items.into_iter().map(|row| view::<R>(row, caller)).collect::<Result<Vec<_>>>()?;
+    Reply::ok(&Items { items: views, next_cursor: items.next_cursor })
+}
+
+/// A page of rows; of a campaign that the caller was found to see.
+///
+/// # Errors
+/// `bad_request` for a filter that cannot be.
+pub async fn find_page<R: Resource>(
+    tx: &TenantTx,
+    caller: &Caller,
+    campaign: Option<Uuid>,
+    page: &Page<R::Filter>,
+) -> Result<Items<R::Model>> {
     let select = R::filter(base::<R>(caller, campaign.map(Ref::Id).as_ref()), &page.filter)?;
-    let rows = paged::<R>(select, campaign, page)?.all(&tx).await?;
-    let items = page.finish(rows, |row| {
+    let rows = paged::<R>(select, campaign, page)?.all(tx).await?;
+    Ok(page.finish(rows, |row| {
         let stamp = R::stamp(row);
         let value = match page.sort.key {
             SortKey::Created => None,
@@ -242,9 +258,7 @@ pub async fn list<R: Resource>(app: &App, caller: &Caller, c: Option<&str>, page
             SortKey::Name => Some(stamp.label.to_owned()),
         };
         (stamp.id, value)
-    });
-    let views = items.items.into_iter().map(|row| view::<R>(row, caller)).collect::<Result<Vec<_>>>()?;
-    Reply::ok(&Items { items: views, next_cursor: items.next_cursor })
+    }))
 }
 
 fn paged<R: Resource>(
@@ -359,16 +373,31 @@ pub async fn patch<R: Resource>(
     x: &str,
     body: Body<Value>,
 ) -> Result<Reply> {
+    change::<R>(app, caller, &Expected::by(request), c, x, body.value).await
+}
+
+/// The same for whoever has no request: the version that was seen, and the patch.
+///
+/// # Errors
+/// Those of [`patch`].
+pub async fn change<R: Resource>(
+    app: &App,
+    caller: &Caller,
+    expected: &Expected,
+    c: Option<&str>,
+    x: &str,
+    changes: Value,
+) -> Result<Reply> {
     super::write(app, caller, None, async |tx| {
         let select = base::<R>(caller, c.map(Ref::parse).as_ref()).filter(Ref::parse(x).matches::<R>());
         let current = select.lock_exclusive().one(tx).await?.ok_or_else(|| Error::not_found(R::TABLE))?;
         let stamp = R::stamp(&current);
         let (id, version) = (stamp.id, stamp.version);
-        etag::check(request, version)?;
+        expected.check(version)?;
         let shown = serde_json::to_value(R::View::from(current)).map_err(Error::internal)?;
         let campaign = shown.get("campaign_id").and_then(Value::as_str).and_then(|c| c.parse().ok()).unwrap_or(id);
         let read_only: Vec<_> = READ_ONLY.iter().chain(R::READ_ONLY).copied().collect();
-        let input: R::Input = super::body::typed(patch::apply(shown, body.value.clone(), &read_only)?)?;
+        let input: R::Input = super::body::typed(patch::apply(shown, changes.clone(), &read_only)?)?;
         validate::check(&input)?;
         let model = update::<R>(&Place { tx, campaign, caller }, id, input).await?;
         let version = R::stamp(&model).version;
@@ -426,11 +455,25 @@ pub async fn delete<R: Resource>(
     c: Option<&str>,
     x: &str,
 ) -> Result<Reply> {
+    remove::<R>(app, caller, &Expected::by(request), c, x).await
+}
+
+/// The same for whoever has no request.
+///
+/// # Errors
+/// Those of [`delete`].
+pub async fn remove<R: Resource>(
+    app: &App,
+    caller: &Caller,
+    expected: &Expected,
+    c: Option<&str>,
+    x: &str,
+) -> Result<Reply> {
     super::write(app, caller, None, async |tx| {
         let select = base::<R>(caller, c.map(Ref::parse).as_ref()).filter(Ref::parse(x).matches::<R>());
         let current = select.lock_exclusive().one(tx).await?.ok_or_else(|| Error::not_found(R::TABLE))?;
         let stamp = R::stamp(&current);
-        etag::check(request, stamp.version)?;
+        expected.check(stamp.version)?;
         R::may_delete(tx, &current).await?;
         let sql = format!("DELETE FROM {} WHERE tenant_id = $1 AND id = $2", R::TABLE);
         sqlx::query(AssertSqlSafe(sql)).bind(tx.tenant()).bind(stamp.id).execute(&mut *tx.connection().await).await?;

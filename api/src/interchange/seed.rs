@@ -467,7 +467,7 @@ async fn remember(place: &Place<'_>, holder: &str, held: Value, report: &mut Rep
                     player: player_id,
                     text,
                     source: "import",
-                    author: Some(place.caller.key),
+                    author: Some(place.caller.author()),
                     turn: None,
                 };
                 memory::service::insert(place.tx, &new).await?;

@@ -8,6 +8,7 @@ use std::{
         Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicU32, Ordering},
     },
+    time::Duration,
 };
 
 use governor::{
@@ -16,6 +17,7 @@ use governor::{
     middleware::StateInformationMiddleware,
     state::{InMemoryState, NotKeyed},
 };
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{Class, Rate};
@@ -25,6 +27,11 @@ type Limiter = RateLimiter<NotKeyed, InMemoryState, DefaultClock, StateInformati
 
 /// Failed sign-ins a minute from one address.
 const FAILURES_PER_MINUTE: u32 = 300;
+/// Tries to sign in to the editor a minute from one address.
+const SIGN_INS_PER_MINUTE: u32 = 60;
+/// Tries to sign in to one account at once; then one comes back every half minute.
+const SIGN_INS_AT_ONCE: u32 = 10;
+const SIGN_IN_EVERY: Duration = Duration::from_secs(30);
 /// Limiters kept; beyond it all are forgotten, which forgives at most one minute.
 const LIMITERS_MAX: usize = 100_000;
 
@@ -37,6 +44,9 @@ struct Entry {
 pub(super) struct Local {
     tenants: RwLock<HashMap<(Uuid, Class), Arc<Entry>>>,
     failures: RwLock<HashMap<IpAddr, Arc<Entry>>>,
+    sign_ins_from: RwLock<HashMap<IpAddr, Arc<Entry>>>,
+    /// By a hash of the email, known or not.
+    sign_ins_as: RwLock<HashMap<[u8; 32], Arc<Entry>>>,
     clock: DefaultClock,
 }
 
@@ -49,6 +59,21 @@ impl Local {
         self.count(&self.failures, peer, "failed-sign-ins", FAILURES_PER_MINUTE)
     }
 
+    pub(super) fn check_sign_in_from(&self, peer: IpAddr) -> Rate {
+        self.count(&self.sign_ins_from, peer, "sign-ins", SIGN_INS_PER_MINUTE)
+    }
+
+    pub(super) fn check_sign_in_as(&self, account: &str) -> Rate {
+        let account: [u8; 32] = Sha256::digest(account.to_lowercase().as_bytes()).into();
+        let quota = Quota::with_period(SIGN_IN_EVERY)
+            .zip(NonZeroU32::new(SIGN_INS_AT_ONCE))
+            .map(|(quota, at_once)| quota.allow_burst(at_once));
+        match quota {
+            Some(quota) => self.count_in(&self.sign_ins_as, account, "sign-ins", (SIGN_INS_AT_ONCE, quota)),
+            None => Rate::unlimited("sign-ins"),
+        }
+    }
+
     fn count<K: std::hash::Hash + Eq>(
         &self,
         map: &RwLock<HashMap<K, Arc<Entry>>>,
@@ -56,11 +81,22 @@ impl Local {
         policy: &'static str,
         quota: u32,
     ) -> Rate {
-        let Some(per_minute) = NonZeroU32::new(quota) else { return Rate::unlimited(policy) };
+        match NonZeroU32::new(quota) {
+            Some(per_minute) => self.count_in(map, key, policy, (quota, Quota::per_minute(per_minute))),
+            None => Rate::unlimited(policy),
+        }
+    }
+
+    fn count_in<K: std::hash::Hash + Eq>(
+        &self,
+        map: &RwLock<HashMap<K, Arc<Entry>>>,
+        key: K,
+        policy: &'static str,
+        (quota, rule): (u32, Quota),
+    ) -> Rate {
         let known = map.read().unwrap_or_else(PoisonError::into_inner).get(&key).filter(|e| e.quota == quota).cloned();
         let entry = known.unwrap_or_else(|| {
-            let limiter =
-                RateLimiter::direct(Quota::per_minute(per_minute)).with_middleware::<StateInformationMiddleware>();
+            let limiter = RateLimiter::direct(rule).with_middleware::<StateInformationMiddleware>();
             let entry = Arc::new(Entry { quota, limiter });
             let mut map = map.write().unwrap_or_else(PoisonError::into_inner);
             if map.len() >= LIMITERS_MAX {

@@ -195,6 +195,20 @@ impl Limits {
         self.local.check_failure(peer)
     }
 
+    /// Counts one try to sign in, of an account and from an address; the account's quota comes back slowly.
+    ///
+    /// # Errors
+    /// `rate_limited`.
+    pub fn check_sign_in(&self, peer: IpAddr, account: &str) -> Result<()> {
+        for rate in [self.local.check_sign_in_from(peer), self.local.check_sign_in_as(account)] {
+            if let Some(seconds) = rate.retry_after_seconds {
+                let detail = format!("Too many tries to sign in. Wait {seconds} seconds and try again.");
+                return Err(Error::new(Code::RateLimited, detail).retry_after(seconds));
+            }
+        }
+        Ok(())
+    }
+
     /// Whether the tenant may add a row of a kind.
     ///
     /// # Errors

@@ -182,7 +182,7 @@ async fn create(app: &App, caller: &Caller, c: &str, holder: HolderPath, body: B
             player,
             text,
             source: "editor",
-            author: Some(caller.key),
+            author: Some(caller.author()),
             turn: None,
         };
         let id = service::insert(tx, &new).await?;

@@ -42,6 +42,9 @@ pub static REQUESTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
 /// Time to answer by route.
 pub static REQUEST_SECONDS: LazyLock<HistogramVec> =
     LazyLock::new(|| seconds("http_request_seconds", "Time to answer by route", &["route"], FAST));
+/// Tries to sign in to the editor.
+pub static SIGN_INS: LazyLock<IntCounterVec> =
+    LazyLock::new(|| counters("sign_ins_total", "Tries to sign in to the editor by outcome", &["outcome"]));
 /// Statements sent to the database inside tenant transactions.
 pub static STATEMENTS: LazyLock<IntCounter> =
     LazyLock::new(|| counter("db_statements_total", "Statements inside tenant transactions, without BEGIN and COMMIT"));
@@ -168,6 +171,7 @@ pub fn register_all() {
         &ENCOUNTER_ACTIONS,
         &PROMPT_CACHE,
         &SEGMENTS_BUILT,
+        &SIGN_INS,
     ] {
         LazyLock::force(vec);
     }

@@ -5,11 +5,7 @@ use askama::Template;
 use entity::message::{Author, Type};
 use serde::Deserialize;
 
-use super::{
-    Filled, filled, html, is_htmx, rendered, shown,
-    table::Seat,
-    visit::{Visitor, from_our_page},
-};
+use super::{Filled, filled, html, is_htmx, rendered, shown, table::Seat, visit::Visitor};
 use crate::{
     app::App,
     auth::Caller,
@@ -19,6 +15,7 @@ use crate::{
         sheet,
     },
     error::{Error, Result},
+    http::forms::from_our_page,
     messages::service::{self as messages, NewMessage, RollFacts},
     prompt::EntityKind,
     tenancy::TenantTx,

@@ -2,8 +2,10 @@
 //!
 //! Settings are one JSON document with a type; the provider's key is apart, encrypted, and never comes back.
 
+pub mod change;
 pub mod http;
 pub mod service;
+pub mod usage;
 
 use entity::shapes::Extensions;
 use serde::{Deserialize, Serialize};

@@ -15,6 +15,7 @@ mod calls;
 pub mod events;
 pub mod gm;
 pub mod http;
+pub mod list;
 mod live;
 pub mod rules;
 pub mod runner;

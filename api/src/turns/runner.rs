@@ -214,7 +214,7 @@ impl<'a> Turn<'a> {
             action: &self.job.action,
             mode: self.job.mode,
             on_failure: self.job.on_failure,
-            key_id: self.talk.caller.key,
+            key_id: self.talk.caller.author(),
             instance: self.talk.app.running.instance,
             key: self.job.key.as_ref(),
             talk_version: self.base.transcript.version,

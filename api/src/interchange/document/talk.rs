@@ -120,7 +120,7 @@ pub async fn memories(place: &Place<'_>, list: &Rows<'_>, names: &Names, report:
             new.push(json!({
                 "tenant_id": place.tx.tenant(), "campaign_id": place.campaign, "id": ids.at(created_at),
                 "holder_type": document.holder.kind, "holder_id": holder, "subject_id": player, "subject_type": "character",
-                "text": words, "source": source, "author": place.caller.key, "created_at": time(created_at)?,
+                "text": words, "source": source, "author": place.caller.author(), "created_at": time(created_at)?,
                 "broadcast_id": document.broadcast.map(|n| *broadcasts.entry(n).or_insert_with(Uuid::now_v7)),
                 "extensions": document.extensions, "external_ref": document.external_ref,
             }));

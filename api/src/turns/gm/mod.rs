@@ -139,7 +139,7 @@ fn row<'a>(talk: &Talk<'_>, job: &'a GmJob, campaign: Uuid) -> NewTurn<'a> {
         action: job.instruction.as_deref().unwrap_or_default(),
         mode: job.mode,
         on_failure: job.on_failure,
-        key_id: talk.caller.key,
+        key_id: talk.caller.author(),
         instance: talk.app.running.instance,
         key: job.key.as_ref(),
         talk_version: 0,

@@ -177,7 +177,7 @@ impl RulesTurn<'_> {
             action: &self.job.action,
             mode: self.job.mode,
             on_failure: OnFailure::Revert,
-            key_id: self.caller.key,
+            key_id: self.caller.author(),
             instance: self.app.running.instance,
             key: self.job.key.as_ref(),
             talk_version: 0,

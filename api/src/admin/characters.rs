@@ -1,0 +1,142 @@
+//! Player characters, as the editor shows them.
+
+use entity::character;
+
+use super::{
+    Tab,
+    form::{Field, Group, Kind},
+    world::World,
+};
+use crate::characters::Characters;
+
+const SIZES: Kind = Kind::Choice(&[
+    ("tiny", "Tiny"),
+    ("small", "Small"),
+    ("medium", "Medium"),
+    ("large", "Large"),
+    ("huge", "Huge"),
+    ("gargantuan", "Gargantuan"),
+]);
+const ABILITIES: Kind = Kind::Choice(&[
+    ("", "None"),
+    ("strength", "Strength"),
+    ("dexterity", "Dexterity"),
+    ("constitution", "Constitution"),
+    ("intelligence", "Intelligence"),
+    ("wisdom", "Wisdom"),
+    ("charisma", "Charisma"),
+]);
+
+impl World for Characters {
+    const TAB: Tab = Tab::Characters;
+    const ONE: &'static str = "character";
+    const MANY: &'static str = "Characters";
+    const PATH: &'static str = "characters";
+    const ABOUT: &'static str = "Those whom people play, with their sheets.";
+    const COLUMNS: &'static [&'static str] = &["Player", "Who", "Level", "Hit points", "Place"];
+    const GROUPS: &'static [Group] = &[
+        Group {
+            title: "",
+            is_folded: false,
+            fields: &[
+                Field::new("/name", "Name", Kind::Line).needed(),
+                Field::new("/slug", "Slug", Kind::Line)
+                    .hint("How paths and tools name it; made of the name if left empty."),
+                Field::new("/player_name", "Player", Kind::Line),
+                Field::new("/race", "Race", Kind::Line),
+                Field::new("/profession", "Profession", Kind::Line),
+                Field::new("/level", "Level", Kind::Number),
+                Field::new("/location", "Place", Kind::Line),
+                Field::new("/size", "Size", SIZES),
+            ],
+        },
+        Group {
+            title: "Abilities",
+            is_folded: false,
+            fields: &[
+                Field::new("/abilities/strength", "Strength", Kind::Number),
+                Field::new("/abilities/dexterity", "Dexterity", Kind::Number),
+                Field::new("/abilities/constitution", "Constitution", Kind::Number),
+                Field::new("/abilities/intelligence", "Intelligence", Kind::Number),
+                Field::new("/abilities/wisdom", "Wisdom", Kind::Number),
+                Field::new("/abilities/charisma", "Charisma", Kind::Number),
+            ],
+        },
+        Group {
+            title: "In a fight",
+            is_folded: false,
+            fields: &[
+                Field::new("/hp", "Hit points", Kind::Number),
+                Field::new("/max_hp", "At most", Kind::Number),
+                Field::new("/temp_hp", "Temporary", Kind::Number),
+                Field::new("/armor_class", "Armor class", Kind::Number),
+                Field::new("/speed", "Speed, feet", Kind::Number),
+            ],
+        },
+        Group {
+            title: "Proficiencies and defences",
+            is_folded: true,
+            fields: &[
+                Field::new("/skill_proficiencies", "Skills", Kind::Words),
+                Field::new("/saving_throw_proficiencies", "Saving throws", Kind::Words),
+                Field::new("/weapon_proficiencies", "Weapons", Kind::Words),
+                Field::new("/resistances", "Resistances", Kind::Words),
+                Field::new("/immunities", "Immunities", Kind::Words),
+                Field::new("/vulnerabilities", "Vulnerabilities", Kind::Words),
+            ],
+        },
+        Group {
+            title: "Weapons, features, inventory",
+            is_folded: true,
+            fields: &[
+                Field::new("/weapons", "Weapons", Kind::Json { rows: 5 })
+                    .hint("A list of {name, …}; an SRD name fills what is left out."),
+                Field::new("/armor", "Armor", Kind::Json { rows: 2 }),
+                Field::new("/shield", "Shield", Kind::Json { rows: 2 }),
+                Field::new("/features", "Features", Kind::Json { rows: 4 }),
+                Field::new("/resources", "Resources", Kind::Json { rows: 3 }).hint("A list of {name, max, remaining}."),
+                Field::new("/inventory", "Inventory", Kind::Json { rows: 4 }),
+            ],
+        },
+        Group {
+            title: "Spells",
+            is_folded: true,
+            fields: &[
+                Field::new("/spellcasting_ability", "Spellcasting ability", ABILITIES),
+                Field::new("/spells", "Spells", Kind::Json { rows: 4 }),
+                Field::new("/spell_slots", "Spell slots", Kind::Json { rows: 3 })
+                    .hint("By level: {\"1\": {max, remaining}}."),
+                Field::new("/concentration", "Concentration", Kind::Json { rows: 2 }),
+            ],
+        },
+        Group {
+            title: "At this moment",
+            is_folded: true,
+            fields: &[
+                Field::new("/conditions", "Conditions", Kind::Json { rows: 3 }),
+                Field::new("/effects", "Effects", Kind::Json { rows: 3 }),
+                Field::new("/hit_dice", "Hit dice", Kind::Json { rows: 2 }),
+                Field::new("/death_saves/successes", "Death saves passed", Kind::Number),
+                Field::new("/death_saves/failures", "Death saves failed", Kind::Number),
+            ],
+        },
+        Group {
+            title: "For other programs",
+            is_folded: true,
+            fields: &[
+                Field::new("/external_ref", "External reference", Kind::Line),
+                Field::new("/extensions", "Extensions", Kind::Json { rows: 3 }),
+            ],
+        },
+    ];
+
+    fn cells(who: &character::Model) -> Vec<String> {
+        vec![
+            who.player_name.clone().unwrap_or_default(),
+            format!("{} {}", who.race, who.profession).trim().to_owned(),
+            who.level.to_string(),
+            format!("{} of {}", who.hp, who.max_hp),
+            who.location.clone().unwrap_or_default(),
+        ]
+    }
+}

@@ -1,0 +1,280 @@
+//! The proofs that a page's handler takes: somebody is signed in, may see this page, and sent a form of ours.
+
+use std::{future::Future, net::IpAddr, pin::Pin};
+
+use actix_web::{
+    FromRequest, HttpMessage, HttpRequest, HttpResponse,
+    cookie::{Cookie, SameSite, time::Duration},
+    dev::Payload,
+    http::StatusCode,
+    web,
+};
+use askama::Template;
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use entity::campaign;
+
+use super::{
+    asked_for, frame,
+    frame::{Frame, Shown, Tab},
+    html, is_htmx, see,
+    submitted::Submitted,
+};
+use crate::{
+    app::App,
+    auth::{Caller, CallerParts, Scope},
+    campaigns::Campaigns,
+    error::{Code, Error, Result},
+    http::{
+        RequestId,
+        resource::{self, Ref},
+    },
+    limits::Class,
+    tenancy::TenantTx,
+    users::{
+        Role,
+        sessions::{self, SESSION_SECONDS, Secret, User},
+    },
+};
+
+/// Somebody who is signed in, at a page that they may use, with the form that they sent.
+pub struct Editor {
+    pub app: web::Data<App>,
+    pub request: HttpRequest,
+    pub user: User,
+    pub tenant_name: String,
+    pub role: Role,
+    /// The same to services as an API key of the role's scopes; the journal knows the user.
+    pub caller: Caller,
+    /// The fields that were sent; its token was checked.
+    pub form: Submitted,
+    pub(super) secret: Secret,
+}
+
+/// The same in a campaign, which is there and the tenant's.
+pub struct InCampaign {
+    editor: Editor,
+    pub campaign: campaign::Model,
+}
+
+impl std::ops::Deref for InCampaign {
+    type Target = Editor;
+    fn deref(&self) -> &Editor {
+        &self.editor
+    }
+}
+
+impl FromRequest for Editor {
+    type Error = Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self>>>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (request, mut payload) = (request.clone(), payload.take());
+        Box::pin(async move { Self::prove(request, &mut payload).await })
+    }
+}
+
+impl FromRequest for InCampaign {
+    type Error = Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self>>>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (request, mut payload) = (request.clone(), payload.take());
+        Box::pin(async move {
+            let editor = Editor::prove(request, &mut payload).await?;
+            let tx = editor.read().await?;
+            let campaign =
+                resource::find::<Campaigns>(&tx, &editor.caller, None, &Ref::parse(editor.path("c"))).await?;
+            drop(tx);
+            Ok(Self { editor, campaign })
+        })
+    }
+}
+
+impl Editor {
+    async fn prove(request: HttpRequest, payload: &mut Payload) -> Result<Self> {
+        let page = request.match_pattern().and_then(|pattern| asked_for(request.method().as_str(), &pattern));
+        let page = page.ok_or_else(|| Error::not_found("page"))?;
+        let app = app_of(&request)?;
+        let secret = secret_of(&request).ok_or_else(signed_out)?;
+        let user = sessions::user(&app.pool, &secret).await?.ok_or_else(signed_out)?;
+        let nowhere = || Error::new(Code::Forbidden, "You belong to no tenant any more. Ask whoever invited you.");
+        let place = user.place.clone().ok_or_else(nowhere)?;
+        let caller = Caller::new(CallerParts {
+            tenant: place.tenant,
+            key: uuid::Uuid::nil(),
+            user: Some(user.id),
+            key_prefix: String::new(),
+            scopes: place.role.scopes(),
+            campaign: None,
+            player: None,
+            is_token: false,
+            request: RequestId::of(&request),
+        });
+        let rate = app.limits.check(&caller.tenant, Class::Requests);
+        request.extensions_mut().insert(rate);
+        rate.allowed("requests")?;
+        if page.scope.is_some_and(|scope| !caller.scopes.has(scope)) {
+            let why =
+                format!("This is not for the role {}. Ask an owner of {}.", place.role.as_str(), place.tenant_name);
+            return Err(Error::new(Code::Forbidden, why));
+        }
+        let form = Submitted::read(&request, payload, Some(&secret)).await?;
+        Ok(Self { app, request, user, tenant_name: place.tenant_name, role: place.role, caller, form, secret })
+    }
+
+    /// A part of the path, as `{c}` or `{x}` names it.
+    #[must_use]
+    pub fn path(&self, name: &str) -> &str {
+        self.request.match_info().get(name).unwrap_or_default()
+    }
+
+    /// Whether the user's role has a scope: what a page leaves out for those who may not.
+    #[must_use]
+    pub fn may(&self, scope: Scope) -> bool {
+        self.caller.scopes.has(scope)
+    }
+
+    /// A transaction that reads the tenant's rows.
+    ///
+    /// # Errors
+    /// `unavailable`.
+    pub async fn read(&self) -> Result<TenantTx> {
+        TenantTx::read(&self.app.pool, self.caller.tenant_id()).await
+    }
+
+    /// What is around a page outside of a campaign.
+    #[must_use]
+    pub fn frame(&self, title: &str, tab: Tab) -> Frame {
+        Frame::new(self, None, title, tab)
+    }
+
+    /// A page, or the block of it that htmx asks for.
+    ///
+    /// # Errors
+    /// `internal` if it cannot be rendered.
+    pub fn show(&self, page: &impl Shown) -> Result<HttpResponse> {
+        self.show_with(StatusCode::OK, page)
+    }
+
+    /// The same for a form that has to be mended.
+    ///
+    /// # Errors
+    /// `internal` if it cannot be rendered.
+    pub fn show_again(&self, page: &impl Shown) -> Result<HttpResponse> {
+        self.show_with(StatusCode::UNPROCESSABLE_ENTITY, page)
+    }
+
+    /// The same with a status of one's own.
+    ///
+    /// # Errors
+    /// `internal` if it cannot be rendered.
+    pub fn show_with(&self, status: StatusCode, page: &impl Shown) -> Result<HttpResponse> {
+        if is_htmx(&self.request) {
+            let target = self.request.headers().get("hx-target").and_then(|v| v.to_str().ok()).unwrap_or_default();
+            return Ok(html(status, page.block(target).map_err(Error::internal)?));
+        }
+        let mut answer = html(status, page.render().map_err(Error::internal)?);
+        if self.request.cookie(frame::MESSAGE_COOKIE).is_some() {
+            // It was shown.
+            let gone = cookie(&self.request, frame::MESSAGE_COOKIE, String::new(), "/admin", 0);
+            answer.add_cookie(&gone).map_err(|e| Error::internal(e.to_string()))?;
+        }
+        Ok(answer)
+    }
+
+    /// A piece of a page for htmx, which asked for nothing else.
+    ///
+    /// # Errors
+    /// `internal` if it cannot be rendered.
+    pub fn piece(&self, piece: &impl Template) -> Result<HttpResponse> {
+        Ok(html(StatusCode::OK, piece.render().map_err(Error::internal)?))
+    }
+
+    /// Sends the browser on with a message of what was done.
+    #[must_use]
+    pub fn done(&self, path: &str, message: &str) -> HttpResponse {
+        let mut answer = if is_htmx(&self.request) {
+            HttpResponse::Ok()
+                .insert_header(("hx-redirect", path))
+                .insert_header(("cache-control", "no-store"))
+                .finish()
+        } else {
+            see(path)
+        };
+        let message =
+            cookie(&self.request, frame::MESSAGE_COOKIE, BASE64_URL_SAFE_NO_PAD.encode(message), "/admin", 60);
+        // Without its message the way on is still right.
+        let _ = answer.add_cookie(&message);
+        answer
+    }
+}
+
+impl InCampaign {
+    /// What is around a page of the campaign.
+    #[must_use]
+    pub fn frame(&self, title: &str, tab: Tab) -> Frame {
+        Frame::new(&self.editor, Some(&self.campaign), title, tab)
+    }
+
+    /// The path of a page of the campaign: `at.url("npcs/new")`.
+    #[must_use]
+    pub fn url(&self, rest: &str) -> String {
+        campaign_url(&self.campaign, rest)
+    }
+}
+
+/// Campaigns are named by their slugs, which are safe in a path.
+pub(super) fn campaign_url(campaign: &campaign::Model, rest: &str) -> String {
+    let path = format!("/admin/c/{}", campaign.slug);
+    if rest.is_empty() { path } else { format!("{path}/{rest}") }
+}
+
+fn signed_out() -> Error {
+    Error::new(Code::Unauthenticated, "Sign in.")
+}
+
+pub(super) fn app_of(request: &HttpRequest) -> Result<web::Data<App>> {
+    request.app_data::<web::Data<App>>().cloned().ok_or_else(|| Error::internal("no application state"))
+}
+
+/// The address that a request came from.
+pub(super) fn peer(request: &HttpRequest) -> IpAddr {
+    request.peer_addr().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.ip())
+}
+
+fn is_secure(request: &HttpRequest) -> bool {
+    request.connection_info().scheme() == "https"
+}
+
+/// Over TLS a browser keeps a cookie of this prefix from every other host and path.
+fn secret_cookie(request: &HttpRequest) -> &'static str {
+    if is_secure(request) { "__Host-tavernkeep" } else { "tavernkeep" }
+}
+
+/// What the browser holds.
+pub(super) fn secret_of(request: &HttpRequest) -> Option<Secret> {
+    request.cookie(secret_cookie(request)).and_then(|cookie| Secret::parse(cookie.value()))
+}
+
+/// A secret for the browser to hold; without one it forgets what it held.
+pub(super) fn keep_secret(request: &HttpRequest, secret: Option<&Secret>) -> Cookie<'static> {
+    let value = secret.map(|s| s.reveal().to_owned()).unwrap_or_default();
+    let seconds = if secret.is_some() { i64::from(SESSION_SECONDS) } else { 0 };
+    cookie(request, secret_cookie(request), value, "/", seconds)
+}
+
+fn cookie(
+    request: &HttpRequest,
+    name: &'static str,
+    value: String,
+    path: &'static str,
+    seconds: i64,
+) -> Cookie<'static> {
+    Cookie::build(name, value)
+        .path(path)
+        .http_only(true)
+        .same_site(SameSite::Lax)
+        .secure(is_secure(request))
+        .max_age(Duration::seconds(seconds))
+        .finish()
+}

@@ -1,0 +1,163 @@
+//! What is around every page: the way about, who is signed in, and what was done last.
+
+use askama::Template;
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use entity::campaign;
+
+use super::{
+    editor::{Editor, campaign_url},
+    submitted::TOKEN_FIELD,
+};
+use crate::auth::Scope;
+
+/// The message of what was done, for the next page.
+pub const MESSAGE_COOKIE: &str = "tavernkeep_message";
+
+/// The places of the navigation. A page names its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tab {
+    /// None of them.
+    Elsewhere,
+    Campaigns,
+    Home,
+    Lore,
+    Memories,
+    Npcs,
+    Owners,
+    Characters,
+    Scenes,
+    Encounters,
+    Turns,
+    PromptLab,
+    Exchange,
+    Audit,
+    Keys,
+    Users,
+    Usage,
+    Settings,
+}
+
+/// Places of a campaign: what they are called, their path, and the scope of their page.
+const CAMPAIGN_TABS: &[(Tab, &str, &str, Scope)] = &[
+    (Tab::Home, "Overview", "", Scope::Read),
+    (Tab::Lore, "Lore", "lore", Scope::Read),
+    (Tab::Memories, "Memories", "memories", Scope::Read),
+    (Tab::Npcs, "NPCs", "npcs", Scope::Read),
+    (Tab::Owners, "Owners", "owners", Scope::Read),
+    (Tab::Characters, "Characters", "characters", Scope::Read),
+    (Tab::Scenes, "Scenes", "scenes", Scope::Read),
+    (Tab::Encounters, "Encounters", "encounters", Scope::Read),
+    (Tab::Turns, "Turns", "turns", Scope::Read),
+    (Tab::PromptLab, "Prompt lab", "prompt-lab", Scope::Gm),
+    (Tab::Exchange, "Import, export", "exchange", Scope::Read),
+    (Tab::Audit, "Audit", "audit", Scope::Admin),
+];
+
+/// Places of a tenant.
+const TENANT_TABS: &[(Tab, &str, &str, Scope)] = &[
+    (Tab::Campaigns, "Campaigns", "/admin/campaigns", Scope::Read),
+    (Tab::Keys, "API keys", "/admin/keys", Scope::Admin),
+    (Tab::Users, "Users", "/admin/users", Scope::Admin),
+    (Tab::Usage, "Usage", "/admin/usage", Scope::Admin),
+    (Tab::Settings, "Settings", "/admin/settings", Scope::Admin),
+];
+
+/// A link of the navigation.
+pub struct Link {
+    pub label: &'static str,
+    pub path: String,
+    pub is_current: bool,
+}
+
+/// The campaign that a page is of.
+pub struct CampaignCard {
+    pub name: String,
+    pub path: String,
+    pub links: Vec<Link>,
+}
+
+/// What a page's template finds as `frame`.
+pub struct Frame {
+    pub title: String,
+    pub user_name: String,
+    pub role: &'static str,
+    pub tenant_name: String,
+    /// Whether the user can go to another tenant.
+    pub has_tenants: bool,
+    /// Whether the user may write the world.
+    pub may_write: bool,
+    pub tenant_links: Vec<Link>,
+    pub campaign: Option<CampaignCard>,
+    /// What was done.
+    pub message: Option<String>,
+    form_token: String,
+}
+
+impl Frame {
+    pub(super) fn new(editor: &Editor, campaign: Option<&campaign::Model>, title: &str, tab: Tab) -> Self {
+        let link = |(its, label, path, scope): &(Tab, &'static str, &str, Scope)| {
+            editor.may(*scope).then(|| Link { label, path: (*path).to_owned(), is_current: *its == tab })
+        };
+        let message = editor.request.cookie(MESSAGE_COOKIE).and_then(|cookie| {
+            let bytes = BASE64_URL_SAFE_NO_PAD.decode(cookie.value()).ok()?;
+            String::from_utf8(bytes).ok().filter(|text| !text.is_empty())
+        });
+        Self {
+            title: title.to_owned(),
+            user_name: editor.user.name.clone(),
+            role: editor.role.as_str(),
+            tenant_name: editor.tenant_name.clone(),
+            has_tenants: editor.user.tenants > 1,
+            may_write: editor.may(Scope::Write),
+            tenant_links: TENANT_TABS.iter().filter_map(link).collect(),
+            campaign: campaign.map(|campaign| CampaignCard {
+                name: campaign.name.clone(),
+                path: campaign_url(campaign, ""),
+                links: CAMPAIGN_TABS
+                    .iter()
+                    .filter_map(link)
+                    .map(|link| Link { path: campaign_url(campaign, &link.path), ..link })
+                    .collect(),
+            }),
+            message,
+            form_token: editor.secret.form_token(),
+        }
+    }
+
+    /// The hidden field that every form holds. It is made of our own characters.
+    #[must_use]
+    pub fn token(&self) -> String {
+        format!(r#"<input type="hidden" name="{TOKEN_FIELD}" value="{}">"#, self.form_token)
+    }
+
+    /// The token alone, for what htmx sends.
+    #[must_use]
+    pub fn form_token(&self) -> &str {
+        &self.form_token
+    }
+}
+
+/// A page, whole or in blocks. [`crate::shown!`] writes it.
+pub trait Shown: Template {
+    /// The block whose name is the id of the element that htmx puts it into; `main` for all others.
+    ///
+    /// # Errors
+    /// Those of the template.
+    fn block(&self, target: &str) -> askama::Result<String>;
+}
+
+/// `shown!(ThingsPage: as_main, "rows" => as_rows)`: the block for whoever asks for none, and those that can be asked for.
+#[macro_export]
+macro_rules! shown {
+    ($page:ident $(<$lifetime:lifetime>)?: $main:ident $(, $id:literal => $block:ident)*) => {
+        impl $(<$lifetime>)? $crate::admin::Shown for $page $(<$lifetime>)? {
+            fn block(&self, target: &str) -> askama::Result<String> {
+                use askama::Template as _;
+                match target {
+                    $($id => self.$block().render(),)*
+                    _ => self.$main().render(),
+                }
+            }
+        }
+    };
+}

@@ -1,0 +1,105 @@
+//! A list of a campaign's rows: search, order, pages. `GET` parameters are those of the API's lists.
+
+use askama::Template;
+use time::{OffsetDateTime, macros::format_description};
+use url::form_urlencoded;
+
+use super::{Frame, InCampaign, Tab};
+use crate::shown;
+
+/// How most lists can be ordered.
+pub const ORDERS: &[(&str, &str)] =
+    &[("name", "by name"), ("-updated_at", "changed last first"), ("-created_at", "newest first")];
+
+/// A row of a list.
+pub struct Row {
+    pub path: String,
+    pub label: String,
+    pub cells: Vec<String>,
+}
+
+/// The page of a list.
+#[derive(Template)]
+#[template(path = "admin/list.html", blocks = ["main", "rows"])]
+pub struct ListPage {
+    pub frame: Frame,
+    pub many: &'static str,
+    pub about: &'static str,
+    /// A link to make a new one: its path and words.
+    pub new: Option<(String, String)>,
+    /// The columns after the name.
+    pub columns: &'static [&'static str],
+    pub orders: &'static [(&'static str, &'static str)],
+    path: String,
+    q: String,
+    sort: String,
+    rows: Vec<Row>,
+    next: Option<String>,
+    first: Option<String>,
+}
+shown!(ListPage: as_main, "rows" => as_rows);
+
+impl ListPage {
+    /// An empty list.
+    #[must_use]
+    pub fn new(at: &InCampaign, many: &'static str, tab: Tab, path: &str) -> Self {
+        Self {
+            frame: at.frame(many, tab),
+            many,
+            about: "",
+            new: None,
+            columns: &[],
+            orders: ORDERS,
+            path: at.url(path),
+            q: given(at, "q"),
+            sort: given(at, "sort"),
+            rows: Vec::new(),
+            next: None,
+            first: None,
+        }
+    }
+
+    /// Adds a row, whose page is below the list's.
+    pub fn add(&mut self, id: &str, label: String, cells: Vec<String>) {
+        self.rows.push(Row { path: format!("{}/{id}", self.path), label, cells });
+    }
+
+    /// Says which pages are before and after.
+    pub fn pages(&mut self, at: &InCampaign, next_cursor: Option<String>, is_later: bool) {
+        self.next = next_cursor.map(|cursor| with_cursor(at, Some(&cursor)));
+        self.first = is_later.then(|| with_cursor(at, None));
+    }
+}
+
+fn given(at: &InCampaign, name: &str) -> String {
+    let query = at.request.query_string().as_bytes();
+    form_urlencoded::parse(query).find(|(n, _)| n == name).map(|(_, v)| v.into_owned()).unwrap_or_default()
+}
+
+/// The query as the API's lists read it: an empty field of a form asks for nothing, and what is not asked for is `sort` and `more`.
+#[must_use]
+pub fn query(at: &InCampaign, sort: &str, more: &[(&str, &str)]) -> String {
+    let query = at.request.query_string().as_bytes();
+    let given: Vec<_> = form_urlencoded::parse(query).filter(|(_, value)| !value.is_empty()).collect();
+    let mut out = form_urlencoded::Serializer::new(String::new());
+    out.extend_pairs(given.iter());
+    for (name, value) in [("sort", sort)].iter().chain(more) {
+        if !given.iter().any(|(known, _)| known == name) {
+            out.append_pair(name, value);
+        }
+    }
+    out.finish()
+}
+
+fn with_cursor(at: &InCampaign, cursor: Option<&str>) -> String {
+    let kept = form_urlencoded::parse(at.request.query_string().as_bytes())
+        .filter(|(name, value)| name != "cursor" && !value.is_empty());
+    let all = kept.chain(cursor.map(|cursor| ("cursor".into(), cursor.into())));
+    format!("?{}", form_urlencoded::Serializer::new(String::new()).extend_pairs(all).finish())
+}
+
+/// A time as a person reads it.
+#[must_use]
+pub fn moment(at: OffsetDateTime) -> String {
+    at.format(format_description!("[year]-[month]-[day] [hour]:[minute] UTC")).unwrap_or_default()
+}

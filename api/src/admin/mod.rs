@@ -1,0 +1,259 @@
+//! The editor: pages for worldbuilders, made on the server. It uses the slices' services and has no SQL of its own.
+//!
+//! - [`PAGES`] lists every page and every form: its method, its path, the scope it asks for, and what answers. What is not
+//!   listed does not exist. A role is a set of scopes (`users::Role`), so a page asks what the API's route asks.
+//! - [`Editor`] and [`InCampaign`] are the proofs: who takes one knows that somebody is signed in, has the page's scope, and,
+//!   when a form was sent, that it comes from a page of ours (CSRF) and was read (`editor.form`). Both read the body, so a
+//!   handler takes exactly one of them.
+//! - [`Frame`] is what is around every page: navigation, who is signed in, a message of what was done. [`Editor::show`] gives the
+//!   whole page, or to htmx the block that it asked for, at the same URL.
+//! - [`form`] is fields with their hints and errors, from a list (show it with `{% include "admin/fields.html" %}`); [`world`] is list, form, conflict and deletion for a kind of row.
+//!
+//! Everything works without script: forms are POSTed and answered by a redirect with a message ([`Editor::done`]), or by the page
+//! again with what is wrong (`422`). htmx and `static/editor.js` only spare reloads. No script or style is ever inside of a page.
+//!
+//! # How a page is added
+//!
+//! 1. A file `admin/things.rs` with a template struct and its handlers:
+//!    ```ignore
+//!    #[derive(Template)]
+//!    #[template(path = "admin/things.html", blocks = ["main", "rows"])]
+//!    struct ThingsPage { frame: Frame, things: Vec<Thing> }
+//!    shown!(ThingsPage: as_main, "rows" => as_rows);
+//!
+//!    pub async fn list(at: InCampaign) -> Result<HttpResponse> {
+//!        let tx = at.read().await?;                      // a TenantTx for the slice's service
+//!        let things = things::service::list(&tx, at.campaign.id.0).await?;
+//!        at.show(&ThingsPage { frame: at.frame("Things", Tab::Lore), things })
+//!    }
+//!
+//!    pub async fn create(at: InCampaign) -> Result<HttpResponse> {
+//!        let name = at.form.text("name");                // the form was read and its token checked
+//!        …                                               // a service; its errors go to fields: `form::Errors`
+//!        Ok(at.done(&at.url("things"), "The thing was made."))
+//!    }
+//!    ```
+//! 2. `templates/admin/things.html`: `{% extends "admin/layout.html" %}`, and `{% block main %}` with the page. An element whose
+//!    id is a block's name is what `hx-target="#rows"` asks for: the same URL then answers that block alone. Every `<form
+//!    method="post">` holds `{{ frame.token()|safe }}`.
+//! 3. Its lines in [`PAGES`]. A place in the navigation is a [`Tab`] with a line in `frame.rs`.
+//! 4. `tests/admin/` opens every page of the list as every role, in light and dark, and looks for what is forgotten.
+
+mod campaigns;
+mod characters;
+mod editor;
+mod encounters;
+pub mod form;
+mod frame;
+mod home;
+pub mod list;
+mod npcs;
+mod owners;
+mod scenes;
+mod sign_in;
+mod submitted;
+mod turns;
+pub mod world;
+
+use actix_web::{
+    HttpRequest, HttpResponse, Route,
+    body::{BoxBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    http::StatusCode,
+    middleware::{Next, from_fn},
+    web,
+};
+use askama::Template;
+
+pub use editor::{Editor, InCampaign};
+pub use frame::{Frame, Shown, Tab};
+
+use crate::{
+    auth::Scope::{self, Read, Write},
+    characters::Characters,
+    error::{Code, Error},
+    npcs::Npcs,
+    owners::Owners,
+    scenes::Scenes,
+};
+
+/// A page or a form's address.
+pub struct Page {
+    pub method: &'static str,
+    /// As actix writes it, below `/admin`.
+    pub path: &'static str,
+    /// None: anybody, or any user; the handler's extractor says which.
+    pub scope: Option<Scope>,
+    route: fn() -> Route,
+}
+
+const fn get(path: &'static str, scope: Scope, route: fn() -> Route) -> Page {
+    Page { method: "GET", path, scope: Some(scope), route }
+}
+
+const fn post(path: &'static str, scope: Scope, route: fn() -> Route) -> Page {
+    Page { method: "POST", path, scope: Some(scope), route }
+}
+
+const fn open(method: &'static str, path: &'static str, route: fn() -> Route) -> Page {
+    Page { method, path, scope: None, route }
+}
+
+/// Every page and every form of the editor.
+#[rustfmt::skip]
+pub const PAGES: &[Page] = &[
+    // Coming and going.
+    open("GET",  "", || web::get().to(campaigns::index)),
+    open("GET",  "/sign-in", || web::get().to(sign_in::page)),
+    open("POST", "/sign-in", || web::post().to(sign_in::enter)),
+    open("POST", "/sign-out", || web::post().to(sign_in::leave)),
+
+    // Campaigns.
+    get ("/campaigns", Read, || web::get().to(campaigns::list)),
+    get ("/c/{c}", Read, || web::get().to(home::page)),
+
+    // NPCs.
+    get ("/c/{c}/npcs", Read, || web::get().to(world::list::<Npcs>)),
+    post("/c/{c}/npcs", Write, || web::post().to(world::create::<Npcs>)),
+    get ("/c/{c}/npcs/new", Write, || web::get().to(world::new::<Npcs>)),
+    get ("/c/{c}/npcs/{x}", Read, || web::get().to(world::edit::<Npcs>)),
+    post("/c/{c}/npcs/{x}", Write, || web::post().to(world::save::<Npcs>)),
+    get ("/c/{c}/npcs/{x}/delete", Write, || web::get().to(world::ask::<Npcs>)),
+    post("/c/{c}/npcs/{x}/delete", Write, || web::post().to(world::delete::<Npcs>)),
+
+    // Owners.
+    get ("/c/{c}/owners", Read, || web::get().to(world::list::<Owners>)),
+    post("/c/{c}/owners", Write, || web::post().to(world::create::<Owners>)),
+    get ("/c/{c}/owners/new", Write, || web::get().to(world::new::<Owners>)),
+    get ("/c/{c}/owners/{x}", Read, || web::get().to(world::edit::<Owners>)),
+    post("/c/{c}/owners/{x}", Write, || web::post().to(world::save::<Owners>)),
+    get ("/c/{c}/owners/{x}/delete", Write, || web::get().to(world::ask::<Owners>)),
+    post("/c/{c}/owners/{x}/delete", Write, || web::post().to(world::delete::<Owners>)),
+
+    // Characters.
+    get ("/c/{c}/characters", Read, || web::get().to(world::list::<Characters>)),
+    post("/c/{c}/characters", Write, || web::post().to(world::create::<Characters>)),
+    get ("/c/{c}/characters/new", Write, || web::get().to(world::new::<Characters>)),
+    get ("/c/{c}/characters/{x}", Read, || web::get().to(world::edit::<Characters>)),
+    post("/c/{c}/characters/{x}", Write, || web::post().to(world::save::<Characters>)),
+    get ("/c/{c}/characters/{x}/delete", Write, || web::get().to(world::ask::<Characters>)),
+    post("/c/{c}/characters/{x}/delete", Write, || web::post().to(world::delete::<Characters>)),
+
+    // Scenes.
+    get ("/c/{c}/scenes", Read, || web::get().to(world::list::<Scenes>)),
+    post("/c/{c}/scenes", Write, || web::post().to(world::create::<Scenes>)),
+    get ("/c/{c}/scenes/new", Write, || web::get().to(world::new::<Scenes>)),
+    get ("/c/{c}/scenes/{x}", Read, || web::get().to(world::edit::<Scenes>)),
+    post("/c/{c}/scenes/{x}", Write, || web::post().to(world::save::<Scenes>)),
+    get ("/c/{c}/scenes/{x}/delete", Write, || web::get().to(world::ask::<Scenes>)),
+    post("/c/{c}/scenes/{x}/delete", Write, || web::post().to(world::delete::<Scenes>)),
+
+    // What was played.
+    get ("/c/{c}/encounters", Read, || web::get().to(encounters::list)),
+    get ("/c/{c}/encounters/{x}", Read, || web::get().to(encounters::page)),
+    get ("/c/{c}/turns", Read, || web::get().to(turns::list)),
+];
+
+/// What a page asks for, by method and pattern as actix names it.
+fn asked_for(method: &str, pattern: &str) -> Option<&'static Page> {
+    PAGES.iter().find(|page| page.method == method && pattern.strip_prefix("/admin") == Some(page.path))
+}
+
+/// Registers the pages.
+pub fn configure(config: &mut web::ServiceConfig) {
+    let mut scope = web::scope("/admin");
+    for page in PAGES {
+        scope = scope.route(page.path, (page.route)());
+    }
+    config.service(scope.wrap(from_fn(errors_as_pages)));
+}
+
+/// Where somebody who knows only the server's name is sent.
+pub async fn front_door() -> HttpResponse {
+    see("/admin")
+}
+
+/// Sends a browser on.
+fn see(path: &str) -> HttpResponse {
+    HttpResponse::SeeOther().insert_header(("location", path)).insert_header(("cache-control", "no-store")).finish()
+}
+
+/// Scripts, styles and connections of our own only, none of them inside of a page.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
+    form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+/// A page with the headers that keep it safe. Fragments have the page's URL, so a cache must tell them apart.
+fn html(status: StatusCode, body: String) -> HttpResponse {
+    HttpResponse::build(status)
+        .content_type("text/html; charset=utf-8")
+        .insert_header(("content-security-policy", POLICY))
+        .insert_header(("referrer-policy", "same-origin"))
+        .insert_header(("cross-origin-opener-policy", "same-origin"))
+        .insert_header(("cache-control", "no-store"))
+        .insert_header(("vary", "HX-Request, HX-Target"))
+        .body(body)
+}
+
+/// Whether htmx asks, which puts what comes into the page. What it restores from its history is a whole page.
+fn is_htmx(request: &HttpRequest) -> bool {
+    request.headers().contains_key("hx-request") && !request.headers().contains_key("hx-history-restore-request")
+}
+
+#[derive(Template)]
+#[template(path = "admin/problem.html", blocks = ["alert"])]
+struct ProblemPage<'a> {
+    title: &'a str,
+    message: &'a str,
+    request_id: String,
+}
+
+/// An error as a person reads it: a page, or what htmx puts beside the form. Who is not signed in is sent to do so.
+async fn errors_as_pages<B: MessageBody + 'static>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> std::result::Result<ServiceResponse<BoxBody>, actix_web::Error> {
+    let response = match next.call(request).await {
+        Ok(response) => response.map_into_boxed_body(),
+        Err(error) => return Err(error),
+    };
+    let Some(error) = response.response().error() else { return Ok(response) };
+    let unknown;
+    let error = match error.as_error::<Error>() {
+        Some(error) => error,
+        None => {
+            unknown = Error::new(Code::BadRequest, "This address or form cannot be read.");
+            &unknown
+        }
+    };
+    let answer = refused(response.request(), error);
+    Ok(response.into_response(answer))
+}
+
+fn refused(request: &HttpRequest, error: &Error) -> HttpResponse {
+    if error.code == Code::Unauthenticated {
+        return sign_in::sent_there(request);
+    }
+    if error.code.status() >= 500 {
+        let cause = error.cause().map(ToString::to_string);
+        tracing::error!(code = error.code.as_str(), detail = %error.detail, cause, "a page failed");
+    }
+    let details: Vec<&str> = error.errors.iter().map(|field| field.message.as_str()).collect();
+    let message = if details.is_empty() { error.detail.clone() } else { details.join(" ") };
+    let request_id = crate::http::RequestId::of(request).to_string();
+    let page = ProblemPage { title: error.code.title(), message: &message, request_id };
+    let body = if is_htmx(request) { page.as_alert().render() } else { page.render() };
+    let status = StatusCode::from_u16(error.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    match body {
+        Ok(body) => {
+            let mut answer = html(status, body);
+            if let Some(seconds) = error.retry_after_seconds {
+                answer.headers_mut().insert(actix_web::http::header::RETRY_AFTER, seconds.into());
+            }
+            answer
+        }
+        Err(error) => {
+            tracing::error!(%error, "an error cannot be shown");
+            HttpResponse::InternalServerError().finish()
+        }
+    }
+}

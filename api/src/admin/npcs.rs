@@ -1,0 +1,103 @@
+//! NPCs, as the editor shows them.
+
+use entity::npc;
+
+use super::{
+    Tab,
+    form::{Field, Group, Kind},
+    world::World,
+};
+use crate::npcs::Npcs;
+
+const SIZES: Kind = Kind::Choice(&[
+    ("tiny", "Tiny"),
+    ("small", "Small"),
+    ("medium", "Medium"),
+    ("large", "Large"),
+    ("huge", "Huge"),
+    ("gargantuan", "Gargantuan"),
+]);
+
+impl World for Npcs {
+    const TAB: Tab = Tab::Npcs;
+    const ONE: &'static str = "NPC";
+    const MANY: &'static str = "NPCs";
+    const PATH: &'static str = "npcs";
+    const ABOUT: &'static str =
+        "Who lives in this world: how they speak, what they may do, what they are worth in a fight.";
+    const COLUMNS: &'static [&'static str] = &["Who", "Place", "Disposition"];
+    const GROUPS: &'static [Group] = &[
+        Group {
+            title: "",
+            is_folded: false,
+            fields: &[
+                Field::new("/name", "Name", Kind::Line).needed(),
+                Field::new("/slug", "Slug", Kind::Line)
+                    .hint("How paths and tools name it; made of the name if left empty."),
+                Field::new("/race", "Race", Kind::Line),
+                Field::new("/profession", "Profession", Kind::Line),
+                Field::new("/location", "Place", Kind::Line)
+                    .hint("Also decides which owner of a place and which lore of a zone it hears."),
+                Field::new("/faction", "Faction", Kind::Line),
+                Field::new("/disposition", "Disposition", Kind::Line).hint("Neutral if left empty."),
+                Field::new("/reaction_threshold", "Reaction threshold", Kind::Number)
+                    .hint("The score of players' actions at which it reacts by itself."),
+                Field::new("/description", "Description", Kind::Text { rows: 5 }).hint("What others see of it."),
+                Field::new("/personality_prompt", "Personality", Kind::Text { rows: 8 })
+                    .hint("How the model is to play it: its prompt begins with this."),
+            ],
+        },
+        Group {
+            title: "Owners and tools",
+            is_folded: true,
+            fields: &[
+                Field::new("/owner_ids", "Owners", Kind::Words).hint("Slugs or ids, separated by commas."),
+                Field::new("/available_tools", "Tools", Kind::Json { rows: 4 })
+                    .hint("A list of names, or of {name, description}."),
+            ],
+        },
+        Group {
+            title: "Stat block",
+            is_folded: true,
+            fields: &[
+                Field::new("/stats/armor_class", "Armor class", Kind::Number),
+                Field::new("/stats/hp", "Hit points", Kind::Number),
+                Field::new("/stats/max_hp", "At most", Kind::Number),
+                Field::new("/stats/temp_hp", "Temporary", Kind::Number),
+                Field::new("/stats/speed", "Speed, feet", Kind::Number),
+                Field::new("/stats/size", "Size", SIZES),
+                Field::new("/stats/creature_type", "Creature type", Kind::Line),
+                Field::new("/stats/resistances", "Resistances", Kind::Words),
+                Field::new("/stats/immunities", "Immunities", Kind::Words),
+                Field::new("/stats/vulnerabilities", "Vulnerabilities", Kind::Words),
+                Field::new("/stats/condition_immunities", "Condition immunities", Kind::Words),
+                Field::new("/stats/abilities", "Ability scores", Kind::Json { rows: 4 }),
+                Field::new("/stats/saving_throws", "Saving throws", Kind::Json { rows: 3 }),
+                Field::new("/stats/attacks", "Attacks", Kind::Json { rows: 6 })
+                    .hint("A list of {name, bonus, damage, damage_type}."),
+            ],
+        },
+        Group {
+            title: "At this moment",
+            is_folded: true,
+            fields: &[
+                Field::new("/conditions", "Conditions", Kind::Json { rows: 3 }),
+                Field::new("/effects", "Effects", Kind::Json { rows: 3 }),
+                Field::new("/inventory", "Inventory", Kind::Json { rows: 4 }),
+            ],
+        },
+        Group {
+            title: "For other programs",
+            is_folded: true,
+            fields: &[
+                Field::new("/external_ref", "External reference", Kind::Line),
+                Field::new("/extensions", "Extensions", Kind::Json { rows: 3 }),
+            ],
+        },
+    ];
+
+    fn cells(npc: &npc::Model) -> Vec<String> {
+        let who: Vec<&str> = [npc.race.as_deref(), npc.profession.as_deref()].into_iter().flatten().collect();
+        vec![who.join(" "), npc.location.clone().unwrap_or_default(), npc.disposition.clone()]
+    }
+}

@@ -1,0 +1,79 @@
+//! Owners, as the editor shows them.
+
+use entity::owner::{self, Aspect};
+
+use super::{
+    Tab,
+    form::{Field, Group, Kind},
+    world::World,
+};
+use crate::owners::Owners;
+
+impl World for Owners {
+    const TAB: Tab = Tab::Owners;
+    const ONE: &'static str = "owner";
+    const MANY: &'static str = "Owners";
+    const PATH: &'static str = "owners";
+    const ABOUT: &'static str = "Guardians of a place, a race, a profession or a faction, with influence to spend.";
+    const COLUMNS: &'static [&'static str] = &["Watches", "Influence", "Reacts at"];
+    const GROUPS: &'static [Group] = &[
+        Group {
+            title: "",
+            is_folded: false,
+            fields: &[
+                Field::new("/name", "Name", Kind::Line).needed(),
+                Field::new("/slug", "Slug", Kind::Line)
+                    .hint("How paths and tools name it; made of the name if left empty."),
+                Field::new(
+                    "/monitored_aspect",
+                    "Watches a",
+                    Kind::Choice(&[
+                        ("location", "place"),
+                        ("race", "race"),
+                        ("profession", "profession"),
+                        ("faction", "faction"),
+                    ]),
+                ),
+                Field::new("/associated_id", "Which one", Kind::Line)
+                    .needed()
+                    .hint("As characters and NPCs name it; case and spaces do not matter."),
+                Field::new("/influence/current", "Influence", Kind::Number),
+                Field::new("/influence/max", "At most", Kind::Number),
+                Field::new("/influence/regen_per_hour", "Regained an hour", Kind::Number),
+                Field::new("/reaction_threshold", "Reaction threshold", Kind::Number)
+                    .hint("The score of players' actions at which it reacts by itself."),
+                Field::new("/description", "Description", Kind::Text { rows: 5 }),
+                Field::new("/personality_prompt", "Personality", Kind::Text { rows: 8 })
+                    .hint("How the model is to play it: its prompt begins with this."),
+            ],
+        },
+        Group {
+            title: "Tools",
+            is_folded: true,
+            fields: &[Field::new("/available_tools", "Tools", Kind::Json { rows: 4 })
+                .hint("A list of names, or of {name, description}.")],
+        },
+        Group {
+            title: "For other programs",
+            is_folded: true,
+            fields: &[
+                Field::new("/external_ref", "External reference", Kind::Line),
+                Field::new("/extensions", "Extensions", Kind::Json { rows: 3 }),
+            ],
+        },
+    ];
+
+    fn cells(owner: &owner::Model) -> Vec<String> {
+        let aspect = match owner.monitored_aspect {
+            Aspect::Location => "place",
+            Aspect::Race => "race",
+            Aspect::Profession => "profession",
+            Aspect::Faction => "faction",
+        };
+        vec![
+            format!("{aspect} {}", owner.associated_id),
+            format!("{:.0} of {:.0}", owner.influence_current, owner.influence_max),
+            owner.reaction_threshold.to_string(),
+        ]
+    }
+}

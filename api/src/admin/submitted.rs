@@ -1,0 +1,172 @@
+//! What a form sends: bounded, UTF-8, from a page of ours. The only place where the editor reads a body.
+
+use actix_web::{
+    HttpRequest,
+    dev::Payload,
+    http::{Method, header},
+    web::{Bytes, BytesMut},
+};
+use futures_util::{StreamExt, stream};
+
+use crate::{
+    error::{Code, Error, Result},
+    http::forms::from_our_page,
+    users::sessions::Secret,
+};
+
+/// A form's bytes: the longest text of the world, each character written in at most twelve, and what is around it.
+const FORM_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// A form with files: what the API takes to import.
+const UPLOAD_BYTES_MAX: usize = 33 * 1024 * 1024;
+const FIELDS_MAX: usize = 2000;
+
+/// The field, and for htmx the header, with the token of a form.
+pub const TOKEN_FIELD: &str = "form_token";
+const TOKEN_HEADER: &str = "x-form-token";
+
+/// A file that was sent along.
+#[derive(Clone, Debug)]
+pub struct Upload {
+    /// As the browser calls it: for people to read, never a path to open.
+    pub name: String,
+    pub bytes: Bytes,
+}
+
+/// The fields of a form, in their order. Empty for a request without one.
+#[derive(Clone, Debug, Default)]
+pub struct Submitted {
+    fields: Vec<(String, String)>,
+    files: Vec<(String, Upload)>,
+}
+
+impl Submitted {
+    /// The form of a request that changes something, proved to come from a page that the holder of `secret` was given.
+    ///
+    /// # Errors
+    /// `forbidden` for a form that does not, `payload_too_large`, `bad_request`.
+    pub async fn read(request: &HttpRequest, payload: &mut Payload, secret: Option<&Secret>) -> Result<Self> {
+        if matches!(*request.method(), Method::GET | Method::HEAD) {
+            return Ok(Self::default());
+        }
+        from_our_page(request)?;
+        let media = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        let form = if media.to_ascii_lowercase().starts_with("multipart/form-data") {
+            Self::parts(media, body(request, payload, UPLOAD_BYTES_MAX).await?).await?
+        } else {
+            Self::pairs(&body(request, payload, FORM_BYTES_MAX).await?)?
+        };
+        let in_header = request.headers().get(TOKEN_HEADER).and_then(|v| v.to_str().ok());
+        let token = in_header.unwrap_or_else(|| form.text(TOKEN_FIELD));
+        if secret.is_none_or(|secret| !secret.made(token)) {
+            let why = "This form is not of this visit, or the visit is over. Go back, load the page again, and send it again.";
+            return Err(Error::new(Code::Forbidden, why));
+        }
+        Ok(form)
+    }
+
+    fn pairs(body: &[u8]) -> Result<Self> {
+        let mut form = Self::default();
+        for (name, value) in url::form_urlencoded::parse(body) {
+            form.add(name.into_owned(), value.into_owned())?;
+        }
+        Ok(form)
+    }
+
+    async fn parts(media: &str, body: Bytes) -> Result<Self> {
+        let broken = |error: multer::Error| {
+            Error::new(Code::BadRequest, "This form cannot be read.").with_cause(error.to_string())
+        };
+        let boundary = multer::parse_boundary(media).map_err(broken)?;
+        let whole = stream::once(std::future::ready(Ok::<_, std::convert::Infallible>(body)));
+        let mut parts = multer::Multipart::new(whole, boundary);
+        let mut form = Self::default();
+        while let Some(part) = parts.next_field().await.map_err(broken)? {
+            let name = part.name().unwrap_or_default().to_owned();
+            match part.file_name().map(ToOwned::to_owned) {
+                None => {
+                    let bytes = part.bytes().await.map_err(broken)?;
+                    let text = String::from_utf8(bytes.to_vec());
+                    form.add(name, text.map_err(|_| Error::new(Code::BadRequest, "The form is not UTF-8."))?)?;
+                }
+                Some(file) => {
+                    let bytes = part.bytes().await.map_err(broken)?;
+                    // A browser sends an empty file for a field that was left alone.
+                    if !file.is_empty() || !bytes.is_empty() {
+                        form.files.push((name, Upload { name: file, bytes }));
+                    }
+                }
+            }
+        }
+        Ok(form)
+    }
+
+    /// Browsers end lines with two characters, the world with one.
+    fn add(&mut self, name: String, value: String) -> Result<()> {
+        if self.fields.len() >= FIELDS_MAX {
+            return Err(Error::new(Code::BadRequest, format!("A form has at most {FIELDS_MAX} fields.")));
+        }
+        if name.contains('\0') || value.contains('\0') {
+            return Err(Error::invalid(format!("/{name}"), "invalid_text", "Text may not hold NUL characters."));
+        }
+        self.fields.push((name, value.replace("\r\n", "\n")));
+        Ok(())
+    }
+
+    /// A field's value; empty if there is none.
+    #[must_use]
+    pub fn text(&self, name: &str) -> &str {
+        self.get(name).unwrap_or_default()
+    }
+
+    /// A field's value, if it was sent: an unticked box is not.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether a box was ticked, or a button of this name pressed.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// All values of a name: ticked boxes of a list.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.fields.iter().filter(move |(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    /// All fields in their order.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// A file that was chosen. The form has `enctype="multipart/form-data"`.
+    #[must_use]
+    pub fn file(&self, name: &str) -> Option<&Upload> {
+        self.files.iter().find(|(n, _)| n == name).map(|(_, file)| file)
+    }
+
+    /// The version of a row that the form was filled in from.
+    #[must_use]
+    pub fn version(&self) -> Option<i64> {
+        self.get("version").and_then(|version| version.parse().ok())
+    }
+}
+
+async fn body(request: &HttpRequest, payload: &mut Payload, bytes_max: usize) -> Result<Bytes> {
+    let too_large = || Error::new(Code::PayloadTooLarge, format!("A form may have {bytes_max} bytes."));
+    let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|n| n > bytes_max) {
+        return Err(too_large());
+    }
+    let mut bytes = BytesMut::new();
+    while let Some(chunk) = payload.next().await {
+        let chunk =
+            chunk.map_err(|e| Error::new(Code::BadRequest, "The form ended early.").with_cause(e.to_string()))?;
+        if bytes.len() + chunk.len() > bytes_max {
+            return Err(too_large());
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes.freeze())
+}

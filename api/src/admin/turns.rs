@@ -1,0 +1,33 @@
+//! The campaign's turns, newest first.
+
+use actix_web::HttpResponse;
+
+use super::{InCampaign, Tab, list::ListPage};
+use crate::{error::Result, http::paging::Page, turns::list as turns};
+
+const ORDERS: &[(&str, &str)] = &[("-created_at", "newest first")];
+const COLUMNS: &[&str] = &["Kind", "State", "Who", "For", "When"];
+
+/// The list.
+pub async fn list(at: InCampaign) -> Result<HttpResponse> {
+    let page = Page::<turns::SummaryFilter>::parse(&super::list::query(&at, "-created_at", &[]))?;
+    let tx = at.read().await?;
+    let found = turns::summaries(&tx, at.campaign.id.0, &page).await?;
+    let mut shown = ListPage::new(&at, "Turns", Tab::Turns, "turns");
+    shown.about = "What the AI was asked and did. Records are kept for a while; the audit keeps what they changed.";
+    (shown.columns, shown.orders) = (COLUMNS, ORDERS);
+    for turn in found.items {
+        let state = if turn.is_undone { format!("{}, undone", turn.status) } else { turn.status };
+        let label = if turn.action.trim().is_empty() { "(without words)".to_owned() } else { turn.action };
+        let cells = vec![
+            turn.kind,
+            state,
+            turn.entity.unwrap_or_default(),
+            turn.player.unwrap_or_default(),
+            super::list::moment(turn.created_at),
+        ];
+        shown.add(&turn.id.to_string(), label, cells);
+    }
+    shown.pages(&at, found.next_cursor, page.after.is_some());
+    at.show(&shown)
+}

@@ -1,0 +1,160 @@
+//! The journal as administrators read it: newest first, narrowed, with the names of those who did it.
+//!
+//! A page looks at no more than [`LOOKED_AT`] rows however few of them fit, and says how far it looked; what follows the world
+//! reads [`crate::journal`].
+
+use serde_json::Value;
+use sqlx::{Row, postgres::PgRow};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::{error::Result, journal, tenancy::TenantTx};
+
+/// Rows of a page.
+const SHOWN: i64 = 50;
+/// Rows that a page looks at.
+const LOOKED_AT: i64 = 5000;
+
+/// What is looked for; all of it.
+#[derive(Debug, Default)]
+pub struct Filter {
+    pub table: Option<String>,
+    pub origin: Option<String>,
+    pub op: Option<String>,
+    pub row: Option<Uuid>,
+    /// A user or a key.
+    pub actor: Option<Uuid>,
+    pub turn: Option<Uuid>,
+    /// Only what came before this number.
+    pub before: Option<i64>,
+}
+
+/// One change.
+pub struct Entry {
+    pub seq: i64,
+    pub at: OffsetDateTime,
+    pub table: String,
+    pub row: Uuid,
+    /// What the row is called.
+    pub label: String,
+    pub op: String,
+    pub origin: String,
+    pub actor: Option<Uuid>,
+    /// The user's or the key's name, if it is still known.
+    pub actor_name: Option<String>,
+    pub turn: Option<Uuid>,
+    pub changes: Vec<Changed>,
+}
+
+/// A column that changed: as it was and as it became; none for what was not there.
+pub struct Changed {
+    pub column: String,
+    pub before: Option<String>,
+    pub after: Option<String>,
+}
+
+/// A page of the audit.
+pub struct Page {
+    pub entries: Vec<Entry>,
+    /// Where to look on, if there is more.
+    pub before: Option<i64>,
+}
+
+/// Changes of a campaign, newest first. Two round trips.
+///
+/// # Errors
+/// Those of the database.
+pub async fn page(tx: &TenantTx, campaign: Uuid, filter: &Filter) -> Result<Page> {
+    let (head, pruned) = journal::head(tx, campaign).await?;
+    let before = filter.before.unwrap_or(head.saturating_add(1)).min(head.saturating_add(1));
+    let from = before.saturating_sub(LOOKED_AT).max(pruned);
+    let rows = sqlx::query(
+        "SELECT j.*, coalesce(u.name, k.name) AS actor_name FROM journal j \
+         LEFT JOIN api_key k ON k.tenant_id = $1 AND k.id = j.key_id LEFT JOIN tenant_users(NULL) AS u ON u.id = j.user_id \
+         WHERE j.tenant_id = $1 AND j.campaign_id = $2 AND j.seq < $3 AND j.seq > $4 \
+           AND ($5::text IS NULL OR j.table_name = $5) AND ($6::text IS NULL OR j.origin = $6) \
+           AND ($7::text IS NULL OR j.op = $7) AND ($8::uuid IS NULL OR j.row_id = $8) \
+           AND ($9::uuid IS NULL OR j.user_id = $9 OR j.key_id = $9) AND ($10::uuid IS NULL OR j.turn_id = $10) \
+         ORDER BY j.seq DESC LIMIT $11",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(before)
+    .bind(from)
+    .bind(&filter.table)
+    .bind(&filter.origin)
+    .bind(&filter.op)
+    .bind(filter.row)
+    .bind(filter.actor)
+    .bind(filter.turn)
+    .bind(SHOWN + 1)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let is_full = rows.len() > usize::try_from(SHOWN).unwrap_or(usize::MAX);
+    let entries: Vec<Entry> = rows.iter().take(usize::try_from(SHOWN).unwrap_or(usize::MAX)).map(entry).collect();
+    let before = match (is_full, entries.last()) {
+        (true, Some(last)) => Some(last.seq),
+        _ => Some(from.saturating_add(1)).filter(|_| from > pruned),
+    };
+    Ok(Page { entries, before })
+}
+
+fn entry(row: &PgRow) -> Entry {
+    let (before, after): (Option<Value>, Option<Value>) = (row.get("before"), row.get("after"));
+    let label = |row: &Option<Value>| {
+        let named = ["name", "title", "text", "content"].iter().find_map(|column| row.as_ref()?.get(column)?.as_str());
+        named.map(|name| name.chars().take(80).collect::<String>())
+    };
+    Entry {
+        seq: row.get("seq"),
+        at: row.get("at"),
+        table: row.get("table_name"),
+        row: row.get("row_id"),
+        label: label(&after).or_else(|| label(&before)).unwrap_or_default(),
+        op: row.get("op"),
+        origin: row.get("origin"),
+        actor: row.get::<Option<Uuid>, _>("user_id").or(row.get("key_id")),
+        actor_name: row.get("actor_name"),
+        turn: row.get("turn_id"),
+        changes: changes(before.as_ref(), after.as_ref()),
+    }
+}
+
+/// The columns that differ; of a row that came or went, those that hold something. What every change changes is left out.
+fn changes(before: Option<&Value>, after: Option<&Value>) -> Vec<Changed> {
+    const EVERY: [&str; 5] = ["id", "campaign_id", "version", "updated_at", "created_at"];
+    let side =
+        |row: Option<&Value>, column: &str| row.and_then(|row| row.get(column)).filter(|v| !is_empty(v)).cloned();
+    let columns: std::collections::BTreeSet<&String> =
+        [before, after].into_iter().flatten().filter_map(Value::as_object).flat_map(|row| row.keys()).collect();
+    let shown = columns.into_iter().filter(|c| !EVERY.contains(&c.as_str()) && !journal::HIDDEN.contains(&c.as_str()));
+    shown
+        .filter_map(|column| {
+            let (old, new) = (side(before, column), side(after, column));
+            (old != new).then(|| Changed { column: column.clone(), before: old.map(text), after: new.map(text) })
+        })
+        .collect()
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    }
+}
+
+/// A value as a person reads it, cut where nobody reads on.
+fn text(value: Value) -> String {
+    const CHARS_MAX: usize = 2000;
+    let whole = match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    match whole.char_indices().nth(CHARS_MAX) {
+        None => whole,
+        Some((end, _)) => format!("{}…", whole.get(..end).unwrap_or_default()),
+    }
+}

@@ -1,0 +1,182 @@
+//! API keys as a tenant's administrators handle them: for `/v1/api-keys` and the editor.
+
+use std::collections::BTreeSet;
+
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use sqlx::{AssertSqlSafe, PgExecutor, Row, postgres::PgRow};
+use time::{Duration, OffsetDateTime, format_description::well_known::Rfc3339};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{Caller, Scope, keys::NewKey};
+use crate::{
+    app::App,
+    clock,
+    error::{Code, Error, Result},
+    http::{
+        etag::Expected,
+        paging::{Items, NoFilter, Page, pattern},
+        validate,
+    },
+    tenancy::TenantTx,
+};
+
+/// A key as it is listed: everything but the key.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct KeyView {
+    pub id: Uuid,
+    pub name: String,
+    pub prefix: String,
+    pub scopes: Vec<Scope>,
+    pub expires_at: Option<String>,
+    pub revoked_at: Option<String>,
+    pub last_used_at: Option<String>,
+    pub created_at: String,
+    pub version: i64,
+    /// The whole key; only in the answer that makes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+impl KeyView {
+    pub(super) fn of(row: &PgRow) -> Self {
+        let time = |at: OffsetDateTime| at.format(&Rfc3339).unwrap_or_default();
+        let names: Vec<String> = row.get("scopes");
+        Self {
+            id: row.get("id"),
+            name: row.get("name"),
+            prefix: row.get("prefix"),
+            scopes: names.iter().filter_map(|n| Scope::parse(n)).collect(),
+            expires_at: row.get::<Option<OffsetDateTime>, _>("expires_at").map(time),
+            revoked_at: row.get::<Option<OffsetDateTime>, _>("revoked_at").map(time),
+            last_used_at: row.get::<Option<OffsetDateTime>, _>("last_used_at").map(time),
+            created_at: time(row.get("created_at")),
+            version: row.get("version"),
+            key: None,
+        }
+    }
+}
+
+/// A key to be made.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct KeyInput {
+    #[garde(length(chars, max = 200))]
+    #[serde(default)]
+    pub name: String,
+    #[garde(length(min = 1))]
+    pub scopes: BTreeSet<Scope>,
+    /// Seconds until it expires; never unless given.
+    #[garde(range(min = 1, max = 315_360_000))]
+    #[serde(default)]
+    pub expires_in_seconds: Option<i64>,
+}
+
+/// Stores a new key.
+///
+/// # Errors
+/// `conflict` if its prefix is taken.
+pub async fn store_key(
+    db: impl PgExecutor<'_>,
+    tenant: Uuid,
+    key: &NewKey,
+    name: &str,
+    scopes: &[Scope],
+    expires_at: Option<OffsetDateTime>,
+) -> Result<PgRow> {
+    let names: Vec<&str> = scopes.iter().map(|s| s.as_str()).collect();
+    Ok(sqlx::query(
+        "INSERT INTO api_key (tenant_id, id, prefix, hash, name, scopes, expires_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING *",
+    )
+    .bind(tenant)
+    .bind(Uuid::now_v7())
+    .bind(&key.prefix)
+    .bind(&key.hash)
+    .bind(name)
+    .bind(&names)
+    .bind(expires_at)
+    .fetch_one(db)
+    .await?)
+}
+
+/// A page of the tenant's keys.
+///
+/// # Errors
+/// `bad_request` for another order than that of creation.
+pub async fn list(tx: &TenantTx, page: &Page<NoFilter>) -> Result<Items<KeyView>> {
+    let (sign, order) = if page.by_creation()? { ("<", "DESC") } else { (">", "ASC") };
+    let rows = sqlx::query(AssertSqlSafe(format!(
+        "SELECT * FROM api_key WHERE tenant_id = $1 AND ($2::uuid IS NULL OR id {sign} $2) \
+         AND ($4::text IS NULL OR name ILIKE $4) AND ($5::timestamptz IS NULL OR updated_at >= $5) \
+         ORDER BY id {order} LIMIT $3"
+    )))
+    .bind(tx.tenant())
+    .bind(page.after.as_ref().map(|a| a.id))
+    .bind(i64::try_from(page.limit + 1).unwrap_or(201))
+    .bind(page.q.as_deref().map(pattern))
+    .bind(page.updated_since)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    Ok(page.finish(rows.iter().map(KeyView::of).collect(), |k| (k.id, None)))
+}
+
+/// Makes a key of some of the caller's own scopes. What is given back is the only place that shows it.
+///
+/// # Errors
+/// `validation_failed`, `forbidden` for scopes that the caller does not have.
+pub async fn create(app: &App, caller: &Caller, input: KeyInput) -> Result<KeyView> {
+    validate::check(&input)?;
+    let KeyInput { name, scopes, expires_in_seconds } = input;
+    may_give(caller, &scopes)?;
+    let scopes: Vec<Scope> = scopes.into_iter().collect();
+    let expires_at = expires_in_seconds.map(|s| clock::now() + Duration::seconds(s));
+    let new = NewKey::generate();
+    let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
+    let row = store_key(&mut *tx.connection().await, tx.tenant(), &new, &name, &scopes, expires_at).await?;
+    tx.commit().await?;
+    Ok(KeyView { key: Some(new.key), ..KeyView::of(&row) })
+}
+
+/// Nobody gives what they do not have.
+///
+/// # Errors
+/// `forbidden`.
+pub(super) fn may_give(caller: &Caller, scopes: &BTreeSet<Scope>) -> Result<()> {
+    match scopes.iter().find(|s| !caller.scopes.has(**s)) {
+        None => Ok(()),
+        Some(scope) => {
+            Err(Error::new(Code::Forbidden, format!("You do not have the scope `{}` to give.", scope.as_str())))
+        }
+    }
+}
+
+/// A key by id or prefix, held until the transaction ends.
+///
+/// # Errors
+/// `not_found`.
+pub(super) async fn find(tx: &TenantTx, x: &str) -> Result<KeyView> {
+    let row = sqlx::query("SELECT * FROM api_key WHERE tenant_id = $1 AND (id::text = $2 OR prefix = $2) FOR UPDATE")
+        .bind(tx.tenant())
+        .bind(x)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?;
+    row.as_ref().map(KeyView::of).ok_or_else(|| Error::not_found("API key"))
+}
+
+/// Revokes a key: within a second neither it nor its tokens are accepted. Its record stays.
+///
+/// # Errors
+/// `not_found`, `precondition_failed`.
+pub async fn revoke(tx: &TenantTx, expected: &Expected, x: &str) -> Result<KeyView> {
+    let current = find(tx, x).await?;
+    expected.check(current.version)?;
+    sqlx::query("UPDATE api_key SET revoked_at = coalesce(revoked_at, now()) WHERE tenant_id = $1 AND id = $2")
+        .bind(tx.tenant())
+        .bind(current.id)
+        .execute(&mut *tx.connection().await)
+        .await?;
+    Ok(current)
+}

@@ -1,0 +1,96 @@
+//! The usage ledger, summed: for `/v1/usage` and the editor.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sqlx::Row;
+use time::{
+    Date, OffsetDateTime, Time,
+    format_description::well_known::{Iso8601, Rfc3339},
+};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    clock,
+    error::{Code, Error, Result},
+    tenancy::TenantTx,
+};
+
+/// What `/usage` is asked for.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct UsageParams {
+    /// First day or time, inclusive; 30 days ago unless given.
+    pub from: Option<String>,
+    /// Last day (inclusive) or time (exclusive); now unless given.
+    pub to: Option<String>,
+    /// `day`, `campaign`, `kind` or `model`; several separated by commas. Day unless given.
+    pub group_by: Option<String>,
+}
+
+/// Model calls and tokens of a group.
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct UsageRow {
+    pub day: Option<String>,
+    pub campaign_id: Option<uuid::Uuid>,
+    pub kind: Option<String>,
+    pub model: Option<String>,
+    pub turns: i64,
+    pub llm_calls: i64,
+    pub prompt_tokens: i64,
+    pub cached_tokens: i64,
+    pub completion_tokens: i64,
+    pub total_tokens: i64,
+    /// Null until the tenant sets `llm.prices`.
+    pub cost_micros: Option<i64>,
+}
+
+/// The ledger by day, campaign, kind or model, as [`UsageRow`]s with the members that were asked for; of one campaign if one is given.
+///
+/// # Errors
+/// `bad_request` for a day or a group that is none.
+pub async fn summed(tx: &TenantTx, asked: &UsageParams, campaign: Option<uuid::Uuid>) -> Result<Vec<Value>> {
+    let from = instant(asked.from.as_deref(), false)?.unwrap_or_else(|| clock::now() - time::Duration::days(30));
+    let to = instant(asked.to.as_deref(), true)?.unwrap_or_else(clock::now);
+    let mut columns = Vec::new();
+    for group in asked.group_by.as_deref().unwrap_or("day").split(',') {
+        columns.push(match group.trim() {
+            "day" => ("day", "to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')"),
+            "campaign" => ("campaign_id", "campaign_id::text"),
+            "kind" => ("kind", "kind"),
+            "model" => ("model", "model"),
+            _ => return Err(Error::new(Code::BadRequest, "`group_by` is `day`, `campaign`, `kind` or `model`.")),
+        });
+    }
+    let object: Vec<_> = columns.iter().map(|(name, sql)| format!("'{name}', {sql}")).collect();
+    let group: Vec<_> = columns.iter().map(|(_, sql)| *sql).collect();
+    let sql = format!(
+        "SELECT jsonb_build_object({}, 'turns', count(*), 'llm_calls', sum(llm_calls)::bigint, \
+           'prompt_tokens', sum(prompt_tokens)::bigint, 'cached_tokens', sum(cached_tokens)::bigint, \
+           'completion_tokens', sum(completion_tokens)::bigint, \
+           'total_tokens', sum(prompt_tokens + completion_tokens)::bigint, 'cost_micros', sum(cost_micros)::bigint) AS row \
+         FROM usage_entry WHERE tenant_id = $1 AND created_at >= $2 AND created_at < $3 \
+           AND ($4::uuid IS NULL OR campaign_id = $4) GROUP BY {1} ORDER BY {1} LIMIT 10000",
+        object.join(", "),
+        group.join(", ")
+    );
+    let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(from)
+        .bind(to)
+        .bind(campaign)
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    Ok(rows.iter().map(|row| row.get("row")).collect())
+}
+
+fn instant(text: Option<&str>, end_of_day: bool) -> Result<Option<OffsetDateTime>> {
+    let Some(text) = text else { return Ok(None) };
+    if let Ok(time) = OffsetDateTime::parse(text, &Rfc3339) {
+        return Ok(Some(time));
+    }
+    let day = Date::parse(text, &Iso8601::DATE)
+        .map_err(|_| Error::new(Code::BadRequest, "`from` and `to` are days (2026-01-31) or times in RFC 3339."))?;
+    let midnight = day.with_time(Time::MIDNIGHT).assume_utc();
+    Ok(Some(if end_of_day { midnight + time::Duration::days(1) } else { midnight }))
+}

@@ -1,0 +1,75 @@
+//! Turns in a few words each, newest first: for the editor's list, which loads no record.
+
+use serde::Deserialize;
+use sqlx::Row;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::{
+    error::{Code, Error, Result},
+    http::paging::{Items, Page, pattern},
+    tenancy::TenantTx,
+};
+
+/// A turn, as a list names it.
+pub struct Summary {
+    pub id: Uuid,
+    pub kind: String,
+    pub status: String,
+    /// The NPC or owner that answered, if it is still there.
+    pub entity: Option<String>,
+    /// The character that was answered, if it is still there.
+    pub player: Option<String>,
+    /// What was said or done, its beginning.
+    pub action: String,
+    pub created_at: OffsetDateTime,
+    pub is_undone: bool,
+}
+
+/// What the list is narrowed to.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SummaryFilter {
+    pub kind: Option<String>,
+    pub status: Option<String>,
+}
+
+/// A page of a campaign's turns.
+///
+/// # Errors
+/// `bad_request` for another order than that of creation.
+pub async fn summaries(tx: &TenantTx, campaign: Uuid, page: &Page<SummaryFilter>) -> Result<Items<Summary>> {
+    if !page.by_creation()? {
+        return Err(Error::new(Code::BadRequest, "Here `sort` is `-created_at`."));
+    }
+    let rows = sqlx::query(
+        "SELECT t.id, t.kind, t.status, left(t.action, 200) AS action, t.created_at, t.undone_at IS NOT NULL AS is_undone, \
+                coalesce(n.name, o.name) AS entity, c.name AS player \
+         FROM turn t LEFT JOIN npc n ON n.tenant_id = $1 AND n.id = t.entity_id \
+         LEFT JOIN owner o ON o.tenant_id = $1 AND o.id = t.entity_id \
+         LEFT JOIN character c ON c.tenant_id = $1 AND c.id = t.player_id \
+         WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND ($3::uuid IS NULL OR t.id < $3) \
+           AND ($4::text IS NULL OR t.status = $4) AND ($5::text IS NULL OR t.kind = $5) \
+           AND ($6::text IS NULL OR t.action ILIKE $6) ORDER BY t.id DESC LIMIT $7",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(page.after.as_ref().map(|after| after.id))
+    .bind(&page.filter.status)
+    .bind(&page.filter.kind)
+    .bind(page.q.as_deref().map(pattern))
+    .bind(i64::try_from(page.limit + 1).unwrap_or(201))
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let summaries = rows.iter().map(|row| Summary {
+        id: row.get("id"),
+        kind: row.get("kind"),
+        status: row.get("status"),
+        entity: row.get("entity"),
+        player: row.get("player"),
+        action: row.get::<Option<String>, _>("action").unwrap_or_default(),
+        created_at: row.get("created_at"),
+        is_undone: row.get("is_undone"),
+    });
+    Ok(page.finish(summaries.collect(), |turn| (turn.id, None)))
+}

@@ -1,0 +1,192 @@
+//! Passwords: hashed with argon2id on threads of their own, a few at a time, so that whoever guesses slows down nobody else.
+
+use std::sync::{
+    Arc, LazyLock,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use argon2::{
+    Argon2, Params,
+    password_hash::{PasswordHasher, PasswordVerifier},
+};
+use rand::{Rng, RngExt};
+use tokio::sync::Semaphore;
+
+use crate::error::{Code, Error, Result};
+
+/// OWASP's second choice for argon2id: 19 MiB, two passes, one lane.
+const MEMORY_KIB: u32 = 19 * 1024;
+const PASSES: u32 = 2;
+/// Hashes made at a time, and how many may wait for it.
+const AT_A_TIME: usize = 2;
+const WAITING_MAX: usize = 64;
+
+const CHARS_MIN: usize = 10;
+const CHARS_MAX: usize = 128;
+
+/// Makes and checks hashes.
+pub struct Passwords {
+    places: Arc<Semaphore>,
+    waiting: AtomicUsize,
+}
+
+impl Default for Passwords {
+    fn default() -> Self {
+        Self { places: Arc::new(Semaphore::new(AT_A_TIME)), waiting: AtomicUsize::new(0) }
+    }
+}
+
+impl Passwords {
+    /// The hash of a password, as it is stored.
+    ///
+    /// # Errors
+    /// `unavailable` when too many wait.
+    pub async fn hash(&self, password: String) -> Result<String> {
+        self.apart(move || hash(&password)).await?
+    }
+
+    /// Whether a password is the one of a hash. Without a hash it is none, after the same time.
+    ///
+    /// # Errors
+    /// `unavailable` when too many wait.
+    pub async fn is(&self, password: String, stored: Option<String>) -> Result<bool> {
+        self.apart(move || {
+            let stored = stored.as_deref();
+            let is_it = argon2().verify_password(password.as_bytes(), stored.unwrap_or(&NOBODYS)).is_ok();
+            is_it && stored.is_some()
+        })
+        .await
+    }
+
+    async fn apart<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+        let waits = Waits::begin(&self.waiting)?;
+        let place = self.places.clone().acquire_owned().await.map_err(Error::internal)?;
+        drop(waits);
+        let done = tokio::task::spawn_blocking(move || {
+            // Held until the work is done, also if whoever asked for it has gone.
+            let _place = place;
+            work()
+        });
+        done.await.map_err(Error::internal)
+    }
+}
+
+/// Somebody who waits for a place.
+struct Waits<'a>(&'a AtomicUsize);
+
+impl<'a> Waits<'a> {
+    fn begin(waiting: &'a AtomicUsize) -> Result<Self> {
+        let waits = Self(waiting);
+        if waiting.fetch_add(1, Ordering::AcqRel) >= WAITING_MAX {
+            return Err(
+                Error::new(Code::Unavailable, "Too many are signing in at this moment; try again.").retry_after(2)
+            );
+        }
+        Ok(waits)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn argon2() -> Argon2<'static> {
+    Params::new(MEMORY_KIB, PASSES, 1, None).map_or_else(|_| Argon2::default(), Argon2::from)
+}
+
+/// The hash of a password that nobody knows, for those who are nobody.
+static NOBODYS: LazyLock<String> = LazyLock::new(|| hash(&generate()).unwrap_or_default());
+
+/// Hashes a password where time does not matter: on the command line.
+///
+/// # Errors
+/// `internal`.
+pub fn hash(password: &str) -> Result<String> {
+    let mut salt = [0u8; 16];
+    rand::rng().fill_bytes(&mut salt);
+    let hash = argon2().hash_password_with_salt(password.as_bytes(), &salt);
+    Ok(hash.map_err(|e| Error::internal(e.to_string()))?.to_string())
+}
+
+/// Whether a password is the one of a hash, where time does not matter.
+#[must_use]
+pub fn is_it(password: &str, hash: &str) -> bool {
+    argon2().verify_password(password.as_bytes(), hash).is_ok()
+}
+
+/// A password that can be read aloud: twenty letters and digits in groups, about 100 random bits.
+#[must_use]
+pub fn generate() -> String {
+    const LETTERS: &[u8] = b"abcdefghjkmnpqrstuvwxyz23456789";
+    let mut rng = rand::rng();
+    let letters: Vec<char> =
+        (0..20).filter_map(|_| LETTERS.get(rng.random_range(0..LETTERS.len())).map(|b| char::from(*b))).collect();
+    letters.chunks(5).map(|group| group.iter().collect::<String>()).collect::<Vec<_>>().join("-")
+}
+
+/// Whether a password may be one: long enough, and not what everybody would try first.
+///
+/// # Errors
+/// `validation_failed` at `pointer`.
+pub fn check(pointer: &str, password: &str, email: &str) -> Result<()> {
+    let refuse = |why: String| Err(Error::invalid(pointer, "invalid_value", why));
+    let chars = password.chars().count();
+    if !(CHARS_MIN..=CHARS_MAX).contains(&chars) {
+        return refuse(format!("A password has {CHARS_MIN} to {CHARS_MAX} characters."));
+    }
+    let lower = password.to_lowercase();
+    let different: std::collections::HashSet<char> = lower.chars().collect();
+    let name = email.split('@').next().unwrap_or_default().to_lowercase();
+    let left = COMMON.iter().fold(lower.clone(), |left, word| left.replace(word, ""));
+    let left = if name.chars().count() > 2 { left.replace(&name, "") } else { left };
+    if different.len() < 5 || left.chars().filter(|c| c.is_alphanumeric()).count() < 4 {
+        return refuse("This password is too easy to guess.".to_owned());
+    }
+    Ok(())
+}
+
+/// What the passwords that are tried first are made of.
+const COMMON: &[&str] = &[
+    "1234567890",
+    "123456789",
+    "12345678",
+    "1234567",
+    "123456",
+    "12345",
+    "1234",
+    "123",
+    "987654321",
+    "qwertyuiop",
+    "qwerty",
+    "asdfghjkl",
+    "zxcvbnm",
+    "1q2w3e4r5t",
+    "1q2w3e4r",
+    "q1w2e3r4",
+    "password",
+    "passw0rd",
+    "p@ssw0rd",
+    "p@ssword",
+    "letmein",
+    "welcome",
+    "iloveyou",
+    "changeme",
+    "default",
+    "secret",
+    "football",
+    "baseball",
+    "princess",
+    "sunshine",
+    "superman",
+    "dragon",
+    "master",
+    "monkey",
+    "shadow",
+    "trustno1",
+    "administrator",
+    "admin",
+    "tavernkeep",
+    "tavern",
+];

@@ -1,0 +1,219 @@
+//! Sessions: who is signed in to the editor, as rows of the database, so that every replica knows them and any can end them.
+//!
+//! A browser's cookie holds 256 random bits; the database knows their hash alone. A session ends after twelve hours without a
+//! request, and after a week in any case. Signing in gives a new secret, so that one planted before is worth nothing.
+
+use std::sync::Arc;
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use rand::Rng;
+use sha2::{Digest, Sha256};
+use sqlx::{Row, postgres::PgRow};
+use subtle::ConstantTimeEq;
+use uuid::Uuid;
+
+use super::Role;
+use crate::{
+    error::{Error, Result},
+    pool::Pool,
+    tenants::Tenant,
+};
+
+/// Without a request for so long, a session ends.
+const IDLE_SECONDS: i32 = 12 * 3600;
+/// It ends after this time in any case.
+pub const SESSION_SECONDS: i32 = 7 * 24 * 3600;
+
+/// What a browser holds, before and while somebody is signed in.
+#[derive(Clone)]
+pub struct Secret(String);
+
+impl Secret {
+    /// 256 random bits.
+    #[must_use]
+    pub fn generate() -> Self {
+        let mut bytes = [0u8; 32];
+        rand::rng().fill_bytes(&mut bytes);
+        Self(BASE64_URL_SAFE_NO_PAD.encode(bytes))
+    }
+
+    /// What a cookie holds, if it has the form of a secret.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let fits = text.len() == 43 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+        fits.then(|| Self(text.to_owned()))
+    }
+
+    /// For the cookie alone.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    fn hash(&self) -> Vec<u8> {
+        Sha256::digest(self.0.as_bytes()).to_vec()
+    }
+
+    /// What a form of this browser's has to send along: another site cannot read it, and it does not give the secret away.
+    #[must_use]
+    pub fn form_token(&self) -> String {
+        let hash = Sha256::new().chain_update(b"tavernkeep form\0").chain_update(self.0.as_bytes()).finalize();
+        BASE64_URL_SAFE_NO_PAD.encode(hash)
+    }
+
+    /// Whether a form's token is this browser's.
+    #[must_use]
+    pub fn made(&self, form_token: &str) -> bool {
+        self.form_token().as_bytes().ct_eq(form_token.as_bytes()).into()
+    }
+}
+
+/// Who is signed in.
+#[derive(Clone, Debug)]
+pub struct User {
+    pub id: Uuid,
+    pub email: String,
+    pub name: String,
+    /// To how many tenants they belong.
+    pub tenants: i64,
+    /// Where they are, and as what; none if they belong nowhere any more.
+    pub place: Option<Place>,
+}
+
+/// A tenant as somebody who belongs to it.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub tenant: Arc<Tenant>,
+    pub tenant_name: String,
+    pub role: Role,
+}
+
+/// A tenant that somebody may go to.
+pub struct Choice {
+    pub tenant: Uuid,
+    pub name: String,
+    pub role: String,
+}
+
+impl User {
+    fn of(row: &PgRow) -> Result<Self> {
+        let role: Option<String> = row.get("role");
+        let place = match role.as_deref().and_then(Role::parse) {
+            None => None,
+            Some(role) => {
+                Some(Place { tenant: Arc::new(Tenant::from_row(row)?), tenant_name: row.get("tenant_name"), role })
+            }
+        };
+        Ok(Self {
+            id: row.get("user_id"),
+            email: row.get("email"),
+            name: row.get("name"),
+            tenants: row.get("tenants"),
+            place,
+        })
+    }
+}
+
+/// The user of an email and the hash of their password. One round trip.
+///
+/// # Errors
+/// Those of the database.
+pub async fn account(pool: &Pool, email: &str) -> Result<Option<(Uuid, String)>> {
+    let row = sqlx::query("SELECT * FROM user_for_sign_in($1)")
+        .bind(email)
+        .fetch_optional(&mut *pool.acquire().await?)
+        .await?;
+    Ok(row.map(|row| (row.get("user_id"), row.get("password_hash"))))
+}
+
+/// Begins a session, in place of what the browser held before.
+///
+/// # Errors
+/// Those of the database.
+pub async fn begin(pool: &Pool, user: Uuid, before: Option<&Secret>) -> Result<Secret> {
+    let secret = Secret::generate();
+    sqlx::query("SELECT session_begin($1, $2, $3, $4)")
+        .bind(user)
+        .bind(secret.hash())
+        .bind(before.map(Secret::hash))
+        .bind(SESSION_SECONDS)
+        .execute(&mut *pool.acquire().await?)
+        .await?;
+    Ok(secret)
+}
+
+/// Who holds a session, if it lives. One round trip.
+///
+/// # Errors
+/// Those of the database.
+pub async fn user(pool: &Pool, secret: &Secret) -> Result<Option<User>> {
+    let row = sqlx::query("SELECT * FROM session_of($1, $2)")
+        .bind(secret.hash())
+        .bind(IDLE_SECONDS)
+        .fetch_optional(&mut *pool.acquire().await?)
+        .await?;
+    row.as_ref().map(User::of).transpose()
+}
+
+/// Where the holder of a session belongs.
+///
+/// # Errors
+/// Those of the database.
+pub async fn choices(pool: &Pool, secret: &Secret) -> Result<Vec<Choice>> {
+    let rows = sqlx::query("SELECT * FROM session_tenants($1)")
+        .bind(secret.hash())
+        .fetch_all(&mut *pool.acquire().await?)
+        .await?;
+    Ok(rows.iter().map(|r| Choice { tenant: r.get("tenant_id"), name: r.get("name"), role: r.get("role") }).collect())
+}
+
+/// Goes to another tenant.
+///
+/// # Errors
+/// `not_found` if the user does not belong there.
+pub async fn choose(pool: &Pool, secret: &Secret, tenant: Uuid) -> Result<()> {
+    let row = sqlx::query("SELECT session_choose($1, $2) AS done")
+        .bind(secret.hash())
+        .bind(tenant)
+        .fetch_one(&mut *pool.acquire().await?)
+        .await?;
+    if row.get("done") { Ok(()) } else { Err(Error::not_found("tenant")) }
+}
+
+/// Ends a session, or all of its user.
+///
+/// # Errors
+/// Those of the database.
+pub async fn end(pool: &Pool, secret: &Secret, everywhere: bool) -> Result<()> {
+    sqlx::query("SELECT session_end($1, $2)")
+        .bind(secret.hash())
+        .bind(everywhere)
+        .execute(&mut *pool.acquire().await?)
+        .await?;
+    Ok(())
+}
+
+/// The hash of the own password.
+///
+/// # Errors
+/// Those of the database.
+pub async fn own_password(pool: &Pool, secret: &Secret) -> Result<Option<String>> {
+    let row = sqlx::query("SELECT session_password($1) AS hash")
+        .bind(secret.hash())
+        .fetch_one(&mut *pool.acquire().await?)
+        .await?;
+    Ok(row.get("hash"))
+}
+
+/// Sets the own password; every other session of the user ends.
+///
+/// # Errors
+/// Those of the database.
+pub async fn set_own_password(pool: &Pool, secret: &Secret, hash: &str) -> Result<()> {
+    sqlx::query("SELECT session_set_password($1, $2)")
+        .bind(secret.hash())
+        .bind(hash)
+        .execute(&mut *pool.acquire().await?)
+        .await?;
+    Ok(())
+}
