@@ -18,6 +18,7 @@ pub mod m0005_fork;
 pub mod m0006_bridge;
 pub mod m0007_streams;
 pub mod m0009_editor_users;
+pub mod m0011_interchange;
 pub mod tenant_table;
 
 pub use sea_orm_migration::MigratorTrait;
@@ -38,6 +39,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0006_bridge::Migration),
             Box::new(m0007_streams::Migration),
             Box::new(m0009_editor_users::Migration),
+            Box::new(m0011_interchange::Migration),
         ]
     }
 }

@@ -43,15 +43,18 @@ mod campaigns;
 mod characters;
 mod editor;
 mod encounters;
+mod exchange;
 pub mod form;
 mod frame;
 mod home;
+mod lab;
 pub mod list;
 mod npcs;
 mod owners;
 mod scenes;
 mod sign_in;
 mod submitted;
+mod turn;
 mod turns;
 pub mod world;
 
@@ -69,7 +72,7 @@ pub use editor::{Editor, InCampaign};
 pub use frame::{Frame, Shown, Tab};
 
 use crate::{
-    auth::Scope::{self, Read, Write},
+    auth::Scope::{self, Gm, Read, Write},
     characters::Characters,
     error::{Code, Error},
     npcs::Npcs,
@@ -152,6 +155,25 @@ pub const PAGES: &[Page] = &[
     get ("/c/{c}/encounters", Read, || web::get().to(encounters::list)),
     get ("/c/{c}/encounters/{x}", Read, || web::get().to(encounters::page)),
     get ("/c/{c}/turns", Read, || web::get().to(turns::list)),
+
+    // Import and export.
+    get ("/c/{c}/exchange", Read, || web::get().to(exchange::page)),
+    post("/c/{c}/exchange/look", Write, || web::post().to(exchange::look)),
+    post("/c/{c}/exchange/confirm", Write, || web::post().to(exchange::confirm)),
+    get ("/c/{c}/exchange/campaign.json", Gm, || web::get().to(exchange::campaign)),
+    get ("/c/{c}/exchange/lorebook.json", Read, || web::get().to(exchange::lorebook)),
+    get ("/c/{c}/exchange/card", Read, || web::get().to(exchange::card)),
+
+    // The prompt lab.
+    get ("/c/{c}/lab", Gm, || web::get().to(lab::page)),
+    post("/c/{c}/lab", Gm, || web::post().to(lab::compare)),
+    post("/c/{c}/lab/ask", Gm, || web::post().to(lab::ask)),
+    post("/c/{c}/lab/turn", Gm, || web::post().to(lab::take)),
+
+    // A turn.
+    get ("/c/{c}/turns/{x}", Read, || web::get().to(turn::page)),
+    post("/c/{c}/turns/{x}/undo", Gm, || web::post().to(turn::undo)),
+    post("/c/{c}/turns/{x}/fork", Gm, || web::post().to(turn::fork)),
 ];
 
 /// What a page asks for, by method and pattern as actix names it.

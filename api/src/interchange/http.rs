@@ -17,6 +17,7 @@ use crate::{
     error::{Error, Problem, Result},
     http::{
         Reply, paging,
+        reply::attachment,
         resource::{Place, Ref, campaign_id},
     },
     tenancy::TenantTx,
@@ -195,15 +196,4 @@ async fn card_of(app: &App, caller: &Caller, c: &str, x: &str) -> Result<(String
     let card = apply::card_of(&Place { tx: &tx, campaign, caller }, &Ref::parse(x)).await?;
     let slug = card.pointer("/data/extensions/tavernkeep/slug").and_then(|s| s.as_str()).unwrap_or("card").to_owned();
     Ok((slug, card))
-}
-
-/// An answer that a browser keeps as a file. Names are slugs.
-pub fn attachment(media: &str, name: &str) -> actix_web::HttpResponseBuilder {
-    let mut response = HttpResponse::Ok();
-    response
-        .content_type(media)
-        .insert_header(("content-disposition", format!("attachment; filename=\"{name}\"")))
-        .insert_header(("cache-control", "no-store"))
-        .insert_header(("x-content-type-options", "nosniff"));
-    response
 }

@@ -17,6 +17,7 @@ pub mod document;
 pub mod file;
 pub mod http;
 pub mod names;
+pub mod pending;
 pub mod png;
 pub mod report;
 pub mod rows;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{GmJob, prompt::GmPrompt, run};
+use super::{GmJob, run};
 use crate::{
     app::App,
     auth::Caller,
@@ -145,6 +145,6 @@ pub async fn preview(
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
     let mut session = service::playing(&tx, campaign, path.1).await?;
     session.role = body.value.role.unwrap_or(session.role);
-    let instruction = body.value.instruction.as_deref().filter(|i| !i.trim().is_empty());
-    Reply::ok(&GmPrompt::build(&app.prompts, &tx, &session, mode, instruction, None).await?.preview())
+    let instruction = body.value.instruction.as_deref();
+    Reply::ok(&super::preview_in(&app.prompts, &tx, &session, mode, instruction).await?)
 }

@@ -33,7 +33,7 @@ use crate::{
     llm::{Endpoint, ReplyMode},
     messages::service::NewMessage,
     ops::metrics,
-    prompt::tokens,
+    prompt::{cache::Prompts, preview::Preview, tokens},
     sessions::service::{self, Playing},
     tenancy::{Origin, TenantTx},
     tools::{ActorKind, Hand},
@@ -73,6 +73,21 @@ pub async fn run(app: &App, caller: &Caller, job: &GmJob, asker: &Asker) -> Resu
     };
     let attempt = async || attempt(app, caller, job, &endpoint, mechanics.clone(), asker).await;
     in_place(app, job.on_busy, (caller.tenant_id(), job.session), &asker.cancel, attempt).await
+}
+
+/// What a session's AI would be told now; looking consumes nothing.
+///
+/// # Errors
+/// Those of the database.
+pub async fn preview_in(
+    prompts: &Prompts,
+    tx: &TenantTx,
+    session: &Playing,
+    mode: ReplyMode,
+    instruction: Option<&str>,
+) -> Result<Preview> {
+    let instruction = instruction.filter(|i| !i.trim().is_empty());
+    Ok(GmPrompt::build(prompts, tx, session, mode, instruction, None).await?.preview())
 }
 
 /// A turn under way.
