@@ -1,13 +1,108 @@
 // The little that the editor's pages do by themselves. Everything works without it.
 "use strict";
 
-// A message about what was asked for goes when something else is asked for and comes.
-document.body.addEventListener("htmx:afterRequest", (event) => {
-  if (event.detail.successful) document.getElementById("alert")?.replaceChildren();
-});
-document.body.addEventListener("htmx:sendError", () => {
+const alerts = document.getElementById("alert");
+const tell = (text) => {
   const alert = document.createElement("p");
   alert.className = "alert";
-  alert.textContent = "The server cannot be reached. Try again in a moment.";
-  document.getElementById("alert")?.replaceChildren(alert);
+  alert.textContent = text;
+  alerts?.replaceChildren(alert);
+};
+
+// What went wrong goes when something else is asked for and comes.
+document.body.addEventListener("htmx:afterRequest", (event) => {
+  if (event.detail.successful) alerts?.replaceChildren();
+});
+document.body.addEventListener("htmx:sendError", () => tell("The server cannot be reached. Try again in a moment."));
+
+// A form that could not be kept says first what is wrong with it.
+document.getElementById("problems")?.focus();
+
+// What was written is not lost by a slip.
+for (const form of document.querySelectorAll("form.world")) {
+  const written = () => JSON.stringify([...new FormData(form)]);
+  const before = written();
+  let isSent = false;
+  form.addEventListener("submit", () => { isSent = true; });
+  addEventListener("beforeunload", (event) => {
+    if (!isSent && written() !== before) event.preventDefault();
+  });
+}
+
+// Keys. A page adds its own with data-key="x" on a link, button or field, which is then followed, pressed or focused; the help
+// shows its data-key-help, or else its text.
+const isWriting = (target) => target.closest?.("input:not([type=checkbox]), textarea, select, [contenteditable]");
+
+const help = () => {
+  const known = [["?", "this help"], ["/", "to the search"], ["Ctrl S", "save the form"], ["g h", "to the campaign's overview"], ["g c", "to the campaigns"]];
+  for (const element of document.querySelectorAll("[data-key]")) {
+    known.push([element.dataset.key, element.dataset.keyHelp ?? element.textContent.trim()]);
+  }
+  const dialog = document.createElement("dialog");
+  dialog.className = "keys";
+  dialog.setAttribute("aria-labelledby", "keys-title");
+  const title = document.createElement("h2");
+  title.id = "keys-title";
+  title.textContent = "Keys";
+  const list = document.createElement("dl");
+  for (const [key, meaning] of known) {
+    const term = document.createElement("dt");
+    for (const part of key.split(" ")) {
+      const kbd = document.createElement("kbd");
+      kbd.textContent = part;
+      term.append(kbd, " ");
+    }
+    const description = document.createElement("dd");
+    description.textContent = meaning;
+    list.append(term, description);
+  }
+  const close = document.createElement("button");
+  close.textContent = "Close";
+  close.addEventListener("click", () => dialog.close());
+  dialog.append(title, list, close);
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+};
+
+const button = document.getElementById("keys-button");
+if (button) {
+  button.hidden = false;
+  button.addEventListener("click", help);
+}
+
+const act = (element) => {
+  if (element.matches("a, button, summary")) element.click();
+  else element.focus();
+};
+
+let isGoing = false;
+addEventListener("keydown", (event) => {
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "s") {
+    const form = event.target.closest?.("form[data-keys~=save]") ?? document.querySelector("form[data-keys~=save]");
+    if (!form) return;
+    event.preventDefault();
+    form.requestSubmit();
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target) || document.querySelector("dialog[open]")) return;
+  if (isGoing) {
+    isGoing = false;
+    const to = { h: ".rail h2 a", c: ".brand" }[event.key];
+    if (to) document.querySelector(to)?.click();
+    return;
+  }
+  if (event.key === "g") {
+    isGoing = true;
+    return;
+  }
+  if (event.key === "?") {
+    event.preventDefault();
+    help();
+    return;
+  }
+  const wanted = event.key === "/" ? document.querySelector("input[type=search]") : document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
+  if (!wanted) return;
+  event.preventDefault();
+  act(wanted);
 });

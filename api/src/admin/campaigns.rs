@@ -1,33 +1,72 @@
-//! The tenant's campaigns.
+//! The tenant's campaigns: list, new, change, delete.
 
-use actix_web::HttpResponse;
+use actix_web::{HttpResponse, http::StatusCode};
 use askama::Template;
 use entity::campaign;
+use serde_json::Value;
+use uuid::Uuid;
 
-use super::{Editor, Frame, Tab, editor::campaign_url, see};
+use super::{
+    Editor, Frame, InCampaign, Tab,
+    editor::campaign_url,
+    form::{self, Errors, Field, FormView, Group, Kind, Texts},
+    list::moment,
+    see,
+    world::{DeletePage, FormPage, once},
+};
 use crate::{
+    auth::Scope,
     campaigns::Campaigns,
-    error::Result,
+    error::{Code, Error, Result},
     http::{
+        Body,
+        body::typed,
+        etag::Expected,
         paging::{NoFilter, Page},
         resource,
     },
     shown,
 };
 
+const GROUPS: &[Group] = &[
+    Group {
+        title: "",
+        is_folded: false,
+        fields: &[
+            Field::new("/name", "Name", Kind::Line).needed(),
+            Field::new("/slug", "Slug", Kind::Line).hint("How paths name it; made of the name if left empty."),
+            Field::new("/game_time", "Game time", Kind::Line).hint("As you would say it: first evening of the autumn fair."),
+            Field::new("/description", "Description", Kind::Text { rows: 5 }).hint("Every prompt of the campaign begins with it."),
+        ],
+    },
+    Group {
+        title: "Settings and other programs",
+        is_folded: true,
+        fields: &[
+            Field::new("/settings", "Settings", Kind::Json { rows: 5 })
+                .hint("Such as reaction_cooldown_seconds, significance_scores, tool_prices, planner_commands."),
+            Field::new("/external_ref", "External reference", Kind::Line),
+            Field::new("/extensions", "Extensions", Kind::Json { rows: 3 }),
+        ],
+    },
+];
+
 #[derive(Template)]
 #[template(path = "admin/campaigns.html", blocks = ["main", "rows"])]
 struct CampaignsPage {
     frame: Frame,
     q: String,
-    campaigns: Vec<Row>,
+    campaigns: Vec<Card>,
     next: Option<String>,
 }
 shown!(CampaignsPage: as_main, "rows" => as_rows);
 
-struct Row {
+struct Card {
     path: String,
-    campaign: campaign::Model,
+    name: String,
+    description: String,
+    slug: String,
+    changed: String,
 }
 
 /// The way in.
@@ -40,11 +79,160 @@ pub async fn list(editor: Editor) -> Result<HttpResponse> {
     let page = Page::<NoFilter>::parse(editor.request.query_string())?;
     let tx = editor.read().await?;
     let found = resource::find_page::<Campaigns>(&tx, &editor.caller, None, &page).await?;
-    let rows = found.items.into_iter().map(|campaign| Row { path: campaign_url(&campaign, ""), campaign });
+    let card = |campaign: campaign::Model| Card {
+        path: campaign_url(&campaign, ""),
+        name: campaign.name,
+        description: campaign.description,
+        slug: campaign.slug,
+        changed: moment(campaign.updated_at),
+    };
+    let q = page.q.clone().unwrap_or_default();
+    let next = found.next_cursor.map(|cursor| {
+        let query = url::form_urlencoded::Serializer::new(String::new()).append_pair("cursor", &cursor).append_pair("q", &q).finish();
+        format!("/admin/campaigns?{query}")
+    });
     editor.show(&CampaignsPage {
         frame: editor.frame("Campaigns", Tab::Campaigns),
-        q: page.q.clone().unwrap_or_default(),
-        campaigns: rows.collect(),
-        next: found.next_cursor,
+        q,
+        campaigns: found.items.into_iter().map(card).collect(),
+        next,
     })
+}
+
+fn new_page(editor: &Editor, form_id: String, texts: &Texts, errors: &Errors) -> FormPage {
+    FormPage {
+        frame: editor.frame("New campaign", Tab::Campaigns),
+        heading: "New campaign".to_owned(),
+        action: "/admin/campaigns".to_owned(),
+        back: "/admin/campaigns".to_owned(),
+        many: "Campaigns",
+        version: None,
+        form_id: Some(form_id),
+        delete_path: None,
+        slug: None,
+        form: FormView::new(GROUPS, texts, errors, None, false),
+        is_conflict: false,
+    }
+}
+
+/// The form for a new one.
+pub async fn new(editor: Editor) -> Result<HttpResponse> {
+    editor.show(&new_page(&editor, Uuid::now_v7().to_string(), &Texts::new(), &Errors::default()))
+}
+
+/// Makes one.
+pub async fn create(editor: Editor) -> Result<HttpResponse> {
+    let texts = form::texts_sent(GROUPS, &editor.form);
+    let form_id: String = editor.form.text("form_id").chars().take(64).collect();
+    let again = |errors: &Errors| editor.show_again(&new_page(&editor, form_id.clone(), &texts, errors));
+    let value = match form::changes(GROUPS, &texts, &Value::Null) {
+        Ok(value) => form::without_nulls(value),
+        Err(errors) => return again(&errors),
+    };
+    let made = async {
+        let body = Body { value: typed(value)?, idempotency: Some(once(&editor, &form_id, &texts)) };
+        resource::create::<Campaigns>(&editor.app, &editor.caller, None, "/admin/c", body).await
+    };
+    match made.await {
+        Ok(reply) => {
+            let row: Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
+            let slug = row.get("slug").and_then(Value::as_str).unwrap_or_default();
+            Ok(editor.done(&format!("/admin/c/{slug}"), "The campaign was made."))
+        }
+        Err(error) => again(&Errors::of(GROUPS, error)?),
+    }
+}
+
+fn view(at: &InCampaign, campaign: campaign::Model) -> Result<Value> {
+    resource::view::<Campaigns>(campaign, &at.caller)
+}
+
+fn edit_page(at: &InCampaign, version: i64, form: FormView, is_conflict: bool) -> FormPage {
+    FormPage {
+        frame: at.frame("Change the campaign", Tab::Home),
+        heading: at.campaign.name.clone(),
+        action: at.url("edit"),
+        back: at.url(""),
+        many: "Overview",
+        version: Some(version),
+        form_id: None,
+        delete_path: at.may(Scope::Write).then(|| at.url("delete")),
+        slug: Some(at.campaign.slug.clone()),
+        form,
+        is_conflict,
+    }
+}
+
+/// The form of one.
+pub async fn edit(at: InCampaign) -> Result<HttpResponse> {
+    let texts = form::texts_of(GROUPS, &view(&at, at.campaign.clone())?);
+    let form = FormView::new(GROUPS, &texts, &Errors::default(), None, false);
+    at.show(&edit_page(&at, at.campaign.version, form, false))
+}
+
+/// Changes one. Who was slower than somebody else sees both versions.
+pub async fn save(at: InCampaign) -> Result<HttpResponse> {
+    let texts = form::texts_sent(GROUPS, &at.form);
+    let row = view(&at, at.campaign.clone())?;
+    let version = at.form.version().unwrap_or(0);
+    let again = |errors: &Errors, theirs: Option<&Texts>, status| {
+        let form = FormView::new(GROUPS, &texts, errors, theirs, false);
+        at.show_with(status, &edit_page(&at, at.campaign.version, form, theirs.is_some()))
+    };
+    let conflict = || again(&Errors::default(), Some(&form::texts_of(GROUPS, &row)), StatusCode::CONFLICT);
+    if version != at.campaign.version {
+        return conflict();
+    }
+    let patch = match form::changes(GROUPS, &texts, &row) {
+        Ok(patch) => patch,
+        Err(errors) => return again(&errors, None, StatusCode::UNPROCESSABLE_ENTITY),
+    };
+    let id = at.campaign.id.0.to_string();
+    match resource::change::<Campaigns>(&at.app, &at.caller, &Expected::version(version), None, &id, patch).await {
+        Ok(reply) => {
+            let row: Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
+            let slug = row.get("slug").and_then(Value::as_str).unwrap_or_default();
+            Ok(at.done(&format!("/admin/c/{slug}"), "The campaign was saved."))
+        }
+        // Between this request's look and its write: the next one sees what was written.
+        Err(error) if error.code == Code::PreconditionFailed => Err(Error::new(
+            Code::Conflict,
+            "Somebody changed the campaign in this moment. Go back and send the form again to see both versions.",
+        )),
+        Err(error) => again(&Errors::of(GROUPS, error)?, None, StatusCode::UNPROCESSABLE_ENTITY),
+    }
+}
+
+fn delete_page(at: &InCampaign, problem: Option<String>) -> DeletePage {
+    DeletePage {
+        frame: at.frame(&format!("Delete {}", at.campaign.name), Tab::Home),
+        one: "campaign, with everything in it,",
+        label: at.campaign.name.clone(),
+        back: at.url(""),
+        version: at.campaign.version,
+        repeat: Some(at.campaign.slug.clone()),
+        problem,
+    }
+}
+
+/// The question whether one is to be deleted.
+pub async fn ask(at: InCampaign) -> Result<HttpResponse> {
+    at.show(&delete_page(&at, None))
+}
+
+/// Deletes one, if its slug was written: everything in it goes.
+pub async fn delete(at: InCampaign) -> Result<HttpResponse> {
+    if at.form.text("repeat").trim() != at.campaign.slug {
+        let problem = format!("Write {} to delete it.", at.campaign.slug);
+        return at.show_again(&delete_page(&at, Some(problem)));
+    }
+    let expected = Expected::version(at.form.version().unwrap_or(0));
+    let id = at.campaign.id.0.to_string();
+    match resource::remove::<Campaigns>(&at.app, &at.caller, &expected, None, &id).await {
+        Ok(_) => Ok(at.done("/admin/campaigns", &format!("The campaign {} was deleted.", at.campaign.name))),
+        Err(error) if matches!(error.code, Code::PreconditionFailed | Code::Referenced | Code::Conflict) => {
+            at.show_with(StatusCode::CONFLICT, &delete_page(&at, Some(error.detail.clone())))
+        }
+        Err(error) => Err(error),
+    }
 }

@@ -39,6 +39,8 @@
 //! 3. Its lines in [`PAGES`]. A place in the navigation is a [`Tab`] with a line in `frame.rs`.
 //! 4. `tests/admin/` opens every page of the list as every role, in light and dark, and looks for what is forgotten.
 
+mod account;
+mod audit;
 mod campaigns;
 mod characters;
 mod editor;
@@ -47,15 +49,22 @@ mod exchange;
 pub mod form;
 mod frame;
 mod home;
+<<<<<<< HEAD
 mod lab;
+=======
+mod keys;
+>>>>>>> s6-e
 pub mod list;
 mod npcs;
 mod owners;
 mod scenes;
+mod settings;
 mod sign_in;
 mod submitted;
 mod turn;
 mod turns;
+mod usage;
+mod users;
 pub mod world;
 
 use actix_web::{
@@ -72,7 +81,11 @@ pub use editor::{Editor, InCampaign};
 pub use frame::{Frame, Shown, Tab};
 
 use crate::{
+<<<<<<< HEAD
     auth::Scope::{self, Gm, Read, Write},
+=======
+    auth::Scope::{self, Admin, Read, Write},
+>>>>>>> s6-e
     characters::Characters,
     error::{Code, Error},
     npcs::Npcs,
@@ -111,9 +124,35 @@ pub const PAGES: &[Page] = &[
     open("POST", "/sign-in", || web::post().to(sign_in::enter)),
     open("POST", "/sign-out", || web::post().to(sign_in::leave)),
 
+    // The own account.
+    open("GET",  "/account", || web::get().to(account::page)),
+    open("POST", "/account/password", || web::post().to(account::set_password)),
+    open("GET",  "/tenants", || web::get().to(account::tenants)),
+    open("POST", "/tenants", || web::post().to(account::choose)),
+
+    // The tenant.
+    get ("/keys", Admin, || web::get().to(keys::list)),
+    post("/keys", Admin, || web::post().to(keys::create)),
+    post("/keys/{x}/revoke", Admin, || web::post().to(keys::revoke)),
+    get ("/users", Admin, || web::get().to(users::list)),
+    post("/users", Admin, || web::post().to(users::create)),
+    get ("/users/{x}", Admin, || web::get().to(users::page)),
+    post("/users/{x}", Admin, || web::post().to(users::save)),
+    post("/users/{x}/remove", Admin, || web::post().to(users::remove)),
+    get ("/usage", Admin, || web::get().to(usage::page)),
+    get ("/settings", Admin, || web::get().to(settings::page)),
+    post("/settings", Admin, || web::post().to(settings::save)),
+
     // Campaigns.
     get ("/campaigns", Read, || web::get().to(campaigns::list)),
+    post("/campaigns", Write, || web::post().to(campaigns::create)),
+    get ("/campaigns/new", Write, || web::get().to(campaigns::new)),
     get ("/c/{c}", Read, || web::get().to(home::page)),
+    get ("/c/{c}/edit", Write, || web::get().to(campaigns::edit)),
+    post("/c/{c}/edit", Write, || web::post().to(campaigns::save)),
+    get ("/c/{c}/delete", Write, || web::get().to(campaigns::ask)),
+    post("/c/{c}/delete", Write, || web::post().to(campaigns::delete)),
+    get ("/c/{c}/audit", Admin, || web::get().to(audit::page)),
 
     // NPCs.
     get ("/c/{c}/npcs", Read, || web::get().to(world::list::<Npcs>)),

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{
-    Frame, InCampaign, Tab,
+    Editor, Frame, InCampaign, Tab,
     form::{self, Errors, FormView, Group, Kind, Texts},
     list::ListPage,
 };
@@ -46,33 +46,35 @@ pub trait World: Resource {
 
 #[derive(Template)]
 #[template(path = "admin/world-form.html", blocks = ["main"])]
-struct FormPage {
-    frame: Frame,
-    heading: String,
+pub(super) struct FormPage {
+    pub(super) frame: Frame,
+    pub(super) heading: String,
     /// Where the form goes.
-    action: String,
-    back: String,
-    many: &'static str,
-    version: Option<i64>,
+    pub(super) action: String,
+    pub(super) back: String,
+    pub(super) many: &'static str,
+    pub(super) version: Option<i64>,
     /// So that a form that is sent twice makes one row.
-    form_id: Option<String>,
-    delete_path: Option<String>,
-    slug: Option<String>,
-    form: FormView,
+    pub(super) form_id: Option<String>,
+    pub(super) delete_path: Option<String>,
+    pub(super) slug: Option<String>,
+    pub(super) form: FormView,
     /// Somebody changed the row since.
-    is_conflict: bool,
+    pub(super) is_conflict: bool,
 }
 shown!(FormPage: as_main);
 
 #[derive(Template)]
 #[template(path = "admin/world-delete.html", blocks = ["main"])]
-struct DeletePage {
-    frame: Frame,
-    one: &'static str,
-    label: String,
-    back: String,
-    version: i64,
-    problem: Option<String>,
+pub(super) struct DeletePage {
+    pub(super) frame: Frame,
+    pub(super) one: &'static str,
+    pub(super) label: String,
+    pub(super) back: String,
+    pub(super) version: i64,
+    pub(super) problem: Option<String>,
+    /// What has to be written to delete it.
+    pub(super) repeat: Option<String>,
 }
 shown!(DeletePage: as_main);
 
@@ -170,7 +172,7 @@ pub async fn create<W: World>(at: InCampaign) -> Result<HttpResponse> {
 }
 
 /// A form that is sent twice as it is makes one row.
-fn once(at: &InCampaign, form_id: &str, texts: &Texts) -> IdempotencyKey {
+pub(super) fn once(at: &Editor, form_id: &str, texts: &Texts) -> IdempotencyKey {
     let fingerprint = Sha256::digest(format!("{texts:?}")).to_vec();
     let print: String = fingerprint.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let key = format!("{}:{form_id}:{print}", at.user.id);
@@ -261,6 +263,7 @@ fn delete_page<W: World>(at: &InCampaign, row: &Current, problem: Option<String>
         label: row.label.clone(),
         back: format!("{}/{}", at.url(W::PATH), row.id),
         version: row.version,
+        repeat: None,
         problem,
     }
 }

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// What `/usage` is asked for.
-#[derive(Debug, Default, Deserialize, IntoParams)]
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct UsageParams {

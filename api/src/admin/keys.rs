@@ -1,0 +1,111 @@
+//! The tenant's API keys.
+
+use std::collections::BTreeSet;
+
+use actix_web::HttpResponse;
+use askama::Template;
+
+use super::{Editor, Frame, Tab};
+use crate::{
+    auth::{
+        Scope,
+        service::{self, KeyInput, KeyView},
+    },
+    error::{Code, Error, Result},
+    http::{
+        etag::Expected,
+        paging::{NoFilter, Page},
+    },
+    shown,
+    tenancy::TenantTx,
+};
+
+#[derive(Template)]
+#[template(path = "admin/keys.html", blocks = ["main"])]
+struct KeysPage {
+    frame: Frame,
+    keys: Vec<KeyView>,
+    next: Option<String>,
+    scopes: Vec<(Scope, &'static str, bool)>,
+    name: String,
+    days: String,
+    problem: Option<String>,
+    /// A key that was just made.
+    made: Option<String>,
+}
+shown!(KeysPage: as_main);
+
+/// What a scope is for.
+fn meaning(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Read => "read the world",
+        Scope::Write => "write the world",
+        Scope::Play => "play: commands and turns",
+        Scope::Tools => "execute tools",
+        Scope::Gm => "the game master: secrets, prompts, undo",
+        Scope::Admin => "keys, users, settings",
+    }
+}
+
+async fn keys_page(editor: &Editor, problem: Option<String>, made: Option<String>) -> Result<KeysPage> {
+    let query = if editor.request.query_string().is_empty() { "sort=-created_at" } else { editor.request.query_string() };
+    let page = Page::<NoFilter>::parse(query)?;
+    let tx = editor.read().await?;
+    let found = service::list(&tx, &page).await?;
+    let is_chosen = |scope: &Scope| editor.form.all("scope").any(|chosen| chosen == scope.as_str());
+    let kept = problem.is_some();
+    Ok(KeysPage {
+        frame: editor.frame("API keys", Tab::Keys),
+        keys: found.items,
+        next: found.next_cursor.map(|cursor| format!("/admin/keys?sort=-created_at&cursor={cursor}")),
+        scopes: Scope::ALL.into_iter().map(|scope| (scope, meaning(scope), kept && is_chosen(&scope))).collect(),
+        name: if kept { editor.form.text("name").to_owned() } else { String::new() },
+        days: if kept { editor.form.text("days").to_owned() } else { String::new() },
+        problem,
+        made,
+    })
+}
+
+/// The list, and the form for a new one.
+pub async fn list(editor: Editor) -> Result<HttpResponse> {
+    editor.show(&keys_page(&editor, None, None).await?)
+}
+
+fn wanted(editor: &Editor) -> Result<KeyInput> {
+    let scopes: BTreeSet<Scope> = editor.form.all("scope").filter_map(Scope::parse).collect();
+    if scopes.is_empty() {
+        return Err(Error::invalid("/scopes", "required", "Choose at least one scope."));
+    }
+    let days = editor.form.text("days").trim();
+    let expires_in_seconds = match days {
+        "" => None,
+        days => match days.parse::<i64>() {
+            Ok(days @ 1..=3650) => Some(days * 86_400),
+            _ => return Err(Error::invalid("/days", "invalid_value", "The days are a number from 1 to 3650.")),
+        },
+    };
+    Ok(KeyInput { name: editor.form.text("name").trim().to_owned(), scopes, expires_in_seconds })
+}
+
+/// Makes a key and shows it, once.
+pub async fn create(editor: Editor) -> Result<HttpResponse> {
+    let made = async { service::create(&editor.app, &editor.caller, wanted(&editor)?).await };
+    match made.await {
+        Ok(view) => editor.show(&keys_page(&editor, None, view.key).await?),
+        Err(error) if error.code == Code::ValidationFailed => {
+            let problem = error.errors.first().map(|wrong| wrong.message.clone());
+            editor.show_again(&keys_page(&editor, problem, None).await?)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Revokes a key.
+pub async fn revoke(editor: Editor) -> Result<HttpResponse> {
+    let tx = TenantTx::write(&editor.app.pool, &editor.caller.actor()).await?;
+    let expected = Expected::version(editor.form.version().unwrap_or(0));
+    let revoked = service::revoke(&tx, &expected, editor.path("x")).await?;
+    tx.commit().await?;
+    editor.app.keys.forget();
+    Ok(editor.done("/admin/keys", &format!("The key {} was revoked.", revoked.prefix)))
+}

@@ -1,0 +1,160 @@
+//! The tenant's users.
+
+use actix_web::{HttpResponse, http::StatusCode};
+use askama::Template;
+use serde_json::json;
+
+use super::{Editor, Frame, Tab, list::moment};
+use crate::{
+    error::{Code, Error, Result},
+    http::{
+        etag::Expected,
+        paging::{NoFilter, Page},
+    },
+    shown,
+    users::{
+        Role,
+        service::{self, UserInput, UserView},
+    },
+};
+
+#[derive(Template)]
+#[template(path = "admin/users.html", blocks = ["main"])]
+struct UsersPage {
+    frame: Frame,
+    /// With when they signed in last.
+    users: Vec<(UserView, String)>,
+    next: Option<String>,
+    email: String,
+    name: String,
+    role: Role,
+    problem: Option<String>,
+    /// Somebody who was just made, with their password.
+    made: Option<(String, String)>,
+}
+shown!(UsersPage: as_main);
+
+async fn users_page(editor: &Editor, problem: Option<String>, made: Option<(String, String)>) -> Result<UsersPage> {
+    let page = Page::<NoFilter>::parse(editor.request.query_string())?;
+    let tx = editor.read().await?;
+    let found = service::list(&tx, &page).await?;
+    let kept = |name: &str| if problem.is_some() { editor.form.text(name).to_owned() } else { String::new() };
+    Ok(UsersPage {
+        frame: editor.frame("Users", Tab::Users),
+        users: found.items.into_iter().map(with_moment).collect(),
+        next: found.next_cursor.map(|cursor| format!("/admin/users?cursor={cursor}")),
+        email: kept("email"),
+        name: kept("name"),
+        role: Role::parse(editor.form.text("role")).unwrap_or(Role::Editor),
+        problem,
+        made,
+    })
+}
+
+fn with_moment(user: UserView) -> (UserView, String) {
+    let seen = user.last_sign_in_at.map_or_else(|| "never".to_owned(), moment);
+    (user, seen)
+}
+
+/// The list, and the form for a new one.
+pub async fn list(editor: Editor) -> Result<HttpResponse> {
+    editor.show(&users_page(&editor, None, None).await?)
+}
+
+/// What a person is told of a refusal that is about their form.
+fn told(error: Error) -> Result<String> {
+    match error.code {
+        Code::ValidationFailed | Code::Conflict | Code::Forbidden => {
+            Ok(error.errors.first().map_or_else(|| error.detail.clone(), |wrong| wrong.message.clone()))
+        }
+        _ => Err(error),
+    }
+}
+
+fn role_of(editor: &Editor) -> Result<Role> {
+    let role = Role::parse(editor.form.text("role"));
+    role.ok_or_else(|| Error::invalid("/role", "invalid_value", "Choose a role."))
+}
+
+/// Makes a user and shows the password that was made, once.
+pub async fn create(editor: Editor) -> Result<HttpResponse> {
+    let text = |name: &str| Some(editor.form.text(name).trim().to_owned()).filter(|text| !text.is_empty());
+    let made = async {
+        let email = text("email").unwrap_or_default();
+        let input = UserInput { email, name: text("name"), role: role_of(&editor)?, password: None };
+        service::create(&editor.app, &editor.caller, input).await
+    };
+    match made.await {
+        Ok(view) => editor.show(&users_page(&editor, None, view.password.map(|p| (view.email, p))).await?),
+        Err(error) => {
+            let problem = told(error)?;
+            editor.show_again(&users_page(&editor, Some(problem), None).await?)
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "admin/user.html", blocks = ["main"])]
+struct UserPage {
+    frame: Frame,
+    user: UserView,
+    created: String,
+    seen: Option<String>,
+    problem: Option<String>,
+}
+shown!(UserPage: as_main);
+
+async fn user_page(editor: &Editor, problem: Option<String>) -> Result<UserPage> {
+    let tx = editor.read().await?;
+    let user = service::get(&tx, editor.path("x")).await?;
+    Ok(UserPage {
+        frame: editor.frame(&user.name, Tab::Users),
+        created: moment(user.created_at),
+        seen: user.last_sign_in_at.map(moment),
+        user,
+        problem,
+    })
+}
+
+/// One user.
+pub async fn page(editor: Editor) -> Result<HttpResponse> {
+    editor.show(&user_page(&editor, None).await?)
+}
+
+fn expected(editor: &Editor) -> Expected {
+    Expected::version(editor.form.version().unwrap_or(0))
+}
+
+async fn answered(editor: &Editor, outcome: Result<UserView>, message: &str) -> Result<HttpResponse> {
+    match outcome {
+        Ok(user) => Ok(editor.done("/admin/users", &format!("{} {message}", user.name))),
+        Err(error) if error.code == Code::PreconditionFailed => {
+            let problem = "Somebody changed this user since. Nothing was saved; this is what is stored now.".to_owned();
+            editor.show_with(StatusCode::CONFLICT, &user_page(editor, Some(problem)).await?)
+        }
+        Err(error) => {
+            let problem = told(error)?;
+            editor.show_again(&user_page(editor, Some(problem)).await?)
+        }
+    }
+}
+
+/// Changes one.
+pub async fn save(editor: Editor) -> Result<HttpResponse> {
+    let mut patch = json!({ "role": editor.form.text("role") });
+    if let Some(name) = editor.form.get("name") {
+        patch["name"] = name.trim().into();
+    }
+    let password = editor.form.text("password");
+    if !password.is_empty() {
+        patch["password"] = password.into();
+    }
+    let saved = service::update(&editor.app, &editor.caller, &expected(&editor), editor.path("x"), &patch).await;
+    answered(&editor, saved, "was saved.").await
+}
+
+/// Takes one out of the tenant.
+pub async fn remove(editor: Editor) -> Result<HttpResponse> {
+    let gone = service::leave(&editor.app, &editor.caller, &expected(&editor), editor.path("x")).await;
+    answered(&editor, gone, "was removed.").await
+}
