@@ -41,3 +41,4 @@ mod streams;
 mod support;
 mod turns;
 mod undo;
+mod worldbuilder;

@@ -13,9 +13,8 @@ use crate::{
     shown,
 };
 
-const TABLES: &[&str] = &[
-    "campaign", "character", "encounter", "lore", "memory", "message", "npc", "owner", "scene", "session",
-];
+const TABLES: &[&str] =
+    &["campaign", "character", "encounter", "lore", "memory", "message", "npc", "owner", "scene", "session"];
 const ORIGINS: &[&str] = &["api", "turn", "import", "fork", "revert", "system"];
 const OPS: &[&str] = &["insert", "update", "delete"];
 
@@ -95,7 +94,14 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
         row: filter.row.map(|id| id.to_string()).unwrap_or_default(),
         actor: filter.actor.map(|id| id.to_string()).unwrap_or_default(),
         filter,
-        entries: found.entries.into_iter().map(|entry| { let when = moment(entry.at); (entry, when) }).collect(),
+        entries: found
+            .entries
+            .into_iter()
+            .map(|entry| {
+                let when = moment(entry.at);
+                (entry, when)
+            })
+            .collect(),
         further,
     })
 }

@@ -35,8 +35,10 @@ const GROUPS: &[Group] = &[
         fields: &[
             Field::new("/name", "Name", Kind::Line).needed(),
             Field::new("/slug", "Slug", Kind::Line).hint("How paths name it; made of the name if left empty."),
-            Field::new("/game_time", "Game time", Kind::Line).hint("As you would say it: first evening of the autumn fair."),
-            Field::new("/description", "Description", Kind::Text { rows: 5 }).hint("Every prompt of the campaign begins with it."),
+            Field::new("/game_time", "Game time", Kind::Line)
+                .hint("As you would say it: first evening of the autumn fair."),
+            Field::new("/description", "Description", Kind::Text { rows: 5 })
+                .hint("Every prompt of the campaign begins with it."),
         ],
     },
     Group {
@@ -88,7 +90,10 @@ pub async fn list(editor: Editor) -> Result<HttpResponse> {
     };
     let q = page.q.clone().unwrap_or_default();
     let next = found.next_cursor.map(|cursor| {
-        let query = url::form_urlencoded::Serializer::new(String::new()).append_pair("cursor", &cursor).append_pair("q", &q).finish();
+        let query = url::form_urlencoded::Serializer::new(String::new())
+            .append_pair("cursor", &cursor)
+            .append_pair("q", &q)
+            .finish();
         format!("/admin/campaigns?{query}")
     });
     editor.show(&CampaignsPage {

@@ -48,7 +48,8 @@ fn meaning(scope: Scope) -> &'static str {
 }
 
 async fn keys_page(editor: &Editor, problem: Option<String>, made: Option<String>) -> Result<KeysPage> {
-    let query = if editor.request.query_string().is_empty() { "sort=-created_at" } else { editor.request.query_string() };
+    let query =
+        if editor.request.query_string().is_empty() { "sort=-created_at" } else { editor.request.query_string() };
     let page = Page::<NoFilter>::parse(query)?;
     let tx = editor.read().await?;
     let found = service::list(&tx, &page).await?;

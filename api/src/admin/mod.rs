@@ -49,11 +49,8 @@ mod exchange;
 pub mod form;
 mod frame;
 mod home;
-<<<<<<< HEAD
-mod lab;
-=======
 mod keys;
->>>>>>> s6-e
+mod lab;
 pub mod list;
 mod npcs;
 mod owners;
@@ -81,11 +78,8 @@ pub use editor::{Editor, InCampaign};
 pub use frame::{Frame, Shown, Tab};
 
 use crate::{
-<<<<<<< HEAD
-    auth::Scope::{self, Gm, Read, Write},
-=======
     auth::Scope::{self, Admin, Read, Write},
->>>>>>> s6-e
+    auth::Scope::{self, Gm, Read, Write},
     characters::Characters,
     error::{Code, Error},
     npcs::Npcs,

@@ -44,7 +44,9 @@ pub async fn page(editor: Editor) -> Result<HttpResponse> {
     };
     let most = found.iter().filter_map(|row| row["total_tokens"].as_i64()).max().unwrap_or(0).max(1);
     let rows = found.into_iter().filter_map(|row| {
-        let of = ["day", "campaign_id", "kind", "model"].iter().filter_map(|name| row.get(*name)?.as_str().map(ToOwned::to_owned));
+        let of = ["day", "campaign_id", "kind", "model"]
+            .iter()
+            .filter_map(|name| row.get(*name)?.as_str().map(ToOwned::to_owned));
         let of = of.collect::<Vec<_>>().join(" ");
         let sums: UsageRow = serde_json::from_value(with_groups(row)).ok()?;
         Some(Row { of, percent: sums.total_tokens * 100 / most, sums })
