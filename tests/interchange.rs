@@ -4,6 +4,7 @@ mod books;
 mod cards;
 mod documents;
 mod files;
+mod fuzz;
 mod hostile;
 
 use reqwest::Method;

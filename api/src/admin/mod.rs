@@ -78,8 +78,7 @@ pub use editor::{Editor, InCampaign};
 pub use frame::{Frame, Shown, Tab};
 
 use crate::{
-    auth::Scope::{self, Admin, Read, Write},
-    auth::Scope::{self, Gm, Read, Write},
+    auth::Scope::{self, Admin, Gm, Read, Write},
     characters::Characters,
     error::{Code, Error},
     npcs::Npcs,

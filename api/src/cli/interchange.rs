@@ -13,7 +13,12 @@ use crate::{
     auth::Caller,
     database,
     error::{Code, Error, Result},
-    interchange::{IMPORT_BYTES_MAX, document::export::Export, report::Report, service},
+    interchange::{
+        IMPORT_BYTES_MAX,
+        document::export::Export,
+        report::{Outcome, Report},
+        service,
+    },
     limits::TenantLimits,
     tenants::{Settings, Tenant, service as tenants},
 };
@@ -117,4 +122,24 @@ fn read(path: &std::path::Path) -> Result<Vec<u8>> {
         return Err(Error::new(Code::PayloadTooLarge, format!("A file may have {IMPORT_BYTES_MAX} bytes.")));
     }
     Ok(bytes)
+}
+
+/// Says what an import did.
+///
+/// # Errors
+/// `internal` if the report cannot be written as JSON.
+pub fn tell(json: bool, report: &Report) -> Result<()> {
+    let shown = serde_json::to_value(report).map_err(Error::internal)?;
+    let would = if report.dry_run { "would be " } else { "" };
+    let counts = report.counts;
+    let text = format!(
+        "{}: {} {would}created, {} {would}changed, {} the same; {} fields were approximated or dropped",
+        report.format,
+        counts.created,
+        counts.updated,
+        counts.unchanged,
+        report.fields.iter().filter(|f| f.outcome <= Outcome::Approximated).count()
+    );
+    super::say(json, &shown, &text);
+    Ok(())
 }

@@ -17,7 +17,6 @@ use crate::{
     config::{self, Config},
     database, demo, embedded_postgres,
     error::{Code, Error, Result},
-    interchange::report::Outcome,
     limits::TenantLimits,
     play,
     tenants::service as tenants,
@@ -223,18 +222,7 @@ async fn run(cli: Cli) -> Result<ExitCode> {
         }
         Command::Import(args) => {
             let report = interchange::import(&url, config.database_url.as_deref().unwrap_or(&url), &args).await?;
-            let shown = serde_json::to_value(&report).map_err(Error::internal)?;
-            let would = if report.dry_run { "would be " } else { "" };
-            let counts = report.counts;
-            let text = format!(
-                "{}: {} {would}created, {} {would}changed, {} the same; {} fields were approximated or dropped",
-                report.format,
-                counts.created,
-                counts.updated,
-                counts.unchanged,
-                report.fields.iter().filter(|f| f.outcome <= Outcome::Approximated).count()
-            );
-            say(json, &shown, &text);
+            interchange::tell(json, &report)?;
         }
         Command::Tenant(command) => tenant(&url, command, json).await?,
         Command::Key(command) => key(&url, command, json).await?,
