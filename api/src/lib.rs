@@ -33,7 +33,7 @@ pub mod characters;
 pub mod dice;
 pub mod edits;
 pub mod encounters;
-pub mod imports;
+pub mod interchange;
 pub mod journal;
 pub mod lore;
 pub mod memory;

@@ -11,7 +11,7 @@ use crate::{
     auth::{self, gate::gate},
     bridge, campaigns, characters, commands, dice, encounters,
     http::docs,
-    imports, lore, memory, messages, npcs,
+    interchange, lore, memory, messages, npcs,
     ops::health,
     owners, planner, prompt, rules, scenes, sessions, tenants, tools, turns, users,
 };
@@ -107,6 +107,8 @@ pub fn configure(config: &mut ServiceConfig<'_>) {
         .service(characters::delete)
         .service(characters::revisions)
         .service(characters::restore)
+        // Before a campaign of this name.
+        .service(interchange::http::import_campaign)
         .service(campaigns::http::list)
         .service(campaigns::http::create)
         .service(campaigns::http::get)
@@ -115,7 +117,13 @@ pub fn configure(config: &mut ServiceConfig<'_>) {
         .service(campaigns::fork::fork)
         .service(campaigns::http::changes)
         .service(campaigns::http::events)
-        .service(imports::seed)
+        .service(interchange::seed::seed)
+        .service(interchange::http::export_campaign)
+        .service(interchange::http::import_card)
+        .service(interchange::http::import_lorebook)
+        .service(interchange::http::card_json)
+        .service(interchange::http::card_png)
+        .service(interchange::http::lorebook)
         .service(owners::list)
         .service(owners::create)
         .service(owners::get)

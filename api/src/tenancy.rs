@@ -184,6 +184,34 @@ impl TenantTx {
         Self::write_as(pool, actor, settings).await
     }
 
+    /// Opens a transaction that reads everything as of one moment, and may wait a minute for who takes what it reads. One round trip.
+    ///
+    /// # Errors
+    /// `unavailable` when no connection is free in time.
+    pub async fn read_at_one_moment(pool: &Pool, tenant: Uuid) -> Result<Self> {
+        let sql = format!(
+            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in_transaction_session_timeout = '60s'; \
+             SET LOCAL app.tenant_id = '{tenant}'"
+        );
+        Self::open(pool, tenant, &sql).await
+    }
+
+    /// Opens a transaction that writes much, and may take its time. One round trip.
+    ///
+    /// # Errors
+    /// `unavailable` when no connection is free in time.
+    pub async fn write_much(pool: &Pool, actor: &Actor, seconds_max: u32) -> Result<Self> {
+        let settings = |who: &str| {
+            format!(
+                "SET LOCAL statement_timeout = '{seconds_max}s'; SET LOCAL lock_timeout = '10s'; \
+                 SET LOCAL idle_in_transaction_session_timeout = '60s'; \
+                 SET LOCAL app.tenant_id = '{}'; SET LOCAL app.who = '{who}'",
+                actor.tenant
+            )
+        };
+        Self::write_as(pool, actor, settings).await
+    }
+
     /// Opens a transaction for a batch of a turn's tool calls and holds the turn until it ends. One round trip.
     ///
     /// # Errors

@@ -141,6 +141,11 @@ impl Browser {
         self.client.find(Locator::Css(css)).await.unwrap().text().await.unwrap()
     }
 
+    /// Chooses a file of this machine.
+    pub async fn upload(&self, css: &str, path: &str) {
+        self.client.find(Locator::Css(css)).await.unwrap().send_keys(path).await.unwrap();
+    }
+
     pub async fn choose(&self, css: &str, value: &str) {
         self.client.find(Locator::Css(css)).await.unwrap().select_by_value(value).await.unwrap();
     }

@@ -132,6 +132,13 @@ impl Rows {
             }
             ("POST", "act") => json!({ "player_id": self.alice, "message": "I wave." }),
             ("POST", "commands") => json!({ "player_id": self.alice, "arguments": { "expr": "1d20[New]" } }),
+            ("POST", "import") => {
+                json!({ "format": "tavernkeep.campaign", "version": 1, "campaign": { "slug": "new", "name": "New" } })
+            }
+            ("POST", "character-card") => json!({
+                "spec": "chara_card_v2", "spec_version": "2.0", "data": { "name": "New", "description": "New." },
+            }),
+            ("POST", "lorebook") => json!({ "entries": { "0": { "uid": 0, "key": ["New"], "content": "New." } } }),
             ("POST", "roll") => json!({ "rolls": [{ "formula": "1d20 + 3", "flavor": "New" }] }),
             ("POST", "analyze") => json!({ "formula": "1d20 + 3" }),
             ("POST", "verify") => {

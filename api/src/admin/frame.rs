@@ -48,7 +48,7 @@ const CAMPAIGN_TABS: &[(Tab, &str, &str, Scope)] = &[
     (Tab::Scenes, "Scenes", "scenes", Scope::Read),
     (Tab::Encounters, "Encounters", "encounters", Scope::Read),
     (Tab::Turns, "Turns", "turns", Scope::Read),
-    (Tab::PromptLab, "Prompt lab", "prompt-lab", Scope::Gm),
+    (Tab::PromptLab, "Prompt lab", "lab", Scope::Gm),
     (Tab::Exchange, "Import, export", "exchange", Scope::Read),
     (Tab::Audit, "Audit", "audit", Scope::Admin),
 ];

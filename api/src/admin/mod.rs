@@ -46,11 +46,13 @@ mod characters;
 pub mod diff;
 mod editor;
 mod encounters;
+mod exchange;
 pub mod form;
 mod frame;
 mod history;
 mod home;
 mod keys;
+mod lab;
 pub mod list;
 mod lore;
 mod markdown;
@@ -61,6 +63,7 @@ mod scenes;
 mod settings;
 mod sign_in;
 mod submitted;
+mod turn;
 mod turns;
 mod usage;
 mod users;
@@ -231,6 +234,25 @@ pub const PAGES: &[Page] = &[
     get ("/c/{c}/encounters", Read, || web::get().to(encounters::list)),
     get ("/c/{c}/encounters/{x}", Read, || web::get().to(encounters::page)),
     get ("/c/{c}/turns", Read, || web::get().to(turns::list)),
+
+    // Import and export.
+    get ("/c/{c}/exchange", Read, || web::get().to(exchange::page)),
+    post("/c/{c}/exchange/look", Write, || web::post().to(exchange::look)),
+    post("/c/{c}/exchange/confirm", Write, || web::post().to(exchange::confirm)),
+    get ("/c/{c}/exchange/campaign.json", Gm, || web::get().to(exchange::campaign)),
+    get ("/c/{c}/exchange/lorebook.json", Read, || web::get().to(exchange::lorebook)),
+    get ("/c/{c}/exchange/card", Read, || web::get().to(exchange::card)),
+
+    // The prompt lab.
+    get ("/c/{c}/lab", Gm, || web::get().to(lab::page)),
+    post("/c/{c}/lab", Gm, || web::post().to(lab::compare)),
+    post("/c/{c}/lab/ask", Gm, || web::post().to(lab::ask)),
+    post("/c/{c}/lab/turn", Gm, || web::post().to(lab::take)),
+
+    // A turn.
+    get ("/c/{c}/turns/{x}", Read, || web::get().to(turn::page)),
+    post("/c/{c}/turns/{x}/undo", Gm, || web::post().to(turn::undo)),
+    post("/c/{c}/turns/{x}/fork", Gm, || web::post().to(turn::fork)),
 ];
 
 /// What a page asks for, by method and pattern as actix names it.

@@ -134,6 +134,22 @@ impl Caller {
         Self(Arc::new(parts))
     }
 
+    /// The operator, who may do everything for a tenant; the journal names no key.
+    #[must_use]
+    pub fn operator(tenant: Arc<Tenant>) -> Self {
+        Self::new(CallerParts {
+            tenant,
+            key: Uuid::nil(),
+            user: None,
+            key_prefix: String::new(),
+            scopes: Scope::ALL.into_iter().collect(),
+            campaign: None,
+            player: None,
+            is_token: false,
+            request: RequestId::generate(),
+        })
+    }
+
     #[must_use]
     pub fn tenant_id(&self) -> Uuid {
         self.tenant.id

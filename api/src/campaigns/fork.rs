@@ -77,6 +77,19 @@ pub async fn fork(
     .await
 }
 
+/// The same for whoever has no request; gives the copy's slug.
+///
+/// # Errors
+/// `validation_failed`, `conflict`, `gone`.
+pub async fn make(app: &App, caller: &Caller, c: &str, input: &ForkInput) -> Result<String> {
+    validate::check(input)?;
+    let actor = Actor { origin: Origin::Fork, ..caller.actor() };
+    let open = async || TenantTx::write_at_one_moment(&app.pool, &actor, SECONDS_MAX).await;
+    let made = write_in(open, None, async |tx| copy(app, caller, c, input, tx).await).await?;
+    let made: serde_json::Value = serde_json::from_slice(&made.body).map_err(Error::internal)?;
+    Ok(made.get("slug").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned())
+}
+
 /// Copies within a transaction, in a constant number of statements.
 async fn copy(app: &App, caller: &Caller, c: &str, input: &ForkInput, tx: &TenantTx) -> Result<Reply> {
     let source = resource::campaign_id(tx, caller, &Ref::parse(c)).await?;

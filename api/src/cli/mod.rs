@@ -1,5 +1,6 @@
 //! The command line. Each command is a function; `serve` has a file of its own.
 
+mod interchange;
 mod players;
 mod serve;
 mod user;
@@ -94,6 +95,10 @@ enum Command {
         #[arg(long, default_value_t = 0.0)]
         at_least: f64,
     },
+    /// Write a whole campaign as one document.
+    Export(interchange::ExportArgs),
+    /// Read a campaign's document, a character card or a lorebook.
+    Import(interchange::ImportArgs),
     /// Serve the rehearsal model: a small deterministic model that speaks the OpenAI API.
     Rehearse {
         /// Where to listen.
@@ -253,6 +258,13 @@ async fn run(cli: Cli) -> Result<ExitCode> {
             return players::command(config, &url, &whom, (&name, &arguments), json).await;
         }
         Command::Planner { state } => players::switch(&url, state, json).await?,
+        Command::Export(args) => {
+            interchange::export(&url, config.database_url.as_deref().unwrap_or(&url), args).await?;
+        }
+        Command::Import(args) => {
+            let report = interchange::import(&url, config.database_url.as_deref().unwrap_or(&url), &args).await?;
+            interchange::tell(json, &report)?;
+        }
         Command::Tenant(command) => tenant(&url, command, json).await?,
         Command::Key(command) => key(&url, command, json).await?,
         Command::User(command) => user::run(&url, command, json).await?,

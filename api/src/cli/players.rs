@@ -9,17 +9,16 @@ use clap::{Args, ValueEnum};
 use rand::RngExt;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
-use uuid::Uuid;
 
 use super::{say, serve};
 use crate::{
     app::App,
-    auth::{Caller, CallerParts, Scope},
+    auth::Caller,
     commands::{self, arguments::of_words, service},
     config::Config,
     database, demo,
     error::{Code, Error, Result},
-    http::{Reply, RequestId},
+    http::Reply,
     llm::LlmClient,
     ops::maintenance,
     planner::{
@@ -79,17 +78,7 @@ impl Table {
         let (endpoint, rehearsing) = serve::model(&config).await?;
         let app = Arc::new(App::new(config, pool, secrets, endpoint, instance)?);
         maintenance::stay_alive(&app, &url, held);
-        let caller = Caller::new(CallerParts {
-            tenant: Arc::new(tenant),
-            key: Uuid::nil(),
-            user: None,
-            key_prefix: String::new(),
-            scopes: Scope::ALL.into_iter().collect(),
-            campaign: None,
-            player: None,
-            is_token: false,
-            request: RequestId::generate(),
-        });
+        let caller = Caller::operator(Arc::new(tenant));
         Ok(Self { app, caller, rehearsing })
     }
 

@@ -7,16 +7,16 @@ use sqlx::{Connection, PgConnection, Row};
 use uuid::Uuid;
 
 use crate::{
-    auth::{Caller, CallerParts, Scope, keys::NewKey, service::store_key},
+    auth::{Caller, Scope, keys::NewKey, service::store_key},
     campaigns::{CampaignInput, Campaigns},
     config::Config,
     encounters,
     error::{Error, Result},
     http::{
-        RequestId, body,
+        body,
         resource::{self, Place},
     },
-    imports,
+    interchange,
     limits::TenantLimits,
     scenes::{SceneInput, Scenes},
     tenancy::{Actor, Origin, TenantTx},
@@ -108,17 +108,7 @@ fn caller(tenant: Uuid) -> Caller {
         llm_api_key: None,
         switched_off: Vec::new(),
     };
-    Caller::new(CallerParts {
-        tenant: Arc::new(tenant),
-        key: Uuid::nil(),
-        user: None,
-        key_prefix: String::new(),
-        scopes: Scope::ALL.into_iter().collect(),
-        campaign: None,
-        player: None,
-        is_token: false,
-        request: RequestId::generate(),
-    })
+    Caller::operator(Arc::new(tenant))
 }
 
 async fn world(pool: &crate::pool::Pool, tenant: Uuid) -> Result<()> {
@@ -140,7 +130,7 @@ async fn world(pool: &crate::pool::Pool, tenant: Uuid) -> Result<()> {
     let entities = json!({
         "owners": part("owners"), "players": part("players"), "npcs": part("npcs"), "lore": part("lore"),
     });
-    imports::import(&place, entities, false).await?;
+    interchange::seed::import(&place, entities, false).await?;
     let scene: SceneInput = body::typed(part("scene"))?;
     resource::insert::<Scenes>(&place, scene).await?;
     encounters::service::create(&tx, place.campaign, &body::typed(part("encounter"))?).await?;

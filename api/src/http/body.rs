@@ -46,7 +46,11 @@ impl<T: DeserializeOwned + 'static, const BYTES_MAX: usize> FromRequest for Body
     }
 }
 
-async fn read(request: &HttpRequest, payload: &mut Payload, bytes_max: usize) -> Result<web::BytesMut> {
+/// Reads a body of at most `bytes_max` bytes.
+///
+/// # Errors
+/// `payload_too_large`, `unsupported_media_type` for an encoded body, `bad_request` for one that ends early.
+pub async fn read(request: &HttpRequest, payload: &mut Payload, bytes_max: usize) -> Result<web::BytesMut> {
     if request.headers().get(header::CONTENT_ENCODING).is_some_and(|e| e != "identity") {
         return Err(Error::new(Code::UnsupportedMediaType, "Send the body without a content encoding."));
     }

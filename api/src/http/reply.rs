@@ -1,6 +1,6 @@
 //! An answer as a value, so that it can be stored under an idempotency key and sent again.
 
-use actix_web::{HttpRequest, HttpResponse, http::StatusCode, http::header};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, http::StatusCode, http::header};
 use serde::{Deserialize, Serialize};
 
 use super::etag;
@@ -82,4 +82,16 @@ impl actix_web::Responder for Reply {
     fn respond_to(self, _: &HttpRequest) -> HttpResponse {
         self.into()
     }
+}
+
+/// An answer that a browser keeps as a file. Names are slugs.
+#[must_use]
+pub fn attachment(media: &str, name: &str) -> HttpResponseBuilder {
+    let mut response = HttpResponse::Ok();
+    response
+        .content_type(media)
+        .insert_header(("content-disposition", format!("attachment; filename=\"{name}\"")))
+        .insert_header(("cache-control", "no-store"))
+        .insert_header(("x-content-type-options", "nosniff"));
+    response
 }

@@ -68,10 +68,13 @@ pub fn words(values: &[String], cx: &()) -> garde::Result {
     values.iter().try_for_each(|v| line(v, cx))
 }
 
-/// Clients' own keys: at most 16 KiB of JSON.
+/// Bytes of clients' own keys as JSON: room for what an imported card says beside what is used of it.
+pub const EXTENSIONS_BYTES_MAX: usize = 64 * 1024;
+
+/// Clients' own keys: at most 64 KiB of JSON.
 pub fn extensions(value: &entity::shapes::Extensions, _: &()) -> garde::Result {
-    if value.is_empty() || serde_json::to_vec(value).is_ok_and(|bytes| bytes.len() <= 16 * 1024) {
+    if value.is_empty() || serde_json::to_vec(value).is_ok_and(|bytes| bytes.len() <= EXTENSIONS_BYTES_MAX) {
         return Ok(());
     }
-    Err(garde::Error::new("must have at most 16384 bytes of JSON"))
+    Err(garde::Error::new(format!("must have at most {EXTENSIONS_BYTES_MAX} bytes of JSON")))
 }

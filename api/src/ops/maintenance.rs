@@ -186,5 +186,6 @@ pub async fn prune(app: &App) -> Result<()> {
         .bind(PRUNE_ROWS)
         .execute(&mut *app.pool.acquire().await?)
         .await?;
+    sqlx::query("SELECT prune_pending_imports()").execute(&mut *app.pool.acquire().await?).await?;
     bridge::prune(app).await
 }

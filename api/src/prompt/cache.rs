@@ -83,6 +83,13 @@ impl<K: Hash + Eq + Clone, V: Weigh> FairCache<K, V> {
         keys.len()
     }
 
+    /// The values of a tenant that `wanted` says so of; it does not count as use.
+    pub fn select(&self, tenant: Uuid, wanted: impl Fn(&K, &V) -> bool) -> Vec<Arc<V>> {
+        let state = self.state();
+        let held = state.tenants.get(&tenant).into_iter().flat_map(|share| share.entries.iter());
+        held.filter(|(k, v)| wanted(k, v)).map(|(_, v)| v.clone()).collect()
+    }
+
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         self.state().bytes

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::{
     LoreDecision,
     assemble::{Assembled, Wanted, assemble, turn_text},
+    cache::Prompts,
     lore::ScopeLore,
     section::Section,
 };
@@ -61,7 +62,21 @@ pub struct Preview {
 /// Those of [`assemble`].
 pub async fn preview(app: &App, caller: &Caller, wanted: &Wanted<'_>, action: &str) -> Result<Preview> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-    let Assembled { base, hit } = assemble(&app.prompts, &tx, caller, wanted).await?;
+    preview_in(&app.prompts, &tx, caller, wanted, action).await
+}
+
+/// The same in a transaction, with a cache of the caller's: what is not committed must not reach the server's own.
+///
+/// # Errors
+/// Those of [`assemble`].
+pub async fn preview_in(
+    prompts: &Prompts,
+    tx: &TenantTx,
+    caller: &Caller,
+    wanted: &Wanted<'_>,
+    action: &str,
+) -> Result<Preview> {
+    let Assembled { base, hit } = assemble(prompts, tx, caller, wanted).await?;
     let transcript = base.transcript.within(Section::History.budget_in(&base.cast.settings));
     let turn = turn_text(&base, &transcript, action, None);
     let mut sections: Vec<SectionText> = base
@@ -95,7 +110,7 @@ pub async fn preview(app: &App, caller: &Caller, wanted: &Wanted<'_>, action: &s
         cut: turn.cut.clone(),
     });
     let decided: Vec<_> = base.segments.iter().flat_map(|s| s.lore.iter()).chain(&turn.lore).cloned().collect();
-    let lore = explain(&tx, base.key.campaign, decided, &base.lore).await?;
+    let lore = explain(tx, base.key.campaign, decided, &base.lore).await?;
     let messages = base.messages(&transcript, turn.text.clone());
     let messages = messages.iter().map(|m| MessageText { role: m.role, content: m.content.concat() }).collect();
     Ok(Preview {

@@ -3,16 +3,15 @@
 use actix_web::{HttpRequest, HttpResponse, get, post, web};
 use garde::Validate;
 use serde::Deserialize;
-use serde_json::{Value, json};
-use sqlx::{Row, postgres::PgRow};
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use serde_json::json;
+use sqlx::Row;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::{
     Job, OnBusy, OnFailure, TurnView, runner,
     start::{Asker, TurnStarted, Wish, respond},
-    undo,
+    trace, undo,
 };
 use crate::{
     app::App,
@@ -127,45 +126,6 @@ pub struct TurnFilter {
     kind: Option<String>,
 }
 
-/// A turn's record: the answer as it was given, and what is known since.
-fn shown(row: &PgRow, sees_secrets: bool, with_trace: bool) -> Value {
-    let time = |name: &str| row.get::<Option<OffsetDateTime>, _>(name).and_then(|t| t.format(&Rfc3339).ok());
-    let record: Option<Value> = row.get("record");
-    let mut record = record.unwrap_or_default();
-    let mut view =
-        record.get_mut("view").map(Value::take).unwrap_or_else(|| json!({ "narrative": "", "tool_calls": [] }));
-    if let Value::Object(members) = &mut view {
-        let facts = [
-            ("id", json!(row.get::<Uuid, _>("id"))),
-            ("kind", json!(row.get::<String, _>("kind"))),
-            ("status", json!(row.get::<String, _>("status"))),
-            ("campaign_id", json!(row.get::<Uuid, _>("campaign_id"))),
-            ("entity_id", json!(row.get::<Option<Uuid>, _>("entity_id"))),
-            ("player_id", json!(row.get::<Option<Uuid>, _>("player_id"))),
-            ("reply_mode", json!(row.get::<String, _>("reply_mode"))),
-            ("error", row.get::<Option<Value>, _>("error").unwrap_or_default()),
-            ("undone_at", json!(time("undone_at"))),
-            ("finished_at", json!(time("finished_at"))),
-            ("created_at", json!(time("created_at"))),
-            ("parent_turn_id", json!(row.get::<Option<Uuid>, _>("parent_turn_id"))),
-            ("revert_conflicts", row.get::<Option<Value>, _>("revert_conflicts").unwrap_or_default()),
-        ];
-        members.extend(facts.map(|(name, value)| (name.to_owned(), value)));
-        if let Some(prompt) = record.get_mut("prompt") {
-            members.insert("prompt".to_owned(), prompt.take());
-        }
-        // What a session's AI called, and was told, holds whispers and secrets.
-        if !sees_secrets && members.get("kind").is_some_and(|kind| kind == "gm") {
-            members.insert("tool_calls".to_owned(), json!([]));
-            members.remove("prompt");
-        }
-        if with_trace && let Some(trace) = record.get_mut("trace") {
-            members.insert("trace".to_owned(), trace.take());
-        }
-    }
-    view
-}
-
 /// The campaign's turns.
 #[utoipa::path(tag = "turns", operation_id = "list_turns",
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, TurnFilter),
@@ -201,7 +161,7 @@ pub async fn list(
         .fetch_all(&mut *tx.connection().await)
         .await?;
     let items = page.finish(rows, |row| (row.get("id"), None));
-    let views: Vec<_> = items.items.iter().map(|row| shown(row, caller.sees_secrets(), false)).collect();
+    let views: Vec<_> = items.items.iter().map(|row| trace::shown(row, caller.sees_secrets(), false)).collect();
     Reply::ok(&Items { items: views, next_cursor: items.next_cursor })
 }
 
@@ -213,22 +173,7 @@ pub async fn list(
 pub async fn get(app: web::Data<App>, caller: Caller, path: web::Path<(String, Uuid)>) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
-    let row = sqlx::query(
-        "SELECT t.*, (SELECT jsonb_build_object('first_seq', min(j.seq), 'last_seq', max(j.seq)) FROM journal j \
-                      WHERE j.tenant_id = $1 AND j.turn_id = t.id) AS journal \
-         FROM turn t WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND t.id = $3",
-    )
-    .bind(tx.tenant())
-    .bind(campaign)
-    .bind(path.1)
-    .fetch_optional(&mut *tx.connection().await)
-    .await?
-    .ok_or_else(|| Error::not_found("turn"))?;
-    let mut view = shown(&row, caller.sees_secrets(), caller.sees_secrets());
-    if let (true, Value::Object(members)) = (caller.sees_secrets(), &mut view) {
-        members.insert("journal".to_owned(), row.get("journal"));
-    }
-    Reply::ok(&view)
+    Reply::ok(&trace::find(&tx, &caller, campaign, path.1).await?)
 }
 
 /// Asks a running turn to stop; its effects are taken back. Cancelling an ended turn is a conflict.

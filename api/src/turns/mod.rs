@@ -15,6 +15,7 @@ mod calls;
 pub mod events;
 pub mod gm;
 pub mod http;
+pub mod lab;
 pub mod list;
 mod live;
 pub mod rules;
@@ -22,6 +23,7 @@ pub mod runner;
 pub mod start;
 pub mod store;
 pub(crate) mod talk;
+pub mod trace;
 pub mod undo;
 
 use std::{

@@ -7,12 +7,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{
-    GmJob,
-    kept::Kept,
-    prompt::{Asked, GmPrompt, Reads},
-    run,
-};
+use super::{GmJob, Look, run};
 use crate::{
     app::App,
     auth::Caller,
@@ -25,7 +20,6 @@ use crate::{
     },
     llm::ReplyMode,
     prompt::preview::Preview,
-    sessions::facts::{Held, facts},
     tenancy::TenantTx,
     turns::{
         OnBusy, OnFailure, TurnView,
@@ -146,17 +140,9 @@ pub async fn preview(
 ) -> Result<Reply> {
     validate::check(&body.value)?;
     let mode = body.value.reply_mode.unwrap_or_else(|| app.llm.reply_mode(&caller.tenant));
-    let facts = async |held: Held<'_>| {
-        let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-        let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
-        facts(&tx, campaign, path.1, held).await
-    };
-    let kept = app.tables.get(caller.tenant_id(), &(path.1, body.value.role, mode));
-    let mut facts = facts(kept.as_deref().map(Kept::held).unwrap_or_default()).await?;
-    facts.playing.role = body.value.role.unwrap_or(facts.playing.role);
-    let instruction = body.value.instruction.as_deref().filter(|i| !i.trim().is_empty());
-    let asked = Asked { mode, instruction, mechanics: None };
-    let mut reads = Reads::new(&app.pool, caller.tenant_id());
-    let prompt = GmPrompt::build(&app.prompts, &mut reads, &mut facts, kept.as_deref(), asked).await?;
-    Reply::ok(&prompt.preview())
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
+    let instruction = body.value.instruction.as_deref();
+    let look = Look { campaign, session: path.1, role: body.value.role, mode, instruction };
+    Reply::ok(&super::preview_in(&app.prompts, Some(&app.tables), &tx, &look).await?)
 }

@@ -36,7 +36,7 @@ use crate::{
     llm::{Endpoint, ReplyMode},
     messages::service::NewMessage,
     ops::metrics,
-    prompt::{tokens, transcript::Exchange},
+    prompt::{cache::Prompts, preview::Preview, tokens, transcript::Exchange},
     sessions::{
         facts::{Facts, Held, facts},
         service::{self, Playing},
@@ -82,6 +82,36 @@ pub async fn run(app: &App, caller: &Caller, job: &GmJob, asker: &Asker) -> Resu
     in_place(app, job.on_busy, (caller.tenant_id(), job.session), &asker.cancel, attempt).await
 }
 
+/// Whose prompt is looked at, and as what.
+#[derive(Clone, Copy, Debug)]
+pub struct Look<'a> {
+    pub campaign: Uuid,
+    pub session: Uuid,
+    /// Another role than the session's.
+    pub role: Option<Role>,
+    pub mode: ReplyMode,
+    pub instruction: Option<&'a str>,
+}
+
+/// What a session's AI would be told, as the transaction sees the world; looking consumes nothing. With `tables` from what is kept.
+///
+/// # Errors
+/// `not_found`; those of the database.
+pub async fn preview_in(
+    prompts: &Prompts,
+    tables: Option<&kept::Cache>,
+    tx: &TenantTx,
+    look: &Look<'_>,
+) -> Result<Preview> {
+    let kept = tables.and_then(|tables| tables.get(tx.tenant(), &(look.session, look.role, look.mode)));
+    let held = kept.as_deref().map(Kept::held).unwrap_or_default();
+    let mut facts = facts(tx, look.campaign, look.session, held).await?;
+    facts.playing.role = look.role.unwrap_or(facts.playing.role);
+    let instruction = look.instruction.filter(|i| !i.trim().is_empty());
+    let asked = Asked { mode: look.mode, instruction, mechanics: None };
+    Ok(GmPrompt::build(prompts, &mut Reads::Within(tx), &mut facts, kept.as_deref(), asked).await?.preview())
+}
+
 /// A turn under way.
 struct GmTurn<'a> {
     talk: Talk<'a>,
@@ -118,7 +148,7 @@ async fn attempt(
         instruction: job.instruction.as_deref(),
         mechanics: mechanics.as_ref().map(|m| m.raw.as_str()),
     };
-    let mut reads = Reads::new(&app.pool, caller.tenant_id());
+    let mut reads = Reads::later(&app.pool, caller.tenant_id());
     // While the model writes, nothing of how a turn opens and ends is held.
     let build = Box::pin(GmPrompt::build(&app.prompts, &mut reads, &mut facts, kept.as_deref(), asked)).await;
     drop(reads);

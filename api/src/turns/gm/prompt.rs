@@ -112,23 +112,35 @@ impl Base {
     }
 }
 
-/// A read transaction that begins when something has to be read.
-pub(super) struct Reads<'a> {
-    pool: &'a Pool,
-    tenant: Uuid,
-    tx: Option<TenantTx>,
+/// Where things are read.
+pub(super) enum Reads<'a> {
+    Within(&'a TenantTx),
+    /// In a transaction that begins when something has to be read.
+    Later {
+        pool: &'a Pool,
+        tenant: Uuid,
+        tx: Option<TenantTx>,
+    },
 }
 
 impl<'a> Reads<'a> {
-    pub(super) fn new(pool: &'a Pool, tenant: Uuid) -> Self {
-        Self { pool, tenant, tx: None }
+    pub(super) fn later(pool: &'a Pool, tenant: Uuid) -> Self {
+        Self::Later { pool, tenant, tx: None }
+    }
+
+    fn tenant(&self) -> Uuid {
+        match self {
+            Self::Within(tx) => tx.tenant(),
+            Self::Later { tenant, .. } => *tenant,
+        }
     }
 
     async fn tx(&mut self) -> Result<&TenantTx> {
-        if self.tx.is_none() {
-            self.tx = Some(TenantTx::read(self.pool, self.tenant).await?);
+        match self {
+            Self::Within(tx) => Ok(tx),
+            Self::Later { tx: Some(tx), .. } => Ok(tx),
+            Self::Later { pool, tenant, tx } => Ok(tx.insert(TenantTx::read(pool, *tenant).await?)),
         }
-        self.tx.as_ref().ok_or_else(|| Error::internal("a transaction that was begun"))
     }
 }
 
@@ -176,7 +188,7 @@ impl GmPrompt {
         kept: Option<&Kept>,
         asked: Asked<'_>,
     ) -> Result<Self> {
-        let tenant = reads.tenant;
+        let tenant = reads.tenant();
         let (role, session) = (facts.playing.role, facts.playing.id);
         let campaign = match (facts.campaign.take(), kept) {
             (Some(now), _) => Arc::new(now),

@@ -1,15 +1,19 @@
-//! Imports. So far the entity documents of the MUD design that Tavernkeep unites (PascalCase or snake_case), idempotent
+//! The entity documents of the MUD design that Tavernkeep unites (PascalCase or snake_case), idempotent
 //! by slug: what is new is created, what differs is changed, what is the same is left alone.
 
 use std::collections::BTreeMap;
 
 use actix_web::{HttpRequest, post, web};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sqlx::Row;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use uuid::Uuid;
 
+use super::{
+    IMPORT_BYTES_MAX,
+    report::{Imported, Report},
+};
 use crate::{
     app::App,
     auth::Caller,
@@ -27,8 +31,6 @@ use crate::{
     tenancy::{Origin, TenantTx},
 };
 
-/// Bytes of an import.
-const IMPORT_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Entities of an import.
 const ENTITIES_MAX: usize = 10_000;
 
@@ -39,26 +41,6 @@ const ENTITIES_MAX: usize = 10_000;
 pub struct ImportParams {
     /// Whether to report what would happen and change nothing.
     dry_run: bool,
-}
-
-/// What became of one entity.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct Imported {
-    kind: &'static str,
-    slug: String,
-    id: Option<Uuid>,
-    /// `created`, `updated` or `unchanged`.
-    action: &'static str,
-}
-
-/// What an import did, or would do.
-#[derive(Debug, Default, Serialize, ToSchema)]
-pub struct Report {
-    dry_run: bool,
-    items: Vec<Imported>,
-    memories_created: u32,
-    /// What could not be taken over as it was.
-    warnings: Vec<String>,
 }
 
 /// Imports entity documents: one, a list, or `{players, owners, npcs, lore}`; keys in PascalCase or snake_case.
@@ -102,7 +84,8 @@ pub async fn seed(
 /// `validation_failed` with a pointer to the document that does not fit.
 pub async fn import(place: &Place<'_>, documents: Value, dry_run: bool) -> Result<Report> {
     let sorted = sort(documents)?;
-    let mut report = Report { dry_run, ..Report::default() };
+    let mut report = Report::new("seed", dry_run);
+    report.campaign = slug_of_campaign(place).await?;
     let mut memories: Vec<(String, Value)> = Vec::new();
     for (pointer, kind, mut document) in sorted {
         if let Some(held) = document.remove("memories_about_players") {
@@ -116,17 +99,26 @@ pub async fn import(place: &Place<'_>, documents: Value, dry_run: bool) -> Resul
             Kind::Character => upsert::<Characters>(place, character(document, &pointer)?).await,
             Kind::Owner => upsert::<Owners>(place, owner(document, &pointer)?).await,
             Kind::Npc => {
-                let document = npc(document, &pointer, place, &mut report.warnings).await?;
+                let document = npc(document, &pointer, place, &mut report).await?;
                 upsert::<Npcs>(place, document).await
             }
             Kind::Lore => upsert::<LoreEntries>(place, lore(document, &pointer)?).await,
         };
-        report.items.push(item.map_err(at)?);
+        report.note(item.map_err(at)?);
     }
     for (holder, held) in memories {
         remember(place, &holder, held, &mut report).await?;
     }
     Ok(report)
+}
+
+async fn slug_of_campaign(place: &Place<'_>) -> Result<String> {
+    let row = sqlx::query("SELECT slug FROM campaign WHERE tenant_id = $1 AND id = $2")
+        .bind(place.tx.tenant())
+        .bind(place.campaign)
+        .fetch_optional(&mut *place.tx.connection().await)
+        .await?;
+    Ok(row.map(|row| row.get("slug")).unwrap_or_default())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -333,7 +325,7 @@ fn owner(document: Document, pointer: &str) -> Result<Document> {
     Ok(tools(fit(document, &[("llm_prompt_context", "personality_prompt")], &known)))
 }
 
-async fn npc(document: Document, pointer: &str, place: &Place<'_>, warnings: &mut Vec<String>) -> Result<Document> {
+async fn npc(document: Document, pointer: &str, place: &Place<'_>, report: &mut Report) -> Result<Document> {
     let renames = [("current_room_id", "location"), ("race_id", "race"), ("profession_id", "profession")];
     let known = [
         "slug",
@@ -360,7 +352,7 @@ async fn npc(document: Document, pointer: &str, place: &Place<'_>, warnings: &mu
             let name = owner.as_str().unwrap_or_default().to_owned();
             match crate::actors::resolve(place, "", std::slice::from_ref(&name), &["owner"]).await {
                 Ok(_) => kept.push(owner),
-                Err(_) => warnings.push(format!("{pointer}/owner_ids: there is no owner `{name}`; left out")),
+                Err(_) => report.warn(format!("{pointer}/owner_ids: there is no owner `{name}`; left out")),
             }
         }
         *owners = kept;
@@ -453,7 +445,7 @@ async fn remember(place: &Place<'_>, holder: &str, held: Value, report: &mut Rep
     let holder_type = if row.get::<&str, _>("kind") == "owner" { "owner" } else { "npc" };
     for (player, texts) in players {
         let Some(player_id) = crate::characters::service::find(place.tx, place.campaign, &player).await? else {
-            report.warnings.push(format!("{holder}: there is no character `{player}`; its memories are left out"));
+            report.warn(format!("{holder}: there is no character `{player}`; its memories are left out"));
             continue;
         };
         for text in texts.as_array().into_iter().flatten().filter_map(Value::as_str) {

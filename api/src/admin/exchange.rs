@@ -1,0 +1,192 @@
+//! Import and export: a file is looked at first, its report read, and only then is anything written.
+
+use actix_web::HttpResponse;
+use askama::Template;
+use uuid::Uuid;
+
+use super::{Frame, InCampaign, Tab};
+use crate::{
+    auth::Scope,
+    error::{Code, Error, Result},
+    http::{
+        paging::Page,
+        reply::attachment,
+        resource::{self, Place},
+    },
+    interchange::{
+        apply,
+        document::export::Export,
+        pending,
+        report::{FieldReport, Outcome, Report},
+        service,
+    },
+    npcs::{NpcFilter, Npcs},
+    shown,
+    tenancy::TenantTx,
+};
+
+#[derive(Template)]
+#[template(path = "admin/exchange.html", blocks = ["main"])]
+struct ExchangePage {
+    frame: Frame,
+    path: String,
+    may_export: bool,
+    npcs: Vec<(String, String)>,
+    problem: Option<String>,
+}
+shown!(ExchangePage: as_main);
+
+async fn form(at: &InCampaign, problem: Option<String>) -> Result<ExchangePage> {
+    let tx = at.read().await?;
+    let page = Page::<NpcFilter>::parse("sort=name&limit=200")?;
+    let npcs = resource::find_page::<Npcs>(&tx, &at.caller, Some(at.campaign.id.0), &page).await?;
+    Ok(ExchangePage {
+        frame: at.frame("Import and export", Tab::Exchange),
+        path: at.url("exchange"),
+        may_export: at.may(Scope::Gm),
+        npcs: npcs.items.into_iter().map(|npc| (npc.slug, npc.name)).collect(),
+        problem,
+    })
+}
+
+/// What can come in, and what can go out.
+pub async fn page(at: InCampaign) -> Result<HttpResponse> {
+    at.show(&form(&at, None).await?)
+}
+
+#[derive(Template)]
+#[template(path = "admin/exchange-report.html", blocks = ["main"])]
+struct ReportPage {
+    frame: Frame,
+    path: String,
+    file: String,
+    pending: String,
+    what: &'static str,
+    /// The campaign that a document is of, if it is another.
+    elsewhere: Option<String>,
+    report: Report,
+    lost: Vec<FieldReport>,
+    kept: Vec<FieldReport>,
+    is_idle: bool,
+}
+shown!(ReportPage: as_main);
+
+/// What a report's format is called.
+fn called(format: &str) -> &'static str {
+    match format {
+        "tavernkeep" => "a campaign's document",
+        "character_card_v1" => "a character card (V1)",
+        "character_card_v2" => "a character card (V2)",
+        "character_card_v3" => "a character card (V3)",
+        "sillytavern" => "a SillyTavern lorebook",
+        "character_book" => "the book of a character card",
+        "agnai" => "an Agnai memory book",
+        "risu" => "a Risu lorebook",
+        "novelai" => "a NovelAI lorebook",
+        "ai_dungeon" => "AI Dungeon story cards",
+        _ => "a file",
+    }
+}
+
+/// Looks at a file: what would become of it, without writing any of it.
+pub async fn look(at: InCampaign) -> Result<HttpResponse> {
+    let Some(file) = at.form.file("file").filter(|file| !file.bytes.is_empty()) else {
+        return at.show_again(&form(&at, Some("Choose a file first.".to_owned())).await?);
+    };
+    match try_look(&at, &file.name, &file.bytes).await {
+        Ok(page) => at.show(&page),
+        Err(error) if error.code.status() < 500 && error.code != Code::Forbidden => {
+            let what = error.errors.first().map_or(error.detail.clone(), |first| match first.pointer.as_str() {
+                "" => first.message.clone(),
+                pointer => format!("At {pointer}: {}", first.message),
+            });
+            at.show_again(&form(&at, Some(format!("{} cannot be imported. {what}", file.name))).await?)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn try_look(at: &InCampaign, name: &str, bytes: &[u8]) -> Result<ReportPage> {
+    let tx = service::open(&at.app.pool, &at.caller).await?;
+    let report = import(at, &tx, name, bytes, true).await?;
+    drop(tx);
+    let tx = TenantTx::write(&at.app.pool, &at.caller.actor()).await?;
+    let name = name.chars().filter(|c| !c.is_control()).take(200).collect::<String>();
+    let pending = pending::keep(&tx, at.caller.author(), at.campaign.id.0, &name, bytes).await?;
+    tx.commit().await?;
+    let (lost, kept) = report.fields.iter().cloned().partition(|field| field.outcome <= Outcome::Approximated);
+    Ok(ReportPage {
+        frame: at.frame("Before it is imported", Tab::Exchange),
+        path: at.url("exchange"),
+        file: name,
+        pending: pending.to_string(),
+        what: called(report.format),
+        elsewhere: (report.campaign != at.campaign.slug).then(|| report.campaign.clone()),
+        is_idle: report.counts.created + report.counts.updated == 0,
+        report,
+        lost,
+        kept,
+    })
+}
+
+/// Runs an import in a transaction that the caller ends.
+async fn import(at: &InCampaign, tx: &TenantTx, name: &str, bytes: &[u8], dry_run: bool) -> Result<Report> {
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_owned();
+    let wanted = service::guess(&at.campaign.slug, Some(stem), bytes)?;
+    if matches!(wanted, service::Wanted::Campaign { .. }) {
+        at.caller.needs(Scope::Gm, "A campaign's document")?;
+    }
+    service::import(tx, &at.caller, &wanted, bytes, dry_run).await
+}
+
+/// Imports the file that was looked at.
+pub async fn confirm(at: InCampaign) -> Result<HttpResponse> {
+    let id = Uuid::try_parse(at.form.text("pending")).map_err(|_| Error::not_found("file"))?;
+    let tx = service::open(&at.app.pool, &at.caller).await?;
+    let (name, bytes) = pending::take(&tx, at.caller.author(), at.campaign.id.0, id).await?;
+    let report = import(&at, &tx, &name, &bytes, false).await?;
+    tx.commit().await?;
+    let counts = report.counts;
+    let message = format!(
+        "{name} was imported: {} made, {} changed, {} as they were.",
+        counts.created, counts.updated, counts.unchanged
+    );
+    let to = match report.items.iter().find(|item| item.kind == "npc") {
+        _ if report.format == "tavernkeep" => format!("/admin/c/{}", report.campaign),
+        Some(npc) => at.url(&format!("npcs/{}", npc.slug)),
+        None => at.url("lore?sort=-created_at"),
+    };
+    Ok(at.done(&to, &message))
+}
+
+/// The whole campaign.
+pub async fn campaign(at: InCampaign) -> Result<HttpResponse> {
+    let export = Export::begin(&at.app.pool, &at.caller, &at.campaign.slug).await?;
+    let name = format!("{}.tavernkeep.json", export.slug);
+    Ok(attachment("application/json", &name).streaming(Box::pin(export.into_stream())))
+}
+
+/// The lore, as a lorebook.
+pub async fn lorebook(at: InCampaign) -> Result<HttpResponse> {
+    let tx = TenantTx::read_at_one_moment(&at.app.pool, at.caller.tenant_id()).await?;
+    let place = Place { tx: &tx, campaign: at.campaign.id.0, caller: &at.caller };
+    let book = apply::world_info(&place, None).await?;
+    let bytes = serde_json::to_vec_pretty(&book).map_err(Error::internal)?;
+    Ok(attachment("application/json", &format!("{}.lorebook.json", at.campaign.slug)).body(bytes))
+}
+
+/// An NPC's card: `?npc=slug&as=png`.
+pub async fn card(at: InCampaign) -> Result<HttpResponse> {
+    let query: std::collections::HashMap<String, String> =
+        url::form_urlencoded::parse(at.request.query_string().as_bytes()).into_owned().collect();
+    let npc = query.get("npc").map(String::as_str).unwrap_or_default();
+    let tx = TenantTx::read_at_one_moment(&at.app.pool, at.caller.tenant_id()).await?;
+    let place = Place { tx: &tx, campaign: at.campaign.id.0, caller: &at.caller };
+    let card = apply::card_of(&place, &resource::Ref::parse(npc)).await?;
+    let name = card.pointer("/data/extensions/tavernkeep/slug").and_then(|s| s.as_str()).unwrap_or("card").to_owned();
+    if query.get("as").is_some_and(|form| form == "json") {
+        let bytes = serde_json::to_vec_pretty(&card).map_err(Error::internal)?;
+        return Ok(attachment("application/json", &format!("{name}.json")).body(bytes));
+    }
+    Ok(attachment("image/png", &format!("{name}.png")).body(crate::interchange::card::picture(&card)?))
+}

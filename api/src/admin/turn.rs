@@ -1,0 +1,271 @@
+//! A turn's trace: what was asked, told and done, why, what it cost, and the way back.
+
+use actix_web::HttpResponse;
+use askama::Template;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{Frame, InCampaign, Tab};
+use crate::{
+    auth::Scope,
+    campaigns::fork::{self, ForkInput},
+    error::{Code, Error, Result},
+    shown,
+    turns::{trace, undo},
+};
+
+#[derive(Template)]
+#[template(path = "admin/turn.html", blocks = ["main"])]
+struct TurnPage {
+    frame: Frame,
+    path: String,
+    back: String,
+    lore_path: String,
+    memories_path: String,
+    lab: Option<String>,
+    entity: Option<(String, String)>,
+    player: Option<(String, String)>,
+    kind: String,
+    status: String,
+    is_running: bool,
+    is_undone: bool,
+    may_undo: bool,
+    may_fork: bool,
+    problem: Option<Problem>,
+    action: String,
+    narrative: String,
+    error: Option<String>,
+    facts: Vec<(&'static str, String)>,
+    sections: Vec<(String, u64)>,
+    turn_text: String,
+    cut: Vec<(String, String)>,
+    lore: Vec<Entry>,
+    calls: Vec<Call>,
+    model_calls: Vec<ModelCall>,
+    sees_trace: bool,
+}
+shown!(TurnPage: as_main);
+
+/// Why a turn could not be undone, row by row.
+struct Problem {
+    message: String,
+    rows: Vec<(String, String)>,
+}
+
+struct Entry {
+    slug: String,
+    is_in: bool,
+    reason: String,
+}
+
+struct Call {
+    name: String,
+    status: String,
+    arguments: String,
+    result: String,
+    /// Each die of its rolls.
+    dice: Vec<(String, bool)>,
+    memory: Option<String>,
+}
+
+struct ModelCall {
+    model: String,
+    seconds: String,
+    tokens: String,
+    finish: String,
+    text: String,
+}
+
+/// Micro-units as a price reads.
+#[must_use]
+pub fn cost(micros: u64) -> String {
+    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
+}
+
+fn text(value: &Value, pointer: &str) -> String {
+    match value.pointer(pointer) {
+        Some(Value::String(text)) => text.clone(),
+        None | Some(Value::Null) => String::new(),
+        Some(other) => other.to_string(),
+    }
+}
+
+fn number(value: &Value, pointer: &str) -> u64 {
+    value.pointer(pointer).and_then(Value::as_u64).unwrap_or_default()
+}
+
+fn seconds(milliseconds: Option<f64>) -> String {
+    milliseconds.map(|ms| format!("{:.2} s", ms / 1000.0)).unwrap_or_default()
+}
+
+fn list<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
+    value.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn pretty(value: Option<&Value>) -> String {
+    value.filter(|v| !v.is_null()).and_then(|v| serde_json::to_string_pretty(v).ok()).unwrap_or_default()
+}
+
+fn id(at: &InCampaign) -> Result<Uuid> {
+    Uuid::try_parse(at.path("x")).map_err(|_| Error::not_found("turn"))
+}
+
+/// The trace.
+pub async fn page(at: InCampaign) -> Result<HttpResponse> {
+    let page = page_of(&at, None).await?;
+    at.show(&page)
+}
+
+async fn page_of(at: &InCampaign, problem: Option<Problem>) -> Result<TurnPage> {
+    let id = id(at)?;
+    let tx = at.read().await?;
+    let turn = trace::find(&tx, &at.caller, at.campaign.id.0, id).await?;
+    let names = trace::names(&tx, id).await?;
+    drop(tx);
+    let kind = text(&turn, "/kind");
+    let status = text(&turn, "/status");
+    let is_running = matches!(status.as_str(), "queued" | "running");
+    let is_undone = turn.get("undone_at").is_some_and(|at| !at.is_null());
+    let place = if kind == "owner" { "owners" } else { "npcs" };
+    let link = |slug: Option<String>, name: Option<String>, place: &str| {
+        slug.zip(name).map(|(slug, name)| (at.url(&format!("{place}/{slug}")), name))
+    };
+    let may_gm = at.may(Scope::Gm);
+    let has_ended_well = matches!(status.as_str(), "succeeded" | "limit_reached");
+    Ok(TurnPage {
+        frame: at.frame("Turn", Tab::Turns),
+        path: at.url(&format!("turns/{id}")),
+        back: at.url("turns"),
+        lore_path: at.url("lore"),
+        memories_path: at.url("memories"),
+        lab: (may_gm && matches!(kind.as_str(), "npc" | "owner" | "gm")).then(|| at.url(&format!("lab?turn={id}"))),
+        entity: link(names.entity_slug, names.entity, place),
+        player: link(names.player_slug, names.player, "characters"),
+        is_running,
+        is_undone,
+        may_undo: may_gm && has_ended_well && !is_undone,
+        may_fork: may_gm && at.may(Scope::Write) && !is_running,
+        problem,
+        action: text(&turn, "/trace/action"),
+        narrative: text(&turn, "/narrative"),
+        error: turn.get("error").filter(|e| !e.is_null()).map(|error| text(error, "/message")),
+        facts: facts(&turn),
+        sections: list(&turn, "/prompt/sections")
+            .map(|s| (text(s, "/name").replace('_', " "), number(s, "/tokens")))
+            .collect(),
+        turn_text: text(&turn, "/trace/turn_text"),
+        cut: list(&turn, "/trace/cut").map(|cut| (text(cut, "/0").replace('_', " "), text(cut, "/1"))).collect(),
+        lore: list(&turn, "/trace/lore")
+            .map(|e| Entry {
+                slug: text(e, "/slug"),
+                is_in: e["included"] == Value::Bool(true),
+                reason: text(e, "/reason"),
+            })
+            .collect(),
+        calls: list(&turn, "/tool_calls").map(call).collect(),
+        model_calls: list(&turn, "/trace/llm_calls").map(model_call).collect(),
+        sees_trace: may_gm,
+        kind,
+        status,
+    })
+}
+
+fn call(call: &Value) -> Call {
+    let mut dice = Vec::new();
+    for roll in list(call, "/result/results") {
+        for die in list(roll, "/dice") {
+            dice.push((format!("d{} {}", text(die, "/faces"), text(die, "/value")), die["kept"] != Value::Bool(false)));
+        }
+    }
+    let result = call.get("result").or_else(|| call.get("error"));
+    Call {
+        name: text(call, "/name"),
+        status: text(call, "/status"),
+        arguments: pretty(call.get("arguments")),
+        result: pretty(result),
+        dice,
+        memory: call.pointer("/result/memory_id").and_then(Value::as_str).map(ToOwned::to_owned),
+    }
+}
+
+fn model_call(call: &Value) -> ModelCall {
+    let attempts = number(call, "/attempts");
+    let finish = text(call, "/finish_reason");
+    ModelCall {
+        model: text(call, "/model"),
+        seconds: seconds(call.pointer("/latency_ms").and_then(Value::as_f64)),
+        tokens: format!(
+            "{} in ({} cached), {} out",
+            number(call, "/usage/prompt_tokens"),
+            number(call, "/usage/cached_tokens"),
+            number(call, "/usage/completion_tokens")
+        ),
+        finish: if attempts > 1 { format!("{finish}, after {attempts} attempts") } else { finish },
+        text: text(call, "/text"),
+    }
+}
+
+/// The turn in a few lines; what is empty is left out.
+fn facts(turn: &Value) -> Vec<(&'static str, String)> {
+    let timing = |name: &str| seconds(turn.pointer(&format!("/timings_ms/{name}")).and_then(Value::as_f64));
+    let (first, last) = (text(turn, "/journal/first_seq"), text(turn, "/journal/last_seq"));
+    let tokens = number(turn, "/usage/total_tokens");
+    let mut facts = vec![
+        ("Began", text(turn, "/created_at")),
+        ("Took", timing("total")),
+        ("of it the model", timing("llm")),
+        ("of it this server", timing("server")),
+        ("Model", text(turn, "/model")),
+        ("Reply mode", text(turn, "/reply_mode")),
+        ("Context", text(turn, "/context")),
+        ("Prompt cache", text(turn, "/prompt/cache")),
+        ("Undone", text(turn, "/undone_at")),
+        ("What could not be read", text(turn, "/parse_error")),
+    ];
+    if tokens > 0 {
+        let cached = number(turn, "/usage/cached_tokens");
+        let calls = number(turn, "/usage/llm_calls");
+        facts.push(("Tokens", format!("{tokens}, {cached} of them cached, in {calls} model calls")));
+    }
+    if let Some(micros) = turn.pointer("/usage/cost_micros").and_then(Value::as_u64) {
+        facts.push(("Cost", cost(micros)));
+    }
+    if !first.is_empty() {
+        facts.push(("Changes in the journal", format!("{first} to {last}")));
+    }
+    facts.retain(|(_, value)| !value.is_empty());
+    facts
+}
+
+/// Takes the turn back, or says what stands in the way.
+pub async fn undo(at: InCampaign) -> Result<HttpResponse> {
+    let turn = id(&at)?;
+    match undo::undo(&at.app, &at.caller, &at.campaign.slug, turn, None).await {
+        Ok(_) => {
+            Ok(at.done(&at.url(&format!("turns/{turn}")), "The turn was undone: everything it changed is as it was."))
+        }
+        Err(error) if error.code.status() == 409 || error.code == Code::Gone => {
+            let rows = error.errors.iter().map(|e| (e.pointer.clone(), e.message.clone())).collect();
+            let page = page_of(&at, Some(Problem { message: error.detail.clone(), rows })).await?;
+            at.show_again(&page)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Copies the campaign as it was after the turn, and goes to the copy.
+pub async fn fork(at: InCampaign) -> Result<HttpResponse> {
+    at.caller.needs(Scope::Write, "A fork")?;
+    let turn = id(&at)?;
+    let name = at.form.text("name").trim();
+    let name = if name.is_empty() { format!("{} (fork)", at.campaign.name) } else { name.to_owned() };
+    let input = ForkInput { at_turn: Some(turn), slug: None, name: Some(crate::interchange::text::line(&name)) };
+    match fork::make(&at.app, &at.caller, &at.campaign.slug, &input).await {
+        Ok(slug) => Ok(at.done(&format!("/admin/c/{slug}"), "This is the copy, as the world was after the turn.")),
+        Err(error) if error.code.status() == 409 || error.code == Code::Gone => {
+            let page = page_of(&at, Some(Problem { message: error.detail.clone(), rows: Vec::new() })).await?;
+            at.show_again(&page)
+        }
+        Err(error) => Err(error),
+    }
+}

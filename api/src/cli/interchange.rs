@@ -1,0 +1,141 @@
+//! `tavernkeep export` and `tavernkeep import`: a campaign's document to and from a file, beside a running server.
+
+use std::{
+    io::{Read, Write},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use clap::Args;
+use sqlx::{Connection, PgConnection};
+
+use crate::{
+    auth::Caller,
+    database,
+    error::{Code, Error, Result},
+    interchange::{
+        IMPORT_BYTES_MAX,
+        document::export::Export,
+        report::{Outcome, Report},
+        service,
+    },
+    tenants::service as tenants,
+};
+
+/// What to export.
+#[derive(Args)]
+pub struct ExportArgs {
+    #[arg(long)]
+    tenant: String,
+    /// Id or slug.
+    #[arg(long)]
+    campaign: String,
+    /// Where to write it; standard output unless given.
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+/// What to import.
+#[derive(Args)]
+pub struct ImportArgs {
+    /// A campaign's document, a character card or a lorebook; `-` is standard input.
+    file: PathBuf,
+    #[arg(long)]
+    tenant: String,
+    /// The campaign a card or lorebook goes to; for a document, the slug it becomes instead of its own.
+    #[arg(long)]
+    campaign: Option<String>,
+    /// Say what would happen and change nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Who acts on the command line: the operator, for a tenant and within its limit of rows.
+async fn caller(url: &str, slug: &str) -> Result<Caller> {
+    let mut db = PgConnection::connect(url).await?;
+    let tenant = tenants::load(&mut db, slug).await?;
+    db.close().await?;
+    Ok(Caller::operator(Arc::new(tenant)))
+}
+
+fn failed(path: &std::path::Path, error: &std::io::Error) -> Error {
+    Error::new(Code::BadRequest, format!("{}: {error}", path.display()))
+}
+
+/// Writes a campaign's document.
+///
+/// # Errors
+/// `not_found`, or what the file system says.
+pub async fn export(owner_url: &str, app_url: &str, args: ExportArgs) -> Result<()> {
+    let caller = caller(owner_url, &args.tenant).await?;
+    let pool = database::connect(app_url, 2).await?;
+    let mut export = Export::begin(&pool, &caller, &args.campaign).await?;
+    let mut out: Box<dyn Write> = match &args.out {
+        Some(path) => Box::new(std::fs::File::create(path).map_err(|e| failed(path, &e))?),
+        None => Box::new(std::io::stdout().lock()),
+    };
+    while let Some(piece) = export.next().await? {
+        out.write_all(piece.as_bytes()).map_err(Error::internal)?;
+    }
+    out.flush().map_err(Error::internal)
+}
+
+/// Reads a file into a campaign.
+///
+/// # Errors
+/// What is wrong with the file.
+pub async fn import(owner_url: &str, app_url: &str, args: &ImportArgs) -> Result<Report> {
+    let caller = caller(owner_url, &args.tenant).await?;
+    let bytes = read(&args.file)?;
+    let name = args.file.file_stem().map(|s| s.to_string_lossy().into_owned());
+    let mut wanted = service::guess(args.campaign.as_deref().unwrap_or_default(), name, &bytes)?;
+    match &mut wanted {
+        service::Wanted::Campaign { slug } => slug.clone_from(&args.campaign),
+        _ if args.campaign.is_none() => {
+            return Err(Error::new(Code::BadRequest, "Say with --campaign where a card or lorebook goes."));
+        }
+        _ => {}
+    }
+    let pool = database::connect(app_url, 2).await?;
+    let tx = service::open(&pool, &caller).await?;
+    let report = service::import(&tx, &caller, &wanted, &bytes, args.dry_run).await?;
+    if !args.dry_run {
+        tx.commit().await?;
+    }
+    Ok(report)
+}
+
+fn read(path: &std::path::Path) -> Result<Vec<u8>> {
+    let limit = u64::try_from(IMPORT_BYTES_MAX).unwrap_or(u64::MAX);
+    let mut bytes = Vec::new();
+    let source: Box<dyn Read> = if path.as_os_str() == "-" {
+        Box::new(std::io::stdin().lock())
+    } else {
+        Box::new(std::fs::File::open(path).map_err(|e| failed(path, &e))?)
+    };
+    source.take(limit + 1).read_to_end(&mut bytes).map_err(|e| failed(path, &e))?;
+    if bytes.len() > IMPORT_BYTES_MAX {
+        return Err(Error::new(Code::PayloadTooLarge, format!("A file may have {IMPORT_BYTES_MAX} bytes.")));
+    }
+    Ok(bytes)
+}
+
+/// Says what an import did.
+///
+/// # Errors
+/// `internal` if the report cannot be written as JSON.
+pub fn tell(json: bool, report: &Report) -> Result<()> {
+    let shown = serde_json::to_value(report).map_err(Error::internal)?;
+    let would = if report.dry_run { "would be " } else { "" };
+    let counts = report.counts;
+    let text = format!(
+        "{}: {} {would}created, {} {would}changed, {} the same; {} fields were approximated or dropped",
+        report.format,
+        counts.created,
+        counts.updated,
+        counts.unchanged,
+        report.fields.iter().filter(|f| f.outcome <= Outcome::Approximated).count()
+    );
+    super::say(json, &shown, &text);
+    Ok(())
+}

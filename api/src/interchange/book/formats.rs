@@ -1,0 +1,305 @@
+//! The formats of lorebooks: how each is recognised, and how its entries look as SillyTavern's.
+
+use serde_json::{Value, json};
+
+use super::Members;
+use crate::{
+    error::{Error, Result},
+    interchange::text::{list, split, string},
+};
+
+/// A format of lorebooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    SillyTavern,
+    /// The book of a character card, alone or in its card.
+    CharacterBook,
+    Agnai,
+    Risu,
+    NovelAi,
+    AiDungeon,
+}
+
+impl Format {
+    const ALL: [Format; 6] =
+        [Format::SillyTavern, Format::CharacterBook, Format::Agnai, Format::Risu, Format::NovelAi, Format::AiDungeon];
+
+    /// The name in reports and in what entries keep.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Format::SillyTavern => "sillytavern",
+            Format::CharacterBook => "character_book",
+            Format::Agnai => "agnai",
+            Format::Risu => "risu",
+            Format::NovelAi => "novelai",
+            Format::AiDungeon => "ai_dungeon",
+        }
+    }
+
+    /// The format of a name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|f| f.as_str() == name)
+    }
+
+    /// Where entries stand, for reports.
+    #[must_use]
+    pub fn entries_at(self) -> &'static str {
+        match self {
+            Format::Risu => "/data/*",
+            Format::AiDungeon => "/*",
+            _ => "/entries/*",
+        }
+    }
+
+    /// What a field of SillyTavern's is called in this format.
+    #[must_use]
+    pub fn name_of(self, field: &'static str) -> &'static str {
+        let names: &[(&str, &'static str)] = match self {
+            Format::SillyTavern => &[],
+            Format::CharacterBook => &[
+                ("key", "keys"),
+                ("keysecondary", "secondary_keys"),
+                ("order", "insertion_order"),
+                ("disable", "enabled"),
+                ("caseSensitive", "case_sensitive"),
+                ("uid", "id"),
+                ("scanDepth", "extensions/scan_depth"),
+                ("matchWholeWords", "extensions/match_whole_words"),
+                ("selectiveLogic", "extensions/selectiveLogic"),
+            ],
+            Format::Agnai => &[
+                ("key", "keywords"),
+                ("order", "weight"),
+                ("disable", "enabled"),
+                ("content", "entry"),
+                ("comment", "name"),
+            ],
+            Format::Risu => &[
+                ("keysecondary", "secondkey"),
+                ("order", "insertorder"),
+                ("constant", "alwaysActive"),
+                ("probability", "activationPercent"),
+            ],
+            Format::NovelAi => &[
+                ("key", "keys"),
+                ("comment", "displayName"),
+                ("content", "text"),
+                ("order", "contextConfig/budgetPriority"),
+                ("disable", "enabled"),
+                ("constant", "forceActivation"),
+            ],
+            Format::AiDungeon => &[("key", "keys"), ("content", "value"), ("comment", "title")],
+        };
+        names.iter().find(|(ours, _)| *ours == field).map_or(field, |(_, theirs)| *theirs)
+    }
+
+    /// The fields of an entry that have a place in SillyTavern's shape.
+    fn known(self) -> &'static [&'static str] {
+        match self {
+            Format::SillyTavern | Format::CharacterBook => &[],
+            Format::Agnai => &["name", "entry", "keywords", "weight", "enabled"],
+            Format::Risu => &[
+                "key",
+                "secondkey",
+                "comment",
+                "content",
+                "alwaysActive",
+                "selective",
+                "insertorder",
+                "activationPercent",
+            ],
+            Format::NovelAi => &["id", "displayName", "text", "keys", "enabled", "forceActivation", "contextConfig"],
+            Format::AiDungeon => &["keys", "value", "title", "id"],
+        }
+    }
+
+    /// Members of an entry that SillyTavern's shape has no place for.
+    pub fn strangers(self, source: &Members) -> impl Iterator<Item = &str> {
+        let known = self.known();
+        let is_foreign = !known.is_empty();
+        source.keys().map(String::as_str).filter(move |name| is_foreign && !known.contains(name))
+    }
+
+    /// An entry in SillyTavern's shape.
+    #[must_use]
+    pub fn to_world_info(self, source: &Members) -> Members {
+        match self {
+            Format::SillyTavern => source.clone(),
+            Format::CharacterBook => of_character_book(source),
+            Format::Agnai => object(json!({
+                "key": list(source, "keywords"), "content": string(source, "entry"), "comment": string(source, "name"),
+                "order": source.get("weight"), "disable": source.get("enabled") == Some(&Value::Bool(false)),
+            })),
+            Format::Risu => object(json!({
+                "key": split(string(source, "key")), "keysecondary": split(string(source, "secondkey")),
+                "comment": string(source, "comment"), "content": string(source, "content"),
+                "constant": source.get("alwaysActive"), "selective": source.get("selective"),
+                "order": source.get("insertorder"), "probability": source.get("activationPercent"),
+            })),
+            Format::NovelAi => object(json!({
+                "uid": source.get("id"), "key": list(source, "keys"), "comment": string(source, "displayName"),
+                "content": string(source, "text"), "constant": source.get("forceActivation"),
+                "disable": source.get("enabled") == Some(&Value::Bool(false)),
+                "order": source.get("contextConfig").and_then(|c| c.get("budgetPriority")),
+            })),
+            Format::AiDungeon => object(json!({
+                "uid": source.get("id"), "key": split(string(source, "keys")), "comment": string(source, "title"),
+                "content": string(source, "value"),
+            })),
+        }
+    }
+}
+
+/// The members of an object that are there.
+fn object(value: Value) -> Members {
+    match value {
+        Value::Object(members) => members.into_iter().filter(|(_, v)| !v.is_null()).collect(),
+        _ => Members::new(),
+    }
+}
+
+/// Fields of an entry's extensions in a card's book, and what SillyTavern calls them.
+pub const EXTENSIONS: &[(&str, &str)] = &[
+    ("position", "position"),
+    ("exclude_recursion", "excludeRecursion"),
+    ("prevent_recursion", "preventRecursion"),
+    ("delay_until_recursion", "delayUntilRecursion"),
+    ("display_index", "displayIndex"),
+    ("probability", "probability"),
+    ("useProbability", "useProbability"),
+    ("depth", "depth"),
+    ("selectiveLogic", "selectiveLogic"),
+    ("outlet_name", "outletName"),
+    ("group", "group"),
+    ("group_override", "groupOverride"),
+    ("group_weight", "groupWeight"),
+    ("scan_depth", "scanDepth"),
+    ("match_whole_words", "matchWholeWords"),
+    ("use_group_scoring", "useGroupScoring"),
+    ("case_sensitive", "caseSensitive"),
+    ("automation_id", "automationId"),
+    ("role", "role"),
+    ("vectorized", "vectorized"),
+    ("sticky", "sticky"),
+    ("cooldown", "cooldown"),
+    ("delay", "delay"),
+    ("match_persona_description", "matchPersonaDescription"),
+    ("match_character_description", "matchCharacterDescription"),
+    ("match_character_personality", "matchCharacterPersonality"),
+    ("match_character_depth_prompt", "matchCharacterDepthPrompt"),
+    ("match_scenario", "matchScenario"),
+    ("match_creator_notes", "matchCreatorNotes"),
+    ("triggers", "triggers"),
+    ("ignore_budget", "ignoreBudget"),
+];
+
+/// An entry of a card's book as SillyTavern reads it; what has no name there stays under `extensions`.
+fn of_character_book(source: &Members) -> Members {
+    let mut entry = Members::new();
+    let mut foreign = Members::new();
+    for (name, value) in source {
+        let name = match name.as_str() {
+            "keys" => "key",
+            "secondary_keys" => "keysecondary",
+            "insertion_order" => "order",
+            "case_sensitive" => "caseSensitive",
+            "id" => "uid",
+            "enabled" | "extensions" | "position" | "name" | "comment" | "use_regex" => continue,
+            name => name,
+        };
+        entry.insert(name.to_owned(), value.clone());
+    }
+    if source.get("use_regex") == Some(&Value::Bool(true)) {
+        let keys: Vec<String> = list(source, "keys").into_iter().map(as_expression).collect();
+        entry.insert("key".to_owned(), json!(keys));
+    }
+    entry.insert("disable".to_owned(), Value::Bool(source.get("enabled") == Some(&Value::Bool(false))));
+    let title =
+        Some(string(source, "comment")).filter(|t| !t.trim().is_empty()).unwrap_or_else(|| string(source, "name"));
+    entry.insert("comment".to_owned(), title.into());
+    let position = i32::from(string(source, "position") == "after_char");
+    entry.insert("position".to_owned(), position.into());
+    for (name, value) in source.get("extensions").and_then(Value::as_object).into_iter().flatten() {
+        match EXTENSIONS.iter().find(|(theirs, _)| theirs == name) {
+            Some((_, ours)) => entry.insert((*ours).to_owned(), value.clone()),
+            None => foreign.insert(name.clone(), value.clone()),
+        };
+    }
+    if !foreign.is_empty() {
+        entry.insert("extensions".to_owned(), foreign.into());
+    }
+    entry
+}
+
+/// A key of an entry that says its keys are regular expressions; plain words mean themselves.
+fn as_expression(key: &str) -> String {
+    let is_plain = key.starts_with('/') || !key.contains(['|', '[', ']', '(', ')', '{', '}', '\\', '^', '$', '*', '+']);
+    if is_plain { key.to_owned() } else { format!("/{key}/") }
+}
+
+/// What kind of book this is, what it says of itself, and its entries as they stand.
+///
+/// # Errors
+/// `validation_failed` for what is no lorebook.
+pub fn sort(value: Value) -> Result<(Format, Members, Vec<Members>)> {
+    let mut about = match value {
+        Value::Array(_) => return Ok((Format::AiDungeon, Members::new(), objects(value, "")?)),
+        Value::Object(members) => members,
+        _ => return Err(no_book()),
+    };
+    if string(&about, "spec") == "lorebook_v3" {
+        let Some(Value::Object(mut data)) = about.remove("data") else { return Err(no_book()) };
+        let entries = objects(data.remove("entries").unwrap_or_default(), "/data/entries")?;
+        return Ok((Format::CharacterBook, data, entries));
+    }
+    if string(&about, "type") == "risu" {
+        let entries = objects(about.remove("data").unwrap_or_default(), "/data")?;
+        return Ok((Format::Risu, about, entries));
+    }
+    let format = match about.get("entries") {
+        Some(Value::Object(_)) => Format::SillyTavern,
+        Some(Value::Array(_)) if about.contains_key("lorebookVersion") => Format::NovelAi,
+        Some(Value::Array(_)) if string(&about, "kind") == "memory" => Format::Agnai,
+        Some(Value::Array(items)) if items.iter().any(|e| e.get("key").is_some()) => Format::SillyTavern,
+        Some(Value::Array(_)) => Format::CharacterBook,
+        _ => return Err(no_book()),
+    };
+    // A copy of what the entries were made of.
+    about.remove("originalData");
+    let entries = objects(about.remove("entries").unwrap_or_default(), "/entries")?;
+    Ok((format, about, entries))
+}
+
+fn no_book() -> Error {
+    Error::invalid(
+        "",
+        "invalid_file",
+        "This is no lorebook we know: a SillyTavern world info, a character_book, or a book of Agnai, Risu, NovelAI or AI Dungeon.",
+    )
+}
+
+/// A list of objects, or an object of them by number.
+///
+/// # Errors
+/// `validation_failed` with a pointer to what is no object.
+pub fn objects(value: Value, at: &str) -> Result<Vec<Members>> {
+    let wrong = |at: String| Error::invalid(at, "invalid_value", "An entry is an object.");
+    let numbered: Vec<(String, Value)> = match value {
+        Value::Array(items) => items.into_iter().enumerate().map(|(i, v)| (i.to_string(), v)).collect(),
+        Value::Object(members) => {
+            let mut numbered: Vec<_> = members.into_iter().collect();
+            numbered.sort_by_key(|(key, _)| (key.parse::<u64>().unwrap_or(u64::MAX), key.clone()));
+            numbered
+        }
+        _ => return Err(Error::invalid(at, "invalid_value", "Entries are a list.")),
+    };
+    numbered
+        .into_iter()
+        .map(|(number, value)| match value {
+            Value::Object(members) => Ok(members),
+            _ => Err(wrong(format!("{at}/{number}"))),
+        })
+        .collect()
+}

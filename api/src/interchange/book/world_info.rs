@@ -1,0 +1,336 @@
+//! An entry of SillyTavern's world info as lore. Reading says what becomes of each field; writing compares with the same reading,
+//! so the two cannot disagree.
+
+use serde_json::{Value, json};
+
+use super::{Entry, Format, Members, short};
+use crate::interchange::{
+    report::Losses,
+    text::{self, list, string},
+};
+
+/// Characters of an entry.
+const CONTENT_CHARS_MAX: usize = 100_000;
+
+/// How a book's entries are read.
+pub struct Reading<'a> {
+    /// Where they stand, for reports.
+    pub at: String,
+    pub format: Format,
+    /// Who `{{char}}` is; nobody in a book of the world.
+    pub character: &'a str,
+    /// The book's own.
+    pub scan_depth: Option<i64>,
+}
+
+/// What fields mean when they are absent; such a field is not worth a line in a report.
+#[must_use]
+pub fn defaults() -> Members {
+    let all = json!({
+        "key": [], "keysecondary": [], "comment": "", "content": "", "constant": false, "vectorized": false, "selective": true,
+        "selectiveLogic": 0, "addMemo": true, "order": 100, "position": 0, "disable": false, "ignoreBudget": false,
+        "excludeRecursion": false, "preventRecursion": false, "matchPersonaDescription": false,
+        "matchCharacterDescription": false, "matchCharacterPersonality": false, "matchCharacterDepthPrompt": false,
+        "matchScenario": false, "matchCreatorNotes": false, "delayUntilRecursion": 0, "probability": 100,
+        "useProbability": true, "depth": 4, "outletName": "", "group": "", "groupOverride": false, "groupWeight": 100,
+        "scanDepth": null, "caseSensitive": null, "matchWholeWords": null, "useGroupScoring": null, "automationId": "",
+        "role": null, "sticky": null, "cooldown": null, "delay": null, "triggers": [],
+    });
+    match all {
+        Value::Object(members) => members,
+        _ => Members::new(),
+    }
+}
+
+/// Fields that are told apart below; all others are carried along.
+const READ: &[&str] = &[
+    "uid",
+    "key",
+    "keysecondary",
+    "comment",
+    "content",
+    "constant",
+    "selective",
+    "selectiveLogic",
+    "order",
+    "disable",
+    "scanDepth",
+    "probability",
+    "useProbability",
+    "extensions",
+    "displayIndex",
+    "addMemo",
+    "priority",
+];
+
+/// Fields that change when or where an entry enters a prompt, in a way that there is not here.
+const BEHAVIOUR: &[(&str, &str)] = &[
+    ("position", "an entry stands with those of its scope, not at a place of its own"),
+    ("depth", "an entry stands with those of its scope, not at a place of its own"),
+    ("role", "lore is always data, never a message of somebody"),
+    ("outletName", "there are no outlets"),
+    ("vectorized", "entries are found by keys, not by likeness"),
+    ("caseSensitive", "keys are found in any case"),
+    ("matchWholeWords", "keys are found as whole words"),
+    ("group", "entries of a group can all enter"),
+    ("groupOverride", "entries of a group can all enter"),
+    ("groupWeight", "entries of a group can all enter"),
+    ("sticky", "an entry that woke stays in the conversation where it entered"),
+    ("cooldown", "an entry wakes whenever its keys are met"),
+    ("delay", "an entry wakes whenever its keys are met"),
+    ("triggers", "an entry wakes in every kind of turn"),
+    ("characterFilter", "say whom it concerns with a scope, or make it secret and say who knows it"),
+];
+
+impl Reading<'_> {
+    fn path(&self, field: &'static str) -> String {
+        format!("{}/{}", self.at, self.format.name_of(field))
+    }
+
+    /// Reads one entry; none if there is nothing in it.
+    pub fn entry(&self, source: Members, number: usize, losses: &mut Losses) -> Option<Entry> {
+        let mut info = self.format.to_world_info(&source);
+        let ours = match info.get_mut("extensions").and_then(Value::as_object_mut).and_then(|e| e.remove("tavernkeep"))
+        {
+            Some(Value::Object(ours)) => ours,
+            _ => Members::new(),
+        };
+        let mut lore = self.lore(&info, losses)?;
+        for name in self.format.strangers(&source) {
+            losses.carried(&format!("{}/{name}", self.at));
+        }
+        let title = string(&lore, "title").to_owned();
+        let uid = match info.get("uid") {
+            Some(Value::String(uid)) => text::line(text::within(uid, 40)),
+            Some(Value::Number(uid)) => uid.to_string(),
+            _ => number.to_string(),
+        };
+        let (format, origin) =
+            match ours.get("source").and_then(|s| Some((s.get("format")?.as_str()?, s.get("entry")?.as_object()?))) {
+                Some((format, entry)) => (Format::parse(format).unwrap_or(self.format), entry.clone()),
+                None => (self.format, without(source, "tavernkeep")),
+            };
+        // An entry that was made here has nothing else to give back.
+        if ours.get("own") != Some(&Value::Bool(true)) {
+            let mut kept = Members::new();
+            kept.insert("format".to_owned(), format.as_str().into());
+            kept.insert("entry".to_owned(), keep(format, origin, &lore).into());
+            if let Some(depth) = self.scan_depth.or_else(|| ours.get("scan_depth").and_then(Value::as_i64)) {
+                kept.insert("scan_depth".to_owned(), depth.into());
+            }
+            lore.insert("extensions".to_owned(), json!({ "lorebook": kept }));
+        }
+        apply_ours(&ours, &mut lore);
+        let slug = ours.get("slug").and_then(Value::as_str).map(ToOwned::to_owned);
+        let known_by = list(&ours, "known_by").into_iter().take(200).map(ToOwned::to_owned).collect();
+        Some(Entry { key: format!("{uid}:{}", short(&title)), lore, slug, known_by })
+    }
+
+    /// The members of lore that an entry means; none if it has no content.
+    pub fn lore(&self, info: &Members, losses: &mut Losses) -> Option<Members> {
+        let mut lore = Members::new();
+        let (decorators, body) = text::decorators(string(info, "content"));
+        let content =
+            text::plain(body.trim_end(), if self.character.is_empty() { "the character" } else { self.character });
+        if content.trim().is_empty() {
+            losses.dropped(&self.at, "an entry without content is never told to anybody");
+            return None;
+        }
+        if content.chars().count() > CONTENT_CHARS_MAX {
+            losses.approximated(&self.path("content"), "content", "cut after 100000 characters");
+        } else if content.trim_end() != body.trim_end() {
+            losses.approximated(
+                &self.path("content"),
+                "content",
+                "macros were filled in: {{user}} is the player, of choices the first stays",
+            );
+        } else {
+            losses.kept(&self.path("content"), "content");
+        }
+        lore.insert("content".to_owned(), text::within(&content, CONTENT_CHARS_MAX).into());
+        self.activation(info, &mut lore, losses);
+        self.title(info, &mut lore, losses);
+        self.order(info, &mut lore, losses);
+        for (name, value) in decorators {
+            self.decorator(name, value, &mut lore, losses);
+        }
+        self.behaviour(info, losses);
+        lore.insert("scope".to_owned(), "global".into());
+        Some(lore)
+    }
+
+    fn activation(&self, info: &Members, lore: &mut Members, losses: &mut Losses) {
+        let keys = text::keys(list(info, "key").into_iter());
+        let is_constant = info.get("constant") == Some(&Value::Bool(true));
+        let mut enabled = info.get("disable") != Some(&Value::Bool(true));
+        self.tell_keys("key", "keys", &keys, losses);
+        let activation = match (is_constant, keys.words.is_empty()) {
+            (true, _) => {
+                losses.mapped(&self.path("constant"), "activation", "`always`");
+                "always"
+            }
+            (false, false) => "keyword",
+            (false, true) => {
+                losses.approximated(
+                    &self.path("key"),
+                    "enabled",
+                    "no key is left that could wake it; it is switched off",
+                );
+                enabled = false;
+                "always"
+            }
+        };
+        let selective = info.get("selective") != Some(&Value::Bool(false));
+        let secondary =
+            if selective { text::keys(list(info, "keysecondary").into_iter()) } else { text::Keys::default() };
+        self.tell_keys("keysecondary", "secondary_keys", &secondary, losses);
+        let logic = match info.get("selectiveLogic").and_then(Value::as_i64) {
+            Some(1) => "not_all",
+            Some(2) => "not_any",
+            Some(3) => "and_all",
+            _ => "and_any",
+        };
+        if !secondary.words.is_empty() {
+            losses.mapped(&self.path("selectiveLogic"), "logic", "");
+        }
+        if !enabled && info.get("disable") == Some(&Value::Bool(true)) {
+            losses.mapped(&self.path("disable"), "enabled", "");
+        }
+        let members = [
+            ("keys", json!(keys.words)),
+            ("secondary_keys", json!(secondary.words)),
+            ("logic", json!(logic)),
+            ("activation", json!(activation)),
+            ("enabled", json!(enabled)),
+        ];
+        lore.extend(members.map(|(name, value)| (name.to_owned(), value)));
+    }
+
+    fn tell_keys(&self, from: &'static str, to: &str, keys: &text::Keys, losses: &mut Losses) {
+        if keys.spelled_out > 0 {
+            losses.approximated(&self.path(from), to, "regular expressions are spelled out as the words they match");
+        } else if !keys.words.is_empty() {
+            losses.mapped(&self.path(from), to, "");
+        }
+        if keys.unknown > 0 {
+            losses.approximated(&self.path(from), "extensions", "a regular expression that matches no short list of words finds nothing here; it is given back on export");
+        }
+        if keys.too_many > 0 {
+            losses.approximated(&self.path(from), to, "the first 100 are used");
+        }
+    }
+
+    fn title(&self, info: &Members, lore: &mut Members, losses: &mut Losses) {
+        let given = text::line(string(info, "comment"));
+        let title = if !given.is_empty() {
+            losses.mapped(&self.path("comment"), "title", "");
+            given
+        } else {
+            let key = lore.get("keys").and_then(|k| k.get(0)).and_then(Value::as_str);
+            let content = string(lore, "content").trim_start().lines().next().unwrap_or_default();
+            losses.approximated(&self.path("comment"), "title", "it has no title; the first key or line stands for it");
+            text::line(key.unwrap_or_else(|| text::within(content, 60)))
+        };
+        lore.insert("title".to_owned(), title.into());
+    }
+
+    fn order(&self, info: &Members, lore: &mut Members, losses: &mut Losses) {
+        let order = info.get("order").and_then(|v| text::whole(v, -1_000_000, 1_000_000));
+        let priority = info.get("priority").and_then(|v| text::whole(v, -1_000_000, 1_000_000));
+        match (priority, order) {
+            (Some(_), _) => {
+                losses.mapped(&self.path("priority"), "priority", "higher enters a full prompt first");
+                losses.carried(&self.path("order"));
+            }
+            (None, Some(order)) if order != 100 => {
+                losses.mapped(&self.path("order"), "priority", "higher enters a full prompt first");
+            }
+            _ => {}
+        }
+        lore.insert("priority".to_owned(), priority.or(order).unwrap_or(100).into());
+        let own = info.get("scanDepth").and_then(|v| text::whole(v, 0, 100));
+        if own.is_some() {
+            losses.mapped(&self.path("scanDepth"), "scan_depth", "");
+        }
+        lore.insert("scan_depth".to_owned(), own.or(self.scan_depth).unwrap_or(2).into());
+    }
+
+    fn decorator(&self, name: &str, value: &str, lore: &mut Members, losses: &mut Losses) {
+        let path = format!("{} @@{}", self.path("content"), text::within(name, 40));
+        let words = || text::keys(text::split(value).into_iter()).words;
+        let is_free = lore.get("secondary_keys").and_then(Value::as_array).is_none_or(Vec::is_empty);
+        let (to, member) = match name {
+            "activate" => ("activation", json!("always")),
+            "dont_activate" => ("enabled", json!(false)),
+            "scan_depth" => ("scan_depth", json!(value.parse::<i64>().unwrap_or(2).clamp(0, 100))),
+            "additional_keys" if is_free => ("secondary_keys", json!(words())),
+            "exclude_keys" if is_free => {
+                lore.insert("logic".to_owned(), json!("not_any"));
+                ("secondary_keys", json!(words()))
+            }
+            _ => {
+                losses.carried(&path);
+                return;
+            }
+        };
+        lore.insert(to.to_owned(), member);
+        losses.mapped(&path, to, "");
+    }
+
+    fn behaviour(&self, info: &Members, losses: &mut Losses) {
+        let defaults = defaults();
+        let differs = |name: &str| info.get(name).is_some_and(|v| !v.is_null() && defaults.get(name) != Some(v));
+        for (name, reason) in BEHAVIOUR.iter().filter(|(name, _)| differs(name)) {
+            // Before or after the character is the same to us, and depth counts only where it is asked for.
+            let is_moot = match *name {
+                "position" => info.get("position") == Some(&json!(1)),
+                "depth" => info.get("position") != Some(&json!(4)),
+                _ => false,
+            };
+            if !is_moot {
+                losses.approximated(&self.path(name), "extensions", reason);
+            }
+        }
+        if differs("probability") && info.get("useProbability") != Some(&Value::Bool(false)) {
+            losses.approximated(&self.path("probability"), "extensions", "an entry whose keys are met always enters");
+        }
+        let told = |name: &str| READ.contains(&name) || BEHAVIOUR.iter().any(|(n, _)| *n == name);
+        for name in info.keys().filter(|name| !told(name) && differs(name)) {
+            losses.carried(&format!("{}/{name}", self.at));
+        }
+        for name in info.get("extensions").and_then(Value::as_object).into_iter().flat_map(|e| e.keys()) {
+            losses.carried(&format!("{}/extensions/{name}", self.at));
+        }
+    }
+}
+
+/// What an entry keeps of its source: all of it but a content that is the lore's own, and what says nothing.
+fn keep(format: Format, mut source: Members, lore: &Members) -> Members {
+    let content = format.name_of("content");
+    if source.get(content) == lore.get("content") {
+        source.remove(content);
+    }
+    if format == Format::SillyTavern {
+        let defaults = defaults();
+        source.retain(|name, value| defaults.get(name) != Some(value) && *value != json!({}));
+    }
+    source
+}
+
+fn without(mut source: Members, name: &str) -> Members {
+    if let Some(extensions) = source.get_mut("extensions").and_then(Value::as_object_mut) {
+        extensions.remove(name);
+    }
+    source
+}
+
+/// Members of lore that only our own books have.
+pub const OURS: &[&str] = &["scope", "associated_id", "tags", "secret", "ai_lock"];
+
+fn apply_ours(ours: &Members, lore: &mut Members) {
+    for name in OURS {
+        if let Some(value) = ours.get(*name) {
+            lore.insert((*name).to_owned(), value.clone());
+        }
+    }
+}

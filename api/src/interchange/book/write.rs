@@ -1,0 +1,179 @@
+//! Lore written as SillyTavern's world info, or as the book of a card.
+//!
+//! An entry that was read from a file is that file's entry, with the fields written over that were changed here since.
+
+use serde_json::{Value, json};
+
+use super::{
+    Format, Members,
+    formats::EXTENSIONS,
+    world_info::{self, OURS, Reading},
+};
+use crate::interchange::{report::Losses, text::string};
+
+/// A lore entry in SillyTavern's shape. `lore` has the members of `LoreInput`, with slugs in `known_by`.
+#[must_use]
+pub fn world_info_entry(lore: &Members, character: &str, number: usize) -> Members {
+    let (format, source) = source_of(lore);
+    let origin = with_content(format, source.clone(), lore);
+    let mut info = format.to_world_info(&origin);
+    let kept = lore.get("extensions").and_then(|e| e.get("lorebook"));
+    let scan_depth = kept.and_then(|k| k.get("scan_depth")).and_then(Value::as_i64);
+    let reading = Reading { at: String::new(), format, character, scan_depth };
+    let was = reading.lore(&info, &mut Losses::default()).unwrap_or_default();
+    overlay(lore, &was, &mut info);
+    for (name, value) in world_info::defaults() {
+        info.entry(name).or_insert(value);
+    }
+    info.entry("uid").or_insert(number.into());
+    let mut ours: Members = OURS
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), lore.get(*name)?.clone())))
+        .filter(|(n, v)| !is_plain(n, v))
+        .collect();
+    ours.insert("slug".to_owned(), string(lore, "slug").into());
+    if lore.get("known_by").and_then(Value::as_array).is_some_and(|k| !k.is_empty()) {
+        ours.insert("known_by".to_owned(), lore.get("known_by").cloned().unwrap_or_default());
+    }
+    if kept.is_none() {
+        ours.insert("own".to_owned(), true.into());
+    }
+    if let Some(depth) = scan_depth {
+        ours.insert("scan_depth".to_owned(), depth.into());
+    }
+    if format != Format::SillyTavern {
+        ours.insert("source".to_owned(), json!({ "format": format.as_str(), "entry": source }));
+    }
+    if let Some(extensions) = info.entry("extensions").or_insert_with(|| json!({})).as_object_mut() {
+        extensions.insert("tavernkeep".to_owned(), ours.into());
+    }
+    info
+}
+
+fn is_plain(name: &str, value: &Value) -> bool {
+    match name {
+        "scope" => value == "global",
+        _ => matches!(value, Value::Null | Value::Bool(false)) || value.as_array().is_some_and(Vec::is_empty),
+    }
+}
+
+/// What an entry was read from; an empty one if it was made here.
+fn source_of(lore: &Members) -> (Format, Members) {
+    let kept = lore.get("extensions").and_then(|e| e.get("lorebook"));
+    let format = kept.and_then(|k| k.get("format")).and_then(Value::as_str).and_then(Format::parse);
+    let entry = kept.and_then(|k| k.get("entry")).and_then(Value::as_object).cloned();
+    format.zip(entry).unwrap_or((Format::SillyTavern, Members::new()))
+}
+
+/// An entry with its content back in its place, if it was left out because it was the lore's own.
+fn with_content(format: Format, mut source: Members, lore: &Members) -> Members {
+    let name = format.name_of("content");
+    if !source.contains_key(name) {
+        source.insert(name.to_owned(), lore.get("content").cloned().unwrap_or_default());
+    }
+    source
+}
+
+/// Writes what differs from what the entry was read as.
+fn overlay(lore: &Members, was: &Members, info: &mut Members) {
+    let changed = |name: &str| lore.get(name) != was.get(name);
+    let value = |name: &str| lore.get(name).cloned().unwrap_or_default();
+    for (ours, theirs) in [
+        ("title", "comment"),
+        ("content", "content"),
+        ("keys", "key"),
+        ("priority", "order"),
+        ("scan_depth", "scanDepth"),
+    ] {
+        if changed(ours) {
+            info.insert(theirs.to_owned(), value(ours));
+        }
+    }
+    if changed("priority") {
+        info.remove("priority");
+    }
+    if changed("activation") {
+        info.insert("constant".to_owned(), (string(lore, "activation") == "always").into());
+    }
+    if changed("enabled") {
+        info.insert("disable".to_owned(), (lore.get("enabled") != Some(&Value::Bool(true))).into());
+    }
+    if changed("secondary_keys") || changed("logic") {
+        info.insert("keysecondary".to_owned(), value("secondary_keys"));
+        info.insert("selective".to_owned(), true.into());
+        let logic = match string(lore, "logic") {
+            "not_all" => 1,
+            "not_any" => 2,
+            "and_all" => 3,
+            _ => 0,
+        };
+        info.insert("selectiveLogic".to_owned(), logic.into());
+    }
+}
+
+/// A lore entry as an entry of a card's book.
+#[must_use]
+pub fn card_entry(lore: &Members, character: &str, number: usize) -> Members {
+    let mut info = world_info_entry(lore, character, number);
+    let (format, source) = source_of(lore);
+    let mut entry = if format == Format::CharacterBook { source } else { Members::new() };
+    let mut take = |name: &str| info.remove(name).unwrap_or_default();
+    let (order, constant, disabled) = (take("order"), take("constant"), take("disable"));
+    let (title, position) = (take("comment"), take("position"));
+    let selective = take("selective");
+    for (name, value) in [
+        ("keys", take("key")),
+        ("secondary_keys", take("keysecondary")),
+        ("content", take("content")),
+        ("constant", constant),
+        ("selective", selective),
+        ("insertion_order", order),
+        ("enabled", Value::Bool(disabled != Value::Bool(true))),
+        ("id", take("uid")),
+    ] {
+        entry.insert(name.to_owned(), value);
+    }
+    let named = [string(&entry, "comment"), string(&entry, "name")].into_iter().find(|t| !t.trim().is_empty());
+    if named.map(crate::interchange::text::line).as_deref() != Some(title.as_str().unwrap_or_default()) {
+        entry.insert("comment".to_owned(), title.clone());
+        entry.entry("name").or_insert(title);
+    }
+    let is_expression = |key: &Value| key.as_str().is_some_and(|key| key.starts_with('/'));
+    let any = entry.get("keys").and_then(Value::as_array).is_some_and(|keys| keys.iter().any(is_expression));
+    entry.entry("use_regex").or_insert(any.into());
+    entry.entry("position").or_insert(if position == json!(0) { "before_char" } else { "after_char" }.into());
+    let origin = entry.clone();
+    let mut extensions = match entry.remove("extensions") {
+        Some(Value::Object(extensions)) => extensions,
+        _ => Members::new(),
+    };
+    let mut own = match info.remove("extensions") {
+        Some(Value::Object(own)) => own,
+        _ => Members::new(),
+    };
+    if format == Format::CharacterBook
+        && let Some(ours) = own.get_mut("tavernkeep").and_then(Value::as_object_mut)
+    {
+        ours.remove("source");
+    }
+    extensions.extend(own);
+    // What the entry was read with it has already.
+    let was = match format {
+        Format::CharacterBook => format.to_world_info(&origin),
+        _ => Members::new(),
+    };
+    let defaults = world_info::defaults();
+    for (theirs, ours) in EXTENSIONS {
+        match info.get(*ours) {
+            Some(value) if defaults.get(*ours) != Some(value) && was.get(*ours) != Some(value) => {
+                extensions.insert((*theirs).to_owned(), value.clone())
+            }
+            _ => None,
+        };
+    }
+    if !extensions.contains_key("position") && !matches!(position.as_i64(), Some(0 | 1) | None) {
+        extensions.insert("position".to_owned(), position);
+    }
+    entry.insert("extensions".to_owned(), extensions.into());
+    entry
+}

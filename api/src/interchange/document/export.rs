@@ -1,0 +1,341 @@
+//! Writing a campaign's document: a page of rows at a time, all as of one moment, never the whole in memory.
+
+use std::collections::HashMap;
+
+use actix_web::web;
+use entity::{memory, message, owner};
+use futures_util::{Stream, stream};
+use sea_orm::{EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::ExprTrait};
+use serde::Serialize;
+use serde_json::{Value, json};
+use sqlx::Row as _;
+use time::format_description::well_known::Rfc3339;
+use uuid::Uuid;
+
+use super::{FORMAT, HolderDocument, MemoryDocument, MessageDocument, VERSION};
+use crate::{
+    auth::Caller,
+    campaigns::Campaigns,
+    characters::Characters,
+    error::{Code, Error, Result},
+    http::resource::{self, Place, Ref, Resource, campaign_id, col},
+    interchange::{apply::members, book::Members, names::Names, rows},
+    lore::LoreEntries,
+    npcs::Npcs,
+    owners::Owners,
+    pool::Pool,
+    scenes::Scenes,
+    tenancy::TenantTx,
+};
+
+/// Rows of one page.
+const PAGE_ROWS: u64 = 200;
+/// Messages of one document.
+const MESSAGES_MAX: usize = 200_000;
+/// Scenes that messages can name.
+const SCENES_MAX: u64 = 100_000;
+
+/// A list of the document, and how far it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Owners(String),
+    Characters(String),
+    Npcs(String),
+    Scenes(String),
+    Lore(String),
+    Memories(Uuid),
+    Messages(Uuid),
+    End,
+}
+
+/// A document that is being written.
+pub struct Export {
+    tx: TenantTx,
+    caller: Caller,
+    campaign: Uuid,
+    pub slug: String,
+    names: Names,
+    scenes: HashMap<Uuid, String>,
+    broadcasts: HashMap<Uuid, u32>,
+    exchanges: HashMap<Uuid, u32>,
+    /// Where each message stands.
+    places: HashMap<Uuid, u32>,
+    part: Part,
+    /// Whether the list has a row already.
+    is_begun: bool,
+    head: Option<String>,
+}
+
+impl Export {
+    /// Begins a document: what can be refused is refused here.
+    ///
+    /// # Errors
+    /// `not_found` for the campaign, `conflict` while another export of the tenant is being sent.
+    pub async fn begin(pool: &Pool, caller: &Caller, c: &str) -> Result<Self> {
+        let tx = TenantTx::read_at_one_moment(pool, caller.tenant_id()).await?;
+        let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
+        let row = sqlx::query("SELECT pg_try_advisory_xact_lock(hashtextextended('export:' || $1, 0)) AS mine")
+            .bind(tx.tenant().to_string())
+            .fetch_one(&mut *tx.connection().await)
+            .await?;
+        if !row.get::<bool, _>("mine") {
+            return Err(Error::new(
+                Code::Conflict,
+                "Another export of this tenant is being sent; try again when it has ended.",
+            ));
+        }
+        let (names, model, scenes) = {
+            let place = Place { tx: &tx, campaign, caller };
+            let model = resource::find::<Campaigns>(&tx, caller, None, &Ref::Id(campaign)).await?;
+            (Names::load(&place).await?, model, scenes(&place).await?)
+        };
+        let slug = model.slug.clone();
+        let own = Value::Object(members::<Campaigns>(model, &names)?);
+        let head = format!("{{\"format\":\"{FORMAT}\",\"version\":{VERSION},\n\"campaign\":{own}");
+        Ok(Self {
+            tx,
+            caller: caller.clone(),
+            campaign,
+            slug,
+            names,
+            scenes,
+            broadcasts: HashMap::new(),
+            exchanges: HashMap::new(),
+            places: HashMap::new(),
+            part: Part::Owners(String::new()),
+            is_begun: false,
+            head: Some(head),
+        })
+    }
+
+    /// The document as bytes that come as they are asked for. Who stops asking for a minute loses the rest.
+    pub fn into_stream(self) -> impl Stream<Item = Result<web::Bytes>> {
+        stream::unfold(Some(self), async |export| {
+            let mut export = export?;
+            match Box::pin(export.next()).await {
+                Ok(Some(text)) => Some((Ok(web::Bytes::from(text)), Some(export))),
+                Ok(None) => None,
+                Err(error) => {
+                    tracing::warn!(%error, "an export broke off");
+                    Some((Err(error), None))
+                }
+            }
+        })
+    }
+
+    /// The next piece; none after the last.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn next(&mut self) -> Result<Option<String>> {
+        let mut out = self.head.take().unwrap_or_default();
+        match self.part.clone() {
+            Part::Owners(after) => match self.page::<Owners>(&mut out, "owners", &after, owner_members).await? {
+                Some(last) => self.part = Part::Owners(last),
+                None => self.turn_to(Part::Characters(String::new())),
+            },
+            Part::Characters(after) => {
+                match self.page::<Characters>(&mut out, "characters", &after, members::<Characters>).await? {
+                    Some(last) => self.part = Part::Characters(last),
+                    None => self.turn_to(Part::Npcs(String::new())),
+                }
+            }
+            Part::Npcs(after) => match self.page::<Npcs>(&mut out, "npcs", &after, members::<Npcs>).await? {
+                Some(last) => self.part = Part::Npcs(last),
+                None => self.turn_to(Part::Scenes(String::new())),
+            },
+            Part::Scenes(after) => match self.page::<Scenes>(&mut out, "scenes", &after, scene_members).await? {
+                Some(last) => self.part = Part::Scenes(last),
+                None => self.turn_to(Part::Lore(String::new())),
+            },
+            Part::Lore(after) => {
+                match self.page::<LoreEntries>(&mut out, "lore", &after, members::<LoreEntries>).await? {
+                    Some(last) => self.part = Part::Lore(last),
+                    None => self.turn_to(Part::Memories(Uuid::nil())),
+                }
+            }
+            Part::Memories(after) => match self.memories(&mut out, after).await? {
+                Some(last) => self.part = Part::Memories(last),
+                None => self.turn_to(Part::Messages(Uuid::nil())),
+            },
+            Part::Messages(after) => match self.messages(&mut out, after).await? {
+                Some(last) => self.part = Part::Messages(last),
+                None => {
+                    out.push_str("}\n");
+                    self.part = Part::End;
+                }
+            },
+            Part::End => return Ok(None),
+        }
+        Ok(Some(out))
+    }
+
+    fn turn_to(&mut self, part: Part) {
+        self.part = part;
+        self.is_begun = false;
+    }
+
+    fn open(&mut self, out: &mut String, name: &str) {
+        if !self.is_begun {
+            out.push_str(",\n\"");
+            out.push_str(name);
+            out.push_str("\":[");
+        }
+    }
+
+    fn row(&mut self, out: &mut String, row: &impl Serialize) -> Result<()> {
+        out.push_str(if self.is_begun { ",\n" } else { "\n" });
+        self.is_begun = true;
+        out.push_str(&serde_json::to_string(row).map_err(Error::internal)?);
+        Ok(())
+    }
+
+    /// A page of one kind; the slug to go on after, or none when the list is closed.
+    async fn page<R: Resource>(
+        &mut self,
+        out: &mut String,
+        name: &str,
+        after: &str,
+        members: impl Fn(R::Model, &Names) -> Result<Members>,
+    ) -> Result<Option<String>> {
+        let place = Place { tx: &self.tx, campaign: self.campaign, caller: &self.caller };
+        let models = rows::page::<R>(&place, after, PAGE_ROWS).await?;
+        self.open(out, name);
+        let is_last = (models.len() as u64) < PAGE_ROWS;
+        let mut last = None;
+        for model in models {
+            let members = members(model, &self.names)?;
+            last = members.get("slug").and_then(Value::as_str).map(ToOwned::to_owned);
+            self.row(out, &members)?;
+        }
+        if is_last {
+            out.push(']');
+            return Ok(None);
+        }
+        Ok(last)
+    }
+
+    async fn memories(&mut self, out: &mut String, after: Uuid) -> Result<Option<Uuid>> {
+        let rows = memory::Entity::find()
+            .filter(col("tenant_id").eq(self.tx.tenant()))
+            .filter(col("campaign_id").eq(self.campaign))
+            .filter(col("id").gt(after))
+            .order_by(col("id"), sea_orm::Order::Asc)
+            .limit(PAGE_ROWS)
+            .all(&self.tx)
+            .await?;
+        self.open(out, "memories");
+        let last = rows.last().map(|row| row.id.0).filter(|_| rows.len() as u64 == PAGE_ROWS);
+        for m in rows {
+            let (Some(holder), Some(player)) = (self.names.of(m.holder_id), self.names.of(m.subject_id)) else {
+                continue;
+            };
+            let next = u32::try_from(self.broadcasts.len()).unwrap_or(u32::MAX);
+            let document = MemoryDocument {
+                holder: HolderDocument { kind: m.holder_type, slug: holder.to_owned() },
+                player: player.to_owned(),
+                text: m.text,
+                source: m.source,
+                broadcast: m.broadcast_id.map(|id| *self.broadcasts.entry(id).or_insert(next)),
+                created_at: Some(m.created_at),
+                extensions: m.extensions.0,
+                external_ref: m.external_ref,
+            };
+            self.row(out, &document)?;
+        }
+        if last.is_none() {
+            out.push(']');
+        }
+        Ok(last)
+    }
+
+    async fn messages(&mut self, out: &mut String, after: Uuid) -> Result<Option<Uuid>> {
+        let rows = message::Entity::find()
+            .filter(col("tenant_id").eq(self.tx.tenant()))
+            .filter(col("campaign_id").eq(self.campaign))
+            .filter(col("id").gt(after))
+            .order_by(col("id"), sea_orm::Order::Asc)
+            .limit(PAGE_ROWS)
+            .all(&self.tx)
+            .await?;
+        self.open(out, "messages");
+        let last = rows.last().map(|row| row.id.0).filter(|_| rows.len() as u64 == PAGE_ROWS);
+        if self.places.len() + rows.len() > MESSAGES_MAX {
+            return Err(Error::new(
+                Code::PayloadTooLarge,
+                format!("A document holds {MESSAGES_MAX} messages; this campaign has more."),
+            ));
+        }
+        for m in rows {
+            let place = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
+            self.places.insert(m.id.0, place);
+            let document = self.message(m);
+            self.row(out, &document)?;
+        }
+        if last.is_none() {
+            out.push(']');
+        }
+        Ok(last)
+    }
+
+    fn message(&mut self, m: message::Model) -> MessageDocument {
+        let entity = m.entity_id.and_then(|id| self.names.of(id)).map(ToOwned::to_owned);
+        // What a session's AI was told belongs to the session.
+        let of_entity = entity.is_some();
+        let next = u32::try_from(self.exchanges.len()).unwrap_or(u32::MAX);
+        let whisper = m.whisper_to.0.into_iter();
+        MessageDocument {
+            kind: m.kind,
+            author: m.author,
+            speaker: m.speaker.0,
+            content: m.content,
+            flavor: m.flavor,
+            roll: m.roll.map(|roll| roll.0),
+            scene: m.scene_id.and_then(|id| self.scenes.get(&id).cloned()),
+            player: m.player_id.and_then(|id| self.names.of(id)).map(ToOwned::to_owned),
+            entity,
+            whisper_to: whisper.map(|to| self.names.slug_of(&to).map_or(to.clone(), ToOwned::to_owned)).collect(),
+            blind: m.blind,
+            exchange: m.turn_id.filter(|_| of_entity).map(|id| *self.exchanges.entry(id).or_insert(next)),
+            prompt_text: m.prompt_text.filter(|_| of_entity),
+            window_start: m.window_start.filter(|_| of_entity).and_then(|id| self.places.get(&id).copied()),
+            created_at: Some(m.created_at),
+            extensions: m.extensions.0,
+            external_ref: m.external_ref,
+        }
+    }
+}
+
+/// An owner with its influence as it is stored, and since when: points that grow with time would differ each time they are read.
+fn owner_members(model: owner::Model, names: &Names) -> Result<Members> {
+    let (current, at) = (model.influence_current, model.influence_at);
+    let mut members = members::<Owners>(model, names)?;
+    if let Some(Value::Object(influence)) = members.get_mut("influence") {
+        influence.insert("current".to_owned(), json!(current));
+        influence.insert("at".to_owned(), at.format(&Rfc3339).map_err(Error::internal)?.into());
+    }
+    Ok(members)
+}
+
+/// A scene whose tokens name actors by slug.
+fn scene_members(model: entity::scene::Model, names: &Names) -> Result<Members> {
+    let mut members = members::<Scenes>(model, names)?;
+    for token in members.get_mut("tokens").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(actor) = token.get_mut("actor_id")
+            && let Some(slug) = actor.as_str().and_then(|id| names.slug_of(id))
+        {
+            *actor = slug.into();
+        }
+    }
+    Ok(members)
+}
+
+async fn scenes(place: &Place<'_>) -> Result<HashMap<Uuid, String>> {
+    let rows = sqlx::query("SELECT id, slug FROM scene WHERE tenant_id = $1 AND campaign_id = $2 LIMIT $3")
+        .bind(place.tx.tenant())
+        .bind(place.campaign)
+        .bind(i64::try_from(SCENES_MAX).unwrap_or(i64::MAX))
+        .fetch_all(&mut *place.tx.connection().await)
+        .await?;
+    Ok(rows.iter().map(|row| (row.get("id"), row.get("slug"))).collect())
+}

@@ -1,0 +1,279 @@
+//! Reading a campaign's document: what is new is made, what differs is changed, what is the same is left alone. Nothing is deleted.
+
+use std::{collections::HashSet, fmt, marker::PhantomData};
+
+use entity::owner;
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, SeqAccess, Visitor},
+};
+use serde_json::{Map, Value, json, value::RawValue};
+use sqlx::Row as _;
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use uuid::Uuid;
+
+use super::{FORMAT, VERSION, talk};
+use crate::{
+    auth::Caller,
+    campaigns::{Campaigns, fork},
+    characters::Characters,
+    error::{Code, Error, Result},
+    http::{
+        body,
+        resource::{self, Place, Ref, Resource},
+        validate,
+    },
+    interchange::{
+        book::Members,
+        names::Names,
+        report::{Imported, Report},
+        rows::{self, Row},
+        strict,
+        text::string,
+    },
+    limits,
+    lore::LoreEntries,
+    npcs::Npcs,
+    owners::Owners,
+    scenes::Scenes,
+    tenancy::TenantTx,
+};
+
+/// Rows of one kind in a document.
+const ROWS_MAX: usize = 200_000;
+/// Rows that are read from the text at once.
+const CHUNK: usize = 500;
+
+/// A document as text that is not read yet, row by row.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document<'a> {
+    format: String,
+    version: u32,
+    #[serde(borrow)]
+    campaign: &'a RawValue,
+    #[serde(borrow, default)]
+    owners: Rows<'a>,
+    #[serde(borrow, default)]
+    characters: Rows<'a>,
+    #[serde(borrow, default)]
+    npcs: Rows<'a>,
+    #[serde(borrow, default)]
+    scenes: Rows<'a>,
+    #[serde(borrow, default)]
+    lore: Rows<'a>,
+    #[serde(borrow, default)]
+    memories: Rows<'a>,
+    #[serde(borrow, default)]
+    messages: Rows<'a>,
+}
+
+/// A list whose rows are not read yet; it is bounded while it is split.
+#[derive(Default)]
+pub struct Rows<'a>(pub Vec<&'a RawValue>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Rows<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List<'a>(PhantomData<&'a ()>);
+        impl<'de: 'a, 'a> Visitor<'de> for List<'a> {
+            type Value = Rows<'a>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of rows")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Rows<'a>, A::Error> {
+                let mut rows = Vec::new();
+                while let Some(row) = seq.next_element::<&'de RawValue>()? {
+                    if rows.len() == ROWS_MAX {
+                        return Err(A::Error::custom(format!("a list has more than {ROWS_MAX} rows")));
+                    }
+                    rows.push(row);
+                }
+                Ok(Rows(rows))
+            }
+        }
+        deserializer.deserialize_seq(List(PhantomData))
+    }
+}
+
+/// Imports a document in a transaction of the caller's; `slug` names the campaign instead of the document's own.
+///
+/// # Errors
+/// `validation_failed` with a pointer to what does not fit, `forbidden` for a token of another campaign.
+pub async fn import(tx: &TenantTx, caller: &Caller, bytes: &[u8], slug: Option<&str>, dry_run: bool) -> Result<Report> {
+    let document: Document<'_> = serde_json::from_str(strict::text(bytes)?).map_err(strict::refused)?;
+    if document.format != FORMAT {
+        return Err(Error::invalid(
+            "/format",
+            "invalid_value",
+            format!("A campaign's document has the format `{FORMAT}`."),
+        ));
+    }
+    if document.version == 0 || document.version > VERSION {
+        return Err(Error::invalid(
+            "/version",
+            "invalid_value",
+            format!("This server reads versions up to {VERSION}."),
+        ));
+    }
+    alone(tx).await?;
+    let mut report = Report::new("tavernkeep", dry_run);
+    let campaign = campaign(tx, caller, document.campaign, slug, &mut report).await?;
+    let place = Place { tx, campaign, caller };
+    let influence = |model: &owner::Model| raw_influence(model);
+    kind::<Owners>(&place, "/owners", &document.owners, with_influence, influence, &mut report).await?;
+    kind::<Characters>(&place, "/characters", &document.characters, plainly, |_| Map::new(), &mut report).await?;
+    kind::<Npcs>(&place, "/npcs", &document.npcs, plainly, |_| Map::new(), &mut report).await?;
+    kind::<Scenes>(&place, "/scenes", &document.scenes, plainly, |_| Map::new(), &mut report).await?;
+    kind::<LoreEntries>(&place, "/lore", &document.lore, plainly, |_| Map::new(), &mut report).await?;
+    if !document.memories.0.is_empty() || !document.messages.0.is_empty() {
+        let names = Names::load(&place).await?;
+        talk::memories(&place, &document.memories, &names, &mut report).await?;
+        talk::messages(&place, &document.messages, &names, &mut report).await?;
+    }
+    limits::check_rows_kept(tx, caller.tenant.limits.rows_per_kind, fork::TABLES).await?;
+    Ok(report)
+}
+
+/// A tenant imports one thing at a time: two that bring the same would both make it.
+///
+/// # Errors
+/// `unavailable` if another takes long.
+pub async fn alone(tx: &TenantTx) -> Result<()> {
+    sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended('import:' || $1, 0))")
+        .bind(tx.tenant().to_string())
+        .execute(&mut *tx.connection().await)
+        .await?;
+    Ok(())
+}
+
+/// The members of a row.
+fn object(raw: &RawValue, pointer: &str) -> Result<Members> {
+    match strict::parse(raw.get().as_bytes()).map_err(|e| rows::at(e, pointer))? {
+        Value::Object(members) => Ok(members),
+        _ => Err(Error::invalid(pointer, "invalid_value", "A row is an object.")),
+    }
+}
+
+/// Makes or changes the campaign itself.
+async fn campaign(
+    tx: &TenantTx,
+    caller: &Caller,
+    raw: &RawValue,
+    slug: Option<&str>,
+    report: &mut Report,
+) -> Result<Uuid> {
+    let mut members = object(raw, "/campaign")?;
+    if let Some(slug) = slug
+        && string(&members, "slug") != slug
+    {
+        members.insert("slug".to_owned(), slug.into());
+        // It is another campaign then, and a reference is one campaign's.
+        members.remove("external_ref");
+    }
+    let slug = members.get("slug").and_then(Value::as_str).map(ToOwned::to_owned);
+    let slug =
+        slug.ok_or_else(|| Error::invalid("/campaign/slug", "required", "A document names its campaign by slug."))?;
+    let found = sqlx::query("SELECT id FROM campaign WHERE tenant_id = $1 AND slug = $2")
+        .bind(tx.tenant())
+        .bind(&slug)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?;
+    let id = found.map(|row| row.get::<Uuid, _>("id"));
+    if caller.campaign.is_some() && caller.campaign != id {
+        return Err(Error::new(Code::Forbidden, "This token is for one campaign only, and not for this one."));
+    }
+    report.campaign.clone_from(&slug);
+    let read = |members: Members| -> Result<_> {
+        let input = body::typed(Value::Object(members)).map_err(|e| rows::at(e, "/campaign"))?;
+        validate::check(&input).map_err(|e| rows::at(e, "/campaign"))?;
+        Ok(input)
+    };
+    let Some(id) = id else {
+        let campaign = Uuid::now_v7();
+        let place = Place { tx, campaign, caller };
+        resource::insert::<Campaigns>(&place, read(members)?).await?;
+        report.note(Imported { kind: "campaign", slug, id: Some(campaign), action: "created" });
+        return Ok(campaign);
+    };
+    let place = Place { tx, campaign: id, caller };
+    let model = resource::find::<Campaigns>(tx, caller, None, &Ref::Id(id)).await?;
+    let Value::Object(mut shown) = serde_json::to_value(model).map_err(Error::internal)? else {
+        return Err(Error::internal("a view is an object"));
+    };
+    shown.retain(|name, _| {
+        !resource::READ_ONLY.contains(&name.as_str()) && !Campaigns::READ_ONLY.contains(&name.as_str())
+    });
+    let before = Campaigns::columns(&place, read(shown.clone())?).await?;
+    shown.extend(members);
+    let after = Campaigns::columns(&place, read(shown)?).await?;
+    let action = if before == after { "unchanged" } else { "updated" };
+    if before != after {
+        resource::write_columns::<Campaigns>(&place, id, after).await?;
+    }
+    report.note(Imported { kind: "campaign", slug, id: Some(id), action });
+    Ok(id)
+}
+
+/// Rows of one kind, a few hundred at a time.
+async fn kind<R: Resource>(
+    place: &Place<'_>,
+    at: &str,
+    list: &Rows<'_>,
+    fit: impl Fn(&mut Row) -> Result<()>,
+    raw: impl Fn(&R::Model) -> Map<String, Value>,
+    report: &mut Report,
+) -> Result<()>
+where
+    R::Model: Clone,
+{
+    let mut seen = HashSet::new();
+    for (number, chunk) in list.0.chunks(CHUNK).enumerate() {
+        let mut rows = Vec::with_capacity(chunk.len());
+        for (i, text) in chunk.iter().enumerate() {
+            let pointer = format!("{at}/{}", number * CHUNK + i);
+            let members = object(text, &pointer)?;
+            let slug = members.get("slug").and_then(Value::as_str).map(ToOwned::to_owned);
+            let slug = slug
+                .ok_or_else(|| Error::invalid(format!("{pointer}/slug"), "required", "A row is known by its slug."))?;
+            if !seen.insert(slug.clone()) {
+                return Err(Error::invalid(
+                    format!("{pointer}/slug"),
+                    "slug_taken",
+                    "Another row of the file has this slug.",
+                ));
+            }
+            let mut row = Row { members, slug: Some(slug), beside: Map::new(), adds_extensions: false, pointer };
+            fit(&mut row)?;
+            rows.push(row);
+        }
+        rows::write::<R>(place, rows, &raw, report).await?;
+    }
+    Ok(())
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "others of its type can fail")]
+fn plainly(row: &mut Row) -> Result<()> {
+    row.members.remove("player_user");
+    Ok(())
+}
+
+/// Takes the moment out of an owner's influence: it is a column, and no member of the input.
+fn with_influence(row: &mut Row) -> Result<()> {
+    let Some(Value::Object(influence)) = row.members.get_mut("influence") else { return Ok(()) };
+    let Some(at) = influence.remove("at") else { return Ok(()) };
+    let at = at.as_str().and_then(|at| OffsetDateTime::parse(at, &Rfc3339).ok()).ok_or_else(|| {
+        Error::invalid(format!("{}/influence/at", row.pointer), "invalid_value", "This is no time in RFC 3339.")
+    })?;
+    let at = at.min(crate::clock::now()).to_offset(time::UtcOffset::UTC);
+    row.beside.insert("influence_at".to_owned(), at.format(&Rfc3339).map_err(Error::internal)?.into());
+    Ok(())
+}
+
+fn raw_influence(model: &owner::Model) -> Map<String, Value> {
+    let mut raw = Map::new();
+    raw.insert("influence_current".to_owned(), json!(model.influence_current));
+    if let Ok(at) = model.influence_at.format(&Rfc3339) {
+        raw.insert("influence_at".to_owned(), at.into());
+    }
+    raw
+}

@@ -1,0 +1,113 @@
+//! A campaign as one document: everything of its world, in a form that names rows by slug and holds no id, key, seed or account.
+//!
+//! Sessions, turns, encounters and dice seeds are this server's work, not the world, and stay behind (decision 0019). Memories and
+//! messages have no slug; they are known by whose they are, when they were made and what they say. A document that is written,
+//! read and written again is the same.
+
+pub mod export;
+mod ids;
+pub mod import;
+mod talk;
+
+use entity::{
+    memory::{Holder, Source},
+    message::{Author, Type},
+    shapes::{Extensions, Speaker},
+};
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use time::OffsetDateTime;
+
+use crate::http::validate;
+
+/// The document's name for itself.
+pub const FORMAT: &str = "tavernkeep.campaign";
+/// What this server writes, and the newest it reads.
+pub const VERSION: u32 = 1;
+
+/// Who remembers, in a document.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HolderDocument {
+    #[serde(rename = "type")]
+    pub kind: Holder,
+    pub slug: String,
+}
+
+/// A memory in a document.
+#[derive(Clone, Debug, Serialize, Deserialize, Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct MemoryDocument {
+    pub holder: HolderDocument,
+    /// The character it is about.
+    pub player: String,
+    pub text: String,
+    #[serde(default)]
+    pub source: Source,
+    /// Memories of the same number were broadcast together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broadcast: Option<u32>,
+    #[serde(default, with = "time::serde::rfc3339::option", skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<OffsetDateTime>,
+    #[garde(custom(validate::extensions))]
+    #[serde(default, skip_serializing_if = "Extensions::is_empty")]
+    pub extensions: Extensions,
+    #[garde(custom(validate::opt_line))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external_ref: Option<String>,
+}
+
+/// A message in a document.
+#[derive(Clone, Debug, Serialize, Deserialize, Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct MessageDocument {
+    #[serde(rename = "type", default)]
+    pub kind: Type,
+    #[serde(default)]
+    pub author: Author,
+    #[serde(default)]
+    pub speaker: Speaker,
+    #[garde(length(chars, max = 100_000))]
+    pub content: String,
+    #[garde(length(chars, max = 2000))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flavor: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roll: Option<Value>,
+    /// The scene's slug.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scene: Option<String>,
+    /// The character's slug.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub player: Option<String>,
+    /// The slug of the NPC or owner spoken with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entity: Option<String>,
+    /// `gm`, or slugs of characters.
+    #[garde(length(max = 50))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub whisper_to: Vec<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub blind: bool,
+    /// What was said and its answer have the same number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exchange: Option<u32>,
+    /// The text as the model saw it.
+    #[garde(length(chars, max = 400_000))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_text: Option<String>,
+    /// Where the conversation as the model sees it begins since then: the place of a message in this list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_start: Option<u32>,
+    #[serde(default, with = "time::serde::rfc3339::option", skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<OffsetDateTime>,
+    #[garde(custom(validate::extensions))]
+    #[serde(default, skip_serializing_if = "Extensions::is_empty")]
+    pub extensions: Extensions,
+    #[garde(custom(validate::opt_line))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external_ref: Option<String>,
+}

@@ -1,0 +1,199 @@
+//! `GET …/export`, `POST /campaigns/import`, cards and lorebooks in and out.
+
+use actix_web::{HttpRequest, HttpResponse, get, post, web};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::{
+    apply, card,
+    document::export::Export,
+    file::File,
+    report::Report,
+    service::{self, Wanted},
+};
+use crate::{
+    app::App,
+    auth::Caller,
+    error::{Error, Problem, Result},
+    http::{
+        Reply, paging,
+        reply::attachment,
+        resource::{Place, Ref, campaign_id},
+    },
+    tenancy::TenantTx,
+};
+
+/// How to import.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct CampaignImportParams {
+    /// Whether to report what would happen and change nothing.
+    dry_run: bool,
+    /// The campaign it becomes; the document's own unless given.
+    slug: Option<String>,
+}
+
+/// How to import.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct CardImportParams {
+    /// Whether to report what would happen and change nothing.
+    dry_run: bool,
+}
+
+/// How to import.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct LorebookImportParams {
+    /// Whether to report what would happen and change nothing.
+    dry_run: bool,
+    /// What the book is known by; its own name unless given.
+    name: Option<String>,
+}
+
+/// What to export.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct LorebookParams {
+    /// Only the entries of this book that was imported, by its name as a slug.
+    book: Option<String>,
+}
+
+async fn import(app: &App, caller: &Caller, wanted: &Wanted, file: &File, dry_run: bool) -> Result<Reply> {
+    let mut attempts_left = 3;
+    loop {
+        match once(app, caller, wanted, file, dry_run).await {
+            Err(e) if e.is_transient() && attempts_left > 1 => attempts_left -= 1,
+            result => return result,
+        }
+    }
+}
+
+async fn once(app: &App, caller: &Caller, wanted: &Wanted, file: &File, dry_run: bool) -> Result<Reply> {
+    let tx = service::open(&app.pool, caller).await?;
+    if let Some(key) = &file.idempotency
+        && let Some(stored) = key.claim(&tx).await?
+    {
+        return Ok(stored);
+    }
+    let reply = Reply::ok(&service::import(&tx, caller, wanted, &file.bytes, dry_run).await?)?;
+    if dry_run {
+        return Ok(reply); // the transaction is forgotten, and with it everything it did
+    }
+    if let Some(key) = &file.idempotency {
+        key.store(&tx, &reply).await?;
+    }
+    tx.commit().await?;
+    Ok(reply)
+}
+
+/// Imports a campaign's document: what is new is created, what differs is changed, nothing is deleted; a second time changes nothing.
+#[utoipa::path(tag = "imports", operation_id = "import_campaign", request_body(content = Object, description = "A document of `GET …/export`, at most 32 MiB"),
+    params(CampaignImportParams), responses((status = 200, body = Report), (status = "default", body = Problem)))]
+#[post("/campaigns/import")]
+pub async fn import_campaign(app: web::Data<App>, caller: Caller, request: HttpRequest, file: File) -> Result<Reply> {
+    let asked: CampaignImportParams = paging::read_filter(paging::parameters(request.query_string())?)?;
+    import(&app, &caller, &Wanted::Campaign { slug: asked.slug }, &file, asked.dry_run).await
+}
+
+/// Imports a character card (V1 to V3: JSON, PNG or CHARX) as an NPC, and its book as lore that this NPC knows.
+#[utoipa::path(tag = "imports", operation_id = "import_character_card",
+    request_body(description = "The card as JSON, PNG or CHARX, at most 32 MiB", content((Object = "application/json"), (Vec<u8> = "image/png"), (Vec<u8> = "application/zip"))),
+    params(("c" = String, Path, description = "Campaign id or slug"), CardImportParams),
+    responses((status = 200, body = Report), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/import/character-card")]
+pub async fn import_card(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+    file: File,
+) -> Result<Reply> {
+    let asked: CardImportParams = paging::read_filter(paging::parameters(request.query_string())?)?;
+    import(&app, &caller, &Wanted::Card { campaign: path.into_inner() }, &file, asked.dry_run).await
+}
+
+/// Imports a lorebook: SillyTavern's world info, a card's book, or one of Agnai, Risu, NovelAI or AI Dungeon.
+#[utoipa::path(tag = "imports", operation_id = "import_lorebook", request_body(content = Object, description = "The book as JSON, at most 32 MiB"),
+    params(("c" = String, Path, description = "Campaign id or slug"), LorebookImportParams),
+    responses((status = 200, body = Report), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/import/lorebook")]
+pub async fn import_lorebook(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+    file: File,
+) -> Result<Reply> {
+    let asked: LorebookImportParams = paging::read_filter(paging::parameters(request.query_string())?)?;
+    let wanted = Wanted::Lorebook { campaign: path.into_inner(), name: asked.name };
+    import(&app, &caller, &wanted, &file, asked.dry_run).await
+}
+
+/// The whole campaign as one document; secrets included, so it needs `gm` beside `read`.
+#[utoipa::path(tag = "imports", operation_id = "export_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
+    responses((status = 200, body = Object), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/export")]
+pub async fn export_campaign(app: web::Data<App>, caller: Caller, path: web::Path<String>) -> Result<HttpResponse> {
+    let export = Export::begin(&app.pool, &caller, &path).await?;
+    let name = format!("{}.tavernkeep.json", export.slug);
+    Ok(attachment("application/json", &name).streaming(Box::pin(export.into_stream())))
+}
+
+/// An NPC as a character card, V3.
+#[utoipa::path(tag = "imports", operation_id = "export_card_json",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug")),
+    responses((status = 200, body = Object), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/npcs/{x}/card.json")]
+pub async fn card_json(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>) -> Result<HttpResponse> {
+    let (name, card) = card_of(&app, &caller, &path.0, &path.1).await?;
+    let bytes = serde_json::to_vec_pretty(&card).map_err(Error::internal)?;
+    Ok(attachment("application/json", &format!("{name}.json")).body(bytes))
+}
+
+/// An NPC as a picture that carries its character card, in V2 and V3.
+#[utoipa::path(tag = "imports", operation_id = "export_card_png",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug")),
+    responses((status = 200, content_type = "image/png", body = Vec<u8>), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/npcs/{x}/card.png")]
+pub async fn card_png(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>) -> Result<HttpResponse> {
+    let (name, card) = card_of(&app, &caller, &path.0, &path.1).await?;
+    Ok(attachment("image/png", &format!("{name}.png")).body(card::picture(&card)?))
+}
+
+/// The campaign's lore as SillyTavern's world info; secret entries for those who see secrets.
+#[utoipa::path(tag = "imports", operation_id = "export_lorebook",
+    params(("c" = String, Path, description = "Campaign id or slug"), LorebookParams),
+    responses((status = 200, body = Object), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/lorebook.json")]
+pub async fn lorebook(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+) -> Result<HttpResponse> {
+    let asked: LorebookParams = paging::read_filter(paging::parameters(request.query_string())?)?;
+    let tx = TenantTx::read_at_one_moment(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
+    let book = apply::world_info(&Place { tx: &tx, campaign, caller: &caller }, asked.book.as_deref()).await?;
+    let bytes = serde_json::to_vec_pretty(&book).map_err(Error::internal)?;
+    let name = asked
+        .book
+        .as_deref()
+        .filter(|b| b.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
+        .unwrap_or("lorebook");
+    Ok(attachment("application/json", &format!("{name}.json")).body(bytes))
+}
+
+/// The name of the file and the card itself.
+async fn card_of(app: &App, caller: &Caller, c: &str, x: &str) -> Result<(String, serde_json::Value)> {
+    let tx = TenantTx::read_at_one_moment(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
+    let card = apply::card_of(&Place { tx: &tx, campaign, caller }, &Ref::parse(x)).await?;
+    let slug = card.pointer("/data/extensions/tavernkeep/slug").and_then(|s| s.as_str()).unwrap_or("card").to_owned();
+    Ok((slug, card))
+}

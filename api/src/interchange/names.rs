@@ -1,0 +1,89 @@
+//! Who is who in a campaign: slugs and ids of characters, NPCs and owners. Documents name rows by slug.
+
+use std::collections::HashMap;
+
+use sqlx::Row as _;
+use uuid::Uuid;
+
+use crate::{error::Result, http::resource::Place};
+
+/// Actors that are known at once; a campaign that has more cannot be exchanged.
+const ACTORS_MAX: i64 = 200_000;
+
+/// The actors of a campaign.
+#[derive(Debug, Default)]
+pub struct Names {
+    by_slug: HashMap<String, (Uuid, char)>,
+    by_id: HashMap<Uuid, String>,
+}
+
+impl Names {
+    /// Reads them. One statement.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn load(place: &Place<'_>) -> Result<Self> {
+        let rows = sqlx::query(
+            "SELECT slug, kind, actor_id FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 LIMIT $3",
+        )
+        .bind(place.tx.tenant())
+        .bind(place.campaign)
+        .bind(ACTORS_MAX)
+        .fetch_all(&mut *place.tx.connection().await)
+        .await?;
+        let mut names = Self::default();
+        for row in rows {
+            let (slug, id): (String, Uuid) = (row.get("slug"), row.get("actor_id"));
+            let kind = row.get::<&str, _>("kind").chars().next().unwrap_or_default();
+            names.by_id.insert(id, slug.clone());
+            names.by_slug.insert(slug, (id, kind));
+        }
+        Ok(names)
+    }
+
+    /// The id of a slug.
+    #[must_use]
+    pub fn id(&self, slug: &str) -> Option<Uuid> {
+        self.by_slug.get(slug).map(|(id, _)| *id)
+    }
+
+    fn of_kind(&self, slug: &str, wanted: char) -> Option<Uuid> {
+        self.by_slug.get(slug).filter(|(_, kind)| *kind == wanted).map(|(id, _)| *id)
+    }
+
+    /// The id of an owner.
+    #[must_use]
+    pub fn owner(&self, slug: &str) -> Option<Uuid> {
+        self.of_kind(slug, 'o')
+    }
+
+    /// The id of an NPC.
+    #[must_use]
+    pub fn npc(&self, slug: &str) -> Option<Uuid> {
+        self.of_kind(slug, 'n')
+    }
+
+    /// The id of a player character.
+    #[must_use]
+    pub fn character(&self, slug: &str) -> Option<Uuid> {
+        self.of_kind(slug, 'c')
+    }
+
+    /// Whether an NPC has this slug, or nobody.
+    #[must_use]
+    pub fn is_npc_or_free(&self, slug: &str) -> bool {
+        self.by_slug.get(slug).is_none_or(|(_, kind)| *kind == 'n')
+    }
+
+    /// The slug of an id as text.
+    #[must_use]
+    pub fn slug_of(&self, id: &str) -> Option<&str> {
+        self.of(Uuid::try_parse(id).ok()?)
+    }
+
+    /// The slug of an id.
+    #[must_use]
+    pub fn of(&self, id: Uuid) -> Option<&str> {
+        self.by_id.get(&id).map(String::as_str)
+    }
+}

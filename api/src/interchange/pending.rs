@@ -1,0 +1,53 @@
+//! A file whose report somebody is reading. It waits in the database, so that any replica can go on with it; one for each user,
+//! for an hour.
+
+use sqlx::Row as _;
+use uuid::Uuid;
+
+use crate::{
+    error::{Code, Error, Result},
+    tenancy::TenantTx,
+};
+
+/// Keeps a file; it takes the place of the user's last one.
+///
+/// # Errors
+/// Those of the database.
+pub async fn keep(tx: &TenantTx, user: Uuid, campaign: Uuid, name: &str, bytes: &[u8]) -> Result<Uuid> {
+    let id = Uuid::now_v7();
+    sqlx::query(
+        "INSERT INTO pending_import (tenant_id, user_id, id, campaign_id, name, bytes) VALUES ($1, $2, $3, $4, $5, $6) \
+         ON CONFLICT (tenant_id, user_id) DO UPDATE SET id = excluded.id, campaign_id = excluded.campaign_id, \
+             name = excluded.name, bytes = excluded.bytes, created_at = now()",
+    )
+    .bind(tx.tenant())
+    .bind(user)
+    .bind(id)
+    .bind(campaign)
+    .bind(name)
+    .bind(bytes)
+    .execute(&mut *tx.connection().await)
+    .await?;
+    Ok(id)
+}
+
+/// Takes a file out; if the transaction does not commit it is still there.
+///
+/// # Errors
+/// `gone` if it waited too long, or another took its place.
+pub async fn take(tx: &TenantTx, user: Uuid, campaign: Uuid, id: Uuid) -> Result<(String, Vec<u8>)> {
+    let row = sqlx::query(
+        "DELETE FROM pending_import WHERE tenant_id = $1 AND user_id = $2 AND campaign_id = $3 AND id = $4 \
+             AND created_at > now() - interval '1 hour' RETURNING name, bytes",
+    )
+    .bind(tx.tenant())
+    .bind(user)
+    .bind(campaign)
+    .bind(id)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?
+    .ok_or_else(|| {
+        Error::new(Code::Gone, "This file waited for too long, or you chose another since. Choose it again.")
+    })?;
+    Ok((row.get("name"), row.get("bytes")))
+}

@@ -1,0 +1,159 @@
+//! PNG as an envelope: text chunks read with care, and a small picture written around a card.
+//!
+//! Pixels are never decoded, so no image can be a bomb; only lengths, checksums and `tEXt` are looked at.
+
+use crate::error::{Error, Result};
+
+const SIGNATURE: &[u8; 8] = b"\x89PNG\r\n\x1a\n";
+/// Chunks of one picture; animations have many.
+const CHUNKS_MAX: usize = 100_000;
+/// Bytes of a text chunk.
+const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Whether the file says that it is a PNG.
+#[must_use]
+pub fn is_png(bytes: &[u8]) -> bool {
+    bytes.starts_with(SIGNATURE)
+}
+
+/// The `tEXt` chunks: keyword and value, in their order.
+///
+/// # Errors
+/// `validation_failed` for what is no whole, sound PNG.
+pub fn texts(bytes: &[u8]) -> Result<Vec<(String, &[u8])>> {
+    let mut rest = bytes.strip_prefix(SIGNATURE).ok_or_else(|| broken("it has no PNG signature"))?;
+    let mut found = Vec::new();
+    for number in 0..CHUNKS_MAX {
+        let chunk = Chunk::split(&mut rest)?;
+        if (number == 0) != (chunk.kind == *b"IHDR") {
+            return Err(broken("its first chunk, and no other, must be IHDR"));
+        }
+        match &chunk.kind {
+            b"IEND" => return Ok(found),
+            b"tEXt" if chunk.data.len() > TEXT_BYTES_MAX => {
+                return Err(broken(&format!("a text chunk has more than {TEXT_BYTES_MAX} bytes")));
+            }
+            b"tEXt" => {
+                let end = chunk.data.iter().position(|b| *b == 0).filter(|end| (1..80).contains(end));
+                let (keyword, value) = end
+                    .and_then(|end| Some((chunk.data.get(..end)?, chunk.data.get(end + 1..)?)))
+                    .ok_or_else(|| broken("a text chunk has no keyword"))?;
+                found.push((String::from_utf8_lossy(keyword).into_owned(), value));
+            }
+            _ => {}
+        }
+    }
+    Err(broken(&format!("it has more than {CHUNKS_MAX} chunks")))
+}
+
+fn broken(what: &str) -> Error {
+    Error::invalid("", "invalid_file", format!("The PNG cannot be read: {what}."))
+}
+
+struct Chunk<'a> {
+    kind: [u8; 4],
+    data: &'a [u8],
+}
+
+impl<'a> Chunk<'a> {
+    /// Takes the next chunk off `rest`.
+    fn split(rest: &mut &'a [u8]) -> Result<Self> {
+        let ends = || broken("it ends in the middle of a chunk");
+        let (length, after) = rest.split_first_chunk::<4>().ok_or_else(ends)?;
+        let length = usize::try_from(u32::from_be_bytes(*length)).map_err(|_| ends())?;
+        if length > 0x7fff_ffff {
+            return Err(broken("a chunk's length is out of range"));
+        }
+        let (kind, _) = after.split_first_chunk::<4>().ok_or_else(ends)?;
+        if !kind.iter().all(u8::is_ascii_alphabetic) {
+            return Err(broken("a chunk's type is not four letters"));
+        }
+        let covered = after.get(..4 + length).ok_or_else(ends)?;
+        let (crc, after) = after.get(4 + length..).and_then(<[u8]>::split_first_chunk::<4>).ok_or_else(ends)?;
+        if crc32fast::hash(covered) != u32::from_be_bytes(*crc) {
+            return Err(broken("the checksum of a chunk is wrong; the file was damaged"));
+        }
+        *rest = after;
+        Ok(Self { kind: *kind, data: covered.get(4..).unwrap_or_default() })
+    }
+}
+
+const WIDTH: u32 = 256;
+const HEIGHT: u32 = 384;
+
+/// A small picture made of `seed`, the same for the same seed, that carries texts.
+#[must_use]
+pub fn picture(seed: [u8; 32], texts: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut out = SIGNATURE.to_vec();
+    let mut header = Vec::new();
+    header.extend(WIDTH.to_be_bytes());
+    header.extend(HEIGHT.to_be_bytes());
+    // One bit a pixel, a palette, no interlacing.
+    header.extend([1, 3, 0, 0, 0]);
+    put(&mut out, b"IHDR", &header);
+    let [r, g, b, ..] = seed;
+    let dark = [r / 5 + 20, g / 5 + 20, b / 5 + 24];
+    let light = [r / 3 + 160, g / 3 + 160, b / 3 + 150];
+    put(&mut out, b"PLTE", &[dark, light].concat());
+    put(&mut out, b"IDAT", &stored(&rows(&seed)));
+    for (keyword, value) in texts {
+        put(&mut out, b"tEXt", &[keyword.as_bytes(), b"\0", value].concat());
+    }
+    put(&mut out, b"IEND", &[]);
+    out
+}
+
+fn put(out: &mut Vec<u8>, kind: &[u8; 4], data: &[u8]) {
+    let covered = [kind.as_slice(), data].concat();
+    out.extend(u32::try_from(data.len()).unwrap_or(u32::MAX).to_be_bytes());
+    out.extend(&covered);
+    out.extend(crc32fast::hash(&covered).to_be_bytes());
+}
+
+/// Five by five blocks, mirrored, in the upper part; each row begins with its filter, none.
+fn rows(seed: &[u8; 32]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for y in 0..HEIGHT {
+        out.push(0);
+        for byte in 0..WIDTH / 8 {
+            let mut bits = 0u8;
+            for bit in 0..8 {
+                bits = bits << 1 | u8::from(is_light(seed, byte * 8 + bit, y));
+            }
+            out.push(bits);
+        }
+    }
+    out
+}
+
+fn is_light(seed: &[u8; 32], x: u32, y: u32) -> bool {
+    let inside = |v: u32, from: u32| (from..from + 160).contains(&v).then(|| (v - from) / 32);
+    let (Some(column), Some(row)) = (inside(x, 48), inside(y, 112)) else {
+        // A thin frame.
+        return x == 16 || x == WIDTH - 17 || y == 16 || y == HEIGHT - 17;
+    };
+    let column = column.min(4 - column);
+    let at = usize::try_from(row * 3 + column).unwrap_or_default();
+    seed.get(at + 3).is_some_and(|byte| byte & 1 == 1)
+}
+
+/// A zlib stream that stores what it is given.
+fn stored(data: &[u8]) -> Vec<u8> {
+    let mut out = vec![0x78, 0x01];
+    let blocks = data.chunks(0xffff);
+    let last = blocks.len().saturating_sub(1);
+    for (number, block) in blocks.enumerate() {
+        let length = u16::try_from(block.len()).unwrap_or(u16::MAX);
+        out.push(u8::from(number == last));
+        out.extend(length.to_le_bytes());
+        out.extend((!length).to_le_bytes());
+        out.extend(block);
+    }
+    let (mut a, mut b) = (1u32, 0u32);
+    for byte in data {
+        a = (a + u32::from(*byte)) % 65_521;
+        b = (b + a) % 65_521;
+    }
+    out.extend((b << 16 | a).to_be_bytes());
+    out
+}

@@ -1,0 +1,186 @@
+//! What an import did, or would do: the one report of all imports. Rows with what became of them, and each field of the file
+//! with where it went.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// Rows that a report names; the others are counted.
+const ITEMS_MAX: usize = 2000;
+/// Fields that a report names.
+const FIELDS_MAX: usize = 500;
+
+/// What became of one row.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Imported {
+    pub kind: &'static str,
+    pub slug: String,
+    /// None for what a dry run would create.
+    pub id: Option<Uuid>,
+    /// `created`, `updated` or `unchanged`.
+    pub action: &'static str,
+}
+
+/// What became of a field of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It did not come along.
+    Dropped,
+    /// It came along, and means a little less or something a little different.
+    Approximated,
+    /// It has another name or shape here, and means the same.
+    Mapped,
+    /// It is kept as it is: used as it was, or given back on export.
+    Kept,
+}
+
+/// A field of the file: all of its kind together.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct FieldReport {
+    /// Where it stands in the file; `*` for each entry.
+    pub path: String,
+    pub outcome: Outcome,
+    /// What it is called here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// In how many entries.
+    pub count: u32,
+    /// The first of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub example: Option<String>,
+}
+
+/// How many rows of each fate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Counts {
+    pub created: u32,
+    pub updated: u32,
+    pub unchanged: u32,
+}
+
+/// What an import did, or would do.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+pub struct Report {
+    pub dry_run: bool,
+    /// What the file was read as, such as `character_card_v2` or `sillytavern`.
+    pub format: &'static str,
+    /// The campaign's slug.
+    pub campaign: String,
+    pub counts: Counts,
+    /// The first 2000 rows.
+    pub items: Vec<Imported>,
+    pub memories_created: u32,
+    pub messages_created: u32,
+    /// Each field of a file of somebody else's format; empty for our own documents, of which nothing is lost.
+    pub fields: Vec<FieldReport>,
+    /// What could not be taken over as it was.
+    pub warnings: Vec<String>,
+}
+
+impl Report {
+    /// An empty one.
+    #[must_use]
+    pub fn new(format: &'static str, dry_run: bool) -> Self {
+        Self { dry_run, format, ..Self::default() }
+    }
+
+    /// Notes what became of a row. What a dry run made has no id that stays.
+    pub fn note(&mut self, mut item: Imported) {
+        let count = match item.action {
+            "created" => &mut self.counts.created,
+            "updated" => &mut self.counts.updated,
+            _ => &mut self.counts.unchanged,
+        };
+        *count += 1;
+        if self.dry_run && item.action == "created" {
+            item.id = None;
+        }
+        if self.items.len() < ITEMS_MAX {
+            self.items.push(item);
+        }
+    }
+
+    /// Adds a warning; there is an end to them.
+    pub fn warn(&mut self, warning: String) {
+        match self.warnings.len() {
+            0..100 => self.warnings.push(warning),
+            100 => self.warnings.push("There are more warnings than are shown.".to_owned()),
+            _ => {}
+        }
+    }
+
+    /// Takes over what a reader found.
+    pub fn take(&mut self, losses: Losses) {
+        self.fields.extend(losses.into_fields());
+        self.fields.sort_by(|a, b| (a.outcome, &a.path).cmp(&(b.outcome, &b.path)));
+        self.fields.truncate(FIELDS_MAX);
+    }
+}
+
+/// What a reader says of the fields it met, those of the same kind together.
+#[derive(Clone, Debug, Default)]
+pub struct Losses {
+    found: BTreeMap<(Outcome, String, String, String), (u32, Option<String>)>,
+    /// The entry that is read, for examples.
+    entry: Option<String>,
+}
+
+impl Losses {
+    /// From now on fields belong to this entry.
+    pub fn enter(&mut self, entry: Option<String>) {
+        self.entry = entry;
+    }
+
+    fn add(&mut self, outcome: Outcome, path: &str, to: &str, reason: &str) {
+        // A hostile file has as many names as it has fields.
+        if self.found.len() >= FIELDS_MAX * 4 {
+            return;
+        }
+        let shown = |text: &str| text.chars().take(120).collect::<String>();
+        let key = (outcome, shown(path), shown(to), reason.to_owned());
+        let entry = self.entry.clone();
+        self.found.entry(key).or_insert((0, entry)).0 += 1;
+    }
+
+    /// Used as it is.
+    pub fn kept(&mut self, path: &str, to: &str) {
+        self.add(Outcome::Kept, path, to, "");
+    }
+
+    /// Without effect here, but given back on export.
+    pub fn carried(&mut self, path: &str) {
+        self.add(Outcome::Kept, path, "extensions", "has no effect here; it is kept and given back on export");
+    }
+
+    /// Used under another name or shape.
+    pub fn mapped(&mut self, path: &str, to: &str, reason: &str) {
+        self.add(Outcome::Mapped, path, to, reason);
+    }
+
+    /// Used for something near.
+    pub fn approximated(&mut self, path: &str, to: &str, reason: &str) {
+        self.add(Outcome::Approximated, path, to, reason);
+    }
+
+    /// Left behind.
+    pub fn dropped(&mut self, path: &str, reason: &str) {
+        self.add(Outcome::Dropped, path, "", reason);
+    }
+
+    fn into_fields(self) -> impl Iterator<Item = FieldReport> {
+        let given = |text: String| (!text.is_empty()).then_some(text);
+        self.found.into_iter().map(move |((outcome, path, to, reason), (count, example))| FieldReport {
+            path,
+            outcome,
+            to: given(to),
+            reason: given(reason),
+            count,
+            example,
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! Imports as the API, the pages and the command line run them: read the file, write in one transaction, report; a dry run is the
+//! same without its end.
+
+use super::{
+    apply::{self, Shelf},
+    book, card,
+    document::import,
+    report::{Losses, Report},
+    text,
+};
+use crate::{
+    auth::Caller,
+    error::{Code, Error, Result},
+    http::resource::{Place, Ref, campaign_id},
+    limits,
+    pool::Pool,
+    tenancy::{Actor, Origin, TenantTx},
+};
+
+/// How long a statement of an import may take.
+const SECONDS_MAX: u32 = 120;
+
+/// What a file is to be read as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// A campaign; its slug, if not the document's own.
+    Campaign { slug: Option<String> },
+    /// A character card for a campaign.
+    Card { campaign: String },
+    /// A lorebook for a campaign, with the name it is known by if it has none.
+    Lorebook { campaign: String, name: Option<String> },
+}
+
+/// Reads what is for a campaign before anything of the database is held.
+enum Ready<'a> {
+    Campaign(&'a [u8], Option<String>),
+    Card(String, Box<card::Card>, Losses),
+    Lorebook(String, book::Book, Shelf, Losses),
+}
+
+/// Opens the transaction of an import.
+///
+/// # Errors
+/// `unavailable` when no connection is free in time.
+pub async fn open(pool: &Pool, caller: &Caller) -> Result<TenantTx> {
+    let actor = Actor { origin: Origin::Import, ..caller.actor() };
+    TenantTx::write_much(pool, &actor, SECONDS_MAX).await
+}
+
+/// Imports a file in a transaction that the caller ends: commit it, or drop it for a dry run.
+///
+/// # Errors
+/// What is wrong with the file, with a pointer into it; `quota_exceeded`.
+pub async fn import(tx: &TenantTx, caller: &Caller, wanted: &Wanted, bytes: &[u8], dry_run: bool) -> Result<Report> {
+    let ready = ready(wanted, bytes)?;
+    let (campaign, mut report) = match &ready {
+        Ready::Campaign(bytes, slug) => return import::import(tx, caller, bytes, slug.as_deref(), dry_run).await,
+        Ready::Card(campaign, card, _) => (campaign, Report::new(card.format, dry_run)),
+        Ready::Lorebook(campaign, book, ..) => (campaign, Report::new(book.format.as_str(), dry_run)),
+    };
+    import::alone(tx).await?;
+    let campaign = campaign_id(tx, caller, &Ref::parse(campaign)).await?;
+    report.campaign = slug_of(tx, campaign).await?;
+    let place = Place { tx, campaign, caller };
+    match ready {
+        Ready::Campaign(..) => {}
+        Ready::Card(_, card, losses) => apply::card(&place, *card, losses, &mut report).await?,
+        Ready::Lorebook(_, book, shelf, losses) => apply::book(&place, book, &shelf, losses, &mut report).await?,
+    }
+    limits::check_rows_kept(tx, caller.tenant.limits.rows_per_kind, &["npc", "lore"]).await?;
+    Ok(report)
+}
+
+fn ready<'a>(wanted: &Wanted, bytes: &'a [u8]) -> Result<Ready<'a>> {
+    let mut losses = Losses::default();
+    Ok(match wanted {
+        Wanted::Campaign { slug } => Ready::Campaign(bytes, slug.clone()),
+        Wanted::Card { campaign } => {
+            let card = card::read(bytes, &mut losses)?;
+            Ready::Card(campaign.clone(), Box::new(card), losses)
+        }
+        Wanted::Lorebook { campaign, name } => {
+            let book = book::read(bytes, &mut losses)?;
+            let name = Some(text::line(name.as_deref().unwrap_or_default()))
+                .filter(|n| !n.is_empty())
+                .unwrap_or_else(|| book.name.clone());
+            let key = crate::http::resource::slug_of(&name, "_").unwrap_or_else(|| "lorebook".to_owned());
+            Ready::Lorebook(campaign.clone(), book, Shelf { key, tag: name, known_by: None }, losses)
+        }
+    })
+}
+
+async fn slug_of(tx: &TenantTx, campaign: uuid::Uuid) -> Result<String> {
+    use sqlx::Row as _;
+    let row = sqlx::query("SELECT slug FROM campaign WHERE tenant_id = $1 AND id = $2")
+        .bind(tx.tenant())
+        .bind(campaign)
+        .fetch_one(&mut *tx.connection().await)
+        .await?;
+    Ok(row.get("slug"))
+}
+
+/// What a file is, by its first bytes and members, for those who only know that it is a file.
+///
+/// # Errors
+/// `validation_failed` for what is none of the files we read.
+pub fn guess(campaign: &str, name: Option<String>, bytes: &[u8]) -> Result<Wanted> {
+    let campaign = campaign.to_owned();
+    if super::png::is_png(bytes) || super::charx::is_zip(bytes) {
+        return Ok(Wanted::Card { campaign });
+    }
+    let start = text::within(super::strict::text(bytes)?, 4000);
+    let compact: String = start.chars().filter(|c| !c.is_whitespace()).collect();
+    if compact.contains("\"format\":\"tavernkeep.campaign\"") {
+        return Ok(Wanted::Campaign { slug: None });
+    }
+    let value = super::strict::parse(bytes)?;
+    let has = |name: &str| value.get(name).is_some();
+    if value.get("spec").and_then(|s| s.as_str()).is_some_and(|s| s.starts_with("chara_card"))
+        || has("first_mes")
+        || has("personality")
+    {
+        return Ok(Wanted::Card { campaign });
+    }
+    if has("entries") || has("data") || value.is_array() {
+        return Ok(Wanted::Lorebook { campaign, name });
+    }
+    Err(Error::new(Code::ValidationFailed, "This is no character card, no lorebook and no campaign document."))
+}

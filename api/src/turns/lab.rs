@@ -1,0 +1,321 @@
+//! The prompt lab: what a model would be told, what an edit about to be saved would change of it, and what a model would say. Nothing
+//! of the world is written; what the model cost is counted.
+
+use actix_web::web;
+use serde_json::Value;
+use sqlx::Row as _;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::{Job, OnBusy, OnFailure, ask, gm, runner, start};
+use crate::{
+    app::App,
+    auth::Caller,
+    error::{Error, Result},
+    http::{
+        body, patch,
+        resource::{self, Place, Ref, Resource, campaign_id},
+        validate,
+    },
+    limits::Class,
+    llm::{CancellationToken, ChatRequest, Message, ReplyMode, Usage, reply},
+    lore::{LoreEntries, LoreInput},
+    prompt::{
+        EntityKind,
+        assemble::{Wanted, assemble},
+        cache::Prompts,
+        preview::{Preview, preview_in},
+        scope,
+    },
+    tenancy::TenantTx,
+};
+
+/// Bytes of the cache that a comparison throws away.
+const CACHE_BYTES: usize = 64 * 1024 * 1024;
+
+/// Whose prompt it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// An NPC or owner, for a player.
+    Entity { kind: EntityKind, entity: String, player: String },
+    /// A session's AI.
+    Session(Uuid),
+}
+
+/// For what a prompt is wanted.
+pub struct Question<'a> {
+    /// By slug or id.
+    pub campaign: &'a str,
+    pub subject: &'a Subject,
+    pub action: &'a str,
+    pub mode: ReplyMode,
+}
+
+/// The prompt as it would be sent now.
+///
+/// # Errors
+/// `not_found`, `validation_failed` for names that are nobody's.
+pub async fn look(app: &App, caller: &Caller, question: &Question<'_>) -> Result<Preview> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    look_in((&app.prompts, Some(&app.tables)), &tx, caller, question).await
+}
+
+/// With what is kept of prompts, or what is to be thrown away.
+type Caches<'a> = (&'a Prompts, Option<&'a gm::kept::Cache>);
+
+async fn look_in(
+    (prompts, tables): Caches<'_>,
+    tx: &TenantTx,
+    caller: &Caller,
+    question: &Question<'_>,
+) -> Result<Preview> {
+    match question.subject {
+        Subject::Entity { kind, entity, player } => {
+            let wanted = Wanted { campaign: question.campaign, kind: *kind, entity, player, mode: question.mode };
+            preview_in(prompts, tx, caller, &wanted, question.action).await
+        }
+        Subject::Session(id) => {
+            let campaign = campaign_id(tx, caller, &Ref::parse(question.campaign)).await?;
+            let instruction = Some(question.action);
+            let look = gm::Look { campaign, session: *id, role: None, mode: question.mode, instruction };
+            gm::preview_in(prompts, tables, tx, &look).await
+        }
+    }
+}
+
+/// A cached prompt that an edit would make stale.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stale {
+    pub entity: String,
+    pub player: String,
+}
+
+/// What an edit would change.
+pub struct Compared {
+    pub before: Preview,
+    pub after: Preview,
+    /// Of the prompts that this server holds ready.
+    pub stale: Vec<Stale>,
+    pub title: String,
+}
+
+/// What a prompt would be if a lore entry were changed. The change is made, looked at, and not committed; nothing made of it is
+/// kept in the server's cache.
+///
+/// # Errors
+/// Those of the change: `validation_failed`, `not_found`.
+pub async fn compare(
+    app: &App,
+    caller: &Caller,
+    question: &Question<'_>,
+    lore: &str,
+    changes: &Value,
+) -> Result<Compared> {
+    let before = look(app, caller, question).await?;
+    let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
+    let campaign = campaign_id(&tx, caller, &Ref::parse(question.campaign)).await?;
+    let place = Place { tx: &tx, campaign, caller };
+    let was = resource::find::<LoreEntries>(&tx, caller, Some(&Ref::Id(campaign)), &Ref::parse(lore)).await?;
+    let (id, old) = (was.id.0, scope_of(&was));
+    let shown = serde_json::to_value(&was).map_err(Error::internal)?;
+    let read_only: Vec<_> = resource::READ_ONLY.iter().chain(LoreEntries::READ_ONLY).copied().collect();
+    let input: LoreInput = body::typed(patch::apply(shown, changes.clone(), &read_only)?)?;
+    validate::check(&input)?;
+    let is = resource::update::<LoreEntries>(&place, id, input).await?;
+    let after = look_in((&Prompts::new(CACHE_BYTES), None), &tx, caller, question).await?;
+    drop(tx);
+    let heads = [old, scope_of(&is)];
+    let mut stale: Vec<Stale> = app
+        .prompts
+        .base
+        .select(caller.tenant_id(), |key, base| {
+            key.campaign == campaign && heads.iter().any(|head| base.head_keys().contains(head))
+        })
+        .iter()
+        .map(|base| Stale { entity: base.cast.entity.name.clone(), player: base.cast.player.name.clone() })
+        .collect();
+    stale.sort();
+    stale.dedup();
+    Ok(Compared { before, after, stale, title: is.title })
+}
+
+/// The version head that an entry bumps.
+fn scope_of(lore: &entity::lore::Model) -> String {
+    format!("lore:{}:{}", scope::name_of(lore.scope), lore.associated_key)
+}
+
+/// What a model would say.
+pub struct Said {
+    pub model: String,
+    pub text: String,
+    /// What it would call: name and arguments. Nothing is executed.
+    pub calls: Vec<(String, String)>,
+    pub parse_error: Option<String>,
+    pub usage: Usage,
+    pub cost_micros: Option<u64>,
+    pub milliseconds: u64,
+}
+
+/// Asks the model once and executes nothing. It counts as a turn for limits and in the ledger.
+///
+/// # Errors
+/// `rate_limited`, `quota_exceeded`, `llm_unavailable`, `llm_timeout`.
+pub async fn rehearse(app: &App, caller: &Caller, question: &Question<'_>) -> Result<Said> {
+    app.limits.check(&caller.tenant, Class::Turns).allowed("turns")?;
+    let _permit = app.limits.turns.take(caller.tenant_id(), caller.tenant.limits.concurrent_turns)?;
+    let endpoint = app.llm.endpoint(&caller.tenant, &app.secrets)?;
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    app.limits.check_tokens(&tx, &caller.tenant).await?;
+    let campaign = campaign_id(&tx, caller, &Ref::parse(question.campaign)).await?;
+    let preview = look_in((&app.prompts, Some(&app.tables)), &tx, caller, question).await?;
+    // Definitions of tools are no part of the text; they are the base prompt's.
+    let tools = match question.subject {
+        Subject::Entity { kind, entity, player } => {
+            let wanted = Wanted { campaign: question.campaign, kind: *kind, entity, player, mode: question.mode };
+            assemble(&app.prompts, &tx, caller, &wanted).await?.base.tools.clone()
+        }
+        Subject::Session(_) => None,
+    };
+    drop(tx);
+    let messages: Vec<Message> = preview
+        .messages
+        .into_iter()
+        .map(|m| Message { role: m.role, content: vec![m.content.into()], tool_calls: Vec::new(), tool_call_id: None })
+        .collect();
+    let request = ChatRequest { prefix: &messages, tools: tools.as_deref(), ..ChatRequest::default() };
+    let begun = Instant::now();
+    let (completion, _) = ask::ask(app, &endpoint, &request, &CancellationToken::new()).await?;
+    let parsed = match question.mode {
+        ReplyMode::Native => reply::parse_native(&completion),
+        ReplyMode::Xml => reply::parse_text(&completion.text),
+    };
+    let cost_micros = caller.tenant.settings.llm.prices.map(|p| p.cost_micros(&completion.usage));
+    count(app, caller, campaign, &completion.model, &completion.usage, cost_micros).await?;
+    Ok(Said {
+        model: completion.model.clone(),
+        text: parsed.narrative.trim().to_owned(),
+        calls: parsed
+            .calls
+            .iter()
+            .map(|call| (call.name.clone(), call.arguments.as_ref().map_or_else(Clone::clone, pretty)))
+            .collect(),
+        parse_error: parsed.parse_error,
+        usage: completion.usage,
+        cost_micros,
+        milliseconds: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+    })
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+async fn count(
+    app: &App,
+    caller: &Caller,
+    campaign: Uuid,
+    model: &str,
+    usage: &Usage,
+    cost_micros: Option<u64>,
+) -> Result<()> {
+    let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
+    sqlx::query(
+        "INSERT INTO usage_entry (tenant_id, id, campaign_id, kind, model, llm_calls, prompt_tokens, cached_tokens, \
+             completion_tokens, cost_micros) VALUES ($1, $2, $3, 'lab', $4, 1, $5, $6, $7, $8)",
+    )
+    .bind(tx.tenant())
+    .bind(Uuid::now_v7())
+    .bind(campaign)
+    .bind(model)
+    .bind(number(usage.prompt_tokens))
+    .bind(number(usage.cached_tokens))
+    .bind(number(usage.completion_tokens))
+    .bind(cost_micros.map(number))
+    .execute(&mut *tx.connection().await)
+    .await?;
+    tx.commit().await
+}
+
+/// Starts a turn for real and gives its id as soon as it runs.
+///
+/// # Errors
+/// Why it did not begin.
+pub async fn take(app: &web::Data<App>, caller: &Caller, question: &Question<'_>) -> Result<Uuid> {
+    let mode = question.mode;
+    let (campaign, action) = (question.campaign.to_owned(), question.action.to_owned());
+    let started = match question.subject.clone() {
+        Subject::Entity { kind, entity, player } => {
+            let job = Job {
+                campaign,
+                kind,
+                entity,
+                player,
+                action,
+                mechanics: None,
+                mode,
+                on_busy: OnBusy::Reject,
+                on_failure: OnFailure::Revert,
+                key: None,
+            };
+            start::start(app, caller, true, async move |app: web::Data<App>, caller: Caller, asker: start::Asker| {
+                runner::run(&app, &caller, &job, &asker).await
+            })?
+        }
+        Subject::Session(id) => {
+            let job = gm::GmJob {
+                campaign,
+                session: id,
+                instruction: Some(action).filter(|a| !a.trim().is_empty()),
+                role: None,
+                steps_max: None,
+                mechanics: None,
+                dice: None,
+                mode,
+                on_busy: OnBusy::Reject,
+                on_failure: OnFailure::Revert,
+                key: None,
+            };
+            start::start(app, caller, true, async move |app: web::Data<App>, caller: Caller, asker: start::Asker| {
+                gm::run(&app, &caller, &job, &asker).await
+            })?
+        }
+    };
+    match started.begun().await? {
+        Ok(turn) => Ok(turn),
+        Err(reply) => {
+            let answer: Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
+            let id = answer.get("id").and_then(Value::as_str).and_then(|id| Uuid::try_parse(id).ok());
+            id.ok_or_else(|| Error::internal("a turn without an id"))
+        }
+    }
+}
+
+/// What a past turn was about: its subject and what was done.
+///
+/// # Errors
+/// `not_found`.
+pub async fn of_turn(tx: &TenantTx, campaign: Uuid, turn: Uuid) -> Result<Option<(Subject, String)>> {
+    let row = sqlx::query(
+        "SELECT kind, entity_id, player_id, action FROM turn WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(turn)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?
+    .ok_or_else(|| Error::not_found("turn"))?;
+    let (entity, player): (Option<Uuid>, Option<Uuid>) = (row.get("entity_id"), row.get("player_id"));
+    let action = row.get::<Option<String>, _>("action").unwrap_or_default();
+    let subject = match (row.get::<&str, _>("kind"), entity, player) {
+        ("npc", Some(entity), Some(player)) => {
+            Subject::Entity { kind: EntityKind::Npc, entity: entity.to_string(), player: player.to_string() }
+        }
+        ("owner", Some(entity), Some(player)) => {
+            Subject::Entity { kind: EntityKind::Owner, entity: entity.to_string(), player: player.to_string() }
+        }
+        ("gm", Some(session), _) => Subject::Session(session),
+        _ => return Ok(None),
+    };
+    Ok(Some((subject, action)))
+}

@@ -1,0 +1,108 @@
+//! A turn as it is kept: the answer as it was given, what is known since, and for those who may see secrets the whole trace.
+
+use serde_json::{Value, json};
+use sqlx::{Row, postgres::PgRow};
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use uuid::Uuid;
+
+use crate::{
+    auth::Caller,
+    error::{Error, Result},
+    tenancy::TenantTx,
+};
+
+/// A turn, with its trace for a caller who sees secrets.
+///
+/// # Errors
+/// `not_found`.
+pub async fn find(tx: &TenantTx, caller: &Caller, campaign: Uuid, turn: Uuid) -> Result<Value> {
+    let row = sqlx::query(
+        "SELECT t.*, (SELECT jsonb_build_object('first_seq', min(j.seq), 'last_seq', max(j.seq)) FROM journal j \
+                      WHERE j.tenant_id = $1 AND j.turn_id = t.id) AS journal \
+         FROM turn t WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND t.id = $3",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(turn)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?
+    .ok_or_else(|| Error::not_found("turn"))?;
+    let mut view = shown(&row, caller.sees_secrets(), caller.sees_secrets());
+    if let (true, Value::Object(members)) = (caller.sees_secrets(), &mut view) {
+        members.insert("journal".to_owned(), row.get("journal"));
+    }
+    Ok(view)
+}
+
+/// Names for those who took part.
+pub struct Names {
+    pub entity: Option<String>,
+    pub entity_slug: Option<String>,
+    pub player: Option<String>,
+    pub player_slug: Option<String>,
+}
+
+/// Who took part in a turn, if they are still there.
+///
+/// # Errors
+/// `not_found`.
+pub async fn names(tx: &TenantTx, turn: Uuid) -> Result<Names> {
+    let row = sqlx::query(
+        "SELECT coalesce(n.name, o.name) AS entity, coalesce(n.slug, o.slug) AS entity_slug, c.name AS player, \
+                c.slug AS player_slug \
+         FROM turn t LEFT JOIN npc n ON n.tenant_id = $1 AND n.id = t.entity_id \
+         LEFT JOIN owner o ON o.tenant_id = $1 AND o.id = t.entity_id \
+         LEFT JOIN character c ON c.tenant_id = $1 AND c.id = t.player_id WHERE t.tenant_id = $1 AND t.id = $2",
+    )
+    .bind(tx.tenant())
+    .bind(turn)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?
+    .ok_or_else(|| Error::not_found("turn"))?;
+    Ok(Names {
+        entity: row.get("entity"),
+        entity_slug: row.get("entity_slug"),
+        player: row.get("player"),
+        player_slug: row.get("player_slug"),
+    })
+}
+
+/// A turn's record: the answer as it was given, and what is known since.
+#[must_use]
+pub fn shown(row: &PgRow, sees_secrets: bool, with_trace: bool) -> Value {
+    let time = |name: &str| row.get::<Option<OffsetDateTime>, _>(name).and_then(|t| t.format(&Rfc3339).ok());
+    let record: Option<Value> = row.get("record");
+    let mut record = record.unwrap_or_default();
+    let mut view =
+        record.get_mut("view").map(Value::take).unwrap_or_else(|| json!({ "narrative": "", "tool_calls": [] }));
+    if let Value::Object(members) = &mut view {
+        let facts = [
+            ("id", json!(row.get::<Uuid, _>("id"))),
+            ("kind", json!(row.get::<String, _>("kind"))),
+            ("status", json!(row.get::<String, _>("status"))),
+            ("campaign_id", json!(row.get::<Uuid, _>("campaign_id"))),
+            ("entity_id", json!(row.get::<Option<Uuid>, _>("entity_id"))),
+            ("player_id", json!(row.get::<Option<Uuid>, _>("player_id"))),
+            ("reply_mode", json!(row.get::<String, _>("reply_mode"))),
+            ("error", row.get::<Option<Value>, _>("error").unwrap_or_default()),
+            ("undone_at", json!(time("undone_at"))),
+            ("finished_at", json!(time("finished_at"))),
+            ("created_at", json!(time("created_at"))),
+            ("parent_turn_id", json!(row.get::<Option<Uuid>, _>("parent_turn_id"))),
+            ("revert_conflicts", row.get::<Option<Value>, _>("revert_conflicts").unwrap_or_default()),
+        ];
+        members.extend(facts.map(|(name, value)| (name.to_owned(), value)));
+        if let Some(prompt) = record.get_mut("prompt") {
+            members.insert("prompt".to_owned(), prompt.take());
+        }
+        // What a session's AI called, and was told, holds whispers and secrets.
+        if !sees_secrets && members.get("kind").is_some_and(|kind| kind == "gm") {
+            members.insert("tool_calls".to_owned(), json!([]));
+            members.remove("prompt");
+        }
+        if with_trace && let Some(trace) = record.get_mut("trace") {
+            members.insert("trace".to_owned(), trace.take());
+        }
+    }
+    view
+}

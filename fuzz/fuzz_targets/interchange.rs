@@ -1,0 +1,23 @@
+//! Any bytes: as a character card, as a lorebook and as a file of whatever kind they are read or refused, without a panic and soon. What
+//! is read as a card can be written again.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tavernkeep::interchange::{book, card, report::Losses, service};
+
+fuzz_target!(|data: &[u8]| {
+    if let Ok(read) = card::read(data, &mut Losses::default()) {
+        let lore: Vec<_> = read.book.into_iter().flat_map(|book| book.entries).map(|entry| entry.lore).collect();
+        let written = card::write(&read.npc, &read.owners, &lore);
+        let picture = card::picture(&written).unwrap();
+        // A picture of ours is one that we read.
+        card::read(&picture, &mut Losses::default()).unwrap();
+    }
+    if let Ok(read) = book::read(data, &mut Losses::default()) {
+        for (number, entry) in read.entries.iter().enumerate() {
+            let _ = book::write::world_info_entry(&entry.lore, "", number);
+        }
+    }
+    let _ = service::guess("c", None, data);
+});

@@ -1,0 +1,127 @@
+//! Lorebooks in and out.
+
+use serde_json::{Value, json};
+
+use super::{files, says};
+use crate::support::{Server, counts};
+
+const IMPORT: &str = "/v1/campaigns/port-town/import/lorebook";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_world_info_becomes_lore_and_comes_back() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let before = counts(&server).await;
+    acme.post(&format!("{IMPORT}?dry_run=true"), files::world_info()).await.expect(200);
+    assert_eq!(counts(&server).await, before);
+    let report = acme.post(IMPORT, files::world_info()).await.expect(200).body;
+    assert_eq!((&report["format"], &report["counts"]["created"]), (&json!("sillytavern"), &json!(3)), "{report:#}");
+    for (path, what) in [
+        ("/entries/*/content", "kept"),
+        ("/entries/*/comment", "mapped"),
+        ("/entries/*/position", "approximated"),
+        ("/entries/*/probability", "approximated"),
+        ("/entries/*/sticky", "approximated"),
+        ("/entries/*/preventRecursion", "kept"),
+        ("/entries/*/from_tomorrow", "kept"),
+        ("/entries/*", "dropped"),
+        ("/extensions", "kept"),
+    ] {
+        assert!(says(&report, path, what), "{what} {path}: {report:#}");
+    }
+    let harbour = world.get("/lore/the_harbour_2").await.expect(200).body;
+    assert_eq!(harbour["keys"], json!(["harbour", "dragon", "drugon"]));
+    assert_eq!(
+        (&harbour["logic"], &harbour["priority"], &harbour["scan_depth"], &harbour["tags"]),
+        (&json!("not_any"), &json!(120), &json!(5), &json!(["Tides"]))
+    );
+    let sea = world.get("/lore/the_sea_is_cold").await.expect(200).body;
+    assert_eq!((&sea["activation"], &sea["enabled"]), (&json!("always"), &json!(false)));
+    assert_eq!(world.get("/lore/only_a_pattern").await.expect(200).body["enabled"], false);
+    // A second time changes nothing, though a name was taken.
+    let before = counts(&server).await;
+    let again = acme.post(IMPORT, files::world_info()).await.expect(200).body;
+    assert_eq!(again["counts"], json!({ "created": 0, "updated": 0, "unchanged": 3 }), "{again:#}");
+    assert_eq!(counts(&server).await, before);
+    // All lore, read here again, is what is here.
+    let all = world.get("/lorebook.json").await.expect(200).body;
+    assert_eq!(all["entries"].as_object().unwrap().len(), 7);
+    let here = acme.post(IMPORT, all).await.expect(200).body;
+    assert_eq!(here["counts"], json!({ "created": 0, "updated": 0, "unchanged": 7 }), "{here:#}");
+    // And back: each entry as it was, what was changed here as it is now.
+    world.patch("/lore/the_sea_is_cold", json!({ "content": "The sea is warm.", "enabled": true })).await.expect(200);
+    let book = world.get("/lorebook.json?book=tides").await.expect(200).body;
+    assert_eq!((&book["name"], &book["extensions"]), (&json!("Tides"), &json!({ "theme": "sea" })));
+    let find = |book: &Value, uid: u64| {
+        book["entries"].as_object().unwrap().values().find(|e| e["uid"] == uid).unwrap().clone()
+    };
+    for uid in [0, 2] {
+        for (name, value) in find(&files::world_info(), uid).as_object().unwrap() {
+            assert_eq!(&find(&book, uid)[name], value, "{uid} {name}");
+        }
+    }
+    assert_eq!((&find(&book, 1)["content"], &find(&book, 1)["disable"]), (&json!("The sea is warm."), &json!(false)));
+    world.get("/lorebook.json?book=none").await.problem(404, "not_found");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_books_of_other_programs_are_read_and_their_fields_come_back() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let novel = json!({ "lorebookVersion": 5, "settings": { "orderByKeyLocations": false }, "categories": [], "entries": [{
+        "id": "a-b-c", "displayName": "Gulls", "text": "Gulls steal.", "keys": ["gull"], "enabled": true, "forceActivation": false,
+        "searchRange": 1000, "contextConfig": { "budgetPriority": 400, "prefix": "" }, "loreBiasGroups": [] }] });
+    let books = [
+        ("novelai", novel.clone(), "gulls"),
+        (
+            "agnai",
+            json!({ "kind": "memory", "name": "x", "entries": [{ "name": "Nets", "entry": "Nets dry.", "keywords": ["net"], "weight": 3, "priority": 1, "enabled": true }] }),
+            "nets",
+        ),
+        (
+            "risu",
+            json!({ "type": "risu", "data": [{ "key": "rope,line", "secondkey": "", "comment": "Ropes", "content": "Ropes rot.", "alwaysActive": false, "selective": false, "insertorder": 9 }] }),
+            "ropes",
+        ),
+        (
+            "ai_dungeon",
+            json!([{ "keys": "crab, claw", "value": "Crabs pinch.", "title": "Crabs", "type": "race", "description": "a note" }]),
+            "crabs",
+        ),
+        (
+            "character_book",
+            json!({ "spec": "lorebook_v3", "data": { "entries": [{ "keys": ["sh(ip|oal)"], "content": "Ships sink.", "name": "Ships", "enabled": true, "insertion_order": 3, "use_regex": true, "extensions": {} }] } }),
+            "ships",
+        ),
+    ];
+    for (format, book, slug) in books {
+        let report = acme.post(IMPORT, book).await.expect(200).body;
+        assert_eq!((&report["format"], &report["counts"]["created"]), (&json!(format), &json!(1)), "{report:#}");
+        let lore = world.get(&format!("/lore/{slug}")).await.expect(200).body;
+        assert_eq!((&lore["activation"], &lore["enabled"]), (&json!("keyword"), &json!(true)), "{lore:#}");
+    }
+    assert_eq!(world.get("/lore/ships").await.body["keys"], json!(["ship", "shoal"]));
+    let book = world.get("/lorebook.json").await.expect(200).body;
+    let gulls = book["entries"].as_object().unwrap().values().find(|e| e["comment"] == "Gulls").unwrap();
+    assert_eq!(
+        gulls["extensions"]["tavernkeep"]["source"]["entry"]["contextConfig"],
+        novel["entries"][0]["contextConfig"]
+    );
+    assert_eq!((&gulls["content"], &gulls["order"]), (&json!("Gulls steal."), &json!(400)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_are_left_out_for_those_who_do_not_see_them() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    world
+        .post("/lore", json!({ "title": "Hidden", "scope": "global", "content": "Canary.", "secret": true }))
+        .await
+        .expect(201);
+    let reader = acme.with_scopes(&[tavernkeep::auth::Scope::Read]).await;
+    assert!(!reader.get("/v1/campaigns/port-town/lorebook.json").await.expect(200).text.contains("Canary"));
+    assert!(world.get("/lorebook.json").await.expect(200).text.contains("Canary"));
+}

@@ -1,0 +1,65 @@
+//! A worldbuilder in a real Chromium: files in and out, the prompt lab, a turn's trace, and the whole way from one to the other.
+
+mod exchange;
+mod lab;
+mod trace;
+
+use tavernkeep::users::{
+    Role,
+    service::{self as users, Wanted},
+};
+
+use crate::support::{Client, browser::Browser};
+
+const EMAIL: &str = "wilma@example.org";
+const PASSWORD: &str = "a password nobody guesses";
+
+/// Somebody of this role, signed in; none if there is no browser on this machine.
+async fn signed_in(tenant: &Client<'_>, role: Role) -> Option<Browser> {
+    let wanted = Wanted { tenant: tenant.tenant, email: EMAIL, name: None, role, password: Some(PASSWORD) };
+    users::bring(&mut tenant.server.owner().await, &wanted).await.unwrap();
+    let browser = Browser::open().await?;
+    browser.goto(&format!("{}/admin", tenant.server.url)).await;
+    browser.write("#email", EMAIL).await;
+    browser.write("#password", PASSWORD).await;
+    browser.click("main button").await;
+    browser.sees("header", "Sign out").await;
+    Some(browser)
+}
+
+/// A page of the campaign.
+async fn go(browser: &Browser, tenant: &Client<'_>, page: &str) {
+    browser.goto(&format!("{}/admin/c/port-town/{page}", tenant.server.url)).await;
+}
+
+/// Keeps a picture where one is asked for.
+async fn picture(browser: &Browser, name: &str) {
+    if let Ok(folder) = std::env::var("TAVERNKEEP_PICTURES") {
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(format!("{folder}/{name}.png"), browser.screenshot().await).unwrap();
+    }
+}
+
+/// A file on the disk of whoever sits at the browser.
+fn file(name: &str, bytes: &[u8]) -> String {
+    let folder = std::env::temp_dir().join(format!("tavernkeep-files-{}", uuid::Uuid::now_v7()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path.to_string_lossy().into_owned()
+}
+
+/// Nothing of what was written became markup, and nothing in the console complains.
+async fn is_sound(browser: &Browser) {
+    assert_eq!(
+        browser
+            .js("return window.pwned === undefined && document.querySelectorAll('main script, main img').length === 0")
+            .await,
+        true
+    );
+    assert_eq!(
+        browser.js("return document.documentElement.scrollWidth <= innerWidth").await,
+        true,
+        "it runs over the edge"
+    );
+}

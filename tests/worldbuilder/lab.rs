@@ -1,0 +1,91 @@
+//! The prompt lab: what would be told, why, what an edit would change, what the model says; and nothing is written.
+
+use rehearsal::{Reply, Script};
+use serde_json::json;
+use tavernkeep::users::Role;
+
+use super::{go, is_sound, picture, signed_in};
+use crate::support::{Server, counts};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_shows_the_prompt_and_why_each_entry_is_in_or_out() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let lore = json!({ "title": "The lighthouse", "scope": "global", "content": "Its lamp <b>never</b> goes out.", "activation": "keyword",
+        "keys": ["lighthouse"] });
+    world.post("/lore", lore).await.expect(201);
+    let Some(browser) = signed_in(&acme, Role::Editor).await else { return };
+    go(&browser, &acme, "lab").await;
+    browser.choose("#entity", "npc:innkeeper_bob").await;
+    browser.choose("#player", "player_alice").await;
+    browser.write("#action", "I ask about the harbour.").await;
+    browser.click(".lab button").await;
+    browser.sees("table", "keyword: none of its keys was met").await;
+    browser.sees("table", "scope: zone harbour does not concern").await;
+    browser.write("#action", "I ask about the lighthouse.").await;
+    browser.click(".lab button").await;
+    browser.sees("#why", "1 of them woken by keywords").await;
+    browser.sees("main", "The prompt:").await;
+    picture(&browser, "lab").await;
+    browser.js("document.querySelectorAll('details').forEach((d) => { d.open = true; })").await;
+    browser.sees("main", "Its lamp <b>never</b> goes out.").await;
+    // Word for word what the API says.
+    let preview = world.prompt("innkeeper_bob", "player_alice", "I ask about the lighthouse.").await;
+    let last = preview["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
+    let shown = browser.js("return [...document.querySelectorAll('details pre')].pop().textContent").await;
+    assert_eq!(shown.as_str().unwrap().trim_end(), last.trim_end());
+    is_sound(&browser).await;
+    // Asked, the model answers and nothing is done.
+    let memory = json!({ "player_id": "player_alice", "memory_string": "<i>Asks</i> about the light." });
+    server
+        .model
+        .set_script(Script::replies([Reply::text("It burns, <b>always</b>.").with_tool("NPC_memorize", memory)]));
+    let before = counts(&server).await;
+    browser.click("button[formaction$='/ask']").await;
+    browser.sees("#said", "It burns, <b>always</b>.").await;
+    browser.sees("#said", "NPC_memorize").await;
+    picture(&browser, "lab-said").await;
+    let mut after = counts(&server).await;
+    assert_eq!(after.insert("usage_entry".to_owned(), before["usage_entry"]), Some(before["usage_entry"] + 1));
+    assert_eq!(after, before);
+    is_sound(&browser).await;
+    browser.resize(500, 900).await;
+    is_sound(&browser).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_is_looked_at_before_it_is_saved() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    // A prompt that is held ready.
+    world.bob("player_alice", "Good evening.").await.expect(200);
+    let Some(browser) = signed_in(&acme, Role::Editor).await else { return };
+    go(&browser, &acme, "lab?entity=npc:innkeeper_bob&player=player_alice&action=Hello").await;
+    let before = counts(&server).await;
+    // As the entry's form sends it.
+    browser
+        .js("const form = document.querySelector('form.lab'); form.method = 'post'; form.action = form.action + '?lore=the_reach'; \
+             for (const [name, value] of [['title', 'The Reach'], ['scope', 'global'], ['content', 'The Reach is <u>warm</u> now.'], \
+                 ['enabled', 'true'], ['activation', 'always']]) { \
+               const field = document.createElement('input'); field.type = 'hidden'; field.name = name; field.value = value; form.append(field); } \
+             form.submit();")
+        .await;
+    browser.sees("#draft", "Nothing is saved yet.").await;
+    browser.sees("#draft", "global lore").await;
+    browser.sees("#draft", "The Reach is a cold sea.").await;
+    browser.sees("#draft", "The Reach is <u>warm</u> now.").await;
+    browser.sees("#draft", "Innkeeper Bob for Alice").await;
+    picture(&browser, "lab-draft").await;
+    is_sound(&browser).await;
+    // For somebody else, with the same edit.
+    browser.choose("#entity", "npc:harbour_ilse").await;
+    browser.click(".lab button").await;
+    browser.sees("#draft", "The Reach is <u>warm</u> now.").await;
+    assert_eq!(counts(&server).await, before);
+    assert_eq!(world.get("/lore/the_reach").await.body["content"], "The Reach is a cold sea.");
+    // What the server holds ready was not touched by it.
+    let preview = world.prompt("innkeeper_bob", "player_alice", "Hello").await;
+    assert!(preview["messages"].to_string().contains("cold sea") && !preview["messages"].to_string().contains("warm"));
+}
