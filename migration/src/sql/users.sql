@@ -23,7 +23,7 @@ END $$
 -- is noted once a minute. Without a membership there is no role.
 CREATE FUNCTION session_of(its_hash bytea, idle_seconds int) RETURNS TABLE (
     user_id uuid, email text, name text, role text, tenants bigint, tenant_id uuid, tenant_name text,
-    limits jsonb, settings jsonb, tenant_version bigint, origins text[], llm_api_key bytea)
+    limits jsonb, settings jsonb, tenant_version bigint, origins text[], llm_api_key bytea, switched_off text[])
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
     UPDATE editor_session s SET seen_at = now()
@@ -31,7 +31,8 @@ BEGIN
       AND s.seen_at > now() - idle_seconds * interval '1 second';
     RETURN QUERY SELECT u.id, u.email, u.name, m.role,
         (SELECT count(*) FROM membership o WHERE o.user_id = u.id), m.tenant_id, t.name,
-        t.limits, t.settings, t.version, t.origins, t.llm_api_key
+        t.limits, t.settings, t.version, t.origins, t.llm_api_key,
+        ARRAY(SELECT o.name FROM operator_switch o WHERE NOT o.enabled)
     FROM editor_session s JOIN app_user u ON u.id = s.user_id
     LEFT JOIN LATERAL (SELECT * FROM membership b WHERE b.user_id = s.user_id
                        ORDER BY b.tenant_id IS NOT DISTINCT FROM s.tenant_id DESC, b.created_at LIMIT 1) m ON true
