@@ -82,20 +82,12 @@ pub async fn insert(tx: &TenantTx, campaign: Uuid, messages: &[NewMessage]) -> R
     if messages.is_empty() {
         return Ok(Vec::new());
     }
-    let rows = sqlx::query(
-        "INSERT INTO message (tenant_id, campaign_id, id, session_id, scene_id, type, speaker, content, flavor, roll, author, player_id, \
-             entity_id, whisper_to, blind, turn_id, prompt_text, tokens, window_start, extensions, external_ref) \
-         SELECT $1, $2, id, session_id, (SELECT s.id FROM scene s WHERE s.tenant_id = $1 AND s.id = m.scene_id), type, speaker, \
-             content, flavor, roll, author, player_id, entity_id, whisper_to, blind, turn_id, prompt_text, tokens, window_start, \
-             extensions, external_ref \
-         FROM jsonb_populate_recordset(NULL::message, $3) m \
-         ON CONFLICT (tenant_id, campaign_id, external_ref) WHERE external_ref IS NOT NULL DO NOTHING RETURNING id",
-    )
-    .bind(tx.tenant())
-    .bind(campaign)
-    .bind(serde_json::to_value(messages).map_err(Error::internal)?)
-    .fetch_all(&mut *tx.connection().await)
-    .await?;
+    let rows = sqlx::query("SELECT * FROM say($1, $2, $3) AS id")
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(serde_json::to_value(messages).map_err(Error::internal)?)
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
     Ok(rows.iter().map(|row| row.get("id")).collect())
 }
 

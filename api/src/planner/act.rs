@@ -270,7 +270,8 @@ impl<'a> Acting<'a> {
         let actor = caller.actor().in_turn(self.scene.turn, Origin::Turn);
         let mut attempts_left = 3;
         loop {
-            let tx = TenantTx::hold_turn(&app.pool, &actor, self.scene.turn, app.running.instance).await?;
+            // That the turn is still this server's is found out where it ends.
+            let tx = TenantTx::write(&app.pool, &actor).await?;
             let Scene { campaign, player, scene, turn, .. } = self.scene;
             let name = self.scene.player_name.as_str();
             let said = Some((turn, self.wanted.text.as_str()));
@@ -287,7 +288,7 @@ impl<'a> Acting<'a> {
                     };
                     let reply = Reply::ok(&view)?;
                     let record = self.record(&view)?;
-                    store::finish_in(&tx, &actor, &self.row(), &self.ended(record, &reply), &messages).await?;
+                    store::finish_in(&tx, &self.row(), &self.ended(record, &reply), &messages).await?;
                     tx.commit().await?;
                     self.told(&view);
                     return Ok(reply);

@@ -14,7 +14,7 @@ use crate::{
         reply::Reply as Stored,
     },
     llm::{ReplyMode, Usage},
-    messages::service::{NewMessage, insert as insert_messages},
+    messages::service::NewMessage,
     ops::metrics,
     pool::Pool,
     prompt::assemble::BasePrompt,
@@ -302,28 +302,40 @@ pub async fn finish_with(
     messages: &[NewMessage],
 ) -> Result<()> {
     let tx = TenantTx::write(pool, actor).await?;
-    finish_in(&tx, actor, new, ended, messages).await?;
+    finish_in(&tx, new, ended, messages).await?;
     tx.commit().await
 }
 
-/// The same within a transaction that did the turn's work. Two statements, one if nothing is said.
+/// The same within a transaction that did the turn's work. One statement.
 ///
 /// # Errors
 /// `conflict` if the turn is no longer this server's; those of the database.
-pub async fn finish_in(
-    tx: &TenantTx,
-    actor: &Actor,
-    new: &NewTurn<'_>,
-    ended: &Ended<'_>,
-    messages: &[NewMessage],
-) -> Result<()> {
-    let q = sqlx::query(FINISH).bind(actor.tenant).bind(actor.signature());
-    let row = bind_end(q, new, ended, None).fetch_one(&mut *tx.connection().await).await?;
-    if !row.get::<bool, _>("done") {
-        return Err(lost());
-    }
-    insert_messages(tx, new.campaign, messages).await?;
-    Ok(())
+pub async fn finish_in(tx: &TenantTx, new: &NewTurn<'_>, ended: &Ended<'_>, messages: &[NewMessage]) -> Result<()> {
+    let messages =
+        if messages.is_empty() { None } else { Some(serde_json::to_value(messages).map_err(Error::internal)?) };
+    let row = sqlx::query(
+        "SELECT turn_close($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) AS done",
+    )
+    .bind(tx.tenant())
+    .bind(new.campaign)
+    .bind(new.id)
+    .bind(new.kind)
+    .bind(new.instance)
+    .bind(ended.status.as_str())
+    .bind(&ended.record)
+    .bind(Uuid::now_v7())
+    .bind(ended.model)
+    .bind(i32::try_from(ended.usage.llm_calls).unwrap_or(i32::MAX))
+    .bind(clamp(ended.usage.prompt_tokens))
+    .bind(clamp(ended.usage.cached_tokens))
+    .bind(clamp(ended.usage.completion_tokens))
+    .bind(ended.cost_micros.map(clamp))
+    .bind(new.key.map(|_| json!(Stored { status: 200, ..Stored::default() })))
+    .bind(new.key.map(|_| ended.body))
+    .bind(messages)
+    .fetch_one(&mut *tx.connection().await)
+    .await?;
+    if row.get("done") { Ok(()) } else { Err(lost()) }
 }
 
 /// Notes up to where a session's turn is told what happened; it counts once the turn completes.

@@ -84,6 +84,46 @@ BEGIN
     state := 'open'; RETURN NEXT;
 END $$
 -- ;;
-REVOKE ALL ON FUNCTION auth_key, plan_open FROM PUBLIC
+-- Writes messages in their order; one whose `external_ref` the campaign has already is left out, and one of a scene that is gone
+-- stands nowhere.
+CREATE FUNCTION say(its_tenant uuid, its_campaign uuid, messages jsonb) RETURNS SETOF uuid LANGUAGE sql AS $$
+    INSERT INTO message (tenant_id, campaign_id, id, session_id, scene_id, type, speaker, content, flavor, roll, author, player_id,
+        entity_id, whisper_to, blind, turn_id, prompt_text, tokens, window_start, extensions, external_ref)
+    SELECT its_tenant, its_campaign, id, session_id, (SELECT s.id FROM scene s WHERE s.tenant_id = its_tenant AND s.id = m.scene_id),
+        type, speaker, content, flavor, roll, author, player_id, entity_id, whisper_to, blind, turn_id, prompt_text, tokens,
+        window_start, extensions, external_ref
+    FROM jsonb_populate_recordset(NULL::message, messages) m
+    ON CONFLICT (tenant_id, campaign_id, external_ref) WHERE external_ref IS NOT NULL DO NOTHING RETURNING id
+$$
 -- ;;
-GRANT EXECUTE ON FUNCTION auth_key, plan_open TO tavernkeep_app
+-- Ends a turn within the transaction that did its work: how it ended, its usage if a model was asked, its answer under its key,
+-- and what is said of it. False if the turn is no longer this server's.
+CREATE FUNCTION turn_close(
+    its_tenant uuid, its_campaign uuid, its_id uuid, its_kind text, its_instance bigint, its_status text, its_record text,
+    usage_id uuid, its_model text, calls int, prompt bigint, cached bigint, completion bigint, cost bigint,
+    answer_headers jsonb, answer bytea, messages jsonb)
+RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE turn SET status = its_status, record = its_record::json, finished_at = now()
+    WHERE tenant_id = its_tenant AND id = its_id AND instance = its_instance AND status = 'running' AND NOT cancel_requested;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    IF answer IS NOT NULL THEN
+        UPDATE idempotency SET state = 'done', status = 200, headers = answer_headers, body = answer
+        WHERE tenant_id = its_tenant AND turn_id = its_id;
+    END IF;
+    IF calls > 0 THEN
+        INSERT INTO usage_entry (tenant_id, id, campaign_id, kind, model, llm_calls, prompt_tokens, cached_tokens,
+                                 completion_tokens, cost_micros)
+        VALUES (its_tenant, usage_id, its_campaign, its_kind, its_model, calls, prompt, cached, completion, cost);
+    END IF;
+    IF messages IS NOT NULL THEN
+        PERFORM say(its_tenant, its_campaign, messages);
+    END IF;
+    RETURN true;
+END $$
+-- ;;
+REVOKE ALL ON FUNCTION auth_key, plan_open, say, turn_close FROM PUBLIC
+-- ;;
+GRANT EXECUTE ON FUNCTION auth_key, plan_open, say, turn_close TO tavernkeep_app
