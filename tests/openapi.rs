@@ -36,3 +36,18 @@ fn operation_ids_are_unique() {
         }
     }
 }
+
+#[test]
+fn arguments_of_commands_are_described() {
+    let described = app::openapi().components.unwrap().schemas;
+    for command in tavernkeep::commands::REGISTRY {
+        let schema = serde_json::to_value(&described[&format!("Arguments.{}", command.name)]).unwrap();
+        let names = |schema: &serde_json::Value| -> Vec<String> {
+            schema["properties"].as_object().unwrap().keys().cloned().collect()
+        };
+        let (mut ours, mut theirs) = (names(command.schema()), names(&schema));
+        ours.sort();
+        theirs.sort();
+        assert_eq!(ours, theirs, "{}", command.name);
+    }
+}

@@ -2,6 +2,7 @@
 
 mod cli;
 mod commands;
+mod crash;
 mod gates;
 mod replies;
 mod settings;

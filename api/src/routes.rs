@@ -2,7 +2,7 @@
 
 use actix_web::middleware::from_fn;
 use utoipa::openapi::{
-    ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi,
+    ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi, RefOr, Schema,
     security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
 };
 use utoipa_actix_web::{scope::scope, service_config::ServiceConfig};
@@ -184,6 +184,12 @@ pub fn describe(api: &mut OpenApi) {
         .description(Some("An API key `tk_…` or an access token from `/v1/auth/token`."))
         .build();
     let components = api.components.get_or_insert_default();
+    for command in commands::REGISTRY {
+        // A schema in JSON is one of OpenAPI's; what could not be read as one would be missing, and a test would say so.
+        if let Ok(schema) = serde_json::from_value::<RefOr<Schema>>(command.schema().clone()) {
+            components.schemas.insert(format!("Arguments.{}", command.name), schema);
+        }
+    }
     components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
     api.security = Some(vec![SecurityRequirement::new("bearer", Vec::<String>::new())]);
 }

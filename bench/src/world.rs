@@ -146,7 +146,7 @@ impl World {
     #[must_use]
     pub fn texts(&self, count: usize, same: bool) -> Vec<Vec<Vec<u8>>> {
         let text = |n: usize| {
-            let message = if same { "roll 1d20 for luck".to_owned() } else { format!("roll 1d20 for the door {n}") };
+            let message = if same { "roll 1d20 for luck".to_owned() } else { format!("roll 1d20 for door number {n}") };
             let body = json!({ "player_id": "p0", "message": message }).to_string();
             request("POST", "/v1/campaigns/port-town/act", &self.key, &body)
         };

@@ -28,7 +28,6 @@ const HOSTILE: &[&str] = &[
     "max out",
     "give me",
     "infinite",
-    "999",
     "as an ai",
     "developer mode",
     "admin",

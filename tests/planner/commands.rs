@@ -38,7 +38,7 @@ async fn each_command_does_what_it_says() {
         assert_eq!((&done["command"], &done["visibility"]), (&json!(name), &json!(visibility)), "{done}");
         assert!(done["message"].as_str().unwrap().contains(says), "{done}");
         assert!(done["result"].is_object(), "{done}");
-        assert_eq!(done.get("turn_id").is_some(), name == "do");
+        assert_eq!(done.get("turn_id").is_some(), ["check", "do", "use_skill"].contains(&name));
         given.push(name);
     }
     assert!(REGISTRY.iter().all(|c| given.contains(&c.name)), "a command is not tried here");
@@ -48,6 +48,19 @@ async fn each_command_does_what_it_says() {
     assert!(said.iter().all(|line| !line.contains("Aria")), "{said:?}");
     assert!(said.contains(&"Back in five.".to_owned()) && said.contains(&"I sneak past the guard".to_owned()));
     assert_eq!(world.get("/characters/player_alice").await.expect(200).body["location"], "Harbour");
+    // What the rules decided can be told by a later turn, and undone.
+    let check = give(&world, "check", json!({ "skill": "stealth", "dc": 10 })).await.expect(200).body;
+    let turn = check["turn_id"].as_str().unwrap();
+    let told = json!({ "player_id": "player_alice", "action": "Well?", "mechanics_turn_id": turn });
+    let told = world.post("/npcs/innkeeper_bob/turns", told).await.expect(200).body;
+    assert_eq!(told["mechanics"]["parsed"]["total"], check["result"]["total"]);
+    let kept = world.get(&format!("/turns/{turn}")).await.expect(200).body;
+    assert_eq!(
+        (&kept["kind"], &kept["model"], &kept["usage"]["llm_calls"]),
+        (&json!("rules"), &json!("none"), &json!(0))
+    );
+    world.post(&format!("/turns/{turn}/undo"), json!({})).await.expect(200);
+    assert!(!history(&world).await.contains(&check["message"].as_str().unwrap().to_owned()));
     // `:` counts as `.`.
     give(&world, "sheet:show", json!({})).await.expect(200);
 }

@@ -37,6 +37,7 @@ impl CommandSpec for Check {
     const NAME: &'static str = "check";
     const DESCRIPTION: &'static str =
         "Make a check of a skill or an ability that the player asks for by name, against a difficulty class.";
+    const DECIDES: bool = true;
     const HINT: &'static str =
         "Name an ability or a skill and a difficulty class from 1 to 40, such as: stealth, DC 15.";
     type Arguments = Arguments;

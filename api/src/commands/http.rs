@@ -31,7 +31,7 @@ use crate::{
 pub struct CommandInput {
     /// The player character who gives it, by id or slug.
     player_id: String,
-    /// What the command takes, as the catalogue's `parameters` say.
+    /// What the command takes: the schema `Arguments.{command}`, and `parameters` of the catalogue.
     #[serde(default = "none")]
     #[schema(value_type = Object)]
     arguments: Value,
@@ -59,7 +59,7 @@ pub struct CommandView {
     pub result: Value,
     /// A sentence for people.
     pub message: String,
-    /// The turn that decided it; only of `do`.
+    /// The turn that decided it; only of `check`, `do` and `use_skill`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<Uuid>,
 }

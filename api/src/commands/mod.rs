@@ -136,6 +136,8 @@ pub trait CommandSpec {
     const FOR_PLAYERS: bool = true;
     /// Whether the planner may choose it unless a tenant says otherwise.
     const PLANNED: bool = true;
+    /// Whether the rules decide it, so that what was decided is kept as a turn.
+    const DECIDES: bool = false;
     /// What to tell a player whose words led to arguments that do not fit.
     const HINT: &'static str;
     type Arguments: DeserializeOwned + JsonSchema;
@@ -165,6 +167,7 @@ pub struct Command {
     pub also: Option<Scope>,
     pub for_players: bool,
     pub planned: bool,
+    pub decides: bool,
     pub hint: &'static str,
     schema: fn() -> Value,
     check: fn(&Value) -> Result<()>,
@@ -185,6 +188,7 @@ const fn by_turn<T: CommandSpec>() -> Command {
         also: T::ALSO,
         for_players: T::FOR_PLAYERS,
         planned: T::PLANNED,
+        decides: T::DECIDES,
         hint: T::HINT,
         schema: schema::<T>,
         check: check::<T>,

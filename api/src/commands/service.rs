@@ -16,9 +16,12 @@ use crate::{
     limits, messages,
     ops::metrics,
     scenes,
-    tenancy::TenantTx,
+    tenancy::{Origin, TenantTx},
     turns::{
-        rules::{self, AsCommand, RulesJob},
+        rules::{
+            self, AsCommand, RulesJob,
+            settled::{Settled, keep},
+        },
         start::Asker,
     },
 };
@@ -72,18 +75,29 @@ async fn by_turn(app: &App, caller: &Caller, wanted: &Wanted, asker: &Asker) -> 
 }
 
 async fn at_once(app: &App, caller: &Caller, command: &Command, wanted: &Wanted) -> Result<Reply> {
-    crate::http::write(app, caller, wanted.key.as_ref(), async |tx| {
+    let turn = command.decides.then(Uuid::now_v7);
+    let actor = match turn {
+        Some(turn) => caller.actor().in_turn(turn, Origin::Turn),
+        None => caller.actor(),
+    };
+    let open = async || TenantTx::write(&app.pool, &actor).await;
+    crate::http::write_in(open, wanted.key.as_ref(), async |tx| {
         let campaign = campaign_id(tx, caller, &Ref::parse(&wanted.campaign)).await?;
         let (player, name) = player(tx, campaign, &wanted.player).await?;
         caller.may_act_as(player)?;
         let place = Place { tx, campaign, caller };
         let scene = scenes::service::named(&place, wanted.scene.as_deref(), wanted.channel.as_deref()).await?;
-        let cx = CommandCx { tx, caller, campaign, player, name: &name, scene, turn: None, said: None };
+        let cx = CommandCx { tx, caller, campaign, player, name: &name, scene, turn, said: None };
         let done = command.run(&cx, wanted.arguments.clone()).await.map_err(in_arguments)?;
-        let Done { visibility, result, message, messages, call: _ } = done;
+        let Done { visibility, result, message, messages, call } = done;
         limits::check_rows_more(tx, caller.tenant.limits.rows_per_kind, "message", messages.len() as u64).await?;
         messages::service::insert(tx, campaign, &messages).await?;
-        Reply::ok(&CommandView { command: command.name, visibility, result, message, turn_id: None })
+        if let (Some(turn), Some(call)) = (turn, &call) {
+            let settled = Settled { turn, campaign, player, instance: app.running.instance };
+            let action = format!("{} {}", command.name, wanted.arguments);
+            keep(tx, caller, settled, &action, call).await?;
+        }
+        Reply::ok(&CommandView { command: command.name, visibility, result, message, turn_id: turn })
     })
     .await
 }

@@ -34,6 +34,7 @@ impl CommandSpec for UseSkill {
     const NAME: &'static str = "use_skill";
     const DESCRIPTION: &'static str = "Use a skill, if need be on somebody.";
     const PLANNED: bool = false;
+    const DECIDES: bool = true;
     const HINT: &'static str = "Name one of the skills, such as stealth or persuasion.";
     type Arguments = Arguments;
 }

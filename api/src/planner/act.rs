@@ -1,33 +1,28 @@
 //! One text of a player, from its words to its outcome.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
-    Key, Missing, Reason, SURE, TEXT_CHARS_MAX,
+    Missing, Reason, SURE, TEXT_CHARS_MAX,
     answer::{ActView, Outcome, PlanView, options, refusal},
-    gates::{self, Allowed, FailedPredicate, Refused, Stage},
+    gates::{self, Allowed, Refused, Stage},
     is_refusal,
     open::{self, Begun, Scene},
-    plan::{self, Plan},
     prompt,
 };
 use crate::{
     app::App,
     auth::Caller,
-    commands::{self, Command, CommandCx, Done, Visibility, service::counted},
+    commands::Command,
     error::{Code, Error, Result},
     http::{Reply, idempotency::IdempotencyKey},
-    llm::{ChatRequest, Completion, reply},
     messages::service::NewMessage,
     ops::metrics,
-    tenancy::{Origin, TenantTx},
+    tenancy::Origin,
     tenants::Fallback,
     turns::{
-        LlmCall, PlannedView, Status, Trace, TurnView, ask,
-        rules::{self, Resolution, Teller, narrate, ruling::Ruling},
+        PlannedView, Status, Trace, TurnView,
         start::Asker,
         store::{self, Ended, NewTurn},
         talk::{Talk, written},
@@ -36,8 +31,6 @@ use crate::{
 
 /// The operator's name for the switch of the planner.
 pub const SWITCH: &str = "planner";
-/// Characters of a rationale in the log.
-const RATIONALE_CHARS_MAX: usize = 120;
 
 /// A text to be planned.
 #[derive(Clone, Debug)]
@@ -112,14 +105,15 @@ pub async fn act(app: &App, caller: &Caller, wanted: &Wanted, asker: &Asker) -> 
     result
 }
 
-struct Acting<'a> {
-    talk: Talk<'a>,
-    wanted: &'a Wanted,
-    scene: Scene,
+/// A text under way. How its plan is got is in `ask`, how its command is given in `dispatch`.
+pub(super) struct Acting<'a> {
+    pub(super) talk: Talk<'a>,
+    pub(super) wanted: &'a Wanted,
+    pub(super) scene: Scene,
     /// The player's words as the model is told them.
-    words: String,
+    pub(super) words: String,
     confidence: Option<f64>,
-    cached: bool,
+    pub(super) cached: bool,
 }
 
 impl<'a> Acting<'a> {
@@ -151,58 +145,6 @@ impl<'a> Acting<'a> {
             Err(refused) => self.refuse(refused, Some(command), None).await,
             Ok(args) => self.passed(allowed, command, args).await,
         }
-    }
-
-    /// A plan of these words: one that is known, or the model's. Of several who ask for the same at once, one asks the model.
-    async fn plan(&mut self, allowed: Allowed) -> Result<Arc<Plan>, Missing> {
-        let Scene { campaign, scene, player, .. } = self.scene;
-        let tenant = self.talk.caller.tenant_id();
-        let key = Key { tenant, campaign, scene, player, text: self.wanted.text.clone() };
-        let plans = &self.talk.app.planner.plans;
-        let asked = Mutex::new(None);
-        let plan = loop {
-            if let Some(plan) = plans.get(&key).await {
-                break Ok(plan);
-            }
-            match plans.try_get_with_by_ref(&key, self.ask(allowed, &asked)).await.map_err(|missing| *missing) {
-                // Whoever asked for the same left before the answer came: now it is asked for this one.
-                Err(Missing::Abandoned) if !self.talk.asker.cancel.is_cancelled() => {}
-                result => break result,
-            }
-        };
-        let answered: Option<(Completion, LlmCall)> = asked.into_inner().unwrap_or_else(PoisonError::into_inner);
-        self.cached = answered.is_none() && plan.is_ok();
-        metrics::PLANNER_CACHE.with_label_values(&[if self.cached { "hit" } else { "miss" }]).inc();
-        if let Some((completion, call)) = answered {
-            // What the record keeps of the reply is the plan that was read, without its rationale.
-            let text = plan.as_ref().map_or_else(
-                |_| String::new(),
-                |plan| json!({ "command": plan.command, "args": plan.args, "confidence": plan.confidence }).to_string(),
-            );
-            self.talk.note(&completion, LlmCall { text, ..call });
-        }
-        plan
-    }
-
-    async fn ask(
-        &self,
-        allowed: Allowed,
-        answered: &Mutex<Option<(Completion, LlmCall)>>,
-    ) -> Result<Arc<Plan>, Missing> {
-        let Talk { app, endpoint, asker, .. } = &self.talk;
-        let messages = prompt::messages(allowed, &self.words);
-        let request = ChatRequest { prefix: &messages, ..ChatRequest::default() };
-        let answer = ask::ask_within(app, endpoint, &request, &asker.cancel, app.config.planner.timeout).await;
-        if asker.cancel.is_cancelled() {
-            return Err(Missing::Abandoned);
-        }
-        let (completion, call) = answer.map_err(|error| Missing::Model(error.code))?;
-        let plan = plan::parse(reply::without_thinking(&completion.text).unwrap_or_default());
-        *answered.lock().unwrap_or_else(PoisonError::into_inner) = Some((completion, call));
-        plan.map(Arc::new).map_err(|why| {
-            metrics::PLANNER_PARSE_FAILED.inc();
-            Missing::Unreadable(why)
-        })
     }
 
     /// A plan that passed every gate.
@@ -240,91 +182,12 @@ impl<'a> Acting<'a> {
         Err(Error::new(code, "There is no plan."))
     }
 
-    async fn execute(&mut self, command: &'static Command, plan: PlanView, reason: Option<Reason>) -> Result<Reply> {
-        let done = if command.is_turn() {
-            self.by_turn(command, &plan, reason).await
-        } else {
-            self.at_once(command, &plan, reason).await
-        };
-        counted(command, "planner", done.is_ok());
-        match done {
-            // What the player can mend by other words.
-            Err(error) if error.code == Code::NotFound => {
-                self.refuse(vec![FailedPredicate::ACTOR].into(), Some(command), None).await
-            }
-            Err(error)
-                if matches!(
-                    error.code,
-                    Code::ValidationFailed | Code::InvalidFormula | Code::PayloadTooLarge | Code::SlugTaken
-                ) =>
-            {
-                self.refuse(Reason::ArgValidation.into(), Some(command), None).await
-            }
-            done => done,
-        }
-    }
-
-    /// A command in the transaction that also ends the turn.
-    async fn at_once(&mut self, command: &'static Command, plan: &PlanView, reason: Option<Reason>) -> Result<Reply> {
-        let (app, caller) = (self.talk.app, self.talk.caller);
-        let actor = caller.actor().in_turn(self.scene.turn, Origin::Turn);
-        let mut attempts_left = 3;
-        loop {
-            let tx = TenantTx::hold_turn(&app.pool, &actor, self.scene.turn, app.running.instance).await?;
-            let Scene { campaign, player, scene, turn, .. } = self.scene;
-            let name = self.scene.player_name.as_str();
-            let said = Some((turn, self.wanted.text.as_str()));
-            let cx = CommandCx { tx: &tx, caller, campaign, player, name, scene, turn: Some(turn), said };
-            match command.run(&cx, plan.args.clone()).await {
-                Ok(Done { visibility, result, message, messages, call }) => {
-                    self.talk.tool_calls = call.into_iter().collect();
-                    let view = ActView {
-                        reason,
-                        plan: Some(plan.clone()),
-                        result: Some(result),
-                        visibility,
-                        ..ActView::quiet(turn, Outcome::Executed, message, self.cached)
-                    };
-                    let reply = Reply::ok(&view)?;
-                    let record = self.record(&view)?;
-                    store::finish_in(&tx, &actor, &self.row(), &self.ended(record, &reply), &messages).await?;
-                    tx.commit().await?;
-                    self.told(&view);
-                    return Ok(reply);
-                }
-                Err(error) if error.is_transient() && attempts_left > 1 => attempts_left -= 1,
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    /// A deed: the rules decide it, a narrator tells it, and all of it is this turn's.
-    async fn by_turn(&mut self, command: &'static Command, plan: &PlanView, reason: Option<Reason>) -> Result<Reply> {
-        let deed = commands::deed::deed(plan.args.clone())?;
-        let Scene { campaign, player, scene, turn, .. } = self.scene;
-        let acting = {
-            let tx = TenantTx::read(&self.talk.app.pool, self.talk.caller.tenant_id()).await?;
-            rules::acting(&tx, campaign, player, &deed).await?
-        };
-        let situation = &acting.situation;
-        let mut ruling = Ruling { talk: &mut self.talk, campaign, player, situation, dice: None, preview: false };
-        let decided = ruling.decide().await?;
-        let narration = narrate::narrate(&mut self.talk, &acting.name, &deed, &decided.raw).await?;
-        let resolution = Resolution::of(&decided, narration, &self.talk);
-        let teller = Teller { turn, player, name: &acting.name, scene, words: None };
-        let (message, messages) = commands::deed::spoken(&resolution, &teller);
-        let view = ActView {
-            reason,
-            plan: Some(plan.clone()),
-            result: Some(serde_json::to_value(&resolution).map_err(Error::internal)?),
-            visibility: Visibility::Public,
-            ..ActView::quiet(turn, Outcome::Executed, message, self.cached)
-        };
-        tracing::debug!(turn_id = %turn, command = command.name, tool = decided.tool, "a deed was decided");
-        self.end_with(view, &messages).await
-    }
-
-    async fn refuse(&self, refused: Refused, command: Option<&Command>, said: Option<String>) -> Result<Reply> {
+    pub(super) async fn refuse(
+        &self,
+        refused: Refused,
+        command: Option<&Command>,
+        said: Option<String>,
+    ) -> Result<Reply> {
         self.settle(ActView::rejected(self.scene.turn, refused, command, said, self.cached)).await
     }
 
@@ -333,7 +196,7 @@ impl<'a> Acting<'a> {
         self.end_with(view, &[]).await
     }
 
-    async fn end_with(&self, view: ActView, messages: &[NewMessage]) -> Result<Reply> {
+    pub(super) async fn end_with(&self, view: ActView, messages: &[NewMessage]) -> Result<Reply> {
         let reply = Reply::ok(&view)?;
         let record = self.record(&view)?;
         let actor = self.talk.caller.actor().in_turn(self.scene.turn, Origin::Turn);
@@ -370,11 +233,11 @@ impl<'a> Acting<'a> {
         }
     }
 
-    fn row(&self) -> NewTurn<'a> {
+    pub(super) fn row(&self) -> NewTurn<'a> {
         self.scene.row(self.talk.app, self.talk.caller, self.wanted)
     }
 
-    fn ended<'e>(&'e self, record: String, reply: &'e Reply) -> Ended<'e> {
+    pub(super) fn ended<'e>(&'e self, record: String, reply: &'e Reply) -> Ended<'e> {
         Ended {
             status: Status::Succeeded,
             record,
@@ -385,7 +248,7 @@ impl<'a> Acting<'a> {
         }
     }
 
-    fn record(&self, view: &ActView) -> Result<String> {
+    pub(super) fn record(&self, view: &ActView) -> Result<String> {
         Ok(self.written(Status::Succeeded, Some(view))?.1)
     }
 
@@ -417,7 +280,7 @@ impl<'a> Acting<'a> {
     }
 
     /// Says in the log and the metrics what came of it, in words of ours alone.
-    fn told(&self, view: &ActView) {
+    pub(super) fn told(&self, view: &ActView) {
         let (decision, took) = (view.decision(), self.talk.started.elapsed());
         metrics::PLANNER_DECISIONS.with_label_values(&[decision]).inc();
         metrics::PLANNER_SECONDS.with_label_values(&[decision]).observe(took.as_secs_f64());
@@ -429,13 +292,6 @@ impl<'a> Acting<'a> {
             request_id = %self.talk.caller.request, turn_id = %self.talk.id, decision, command,
             confidence = self.confidence, cached = view.cached, "planner decision"
         );
-    }
-
-    fn log_rationale(&self, plan: &Plan) {
-        if let Some(rationale) = &plan.rationale {
-            let rationale: String = rationale.chars().take(RATIONALE_CHARS_MAX).collect();
-            tracing::debug!(turn_id = %self.talk.id, %rationale, "planner rationale");
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The planner: a player's free text to exactly one allowed, validated command.
 //!
 //! - [`act`] is a text from beginning to end: switches, length, limit, history, cache, model, gates, dispatch. [`open`] is its first
-//!   transaction, [`answer`] what is told of it, [`http`] its route.
+//!   transaction, [`ask`] how it gets its plan, [`dispatch`] how that is done, [`answer`] what is told of it, [`http`] its route.
 //! - [`prompt`] is what the model is told; [`plan`] reads its reply; [`gates`] are what a plan has to pass.
 //! - [`evaluate`] asks a model for the plans of written sentences and counts how many are right.
 //!
@@ -11,6 +11,8 @@
 
 pub mod act;
 pub mod answer;
+mod ask;
+mod dispatch;
 pub mod evaluate;
 pub mod gates;
 pub mod http;

@@ -297,8 +297,8 @@ BEGIN
     RETURN false;
 END $$
 -- ;;
--- The second: how the turn ended, its usage, its answer under its key, and what was said. False if the turn is no longer this
--- server's; nothing is written then.
+-- The second: how the turn ended, its usage if a model was asked, its answer under its key, and what was said. False if the turn is
+-- no longer this server's; nothing is written then.
 CREATE FUNCTION turn_finish(
     its_tenant uuid, who text, its_campaign uuid, its_id uuid, its_kind text, its_instance bigint, its_status text, its_record text,
     usage_id uuid, its_model text, calls int, prompt bigint, cached bigint, completion bigint, cost bigint,
@@ -317,9 +317,11 @@ BEGIN
         UPDATE idempotency SET state = 'done', status = 200, headers = answer_headers, body = answer
         WHERE tenant_id = its_tenant AND turn_id = its_id;
     END IF;
-    INSERT INTO usage_entry (tenant_id, id, campaign_id, kind, model, llm_calls, prompt_tokens, cached_tokens,
-                             completion_tokens, cost_micros)
-    VALUES (its_tenant, usage_id, its_campaign, its_kind, its_model, calls, prompt, cached, completion, cost);
+    IF calls > 0 THEN
+        INSERT INTO usage_entry (tenant_id, id, campaign_id, kind, model, llm_calls, prompt_tokens, cached_tokens,
+                                 completion_tokens, cost_micros)
+        VALUES (its_tenant, usage_id, its_campaign, its_kind, its_model, calls, prompt, cached, completion, cost);
+    END IF;
     IF asked_id IS NOT NULL THEN
         INSERT INTO message (tenant_id, id, campaign_id, type, speaker, content, author, player_id, entity_id, whisper_to,
                              blind, turn_id, prompt_text, tokens, window_start)

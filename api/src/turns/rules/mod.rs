@@ -5,7 +5,7 @@
 //!
 //! - [`ruling`] is the part that decides; a planner's turn decides with it as well.
 //! - [`narrate`] tells what was decided, for the command `do`.
-//! - [`mechanics`] is what was decided, for a later turn that tells it.
+//! - [`mechanics`] is what was decided, for a later turn that tells it; [`settled`] keeps what was decided without a model.
 
 mod context;
 pub mod http;
@@ -13,6 +13,7 @@ mod mechanics;
 pub mod narrate;
 mod offer;
 pub mod ruling;
+pub mod settled;
 
 use serde::Serialize;
 use serde_json::Value;

@@ -1,0 +1,112 @@
+//! How a plan that passed every gate is done: the command in the transaction that also ends the turn, or the work of a rules turn.
+
+use super::{
+    Reason,
+    act::Acting,
+    answer::{ActView, Outcome, PlanView},
+    gates::FailedPredicate,
+    open::Scene,
+};
+use crate::{
+    commands::{self, Command, CommandCx, Done, Visibility, service::counted},
+    error::{Code, Error, Result},
+    http::Reply,
+    tenancy::{Origin, TenantTx},
+    turns::{
+        rules::{self, Resolution, Teller, narrate, ruling::Ruling},
+        store,
+    },
+};
+
+impl Acting<'_> {
+    /// Gives a command, and ends the turn with it.
+    pub(super) async fn execute(
+        &mut self,
+        command: &'static Command,
+        plan: PlanView,
+        reason: Option<Reason>,
+    ) -> Result<Reply> {
+        let done = if command.is_turn() {
+            self.by_turn(command, &plan, reason).await
+        } else {
+            self.at_once(command, &plan, reason).await
+        };
+        counted(command, "planner", done.is_ok());
+        match done {
+            // What the player can mend by other words.
+            Err(error) if error.code == Code::NotFound => {
+                self.refuse(vec![FailedPredicate::ACTOR].into(), Some(command), None).await
+            }
+            Err(error)
+                if matches!(
+                    error.code,
+                    Code::ValidationFailed | Code::InvalidFormula | Code::PayloadTooLarge | Code::SlugTaken
+                ) =>
+            {
+                self.refuse(Reason::ArgValidation.into(), Some(command), None).await
+            }
+            done => done,
+        }
+    }
+
+    /// A command in the transaction that also ends the turn.
+    async fn at_once(&mut self, command: &'static Command, plan: &PlanView, reason: Option<Reason>) -> Result<Reply> {
+        let (app, caller) = (self.talk.app, self.talk.caller);
+        let actor = caller.actor().in_turn(self.scene.turn, Origin::Turn);
+        let mut attempts_left = 3;
+        loop {
+            // That the turn is still this server's is found out where it ends.
+            let tx = TenantTx::write(&app.pool, &actor).await?;
+            let Scene { campaign, player, scene, turn, .. } = self.scene;
+            let name = self.scene.player_name.as_str();
+            let said = Some((turn, self.wanted.text.as_str()));
+            let cx = CommandCx { tx: &tx, caller, campaign, player, name, scene, turn: Some(turn), said };
+            match command.run(&cx, plan.args.clone()).await {
+                Ok(Done { visibility, result, message, messages, call }) => {
+                    self.talk.tool_calls = call.into_iter().collect();
+                    let view = ActView {
+                        reason,
+                        plan: Some(plan.clone()),
+                        result: Some(result),
+                        visibility,
+                        ..ActView::quiet(turn, Outcome::Executed, message, self.cached)
+                    };
+                    let reply = Reply::ok(&view)?;
+                    let record = self.record(&view)?;
+                    store::finish_in(&tx, &actor, &self.row(), &self.ended(record, &reply), &messages).await?;
+                    tx.commit().await?;
+                    self.told(&view);
+                    return Ok(reply);
+                }
+                Err(error) if error.is_transient() && attempts_left > 1 => attempts_left -= 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// A deed: the rules decide it, a narrator tells it, and all of it is this turn's.
+    async fn by_turn(&mut self, command: &'static Command, plan: &PlanView, reason: Option<Reason>) -> Result<Reply> {
+        let deed = commands::deed::deed(plan.args.clone())?;
+        let Scene { campaign, player, scene, turn, .. } = self.scene;
+        let acting = {
+            let tx = TenantTx::read(&self.talk.app.pool, self.talk.caller.tenant_id()).await?;
+            rules::acting(&tx, campaign, player, &deed).await?
+        };
+        let situation = &acting.situation;
+        let mut ruling = Ruling { talk: &mut self.talk, campaign, player, situation, dice: None, preview: false };
+        let decided = ruling.decide().await?;
+        let narration = narrate::narrate(&mut self.talk, &acting.name, &deed, &decided.raw).await?;
+        let resolution = Resolution::of(&decided, narration, &self.talk);
+        let teller = Teller { turn, player, name: &acting.name, scene, words: None };
+        let (message, messages) = commands::deed::spoken(&resolution, &teller);
+        let view = ActView {
+            reason,
+            plan: Some(plan.clone()),
+            result: Some(serde_json::to_value(&resolution).map_err(Error::internal)?),
+            visibility: Visibility::Public,
+            ..ActView::quiet(turn, Outcome::Executed, message, self.cached)
+        };
+        tracing::debug!(turn_id = %turn, command = command.name, tool = decided.tool, "a deed was decided");
+        self.end_with(view, &messages).await
+    }
+}

@@ -1,0 +1,75 @@
+//! A server that dies while it plans: the same key does it once, says the words once, and finds nothing half done.
+
+use std::time::Duration;
+
+use rehearsal::{Options, Reply, Script};
+use serde_json::json;
+
+use crate::support::{Child, Prepared};
+
+async fn contents(child: &Child) -> Vec<String> {
+    let list = child.get("/messages?limit=200").await.expect(200);
+    list.items().iter().map(|m| m["content"].as_str().unwrap().to_owned()).collect()
+}
+
+async fn asked(model: &rehearsal::Rehearsal, times: usize) {
+    for _ in 0..400 {
+        if model.request_count() >= times {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the model was not asked {times} times");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_that_was_lost_is_made_again_under_its_key() {
+    let prepared = Prepared::new().await;
+    let model = rehearsal::start(Options::default()).await.unwrap();
+    let deed = json!({ "command": "do", "args": { "message": "I climb" } }).to_string();
+    let check = json!({ "skill": "athletics", "dc": 10 });
+    // It dies while the model plans; then while the narrator speaks, when the mechanics are written.
+    for (n, lost) in [
+        vec![Reply::text(deed.clone()).delay_ms(5000)],
+        vec![
+            Reply::text(deed.clone()),
+            Reply::tool("resolve_skill_check", check.clone()),
+            Reply::text("Up!").delay_ms(5000),
+        ],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let text = format!("I climb the wall {n}");
+        let mut child = prepared.start(&model).await;
+        let (calls, steps) = (model.request_count(), lost.len());
+        model.set_script(Script::replies(lost));
+        let act = |child: &Child| {
+            let body = json!({ "player_id": "player_alice", "message": text });
+            child.request(reqwest::Method::POST, "/act").header("idempotency-key", format!("k{n}")).json(&body)
+        };
+        let first = tokio::spawn(act(&child).send());
+        asked(&model, calls + steps).await;
+        child.kill().await;
+        assert!(first.await.unwrap().is_err());
+        model.set_script(Script::replies([
+            Reply::text(deed.clone()),
+            Reply::tool("resolve_skill_check", check.clone()),
+            Reply::text("Up she goes."),
+        ]));
+        let child = prepared.start(&model).await;
+        let done: serde_json::Value = act(&child).send().await.unwrap().json().await.unwrap();
+        assert_eq!(
+            (&done["outcome"], &done["result"]["narration"]),
+            (&json!("executed"), &json!("Up she goes.")),
+            "{done}"
+        );
+        let again: serde_json::Value = act(&child).send().await.unwrap().json().await.unwrap();
+        assert_eq!(again, done);
+        let said = contents(&child).await;
+        assert_eq!(said.iter().filter(|line| **line == text).count(), 1, "{said:?}");
+        assert_eq!(said.iter().filter(|line| line.contains("Athletics Check")).count(), n + 1, "{said:?}");
+        let turns = child.get("/turns?kind=planner").await.expect(200);
+        assert_eq!(turns.items().iter().filter(|t| t["status"] == "succeeded").count(), n + 1);
+    }
+}
