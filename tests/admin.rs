@@ -7,6 +7,7 @@ mod forms;
 mod looks;
 mod lore;
 mod roles;
+mod screenshots;
 mod speed;
 mod tenant;
 
