@@ -318,7 +318,7 @@ async fn two_who_write_at_once_lose_nothing() {
     mara.sees("h1", "Merge").await;
     mara.sees(".alert", "zoe").await;
     mara.sees("main", "Taken over, since you left it alone: Tags").await;
-    mara.sees(".theirs-text", "Third line, cold.").await;
+    mara.sees(".theirs-text", "line, cold.").await;
     assert_eq!(mara.value("#content").await, "First line, by Zoe.\n\nSecond line, by Mara.\n\nThird line, warm.\n");
     assert_eq!((mara.value("#title").await, mara.value("#tags").await), ("The Deep".to_owned(), "sea".to_owned()));
     mara.click("#entry .buttons button").await;
@@ -374,10 +374,9 @@ async fn a_worldbuilder_edits_lore_in_a_browser() {
     browser.click("#tag").await;
     browser.until("tags", "return document.querySelector('#tags option[value=even]')").await;
     browser.write("#tag", "even").await;
-    browser.js("document.querySelector('#tag').dispatchEvent(new Event('change', { bubbles: true }))").await;
+    browser.js("document.activeElement.blur()").await;
     browser.sees(".totals", "15 entries").await;
     // By keys through the list.
-    browser.js("document.activeElement.blur()").await;
     for key in [
         "{ key: 'j', bubbles: true }",
         "{ key: 'x', bubbles: true }",
