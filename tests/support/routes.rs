@@ -86,8 +86,8 @@ impl Rows {
         let mut path = String::new();
         for part in pattern.split('/').skip(1) {
             path.push('/');
-            if part == "revisions" {
-                held = pattern.split('/').nth(4).unwrap_or_default();
+            if part == "{x}" {
+                held = kind;
             }
             let seq = self.revisions.get(held).map(ToString::to_string).unwrap_or_default();
             path.push_str(match part {

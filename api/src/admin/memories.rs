@@ -9,14 +9,15 @@ use super::{
     Frame, InCampaign, Tab,
     form::{self, Errors, Field, FormView, Group, Kind, Texts},
     list::{moment, query, with_cursor},
-    lore::list::given,
+    lore::list::{OptionView, OptionsPage, encoded, given},
+    world::once,
 };
 use crate::{
     actors as people,
     auth::Scope,
     characters,
     error::{Code, Error, Result},
-    http::{etag::Expected, paging::Page},
+    http::{self, Reply, etag::Expected, paging::Page},
     memory::{
         MemoryView,
         broadcasts::{self as told, BroadcastFilter, BroadcastView},
@@ -131,19 +132,20 @@ pub async fn list(at: InCampaign) -> Result<HttpResponse> {
     })
 }
 
-#[derive(Template)]
-#[template(path = "admin/lore-options.html")]
-struct Options {
-    options: Vec<(String, String)>,
-}
-
-/// GET of those who remember or are remembered, for a list that is fetched when it is needed.
+/// GET of those who remember or are remembered.
 ///
 /// # Errors
 /// Those of the database.
 pub async fn actors(at: InCampaign) -> Result<HttpResponse> {
     let tx = at.read().await?;
-    at.piece(&Options { options: people::all(&tx, at.campaign.id.0).await? })
+    let list = at.url("memories");
+    let option = |(slug, kind): (String, String)| {
+        let asked = if kind == "character" { "player_id" } else { "holder_id" };
+        OptionView { path: format!("{list}?{asked}={}", encoded(&slug)), label: kind, value: slug }
+    };
+    let options = people::all(&tx, at.campaign.id.0).await?.into_iter().map(option).collect();
+    let frame = at.frame("Who remembers whom", Tab::Memories);
+    at.show(&OptionsPage { frame, heading: "Who remembers whom", many: "Memories", list: list.clone(), options })
 }
 
 #[derive(Template)]
@@ -151,14 +153,16 @@ pub async fn actors(at: InCampaign) -> Result<HttpResponse> {
 struct NewPage {
     frame: Frame,
     list: String,
+    form_id: String,
     form: FormView,
 }
 shown!(NewPage: as_main);
 
-fn new_page(at: &InCampaign, texts: &Texts, errors: &Errors) -> NewPage {
+fn new_page(at: &InCampaign, form_id: String, texts: &Texts, errors: &Errors) -> NewPage {
     NewPage {
         frame: at.frame("New memory", Tab::Memories),
         list: at.url("memories"),
+        form_id,
         form: FormView::new(NEW, texts, errors, None, false),
     }
 }
@@ -170,7 +174,7 @@ fn new_page(at: &InCampaign, texts: &Texts, errors: &Errors) -> NewPage {
 pub async fn new(at: InCampaign) -> Result<HttpResponse> {
     let query = at.request.query_string();
     let texts = ["holder_id", "player_id"].map(|name| (name.to_owned(), given(query, name)));
-    at.show(&new_page(&at, &Texts::from(texts), &Errors::default()))
+    at.show(&new_page(&at, Uuid::now_v7().to_string(), &Texts::from(texts), &Errors::default()))
 }
 
 /// POST of a new memory.
@@ -179,21 +183,22 @@ pub async fn new(at: InCampaign) -> Result<HttpResponse> {
 /// What is no fault of the form's.
 pub async fn create(at: InCampaign) -> Result<HttpResponse> {
     let texts = form::texts_sent(NEW, &at.form);
-    match made(&at).await {
-        Ok(id) => Ok(at.done(&at.url(&format!("memories/{id}")), "It is remembered.")),
-        Err(error) => at.show_again(&new_page(&at, &texts, &Errors::of(NEW, error)?)),
+    let form_id: String = at.form.text("form_id").chars().take(64).collect();
+    let key = once(&at, &form_id, &texts);
+    match http::write(&at.app, &at.caller, Some(&key), async |tx| made(&at, tx).await).await {
+        Ok(reply) => Ok(at.done(&reply.location.unwrap_or_else(|| at.url("memories")), "It is remembered.")),
+        Err(error) => at.show_again(&new_page(&at, form_id, &texts, &Errors::of(NEW, error)?)),
     }
 }
 
-async fn made(at: &InCampaign) -> Result<Uuid> {
+async fn made(at: &InCampaign, tx: &TenantTx) -> Result<Reply> {
     let campaign = at.campaign.id.0;
     let text = service::text(at.form.text("text"), "/text")?;
-    let tx = TenantTx::write(&at.app.pool, &at.caller.actor()).await?;
-    let (kind, holder) = service::holder(&tx, campaign, at.form.text("holder_id").trim()).await?.ok_or_else(|| {
+    let (kind, holder) = service::holder(tx, campaign, at.form.text("holder_id").trim()).await?.ok_or_else(|| {
         Error::invalid("/holder_id", "unknown_reference", "There is no such NPC or owner in this campaign.")
     })?;
-    let player = characters::service::player_id(&tx, campaign, at.form.text("player_id").trim()).await?;
-    at.app.limits.check_rows(&tx, &at.caller, "memory").await?;
+    let player = characters::service::player_id(tx, campaign, at.form.text("player_id").trim()).await?;
+    at.app.limits.check_rows(tx, &at.caller, "memory").await?;
     let new = service::NewMemory {
         campaign,
         holder_type: if kind == "npc" { "npc" } else { "owner" },
@@ -204,9 +209,8 @@ async fn made(at: &InCampaign) -> Result<Uuid> {
         author: Some(at.caller.author()),
         turn: None,
     };
-    let id = service::insert(&tx, &new).await?;
-    tx.commit().await?;
-    Ok(id)
+    let id = service::insert(tx, &new).await?;
+    Reply::created(at.url(&format!("memories/{id}")), 1, &id)
 }
 
 #[derive(Template)]

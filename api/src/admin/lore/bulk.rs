@@ -348,7 +348,7 @@ struct StepPage {
 shown!(StepPage: as_main);
 
 async fn step_page(at: &InCampaign) -> Result<StepPage> {
-    let id: Uuid = at.path("step").parse().map_err(|_| Error::not_found("step"))?;
+    let id: Uuid = at.path("x").parse().map_err(|_| Error::not_found("step"))?;
     let tx = at.read().await?;
     let step = edits::recent(&tx, at.campaign.id.0, bulk::STEP, Some(id), 1).await?.into_iter().next();
     let step = step.ok_or_else(|| Error::not_found("step"))?;

@@ -15,7 +15,7 @@ use crate::{
         Frame, InCampaign, Tab,
         form::{self, Errors, FormView, Kind, Texts},
         markdown,
-        world::World,
+        world::{World, once},
     },
     auth::{Caller, Scope},
     clock,
@@ -69,6 +69,8 @@ struct EditPage {
     may_see_history: bool,
     tokens: u32,
     preview: String,
+    /// So that a form that is sent twice makes one entry.
+    form_id: Option<String>,
     /// Of an entry that is there already.
     known: Option<Known>,
 }
@@ -110,7 +112,7 @@ async fn preview_of(at: &InCampaign, tx: &TenantTx, text: &str) -> Result<String
 /// Those of the database.
 pub async fn new(at: InCampaign) -> Result<HttpResponse> {
     let texts = form::texts_of(LoreEntries::GROUPS, &blank());
-    at.show(&new_page(&at, &texts, &Errors::default()))
+    at.show(&new_page(&at, uuid::Uuid::now_v7().to_string(), &texts, &Errors::default()))
 }
 
 /// What a form of a new entry begins with; what is left as it is here is not sent to the service.
@@ -118,7 +120,7 @@ fn blank() -> Value {
     json!({ "scope": "global", "enabled": true, "activation": "always", "logic": "and_any", "scan_depth": 2, "priority": 0 })
 }
 
-fn new_page(at: &InCampaign, texts: &Texts, errors: &Errors) -> EditPage {
+fn new_page(at: &InCampaign, form_id: String, texts: &Texts, errors: &Errors) -> EditPage {
     EditPage {
         frame: at.frame("New lore entry", Tab::Lore),
         heading: "New lore entry".to_owned(),
@@ -129,6 +131,7 @@ fn new_page(at: &InCampaign, texts: &Texts, errors: &Errors) -> EditPage {
         may_see_history: false,
         tokens: 0,
         preview: String::new(),
+        form_id: Some(form_id),
         known: None,
     }
 }
@@ -139,23 +142,24 @@ fn new_page(at: &InCampaign, texts: &Texts, errors: &Errors) -> EditPage {
 /// What is no fault of the form's.
 pub async fn create(at: InCampaign) -> Result<HttpResponse> {
     let texts = form::texts_sent(LoreEntries::GROUPS, &at.form);
+    let form_id: String = at.form.text("form_id").chars().take(64).collect();
     let patch = match form::changes(LoreEntries::GROUPS, &texts, &blank()) {
         Ok(patch) => form::without_nulls(patch),
-        Err(errors) => return at.show_again(&new_page(&at, &texts, &errors)),
+        Err(errors) => return at.show_again(&new_page(&at, form_id, &texts, &errors)),
     };
     let mut whole = json!({ "scope": "global" });
     http::patch::merge(&mut whole, patch);
     let path = at.url("lore");
     let made = match typed(whole) {
         Ok(value) => {
-            let body = Body { value, idempotency: None };
+            let body = Body { value, idempotency: Some(once(&at, &form_id, &texts)) };
             resource::create::<LoreEntries>(&at.app, &at.caller, Some(&at.campaign.id.0.to_string()), &path, body).await
         }
         Err(error) => Err(error),
     };
     match made {
         Ok(reply) => Ok(at.done(&reply.location.unwrap_or(path), "The entry was made.")),
-        Err(error) => at.show_again(&new_page(&at, &texts, &Errors::of(LoreEntries::GROUPS, error)?)),
+        Err(error) => at.show_again(&new_page(&at, form_id, &texts, &Errors::of(LoreEntries::GROUPS, error)?)),
     }
 }
 
@@ -192,6 +196,7 @@ async fn edit_page(at: &InCampaign, tx: &TenantTx, row: &Stored, texts: &Texts, 
         may_see_history: at.may(Scope::Gm),
         tokens: tokens::count(content),
         preview: preview_of(at, tx, content).await?,
+        form_id: None,
         known: Some(Known {
             path,
             slug: entry.slug.clone(),
@@ -247,8 +252,7 @@ pub async fn save(at: InCampaign) -> Result<HttpResponse> {
             let mut path = format!("{}/{}", at.url("lore"), row.entry.id);
             let title = texts.get("title").map(|t| t.trim()).unwrap_or_default();
             if !links_same(title, &row.entry.title) {
-                let former = url::form_urlencoded::byte_serialize(row.entry.title.as_bytes()).collect::<String>();
-                path = format!("{path}?renamed={former}");
+                path = format!("{path}?renamed={}", super::list::encoded(&row.entry.title));
             }
             Ok(at.done(&path, "The entry was saved."))
         }

@@ -188,20 +188,41 @@ fn filters_alone(query: &str) -> String {
     url::form_urlencoded::Serializer::new(String::new()).extend_pairs(kept).finish()
 }
 
+/// What a field may be filled with: a page to read, and to htmx the options of a list.
 #[derive(Template)]
-#[template(path = "admin/lore-options.html")]
-struct Options {
-    options: Vec<(String, String)>,
+#[template(path = "admin/lore-options.html", blocks = ["main", "options"])]
+pub struct OptionsPage {
+    pub frame: Frame,
+    pub heading: &'static str,
+    pub many: &'static str,
+    pub list: String,
+    pub options: Vec<OptionView>,
+}
+shown!(OptionsPage: as_main, "tags" => as_options, "names" => as_options, "actors" => as_options);
+
+/// One of them, and where it leads.
+pub struct OptionView {
+    pub value: String,
+    pub label: String,
+    pub path: String,
 }
 
-/// GET of what a field may be filled with: the campaign's tags, for a list that is fetched when it is needed.
+/// GET of the campaign's tags.
 ///
 /// # Errors
 /// Those of the database.
 pub async fn tags(at: InCampaign) -> Result<HttpResponse> {
     let tx = at.read().await?;
     let tags = overview::tags(&tx, &at.caller, at.campaign.id.0).await?;
-    at.piece(&Options { options: tags.into_iter().map(|(tag, n)| (tag, format!("{n} entries"))).collect() })
+    let list = at.url("lore");
+    let option = |(tag, n): (String, i64)| OptionView {
+        path: format!("{list}?tag={}", encoded(&tag)),
+        label: if n == 1 { "1 entry".to_owned() } else { format!("{n} entries") },
+        value: tag,
+    };
+    let options = tags.into_iter().map(option).collect();
+    let frame = at.frame("Tags", Tab::Lore);
+    at.show(&OptionsPage { frame, heading: "Tags", many: "Lore", list: list.clone(), options })
 }
 
 /// GET of the names that lore can be about.
@@ -211,7 +232,20 @@ pub async fn tags(at: InCampaign) -> Result<HttpResponse> {
 pub async fn names(at: InCampaign) -> Result<HttpResponse> {
     let tx = at.read().await?;
     let names = overview::names(&tx, at.campaign.id.0).await?;
-    at.piece(&Options { options: names.into_iter().map(|(scope, name)| (name, scope)).collect() })
+    let list = at.url("lore");
+    let option = |(scope, name): (String, String)| OptionView {
+        path: format!("{list}?scope={scope}&associated_id={}", encoded(&name)),
+        label: scope,
+        value: name,
+    };
+    let options = names.into_iter().map(option).collect();
+    let frame = at.frame("What lore is about", Tab::Lore);
+    at.show(&OptionsPage { frame, heading: "What lore is about", many: "Lore", list: list.clone(), options })
+}
+
+/// A text as a query holds it.
+pub fn encoded(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
 #[derive(Template)]
