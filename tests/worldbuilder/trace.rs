@@ -67,7 +67,7 @@ async fn from_a_lorebook_to_an_undone_turn() {
         ("tides.json", &include_bytes!("../interchange/golden/world-info.json")[..]),
         ("maren.json", &include_bytes!("../interchange/golden/card.json")[..]),
     ] {
-        go(&browser, &acme, "").await;
+        go(&browser, &acme, "npcs").await;
         browser
             .js("[...document.querySelectorAll('.rail a')].find((a) => a.innerText === 'Import, export').click()")
             .await;
