@@ -26,6 +26,7 @@ async fn it_shows_the_prompt_and_why_each_entry_is_in_or_out() {
     browser.write("#action", "I ask about the lighthouse.").await;
     browser.click(".lab button").await;
     browser.sees("#why", "1 of them woken by keywords").await;
+    browser.sees("mark", "lighthouse").await;
     browser.sees("main", "The prompt:").await;
     picture(&browser, "lab").await;
     browser.js("document.querySelectorAll('details').forEach((d) => { d.open = true; })").await;

@@ -84,7 +84,8 @@ async fn from_a_lorebook_to_an_undone_turn() {
     browser.choose("#player", "player_alice").await;
     browser.write("#action", "Does the lamp burn oil by this light?").await;
     browser.click(".lab button").await;
-    browser.sees("table", "the_lamp").await;
+    browser.sees("table", "The lamp").await;
+    browser.sees("mark", "lamp").await;
     browser.sees("#why", "woken by keywords").await;
     // She has no tool to remember with until she is given one.
     world.patch("/npcs/maren_tidewater", json!({ "available_tools": ["NPC_memorize"] })).await.expect(200);
