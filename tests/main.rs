@@ -4,6 +4,7 @@
 #![cfg(test)]
 
 mod access;
+mod admin;
 mod architecture;
 mod auth;
 mod bad_input;

@@ -23,6 +23,15 @@ const ARGUMENTS: [&str; 7] = [
     "--disable-sync",
 ];
 
+/// How somebody's browser shows pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    Light,
+    Dark,
+    /// Without script: `js` and what is made of it cannot be used.
+    NoScript,
+}
+
 /// A browser with one window and a profile of its own.
 pub struct Browser {
     client: Client,
@@ -33,6 +42,11 @@ pub struct Browser {
 impl Browser {
     /// Starts a browser; none if there is no driver on this machine.
     pub async fn open() -> Option<Self> {
+        Self::open_as(Look::Light).await
+    }
+
+    /// Starts a browser of somebody who sees pages in another way.
+    pub async fn open_as(look: Look) -> Option<Self> {
         let driver = Command::new("chromedriver")
             .args(["--port=0", "--log-level=SEVERE"])
             .stdout(Stdio::piped())
@@ -55,9 +69,14 @@ impl Browser {
         let arguments = ARGUMENTS.iter().map(|argument| (*argument).to_owned());
         let arguments: Vec<String> = arguments
             .chain([format!("--user-data-dir={}", profile.display()), "--window-size=1200,900".to_owned()])
+            .chain((look == Look::Dark).then(|| "--blink-settings=preferredColorScheme=0".to_owned()))
             .collect();
+        let script = if look == Look::NoScript { 2 } else { 1 };
         let capabilities = json!({
-            "goog:chromeOptions": { "args": arguments },
+            "goog:chromeOptions": {
+                "args": arguments,
+                "prefs": { "profile.managed_default_content_settings.javascript": script },
+            },
             "goog:loggingPrefs": { "browser": "ALL" },
         });
         let Value::Object(capabilities) = capabilities else { unreachable!() };
@@ -120,6 +139,11 @@ impl Browser {
     /// Chooses a file of this machine.
     pub async fn upload(&self, css: &str, path: &str) {
         self.client.find(Locator::Css(css)).await.unwrap().send_keys(path).await.unwrap();
+    }
+
+    /// The text of an element, also where there is no script.
+    pub async fn read(&self, css: &str) -> String {
+        self.client.find(Locator::Css(css)).await.unwrap().text().await.unwrap()
     }
 
     pub async fn choose(&self, css: &str, value: &str) {

@@ -26,6 +26,10 @@ use tavernkeep::{
     ops::maintenance,
     secrets::Secrets,
     tenants::service as tenants,
+    users::{
+        Role,
+        service::{self as users, Wanted},
+    },
 };
 use uuid::Uuid;
 
@@ -114,6 +118,14 @@ impl Server {
         let tenant = tenants::create(&mut db, slug, slug, &limits).await.unwrap();
         let client = Client { server: self, tenant, credential: String::new() };
         client.with_scopes(&Scope::ALL).await
+    }
+
+    /// A user of the editor, and their password.
+    pub async fn user(&self, tenant: Uuid, email: &str, role: Role) -> String {
+        let password = "a password nobody guesses";
+        let wanted = Wanted { tenant, email, name: None, role, password: Some(password) };
+        users::bring(&mut self.owner().await, &wanted).await.unwrap();
+        password.to_owned()
     }
 
     /// A client without a credential.

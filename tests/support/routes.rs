@@ -62,7 +62,9 @@ impl Rows {
             json!({ "email": format!("{canary}@example.org"), "role": "viewer", "password": "a fine long password" });
         ids.insert("users", client.post("/v1/users", user).await.expect(201).id());
         let key = json!({ "name": canary, "scopes": ["read"] });
-        ids.insert("api-keys", client.post("/v1/api-keys", key).await.expect(201).id());
+        let key = client.post("/v1/api-keys", key).await.expect(201).id();
+        ids.insert("keys", key.clone());
+        ids.insert("api-keys", key);
         Self { campaign, alice, mallory, ids }
     }
 

@@ -13,7 +13,7 @@ use crate::{
 };
 
 const ORDERS: &[(&str, &str)] = &[("-created_at", "newest first"), ("created_at", "oldest first")];
-const COLUMNS: &[&str] = &["State", "Round", "Participants", "Began"];
+const COLUMNS: &[&str] = &["State", "Round", "Participants", "Began, UTC"];
 
 /// The list, with those that have ended.
 pub async fn list(at: InCampaign) -> Result<HttpResponse> {

@@ -24,7 +24,8 @@ use crate::{
 #[template(path = "admin/keys.html", blocks = ["main"])]
 struct KeysPage {
     frame: Frame,
-    keys: Vec<KeyView>,
+    /// With their state and when they were used last.
+    keys: Vec<(KeyView, String, String)>,
     next: Option<String>,
     scopes: Vec<(Scope, &'static str, bool)>,
     name: String,
@@ -57,7 +58,7 @@ async fn keys_page(editor: &Editor, problem: Option<String>, made: Option<String
     let kept = problem.is_some();
     Ok(KeysPage {
         frame: editor.frame("API keys", Tab::Keys),
-        keys: found.items,
+        keys: found.items.into_iter().map(with_words).collect(),
         next: found.next_cursor.map(|cursor| format!("/admin/keys?sort=-created_at&cursor={cursor}")),
         scopes: Scope::ALL.into_iter().map(|scope| (scope, meaning(scope), kept && is_chosen(&scope))).collect(),
         name: if kept { editor.form.text("name").to_owned() } else { String::new() },
@@ -65,6 +66,18 @@ async fn keys_page(editor: &Editor, problem: Option<String>, made: Option<String
         problem,
         made,
     })
+}
+
+fn with_words(key: KeyView) -> (KeyView, String, String) {
+    // As stored: 2026-01-31T12:00:00Z.
+    let short = |at: &String| at.chars().take(16).collect::<String>().replace('T', " ");
+    let state = match (&key.revoked_at, &key.expires_at) {
+        (Some(_), _) => "revoked".to_owned(),
+        (None, Some(at)) => format!("until {}", short(at)),
+        (None, None) => "live".to_owned(),
+    };
+    let used = key.last_used_at.as_ref().map_or_else(|| "never".to_owned(), short);
+    (key, state, used)
 }
 
 /// The list, and the form for a new one.

@@ -27,7 +27,9 @@ pub struct ListPage {
     pub about: &'static str,
     /// A link to make a new one: its path and words.
     pub new: Option<(String, String)>,
-    /// The columns after the name.
+    /// What the first column is called.
+    pub label: &'static str,
+    /// The columns after the first.
     pub columns: &'static [&'static str],
     pub orders: &'static [(&'static str, &'static str)],
     path: String,
@@ -48,6 +50,7 @@ impl ListPage {
             many,
             about: "",
             new: None,
+            label: "Name",
             columns: &[],
             orders: ORDERS,
             path: at.url(path),
@@ -98,8 +101,8 @@ fn with_cursor(at: &InCampaign, cursor: Option<&str>) -> String {
     format!("?{}", form_urlencoded::Serializer::new(String::new()).extend_pairs(all).finish())
 }
 
-/// A time as a person reads it.
+/// A time as a person reads it, in UTC.
 #[must_use]
 pub fn moment(at: OffsetDateTime) -> String {
-    at.format(format_description!("[year]-[month]-[day] [hour]:[minute] UTC")).unwrap_or_default()
+    at.format(format_description!("[year]-[month]-[day] [hour]:[minute]")).unwrap_or_default()
 }

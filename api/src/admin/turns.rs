@@ -6,7 +6,7 @@ use super::{InCampaign, Tab, list::ListPage};
 use crate::{error::Result, http::paging::Page, turns::list as turns};
 
 const ORDERS: &[(&str, &str)] = &[("-created_at", "newest first")];
-const COLUMNS: &[&str] = &["Kind", "State", "Who", "For", "When"];
+const COLUMNS: &[&str] = &["Kind", "State", "Who", "For", "When, UTC"];
 
 /// The list.
 pub async fn list(at: InCampaign) -> Result<HttpResponse> {
@@ -15,7 +15,7 @@ pub async fn list(at: InCampaign) -> Result<HttpResponse> {
     let found = turns::summaries(&tx, at.campaign.id.0, &page).await?;
     let mut shown = ListPage::new(&at, "Turns", Tab::Turns, "turns");
     shown.about = "What the AI was asked and did. Records are kept for a while; the audit keeps what they changed.";
-    (shown.columns, shown.orders) = (COLUMNS, ORDERS);
+    (shown.label, shown.columns, shown.orders) = ("What was asked", COLUMNS, ORDERS);
     for turn in found.items {
         let state = if turn.is_undone { format!("{}, undone", turn.status) } else { turn.status };
         let label = if turn.action.trim().is_empty() { "(without words)".to_owned() } else { turn.action };

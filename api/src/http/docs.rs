@@ -1,10 +1,11 @@
 //! `/openapi.yaml`, `/docs` (rendered by the server, so that it works without the internet), `/problems/{code}`, and the
 //! answer for paths that are none.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, io::Write as _, sync::LazyLock};
 
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use askama::Template;
+use flate2::{Compression, write::GzEncoder};
 use utoipa::openapi::{Content, OpenApi, RefOr, path::Operation};
 
 use crate::{
@@ -177,23 +178,45 @@ const ASSETS: &[(&str, &str, &str)] = &[
 
 /// A file of the pages.
 #[get("/static/{name}")]
-pub async fn asset(name: web::Path<String>) -> Result<HttpResponse> {
-    file(&name)
+pub async fn asset(request: HttpRequest, name: web::Path<String>) -> Result<HttpResponse> {
+    file(&request, &name)
 }
 
 /// What browsers ask of every site, also of pages that name no icon.
 #[get("/favicon.ico")]
-pub async fn favicon() -> Result<HttpResponse> {
-    file("icon.svg")
+pub async fn favicon(request: HttpRequest) -> Result<HttpResponse> {
+    file(&request, "icon.svg")
 }
 
-fn file(name: &str) -> Result<HttpResponse> {
-    let found = ASSETS.iter().find(|(known, ..)| *known == name);
-    let (_, content_type, body) = found.ok_or_else(|| Error::not_found("file"))?;
-    Ok(HttpResponse::Ok()
+/// The same files, made smaller once. Pages are not: they hold secrets beside what others wrote.
+static SMALLER: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| ASSETS.iter().map(|(.., body)| gzip(body)).collect());
+
+fn gzip(body: &str) -> Vec<u8> {
+    let mut out = GzEncoder::new(Vec::new(), Compression::best());
+    // Writing to memory does not fail; an empty result is not used.
+    out.write_all(body.as_bytes()).and_then(|()| out.finish()).unwrap_or_default()
+}
+
+fn file(request: &HttpRequest, name: &str) -> Result<HttpResponse> {
+    let (at, (_, content_type, body)) =
+        ASSETS.iter().enumerate().find(|(_, (known, ..))| *known == name).ok_or_else(|| Error::not_found("file"))?;
+    let mut answer = HttpResponse::Ok();
+    answer
         .content_type(*content_type)
         .insert_header(("cache-control", "public, max-age=3600"))
-        .body(*body))
+        .insert_header(("vary", "accept-encoding"));
+    match SMALLER.get(at).filter(|smaller| !smaller.is_empty() && takes_gzip(request)) {
+        Some(smaller) => Ok(answer.insert_header(("content-encoding", "gzip")).body(smaller.as_slice())),
+        None => Ok(answer.body(*body)),
+    }
+}
+
+fn takes_gzip(request: &HttpRequest) -> bool {
+    let accepted = request.headers().get("accept-encoding").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    accepted.split(',').any(|one| {
+        let mut parts = one.split(';').map(str::trim);
+        parts.next() == Some("gzip") && !parts.any(|weight| matches!(weight, "q=0" | "q=0.0"))
+    })
 }
 
 /// The error for a path that is no route, or none with this method.

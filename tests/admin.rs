@@ -1,0 +1,110 @@
+//! The editor: by plain HTTP, as a browser without script would (`door`, `roles`, `forms`, `tenant`), and in a real Chromium
+//! (`browser`, `looks`).
+
+mod browser;
+mod door;
+mod forms;
+mod looks;
+mod roles;
+mod speed;
+mod tenant;
+
+use serde_json::Value;
+use tavernkeep::users::Role;
+use uuid::Uuid;
+
+use crate::support::{Answer, Server, browser::Browser};
+
+const EMAIL: &str = "mara@example.org";
+
+/// Somebody with a browser without script: a cookie, pages and forms.
+struct Visitor {
+    http: reqwest::Client,
+    base: String,
+    cookie: String,
+}
+
+impl Visitor {
+    fn at(server: &Server) -> Self {
+        let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+        Self { http, base: server.url.clone(), cookie: String::new() }
+    }
+
+    /// Somebody of this role who has signed in.
+    async fn signed_in(server: &Server, tenant: Uuid, role: Role) -> Self {
+        let email = format!("{}-{}@example.org", role.as_str(), Uuid::now_v7().simple());
+        let password = server.user(tenant, &email, role).await;
+        let mut visitor = Self::at(server);
+        visitor.sign_in(&email, &password).await.expect(303);
+        visitor
+    }
+
+    async fn sign_in(&mut self, email: &str, password: &str) -> Answer {
+        self.get("/admin/sign-in").await.expect(200);
+        let answer = self.post("/admin/sign-in", &[("email", email), ("password", password)]).await;
+        self.keep(&answer);
+        answer
+    }
+
+    fn keep(&mut self, answer: &Answer) {
+        let cookies = answer.headers.get_all("set-cookie");
+        let kept = cookies.iter().map(|c| c.to_str().unwrap()).find(|c| c.starts_with("tavernkeep="));
+        if let Some(cookie) = kept {
+            self.cookie = cookie.split(';').next().unwrap().to_owned();
+        }
+    }
+
+    async fn send(&self, request: reqwest::RequestBuilder) -> Answer {
+        let response = request.header("cookie", &self.cookie).send().await.unwrap();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Answer { status, headers, text: response.text().await.unwrap(), body: Value::Null }
+    }
+
+    fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
+        self.http.request(method.parse().unwrap(), format!("{}{path}", self.base))
+    }
+
+    async fn get(&mut self, path: &str) -> Answer {
+        let answer = self.send(self.request("GET", path)).await;
+        self.keep(&answer);
+        answer
+    }
+
+    /// A form as this browser was given it: with the token of its pages.
+    async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let token = self.token();
+        let mut all = vec![("form_token", token.as_str())];
+        all.extend(fields);
+        self.send(form(self.request("POST", path), &all)).await
+    }
+
+    /// What the pages' forms hold.
+    fn token(&self) -> String {
+        use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+        use sha2::{Digest, Sha256};
+        let secret = self.cookie.split_once('=').map_or("", |(_, secret)| secret);
+        let hash = Sha256::new().chain_update(b"tavernkeep form\0").chain_update(secret).finalize();
+        BASE64_URL_SAFE_NO_PAD.encode(hash)
+    }
+}
+
+/// A request with the fields of a form.
+fn form(request: reqwest::RequestBuilder, fields: &[(&str, &str)]) -> reqwest::RequestBuilder {
+    let quoted = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+    let body: Vec<String> = fields.iter().map(|(name, value)| format!("{}={}", quoted(name), quoted(value))).collect();
+    request.header("content-type", "application/x-www-form-urlencoded").body(body.join("&"))
+}
+
+/// The value of a field of a page.
+fn field(page: &str, name: &str) -> String {
+    let (_, rest) = page.split_once(&format!("name=\"{name}\"")).unwrap_or_else(|| panic!("no field {name}: {page}"));
+    rest.split_once("value=\"").unwrap().1.split('"').next().unwrap().to_owned()
+}
+
+/// Signs in, in a browser.
+async fn sign_in(browser: &Browser, server: &Server, email: &str, password: &str) {
+    browser.goto(&format!("{}/admin", server.url)).await;
+    browser.write("#email", email).await;
+    browser.write("#password", password).await;
+    browser.click("main button").await;
+}

@@ -1,0 +1,208 @@
+//! Signing in and out, and what keeps others out.
+
+use tavernkeep::users::Role;
+
+use super::{EMAIL, Visitor, form};
+use crate::support::Server;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_knows_the_password_comes_in_and_goes() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let password = server.user(tenant.tenant, EMAIL, Role::Editor).await;
+    let mut mara = Visitor::at(&server);
+    // From the server's name to the form, and after it to the page that was wanted.
+    assert_eq!(mara.get("/").await.expect(303).header("location"), "/admin");
+    assert_eq!(mara.get("/admin").await.expect(303).header("location"), "/admin/sign-in");
+    let sent = mara.get("/admin/campaigns?q=x").await.expect(303);
+    assert_eq!(sent.header("location"), "/admin/sign-in?next=%2Fadmin%2Fcampaigns%3Fq%3Dx");
+    let door = mara.get(sent.header("location")).await.expect(200);
+    assert!(door.text.contains(r#"name="next" value="/admin/campaigns?q=x""#), "{}", door.text);
+    for part in ["HttpOnly", "SameSite=Lax", "Path=/"] {
+        assert!(door.header("set-cookie").contains(part), "{}", door.header("set-cookie"));
+    }
+    let before = mara.cookie.clone();
+    let fields = [("email", "MARA@Example.org"), ("password", password.as_str()), ("next", "/admin/campaigns?q=x")];
+    let entered = mara.post("/admin/sign-in", &fields).await.expect(303);
+    assert_eq!(entered.header("location"), "/admin/campaigns?q=x");
+    mara.keep(&entered);
+    assert_ne!(mara.cookie, before, "a secret planted before would still be good");
+    let page = mara.get("/admin/campaigns").await.expect(200);
+    assert!(page.text.contains("mara") && page.text.contains("editor"), "{}", page.text);
+    for (name, part) in [
+        ("content-security-policy", "default-src 'none'"),
+        ("content-security-policy", "frame-ancestors 'none'"),
+        ("referrer-policy", "same-origin"),
+        ("cache-control", "no-store"),
+        ("vary", "HX-Request"),
+        ("x-content-type-options", "nosniff"),
+    ] {
+        assert!(page.header(name).contains(part), "{name}: {}", page.header(name));
+    }
+    assert!(!page.header("content-security-policy").contains("unsafe"));
+    // Signed out, the cookie is worth nothing, wherever it was copied to.
+    let copied = mara.cookie.clone();
+    let left = mara.post("/admin/sign-out", &[]).await.expect(303);
+    assert!(left.header("set-cookie").contains("Max-Age=0"));
+    mara.cookie = copied;
+    assert_eq!(mara.get("/admin/campaigns").await.status, 303);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn signing_out_everywhere_ends_every_session_and_a_new_password_the_others() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let password = server.user(tenant.tenant, EMAIL, Role::Viewer).await;
+    let (mut here, mut there) = (Visitor::at(&server), Visitor::at(&server));
+    for visitor in [&mut here, &mut there] {
+        visitor.sign_in(EMAIL, &password).await.expect(303);
+        visitor.get("/admin/campaigns").await.expect(200);
+    }
+    for (fields, why) in [
+        (
+            [("password", "wrong"), ("new_password", "mulberry wagon 7"), ("again", "mulberry wagon 7")],
+            "The old password is another.",
+        ),
+        (
+            [("password", password.as_str()), ("new_password", "mulberry wagon 7"), ("again", "mulberry")],
+            "not the same twice",
+        ),
+        ([("password", password.as_str()), ("new_password", "short"), ("again", "short")], "10 to 128 characters"),
+        ([("password", password.as_str()), ("new_password", "mara12345678"), ("again", "mara12345678")], "too easy"),
+    ] {
+        let refused = here.post("/admin/account/password", &fields).await.expect(422);
+        assert!(refused.text.contains(why), "{why}: {}", refused.text);
+    }
+    let fields = [("password", password.as_str()), ("new_password", "mulberry wagon 7"), ("again", "mulberry wagon 7")];
+    here.post("/admin/account/password", &fields).await.expect(303);
+    here.get("/admin/campaigns").await.expect(200);
+    assert_eq!(there.get("/admin/campaigns").await.status, 303, "the other session goes on");
+    there.sign_in(EMAIL, &password).await.expect(401);
+    there.sign_in(EMAIL, "mulberry wagon 7").await.expect(303);
+    here.post("/admin/sign-out", &[("everywhere", "true")]).await.expect(303);
+    assert_eq!(there.get("/admin/campaigns").await.status, 303);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn guessing_is_slow_and_tells_nothing() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let password = server.user(tenant.tenant, EMAIL, Role::Viewer).await;
+    let mut guesser = Visitor::at(&server);
+    let known = guesser.sign_in(EMAIL, "not the password").await.expect(401);
+    let unknown = guesser.sign_in("nobody@example.org", "not the password").await.expect(401);
+    let without = |text: &str, email: &str| text.replace(email, "").replace(&guesser_token(text), "");
+    assert_eq!(without(&known.text, EMAIL), without(&unknown.text, "nobody@example.org"));
+    // Ten tries of an account at once, known or not; the right password waits as well, and another account does not.
+    for email in [EMAIL, "nobody@example.org"] {
+        for _ in 0..9 {
+            guesser.sign_in(email, "not the password").await.expect(401);
+        }
+        let refused = guesser.sign_in(email, &password).await.expect(429);
+        assert!(refused.header("retry-after").parse::<u64>().unwrap() > 0);
+        assert!(refused.text.contains("Too many tries"), "{}", refused.text);
+    }
+    let other = server.user(tenant.tenant, "other@example.org", Role::Viewer).await;
+    guesser.sign_in("other@example.org", &other).await.expect(303);
+}
+
+fn guesser_token(text: &str) -> String {
+    super::field(text, "form_token")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forms_of_other_sites_are_refused() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    tenant.world().await;
+    let mara = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await;
+    let (path, new) = ("/admin/c/port-town/npcs", [("name", "Zed")]);
+    let token = mara.token();
+    let whole = [("form_token", token.as_str()), ("name", "Zed")];
+    // No token, somebody else's, one of before signing in; a form that a browser says comes from elsewhere.
+    let others = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await.token();
+    let wrong = [("form_token", others.as_str()), ("name", "Zed")];
+    for request in [
+        form(mara.request("POST", path), &new),
+        form(mara.request("POST", path), &wrong),
+        form(mara.request("POST", path), &whole).header("sec-fetch-site", "cross-site"),
+        form(mara.request("POST", path), &whole).header("sec-fetch-site", "same-site"),
+        form(mara.request("POST", path), &whole).header("origin", "https://evil.example"),
+        mara.request("POST", path).header("content-type", "text/plain").body(format!("form_token={others}&name=Zed")),
+        mara.request("POST", path),
+    ] {
+        let refused = mara.send(request).await.expect(403);
+        assert!(refused.text.contains("<!DOCTYPE html>"), "{}", refused.text);
+    }
+    let request = mara.request("POST", path).header("x-form-token", &others).header("hx-request", "true");
+    let refused = mara.send(form(request, &new)).await.expect(403);
+    assert!(!refused.text.contains("<!DOCTYPE html>") && refused.text.contains("class=\"alert\""), "{}", refused.text);
+    assert_eq!(tenant.get("/v1/campaigns/port-town/npcs?q=Zed").await.items().len(), 0);
+    // Ours, by field or by htmx's header.
+    mara.post(path, &new).await.expect(303);
+    let request = mara.request("POST", path).header("x-form-token", &token).header("hx-request", "true");
+    let made = mara.send(form(request, &[("name", "Zed again")])).await.expect(200);
+    assert!(made.header("hx-redirect").starts_with("/admin/c/port-town/npcs/"));
+    // Also at the door: nobody is signed in as somebody else.
+    let stranger = Visitor::at(&server);
+    let refused = stranger.post("/admin/sign-in", &[("email", EMAIL), ("password", "x")]).await;
+    assert_eq!(refused.status, 403);
+    // Nothing is changed by GET.
+    for path in ["/admin/sign-out", "/admin/account/password"] {
+        assert_eq!(mara.send(mara.request("GET", path)).await.status, 404);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_sent_to_another_site() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let password = server.user(tenant.tenant, EMAIL, Role::Viewer).await;
+    for next in [
+        "https://evil.example/",
+        "//evil.example",
+        "/\\evil.example",
+        "/admin\\evil",
+        "javascript:alert(1)",
+        "/play/x",
+        "",
+    ] {
+        let mut mara = Visitor::at(&server);
+        mara.get("/admin/sign-in").await;
+        let fields = [("email", EMAIL), ("password", password.as_str()), ("next", next)];
+        assert_eq!(mara.post("/admin/sign-in", &fields).await.expect(303).header("location"), "/admin", "{next}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn behind_tls_the_cookie_is_the_hosts_alone() {
+    let server = Server::start().await;
+    let visitor = Visitor::at(&server);
+    let door = visitor.send(visitor.request("GET", "/admin/sign-in").header("x-forwarded-proto", "https")).await;
+    let cookie = door.header("set-cookie");
+    assert!(
+        cookie.starts_with("__Host-tavernkeep=") && cookie.contains("Secure") && cookie.contains("Path=/;"),
+        "{cookie}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_end_by_themselves() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let mut mara = Visitor::signed_in(&server, tenant.tenant, Role::Viewer).await;
+    let mut db = server.owner().await;
+    for (end, is_over) in [
+        ("UPDATE editor_session SET seen_at = now() - interval '11 hours'", false),
+        ("UPDATE editor_session SET seen_at = now() - interval '13 hours'", true),
+        ("UPDATE editor_session SET seen_at = now(), expires_at = now() - interval '1 second'", true),
+    ] {
+        sqlx::query(end).execute(&mut db).await.unwrap();
+        assert_eq!(mara.get("/admin/campaigns").await.status == 303, is_over, "{end}");
+    }
+    // What is stored cannot be sent: neither cookie nor password.
+    let kept: Vec<(Vec<u8>,)> = sqlx::query_as("SELECT hash FROM editor_session").fetch_all(&mut db).await.unwrap();
+    assert!(kept.iter().all(|(hash,)| hash.len() == 32));
+    let hashes: Vec<(String,)> = sqlx::query_as("SELECT password_hash FROM app_user").fetch_all(&mut db).await.unwrap();
+    assert!(hashes.iter().all(|(hash,)| hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$")), "{hashes:?}");
+}

@@ -1,0 +1,215 @@
+//! Forms without script: create, change, conflict, delete; hostile text; who the journal says did it.
+
+use serde_json::json;
+use tavernkeep::users::Role;
+
+use super::{Visitor, field};
+use crate::support::Server;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_are_made_changed_and_deleted_by_forms() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let mut mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
+    let kinds = [
+        (
+            "npcs",
+            &[
+                ("name", "Zed"),
+                ("stats-hp", "12"),
+                ("stats-max_hp", "12"),
+                ("stats-attacks", r#"[{"name":"Bite","damage":"1d6"}]"#),
+            ][..],
+        ),
+        ("owners", &[("name", "Zed"), ("monitored_aspect", "race"), ("associated_id", "elf")]),
+        ("characters", &[("name", "Zed"), ("level", "3"), ("skill_proficiencies", "stealth, arcana")]),
+        ("scenes", &[("name", "Zed"), ("active", "true")]),
+    ];
+    for (kind, fields) in kinds {
+        let form = mara.get(&format!("/admin/c/port-town/{kind}/new")).await.expect(200).text;
+        let form_id = field(&form, "form_id");
+        let mut all = vec![("form_id", form_id.as_str())];
+        all.extend(fields);
+        let list = format!("/admin/c/port-town/{kind}");
+        let made = mara.post(&list, &all).await.expect(303);
+        let path = made.header("location").to_owned();
+        // Sent twice, there is one.
+        assert_eq!(mara.post(&list, &all).await.expect(303).header("location"), path);
+        assert_eq!(world.get(&format!("/{kind}?q=Zed")).await.items().len(), 1, "{kind}");
+        let page = mara.get(&path).await.expect(200).text;
+        let version = field(&page, "version");
+        let sent: Vec<(String, String)> = fields_of(&page);
+        let mut changed: Vec<(&str, &str)> = sent.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        changed.retain(|(name, _)| !matches!(*name, "form_token" | "name"));
+        changed.push(("name", "Zed the Second"));
+        let saved = mara.post(&path, &changed).await;
+        assert_eq!((saved.status, saved.header("location")), (303, path.as_str()), "{kind}: {}", saved.text);
+        let row = world.get(&format!("/{kind}/zed")).await.expect(200).body;
+        assert_eq!(row["name"], "Zed the Second");
+        assert_eq!(row["version"], 2, "{kind}");
+        // The second to come sees both versions, and nothing is overwritten.
+        let mut late = changed.clone();
+        late.retain(|(name, _)| *name != "name");
+        late.push(("name", "Zed the Late"));
+        let conflict = mara.post(&path, &late).await.expect(409).text;
+        assert!(
+            conflict.contains("Somebody changed this")
+                && conflict.contains("Zed the Late")
+                && conflict.contains("Zed the Second"),
+            "{conflict}"
+        );
+        assert_eq!(field(&conflict, "version"), "2", "{version}");
+        assert_eq!(world.get(&format!("/{kind}/zed")).await.body["name"], "Zed the Second");
+        late.retain(|(name, _)| *name != "version");
+        late.push(("version", "2"));
+        mara.post(&path, &late).await.expect(303);
+        assert_eq!(world.get(&format!("/{kind}/zed")).await.body["name"], "Zed the Late");
+        // Deleted by who has seen what it is now.
+        mara.post(&format!("{path}/delete"), &[("version", "2")]).await.expect(409);
+        let ask = mara.get(&format!("{path}/delete")).await.expect(200).text;
+        mara.post(&format!("{path}/delete"), &[("version", &field(&ask, "version"))]).await.expect(303);
+        world.get(&format!("/{kind}/zed")).await.problem(404, "not_found");
+    }
+    let journal = tenant.get("/v1/campaigns/port-town/changes?after=0&limit=200").await.expect(200);
+    let own: Vec<_> = journal.items().iter().filter(|c| !c["user_id"].is_null()).collect();
+    assert_eq!(own.len(), 16, "{own:?}");
+    assert!(own.iter().all(|c| c["actor"].is_null() && c["origin"] == "api"));
+}
+
+/// The fields of a page as a browser would send them back.
+fn fields_of(page: &str) -> Vec<(String, String)> {
+    let unescaped = |text: &str| {
+        text.replace("&#34;", "\"")
+            .replace("&#39;", "'")
+            .replace("&#60;", "<")
+            .replace("&#62;", ">")
+            .replace("&#38;", "&")
+    };
+    let form = page.split_once("class=\"world\"").unwrap().1.split("</form>").next().unwrap();
+    let mut fields = Vec::new();
+    for tag in form.split('<').skip(1) {
+        let name = tag.split_once("name=\"").map(|(_, rest)| rest.split('"').next().unwrap().to_owned());
+        let value = tag.split_once("value=\"").map(|(_, rest)| unescaped(rest.split('"').next().unwrap()));
+        if tag.starts_with("input") && (!tag.contains("checkbox") || tag.contains(" checked")) {
+            fields.extend(name.map(|name| (name, value.unwrap_or_default())));
+        } else if tag.starts_with("textarea") {
+            let text = tag.split_once('>').unwrap().1;
+            fields.extend(name.map(|name| (name, unescaped(text.strip_prefix('\n').unwrap_or(text)))));
+        } else if tag.starts_with("select") {
+            fields.extend(name.map(|name| (name, String::new())));
+        } else if tag.starts_with("option") && tag.contains(" selected") {
+            fields.last_mut().unwrap().1 = value.unwrap_or_default();
+        }
+    }
+    fields
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_kept_says_why_beside_its_field() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
+    for (kind, fields, id, why) in [
+        ("npcs", &[("name", "")][..], "name", "This is needed."),
+        ("npcs", &[("name", "Zed"), ("stats-hp", "lots")], "stats-hp", "Write a number."),
+        ("npcs", &[("name", "Zed"), ("stats-attacks", "{")], "stats-attacks", "This is not JSON"),
+        ("npcs", &[("name", "Zed"), ("stats-attacks", r#"[{"name":"Bite"}]"#)], "stats-attacks", "missing field"),
+        ("npcs", &[("name", "Zed"), ("owner_ids", "nobody")], "owner_ids", "There is no such owner"),
+        ("npcs", &[("name", "Zed"), ("slug", "innkeeper_bob")], "slug", "This slug is taken"),
+        ("npcs", &[("name", "Zed"), ("slug", "Not A Slug")], "slug", "Must be 1 to 63"),
+        ("characters", &[("name", "Zed"), ("level", "21")], "level", "20"),
+        ("characters", &[("name", "Zed"), ("hp", "5"), ("max_hp", "2")], "hp", "Must be at most max_hp"),
+        ("owners", &[("name", "Zed"), ("monitored_aspect", "race")], "associated_id", "This is needed."),
+    ] {
+        let page = mara.post(&format!("/admin/c/port-town/{kind}"), fields).await.expect(422).text;
+        let at_field =
+            page.split_once(&format!("id=\"{id}-error\">")).unwrap_or_else(|| panic!("{fields:?}: {page}")).1;
+        assert!(at_field.split("</p>").next().unwrap().contains(why), "{fields:?}: {at_field}");
+        assert!(page.contains(&format!("<a href=\"#{id}\">")), "{fields:?}: not in the summary");
+        assert!(page.contains("aria-invalid=\"true\""));
+    }
+    assert_eq!(world.get("/npcs?q=Zed").await.items().len(), 0);
+    // What a secret names stays, and the form says so.
+    let secret =
+        json!({ "title": "T", "scope": "global", "content": "C", "secret": true, "known_by": ["innkeeper_bob"] });
+    world.post("/lore", secret).await.expect(201);
+    let bob = world.get("/npcs/innkeeper_bob").await.body;
+    let version = bob["version"].to_string();
+    let path = format!("/admin/c/port-town/npcs/{}/delete", bob["id"].as_str().unwrap());
+    let kept = mara.post(&path, &[("version", &version)]).await.expect(409);
+    assert!(kept.text.contains("class=\"alert\""), "{}", kept.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn untouched_parts_of_a_row_stay_as_they_are() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let full = json!({
+        "name": "Full", "spell_slots": { "1": { "max": 4, "remaining": 2 }, "2": { "max": 2, "remaining": 1 } },
+        "extensions": { "vtt": { "x": [1, 2.5, null], "s": "<b>" } }, "spells": ["Fire Bolt"], "inventory": [{ "rope": 1 }],
+        "armor": { "name": "Leather" }, "conditions": [{ "name": "prone", "until_rest": true }], "location": " odd  place ",
+    });
+    world.post("/characters", full).await.expect(201);
+    let before = world.get("/characters/full").await.body;
+    let mut mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
+    let path = format!("/admin/c/port-town/characters/{}", before["id"].as_str().unwrap());
+    let page = mara.get(&path).await.expect(200).text;
+    let sent = fields_of(&page);
+    let mut fields: Vec<(&str, &str)> = sent.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    fields.retain(|(name, _)| !matches!(*name, "form_token" | "spell_slots"));
+    // A key that is taken out of an object is gone.
+    fields.push(("spell_slots", r#"{ "1": { "max": 4, "remaining": 2 } }"#));
+    mara.post(&path, &fields).await.expect(303);
+    let mut after = world.get("/characters/full").await.body;
+    assert_eq!(after["spell_slots"], json!({ "1": { "max": 4, "remaining": 2 } }));
+    for name in ["spell_slots", "version", "updated_at"] {
+        after[name] = before[name].clone();
+    }
+    assert_eq!(after, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn campaigns_are_made_changed_and_deleted_by_forms() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let mut mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
+    let made = mara.post("/admin/campaigns", &[("name", "The Isles"), ("form_id", "1")]).await.expect(303);
+    assert_eq!(made.header("location"), "/admin/c/the-isles");
+    let message =
+        made.headers.get_all("set-cookie").iter().any(|c| c.to_str().unwrap().starts_with("tavernkeep_message="));
+    assert!(message, "what was done is not told");
+    let page = mara.get("/admin/c/the-isles/edit").await.expect(200).text;
+    let mut fields = vec![("name", "The Isles"), ("slug", "isles"), ("description", "Fog.\r\nMore fog.")];
+    let version = field(&page, "version");
+    fields.push(("version", &version));
+    assert_eq!(mara.post("/admin/c/the-isles/edit", &fields).await.expect(303).header("location"), "/admin/c/isles");
+    assert_eq!(tenant.get("/v1/campaigns/isles").await.body["description"], "Fog.\nMore fog.");
+    mara.post("/admin/c/isles/edit", &fields).await.expect(409);
+    mara.post("/admin/c/isles/delete", &[("version", "2")]).await.expect(422);
+    mara.post("/admin/c/isles/delete", &[("version", "1"), ("repeat", "isles")]).await.expect(409);
+    mara.post("/admin/c/isles/delete", &[("version", "2"), ("repeat", "isles")]).await.expect(303);
+    tenant.get("/v1/campaigns/isles").await.problem(404, "not_found");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn htmx_gets_the_block_that_it_asks_for() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    tenant.world().await;
+    let mara = Visitor::signed_in(&server, tenant.tenant, Role::Viewer).await;
+    let ask = |target: &'static str| {
+        mara.request("GET", "/admin/c/port-town/npcs?q=bob").header("hx-request", "true").header("hx-target", target)
+    };
+    let rows = mara.send(ask("rows")).await.expect(200).text;
+    assert!(
+        rows.contains("Innkeeper Bob") && !rows.contains("Ilse") && !rows.contains("<h1>") && !rows.contains("<html"),
+        "{rows}"
+    );
+    let main = mara.send(ask("main")).await.expect(200).text;
+    assert!(main.contains("<h1>") && !main.contains("<html"), "{main}");
+    let restored = mara.send(ask("rows").header("hx-history-restore-request", "true")).await.expect(200).text;
+    assert!(restored.contains("<!DOCTYPE html>"));
+}

@@ -1,0 +1,131 @@
+//! Every page and form of the editor for every role: a list, not memory.
+
+use tavernkeep::{admin::PAGES, users::Role};
+
+use super::{Visitor, form};
+use crate::support::{Rows, Server, counts};
+
+const CANARY: &str = "canary-e41c77";
+/// What nobody is signed in for.
+const OPEN: &[&str] = &["/sign-in", "/sign-out"];
+
+fn path_of(rows: &Rows, pattern: &str) -> String {
+    rows.path(&format!("/admin{pattern}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_page_is_for_whom_the_list_says() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let rows = Rows::make(&tenant, CANARY).await;
+    let other = server.tenant("other").await;
+    let mut stranger = Visitor::at(&server);
+    stranger.get("/admin/sign-in").await;
+    let foreigner = Visitor::signed_in(&server, other.tenant, Role::Owner).await;
+    let mut visitors = Vec::new();
+    for role in Role::ALL {
+        visitors.push((role, Visitor::signed_in(&server, tenant.tenant, role).await));
+    }
+    let before = counts(&server).await;
+    for page in PAGES.iter().filter(|page| !OPEN.contains(&page.path)) {
+        let path = path_of(&rows, page.path);
+        let name = format!("{} {path}", page.method);
+        // Nobody: to the door.
+        let answer = match page.method {
+            "GET" => stranger.get(&path).await,
+            _ => stranger.post(&path, &[]).await,
+        };
+        assert!(
+            answer.status == 303 && answer.header("location").starts_with("/admin/sign-in"),
+            "{name}: {}",
+            answer.status
+        );
+        // Another tenant's owner: absent.
+        if page.path.contains('{') {
+            let request = foreigner.request(page.method, &path);
+            let token = foreigner.token();
+            let request =
+                if page.method == "GET" { request } else { form(request, &[("form_token", &token), ("version", "1")]) };
+            let answer = foreigner.send(request).await.expect(404);
+            assert!(!answer.text.contains(CANARY), "{name}");
+        }
+        for (role, visitor) in &visitors {
+            let may = page.scope.is_none_or(|scope| role.scopes().has(scope));
+            let name = format!("{name} as {}", role.as_str());
+            if page.method == "GET" {
+                let answer = visitor.send(visitor.request("GET", &path)).await;
+                let expected = if !may {
+                    403
+                } else if page.path.is_empty() {
+                    303
+                } else {
+                    200
+                };
+                assert_eq!(answer.status, expected, "{name}: {}", answer.text);
+                if may && expected == 200 {
+                    assert!(answer.text.contains("<main id=\"main\""), "{name}");
+                    let forms = answer.text.matches("method=\"post\"").count();
+                    assert_eq!(
+                        answer.text.matches("name=\"form_token\"").count(),
+                        forms,
+                        "{name}: a form without its token"
+                    );
+                } else {
+                    assert!(!answer.text.contains(CANARY), "{name}");
+                }
+            } else {
+                // Without a token nothing is done for anybody, nor without the scope.
+                let answer = visitor.send(form(visitor.request("POST", &path), &[("version", "1")])).await.expect(403);
+                assert_eq!(answer.text.contains("This is not for the role"), !may, "{name}: {}", answer.text);
+            }
+        }
+    }
+    assert_eq!(counts(&server).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forms_with_nothing_in_them_break_nothing() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let rows = Rows::make(&tenant, CANARY).await;
+    for page in PAGES.iter().filter(|page| page.method == "POST" && page.path != "/sign-out") {
+        let owner = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await;
+        let path = path_of(&rows, page.path);
+        for fields in [
+            &[][..],
+            &[("version", "1"), ("version", "x"), ("name", ""), ("form_id", "\u{1F9CC}")],
+            &[("version", "-1"), ("name", "\0")],
+        ] {
+            let answer = owner.post(&path, fields).await;
+            assert!(answer.status < 500, "{path}: {} {}", answer.status, answer.text);
+            assert!(!answer.text.contains("application/problem+json"));
+        }
+        let noise = owner.request("POST", &path).header("content-type", "multipart/form-data").body("--x");
+        assert!(owner.send(noise).await.status < 500, "{path}");
+    }
+    // Queries are no better.
+    let owner = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await;
+    for page in PAGES.iter().filter(|page| page.method == "GET") {
+        let path = path_of(&rows, page.path);
+        for query in
+            ["cursor=x", "sort=x", "q=%00", "q=%FF", "before=x&row=x", "limit=9999", "from=x&group_by=x", "next=%0d%0a"]
+        {
+            let answer = owner.send(owner.request("GET", &format!("{path}?{query}"))).await;
+            assert!(answer.status < 500, "{path}?{query}: {} {}", answer.status, answer.text);
+            if answer.status != 303 {
+                assert!(answer.header("content-type").starts_with("text/html"), "{path}?{query}");
+            }
+        }
+    }
+    for path in [
+        "/admin/nope",
+        "/admin/c/port-town/nope",
+        "/admin/c/%00",
+        "/admin/c/%FF/npcs",
+        "/admin/c/port-town/npcs/%3Cscript%3E",
+    ] {
+        let answer = owner.send(owner.request("GET", path)).await;
+        assert!(matches!(answer.status, 400 | 404), "{path}: {}", answer.status);
+        assert!(!answer.text.contains("<script>"), "{path}");
+    }
+}
