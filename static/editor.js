@@ -21,8 +21,12 @@ document.getElementById("problems")?.focus();
 // What was written is not lost by a slip.
 for (const form of document.querySelectorAll("form.world")) {
   const written = () => JSON.stringify([...new FormData(form)]);
-  const before = written();
+  let before = written();
   let isSent = false;
+  // What the page saved by itself is kept.
+  document.body.addEventListener("htmx:afterSwap", () => {
+    if (form.querySelector("[data-saved]")) before = written();
+  });
   form.addEventListener("submit", () => { isSent = true; });
   addEventListener("beforeunload", (event) => {
     if (!isSent && written() !== before) event.preventDefault();
@@ -35,6 +39,7 @@ const isWriting = (target) => target.closest?.("input:not([type=checkbox]), text
 
 const help = () => {
   const known = [["?", "this help"], ["/", "to the search"], ["Ctrl S", "save the form"], ["g h", "to the campaign's overview"], ["g c", "to the campaigns"]];
+  if (document.querySelector("table[data-keys=rows]")) known.push(["j", "the next row"], ["k", "the row before"], ["e", "open the row"], ["x", "tick the row"]);
   for (const element of document.querySelectorAll("[data-key]")) {
     known.push([element.dataset.key, element.dataset.keyHelp ?? element.textContent.trim()]);
   }
@@ -105,4 +110,36 @@ addEventListener("keydown", (event) => {
   if (!wanted) return;
   event.preventDefault();
   act(wanted);
+});
+
+// Rows of a list marked `data-keys="rows"`: j and k go from one to the next, x ticks one.
+const step = (by) => {
+  const rows = [...document.querySelectorAll("table[data-keys=rows] tbody tr")];
+  const now = rows.findIndex((row) => row.hasAttribute("aria-current"));
+  const next = rows[Math.min(Math.max(now + by, 0), rows.length - 1)];
+  if (!next) return;
+  rows.forEach((row) => row.removeAttribute("aria-current"));
+  next.setAttribute("aria-current", "true");
+  next.querySelector("a")?.focus();
+  next.scrollIntoView({ block: "nearest" });
+};
+addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target) || document.querySelector("dialog[open]")) return;
+  const row = document.querySelector("table[data-keys=rows] tr[aria-current]");
+  const done = {
+    j: () => step(1),
+    k: () => step(-1),
+    e: () => row?.querySelector("a")?.click(),
+    x: () => row?.querySelector("input[type=checkbox]")?.click(),
+  }[event.key];
+  if (!done || !document.querySelector("table[data-keys=rows]")) return;
+  event.preventDefault();
+  done();
+});
+
+// One box ticks all of a name.
+document.addEventListener("change", (event) => {
+  const name = event.target.dataset?.ticks;
+  if (!name) return;
+  for (const box of event.target.closest("form").querySelectorAll(`input[name="${name}"]`)) box.checked = event.target.checked;
 });

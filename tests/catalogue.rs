@@ -41,6 +41,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("membership_user_fkey", "users are global"),
     ("membership_user", "where a user belongs is asked before their tenant is known, in session_of"),
     ("lore_search", "GIN; search_lore filters by tenant explicitly"),
+    ("lore_tags", "GIN; tagged_lore filters by tenant explicitly"),
     ("memory_search", "GIN; search_memory filters by tenant explicitly"),
 ];
 

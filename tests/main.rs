@@ -14,6 +14,7 @@ mod concurrency;
 mod conventions;
 mod crash;
 mod dice;
+mod editing;
 mod embedded_postgres;
 mod encounters;
 mod examples;

@@ -50,6 +50,56 @@ pub async fn resolve(place: &Place<'_>, pointer: &str, names: &[String], kinds: 
     if errors.is_empty() { Ok(ids) } else { Err(Error::validation(errors)) }
 }
 
+/// The slugs of a campaign's actors and what each is, for those who choose one; the first 1,000. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn all(tx: &TenantTx, campaign: Uuid) -> Result<Vec<(String, String)>> {
+    let rows = sqlx::query(
+        "SELECT slug, kind FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY slug LIMIT 1000",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    Ok(rows.iter().map(|row| (row.get("slug"), row.get("kind"))).collect())
+}
+
+/// The slugs of actors, or the ids of those that are gone, in the order given. One statement, none without ids.
+///
+/// # Errors
+/// Those of the database.
+pub async fn names(tx: &TenantTx, ids: &[Uuid]) -> Result<Vec<String>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = sqlx::query(
+        "SELECT coalesce(a.slug, named.id::text) AS name FROM unnest($2::uuid[]) WITH ORDINALITY AS named (id, n) \
+         LEFT JOIN actor_slug a ON a.tenant_id = $1 AND a.actor_id = named.id ORDER BY n",
+    )
+    .bind(tx.tenant())
+    .bind(ids)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    Ok(rows.iter().map(|row| row.get("name")).collect())
+}
+
+/// Those of some actors that are there, in the order given.
+///
+/// # Errors
+/// Those of the database.
+pub async fn existing(place: &Place<'_>, ids: &[Uuid]) -> Result<Vec<Uuid>> {
+    let rows = sqlx::query(
+        "SELECT id FROM unnest($3::uuid[]) WITH ORDINALITY AS named (id, n) WHERE EXISTS (              SELECT FROM actor_slug a WHERE a.tenant_id = $1 AND a.campaign_id = $2 AND a.actor_id = named.id) ORDER BY n",
+    )
+    .bind(place.tx.tenant())
+    .bind(place.campaign)
+    .bind(ids)
+    .fetch_all(&mut *place.tx.connection().await)
+    .await?;
+    Ok(rows.iter().map(|row| row.get("id")).collect())
+}
+
 /// Whether no secret is left to an actor that is about to be deleted.
 ///
 /// # Errors

@@ -205,11 +205,17 @@ impl Follower {
     }
 }
 
+/// Whether a column is nobody's business outside.
+#[must_use]
+pub fn is_hidden(column: &str) -> bool {
+    HIDDEN.contains(&column)
+}
+
 fn change(row: &sqlx::postgres::PgRow) -> Change {
     let shown = |name: &str| {
         let mut value: Option<serde_json::Value> = row.get(name);
         if let Some(serde_json::Value::Object(members)) = &mut value {
-            members.retain(|key, _| !HIDDEN.contains(&key.as_str()));
+            members.retain(|key, _| !is_hidden(key));
         }
         value
     };

@@ -5,7 +5,8 @@
 //!   [`m0003_encounters`] encounters, [`m0004_sessions`] the sessions of frontends, [`m0005_fork`] forks of campaigns,
 //!   [`m0006_bridge`] connections of frontends,
 //!   [`m0007_streams`] what turns tell while they run,
-//!   [`m0009_editor_users`] users of the editor and their sessions.
+//!   [`m0009_editor_users`] users of the editor and their sessions, [`m0010_editing`] what the editing of lore needs,
+//!   [`m0011_interchange`] files that wait to be imported.
 //!
 //! Never edit a migration that has been released, and never derive a schema from entities. To change the schema add
 //! `m000N_title.rs` and name it in [`Migrator`].
@@ -18,6 +19,7 @@ pub mod m0005_fork;
 pub mod m0006_bridge;
 pub mod m0007_streams;
 pub mod m0009_editor_users;
+pub mod m0010_editing;
 pub mod m0011_interchange;
 pub mod tenant_table;
 
@@ -39,6 +41,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0006_bridge::Migration),
             Box::new(m0007_streams::Migration),
             Box::new(m0009_editor_users::Migration),
+            Box::new(m0010_editing::Migration),
             Box::new(m0011_interchange::Migration),
         ]
     }

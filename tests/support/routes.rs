@@ -17,6 +17,8 @@ pub struct Rows {
     pub alice: String,
     pub mallory: String,
     ids: BTreeMap<&'static str, String>,
+    /// The last revision of a row of each kind.
+    revisions: BTreeMap<&'static str, i64>,
 }
 
 impl Rows {
@@ -55,6 +57,16 @@ impl Rows {
         let fight =
             json!({ "participants": [{ "id": "goblin", "hp": 7, "max_hp": 7, "is_enemy": true }], "name": canary });
         ids.insert("encounters", world.post("/encounters", fight).await.expect(201).id());
+        let edit = json!({ "ids": ["the_square"], "changes": { "tags": { "add": [canary] } } });
+        ids.insert(
+            "bulk",
+            world.post("/lore/bulk", edit).await.expect(200).body["step_id"].as_str().unwrap().to_owned(),
+        );
+        let mut revisions = BTreeMap::new();
+        for kind in ["characters", "npcs", "owners", "lore", "scenes"] {
+            let newest = world.get(&format!("/{kind}/{}/revisions", ids[kind])).await.expect(200);
+            revisions.insert(kind, newest.items()[0]["seq"].as_i64().unwrap());
+        }
         // The first look begins fair dice; later ones write nothing.
         world.get("/dice/seeds").await.expect(200);
         client.get("/v1/dice/seeds").await.expect(200);
@@ -65,17 +77,22 @@ impl Rows {
         let key = client.post("/v1/api-keys", key).await.expect(201).id();
         ids.insert("keys", key.clone());
         ids.insert("api-keys", key);
-        Self { campaign, alice, mallory, ids }
+        Self { campaign, alice, mallory, ids, revisions }
     }
 
     /// The path of a route's pattern.
     pub fn path(&self, pattern: &str) -> String {
-        let mut kind = "";
+        let (mut kind, mut held) = ("", "");
         let mut path = String::new();
         for part in pattern.split('/').skip(1) {
             path.push('/');
+            if part == "{x}" {
+                held = kind;
+            }
+            let seq = self.revisions.get(held).map(ToString::to_string).unwrap_or_default();
             path.push_str(match part {
                 "{c}" => &self.campaign,
+                "{seq}" => &seq,
                 "{x}" => self.ids.get(kind).unwrap_or_else(|| panic!("Rows::make makes no row of {kind}")),
                 part => part,
             });
@@ -88,7 +105,7 @@ impl Rows {
     pub fn body(&self, route: &Access) -> Value {
         let last = route.path.rsplit('/').find(|part| !part.starts_with('{')).unwrap_or_default();
         match (route.method, last) {
-            ("GET" | "DELETE", _) | ("POST", "cancel" | "undo" | "token" | "rotate") => json!({}),
+            ("GET" | "DELETE", _) | ("POST", "cancel" | "undo" | "token" | "rotate" | "restore") => json!({}),
             ("POST", "encounters") => json!({ "participants": [{ "id": "new", "hp": 5, "max_hp": 5 }] }),
             ("POST", "fork") => json!({ "name": "New" }),
             ("POST", "actions") => json!({ "action": "damage", "target_id": "goblin", "amount": 1 }),
@@ -103,6 +120,10 @@ impl Rows {
             ("POST", "campaigns" | "characters" | "npcs" | "scenes") => json!({ "name": "New" }),
             ("POST", "owners") => json!({ "name": "New", "monitored_aspect": "race", "associated_id": "elf" }),
             ("POST", "lore") => json!({ "title": "New", "scope": "global", "content": "New." }),
+            ("POST", "bulk") => json!({ "ids": ["the_harbour"], "changes": { "tags": { "add": ["New"] } } }),
+            ("POST", "duplicate") => json!({ "title": "New" }),
+            ("POST", "mend-links") => json!({ "from": "New" }),
+            ("POST", "move") => json!({ "player_id": self.mallory }),
             ("POST", "memories") => json!({ "player_id": self.alice, "text": "New." }),
             ("POST", "messages") => json!({ "content": "New." }),
             ("POST", "seed") => {

@@ -299,6 +299,16 @@ impl FieldView {
         ids.collect::<Vec<_>>().join(" ")
     }
 
+    /// The id of the list that a page may offer for it; empty for none.
+    #[must_use]
+    pub fn offers(&self) -> &'static str {
+        match self.name.as_str() {
+            "associated_id" => "names",
+            "holder_id" | "player_id" => "actors",
+            _ => "",
+        }
+    }
+
     #[must_use]
     pub fn rows(&self) -> u8 {
         match self.kind {

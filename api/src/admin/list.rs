@@ -94,7 +94,9 @@ pub fn query(at: &InCampaign, sort: &str, more: &[(&str, &str)]) -> String {
     out.finish()
 }
 
-fn with_cursor(at: &InCampaign, cursor: Option<&str>) -> String {
+/// The page's query with another place in the list.
+#[must_use]
+pub fn with_cursor(at: &InCampaign, cursor: Option<&str>) -> String {
     let kept = form_urlencoded::parse(at.request.query_string().as_bytes())
         .filter(|(name, value)| name != "cursor" && !value.is_empty());
     let all = kept.chain(cursor.map(|cursor| ("cursor".into(), cursor.into())));

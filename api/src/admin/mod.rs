@@ -43,15 +43,20 @@ mod account;
 mod audit;
 mod campaigns;
 mod characters;
+pub mod diff;
 mod editor;
 mod encounters;
 mod exchange;
 pub mod form;
 mod frame;
+mod history;
 mod home;
 mod keys;
 mod lab;
 pub mod list;
+mod lore;
+mod markdown;
+mod memories;
 mod npcs;
 mod owners;
 mod scenes;
@@ -81,6 +86,7 @@ use crate::{
     auth::Scope::{self, Admin, Gm, Read, Write},
     characters::Characters,
     error::{Code, Error},
+    lore::LoreEntries,
     npcs::Npcs,
     owners::Owners,
     scenes::Scenes,
@@ -147,6 +153,39 @@ pub const PAGES: &[Page] = &[
     post("/c/{c}/delete", Write, || web::post().to(campaigns::delete)),
     get ("/c/{c}/audit", Admin, || web::get().to(audit::page)),
 
+    // Lore.
+    get ("/c/{c}/lore", Read, || web::get().to(lore::list::page)),
+    post("/c/{c}/lore", Write, || web::post().to(lore::edit::create)),
+    get ("/c/{c}/lore/new", Write, || web::get().to(lore::edit::new)),
+    post("/c/{c}/lore/preview", Write, || web::post().to(lore::edit::preview)),
+    get ("/c/{c}/lore/tags", Read, || web::get().to(lore::list::tags)),
+    get ("/c/{c}/lore/names", Read, || web::get().to(lore::list::names)),
+    get ("/c/{c}/lore/tidy", Read, || web::get().to(lore::list::tidy)),
+    get ("/c/{c}/lore/bulk", Write, || web::get().to(lore::bulk::page)),
+    post("/c/{c}/lore/bulk", Write, || web::post().to(lore::bulk::run)),
+    get ("/c/{c}/lore/bulk/{x}", Write, || web::get().to(lore::bulk::step)),
+    post("/c/{c}/lore/bulk/{x}/undo", Write, || web::post().to(lore::bulk::undo)),
+    get ("/c/{c}/lore/{x}", Read, || web::get().to(lore::edit::page)),
+    post("/c/{c}/lore/{x}", Write, || web::post().to(lore::edit::save)),
+    get ("/c/{c}/lore/{x}/history", Gm, || web::get().to(history::page::<LoreEntries>)),
+    post("/c/{c}/lore/{x}/history/{seq}", Gm, || web::post().to(history::restore::<LoreEntries>)),
+    post("/c/{c}/lore/{x}/duplicate", Write, || web::post().to(lore::edit::duplicate)),
+    post("/c/{c}/lore/{x}/mend", Write, || web::post().to(lore::edit::mend)),
+    get ("/c/{c}/lore/{x}/delete", Write, || web::get().to(world::ask::<LoreEntries>)),
+    post("/c/{c}/lore/{x}/delete", Write, || web::post().to(world::delete::<LoreEntries>)),
+
+    // Memories.
+    get ("/c/{c}/memories", Read, || web::get().to(memories::list)),
+    post("/c/{c}/memories", Write, || web::post().to(memories::create)),
+    get ("/c/{c}/memories/new", Write, || web::get().to(memories::new)),
+    get ("/c/{c}/memories/actors", Read, || web::get().to(memories::actors)),
+    get ("/c/{c}/memories/broadcasts", Read, || web::get().to(memories::broadcasts)),
+    post("/c/{c}/memories/broadcasts/{x}/retract", Write, || web::post().to(memories::retract)),
+    get ("/c/{c}/memories/{x}", Read, || web::get().to(memories::page)),
+    post("/c/{c}/memories/{x}", Write, || web::post().to(memories::save)),
+    post("/c/{c}/memories/{x}/move", Write, || web::post().to(memories::relocate)),
+    post("/c/{c}/memories/{x}/delete", Write, || web::post().to(memories::delete)),
+
     // NPCs.
     get ("/c/{c}/npcs", Read, || web::get().to(world::list::<Npcs>)),
     post("/c/{c}/npcs", Write, || web::post().to(world::create::<Npcs>)),
@@ -155,6 +194,8 @@ pub const PAGES: &[Page] = &[
     post("/c/{c}/npcs/{x}", Write, || web::post().to(world::save::<Npcs>)),
     get ("/c/{c}/npcs/{x}/delete", Write, || web::get().to(world::ask::<Npcs>)),
     post("/c/{c}/npcs/{x}/delete", Write, || web::post().to(world::delete::<Npcs>)),
+    get ("/c/{c}/npcs/{x}/history", Gm, || web::get().to(history::page::<Npcs>)),
+    post("/c/{c}/npcs/{x}/history/{seq}", Gm, || web::post().to(history::restore::<Npcs>)),
 
     // Owners.
     get ("/c/{c}/owners", Read, || web::get().to(world::list::<Owners>)),
@@ -164,6 +205,8 @@ pub const PAGES: &[Page] = &[
     post("/c/{c}/owners/{x}", Write, || web::post().to(world::save::<Owners>)),
     get ("/c/{c}/owners/{x}/delete", Write, || web::get().to(world::ask::<Owners>)),
     post("/c/{c}/owners/{x}/delete", Write, || web::post().to(world::delete::<Owners>)),
+    get ("/c/{c}/owners/{x}/history", Gm, || web::get().to(history::page::<Owners>)),
+    post("/c/{c}/owners/{x}/history/{seq}", Gm, || web::post().to(history::restore::<Owners>)),
 
     // Characters.
     get ("/c/{c}/characters", Read, || web::get().to(world::list::<Characters>)),
@@ -173,6 +216,8 @@ pub const PAGES: &[Page] = &[
     post("/c/{c}/characters/{x}", Write, || web::post().to(world::save::<Characters>)),
     get ("/c/{c}/characters/{x}/delete", Write, || web::get().to(world::ask::<Characters>)),
     post("/c/{c}/characters/{x}/delete", Write, || web::post().to(world::delete::<Characters>)),
+    get ("/c/{c}/characters/{x}/history", Gm, || web::get().to(history::page::<Characters>)),
+    post("/c/{c}/characters/{x}/history/{seq}", Gm, || web::post().to(history::restore::<Characters>)),
 
     // Scenes.
     get ("/c/{c}/scenes", Read, || web::get().to(world::list::<Scenes>)),
@@ -182,6 +227,8 @@ pub const PAGES: &[Page] = &[
     post("/c/{c}/scenes/{x}", Write, || web::post().to(world::save::<Scenes>)),
     get ("/c/{c}/scenes/{x}/delete", Write, || web::get().to(world::ask::<Scenes>)),
     post("/c/{c}/scenes/{x}/delete", Write, || web::post().to(world::delete::<Scenes>)),
+    get ("/c/{c}/scenes/{x}/history", Gm, || web::get().to(history::page::<Scenes>)),
+    post("/c/{c}/scenes/{x}/history/{seq}", Gm, || web::post().to(history::restore::<Scenes>)),
 
     // What was played.
     get ("/c/{c}/encounters", Read, || web::get().to(encounters::list)),

@@ -91,6 +91,8 @@ pub const TABLE: &[Access] = &[
     on("GET",    "/v1/campaigns/{c}/characters/{x}", Read, Filtered),
     on("PATCH",  "/v1/campaigns/{c}/characters/{x}", Write, Never),
     on("DELETE", "/v1/campaigns/{c}/characters/{x}", Write, Never),
+    on("GET",    "/v1/campaigns/{c}/characters/{x}/revisions", Gm, Never),
+    on("POST",   "/v1/campaigns/{c}/characters/{x}/revisions/{seq}/restore", Write, Never).and(Gm),
     on("POST",   "/v1/campaigns/{c}/characters/{x}/rest", Play, Own),
     on("GET",    "/v1/rules/srd/{x}", Read, Filtered),
 
@@ -101,6 +103,8 @@ pub const TABLE: &[Access] = &[
     on("DELETE", "/v1/campaigns/{c}/npcs/{x}", Write, Never),
     on("GET",    "/v1/campaigns/{c}/npcs/{x}/card.json", Read, Never),
     on("GET",    "/v1/campaigns/{c}/npcs/{x}/card.png", Read, Never),
+    on("GET",    "/v1/campaigns/{c}/npcs/{x}/revisions", Gm, Never),
+    on("POST",   "/v1/campaigns/{c}/npcs/{x}/revisions/{seq}/restore", Write, Never).and(Gm),
     on("GET",    "/v1/campaigns/{c}/npcs/{x}/memories", Read, Own),
     on("POST",   "/v1/campaigns/{c}/npcs/{x}/memories", Write, Never),
     on("POST",   "/v1/campaigns/{c}/npcs/{x}/prompt", Gm, Never),
@@ -111,6 +115,8 @@ pub const TABLE: &[Access] = &[
     on("GET",    "/v1/campaigns/{c}/owners/{x}", Read, Filtered),
     on("PATCH",  "/v1/campaigns/{c}/owners/{x}", Write, Never),
     on("DELETE", "/v1/campaigns/{c}/owners/{x}", Write, Never),
+    on("GET",    "/v1/campaigns/{c}/owners/{x}/revisions", Gm, Never),
+    on("POST",   "/v1/campaigns/{c}/owners/{x}/revisions/{seq}/restore", Write, Never).and(Gm),
     on("GET",    "/v1/campaigns/{c}/owners/{x}/memories", Read, Own),
     on("POST",   "/v1/campaigns/{c}/owners/{x}/memories", Write, Never),
     on("POST",   "/v1/campaigns/{c}/owners/{x}/prompt", Gm, Never),
@@ -121,11 +127,22 @@ pub const TABLE: &[Access] = &[
     on("GET",    "/v1/campaigns/{c}/lore/{x}", Read, Filtered),
     on("PATCH",  "/v1/campaigns/{c}/lore/{x}", Write, Never),
     on("DELETE", "/v1/campaigns/{c}/lore/{x}", Write, Never),
+    on("GET",    "/v1/campaigns/{c}/lore/{x}/revisions", Gm, Never),
+    on("POST",   "/v1/campaigns/{c}/lore/{x}/revisions/{seq}/restore", Write, Never).and(Gm),
+    on("GET",    "/v1/campaigns/{c}/lore/{x}/links", Read, Filtered),
+    on("POST",   "/v1/campaigns/{c}/lore/{x}/mend-links", Write, Never),
+    on("POST",   "/v1/campaigns/{c}/lore/{x}/duplicate", Write, Never),
+    on("GET",    "/v1/campaigns/{c}/lore-totals", Read, Never),
+    on("GET",    "/v1/campaigns/{c}/lore-duplicates", Read, Never),
+    on("POST",   "/v1/campaigns/{c}/lore/bulk", Write, Never),
+    on("POST",   "/v1/campaigns/{c}/lore/bulk/{x}/undo", Write, Never),
 
     on("GET",    "/v1/campaigns/{c}/memories", Read, Own),
     on("GET",    "/v1/campaigns/{c}/memories/{x}", Read, Own),
     on("PATCH",  "/v1/campaigns/{c}/memories/{x}", Write, Never),
     on("DELETE", "/v1/campaigns/{c}/memories/{x}", Write, Never),
+    on("POST",   "/v1/campaigns/{c}/memories/{x}/move", Write, Never),
+    on("GET",    "/v1/campaigns/{c}/broadcasts", Read, Never),
     on("DELETE", "/v1/campaigns/{c}/broadcasts/{x}", Write, Never),
 
     on("GET",    "/v1/campaigns/{c}/scenes", Read, Filtered),
@@ -133,6 +150,8 @@ pub const TABLE: &[Access] = &[
     on("GET",    "/v1/campaigns/{c}/scenes/{x}", Read, Filtered),
     on("PATCH",  "/v1/campaigns/{c}/scenes/{x}", Write, Never),
     on("DELETE", "/v1/campaigns/{c}/scenes/{x}", Write, Never),
+    on("GET",    "/v1/campaigns/{c}/scenes/{x}/revisions", Gm, Never),
+    on("POST",   "/v1/campaigns/{c}/scenes/{x}/revisions/{seq}/restore", Write, Never).and(Gm),
 
     on("GET",    "/v1/campaigns/{c}/sessions", Gm, Never),
     on("POST",   "/v1/campaigns/{c}/sessions", Gm, Never),
@@ -183,6 +202,12 @@ static INDEX: LazyLock<HashMap<(&'static str, &'static str), &'static Access>> =
 #[must_use]
 pub fn of(method: &str, pattern: &str) -> Option<&'static Access> {
     INDEX.get(&(method, pattern)).copied()
+}
+
+/// What a method on a path as it was requested asks.
+#[must_use]
+pub fn fitting(method: &str, path: &str) -> Option<&'static Access> {
+    TABLE.iter().find(|a| a.method == method && fits(a.path, path))
 }
 
 /// The methods allowed on a path as it was requested.

@@ -35,7 +35,10 @@ pub async fn gate<B: MessageBody + 'static>(
 
 async fn admit(request: &ServiceRequest) -> Result<()> {
     let pattern = request.match_pattern();
-    let Some(wanted) = pattern.and_then(|p| access::of(request.method().as_str(), &p)) else {
+    // Of two patterns that fit a path the one registered first is named, also if its method is the other's.
+    let method = request.method().as_str();
+    let Some(wanted) = pattern.and_then(|p| access::of(method, &p).or_else(|| access::fitting(method, request.path())))
+    else {
         return Err(crate::http::docs::no_route(request.request()));
     };
     request.extensions_mut().insert(wanted);

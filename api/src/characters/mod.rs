@@ -275,3 +275,11 @@ world_routes!(
     "/campaigns/{c}/characters",
     "/campaigns/{c}/characters/{x}"
 );
+
+crate::revision_routes!(
+    Characters,
+    "character",
+    "characters",
+    "/campaigns/{c}/characters/{x}/revisions",
+    "/campaigns/{c}/characters/{x}/revisions/{seq}/restore"
+);

@@ -27,7 +27,7 @@ pub struct ListParams {
     q: Option<String>,
     /// Only what changed at or after this time (RFC 3339).
     updated_since: Option<String>,
-    /// `created_at`, `updated_at` or `name`; with `-` in front, descending.
+    /// `created_at`, `updated_at` or `name`, of lore also `priority` and `tokens`; with `-` in front, descending.
     sort: Option<String>,
 }
 
@@ -57,6 +57,8 @@ pub enum SortKey {
     Created,
     Updated,
     Name,
+    Priority,
+    Tokens,
 }
 
 /// The last row of a page, by the list's order.
@@ -194,6 +196,8 @@ impl Sort {
             "created_at" => SortKey::Created,
             "updated_at" => SortKey::Updated,
             "name" | "title" => SortKey::Name,
+            "priority" => SortKey::Priority,
+            "tokens" => SortKey::Tokens,
             _ => return Err(bad("sort", "is `created_at`, `updated_at` or `name`, with `-` in front for descending")),
         };
         Ok(Self { key, descending })
@@ -219,6 +223,7 @@ impl Cursor {
             (SortKey::Created, value) => value.is_none(),
             (SortKey::Updated, Some(value)) => OffsetDateTime::parse(value, &Rfc3339).is_ok(),
             (SortKey::Name, Some(value)) => !value.contains('\0'),
+            (SortKey::Priority | SortKey::Tokens, Some(value)) => value.parse::<i32>().is_ok(),
             (_, None) => false,
         }
     }

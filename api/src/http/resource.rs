@@ -87,6 +87,9 @@ pub trait Resource: 'static {
     /// A function that finds rows by words behind row security; else the label is searched.
     const SEARCH: Option<&'static str> = None;
 
+    /// What the list can be sorted by; each has an index.
+    const SORTS: &'static [SortKey] = &[SortKey::Created, SortKey::Updated, SortKey::Name];
+
     type Entity: EntityTrait<Model = Self::Model>;
     type Model: FromQueryResult + Send + Sync;
     type View: Serialize + From<Self::Model>;
@@ -94,6 +97,11 @@ pub trait Resource: 'static {
     type Filter: DeserializeOwned;
 
     fn stamp(model: &Self::Model) -> Stamp<'_>;
+
+    /// The value of a numeric column the list is sorted by.
+    fn number(_: &Self::Model, _: SortKey) -> Option<i32> {
+        None
+    }
 
     /// Rows the caller may not see are left out.
     fn restrict(select: Select<Self::Entity>, _: &Caller) -> Select<Self::Entity> {
@@ -113,6 +121,11 @@ pub trait Resource: 'static {
     /// # Errors
     /// `referenced`.
     fn may_delete(_: &TenantTx, _: &Self::Model) -> impl Future<Output = Result<()>> {
+        async { Ok(()) }
+    }
+
+    /// Mends an older content of a row before it is written again: what it refers to may be gone.
+    fn before_restore(_: &Place<'_>, _: &mut Map<String, Value>) -> impl Future<Output = Result<()>> {
         async { Ok(()) }
     }
 
@@ -248,47 +261,65 @@ pub async fn find_page<R: Resource>(
     campaign: Option<Uuid>,
     page: &Page<R::Filter>,
 ) -> Result<Items<R::Model>> {
-    let select = R::filter(base::<R>(caller, campaign.map(Ref::Id).as_ref()), &page.filter)?;
-    let rows = paged::<R>(select, campaign, page)?.all(tx).await?;
+    let select = selected::<R>(caller, campaign, page.q.as_deref(), &page.filter)?;
+    let rows = paged::<R>(select, page)?.all(tx).await?;
     Ok(page.finish(rows, |row| {
         let stamp = R::stamp(row);
         let value = match page.sort.key {
             SortKey::Created => None,
             SortKey::Updated => stamp.updated_at.format(&Rfc3339).ok(),
             SortKey::Name => Some(stamp.label.to_owned()),
+            SortKey::Priority | SortKey::Tokens => R::number(row, page.sort.key).map(|n| n.to_string()),
         };
         (stamp.id, value)
     }))
 }
 
-fn paged<R: Resource>(
-    mut select: Select<R::Entity>,
+/// The rows of a campaign that the caller may see and that match words and filters: those a list pages through.
+///
+/// # Errors
+/// `bad_request` for a value that cannot be.
+pub fn selected<R: Resource>(
+    caller: &Caller,
     campaign: Option<Uuid>,
-    page: &Page<R::Filter>,
+    q: Option<&str>,
+    filter: &R::Filter,
 ) -> Result<Select<R::Entity>> {
+    let select = R::filter(base::<R>(caller, campaign.map(Ref::Id).as_ref()), filter)?;
+    let Some(q) = q else { return Ok(select) };
+    Ok(match (R::SEARCH, campaign) {
+        (Some(function), Some(campaign)) => select.filter(Expr::cust_with_values(
+            format!("id IN (SELECT {function}($1, $2, 10000))"),
+            [sea_orm::Value::from(campaign), sea_orm::Value::from(q)],
+        )),
+        _ => {
+            let pattern = paging::pattern(q);
+            let mut holds = Condition::any().add(col(R::LABEL).ilike(pattern.as_str()));
+            if R::HAS_SLUG {
+                holds = holds.add(col("slug").ilike(pattern));
+            }
+            select.filter(holds)
+        }
+    })
+}
+
+/// One page of a select, and one row more.
+///
+/// # Errors
+/// `bad_request` for an order that the kind does not have.
+pub fn paged<R: Resource>(mut select: Select<R::Entity>, page: &Page<R::Filter>) -> Result<Select<R::Entity>> {
     if let Some(since) = page.updated_since {
         select = select.filter(col("updated_at").gte(since));
     }
-    if let Some(q) = &page.q {
-        select = match (R::SEARCH, campaign) {
-            (Some(function), Some(campaign)) => select.filter(Expr::cust_with_values(
-                format!("id IN (SELECT {function}($1, $2, 10000))"),
-                [sea_orm::Value::from(campaign), sea_orm::Value::from(q.as_str())],
-            )),
-            _ => {
-                let pattern = paging::pattern(q);
-                let mut holds = Condition::any().add(col(R::LABEL).ilike(pattern.as_str()));
-                if R::HAS_SLUG {
-                    holds = holds.add(col("slug").ilike(pattern));
-                }
-                select.filter(holds)
-            }
-        };
+    if !R::SORTS.contains(&page.sort.key) {
+        return Err(Error::new(Code::BadRequest, format!("A list of {} cannot be sorted by this.", R::TABLE)));
     }
     let (column, value_type) = match page.sort.key {
         SortKey::Created => ("id", "uuid"),
         SortKey::Updated => ("updated_at", "timestamptz"),
         SortKey::Name => (R::LABEL, "text"),
+        SortKey::Priority => ("priority", "int"),
+        SortKey::Tokens => ("tokens", "int"),
     };
     if let Some(after) = &page.after {
         let sign = if page.sort.descending { "<" } else { ">" };

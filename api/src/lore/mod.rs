@@ -2,6 +2,10 @@
 //!
 //! Secret entries are for the game master and for the entities in `known_by`; to everyone else they do not exist.
 
+pub mod bulk;
+pub mod links;
+pub mod overview;
+
 use entity::{
     lore::{self, Activation, Logic, Scope},
     shapes::Extensions,
@@ -14,14 +18,20 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     actors,
     auth::Caller,
-    error::{Error, Result},
+    error::{Error, FieldError, Result},
     http::{
+        paging::SortKey,
         resource::{self, Place, Resource, Stamp, col},
         validate,
     },
     prompt::tokens,
     world_routes,
 };
+
+/// Characters of an entry's content.
+pub const CONTENT_CHARS_MAX: usize = 100_000;
+/// Priorities there are.
+pub const PRIORITIES: std::ops::RangeInclusive<i32> = -1_000_000..=1_000_000;
 
 /// What a client writes of a lore entry.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
@@ -39,7 +49,7 @@ pub struct LoreInput {
     #[serde(default)]
     pub associated_id: Option<String>,
     /// Markdown.
-    #[garde(length(chars, min = 1, max = 100_000))]
+    #[garde(length(chars, min = 1, max = CONTENT_CHARS_MAX))]
     pub content: String,
     #[garde(custom(validate::words))]
     #[serde(default)]
@@ -90,19 +100,51 @@ fn two() -> i32 {
     2
 }
 
+/// Whether an entry that concerns something says what, and one that concerns everything does not.
+///
+/// # Errors
+/// What is wrong.
+pub fn check_scope(scope: Scope, associated_id: Option<&str>) -> Result<(), FieldError> {
+    let wrong = |code: &'static str, message: &str| {
+        Err(FieldError { pointer: "/associated_id".to_owned(), code: code.into(), message: message.to_owned() })
+    };
+    match (scope, associated_id) {
+        (Scope::Global, Some(_)) => wrong("invalid_value", "A global entry has no associated_id."),
+        (Scope::Global, None) | (_, Some(_)) => Ok(()),
+        (_, None) => wrong("required", "This scope needs an associated_id."),
+    }
+}
+
+/// Whether an entry that waits for keywords has some.
+///
+/// # Errors
+/// What is wrong.
+pub fn check_keys(activation: Activation, keys: &[String]) -> Result<(), FieldError> {
+    if activation == Activation::Keyword && keys.is_empty() {
+        let message = "An entry that waits for keywords needs keys.".to_owned();
+        return Err(FieldError { pointer: "/keys".to_owned(), code: "required".into(), message });
+    }
+    Ok(())
+}
+
 /// Filters of the list.
-#[derive(Debug, Default, Deserialize, IntoParams)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct LoreFilter {
+    /// Words to look for; in a query, the parameter `q` of every list.
+    #[param(ignore)]
+    #[schema(max_length = 200)]
+    pub q: Option<String>,
     #[param(inline)]
-    scope: Option<Scope>,
-    associated_id: Option<String>,
-    tag: Option<String>,
-    enabled: Option<bool>,
-    secret: Option<bool>,
+    pub scope: Option<Scope>,
+    pub associated_id: Option<String>,
+    pub tag: Option<String>,
+    pub enabled: Option<bool>,
+    pub secret: Option<bool>,
+    pub ai_lock: Option<bool>,
     #[param(inline)]
-    activation: Option<Activation>,
+    pub activation: Option<Activation>,
 }
 
 /// The kind.
@@ -113,6 +155,8 @@ impl Resource for LoreEntries {
     const LABEL: &'static str = "title";
     const READ_ONLY: &'static [&'static str] = &["tokens"];
     const HIDDEN_FROM_PLAYERS: &'static [&'static str] = &["known_by", "extensions"];
+    const SORTS: &'static [SortKey] =
+        &[SortKey::Created, SortKey::Updated, SortKey::Name, SortKey::Priority, SortKey::Tokens];
     const SEARCH: Option<&'static str> = Some("search_lore");
     type Entity = lore::Entity;
     type Model = lore::Model;
@@ -122,6 +166,14 @@ impl Resource for LoreEntries {
 
     fn stamp(m: &lore::Model) -> Stamp<'_> {
         Stamp { id: m.id.0, version: m.version, label: &m.title, updated_at: m.updated_at }
+    }
+
+    fn number(m: &lore::Model, key: SortKey) -> Option<i32> {
+        match key {
+            SortKey::Priority => Some(m.priority),
+            SortKey::Tokens => Some(m.tokens),
+            _ => None,
+        }
     }
 
     fn restrict(select: sea_orm::Select<lore::Entity>, caller: &Caller) -> sea_orm::Select<lore::Entity> {
@@ -139,26 +191,35 @@ impl Resource for LoreEntries {
             .apply_if(filter.scope, |s, v| s.filter(col("scope").eq(v)))
             .apply_if(key, |s, v| s.filter(col("associated_key").eq(v)))
             .apply_if(filter.tag.clone(), |s, v| {
-                s.filter(Expr::cust_with_values("tags @> jsonb_build_array($1::text)", [v]))
+                s.filter(Expr::cust_with_values("id IN (SELECT tagged_lore($1))", [v]))
             })
             .apply_if(filter.enabled, |s, v| s.filter(col("enabled").eq(v)))
             .apply_if(filter.secret, |s, v| s.filter(col("secret").eq(v)))
+            .apply_if(filter.ai_lock, |s, v| s.filter(col("ai_lock").eq(v)))
             .apply_if(filter.activation, |s, v| s.filter(col("activation").eq(v))))
+    }
+
+    /// Those who knew a secret may be gone.
+    async fn before_restore(place: &Place<'_>, content: &mut Map<String, Value>) -> Result<()> {
+        let named = content.get("known_by").and_then(Value::as_array).cloned().unwrap_or_default();
+        if named.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<uuid::Uuid> = named.iter().filter_map(|id| id.as_str()?.parse().ok()).collect();
+        let there = actors::existing(place, &ids).await?;
+        content.insert("known_by".to_owned(), json!(there));
+        Ok(())
     }
 
     async fn columns(place: &Place<'_>, mut input: LoreInput) -> Result<Map<String, Value>> {
         input.associated_id = input.associated_id.filter(|a| !a.trim().is_empty());
-        match (input.scope, &input.associated_id) {
-            (Scope::Global, Some(_)) => {
-                return Err(Error::invalid("/associated_id", "invalid_value", "A global entry has no associated_id."));
-            }
-            (Scope::Global, None) | (_, Some(_)) => {}
-            (_, None) => {
-                return Err(Error::invalid("/associated_id", "required", "This scope needs an associated_id."));
-            }
-        }
-        if input.activation == Activation::Keyword && input.keys.is_empty() {
-            return Err(Error::invalid("/keys", "required", "An entry that waits for keywords needs keys."));
+        let wrong: Vec<FieldError> =
+            [check_scope(input.scope, input.associated_id.as_deref()), check_keys(input.activation, &input.keys)]
+                .into_iter()
+                .filter_map(Result::err)
+                .collect();
+        if !wrong.is_empty() {
+            return Err(Error::validation(wrong));
         }
         let known_by = actors::resolve(place, "/known_by", &input.known_by, &["npc", "owner", "character"]).await?;
         let mut columns = resource::plain_columns(&input)?;
@@ -179,4 +240,12 @@ world_routes!(
     "lore",
     "/campaigns/{c}/lore",
     "/campaigns/{c}/lore/{x}"
+);
+
+crate::revision_routes!(
+    LoreEntries,
+    "lore",
+    "lore",
+    "/campaigns/{c}/lore/{x}/revisions",
+    "/campaigns/{c}/lore/{x}/revisions/{seq}/restore"
 );

@@ -14,9 +14,10 @@ use crate::{
     app::App,
     auth::Caller,
     characters,
-    error::{Error, Problem, Result},
+    error::{Code, Error, Problem, Result},
     http::{
         Body, Reply, etag,
+        etag::Expected,
         paging::{Items, ListParams, Page, SortKey},
         patch as merge_patch,
         resource::{Ref, campaign_id},
@@ -105,20 +106,34 @@ async fn list(
 ) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
-    let empty = || Reply::ok(&Items::<MemoryView> { items: Vec::new(), next_cursor: None });
-    let mut holder_id = match &holder {
+    let holder_id = match &holder {
         Some(holder) => Some(holder_id(&tx, campaign, holder).await?),
         None => None,
     };
+    Reply::ok(&page_of(&tx, caller, campaign, holder_id, page).await?)
+}
+
+/// A page of memories, of one holder if it is given. One statement, and one for each name in the filters.
+///
+/// # Errors
+/// `bad_request` for an order that there is not.
+pub async fn page_of(
+    tx: &TenantTx,
+    caller: &Caller,
+    campaign: Uuid,
+    mut holder_id: Option<Uuid>,
+    page: &Page<MemoryFilter>,
+) -> Result<Items<MemoryView>> {
+    let empty = || Ok(Items::<MemoryView> { items: Vec::new(), next_cursor: None });
     if let Some(name) = &page.filter.holder_id {
-        match find_actor(&tx, campaign, &["npc", "owner"], name).await? {
+        match find_actor(tx, campaign, &["npc", "owner"], name).await? {
             Some(id) if holder_id.is_none_or(|path| path == id) => holder_id = Some(id),
             _ => return empty(),
         }
     }
     let mut player = caller.player;
     if let Some(name) = &page.filter.player_id {
-        match characters::service::find(&tx, campaign, name).await? {
+        match characters::service::find(tx, campaign, name).await? {
             Some(id) if player.is_none_or(|own| own == id) => player = Some(id),
             _ => return empty(),
         }
@@ -127,6 +142,9 @@ async fn list(
         SortKey::Created => ("m.id", "uuid"),
         SortKey::Updated => ("m.updated_at", "timestamptz"),
         SortKey::Name => ("m.text", "text"),
+        SortKey::Priority | SortKey::Tokens => {
+            return Err(Error::new(Code::BadRequest, "Memories have no such order."));
+        }
     };
     let (sign, order) = if page.sort.descending { ("<", "DESC") } else { (">", "ASC") };
     let sql = format!(
@@ -157,9 +175,9 @@ async fn list(
         .await?;
     let rows: Vec<_> = rows.iter().map(MemoryView::of).collect();
     let time = |at: OffsetDateTime| at.format(&Rfc3339).ok();
-    Reply::ok(&page.finish(rows, |m| {
+    Ok(page.finish(rows, |m| {
         let value = match page.sort.key {
-            SortKey::Created => None,
+            SortKey::Created | SortKey::Priority | SortKey::Tokens => None,
             SortKey::Updated => time(m.updated_at),
             SortKey::Name => Some(m.text.clone()),
         };
@@ -289,15 +307,7 @@ pub async fn get(
 /// Locks a memory and returns it with its campaign, after the ETag was checked.
 async fn locked(tx: &TenantTx, caller: &Caller, request: &HttpRequest, path: &(String, Uuid)) -> Result<MemoryView> {
     let campaign = campaign_id(tx, caller, &Ref::parse(&path.0)).await?;
-    sqlx::query("SELECT 1 FROM memory WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 FOR UPDATE")
-        .bind(tx.tenant())
-        .bind(campaign)
-        .bind(path.1)
-        .fetch_optional(&mut *tx.connection().await)
-        .await?;
-    let view = service::find(tx, campaign, path.1, None).await?;
-    etag::check(request, view.version)?;
-    Ok(view)
+    service::hold(tx, campaign, path.1, &Expected::by(request)).await
 }
 
 /// Corrects a memory; the next prompt shows it corrected.
@@ -347,6 +357,59 @@ pub async fn patch(
     .await
 }
 
+/// Where a memory goes.
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct MoveInput {
+    /// The NPC or owner that has it from now on, by id or slug.
+    pub holder_id: Option<String>,
+    /// The player character it is about from now on, by id or slug.
+    pub player_id: Option<String>,
+}
+
+/// Gives a memory to another NPC or owner, or makes it about another player. A copy of a broadcast leaves it.
+#[utoipa::path(tag = "memories", operation_id = "move_memory", request_body = MoveInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 200, body = MemoryView), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/memories/{x}/move")]
+pub async fn move_to(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, Uuid)>,
+    body: Body<MoveInput>,
+) -> Result<Reply> {
+    crate::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let current = locked(tx, &caller, &request, &path).await?;
+        let view = move_in(tx, &current, &body.value).await?;
+        Ok(Reply::ok(&view)?.versioned(view.version))
+    })
+    .await
+}
+
+/// The same for a memory that the transaction holds.
+///
+/// # Errors
+/// `validation_failed` for a name that is none, or if nothing is named.
+pub async fn move_in(tx: &TenantTx, current: &MemoryView, to: &MoveInput) -> Result<MemoryView> {
+    let campaign = current.campaign_id;
+    let holder = match &to.holder_id {
+        None => None,
+        Some(name) => Some(service::holder(tx, campaign, name).await?.ok_or_else(|| {
+            Error::invalid("/holder_id", "unknown_reference", "There is no such NPC or owner in this campaign.")
+        })?),
+    };
+    let player = match &to.player_id {
+        None => None,
+        Some(name) => Some(characters::service::player_id(tx, campaign, name).await?),
+    };
+    if holder.is_none() && player.is_none() {
+        return Err(Error::invalid("/holder_id", "required", "Say where it goes: `holder_id`, `player_id` or both."));
+    }
+    service::relocate(tx, current.id, holder.as_ref().map(|(kind, id)| (kind.as_str(), *id)), player).await?;
+    service::find(tx, campaign, current.id, None).await
+}
+
 /// Deletes a memory; the next prompt is without it.
 #[utoipa::path(tag = "memories", operation_id = "delete_memory",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
@@ -360,11 +423,7 @@ pub async fn delete(
 ) -> Result<Reply> {
     crate::http::write(&app, &caller, None, async |tx| {
         let current = locked(tx, &caller, &request, &path).await?;
-        sqlx::query("DELETE FROM memory WHERE tenant_id = $1 AND id = $2")
-            .bind(tx.tenant())
-            .bind(current.id)
-            .execute(&mut *tx.connection().await)
-            .await?;
+        service::remove(tx, current.id).await?;
         Ok(Reply::no_content())
     })
     .await

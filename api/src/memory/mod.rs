@@ -1,8 +1,10 @@
 //! Memories: what an NPC or an owner remembers about a player. People add, correct and delete them; AI tools write them
 //! through the same [`service`].
 //!
-//! A broadcast is one row for each NPC of an owner, sharing `broadcast_id`; retracting it deletes them all.
+//! A broadcast is one row for each NPC of an owner, sharing `broadcast_id`; retracting it deletes them all. [`broadcasts`] shows
+//! each as one thing. A copy that is moved to another holder or player leaves its broadcast.
 
+pub mod broadcasts;
 pub mod http;
 pub mod service;
 

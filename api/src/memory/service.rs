@@ -6,6 +6,7 @@ use uuid::Uuid;
 use super::{MemoryView, TEXT_CHARS_MAX};
 use crate::{
     error::{Error, Result},
+    http::etag::Expected,
     tenancy::TenantTx,
 };
 
@@ -139,4 +140,87 @@ pub async fn find(tx: &TenantTx, campaign: Uuid, id: Uuid, player: Option<Uuid>)
         .fetch_optional(&mut *tx.connection().await)
         .await?;
     row.as_ref().map(MemoryView::of).ok_or_else(|| Error::not_found("memory"))
+}
+
+/// Locks a memory that is at the version expected. Two statements.
+///
+/// # Errors
+/// `not_found`, `precondition_failed`.
+pub async fn hold(tx: &TenantTx, campaign: Uuid, id: Uuid, expected: &Expected) -> Result<MemoryView> {
+    sqlx::query("SELECT 1 FROM memory WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 FOR UPDATE")
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(id)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?;
+    let view = find(tx, campaign, id, None).await?;
+    expected.check(view.version)?;
+    Ok(view)
+}
+
+/// Writes a cleaned text over a memory that the transaction holds. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn rewrite(tx: &TenantTx, id: Uuid, text: &str) -> Result<()> {
+    sqlx::query("UPDATE memory SET text = $3 WHERE tenant_id = $1 AND id = $2")
+        .bind(tx.tenant())
+        .bind(id)
+        .bind(text)
+        .execute(&mut *tx.connection().await)
+        .await?;
+    Ok(())
+}
+
+/// Deletes a memory that the transaction holds. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn remove(tx: &TenantTx, id: Uuid) -> Result<()> {
+    sqlx::query("DELETE FROM memory WHERE tenant_id = $1 AND id = $2")
+        .bind(tx.tenant())
+        .bind(id)
+        .execute(&mut *tx.connection().await)
+        .await?;
+    Ok(())
+}
+
+/// Gives a memory to another holder, or makes it about another player; both, or what is given. A copy of a broadcast becomes
+/// a memory of its own. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn relocate(tx: &TenantTx, id: Uuid, holder: Option<(&str, Uuid)>, player: Option<Uuid>) -> Result<()> {
+    sqlx::query(
+        "UPDATE memory SET holder_type = coalesce($3, holder_type), holder_id = coalesce($4, holder_id), \
+             subject_id = coalesce($5, subject_id), broadcast_id = NULL, \
+             source = CASE WHEN source = 'broadcast' OR coalesce($3, holder_type) <> holder_type THEN 'editor' ELSE source END \
+         WHERE tenant_id = $1 AND id = $2",
+    )
+    .bind(tx.tenant())
+    .bind(id)
+    .bind(holder.map(|(kind, _)| kind))
+    .bind(holder.map(|(_, id)| id))
+    .bind(player)
+    .execute(&mut *tx.connection().await)
+    .await?;
+    Ok(())
+}
+
+/// The NPC or owner of this id or slug: its kind and id. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn holder(tx: &TenantTx, campaign: Uuid, name: &str) -> Result<Option<(String, Uuid)>> {
+    let row = sqlx::query(
+        "SELECT kind, actor_id FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 AND kind IN ('npc', 'owner') \
+         AND (actor_id = $3 OR slug = $4)",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(Uuid::try_parse(name).ok())
+    .bind(name)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    Ok(row.map(|row| (row.get("kind"), row.get("actor_id"))))
 }

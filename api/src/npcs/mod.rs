@@ -142,3 +142,11 @@ impl Resource for Npcs {
 }
 
 world_routes!(Npcs, NpcInput, npc::Model, NpcFilter, "npc", "npcs", "/campaigns/{c}/npcs", "/campaigns/{c}/npcs/{x}");
+
+crate::revision_routes!(
+    Npcs,
+    "npc",
+    "npcs",
+    "/campaigns/{c}/npcs/{x}/revisions",
+    "/campaigns/{c}/npcs/{x}/revisions/{seq}/restore"
+);

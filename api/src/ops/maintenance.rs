@@ -170,6 +170,7 @@ pub async fn prune(app: &App) -> Result<()> {
         .bind(PRUNE_ROWS)
         .execute(&mut *app.pool.acquire().await?)
         .await?;
+    sqlx::query("SELECT prune_edit_steps($1)").bind(PRUNE_ROWS).execute(&mut *app.pool.acquire().await?).await?;
     sqlx::query("SELECT prune_encounter_past($1 * interval '1 day', $2)")
         .bind(journal_days)
         .bind(PRUNE_ROWS)

@@ -213,3 +213,11 @@ world_routes!(
     "/campaigns/{c}/owners",
     "/campaigns/{c}/owners/{x}"
 );
+
+crate::revision_routes!(
+    Owners,
+    "owner",
+    "owners",
+    "/campaigns/{c}/owners/{x}/revisions",
+    "/campaigns/{c}/owners/{x}/revisions/{seq}/restore"
+);

@@ -122,3 +122,11 @@ world_routes!(
     "/campaigns/{c}/scenes",
     "/campaigns/{c}/scenes/{x}"
 );
+
+crate::revision_routes!(
+    Scenes,
+    "scene",
+    "scenes",
+    "/campaigns/{c}/scenes/{x}/revisions",
+    "/campaigns/{c}/scenes/{x}/revisions/{seq}/restore"
+);

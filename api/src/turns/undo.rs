@@ -1,6 +1,6 @@
 //! Taking a turn back: every effect, or none.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use sqlx::Row;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use uuid::Uuid;
@@ -9,7 +9,8 @@ use super::store;
 use crate::{
     app::App,
     auth::Caller,
-    error::{Code, Error, FieldError, Result},
+    edits::{self, Conflict},
+    error::{Code, Error, Result},
     http::{
         Reply,
         idempotency::IdempotencyKey,
@@ -70,7 +71,7 @@ async fn attempt(app: &App, caller: &Caller, c: &str, turn: Uuid, key: Option<&I
         return Err(Error::new(Code::Gone, "The journal of this turn has been pruned."));
     }
     let conflicts = store::revert(&tx, turn).await?;
-    refuse_conflicts(&conflicts)?;
+    edits::refuse_conflicts(conflicts.as_array().into_iter().flatten().map(Conflict::of), "turn")?;
     let row =
         sqlx::query("UPDATE turn SET undone_at = now() WHERE tenant_id = $1 AND id = $2 RETURNING undone_at AS at")
             .bind(tx.tenant())
@@ -85,30 +86,4 @@ async fn attempt(app: &App, caller: &Caller, c: &str, turn: Uuid, key: Option<&I
     }
     tx.commit().await?;
     Ok(reply)
-}
-
-fn refuse_conflicts(conflicts: &Value) -> Result<()> {
-    let errors: Vec<_> = conflicts
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|c| {
-            let text = |name: &str| c.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-            FieldError {
-                pointer: format!("/{}/{}", text("table"), text("id")),
-                code: text("reason").into(),
-                message: match c.get("column").and_then(Value::as_str) {
-                    Some(column) => format!("`{column}` was changed after the turn."),
-                    None => "The row was changed, deleted or made again after the turn.".to_owned(),
-                },
-            }
-        })
-        .collect();
-    if errors.is_empty() {
-        return Ok(());
-    }
-    let detail = format!("{} changes came after the turn; nothing was undone.", errors.len());
-    let mut error = Error::new(Code::UndoConflict, detail);
-    error.errors = errors;
-    Err(error)
 }

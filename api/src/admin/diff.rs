@@ -1,0 +1,114 @@
+//! What changed in a text, word by word, and two people's changes of one text put together.
+
+use std::time::{Duration, Instant};
+
+use similar::{ChangeTag, TextDiff};
+
+/// How long two texts are compared; what is left then counts as changed.
+const COMPARED_FOR: Duration = Duration::from_millis(100);
+/// Characters that did not change, shown on each side of what did.
+const AROUND: usize = 120;
+
+/// A stretch of a compared text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    pub kind: Change,
+    pub text: String,
+}
+
+/// What became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Same,
+    Gone,
+    New,
+}
+
+impl Piece {
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.kind == Change::Gone
+    }
+
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.kind == Change::New
+    }
+}
+
+/// The words of two texts; long stretches that are the same are cut.
+#[must_use]
+pub fn words(before: &str, after: &str) -> Vec<Piece> {
+    let diff = TextDiff::configure().deadline(Instant::now() + COMPARED_FOR).diff_words(before, after);
+    let mut pieces: Vec<Piece> = Vec::new();
+    for change in diff.iter_all_changes() {
+        let kind = match change.tag() {
+            ChangeTag::Equal => Change::Same,
+            ChangeTag::Delete => Change::Gone,
+            ChangeTag::Insert => Change::New,
+        };
+        match pieces.last_mut() {
+            Some(last) if last.kind == kind => last.text.push_str(change.value()),
+            _ => pieces.push(Piece { kind, text: change.value().to_owned() }),
+        }
+    }
+    let last = pieces.len().saturating_sub(1);
+    for (i, piece) in pieces.iter_mut().enumerate() {
+        if piece.kind == Change::Same {
+            piece.text = cut(&piece.text, i == 0, i == last);
+        }
+    }
+    pieces
+}
+
+/// The ends of a text, of the first piece its end alone and of the last its beginning.
+fn cut(text: &str, is_first: bool, is_last: bool) -> String {
+    let count = text.chars().count();
+    if count <= 3 * AROUND {
+        return text.to_owned();
+    }
+    let head: String = if is_first { String::new() } else { text.chars().take(AROUND).collect() };
+    let tail: String = if is_last { String::new() } else { text.chars().skip(count - AROUND).collect() };
+    format!("{head} … {tail}")
+}
+
+/// Changes of both put together, line by line; where they touch the same lines, mine. True if they do.
+#[must_use]
+pub fn merged(base: &str, mine: &str, theirs: &str) -> (String, bool) {
+    // Marks that no line of the texts begins with.
+    let longest = [base, mine, theirs].iter().flat_map(|t| t.lines()).map(run_of_marks).max().unwrap_or(0);
+    let mut options = diffy::MergeOptions::new();
+    options.set_conflict_style(diffy::ConflictStyle::Merge).set_conflict_marker_length(longest + 7);
+    match options.merge(base, mine, theirs) {
+        Ok(text) => (text, false),
+        Err(marked) => (mine_of(&marked, longest + 7), true),
+    }
+}
+
+fn run_of_marks(line: &str) -> usize {
+    let first = line.chars().next();
+    if !matches!(first, Some('<' | '=' | '>' | '|')) {
+        return 0;
+    }
+    line.chars().take_while(|c| Some(*c) == first).count()
+}
+
+/// A marked text with the first side of each conflict.
+fn mine_of(marked: &str, marks: usize) -> String {
+    let (open, middle, close) = ("<".repeat(marks), "=".repeat(marks), ">".repeat(marks));
+    let mut out = String::new();
+    let mut is_theirs = false;
+    for line in marked.split_inclusive('\n') {
+        if line.starts_with(&open) {
+            continue;
+        }
+        if line.starts_with(&middle) {
+            is_theirs = true;
+        } else if line.starts_with(&close) {
+            is_theirs = false;
+        } else if !is_theirs {
+            out.push_str(line);
+        }
+    }
+    out
+}

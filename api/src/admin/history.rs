@@ -1,0 +1,152 @@
+//! What a row was, change by change, with the words that changed; and how it becomes that again. The same for every kind.
+
+use actix_web::HttpResponse;
+use askama::Template;
+use serde_json::Value;
+
+use super::{
+    Frame, InCampaign,
+    diff::{self, Piece},
+    list::moment,
+    lore::list::given,
+    world::World,
+};
+use crate::{
+    error::{Code, Error, Result},
+    http::{
+        etag::Expected,
+        resource::{self, Ref},
+    },
+    revisions::{self, Revision, RevisionParams},
+    shown,
+};
+
+/// Revisions a page.
+const ROWS: i64 = 20;
+
+/// One change, as the page shows it.
+struct Row {
+    seq: i64,
+    at: String,
+    who: String,
+    turn: Option<String>,
+    what: &'static str,
+    fields: Vec<(String, Vec<Piece>)>,
+    is_present: bool,
+}
+
+#[derive(Template)]
+#[template(path = "admin/history.html", blocks = ["main"])]
+struct HistoryPage {
+    frame: Frame,
+    label: String,
+    many: &'static str,
+    list: String,
+    path: String,
+    version: i64,
+    rows: Vec<Row>,
+    next: Option<i64>,
+    pruned: bool,
+    may_write: bool,
+}
+shown!(HistoryPage: as_main);
+
+/// GET of a row's history.
+///
+/// # Errors
+/// `not_found`, `gone`.
+pub async fn page<W: World>(at: InCampaign) -> Result<HttpResponse> {
+    let before = given(at.request.query_string(), "before").parse().ok();
+    let tx = at.read().await?;
+    let campaign = at.campaign.id.0;
+    let row = resource::find::<W>(&tx, &at.caller, Some(&Ref::Id(campaign)), &Ref::parse(at.path("x"))).await?;
+    let stamp = W::stamp(&row);
+    let found = revisions::page(&tx, campaign, W::TABLE, stamp.id, &RevisionParams { limit: ROWS, before }).await?;
+    let list = at.url(W::PATH);
+    let rows =
+        found.items.into_iter().enumerate().map(|(i, revision)| shown_row(&at, revision, before.is_none() && i == 0));
+    at.show(&HistoryPage {
+        frame: at.frame(&format!("History of {}", stamp.label), W::TAB),
+        label: stamp.label.to_owned(),
+        many: W::MANY,
+        path: format!("{list}/{}", stamp.id),
+        version: stamp.version,
+        rows: rows.collect(),
+        next: found.next_before,
+        pruned: found.pruned,
+        may_write: at.may(crate::auth::Scope::Write),
+        list,
+    })
+}
+
+fn shown_row(at: &InCampaign, revision: Revision, is_present: bool) -> Row {
+    let origin = match revision.origin.as_str() {
+        "turn" => "the AI, in a turn",
+        "import" => "an import",
+        "fork" => "a fork",
+        "system" => "the server",
+        _ => "somebody",
+    };
+    let who = revision.actor_name.unwrap_or_else(|| origin.to_owned());
+    let what = match (revision.op.as_str(), revision.origin.as_str()) {
+        ("insert", _) => "made it",
+        ("delete", _) => "deleted it",
+        (_, "revert") => "took a change back",
+        _ => "changed it",
+    };
+    let text = |of: &Option<serde_json::Map<String, Value>>, name: &str| match of.as_ref().and_then(|m| m.get(name)) {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(words)) if words.iter().all(Value::is_string) => {
+            words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
+        }
+        Some(Value::Bool(is)) => if *is { "yes" } else { "no" }.to_owned(),
+        Some(other) => serde_json::to_string_pretty(other).unwrap_or_default(),
+    };
+    // What a row was made of is all of it; the page tells what changed.
+    let fields = match revision.op.as_str() {
+        "update" => revision
+            .changed
+            .iter()
+            .filter(|name| *name != "tokens")
+            .map(|name| (label(name), diff::words(&text(&revision.before, name), &text(&revision.after, name))))
+            .collect(),
+        _ => Vec::new(),
+    };
+    Row {
+        seq: revision.seq,
+        at: moment(revision.at),
+        who,
+        turn: revision.turn_id.map(|turn| at.url(&format!("turns/{turn}"))),
+        what,
+        fields,
+        is_present,
+    }
+}
+
+/// A column's name as people read it.
+fn label(column: &str) -> String {
+    let text = column.replace('_', " ");
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+/// POST that makes a row what it was after a revision.
+///
+/// # Errors
+/// `not_found`, `gone`, `precondition_failed`.
+pub async fn restore<W: World>(at: InCampaign) -> Result<HttpResponse> {
+    let seq = at.path("seq").parse().map_err(|_| Error::not_found("revision"))?;
+    let x = at.path("x").to_owned();
+    // A row that is gone has no version to be compared with.
+    let expected = at.form.version().map_or_else(|| Expected::version(0), Expected::version);
+    let c = at.campaign.id.0.to_string();
+    match revisions::restore::<W>(&at.app, &at.caller, &expected, (&c, &x, seq), None).await {
+        Ok(_) => Ok(at.done(&format!("{}/{x}", at.url(W::PATH)), "It is what it was.")),
+        Err(error) if error.code == Code::PreconditionFailed => Err(Error::new(
+            Code::PreconditionFailed,
+            "Somebody changed it since you looked. Go back, load the history again, and look.",
+        )),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,409 @@
+//! Bulk edits: which entries, what changes, a preview, and afterwards the way back.
+
+use actix_web::{HttpResponse, http::StatusCode};
+use askama::Template;
+use entity::lore::{Activation, Scope as LoreScope};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{
+    SCOPES,
+    list::{Choice, all_given, filter_of},
+};
+use crate::{
+    admin::{
+        Frame, InCampaign, Tab,
+        diff::{self, Piece},
+        list::moment,
+        submitted::Submitted,
+    },
+    edits::{self, Step},
+    error::{Code, Error, Result},
+    http::resource,
+    lore::{
+        LoreEntries,
+        bulk::{
+            self, BulkInput, BulkReport,
+            changes::{Changes, PriorityChange, TagChange},
+            http::edit,
+            replace::{Part, Replace},
+        },
+        overview,
+    },
+    shown,
+    tenancy::{Origin, TenantTx},
+};
+
+/// Edits that are listed.
+const STEPS_MAX: i64 = 20;
+
+#[derive(Template)]
+#[template(path = "admin/lore-bulk.html", blocks = ["main", "preview"])]
+struct BulkPage {
+    frame: Frame,
+    list: String,
+    path: String,
+    /// Entries chosen one by one, or the filters of a list.
+    ids: Vec<String>,
+    filters: String,
+    all: bool,
+    count: i64,
+    sent: Sent,
+    scopes: Vec<Choice>,
+    preview: Option<PreviewView>,
+    problems: Vec<String>,
+    steps: Vec<StepView>,
+}
+shown!(BulkPage: as_main, "preview" => as_preview);
+
+/// What the form holds.
+#[derive(Default)]
+struct Sent(Submitted);
+
+impl Sent {
+    fn text(&self, name: &str) -> &str {
+        self.0.text(name)
+    }
+
+    fn is(&self, name: &str, value: &str) -> bool {
+        self.0.text(name) == value
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.has(name)
+    }
+
+    /// Whether a part is chosen; the content unless something was sent.
+    fn part(&self, value: &str) -> bool {
+        let mut parts = self.0.all("in").peekable();
+        if parts.peek().is_none() { value == "content" } else { parts.any(|part| part == value) }
+    }
+}
+
+/// What would happen.
+struct PreviewView {
+    report: BulkReport,
+    entries: Vec<EntryView>,
+    more: usize,
+}
+
+struct EntryView {
+    path: String,
+    title: String,
+    is_deleted: bool,
+    fields: Vec<(String, Vec<Piece>)>,
+}
+
+/// An edit that was made.
+struct StepView {
+    id: Uuid,
+    path: String,
+    at: String,
+    rows: i32,
+    undone_at: Option<String>,
+}
+
+fn step_view(at: &InCampaign, step: Step) -> StepView {
+    StepView {
+        path: format!("{}/bulk/{}", at.url("lore"), step.id),
+        id: step.id,
+        at: moment(step.at),
+        rows: step.rows,
+        undone_at: step.undone_at.map(moment),
+    }
+}
+
+/// Which entries a form is about.
+struct Chosen {
+    ids: Vec<String>,
+    filters: String,
+    all: bool,
+}
+
+async fn bulk_page(at: &InCampaign, chosen: Chosen, sent: Sent) -> Result<BulkPage> {
+    let tx = at.read().await?;
+    let campaign = at.campaign.id.0;
+    let count = if chosen.all {
+        let filter = filter_of(&chosen.filters)?;
+        overview::sum(&tx, &at.caller, campaign, filter.q.as_deref(), &filter).await?.count
+    } else {
+        i64::try_from(chosen.ids.len()).unwrap_or(i64::MAX)
+    };
+    let steps = edits::recent(&tx, campaign, bulk::STEP, None, STEPS_MAX).await?;
+    let scope = sent.text("scope").to_owned();
+    Ok(BulkPage {
+        frame: at.frame("Edit many entries", Tab::Lore),
+        list: at.url("lore"),
+        path: at.url("lore/bulk"),
+        ids: chosen.ids,
+        filters: chosen.filters,
+        all: chosen.all,
+        count,
+        sent,
+        scopes: SCOPES.iter().map(|(value, label)| Choice { value, label, is_chosen: *value == scope }).collect(),
+        preview: None,
+        problems: Vec::new(),
+        steps: steps.into_iter().map(|step| step_view(at, step)).collect(),
+    })
+}
+
+/// GET of the form: for `ids`, or with `all` for what the filters in the query find.
+///
+/// # Errors
+/// `bad_request` for filters that are none.
+pub async fn page(at: InCampaign) -> Result<HttpResponse> {
+    let query = at.request.query_string();
+    let all = all_given(query, "all").next().is_some();
+    let kept = url::form_urlencoded::parse(query.as_bytes()).filter(|(name, value)| {
+        matches!(&**name, "q" | "scope" | "state" | "tag" | "associated_id") && !value.is_empty()
+    });
+    let filters = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(kept).finish();
+    let ids = if all { Vec::new() } else { all_given(query, "ids").take(bulk::ENTRIES_MAX).collect() };
+    let page = bulk_page(&at, Chosen { ids, filters, all }, Sent::default()).await?;
+    at.show(&page)
+}
+
+/// POST of the form: a preview, or the edit itself.
+///
+/// # Errors
+/// What is no fault of the form's.
+pub async fn run(at: InCampaign) -> Result<HttpResponse> {
+    let form = &at.form;
+    let all = form.has("all");
+    let filters = form.text("filters").to_owned();
+    let ids: Vec<String> = form.all("ids").map(ToOwned::to_owned).collect();
+    let is_run = form.text("do") == "run";
+    let changes = changes_of(form);
+    let input = match changes {
+        Ok(changes) => Ok(BulkInput {
+            ids: (!all).then(|| ids.clone()),
+            filter: all.then(|| filter_of(&filters)).transpose()?,
+            changes,
+            dry_run: !is_run,
+        }),
+        Err(error) => Err(error),
+    };
+    let c = at.campaign.id.0.to_string();
+    let report = match input {
+        Ok(input) => edit(&at.app, &at.caller, &c, &input).await,
+        Err(error) => Err(error),
+    };
+    match report {
+        Ok(BulkReport { step_id: Some(step), changed, deleted, .. }) => {
+            let done = if deleted > 0 {
+                format!("{deleted} entries were deleted.")
+            } else {
+                format!("{changed} entries were changed.")
+            };
+            Ok(at.done(&format!("{}/{step}", at.url("lore/bulk")), &done))
+        }
+        Ok(report) => {
+            let mut page = bulk_page(&at, Chosen { ids, filters, all }, Sent(form.clone())).await?;
+            if is_run {
+                page.problems.push("That changes none of these entries.".to_owned());
+            }
+            page.preview = Some(preview_view(&at, report));
+            at.show(&page)
+        }
+        Err(error) if matches!(error.code, Code::ValidationFailed | Code::PayloadTooLarge) => {
+            let mut page = bulk_page(&at, Chosen { ids, filters, all }, Sent(form.clone())).await?;
+            page.problems = problems(&error);
+            at.show_with(StatusCode::UNPROCESSABLE_ENTITY, &page)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn problems(error: &Error) -> Vec<String> {
+    if error.errors.is_empty() {
+        return vec![error.detail.clone()];
+    }
+    let place = |pointer: &str| pointer.trim_start_matches('/').replace("changes/", "").replace('/', ", ");
+    error.errors.iter().map(|e| format!("{}: {}", place(&e.pointer), e.message)).collect()
+}
+
+fn preview_view(at: &InCampaign, report: BulkReport) -> PreviewView {
+    let list = at.url("lore");
+    let text = |value: Option<&Value>| match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
+        Some(Value::Bool(is)) => if *is { "yes" } else { "no" }.to_owned(),
+        Some(other) => other.to_string(),
+    };
+    let entries: Vec<EntryView> = report
+        .entries
+        .iter()
+        .map(|entry| EntryView {
+            path: format!("{list}/{}", entry.id),
+            title: entry.title.clone(),
+            is_deleted: entry.after.is_none(),
+            fields: entry
+                .after
+                .iter()
+                .flat_map(|after| after.iter())
+                .filter(|(name, _)| *name != "tokens")
+                .map(|(name, value)| {
+                    (name.replace('_', " "), excerpt(&text(entry.before.get(name)), &text(Some(value))))
+                })
+                .collect(),
+        })
+        .collect();
+    let more = (report.changed + report.deleted).saturating_sub(entries.len());
+    PreviewView { report, entries, more }
+}
+
+/// The words of two excerpts; where both were cut, their ends are not what changed.
+fn excerpt(before: &str, after: &str) -> Vec<Piece> {
+    let mut pieces = diff::words(before, after);
+    if before.ends_with('…') && after.ends_with('…') {
+        while pieces.len() > 1 && pieces.last().is_some_and(|piece| piece.is_gone() || piece.is_new()) {
+            pieces.pop();
+        }
+    }
+    pieces
+}
+
+/// What the form changes: fields that were left alone change nothing.
+fn changes_of(form: &Submitted) -> Result<Changes> {
+    let words = |name: &str| -> Vec<String> {
+        form.text(name).split([',', '\n']).map(str::trim).filter(|w| !w.is_empty()).map(ToOwned::to_owned).collect()
+    };
+    let yes_no = |name: &str| match form.text(name) {
+        "yes" => Some(true),
+        "no" => Some(false),
+        _ => None,
+    };
+    let (add, remove) = (words("tags_add"), words("tags_remove"));
+    let tags = match form.has("tags_replace") {
+        true => Some(TagChange { set: Some(add), ..TagChange::default() }),
+        false if add.is_empty() && remove.is_empty() => None,
+        false => Some(TagChange { add, remove, set: None }),
+    };
+    let priority = match form.text("priority").trim() {
+        "" => None,
+        text => {
+            let wrong = || Error::invalid("/changes/priority", "invalid_value", "Write a number.");
+            let number = text.parse::<i32>().map_err(|_| wrong())?;
+            Some(if form.text("priority_how") == "add" {
+                PriorityChange::Add(number)
+            } else {
+                PriorityChange::Set(number)
+            })
+        }
+    };
+    let scope = match form.text("scope") {
+        "" => None,
+        word => Some(serde_json::from_value::<LoreScope>(word.into()).map_err(Error::internal)?),
+    };
+    let activation = match form.text("activation") {
+        "always" => Some(Activation::Always),
+        "keyword" => Some(Activation::Keyword),
+        _ => None,
+    };
+    Ok(Changes {
+        tags,
+        scope,
+        associated_id: Some(form.text("associated_id").trim().to_owned()).filter(|name| !name.is_empty()),
+        priority,
+        enabled: yes_no("enabled"),
+        secret: yes_no("secret"),
+        ai_lock: yes_no("ai_lock"),
+        activation,
+        replace: replace_of(form),
+        delete: form.has("delete"),
+    })
+}
+
+fn replace_of(form: &Submitted) -> Option<Replace> {
+    let find = form.text("find");
+    if find.is_empty() {
+        return None;
+    }
+    let parts = form.all("in").filter_map(|part| match part {
+        "title" => Some(Part::Title),
+        "content" => Some(Part::Content),
+        "keys" => Some(Part::Keys),
+        _ => None,
+    });
+    Some(Replace {
+        find: find.to_owned(),
+        with: form.text("with").to_owned(),
+        parts: parts.collect(),
+        regex: form.has("regex"),
+        whole_word: form.has("whole_word"),
+        ignore_case: form.has("ignore_case"),
+    })
+}
+
+#[derive(Template)]
+#[template(path = "admin/lore-step.html", blocks = ["main"])]
+struct StepPage {
+    frame: Frame,
+    list: String,
+    step: StepView,
+    conflicts: Vec<String>,
+    detail: String,
+}
+shown!(StepPage: as_main);
+
+async fn step_page(at: &InCampaign) -> Result<StepPage> {
+    let id: Uuid = at.path("x").parse().map_err(|_| Error::not_found("step"))?;
+    let tx = at.read().await?;
+    let step = edits::recent(&tx, at.campaign.id.0, bulk::STEP, Some(id), 1).await?.into_iter().next();
+    let step = step.ok_or_else(|| Error::not_found("step"))?;
+    Ok(StepPage {
+        frame: at.frame("A bulk edit", Tab::Lore),
+        list: at.url("lore"),
+        step: step_view(at, step),
+        conflicts: Vec::new(),
+        detail: String::new(),
+    })
+}
+
+/// GET of an edit that was made.
+///
+/// # Errors
+/// `not_found`.
+pub async fn step(at: InCampaign) -> Result<HttpResponse> {
+    at.show(&step_page(&at).await?)
+}
+
+/// POST that undoes one. If somebody changed one of its entries since, the page says which, and nothing is undone.
+///
+/// # Errors
+/// `not_found`, `gone`, `conflict`.
+pub async fn undo(at: InCampaign) -> Result<HttpResponse> {
+    let mut page = step_page(&at).await?;
+    let mut actor = at.caller.actor();
+    actor.origin = Origin::Revert;
+    let tx = TenantTx::write(&at.app.pool, &actor).await?;
+    match edits::undo_in(&tx, &at.caller, at.campaign.id.0, page.step.id, bulk::STEP).await {
+        Ok(undone) => {
+            tx.commit().await?;
+            let path = undone.undo_step_id.map_or_else(|| at.url("lore"), |id| format!("{}/{id}", at.url("lore/bulk")));
+            Ok(at.done(&path, "The edit was undone."))
+        }
+        Err(error) if error.code == Code::UndoConflict => {
+            drop(tx);
+            page.detail = error.detail.clone();
+            page.conflicts = conflicting(&at, &error).await?;
+            at.show_with(StatusCode::CONFLICT, &page)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The entries in the way, by their titles.
+async fn conflicting(at: &InCampaign, error: &Error) -> Result<Vec<String>> {
+    let tx = at.read().await?;
+    let mut named = Vec::new();
+    for conflict in error.errors.iter().take(10) {
+        let id = conflict.pointer.rsplit('/').next().unwrap_or_default();
+        let campaign = resource::Ref::Id(at.campaign.id.0);
+        let found = resource::find::<LoreEntries>(&tx, &at.caller, Some(&campaign), &resource::Ref::parse(id)).await;
+        let title = found.map_or_else(|_| id.to_owned(), |entry| entry.title);
+        named.push(format!("{title}: {}", conflict.message));
+    }
+    Ok(named)
+}

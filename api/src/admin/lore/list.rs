@@ -1,0 +1,281 @@
+//! The list of lore: words, filters, orders, totals, and entries chosen for a bulk edit. Ten thousand entries are as quick as ten.
+
+use actix_web::HttpResponse;
+use askama::Template;
+
+use super::{SCOPES, scope_name};
+use crate::{
+    admin::{Frame, InCampaign, Tab, list::with_cursor},
+    auth::Scope,
+    error::Result,
+    http::{paging::Page, resource},
+    lore::{
+        LoreEntries, LoreFilter,
+        overview::{self, Equals, Totals},
+    },
+    revisions::{self, Deleted},
+    shown,
+};
+
+/// States an entry can be looked for by: the word, what it is called, and the filter it stands for.
+pub const STATES: &[(&str, &str, &str, &str)] = &[
+    ("enabled", "Enabled", "enabled", "true"),
+    ("disabled", "Not enabled", "enabled", "false"),
+    ("secret", "Secret", "secret", "true"),
+    ("open", "Not secret", "secret", "false"),
+    ("locked", "Locked", "ai_lock", "true"),
+    ("always", "Always active", "activation", "always"),
+    ("keyword", "Waits for keywords", "activation", "keyword"),
+];
+
+const ORDERS: &[(&str, &str)] = &[
+    ("", "by title"),
+    ("-updated_at", "changed last first"),
+    ("-created_at", "newest first"),
+    ("-priority", "highest priority first"),
+    ("-tokens", "longest first"),
+    ("tokens", "shortest first"),
+];
+/// Entries a page.
+const ROWS: &str = "100";
+/// Deleted entries that are listed.
+const DELETED_MAX: i64 = 100;
+
+/// A choice of a list box.
+pub struct Choice {
+    pub value: &'static str,
+    pub label: &'static str,
+    pub is_chosen: bool,
+}
+
+/// A row of the list.
+struct Row {
+    id: String,
+    path: String,
+    title: String,
+    about: String,
+    tags: Vec<String>,
+    states: Vec<&'static str>,
+    priority: i32,
+    tokens: i32,
+    changed: String,
+}
+
+#[derive(Template)]
+#[template(path = "admin/lore-list.html", blocks = ["main", "rows"])]
+struct ListPage {
+    frame: Frame,
+    path: String,
+    /// The filters without order and place: what a bulk edit of all of them is given.
+    filters: String,
+    is_filtered: bool,
+    q: String,
+    tag: String,
+    associated_id: String,
+    scopes: Vec<Choice>,
+    states: Vec<Choice>,
+    orders: Vec<Choice>,
+    totals: Totals,
+    rows: Vec<Row>,
+    next: Option<String>,
+    first: Option<String>,
+}
+shown!(ListPage: as_main, "rows" => as_rows);
+
+/// A parameter of a query; empty if there is none.
+pub fn given(query: &str, name: &str) -> String {
+    url::form_urlencoded::parse(query.as_bytes())
+        .find(|(n, _)| n == name)
+        .map(|(_, value)| value.into_owned())
+        .unwrap_or_default()
+}
+
+/// The page's parameters as the API's list takes them: a state is one of its filters.
+fn as_the_api_takes_them(query: &str, with_order: bool) -> String {
+    let mut out = url::form_urlencoded::Serializer::new(String::new());
+    let mut has_sort = false;
+    for (name, value) in url::form_urlencoded::parse(query.as_bytes()).filter(|(_, value)| !value.is_empty()) {
+        match &*name {
+            "state" => {
+                for (_, _, filter, is) in STATES.iter().filter(|(state, ..)| *state == value) {
+                    out.append_pair(filter, is);
+                }
+            }
+            "sort" | "cursor" if !with_order => {}
+            _ => {
+                has_sort |= name == "sort";
+                out.append_pair(&name, &value);
+            }
+        }
+    }
+    if with_order {
+        if !has_sort {
+            out.append_pair("sort", "name");
+        }
+        out.append_pair("limit", ROWS);
+    }
+    out.finish()
+}
+
+/// The filters of a page's query.
+///
+/// # Errors
+/// `bad_request`.
+pub fn filter_of(query: &str) -> Result<LoreFilter> {
+    let page = Page::<LoreFilter>::parse(&as_the_api_takes_them(query, false))?;
+    Ok(LoreFilter { q: page.q, ..page.filter })
+}
+
+/// GET of the list.
+///
+/// # Errors
+/// `bad_request` for parameters that are none.
+pub async fn page(at: InCampaign) -> Result<HttpResponse> {
+    let query = at.request.query_string();
+    let page = Page::<LoreFilter>::parse(&as_the_api_takes_them(query, true))?;
+    let tx = at.read().await?;
+    let campaign = at.campaign.id.0;
+    let found = resource::find_page::<LoreEntries>(&tx, &at.caller, Some(campaign), &page).await?;
+    let totals = overview::sum(&tx, &at.caller, campaign, page.q.as_deref(), &page.filter).await?;
+    drop(tx);
+    let path = at.url("lore");
+    let rows = found.items.into_iter().map(|entry| {
+        let about = match &entry.associated_id {
+            Some(name) => format!("{}: {name}", scope_name(entry.scope)),
+            None => scope_name(entry.scope).to_owned(),
+        };
+        let states = [
+            (!entry.enabled, "not enabled"),
+            (entry.secret, "secret"),
+            (entry.ai_lock, "locked"),
+            (entry.activation == entity::lore::Activation::Keyword, "keywords"),
+        ];
+        Row {
+            path: format!("{path}/{}", entry.id),
+            id: entry.id.to_string(),
+            title: entry.title,
+            about,
+            tags: entry.tags.0,
+            states: states.into_iter().filter(|(is, _)| *is).map(|(_, name)| name).collect(),
+            priority: entry.priority,
+            tokens: entry.tokens,
+            changed: entry.updated_at.date().to_string(),
+        }
+    });
+    let (scope, state, sort) = (given(query, "scope"), given(query, "state"), given(query, "sort"));
+    let filters = filters_alone(query);
+    at.show(&ListPage {
+        frame: at.frame("Lore", Tab::Lore),
+        is_filtered: !filters.is_empty(),
+        filters,
+        q: given(query, "q"),
+        tag: given(query, "tag"),
+        associated_id: given(query, "associated_id"),
+        scopes: SCOPES.iter().map(|(value, label)| Choice { value, label, is_chosen: *value == scope }).collect(),
+        states: STATES.iter().map(|(value, label, ..)| Choice { value, label, is_chosen: *value == state }).collect(),
+        orders: ORDERS.iter().map(|(value, label)| Choice { value, label, is_chosen: *value == sort }).collect(),
+        totals,
+        rows: rows.collect(),
+        next: found.next_cursor.map(|cursor| with_cursor(&at, Some(&cursor))),
+        first: page.after.as_ref().map(|_| with_cursor(&at, None)),
+        path,
+    })
+}
+
+fn filters_alone(query: &str) -> String {
+    let kept = url::form_urlencoded::parse(query.as_bytes())
+        .filter(|(name, value)| !value.is_empty() && !matches!(&**name, "sort" | "cursor"));
+    url::form_urlencoded::Serializer::new(String::new()).extend_pairs(kept).finish()
+}
+
+/// What a field may be filled with: a page to read, and to htmx the options of a list.
+#[derive(Template)]
+#[template(path = "admin/lore-options.html", blocks = ["main", "options"])]
+pub struct OptionsPage {
+    pub frame: Frame,
+    pub heading: &'static str,
+    pub many: &'static str,
+    pub list: String,
+    pub options: Vec<OptionView>,
+}
+shown!(OptionsPage: as_main, "tags" => as_options, "names" => as_options, "actors" => as_options);
+
+/// One of them, and where it leads.
+pub struct OptionView {
+    pub value: String,
+    pub label: String,
+    pub path: String,
+}
+
+/// GET of the campaign's tags.
+///
+/// # Errors
+/// Those of the database.
+pub async fn tags(at: InCampaign) -> Result<HttpResponse> {
+    let tx = at.read().await?;
+    let tags = overview::tags(&tx, &at.caller, at.campaign.id.0).await?;
+    let list = at.url("lore");
+    let option = |(tag, n): (String, i64)| OptionView {
+        path: format!("{list}?tag={}", encoded(&tag)),
+        label: if n == 1 { "1 entry".to_owned() } else { format!("{n} entries") },
+        value: tag,
+    };
+    let options = tags.into_iter().map(option).collect();
+    let frame = at.frame("Tags", Tab::Lore);
+    at.show(&OptionsPage { frame, heading: "Tags", many: "Lore", list: list.clone(), options })
+}
+
+/// GET of the names that lore can be about.
+///
+/// # Errors
+/// Those of the database.
+pub async fn names(at: InCampaign) -> Result<HttpResponse> {
+    let tx = at.read().await?;
+    let names = overview::names(&tx, at.campaign.id.0).await?;
+    let list = at.url("lore");
+    let option = |(scope, name): (String, String)| OptionView {
+        path: format!("{list}?scope={scope}&associated_id={}", encoded(&name)),
+        label: scope,
+        value: name,
+    };
+    let options = names.into_iter().map(option).collect();
+    let frame = at.frame("What lore is about", Tab::Lore);
+    at.show(&OptionsPage { frame, heading: "What lore is about", many: "Lore", list: list.clone(), options })
+}
+
+/// A text as a query holds it.
+pub fn encoded(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
+#[derive(Template)]
+#[template(path = "admin/lore-tidy.html", blocks = ["main"])]
+struct TidyPage {
+    frame: Frame,
+    path: String,
+    equals: Vec<Equals>,
+    deleted: Vec<Deleted>,
+    may_restore: bool,
+}
+shown!(TidyPage: as_main);
+
+/// GET of what is there twice, and of what was deleted.
+///
+/// # Errors
+/// Those of the database.
+pub async fn tidy(at: InCampaign) -> Result<HttpResponse> {
+    let tx = at.read().await?;
+    let campaign = at.campaign.id.0;
+    let equals = overview::equals(&tx, &at.caller, campaign).await?;
+    let may_restore = at.may(Scope::Gm) && at.may(Scope::Write);
+    let deleted = match at.may(Scope::Gm) {
+        true => revisions::deleted::<LoreEntries>(&tx, campaign, DELETED_MAX).await?,
+        false => Vec::new(),
+    };
+    at.show(&TidyPage { frame: at.frame("Tidy up", Tab::Lore), path: at.url("lore"), equals, deleted, may_restore })
+}
+
+/// Reads a query's parameters where one may be given several times.
+pub fn all_given<'a>(query: &'a str, name: &'a str) -> impl Iterator<Item = String> + 'a {
+    url::form_urlencoded::parse(query.as_bytes()).filter(move |(n, _)| n == name).map(|(_, value)| value.into_owned())
+}

@@ -1,0 +1,131 @@
+//! Lore, as worldbuilders write it: [`list`], [`edit`] with preview and autosave, [`merge`] when two wrote at once, [`bulk`].
+
+pub mod bulk;
+pub mod edit;
+pub mod list;
+pub mod merge;
+
+use entity::lore as table;
+
+use super::{
+    Tab,
+    form::{Field, Group, Kind},
+    world::World,
+};
+use crate::lore::LoreEntries;
+
+/// Scopes and what they are called.
+pub const SCOPES: &[(&str, &str)] = &[
+    ("global", "Everything"),
+    ("zone", "A place"),
+    ("race", "A race"),
+    ("profession", "A profession"),
+    ("faction", "A faction"),
+    ("creature", "A creature"),
+    ("item", "An item"),
+];
+
+/// A number with its thousands apart.
+#[must_use]
+pub fn grouped(number: i64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// What a scope is called.
+#[must_use]
+pub fn scope_name(scope: table::Scope) -> &'static str {
+    use table::Scope;
+    let word = match scope {
+        Scope::Global => "global",
+        Scope::Zone => "zone",
+        Scope::Race => "race",
+        Scope::Profession => "profession",
+        Scope::Faction => "faction",
+        Scope::Creature => "creature",
+        Scope::Item => "item",
+    };
+    SCOPES.iter().find(|(value, _)| *value == word).map_or(word, |(_, name)| *name)
+}
+
+impl World for LoreEntries {
+    const TAB: Tab = Tab::Lore;
+    const ONE: &'static str = "lore entry";
+    const MANY: &'static str = "Lore";
+    const PATH: &'static str = "lore";
+    const ABOUT: &'static str = "What is known of the world, by whom, and when it enters a prompt.";
+    const COLUMNS: &'static [&'static str] = &[];
+    const GROUPS: &'static [Group] = &[
+        Group {
+            title: "",
+            is_folded: false,
+            fields: &[
+                Field::new("/title", "Title", Kind::Line).needed(),
+                Field::new("/scope", "About", Kind::Choice(SCOPES)),
+                Field::new("/associated_id", "Which one", Kind::Line)
+                    .hint("The place, race, profession, faction, creature or item; empty for everything."),
+                Field::new("/tags", "Tags", Kind::Words).hint("Separated by commas."),
+                Field::new("/content", "Content", Kind::Text { rows: 16 })
+                    .needed()
+                    .hint("Markdown. [[Title]] links to another entry, [[Title|words]] shows other words."),
+            ],
+        },
+        Group {
+            title: "When it enters a prompt",
+            is_folded: false,
+            fields: &[
+                Field::new("/enabled", "Enabled", Kind::Tick).hint("What is not enabled enters no prompt."),
+                Field::new(
+                    "/activation",
+                    "Activation",
+                    Kind::Choice(&[("always", "Always"), ("keyword", "When a keyword is met")]),
+                ),
+                Field::new("/keys", "Keywords", Kind::Words).hint("Separated by commas; needed if it waits for one."),
+                Field::new("/secondary_keys", "Further keywords", Kind::Words),
+                Field::new(
+                    "/logic",
+                    "Further keywords decide",
+                    Kind::Choice(&[
+                        ("and_any", "One of them too"),
+                        ("and_all", "All of them too"),
+                        ("not_any", "None of them"),
+                        ("not_all", "Not all of them"),
+                    ]),
+                ),
+                Field::new("/scan_depth", "Messages looked through", Kind::Number)
+                    .hint("This turn's action included; 0 is the action alone."),
+                Field::new("/priority", "Priority", Kind::Number).hint("Higher enters a full prompt first."),
+            ],
+        },
+        Group {
+            title: "Who knows it",
+            is_folded: false,
+            fields: &[
+                Field::new("/secret", "Secret", Kind::Tick).hint("Only for the game master and those named here."),
+                Field::new("/known_by", "Known by", Kind::Words).hint("Slugs of NPCs, owners and characters."),
+                Field::new("/ai_lock", "Locked", Kind::Tick).hint("The AI's tools leave it as it is."),
+            ],
+        },
+        Group {
+            title: "For other programs",
+            is_folded: true,
+            fields: &[
+                Field::new("/slug", "Slug", Kind::Line)
+                    .hint("How paths and tools name it; made of the title if left empty."),
+                Field::new("/external_ref", "External reference", Kind::Line),
+                Field::new("/extensions", "Extensions", Kind::Json { rows: 3 }),
+            ],
+        },
+    ];
+
+    fn cells(_: &table::Model) -> Vec<String> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,109 @@
+//! Markdown as a page shows it. What people wrote is hostile: HTML in it is shown as text, pictures are not fetched, and what
+//! comes out passes a sanitizer.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd, html};
+
+/// Nested deeper than this, a text is shown as it is.
+const LEVELS_MAX: usize = 60;
+
+/// HTML of a Markdown text. `links` says where `[[names]]` lead; a name that leads nowhere is shown as one that does not.
+#[must_use]
+pub fn render(text: &str, links: &HashMap<String, String>) -> String {
+    let options =
+        Options::ENABLE_WIKILINKS | Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let mut levels = 0;
+    let mut open: Vec<bool> = Vec::new();
+    let mut events = Vec::new();
+    for event in Parser::new_ext(text, options) {
+        match &event {
+            Event::Start(_) => levels += 1,
+            Event::End(_) => levels -= 1,
+            _ => {}
+        }
+        if levels > LEVELS_MAX {
+            return as_text(text);
+        }
+        match event {
+            Event::Html(html) | Event::InlineHtml(html) => events.push(Event::Text(html)),
+            Event::Start(Tag::Image { .. }) => events.push(Event::Text("[picture: ".into())),
+            Event::End(TagEnd::Image) => events.push(Event::Text("]".into())),
+            Event::Start(Tag::Link { link_type: LinkType::WikiLink { .. }, dest_url, title, id }) => {
+                let there = links.get(dest_url.trim());
+                open.push(there.is_some());
+                match there {
+                    Some(path) => events.push(Event::Start(Tag::Link {
+                        link_type: LinkType::Inline,
+                        dest_url: CowStr::from(path.clone()),
+                        title,
+                        id,
+                    })),
+                    None => events.push(Event::Text("[[".into())),
+                }
+            }
+            Event::Start(Tag::Link { .. }) => {
+                open.push(true);
+                events.push(event);
+            }
+            Event::End(TagEnd::Link) => {
+                let is_there = open.pop().unwrap_or(true);
+                events.push(if is_there { event } else { Event::Text("]]".into()) });
+            }
+            other => events.push(other),
+        }
+    }
+    let mut out = String::new();
+    html::push_html(&mut out, events.into_iter());
+    clean(&out)
+}
+
+fn as_text(text: &str) -> String {
+    let mut out = String::from("<pre>");
+    out.push_str(&ammonia::clean_text(text));
+    out.push_str("</pre>");
+    out
+}
+
+fn clean(html: &str) -> String {
+    static CLEANER: LazyLock<ammonia::Builder<'static>> = LazyLock::new(|| {
+        let mut cleaner = ammonia::Builder::default();
+        cleaner
+            .tags(
+                [
+                    "a",
+                    "p",
+                    "br",
+                    "em",
+                    "strong",
+                    "del",
+                    "code",
+                    "pre",
+                    "blockquote",
+                    "ul",
+                    "ol",
+                    "li",
+                    "hr",
+                    "h1",
+                    "h2",
+                    "h3",
+                    "h4",
+                    "h5",
+                    "h6",
+                    "table",
+                    "thead",
+                    "tbody",
+                    "tr",
+                    "th",
+                    "td",
+                ]
+                .into(),
+            )
+            .generic_attributes([].into())
+            .tag_attributes([("a", ["href", "title"].into()), ("ol", ["start"].into())].into())
+            .url_schemes(["http", "https", "mailto"].into())
+            .link_rel(Some("noopener noreferrer nofollow"));
+        cleaner
+    });
+    CLEANER.clean(html).to_string()
+}

@@ -1,0 +1,411 @@
+//! Memories: what NPCs and owners remember about players, where each came from, and broadcasts as one thing each.
+
+use actix_web::{HttpResponse, http::StatusCode};
+use askama::Template;
+use entity::memory::{Holder, Source};
+use uuid::Uuid;
+
+use super::{
+    Frame, InCampaign, Tab,
+    form::{self, Errors, Field, FormView, Group, Kind, Texts},
+    list::{moment, query, with_cursor},
+    lore::list::{OptionView, OptionsPage, encoded, given},
+    world::once,
+};
+use crate::{
+    actors as people,
+    auth::Scope,
+    characters,
+    error::{Code, Error, Result},
+    http::{self, Reply, etag::Expected, paging::Page},
+    memory::{
+        MemoryView,
+        broadcasts::{self as told, BroadcastFilter, BroadcastView},
+        http::{MemoryFilter, MoveInput, move_in, page_of},
+        service,
+    },
+    shown,
+    tenancy::TenantTx,
+};
+
+const SOURCES: &[(&str, &str)] = &[
+    ("personal", "the NPC itself"),
+    ("private", "the owner itself"),
+    ("broadcast", "a broadcast"),
+    ("editor", "a person"),
+    ("import", "an import"),
+];
+
+const TEXT: Field =
+    Field::new("/text", "What is remembered", Kind::Text { rows: 4 }).needed().hint("At most 2,000 characters.");
+const HOLDER: Field =
+    Field::new("/holder_id", "Who remembers", Kind::Line).needed().hint("The slug of an NPC or owner.");
+const PLAYER: Field =
+    Field::new("/player_id", "About whom", Kind::Line).needed().hint("The slug of a player character.");
+const NEW: &[Group] = &[Group { title: "", is_folded: false, fields: &[HOLDER, PLAYER, TEXT] }];
+const WORDS: &[Group] = &[Group { title: "", is_folded: false, fields: &[TEXT] }];
+const PLACE: &[Group] = &[Group { title: "", is_folded: false, fields: &[HOLDER, PLAYER] }];
+
+fn source_name(source: Source) -> &'static str {
+    match source {
+        Source::Personal => "the NPC itself",
+        Source::Private => "the owner itself",
+        Source::Broadcast => "a broadcast",
+        Source::Editor => "a person",
+        Source::Import => "an import",
+    }
+}
+
+/// A memory as a page shows it.
+struct Row {
+    path: String,
+    text: String,
+    holder: String,
+    holder_path: String,
+    player: String,
+    player_path: String,
+    source: &'static str,
+    turn_path: Option<String>,
+    broadcast_path: Option<String>,
+    changed: String,
+}
+
+fn row(at: &InCampaign, memory: &MemoryView) -> Row {
+    let (word, place) = match memory.holder.kind {
+        Holder::Npc => ("NPC", "npcs"),
+        Holder::Owner => ("owner", "owners"),
+    };
+    let named = |slug: &Option<String>, id: Uuid| slug.clone().unwrap_or_else(|| id.to_string());
+    Row {
+        path: at.url(&format!("memories/{}", memory.id)),
+        text: memory.text.clone(),
+        holder: format!("{} ({word})", named(&memory.holder.slug, memory.holder.id)),
+        holder_path: at.url(&format!("{place}/{}", memory.holder.id)),
+        player: named(&memory.player_slug, memory.player_id),
+        player_path: at.url(&format!("characters/{}", memory.player_id)),
+        source: source_name(memory.source),
+        turn_path: memory.turn_id.map(|turn| at.url(&format!("turns/{turn}"))),
+        broadcast_path: memory.broadcast_id.map(|_| at.url("memories/broadcasts")),
+        changed: moment(memory.updated_at),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "admin/memory-list.html", blocks = ["main", "rows"])]
+struct ListPage {
+    frame: Frame,
+    path: String,
+    q: String,
+    holder: String,
+    player: String,
+    source: String,
+    sort: String,
+    rows: Vec<Row>,
+    is_filtered: bool,
+    next: Option<String>,
+    first: Option<String>,
+}
+shown!(ListPage: as_main, "rows" => as_rows);
+
+/// GET of the list.
+///
+/// # Errors
+/// `bad_request` for parameters that are none.
+pub async fn list(at: InCampaign) -> Result<HttpResponse> {
+    let page = Page::<MemoryFilter>::parse(&query(&at, "-created_at", &[("limit", "100")]))?;
+    let tx = at.read().await?;
+    let found = page_of(&tx, &at.caller, at.campaign.id.0, None, &page).await?;
+    let asked = at.request.query_string();
+    let [q, holder, player, source] = ["q", "holder_id", "player_id", "source"].map(|name| given(asked, name));
+    at.show(&ListPage {
+        frame: at.frame("Memories", Tab::Memories),
+        path: at.url("memories"),
+        is_filtered: [&q, &holder, &player, &source].iter().any(|text| !text.is_empty()),
+        q,
+        holder,
+        player,
+        source,
+        sort: given(asked, "sort"),
+        rows: found.items.iter().map(|memory| row(&at, memory)).collect(),
+        next: found.next_cursor.map(|cursor| with_cursor(&at, Some(&cursor))),
+        first: page.after.as_ref().map(|_| with_cursor(&at, None)),
+    })
+}
+
+/// GET of those who remember or are remembered.
+///
+/// # Errors
+/// Those of the database.
+pub async fn actors(at: InCampaign) -> Result<HttpResponse> {
+    let tx = at.read().await?;
+    let list = at.url("memories");
+    let option = |(slug, kind): (String, String)| {
+        let asked = if kind == "character" { "player_id" } else { "holder_id" };
+        OptionView { path: format!("{list}?{asked}={}", encoded(&slug)), label: kind, value: slug }
+    };
+    let options = people::all(&tx, at.campaign.id.0).await?.into_iter().map(option).collect();
+    let frame = at.frame("Who remembers whom", Tab::Memories);
+    at.show(&OptionsPage { frame, heading: "Who remembers whom", many: "Memories", list: list.clone(), options })
+}
+
+#[derive(Template)]
+#[template(path = "admin/memory-new.html", blocks = ["main"])]
+struct NewPage {
+    frame: Frame,
+    list: String,
+    form_id: String,
+    form: FormView,
+}
+shown!(NewPage: as_main);
+
+fn new_page(at: &InCampaign, form_id: String, texts: &Texts, errors: &Errors) -> NewPage {
+    NewPage {
+        frame: at.frame("New memory", Tab::Memories),
+        list: at.url("memories"),
+        form_id,
+        form: FormView::new(NEW, texts, errors, None, false),
+    }
+}
+
+/// GET of an empty form; a holder or player in the query is filled in.
+///
+/// # Errors
+/// `internal`.
+pub async fn new(at: InCampaign) -> Result<HttpResponse> {
+    let query = at.request.query_string();
+    let texts = ["holder_id", "player_id"].map(|name| (name.to_owned(), given(query, name)));
+    at.show(&new_page(&at, Uuid::now_v7().to_string(), &Texts::from(texts), &Errors::default()))
+}
+
+/// POST of a new memory.
+///
+/// # Errors
+/// What is no fault of the form's.
+pub async fn create(at: InCampaign) -> Result<HttpResponse> {
+    let texts = form::texts_sent(NEW, &at.form);
+    let form_id: String = at.form.text("form_id").chars().take(64).collect();
+    let key = once(&at, &form_id, &texts);
+    match http::write(&at.app, &at.caller, Some(&key), async |tx| made(&at, tx).await).await {
+        Ok(reply) => Ok(at.done(&reply.location.unwrap_or_else(|| at.url("memories")), "It is remembered.")),
+        Err(error) => at.show_again(&new_page(&at, form_id, &texts, &Errors::of(NEW, error)?)),
+    }
+}
+
+async fn made(at: &InCampaign, tx: &TenantTx) -> Result<Reply> {
+    let campaign = at.campaign.id.0;
+    let text = service::text(at.form.text("text"), "/text")?;
+    let (kind, holder) = service::holder(tx, campaign, at.form.text("holder_id").trim()).await?.ok_or_else(|| {
+        Error::invalid("/holder_id", "unknown_reference", "There is no such NPC or owner in this campaign.")
+    })?;
+    let player = characters::service::player_id(tx, campaign, at.form.text("player_id").trim()).await?;
+    at.app.limits.check_rows(tx, &at.caller, "memory").await?;
+    let new = service::NewMemory {
+        campaign,
+        holder_type: if kind == "npc" { "npc" } else { "owner" },
+        holder,
+        player,
+        text,
+        source: "editor",
+        author: Some(at.caller.author()),
+        turn: None,
+    };
+    let id = service::insert(tx, &new).await?;
+    Reply::created(at.url(&format!("memories/{id}")), 1, &id)
+}
+
+#[derive(Template)]
+#[template(path = "admin/memory.html", blocks = ["main"])]
+struct MemoryPage {
+    frame: Frame,
+    list: String,
+    row: Row,
+    version: i64,
+    words: FormView,
+    place: FormView,
+    may_write: bool,
+    is_conflict: bool,
+}
+shown!(MemoryPage: as_main);
+
+fn id_of(at: &InCampaign) -> Result<Uuid> {
+    at.path("x").parse().map_err(|_| Error::not_found("memory"))
+}
+
+async fn current(at: &InCampaign) -> Result<MemoryView> {
+    let tx = at.read().await?;
+    service::find(&tx, at.campaign.id.0, id_of(at)?, None).await
+}
+
+/// The texts of a memory's two forms.
+fn texts_of(memory: &MemoryView) -> Texts {
+    Texts::from([
+        ("text".to_owned(), memory.text.clone()),
+        ("holder_id".to_owned(), memory.holder.slug.clone().unwrap_or_else(|| memory.holder.id.to_string())),
+        ("player_id".to_owned(), memory.player_slug.clone().unwrap_or_else(|| memory.player_id.to_string())),
+    ])
+}
+
+fn memory_page(at: &InCampaign, memory: &MemoryView, texts: &Texts, errors: &Errors, is_conflict: bool) -> MemoryPage {
+    let stored = texts_of(memory);
+    let theirs = is_conflict.then_some(&stored);
+    let (is_read_only, none) = (!at.may(Scope::Write), Errors::default());
+    let is_at = |groups: &[Group]| {
+        errors.fields.iter().any(|(name, _)| groups.iter().flat_map(|g| g.fields).any(|field| field.name() == *name))
+    };
+    let (words, place) = if is_at(PLACE) { (&none, errors) } else { (errors, &none) };
+    MemoryPage {
+        frame: at.frame("A memory", Tab::Memories),
+        list: at.url("memories"),
+        row: row(at, memory),
+        version: memory.version,
+        words: FormView::new(WORDS, texts, words, theirs, is_read_only),
+        place: FormView::new(PLACE, texts, place, theirs, is_read_only),
+        may_write: !is_read_only,
+        is_conflict,
+    }
+}
+
+/// GET of a memory.
+///
+/// # Errors
+/// `not_found`.
+pub async fn page(at: InCampaign) -> Result<HttpResponse> {
+    let memory = current(&at).await?;
+    at.show(&memory_page(&at, &memory, &texts_of(&memory), &Errors::default(), false))
+}
+
+/// What a form was filled in from.
+fn expected(at: &InCampaign) -> Expected {
+    Expected::version(at.form.version().unwrap_or(0))
+}
+
+/// Shows what went wrong with one of a memory's forms.
+async fn again(at: &InCampaign, groups: &'static [Group], error: Error) -> Result<HttpResponse> {
+    let memory = current(at).await?;
+    let mut texts = texts_of(&memory);
+    texts.extend(form::texts_sent(groups, &at.form));
+    if error.code == Code::PreconditionFailed {
+        let page = memory_page(at, &memory, &texts, &Errors::default(), true);
+        return at.show_with(StatusCode::CONFLICT, &page);
+    }
+    at.show_again(&memory_page(at, &memory, &texts, &Errors::of(groups, error)?, false))
+}
+
+/// POST of corrected words.
+///
+/// # Errors
+/// What is no fault of the form's.
+pub async fn save(at: InCampaign) -> Result<HttpResponse> {
+    let work = async {
+        let text = service::text(at.form.text("text"), "/text")?;
+        let tx = TenantTx::write(&at.app.pool, &at.caller.actor()).await?;
+        let memory = service::hold(&tx, at.campaign.id.0, id_of(&at)?, &expected(&at)).await?;
+        service::rewrite(&tx, memory.id, text).await?;
+        tx.commit().await
+    };
+    match work.await {
+        Ok(()) => Ok(at.done(&at.url(&format!("memories/{}", at.path("x"))), "The memory was saved.")),
+        Err(error) => again(&at, WORDS, error).await,
+    }
+}
+
+/// POST of another holder or player.
+///
+/// # Errors
+/// What is no fault of the form's.
+pub async fn relocate(at: InCampaign) -> Result<HttpResponse> {
+    let work = async {
+        let tx = TenantTx::write(&at.app.pool, &at.caller.actor()).await?;
+        let memory = service::hold(&tx, at.campaign.id.0, id_of(&at)?, &expected(&at)).await?;
+        let now = texts_of(&memory);
+        let changed = |name: &str| {
+            let text = at.form.text(name).trim();
+            (now.get(name).map(String::as_str) != Some(text)).then(|| text.to_owned())
+        };
+        let to = MoveInput { holder_id: changed("holder_id"), player_id: changed("player_id") };
+        move_in(&tx, &memory, &to).await?;
+        tx.commit().await
+    };
+    match work.await {
+        Ok(()) => Ok(at.done(&at.url(&format!("memories/{}", at.path("x"))), "The memory was moved.")),
+        Err(error) => again(&at, PLACE, error).await,
+    }
+}
+
+/// POST that deletes a memory.
+///
+/// # Errors
+/// `not_found`.
+pub async fn delete(at: InCampaign) -> Result<HttpResponse> {
+    let work = async {
+        let tx = TenantTx::write(&at.app.pool, &at.caller.actor()).await?;
+        let memory = service::hold(&tx, at.campaign.id.0, id_of(&at)?, &expected(&at)).await?;
+        service::remove(&tx, memory.id).await?;
+        tx.commit().await
+    };
+    match work.await {
+        Ok(()) => Ok(at.done(&at.url("memories"), "It is forgotten.")),
+        Err(error) => again(&at, WORDS, error).await,
+    }
+}
+
+/// A broadcast as the page shows it.
+struct Broadcast {
+    told: BroadcastView,
+    path: String,
+    at: String,
+    turn_path: Option<String>,
+    more: i64,
+}
+
+#[derive(Template)]
+#[template(path = "admin/broadcasts.html", blocks = ["main", "rows"])]
+struct BroadcastsPage {
+    frame: Frame,
+    list: String,
+    q: String,
+    player: String,
+    rows: Vec<Broadcast>,
+    next: Option<String>,
+    first: Option<String>,
+}
+shown!(BroadcastsPage: as_main, "rows" => as_rows);
+
+/// GET of the broadcasts, newest first.
+///
+/// # Errors
+/// `bad_request` for parameters that are none.
+pub async fn broadcasts(at: InCampaign) -> Result<HttpResponse> {
+    let page = Page::<BroadcastFilter>::parse(&query(&at, "-created_at", &[("limit", "50")]))?;
+    let tx = at.read().await?;
+    let found = told::page_of(&tx, &at.caller, at.campaign.id.0, &page).await?;
+    let asked = at.request.query_string();
+    let rows = found.items.into_iter().map(|told| Broadcast {
+        path: at.url(&format!("memories/broadcasts/{}/retract", told.id)),
+        at: moment(told.created_at),
+        turn_path: told.turn_id.map(|turn| at.url(&format!("turns/{turn}"))),
+        more: told.audience_total - i64::try_from(told.audience.len()).unwrap_or(0),
+        told,
+    });
+    at.show(&BroadcastsPage {
+        frame: at.frame("Broadcasts", Tab::Memories),
+        list: at.url("memories"),
+        q: given(asked, "q"),
+        player: given(asked, "player_id"),
+        rows: rows.collect(),
+        next: found.next_cursor.map(|cursor| with_cursor(&at, Some(&cursor))),
+        first: page.after.as_ref().map(|_| with_cursor(&at, None)),
+    })
+}
+
+/// POST that retracts a broadcast: every memory it left goes.
+///
+/// # Errors
+/// `not_found`.
+pub async fn retract(at: InCampaign) -> Result<HttpResponse> {
+    let broadcast = at.path("x").parse().map_err(|_| Error::not_found("broadcast"))?;
+    let tx = TenantTx::write(&at.app.pool, &at.caller.actor()).await?;
+    let gone = service::retract(&tx, at.campaign.id.0, broadcast).await?;
+    tx.commit().await?;
+    Ok(at.done(&at.url("memories/broadcasts"), &format!("The broadcast was retracted from {gone}.")))
+}

@@ -1,0 +1,231 @@
+//! Steps: changes of many rows in one transaction, which are undone as one.
+//!
+//! A step is a stretch of its campaign's journal: a transaction holds the campaign's feed from its first row to its commit, so
+//! that nobody else's rows stand between. Undoing one is a step too, so it can be undone again.
+
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::{Executor, Row, postgres::PgRow};
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{
+    app::App,
+    auth::Caller,
+    error::{Code, Error, FieldError, Result},
+    http::{
+        self, Reply,
+        idempotency::IdempotencyKey,
+        resource::{Ref, campaign_id},
+    },
+    journal,
+    tenancy::{Origin, TenantTx},
+};
+
+/// What an undone step answers.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Undone {
+    pub step_id: Uuid,
+    #[serde(with = "time::serde::rfc3339")]
+    pub undone_at: OffsetDateTime,
+    pub changes_reverted: i32,
+    /// The undoing as a step of its own: undo it to have the changes again.
+    pub undo_step_id: Option<Uuid>,
+}
+
+/// A step may take longer than a request that touches one row.
+///
+/// # Errors
+/// Those of the database.
+pub async fn take_time(tx: &TenantTx) -> Result<()> {
+    tx.connection().await.execute("SET LOCAL statement_timeout = '60s'").await?;
+    Ok(())
+}
+
+/// Keeps what this transaction has changed so far as a step; none if that is nothing. Two statements.
+///
+/// # Errors
+/// Those of the database.
+pub async fn record(tx: &TenantTx, caller: &Caller, campaign: Uuid, what: &str) -> Result<Option<Uuid>> {
+    // The journal's rows are due at the commit; the step needs their numbers. The end of the feed is still written at the commit.
+    tx.connection().await.execute("SET CONSTRAINTS b_journal IMMEDIATE").await?;
+    let id = Uuid::now_v7();
+    let done = sqlx::query(
+        "INSERT INTO edit_step (tenant_id, id, campaign_id, author, what, first_seq, last_seq, rows) \
+         SELECT $1, $2, $3, $4, $5, h.seq + 1, f.last, f.last - h.seq FROM feed_head h, \
+             (SELECT split_part(current_setting('app.feed', true), ':', 2)::bigint AS last \
+              WHERE split_part(current_setting('app.feed', true), ':', 1) = $3::text) f \
+         WHERE h.tenant_id = $1 AND h.campaign_id = $3 AND f.last > h.seq",
+    )
+    .bind(tx.tenant())
+    .bind(id)
+    .bind(campaign)
+    .bind(caller.author())
+    .bind(what)
+    .execute(&mut *tx.connection().await)
+    .await?;
+    Ok((done.rows_affected() == 1).then_some(id))
+}
+
+/// Undoes a step of this kind.
+///
+/// # Errors
+/// `undo_conflict` naming each row that was changed since, `gone` if its journal was pruned, `conflict` if it was undone.
+pub async fn undo(
+    app: &App,
+    caller: &Caller,
+    c: &str,
+    step: Uuid,
+    what: &str,
+    key: Option<&IdempotencyKey>,
+) -> Result<Reply> {
+    let mut actor = caller.actor();
+    actor.origin = Origin::Revert;
+    http::write_in(
+        async || TenantTx::write(&app.pool, &actor).await,
+        key,
+        async |tx| {
+            let campaign = campaign_id(tx, caller, &Ref::parse(c)).await?;
+            Reply::ok(&undo_in(tx, caller, campaign, step, what).await?)
+        },
+    )
+    .await
+}
+
+/// The same in a transaction of the caller's, whose origin is a revert.
+///
+/// # Errors
+/// As for [`undo`].
+pub async fn undo_in(tx: &TenantTx, caller: &Caller, campaign: Uuid, step: Uuid, what: &str) -> Result<Undone> {
+    take_time(tx).await?;
+    let row = sqlx::query(
+        "SELECT first_seq, last_seq, rows, undone_at FROM edit_step \
+         WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND what = $4 FOR UPDATE",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(step)
+    .bind(what)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?
+    .ok_or_else(|| Error::not_found("step"))?;
+    if row.get::<Option<OffsetDateTime>, _>("undone_at").is_some() {
+        return Err(Error::new(Code::Conflict, "The step was undone already."));
+    }
+    if row.get::<i64, _>("first_seq") <= journal::head(tx, campaign).await?.1 {
+        return Err(Error::new(Code::Gone, "The journal of this step has been pruned."));
+    }
+    let conflicts = sqlx::query("SELECT * FROM revert_step($1, $2, $3)")
+        .bind(campaign)
+        .bind(row.get::<i64, _>("first_seq"))
+        .bind(row.get::<i64, _>("last_seq"))
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    refuse_conflicts(conflicts.iter().map(conflict), "step")?;
+    let undo_step_id = record(tx, caller, campaign, what).await?;
+    let undone =
+        sqlx::query("UPDATE edit_step SET undone_at = now() WHERE tenant_id = $1 AND id = $2 RETURNING undone_at")
+            .bind(tx.tenant())
+            .bind(step)
+            .fetch_one(&mut *tx.connection().await)
+            .await?;
+    Ok(Undone { step_id: step, undone_at: undone.get("undone_at"), changes_reverted: row.get("rows"), undo_step_id })
+}
+
+/// A step that was taken.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub id: Uuid,
+    pub at: OffsetDateTime,
+    pub rows: i32,
+    pub undone_at: Option<OffsetDateTime>,
+}
+
+/// The last steps of this kind, newest first; with `one` that one alone. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn recent(tx: &TenantTx, campaign: Uuid, what: &str, one: Option<Uuid>, rows_max: i64) -> Result<Vec<Step>> {
+    let rows = sqlx::query(
+        "SELECT id, created_at, rows, undone_at FROM edit_step WHERE tenant_id = $1 AND campaign_id = $2 AND what = $3 \
+         AND ($4::uuid IS NULL OR id = $4) ORDER BY id DESC LIMIT $5",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(what)
+    .bind(one)
+    .bind(rows_max)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let step = |row: &PgRow| Step {
+        id: row.get("id"),
+        at: row.get("created_at"),
+        rows: row.get("rows"),
+        undone_at: row.get("undone_at"),
+    };
+    Ok(rows.iter().map(step).collect())
+}
+
+/// What stood in the way of a revert.
+#[derive(Debug)]
+pub struct Conflict {
+    pub table: String,
+    pub id: String,
+    pub column: Option<String>,
+    pub reason: String,
+}
+
+impl Conflict {
+    /// Reads what `turns::store::revert` reports.
+    #[must_use]
+    pub fn of(value: &Value) -> Self {
+        let text = |name: &str| value.get(name).and_then(Value::as_str).map(ToOwned::to_owned);
+        Self {
+            table: text("table").unwrap_or_default(),
+            id: text("id").unwrap_or_default(),
+            column: text("column"),
+            reason: text("reason").unwrap_or_default(),
+        }
+    }
+}
+
+fn conflict(row: &PgRow) -> Conflict {
+    Conflict {
+        table: row.get("table_name"),
+        id: row.get::<Uuid, _>("row_id").to_string(),
+        column: row.get("column_name"),
+        reason: row.get("reason"),
+    }
+}
+
+/// Conflicts listed in one answer.
+const CONFLICTS_MAX: usize = 100;
+
+/// Refuses an undo that something stands in the way of. `what` is undone: a turn or a step.
+///
+/// # Errors
+/// `undo_conflict`.
+pub fn refuse_conflicts(conflicts: impl Iterator<Item = Conflict>, what: &str) -> Result<()> {
+    let conflicts: Vec<Conflict> = conflicts.collect();
+    if conflicts.is_empty() {
+        return Ok(());
+    }
+    let mut error = Error::new(
+        Code::UndoConflict,
+        format!("{} changes came after the {what}; nothing was undone.", conflicts.len()),
+    );
+    error.errors = conflicts
+        .into_iter()
+        .take(CONFLICTS_MAX)
+        .map(|c| FieldError {
+            pointer: format!("/{}/{}", c.table, c.id),
+            code: c.reason.into(),
+            message: match c.column {
+                Some(column) => format!("`{column}` was changed after the {what}."),
+                None => format!("The row was changed, deleted or made again after the {what}."),
+            },
+        })
+        .collect();
+    Err(error)
+}

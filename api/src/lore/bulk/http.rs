@@ -1,0 +1,70 @@
+//! `/campaigns/{c}/lore/bulk`.
+
+use actix_web::{post, web};
+use uuid::Uuid;
+
+use super::{BulkInput, BulkReport, STEP, run};
+use crate::{
+    app::App,
+    auth::Caller,
+    edits::{self, Undone},
+    error::{Problem, Result},
+    http::{
+        self, Body, NoBody, Reply,
+        resource::{Ref, campaign_id},
+    },
+    tenancy::TenantTx,
+};
+
+/// Runs an edit, or previews it.
+///
+/// # Errors
+/// As for [`run`].
+pub async fn edit(app: &App, caller: &Caller, c: &str, input: &BulkInput) -> Result<BulkReport> {
+    let tx = if input.dry_run {
+        TenantTx::read(&app.pool, caller.tenant_id()).await?
+    } else {
+        TenantTx::write(&app.pool, &caller.actor()).await?
+    };
+    let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
+    let report = run(&tx, caller, campaign, input).await?;
+    if !input.dry_run {
+        tx.commit().await?;
+    }
+    Ok(report)
+}
+
+/// Changes or deletes many entries at once, as one step that can be undone; all of them or none.
+#[utoipa::path(tag = "lore", operation_id = "bulk_edit_lore", request_body = BulkInput,
+    params(("c" = String, Path, description = "Campaign id or slug")),
+    responses((status = 200, body = BulkReport), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/lore/bulk")]
+pub async fn bulk(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<String>,
+    body: Body<BulkInput>,
+) -> Result<Reply> {
+    if body.value.dry_run {
+        return Reply::ok(&edit(&app, &caller, &path, &body.value).await?);
+    }
+    http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let campaign = campaign_id(tx, &caller, &Ref::parse(&path)).await?;
+        Reply::ok(&run(tx, &caller, campaign, &body.value).await?)
+    })
+    .await
+}
+
+/// Undoes a bulk edit: every entry, or none if one of them was changed since.
+#[utoipa::path(tag = "lore", operation_id = "undo_bulk_edit",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "The edit's `step_id`")),
+    responses((status = 200, body = Undone), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/lore/bulk/{x}/undo")]
+pub async fn undo(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<(String, Uuid)>,
+    body: Body<NoBody>,
+) -> Result<Reply> {
+    edits::undo(&app, &caller, &path.0, path.1, STEP, body.idempotency.as_ref()).await
+}

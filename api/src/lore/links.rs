@@ -1,0 +1,225 @@
+//! `[[links]]` in lore: what they stand for, who links here, and mending them after a rename.
+//!
+//! `[[name]]` or `[[name|words]]`; a name is a title or slug of lore, or the slug of a character, NPC or owner, without case.
+//! A trigger keeps who links to what (`lore_link`), so that imports, forks and undos need not know of it.
+
+use std::{collections::HashSet, sync::LazyLock};
+
+use actix_web::{get, post, web};
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use sqlx::Row;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    LoreEntries,
+    bulk::{
+        self, BulkInput, BulkReport,
+        changes::Changes,
+        replace::{Part, Replace},
+    },
+};
+use crate::{
+    app::App,
+    auth::Caller,
+    error::{Problem, Result},
+    http::{
+        self, Body, Reply,
+        resource::{self, Ref, campaign_id},
+        validate,
+    },
+    tenancy::TenantTx,
+};
+
+/// Links of one entry, and entries that link to one, in an answer.
+const LINKS_MAX: usize = 500;
+const BACKLINKS_MAX: i64 = 200;
+
+/// A link in an entry's content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Link {
+    /// The name as it is written.
+    pub name: String,
+    /// `lore`, `character`, `npc` or `owner`; null if nothing has this name.
+    pub kind: Option<String>,
+    pub id: Option<Uuid>,
+    pub slug: Option<String>,
+}
+
+/// An entry that links here.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Backlink {
+    pub id: Uuid,
+    pub slug: String,
+    pub title: String,
+}
+
+/// Both directions.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Links {
+    /// In the order of the text, each name once.
+    pub links: Vec<Link>,
+    /// By title; the first 200.
+    pub backlinks: Vec<Backlink>,
+    pub backlinks_total: i64,
+}
+
+/// A link in a text: where it stands, its name, and the words shown for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found<'a> {
+    pub start: usize,
+    pub end: usize,
+    pub name: &'a str,
+    pub words: &'a str,
+}
+
+/// The links of a text, as `link_keys` of the schema finds them.
+pub fn find(text: &str) -> impl Iterator<Item = Found<'_>> {
+    // The pattern is a constant; if it were none, texts would have no links.
+    static LINK: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"\[\[([^\]\[|\n]{1,200})(?:\|([^\]\[|\n]{0,200}))?\]\]").ok());
+    LINK.iter().flat_map(move |link| link.captures_iter(text)).filter_map(|c| {
+        let (whole, name) = (c.get(0)?, c.get(1)?.as_str().trim());
+        let words = c.get(2).map(|w| w.as_str().trim()).filter(|w| !w.is_empty()).unwrap_or(name);
+        (!name.is_empty()).then_some(Found { start: whole.start(), end: whole.end(), name, words })
+    })
+}
+
+/// What the links of a text stand for, each name once. One statement, none for a text without links.
+///
+/// # Errors
+/// Those of the database.
+pub async fn resolve(tx: &TenantTx, caller: &Caller, campaign: Uuid, text: &str) -> Result<Vec<Link>> {
+    let mut seen = HashSet::new();
+    let names: Vec<String> =
+        find(text).map(|f| f.name.to_owned()).filter(|name| seen.insert(name.clone())).take(LINKS_MAX).collect();
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = sqlx::query(
+        "SELECT n.nth, n.kind, n.id, coalesce(l.slug, a.slug) AS slug FROM linked_names($2, $3) n \
+         LEFT JOIN lore l ON n.kind = 'lore' AND l.tenant_id = $1 AND l.id = n.id AND (NOT l.secret OR $4) \
+         LEFT JOIN actor_slug a ON n.kind <> 'lore' AND a.tenant_id = $1 AND a.campaign_id = $2 AND a.actor_id = n.id",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(&names)
+    .bind(caller.sees_secrets())
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let mut links: Vec<Link> = names.into_iter().map(|name| Link { name, kind: None, id: None, slug: None }).collect();
+    for row in rows {
+        let nth = usize::try_from(row.get::<i32, _>("nth")).unwrap_or_default();
+        if let (Some(link), Some(slug)) = (links.get_mut(nth.saturating_sub(1)), row.get::<Option<String>, _>("slug")) {
+            link.kind = row.get("kind");
+            link.id = row.get("id");
+            link.slug = Some(slug);
+        }
+    }
+    Ok(links)
+}
+
+/// Entries that link to one of these names (a title, a slug), and how many there are. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn backlinks(
+    tx: &TenantTx,
+    caller: &Caller,
+    campaign: Uuid,
+    names: &[&str],
+    rows_max: i64,
+) -> Result<(Vec<Backlink>, i64)> {
+    let rows = sqlx::query(
+        "SELECT l.id, l.slug, l.title, count(*) OVER () AS total FROM lore l \
+         WHERE l.tenant_id = $1 AND l.campaign_id = $2 AND (NOT l.secret OR $4) AND l.id IN ( \
+             SELECT k.lore_id FROM lore_link k WHERE k.tenant_id = $1 AND k.campaign_id = $2 \
+             AND k.target IN (SELECT link_key(n) FROM unnest($3::text[]) AS n)) \
+         ORDER BY l.title, l.id LIMIT $5",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(names)
+    .bind(caller.sees_secrets())
+    .bind(rows_max)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let total = rows.first().map_or(0, |row| row.get("total"));
+    let items = rows.iter().map(|r| Backlink { id: r.get("id"), slug: r.get("slug"), title: r.get("title") });
+    Ok((items.collect(), total))
+}
+
+/// What an entry links to, and what links to it.
+#[utoipa::path(tag = "lore", operation_id = "list_lore_links",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
+    responses((status = 200, body = Links), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/lore/{x}/links")]
+pub async fn list(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>) -> Result<Reply> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let entry = resource::find::<LoreEntries>(&tx, &caller, Some(&Ref::parse(&path.0)), &Ref::parse(&path.1)).await?;
+    let links = resolve(&tx, &caller, entry.campaign_id.0, &entry.content).await?;
+    let (backlinks, backlinks_total) =
+        backlinks(&tx, &caller, entry.campaign_id.0, &[&entry.title, &entry.slug], BACKLINKS_MAX).await?;
+    Reply::ok(&Links { links, backlinks, backlinks_total })
+}
+
+/// Which links to mend.
+#[derive(Clone, Debug, Deserialize, ToSchema, garde::Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct MendInput {
+    /// The name the links have now: the entry's former title or slug.
+    #[garde(custom(validate::line))]
+    pub from: String,
+    /// Tell what would happen and change nothing.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// Makes links that name an entry by a former title name its present one. One step, undone like a bulk edit.
+#[utoipa::path(tag = "lore", operation_id = "mend_lore_links", request_body = MendInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
+    responses((status = 200, body = BulkReport), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/lore/{x}/mend-links")]
+pub async fn mend(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<MendInput>,
+) -> Result<Reply> {
+    http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
+        Reply::ok(&mend_in(tx, &caller, campaign, &path.1, &body.value).await?)
+    })
+    .await
+}
+
+/// The same in the caller's transaction.
+///
+/// # Errors
+/// As for [`bulk::run`].
+pub async fn mend_in(tx: &TenantTx, caller: &Caller, campaign: Uuid, x: &str, input: &MendInput) -> Result<BulkReport> {
+    validate::check(input)?;
+    let entry = resource::find::<LoreEntries>(tx, caller, Some(&Ref::Id(campaign)), &Ref::parse(x)).await?;
+    let (linking, _) = backlinks(tx, caller, campaign, &[&input.from], bulk::ENTRIES_MAX as i64).await?;
+    if linking.is_empty() {
+        return Ok(BulkReport { dry_run: input.dry_run, ..BulkReport::default() });
+    }
+    let words: Vec<String> = input.from.split_whitespace().map(regex::escape).collect();
+    let replace = Replace {
+        find: format!(r"\[\[\s*{}\s*(\|[^\]\[|\n]*)?\]\]", words.join(r"\s+")),
+        with: format!("[[{}${{1}}]]", entry.title.replace('$', "$$")),
+        parts: vec![Part::Content],
+        regex: true,
+        whole_word: false,
+        ignore_case: true,
+    };
+    let edit = BulkInput {
+        ids: Some(linking.iter().map(|l| l.id.to_string()).collect()),
+        filter: None,
+        changes: Changes { replace: Some(replace), ..Changes::default() },
+        dry_run: input.dry_run,
+    };
+    bulk::run(tx, caller, campaign, &edit).await
+}

@@ -1,0 +1,243 @@
+//! A campaign's lore seen from above: how much there is and where, what is there twice; and a copy of an entry.
+
+use actix_web::{HttpRequest, get, post, web};
+use entity::lore::{self as table, Scope};
+use garde::Validate;
+use sea_orm::{FromQueryResult, QueryOrder, QuerySelect, sea_query::Expr};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sqlx::Row;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{LoreEntries, LoreFilter, LoreInput, links::Backlink};
+use crate::{
+    app::App,
+    auth::Caller,
+    error::{Error, Problem, Result},
+    http::{
+        self, Body, Reply, body,
+        paging::{ListParams, Page},
+        resource::{self, Place, READ_ONLY, Ref, Resource, campaign_id},
+        validate,
+    },
+    tenancy::TenantTx,
+};
+
+/// Groups of equals in an answer.
+const GROUPS_MAX: i64 = 100;
+/// Tags in an answer.
+const TAGS_MAX: i64 = 500;
+
+/// Entries of one scope.
+#[derive(Clone, Debug, Serialize, ToSchema, FromQueryResult)]
+pub struct ScopeTotal {
+    #[schema(inline)]
+    pub scope: Scope,
+    pub count: i64,
+    pub tokens: i64,
+    /// Of these, what every prompt of the scope is given: enabled, not secret, always active.
+    pub always_tokens: i64,
+}
+
+/// How much lore there is.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+pub struct Totals {
+    pub count: i64,
+    pub tokens: i64,
+    pub by_scope: Vec<ScopeTotal>,
+}
+
+/// Entries and tokens of what a list with these filters shows, by scope.
+#[utoipa::path(tag = "lore", operation_id = "sum_lore",
+    params(("c" = String, Path, description = "Campaign id or slug"), ListParams, LoreFilter),
+    responses((status = 200, body = Totals), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/lore-totals")]
+pub async fn totals(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<String>,
+    page: Page<LoreFilter>,
+) -> Result<Reply> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
+    Reply::ok(&sum(&tx, &caller, campaign, page.q.as_deref(), &page.filter).await?)
+}
+
+/// The same within a transaction. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn sum(
+    tx: &TenantTx,
+    caller: &Caller,
+    campaign: Uuid,
+    q: Option<&str>,
+    filter: &LoreFilter,
+) -> Result<Totals> {
+    let always = "coalesce(sum(tokens) FILTER (WHERE enabled AND NOT secret AND activation = 'always'), 0)::bigint";
+    let by_scope: Vec<ScopeTotal> = resource::selected::<LoreEntries>(caller, Some(campaign), q, filter)?
+        .select_only()
+        .column(table::Column::Scope)
+        .expr_as(Expr::cust("count(*)"), "count")
+        .expr_as(Expr::cust("coalesce(sum(tokens), 0)::bigint"), "tokens")
+        .expr_as(Expr::cust(always), "always_tokens")
+        .group_by(table::Column::Scope)
+        .order_by_asc(table::Column::Scope)
+        .into_model()
+        .all(tx)
+        .await?;
+    let (count, tokens) = by_scope.iter().fold((0, 0), |(n, t), s| (n + s.count, t + s.tokens));
+    Ok(Totals { count, tokens, by_scope })
+}
+
+/// The campaign's tags and how many entries have each, most used first.
+///
+/// # Errors
+/// Those of the database.
+pub async fn tags(tx: &TenantTx, caller: &Caller, campaign: Uuid) -> Result<Vec<(String, i64)>> {
+    let rows = sqlx::query(
+        "SELECT t AS tag, count(*) AS n FROM lore l, jsonb_array_elements_text(l.tags) AS t \
+         WHERE l.tenant_id = $1 AND l.campaign_id = $2 AND (NOT l.secret OR $3) GROUP BY t ORDER BY n DESC, t LIMIT $4",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(caller.sees_secrets())
+    .bind(TAGS_MAX)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    Ok(rows.iter().map(|row| (row.get("tag"), row.get("n"))).collect())
+}
+
+/// Names that lore may be associated with, for those who choose one: of lore itself, and where NPCs, characters and owners are
+/// or belong. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn names(tx: &TenantTx, campaign: Uuid) -> Result<Vec<(String, String)>> {
+    let rows = sqlx::query(
+        "SELECT scope, name FROM ( \
+             SELECT scope, associated_id AS name FROM lore WHERE tenant_id = $1 AND campaign_id = $2 AND associated_id IS NOT NULL \
+             UNION SELECT k.scope, k.name FROM npc n, LATERAL (VALUES ('zone', n.location), ('race', n.race), \
+                 ('profession', n.profession), ('faction', n.faction)) AS k (scope, name) \
+                 WHERE n.tenant_id = $1 AND n.campaign_id = $2 \
+             UNION SELECT k.scope, k.name FROM character n, LATERAL (VALUES ('zone', n.location), ('race', n.race), \
+                 ('profession', n.profession)) AS k (scope, name) WHERE n.tenant_id = $1 AND n.campaign_id = $2 \
+             UNION SELECT CASE monitored_aspect WHEN 'location' THEN 'zone' ELSE monitored_aspect END, associated_id \
+                 FROM owner WHERE tenant_id = $1 AND campaign_id = $2) AS all_names \
+         WHERE name <> '' ORDER BY name, scope LIMIT $3",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(TAGS_MAX)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    Ok(rows.iter().map(|row| (row.get("scope"), row.get("name"))).collect())
+}
+
+/// Entries that are the same in something.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Equals {
+    /// `title` or `content`.
+    pub same: String,
+    pub entries: Vec<Backlink>,
+}
+
+/// Groups of equals.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Duplicates {
+    /// The first hundred groups.
+    pub items: Vec<Equals>,
+}
+
+/// Entries with the same title, without case, or the same content.
+#[utoipa::path(tag = "lore", operation_id = "list_lore_duplicates",
+    params(("c" = String, Path, description = "Campaign id or slug")),
+    responses((status = 200, body = Duplicates), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/lore-duplicates")]
+pub async fn duplicates(app: web::Data<App>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
+    Reply::ok(&Duplicates { items: equals(&tx, &caller, campaign).await? })
+}
+
+/// The same within a transaction. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn equals(tx: &TenantTx, caller: &Caller, campaign: Uuid) -> Result<Vec<Equals>> {
+    let rows = sqlx::query(
+        "WITH mine AS (SELECT id, slug, title, link_key(title) AS name, md5(content) AS hash FROM lore \
+             WHERE tenant_id = $1 AND campaign_id = $2 AND (NOT secret OR $3)), \
+         groups AS (SELECT 'title' AS same, jsonb_agg(jsonb_build_object('id', id, 'slug', slug, 'title', title) ORDER BY id) AS entries \
+             FROM mine GROUP BY name HAVING count(*) > 1 \
+             UNION ALL SELECT 'content', jsonb_agg(jsonb_build_object('id', id, 'slug', slug, 'title', title) ORDER BY id) \
+             FROM mine GROUP BY hash HAVING count(*) > 1) \
+         SELECT same, entries FROM groups ORDER BY same DESC, entries -> 0 ->> 'title' LIMIT $4",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(caller.sees_secrets())
+    .bind(GROUPS_MAX)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    rows.iter()
+        .map(|row| {
+            let entries = serde_json::from_value(row.get::<Value, _>("entries")).map_err(Error::internal)?;
+            Ok(Equals { same: row.get("same"), entries })
+        })
+        .collect()
+}
+
+/// What the copy is called.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields, default)]
+#[garde(allow_unvalidated)]
+pub struct CopyInput {
+    /// Its title; that of the original with `(copy)` unless given.
+    #[garde(custom(validate::opt_line))]
+    pub title: Option<String>,
+}
+
+/// Makes a copy of an entry, under a slug of its own.
+#[utoipa::path(tag = "lore", operation_id = "duplicate_lore", request_body = CopyInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
+    responses((status = 201, body = table::Model), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/lore/{x}/duplicate")]
+pub async fn duplicate(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, String)>,
+    body: Body<CopyInput>,
+) -> Result<Reply> {
+    validate::check(&body.value)?;
+    let list = request.path().trim_end_matches("/duplicate").rsplit_once('/').map_or("", |(list, _)| list);
+    http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
+        app.limits.check_rows(tx, &caller, LoreEntries::TABLE).await?;
+        let place = Place { tx, campaign, caller: &caller };
+        let copy = copy(&place, &path.1, body.value.title.clone()).await?;
+        Reply::created(format!("{list}/{}", copy.id), copy.version, &resource::view::<LoreEntries>(copy, &caller)?)
+    })
+    .await
+}
+
+/// The same within a transaction.
+///
+/// # Errors
+/// `not_found`.
+pub async fn copy(place: &Place<'_>, x: &str, title: Option<String>) -> Result<table::Model> {
+    let original =
+        resource::find::<LoreEntries>(place.tx, place.caller, Some(&Ref::Id(place.campaign)), &Ref::parse(x)).await?;
+    let mut members = resource::plain_columns(&original)?;
+    members.retain(|name, _| {
+        !READ_ONLY.contains(&name.as_str()) && !["tokens", "slug", "external_ref"].contains(&name.as_str())
+    });
+    let mut input: LoreInput = body::typed(Value::Object(members))?;
+    input.title = title.unwrap_or_else(|| {
+        let kept: String = input.title.chars().take(190).collect();
+        format!("{kept} (copy)")
+    });
+    resource::insert::<LoreEntries>(place, input).await
+}

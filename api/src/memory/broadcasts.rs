@@ -1,0 +1,157 @@
+//! `GET /campaigns/{c}/broadcasts`: each broadcast as one thing, with those who heard it.
+
+use actix_web::{get, web};
+use serde::{Deserialize, Serialize};
+use sqlx::{AssertSqlSafe, Row, postgres::PgRow};
+use time::OffsetDateTime;
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use crate::{
+    app::App,
+    auth::Caller,
+    characters,
+    error::{Problem, Result},
+    http::{
+        Reply,
+        paging::{Items, ListParams, Page},
+        resource::{Ref, campaign_id},
+    },
+    tenancy::TenantTx,
+};
+
+/// NPCs of a broadcast that are named.
+const AUDIENCE_MAX: i64 = 200;
+
+/// Who heard a broadcast, and the memory it left.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Hearer {
+    pub id: Uuid,
+    pub slug: Option<String>,
+    pub memory_id: Uuid,
+}
+
+/// One memory for each NPC of an owner.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct BroadcastView {
+    /// DELETE it here to retract it.
+    pub id: Uuid,
+    /// The player character it is about.
+    pub player_id: Uuid,
+    pub player_slug: Option<String>,
+    /// As it was first written.
+    pub text: String,
+    /// Whether some NPC's copy was corrected since.
+    pub edited: bool,
+    /// The owner whose turn it was, if a turn did it and is kept.
+    pub owner_id: Option<Uuid>,
+    pub owner_slug: Option<String>,
+    /// The key or user that wrote it, if a person did.
+    pub author: Option<Uuid>,
+    pub turn_id: Option<Uuid>,
+    /// The NPCs that have it still; the first 200.
+    pub audience: Vec<Hearer>,
+    pub audience_total: i64,
+    #[serde(with = "time::serde::rfc3339")]
+    pub created_at: OffsetDateTime,
+}
+
+/// Filters of the list.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct BroadcastFilter {
+    /// Only those about this player character, by id or slug.
+    pub player_id: Option<String>,
+    pub turn_id: Option<Uuid>,
+}
+
+/// Broadcasts, by default the oldest first; `sort=-created_at` for the newest.
+#[utoipa::path(tag = "memories", operation_id = "list_broadcasts",
+    params(("c" = String, Path, description = "Campaign id or slug"), ListParams, BroadcastFilter),
+    responses((status = 200, body = Items<BroadcastView>), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/broadcasts")]
+pub async fn list(
+    app: web::Data<App>,
+    caller: Caller,
+    path: web::Path<String>,
+    page: Page<BroadcastFilter>,
+) -> Result<Reply> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
+    Reply::ok(&page_of(&tx, &caller, campaign, &page).await?)
+}
+
+/// The same within a transaction. Two statements, three if a player is named.
+///
+/// # Errors
+/// `bad_request` for an order other than that of creation.
+pub async fn page_of(
+    tx: &TenantTx,
+    caller: &Caller,
+    campaign: Uuid,
+    page: &Page<BroadcastFilter>,
+) -> Result<Items<BroadcastView>> {
+    let (sign, order) = if page.by_creation()? { ("<", "DESC") } else { (">", "ASC") };
+    let mut player = caller.player;
+    if let Some(name) = &page.filter.player_id {
+        match characters::service::find(tx, campaign, name).await? {
+            Some(id) if player.is_none_or(|own| own == id) => player = Some(id),
+            _ => return Ok(Items { items: Vec::new(), next_cursor: None }),
+        }
+    }
+    // The page's ids first, in the order of an index; then what belongs to them.
+    let sql = format!(
+        "WITH ids AS (SELECT DISTINCT m.broadcast_id AS id FROM memory m \
+             WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND m.broadcast_id IS NOT NULL \
+               AND ($3::uuid IS NULL OR m.subject_id = $3) AND ($4::uuid IS NULL OR m.turn_id = $4) \
+               AND ($5::timestamptz IS NULL OR m.updated_at >= $5) \
+               AND ($6::text IS NULL OR m.id IN (SELECT search_memory($2, $6, 10000))) \
+               AND ($7::uuid IS NULL OR m.broadcast_id {sign} $7) \
+             ORDER BY m.broadcast_id {order} LIMIT $8) \
+         SELECT i.id, f.subject_id, c.slug AS player_slug, f.text, f.author, f.turn_id, f.created_at, \
+                t.entity_id AS owner_id, o.slug AS owner_slug, h.total, h.edited, h.audience \
+         FROM ids i \
+         CROSS JOIN LATERAL (SELECT * FROM memory m WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND m.broadcast_id = i.id \
+             ORDER BY m.version, m.id LIMIT 1) f \
+         CROSS JOIN LATERAL (SELECT count(*) AS total, count(DISTINCT m.text) > 1 OR bool_or(m.version > 1) AS edited, \
+             coalesce(jsonb_agg(jsonb_build_object('id', m.holder_id, 'slug', m.slug, 'memory_id', m.id) ORDER BY m.slug) \
+                 FILTER (WHERE m.n <= {AUDIENCE_MAX}), '[]') AS audience \
+             FROM (SELECT m.*, a.slug, row_number() OVER (ORDER BY a.slug) AS n FROM memory m \
+                   LEFT JOIN actor_slug a ON a.tenant_id = m.tenant_id AND a.actor_id = m.holder_id \
+                   WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND m.broadcast_id = i.id) m) h \
+         LEFT JOIN character c ON c.tenant_id = $1 AND c.id = f.subject_id \
+         LEFT JOIN turn t ON t.tenant_id = $1 AND t.id = f.turn_id AND t.kind = 'owner' \
+         LEFT JOIN actor_slug o ON o.tenant_id = $1 AND o.actor_id = t.entity_id \
+         ORDER BY i.id {order}"
+    );
+    let rows = sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(player)
+        .bind(page.filter.turn_id)
+        .bind(page.updated_since)
+        .bind(&page.q)
+        .bind(page.after.as_ref().map(|a| a.id))
+        .bind(i64::try_from(page.limit + 1).unwrap_or(201))
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    Ok(page.finish(rows.iter().map(view).collect(), |b| (b.id, None)))
+}
+
+fn view(row: &PgRow) -> BroadcastView {
+    BroadcastView {
+        id: row.get("id"),
+        player_id: row.get("subject_id"),
+        player_slug: row.get("player_slug"),
+        text: row.get("text"),
+        edited: row.get::<Option<bool>, _>("edited").unwrap_or_default(),
+        owner_id: row.get("owner_id"),
+        owner_slug: row.get("owner_slug"),
+        author: row.get("author"),
+        turn_id: row.get("turn_id"),
+        audience: serde_json::from_value(row.get("audience")).unwrap_or_default(),
+        audience_total: row.get("total"),
+        created_at: row.get("created_at"),
+    }
+}

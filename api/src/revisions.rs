@@ -1,0 +1,347 @@
+//! Revisions: what a row was, change by change, and how it becomes that again. Read from the journal; nothing else is kept.
+//!
+//! Like the journal they are a game master's: they show what secrets said. A restore is a forward write: the version rises,
+//! and the journal tells of it like of any change. A row that was deleted comes back under its id.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sqlx::{AssertSqlSafe, Row, postgres::PgRow};
+use time::OffsetDateTime;
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use crate::{
+    app::App,
+    auth::Caller,
+    error::{Code, Error, Result},
+    http::{
+        self, Reply,
+        etag::Expected,
+        idempotency::IdempotencyKey,
+        paging,
+        resource::{self, Place, Ref, Resource, campaign_id},
+    },
+    journal,
+    tenancy::TenantTx,
+};
+
+/// One change of a row.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Revision {
+    /// Its number in the campaign's journal.
+    pub seq: i64,
+    #[serde(with = "time::serde::rfc3339")]
+    pub at: OffsetDateTime,
+    /// `insert`, `update` or `delete`.
+    pub op: String,
+    /// `api`, `turn`, `import`, `fork`, `revert` or `system`.
+    pub origin: String,
+    /// The API key that did it.
+    pub actor: Option<Uuid>,
+    /// The user of the editor who did it.
+    pub user_id: Option<Uuid>,
+    /// What the key or user is called, if it is there still.
+    pub actor_name: Option<String>,
+    pub turn_id: Option<Uuid>,
+    pub request_id: Option<String>,
+    /// The version it led to; of a delete the one it ended.
+    pub version: i64,
+    /// Columns that changed.
+    pub changed: Vec<String>,
+    /// Their values before; null for an insert.
+    #[schema(value_type = Option<Object>)]
+    pub before: Option<Map<String, Value>>,
+    /// And after; null for a delete.
+    #[schema(value_type = Option<Object>)]
+    pub after: Option<Map<String, Value>>,
+}
+
+/// A page of revisions, newest first.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Revisions {
+    pub items: Vec<Revision>,
+    /// Pass as `before` for older ones; null if there are none.
+    pub next_before: Option<i64>,
+    /// Whether older ones may have been pruned.
+    pub pruned: bool,
+}
+
+/// Which revisions.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct RevisionParams {
+    /// Revisions a page, 1..200.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    pub limit: i64,
+    /// Only those before this number.
+    pub before: Option<i64>,
+}
+
+impl Default for RevisionParams {
+    fn default() -> Self {
+        Self { limit: 50, before: None }
+    }
+}
+
+/// Reads the query.
+///
+/// # Errors
+/// `bad_request`.
+pub fn params(query: &str) -> Result<RevisionParams> {
+    let params: RevisionParams = paging::read_filter(paging::parameters(query)?)?;
+    if !(1..=200).contains(&params.limit) || params.before.is_some_and(|b| b < 1) {
+        return Err(Error::new(Code::BadRequest, "`limit` is 1 to 200 and `before` is positive."));
+    }
+    Ok(params)
+}
+
+/// The row's id: that of a row that is there, or the given one, whose row may be gone.
+async fn row_id<R: Resource>(
+    tx: &TenantTx,
+    caller: &Caller,
+    campaign: Uuid,
+    x: &str,
+) -> Result<(Uuid, Option<R::Model>)> {
+    let named = Ref::parse(x);
+    match (resource::find::<R>(tx, caller, Some(&Ref::Id(campaign)), &named).await, named) {
+        (Ok(model), _) => Ok((R::stamp(&model).id, Some(model))),
+        (Err(e), Ref::Id(id)) if e.code == Code::NotFound => Ok((id, None)),
+        (Err(e), _) => Err(e),
+    }
+}
+
+/// GET of a row's revisions.
+///
+/// # Errors
+/// `not_found` if there never was such a row, `gone` if what is asked for is pruned.
+pub async fn list<R: Resource>(app: &App, caller: &Caller, c: &str, x: &str, asked: &RevisionParams) -> Result<Reply> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
+    let (id, row) = row_id::<R>(&tx, caller, campaign, x).await?;
+    let page = page(&tx, campaign, R::TABLE, id, asked).await?;
+    if page.items.is_empty() && row.is_none() && asked.before.is_none() {
+        return Err(Error::not_found(R::TABLE));
+    }
+    Reply::ok(&page)
+}
+
+/// A page of a row's revisions. Two statements.
+///
+/// # Errors
+/// `gone` if everything before `before` is pruned.
+pub async fn page(tx: &TenantTx, campaign: Uuid, table: &str, id: Uuid, asked: &RevisionParams) -> Result<Revisions> {
+    let rows = sqlx::query(
+        "SELECT j.*, coalesce(k.name, u.name) AS actor_name FROM journal j \
+         LEFT JOIN api_key k ON k.tenant_id = j.tenant_id AND k.id = j.key_id \
+         LEFT JOIN LATERAL (SELECT t.name FROM tenant_users(j.user_id) t WHERE j.user_id IS NOT NULL) u ON true \
+         WHERE j.tenant_id = $1 AND j.row_id = $2 AND j.campaign_id = $3 AND j.table_name = $4 AND j.seq < $5 \
+         ORDER BY j.seq DESC LIMIT $6",
+    )
+    .bind(tx.tenant())
+    .bind(id)
+    .bind(campaign)
+    .bind(table)
+    .bind(asked.before.unwrap_or(i64::MAX))
+    .bind(asked.limit + 1)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let (_, pruned_seq) = journal::head(tx, campaign).await?;
+    if asked.before.is_some_and(|before| before <= pruned_seq) {
+        return Err(Error::new(Code::Gone, format!("The journal begins after {pruned_seq}.")));
+    }
+    let more = rows.len() > usize::try_from(asked.limit).unwrap_or(200);
+    let items: Vec<Revision> = rows.iter().take(usize::try_from(asked.limit).unwrap_or(200)).map(revision).collect();
+    let pruned = pruned_seq > 0 && !more && items.last().is_none_or(|r| r.op != "insert");
+    let next_before = items.last().filter(|_| more).map(|r| r.seq);
+    Ok(Revisions { items, next_before, pruned })
+}
+
+fn revision(row: &PgRow) -> Revision {
+    let (before, after): (Option<Value>, Option<Value>) = (row.get("before"), row.get("after"));
+    let members = |value: &Option<Value>| value.as_ref().and_then(Value::as_object).cloned().unwrap_or_default();
+    let (old, new) = (members(&before), members(&after));
+    let bookkeeping = ["version", "updated_at", "created_at", "id", "campaign_id"];
+    let changed: Vec<String> = old
+        .keys()
+        .chain(new.keys().filter(|k| !old.contains_key(*k)))
+        .filter(|k| old.get(*k) != new.get(*k) && !bookkeeping.contains(&k.as_str()) && !journal::is_hidden(k))
+        .cloned()
+        .collect();
+    let pick = |from: &Map<String, Value>| {
+        changed.iter().filter_map(|k| from.get(k).map(|v| (k.clone(), v.clone()))).collect::<Map<_, _>>()
+    };
+    let version = |of: &Map<String, Value>| of.get("version").and_then(Value::as_i64);
+    Revision {
+        seq: row.get("seq"),
+        at: row.get("at"),
+        op: row.get("op"),
+        origin: row.get("origin"),
+        actor: row.get("key_id"),
+        user_id: row.get("user_id"),
+        actor_name: row.get("actor_name"),
+        turn_id: row.get("turn_id"),
+        request_id: row.get("request_id"),
+        version: version(&new).or_else(|| version(&old)).unwrap_or_default(),
+        before: before.as_ref().map(|_| pick(&old)),
+        after: after.as_ref().map(|_| pick(&new)),
+        changed,
+    }
+}
+
+/// POST that makes a row what it was after a revision, or, if that deleted it, before.
+///
+/// # Errors
+/// `gone` below what is kept, `not_found`, `precondition_failed`, `slug_taken`, `validation_failed` for what it referred to.
+pub async fn restore<R: Resource>(
+    app: &App,
+    caller: &Caller,
+    expected: &Expected,
+    path: (&str, &str, i64),
+    key: Option<&IdempotencyKey>,
+) -> Result<Reply> {
+    let (c, x, seq) = path;
+    http::write(app, caller, key, async |tx| {
+        let campaign = campaign_id(tx, caller, &Ref::parse(c)).await?;
+        let place = Place { tx, campaign, caller };
+        let model = restore_in::<R>(&place, x, seq, expected).await?;
+        let version = R::stamp(&model).version;
+        Ok(Reply::ok(&resource::view::<R>(model, caller)?)?.versioned(version))
+    })
+    .await
+}
+
+async fn restore_in<R: Resource>(place: &Place<'_>, x: &str, seq: i64, expected: &Expected) -> Result<R::Model> {
+    let (tx, campaign) = (place.tx, place.campaign);
+    let (id, row) = row_id::<R>(tx, place.caller, campaign, x).await?;
+    if let Some(row) = &row {
+        expected.check(R::stamp(row).version)?;
+    }
+    let mut content = content(tx, campaign, R::TABLE, id, seq).await?;
+    if row.is_none() && !place.caller.sees_secrets() && content.get("secret") == Some(&Value::Bool(true)) {
+        return Err(Error::not_found(R::TABLE));
+    }
+    R::before_restore(place, &mut content).await?;
+    let sql = match row {
+        Some(_) => "SELECT restore_revision($1, $2, $3)",
+        None => "SELECT restore_row($1, $2, $3)",
+    };
+    sqlx::query(sql).bind(R::TABLE).bind(id).bind(Value::Object(content)).execute(&mut *tx.connection().await).await?;
+    resource::find::<R>(tx, place.caller, Some(&Ref::Id(campaign)), &Ref::Id(id)).await
+}
+
+/// The whole row as a revision left it, hidden columns with it.
+async fn content(tx: &TenantTx, campaign: Uuid, table: &str, id: Uuid, seq: i64) -> Result<Map<String, Value>> {
+    let row = sqlx::query(
+        "SELECT coalesce(after, before) AS content FROM journal \
+         WHERE tenant_id = $1 AND campaign_id = $2 AND seq = $3 AND row_id = $4 AND table_name = $5",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(seq)
+    .bind(id)
+    .bind(table)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    match row.map(|row| row.get::<Value, _>("content")) {
+        Some(Value::Object(content)) => Ok(content),
+        _ if seq <= journal::head(tx, campaign).await?.1 => {
+            Err(Error::new(Code::Gone, "This revision has been pruned."))
+        }
+        _ => Err(Error::not_found("revision")),
+    }
+}
+
+/// A row as it was at a version, if the journal has it still; hidden columns with it. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn at_version(tx: &TenantTx, campaign: Uuid, table: &str, id: Uuid, version: i64) -> Result<Option<Value>> {
+    let row = sqlx::query(
+        "SELECT after FROM journal WHERE tenant_id = $1 AND row_id = $2 AND campaign_id = $3 AND table_name = $4 \
+         AND (after ->> 'version')::bigint = $5 ORDER BY seq DESC LIMIT 1",
+    )
+    .bind(tx.tenant())
+    .bind(id)
+    .bind(campaign)
+    .bind(table)
+    .bind(version)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    Ok(row.map(|row| row.get("after")))
+}
+
+/// A row that was deleted and is not there again.
+#[derive(Clone, Debug)]
+pub struct Deleted {
+    pub id: Uuid,
+    pub seq: i64,
+    pub at: OffsetDateTime,
+    pub label: String,
+}
+
+/// Rows that were deleted last. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn deleted<R: Resource>(tx: &TenantTx, campaign: Uuid, rows_max: i64) -> Result<Vec<Deleted>> {
+    let sql = format!(
+        "SELECT j.row_id, j.seq, j.at, coalesce(j.before ->> '{label}', '') AS label FROM journal j \
+         WHERE j.tenant_id = $1 AND j.campaign_id = $2 AND j.table_name = $3 AND j.op = 'delete' \
+           AND NOT EXISTS (SELECT FROM {table} r WHERE r.tenant_id = $1 AND r.id = j.row_id) \
+           AND NOT EXISTS (SELECT FROM journal l WHERE l.tenant_id = $1 AND l.row_id = j.row_id AND l.seq > j.seq) \
+         ORDER BY j.seq DESC LIMIT $4",
+        label = R::LABEL,
+        table = R::TABLE,
+    );
+    let rows = sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(R::TABLE)
+        .bind(rows_max)
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    Ok(rows
+        .iter()
+        .map(|r| Deleted { id: r.get("row_id"), seq: r.get("seq"), at: r.get("at"), label: r.get("label") })
+        .collect())
+}
+
+/// The routes of a kind's revisions, beside `world_routes!`.
+#[macro_export]
+macro_rules! revision_routes {
+    ($resource:ty, $one:literal, $many:literal, $list:literal, $restore:literal) => {
+        #[utoipa::path(
+            tag = $many, operation_id = concat!("list_", $one, "_revisions"),
+            params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug; of a deleted row its id"),
+                   $crate::revisions::RevisionParams),
+            responses((status = 200, body = $crate::revisions::Revisions), (status = "default", body = $crate::error::Problem)),
+        )]
+        #[get($list)]
+        /// What it was, change by change, newest first.
+        pub async fn revisions(
+            app: actix_web::web::Data<$crate::app::App>, caller: $crate::auth::Caller, request: actix_web::HttpRequest,
+            path: actix_web::web::Path<(String, String)>,
+        ) -> $crate::error::Result<$crate::http::Reply> {
+            let asked = $crate::revisions::params(request.query_string())?;
+            $crate::revisions::list::<$resource>(&app, &caller, &path.0, &path.1, &asked).await
+        }
+
+        #[utoipa::path(
+            tag = $many, operation_id = concat!("restore_", $one),
+            params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug; of a deleted row its id"),
+                   ("seq" = i64, Path, description = "The revision's number")),
+            responses((status = 200, description = "As it is now"), (status = "default", body = $crate::error::Problem)),
+        )]
+        #[post($restore)]
+        /// Makes it what it was after a revision; what was deleted comes back.
+        pub async fn restore(
+            app: actix_web::web::Data<$crate::app::App>, caller: $crate::auth::Caller, request: actix_web::HttpRequest,
+            path: actix_web::web::Path<(String, String, i64)>, body: $crate::http::Body<$crate::http::NoBody>,
+        ) -> $crate::error::Result<$crate::http::Reply> {
+            let expected = $crate::http::etag::Expected::by(&request);
+            let path = (path.0.as_str(), path.1.as_str(), path.2);
+            $crate::revisions::restore::<$resource>(&app, &caller, &expected, path, body.idempotency.as_ref()).await
+        }
+    };
+}
