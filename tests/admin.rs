@@ -6,6 +6,7 @@ mod door;
 mod forms;
 mod looks;
 mod roles;
+mod screenshots;
 mod speed;
 mod tenant;
 

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tavernkeep::users::Role;
 
-use super::{EMAIL, sign_in};
+use super::{EMAIL, looks::barriers, sign_in};
 use crate::support::{
     Server,
     browser::{Browser, Look},
@@ -20,6 +20,7 @@ async fn a_worldbuilder_works_with_script() {
     let Some(browser) = Browser::open().await else { return };
     sign_in(&browser, &server, EMAIL, "not the password").await;
     browser.sees("[role=alert]", "do not go together").await;
+    assert_eq!(barriers(&browser).await, Vec::<String>::new());
     assert_eq!(browser.value("#email").await, EMAIL);
     browser.write("#password", &password).await;
     browser.click("main button").await;
@@ -59,6 +60,7 @@ async fn a_worldbuilder_works_with_script() {
     browser.click(".buttons button").await;
     browser.sees("#disposition-theirs", "theirs").await;
     assert_eq!(browser.value("#disposition").await, "mine");
+    assert_eq!(barriers(&browser).await, Vec::<String>::new());
     assert_eq!(world.get(&path).await.body["disposition"], "theirs");
     browser.click(".buttons button").await;
     browser.sees("[role=status]", "was saved").await;

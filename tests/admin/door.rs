@@ -206,3 +206,54 @@ async fn sessions_end_by_themselves() {
     let hashes: Vec<(String,)> = sqlx::query_as("SELECT password_hash FROM app_user").fetch_all(&mut db).await.unwrap();
     assert!(hashes.iter().all(|(hash,)| hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$")), "{hashes:?}");
 }
+
+/// What the command line answers, as JSON; or what it complains of.
+async fn command(server: &Server, arguments: &[&str]) -> Result<serde_json::Value, String> {
+    let mut binary = std::env::current_exe().unwrap();
+    binary.pop();
+    binary.pop();
+    binary.push("tavernkeep");
+    let output = tokio::process::Command::new(binary)
+        .args(arguments)
+        .arg("--json")
+        .env_clear()
+        .env("DATABASE_URL", &server.db.url)
+        .output()
+        .await
+        .unwrap();
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    if output.status.success() { Ok(serde_json::from_slice(&output.stdout).unwrap()) } else { Err(complaint) }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_make_users_and_set_passwords() {
+    let server = Server::start().await;
+    server.tenant("acme").await;
+    server.tenant("other").await;
+    let create = |tenant: &'static str, role: &'static str| {
+        ["user", "create", "--tenant", tenant, "--email", EMAIL, "--role", role]
+    };
+    let made = command(&server, &create("acme", "editor")).await.unwrap();
+    let mut mara = Visitor::at(&server);
+    mara.sign_in(EMAIL, made["password"].as_str().unwrap()).await.expect(303);
+    mara.get("/admin/campaigns/new").await.expect(200);
+    // There already: another tenant, another role, the same password.
+    let again = command(&server, &create("other", "viewer")).await.unwrap();
+    assert_eq!((&again["id"], again["password"].is_null()), (&made["id"], true));
+    command(&server, &create("acme", "viewer")).await.unwrap();
+    mara.get("/admin/campaigns/new").await.expect(403);
+    mara.get("/admin/tenants").await.expect(200);
+    let set = command(&server, &["user", "password", "--email", EMAIL]).await.unwrap();
+    assert_eq!(mara.get("/admin/campaigns").await.status, 303);
+    mara.sign_in(EMAIL, set["password"].as_str().unwrap()).await.expect(303);
+    for (arguments, why) in [
+        (&create("acme", "king")[..], "is no role"),
+        (&create("nowhere", "viewer")[..], "no such tenant"),
+        (&["user", "create", "--tenant", "acme", "--email", "x"][..], "no email address"),
+        (&["user", "create", "--tenant", "acme", "--email", "x@y", "--password", "short"][..], "10 to 128"),
+        (&["user", "password", "--email", "nobody@example.org"][..], "no such user"),
+    ] {
+        let complaint = command(&server, arguments).await.unwrap_err();
+        assert!(complaint.contains(why), "{complaint}");
+    }
+}

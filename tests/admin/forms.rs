@@ -115,7 +115,12 @@ async fn what_cannot_be_kept_says_why_beside_its_field() {
         ("npcs", &[("name", "")][..], "name", "This is needed."),
         ("npcs", &[("name", "Zed"), ("stats-hp", "lots")], "stats-hp", "Write a number."),
         ("npcs", &[("name", "Zed"), ("stats-attacks", "{")], "stats-attacks", "This is not JSON"),
-        ("npcs", &[("name", "Zed"), ("stats-attacks", r#"[{"name":"Bite"}]"#)], "stats-attacks", "missing field"),
+        (
+            "npcs",
+            &[("name", "Zed"), ("stats-attacks", r#"[{"name":"Bite"}]"#)],
+            "stats-attacks",
+            "This is needed. (0/damage)",
+        ),
         ("npcs", &[("name", "Zed"), ("owner_ids", "nobody")], "owner_ids", "There is no such owner"),
         ("npcs", &[("name", "Zed"), ("slug", "innkeeper_bob")], "slug", "This slug is taken"),
         ("npcs", &[("name", "Zed"), ("slug", "Not A Slug")], "slug", "Must be 1 to 63"),

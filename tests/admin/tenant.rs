@@ -127,11 +127,11 @@ async fn an_account_of_two_tenants_is_its_owners_alone() {
     acme.patch(&path, json!({ "role": "editor" })).await.expect(200);
     assert_eq!(other.get(&path).await.body["role"], "owner");
     // She goes from one to the other.
-    acme.post("/v1/campaigns", json!({ "name": "Acme's" })).await.expect(201);
-    other.post("/v1/campaigns", json!({ "name": "The other's" })).await.expect(201);
+    acme.post("/v1/campaigns", json!({ "name": "Of Acme" })).await.expect(201);
+    other.post("/v1/campaigns", json!({ "name": "Of the other" })).await.expect(201);
     let mut mara = Visitor::at(&server);
     mara.sign_in(EMAIL, &password).await.expect(303);
-    let sees = |text: &str| (text.contains("Acme&#39;s"), text.contains("The other&#39;s"));
+    let sees = |text: &str| (text.contains("Of Acme"), text.contains("Of the other"));
     assert_eq!(sees(&mara.get("/admin/campaigns").await.text), (true, false));
     mara.post("/admin/tenants", &[("tenant", &other.tenant.to_string())]).await.expect(303);
     assert_eq!(sees(&mara.get("/admin/campaigns").await.text), (false, true));

@@ -70,8 +70,7 @@ impl Rows {
         // The first look begins fair dice; later ones write nothing.
         world.get("/dice/seeds").await.expect(200);
         client.get("/v1/dice/seeds").await.expect(200);
-        let user =
-            json!({ "email": format!("{canary}@example.org"), "role": "viewer", "password": "a fine long password" });
+        let user = json!({ "email": format!("{}@example.org", uuid::Uuid::now_v7()), "name": canary, "role": "viewer", "password": "a fine long password" });
         ids.insert("users", client.post("/v1/users", user).await.expect(201).id());
         let key = json!({ "name": canary, "scopes": ["read"] });
         let key = client.post("/v1/api-keys", key).await.expect(201).id();

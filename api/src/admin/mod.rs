@@ -36,6 +36,7 @@
 //! 2. `templates/admin/things.html`: `{% extends "admin/layout.html" %}`, and `{% block main %}` with the page. An element whose
 //!    id is a block's name is what `hx-target="#rows"` asks for: the same URL then answers that block alone. Every `<form
 //!    method="post">` holds `{{ frame.token()|safe }}`.
+//!    `data-key="e"` on a link, button or field gives it a key, which the help on `?` then shows.
 //! 3. Its lines in [`PAGES`]. A place in the navigation is a [`Tab`] with a line in `frame.rs`.
 //! 4. `tests/admin/` opens every page of the list as every role, in light and dark, and looks for what is forgotten.
 
@@ -119,6 +120,7 @@ const fn open(method: &'static str, path: &'static str, route: fn() -> Route) ->
 pub const PAGES: &[Page] = &[
     // Coming and going.
     open("GET",  "", || web::get().to(campaigns::index)),
+    open("GET",  "/", || web::get().to(campaigns::index)),
     open("GET",  "/sign-in", || web::get().to(sign_in::page)),
     open("POST", "/sign-in", || web::post().to(sign_in::enter)),
     open("POST", "/sign-out", || web::post().to(sign_in::leave)),

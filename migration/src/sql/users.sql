@@ -129,7 +129,6 @@ DECLARE
 BEGIN
     DELETE FROM membership WHERE user_id = its_id AND tenant_id = here;
     IF FOUND THEN
-        DELETE FROM editor_session WHERE user_id = its_id AND tenant_id = here;
         DELETE FROM app_user WHERE id = its_id AND NOT EXISTS (SELECT 1 FROM membership WHERE user_id = its_id);
     END IF;
 END $$
