@@ -5,6 +5,7 @@ mod browser;
 mod door;
 mod forms;
 mod looks;
+mod lore;
 mod roles;
 mod screenshots;
 mod speed;

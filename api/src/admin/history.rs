@@ -80,19 +80,19 @@ pub async fn page<W: World>(at: InCampaign) -> Result<HttpResponse> {
 }
 
 fn shown_row(at: &InCampaign, revision: Revision, is_present: bool) -> Row {
-    let origin = match revision.origin.as_str() {
-        "turn" => "the AI, in a turn",
-        "import" => "an import",
-        "fork" => "a fork",
-        "system" => "the server",
-        _ => "somebody",
-    };
-    let who = revision.actor_name.unwrap_or_else(|| origin.to_owned());
-    let what = match (revision.op.as_str(), revision.origin.as_str()) {
-        ("insert", _) => "made it",
-        ("delete", _) => "deleted it",
-        (_, "revert") => "took a change back",
-        _ => "changed it",
+    let name = revision.actor_name.unwrap_or_else(|| "Somebody".to_owned());
+    let (who, what) = match (revision.op.as_str(), revision.origin.as_str()) {
+        ("insert", "import") => (name, "imported it"),
+        ("insert", "fork") => (name, "made it, by a fork"),
+        ("insert", "turn") => ("The AI".to_owned(), "made it"),
+        ("delete", "turn") => ("The AI".to_owned(), "deleted it"),
+        (_, "turn") => ("The AI".to_owned(), "changed it"),
+        (_, "system") => ("The server".to_owned(), "changed it"),
+        (_, "revert") => (name, "took a change back"),
+        ("insert", _) => (name, "made it"),
+        ("delete", _) => (name, "deleted it"),
+        (_, "import") => (name, "changed it, by an import"),
+        _ => (name, "changed it"),
     };
     let text = |of: &Option<serde_json::Map<String, Value>>, name: &str| match of.as_ref().and_then(|m| m.get(name)) {
         None | Some(Value::Null) => String::new(),

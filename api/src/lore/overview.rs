@@ -26,6 +26,8 @@ use crate::{
 
 /// Groups of equals in an answer.
 const GROUPS_MAX: i64 = 100;
+/// Entries of a group that are named.
+const GROUP_ENTRIES_MAX: i32 = 20;
 /// Tags in an answer.
 const TAGS_MAX: i64 = 500;
 
@@ -140,7 +142,9 @@ pub async fn names(tx: &TenantTx, campaign: Uuid) -> Result<Vec<(String, String)
 pub struct Equals {
     /// `title` or `content`.
     pub same: String,
+    /// The first twenty.
     pub entries: Vec<Backlink>,
+    pub total: i64,
 }
 
 /// Groups of equals.
@@ -167,24 +171,30 @@ pub async fn duplicates(app: web::Data<App>, caller: Caller, path: web::Path<Str
 /// Those of the database.
 pub async fn equals(tx: &TenantTx, caller: &Caller, campaign: Uuid) -> Result<Vec<Equals>> {
     let rows = sqlx::query(
-        "WITH mine AS (SELECT id, slug, title, link_key(title) AS name, md5(content) AS hash FROM lore \
+        "WITH mine AS (SELECT id, lower(title) AS name, md5(content) AS hash FROM lore \
              WHERE tenant_id = $1 AND campaign_id = $2 AND (NOT secret OR $3)), \
-         groups AS (SELECT 'title' AS same, jsonb_agg(jsonb_build_object('id', id, 'slug', slug, 'title', title) ORDER BY id) AS entries \
-             FROM mine GROUP BY name HAVING count(*) > 1 \
-             UNION ALL SELECT 'content', jsonb_agg(jsonb_build_object('id', id, 'slug', slug, 'title', title) ORDER BY id) \
-             FROM mine GROUP BY hash HAVING count(*) > 1) \
-         SELECT same, entries FROM groups ORDER BY same DESC, entries -> 0 ->> 'title' LIMIT $4",
+         found AS ( \
+             (SELECT 'title' AS same, (array_agg(id ORDER BY id))[1:$5] AS ids, count(*) AS total FROM mine \
+              GROUP BY name HAVING count(*) > 1 ORDER BY name LIMIT $4) \
+             UNION ALL \
+             (SELECT 'content', (array_agg(id ORDER BY id))[1:$5], count(*) FROM mine \
+              GROUP BY hash HAVING count(*) > 1 ORDER BY hash LIMIT $4)) \
+         SELECT f.same, f.total, e.entries FROM found f CROSS JOIN LATERAL ( \
+             SELECT jsonb_agg(jsonb_build_object('id', l.id, 'slug', l.slug, 'title', l.title) ORDER BY l.id) AS entries \
+             FROM lore l WHERE l.tenant_id = $1 AND l.id = ANY (f.ids)) e \
+         ORDER BY f.same DESC, e.entries -> 0 ->> 'title' LIMIT $4",
     )
     .bind(tx.tenant())
     .bind(campaign)
     .bind(caller.sees_secrets())
     .bind(GROUPS_MAX)
+    .bind(GROUP_ENTRIES_MAX)
     .fetch_all(&mut *tx.connection().await)
     .await?;
     rows.iter()
         .map(|row| {
             let entries = serde_json::from_value(row.get::<Value, _>("entries")).map_err(Error::internal)?;
-            Ok(Equals { same: row.get("same"), entries })
+            Ok(Equals { same: row.get("same"), entries, total: row.get("total") })
         })
         .collect()
 }

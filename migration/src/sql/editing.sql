@@ -1,8 +1,8 @@
 -- Editing: a comment of two semicolons ends each statement.
 
--- How names are compared in links: without case, and spaces are one space.
-CREATE FUNCTION link_key(name text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT lower(btrim(regexp_replace(name, '\s+', ' ', 'g')))
+-- How names are compared in links: without case, and spaces are one space. Without a search path of its own it is inlined.
+CREATE FUNCTION link_key(name text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT pg_catalog.lower(pg_catalog.btrim(pg_catalog.regexp_replace(name, '\s+', ' ', 'g')))
 $$
 -- ;;
 -- What `[[name]]` and `[[name|words]]` in a text link to; the first 500.
