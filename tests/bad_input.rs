@@ -56,7 +56,12 @@ async fn what_is_not_json_is_refused_everywhere() {
         ("surrogates in the wrong order", b"{\"name\": \"\\udc00\\ud800\"}".to_vec()),
     ];
     for route in writes() {
+        let is_file = route.path.contains("/import") && !route.path.ends_with("/seed");
         for (what, body) in &bad {
+            // Programs write files with one.
+            if is_file && *what == "a BOM" {
+                continue;
+            }
             let answer = send(&tenant, &rows, route, body.clone()).await;
             assert_eq!(
                 (answer.status, answer.body["code"].as_str()),

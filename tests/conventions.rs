@@ -448,7 +448,7 @@ async fn a_sheet_has_at_most_sixteen_kibibytes() {
     let path = format!("/characters/{}", fits.id());
     world.patch(&path, json!({ "features": [{ "name": "x".repeat(2048) }] })).await.problem(413, "payload_too_large");
     assert_eq!(world.get(&path).await.expect(200).body, fits.body);
-    let large = json!({ "x": "x".repeat(16 * 1024) });
+    let large = json!({ "x": "x".repeat(64 * 1024) });
     for kind in KINDS.iter().filter(|k| !k.list.ends_with("memories") && !k.list.ends_with("characters")) {
         let mut body = kind.body();
         body["extensions"] = large.clone();

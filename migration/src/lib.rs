@@ -6,7 +6,7 @@
 //!   [`m0006_bridge`] connections of frontends,
 //!   [`m0007_streams`] what turns tell while they run, [`m0008_planner`] the planner, [`m0009_editor_users`] users of the editor and
 //!   their sessions, [`m0010_editing`] bulk edits and links of lore,
-//!   [`m0011_interchange`] what imports keep.
+//!   [`m0011_interchange`] files that wait to be imported.
 //!
 //! Never edit a migration that has been released, and never derive a schema from entities. To change the schema add
 //! `m000N_title.rs` and name it in [`Migrator`].

@@ -157,7 +157,7 @@ async fn what_does_not_fit_is_said_with_its_place() {
     for (bytes, status, pointer) in [
         (with(&|d| d["format"] = json!("x")), 422, "/format"),
         (with(&|d| d["version"] = json!(2)), 422, "/version"),
-        (with(&|d| d["surprise"] = json!([])), 400, ""),
+        (with(&|d| d["surprise"] = json!([])), 422, ""),
         (with(&|d| d["npcs"][0]["slug"] = Value::Null), 422, "/npcs/0/slug"),
         (with(&|d| d["npcs"][0]["nam"] = json!("x")), 422, "/npcs/0/nam"),
         (with(&|d| d["npcs"][0]["owner_ids"] = json!(["nobody"])), 422, "/npcs/0/owner_ids/0"),

@@ -16,8 +16,8 @@ fn all(bytes: &[u8]) {
     }
     if let Ok(read) = book::read(bytes, &mut Losses::default()) {
         for (number, entry) in read.entries.iter().enumerate() {
-            book::write::world_info_entry(&entry.lore, "", number);
-            book::write::card_entry(&entry.lore, "", number);
+            let _ = book::write::world_info_entry(&entry.lore, "", number);
+            let _ = book::write::card_entry(&entry.lore, "", number);
         }
     }
     let _ = service::guess("c", None, bytes);

@@ -42,6 +42,10 @@ async fn a_turn_is_read_undone_and_forked() {
     browser.sees("#conflicts", &id).await;
     picture(&browser, "turn-conflict").await;
     assert_eq!(world.memories("npcs/innkeeper_bob", "player_alice").await.len(), 2);
+    browser.click("button[name=rest]").await;
+    browser.sees(".done", "but for what was changed since").await;
+    let kept = ["Initial impression: Seems friendly.", "Pays well, once."];
+    assert_eq!(world.memories("npcs/innkeeper_bob", "player_alice").await, kept);
     // A copy of the world after the turn, in which it is still as the turn left it.
     browser.click("form[action$='/fork'] button").await;
     browser.sees(".done", "This is the copy").await;
@@ -67,7 +71,7 @@ async fn from_a_lorebook_to_an_undone_turn() {
         ("tides.json", &include_bytes!("../interchange/golden/world-info.json")[..]),
         ("maren.json", &include_bytes!("../interchange/golden/card.json")[..]),
     ] {
-        go(&browser, &acme, "").await;
+        go(&browser, &acme, "npcs").await;
         browser
             .js("[...document.querySelectorAll('.rail a')].find((a) => a.innerText === 'Import, export').click()")
             .await;
@@ -78,14 +82,28 @@ async fn from_a_lorebook_to_an_undone_turn() {
         browser.click("form.buttons button").await;
         browser.sees(".done", "was imported").await;
     }
+    // An entry is edited: what would change is looked at first, then it is saved.
+    go(&browser, &acme, "lore/the_lamp").await;
+    browser.write("#content", "The lamp burns whale oil, and whoever keeps it dreams of whales.").await;
+    browser.click("#entry button[formaction]").await;
+    browser.sees("#draft", "Nothing is saved yet.").await;
+    picture(&browser, "walk-draft").await;
+    assert!(world.get("/lore/the_lamp").await.body["content"].as_str().unwrap().contains("buys at night"));
+    go(&browser, &acme, "lore/the_lamp").await;
+    browser.write("#content", "The lamp burns whale oil, and whoever keeps it dreams of whales.").await;
+    browser.click("#entry button:not([formaction])").await;
+    browser.until("saved", "return document.querySelector('.done, #saved')?.innerText.length > 0").await;
     // The lab says why the lamp is in: she is asked about it.
     go(&browser, &acme, "lab").await;
     browser.choose("#entity", "npc:maren_tidewater").await;
     browser.choose("#player", "player_alice").await;
     browser.write("#action", "Does the lamp burn oil by this light?").await;
     browser.click(".lab button").await;
-    browser.sees("table", "the_lamp").await;
+    browser.sees("table", "The lamp").await;
+    browser.sees("mark", "lamp").await;
     browser.sees("#why", "woken by keywords").await;
+    browser.js("document.querySelectorAll('details').forEach((d) => { d.open = true; })").await;
+    browser.sees("main", "dreams of whales").await;
     // She has no tool to remember with until she is given one.
     world.patch("/npcs/maren_tidewater", json!({ "available_tools": ["NPC_memorize"] })).await.expect(200);
     let memory = json!({ "player_id": "player_alice", "memory_string": "Asks about my lamp." });
@@ -93,7 +111,12 @@ async fn from_a_lorebook_to_an_undone_turn() {
     browser.click("button[formaction$='/turn']").await;
     browser.sees("#narrative", "Whale oil.").await;
     browser.sees("#calls", "the memory it made").await;
-    assert_eq!(world.memories("npcs/maren_tidewater", "player_alice").await, ["Asks about my lamp."]);
+    let turn = browser.url().await;
+    // The memory is read.
+    browser.click("#calls a").await;
+    browser.until("the memory", "return document.body.innerText.includes('Asks about my lamp.') || [...document.querySelectorAll('textarea')].some((t) => t.value.includes('Asks about my lamp.'))").await;
+    picture(&browser, "walk-memory").await;
+    browser.goto(&turn).await;
     browser.click("form[action$='/undo'] button").await;
     browser.sees(".done", "The turn was undone").await;
     assert!(world.memories("npcs/maren_tidewater", "player_alice").await.is_empty());

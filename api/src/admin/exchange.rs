@@ -1,6 +1,6 @@
 //! Import and export: a file is looked at first, its report read, and only then is anything written.
 
-use actix_web::HttpResponse;
+use actix_web::{HttpResponse, web};
 use askama::Template;
 use uuid::Uuid;
 
@@ -106,9 +106,10 @@ pub async fn look(at: InCampaign) -> Result<HttpResponse> {
     }
 }
 
-async fn try_look(at: &InCampaign, name: &str, bytes: &[u8]) -> Result<ReportPage> {
+async fn try_look(at: &InCampaign, name: &str, bytes: &web::Bytes) -> Result<ReportPage> {
+    let ready = read(at, name, bytes.clone()).await?;
     let tx = service::open(&at.app.pool, &at.caller).await?;
-    let report = import(at, &tx, name, bytes, true).await?;
+    let report = service::import(&tx, &at.caller, ready, true).await?;
     drop(tx);
     let tx = TenantTx::write(&at.app.pool, &at.caller.actor()).await?;
     let name = name.chars().filter(|c| !c.is_control()).take(200).collect::<String>();
@@ -129,14 +130,14 @@ async fn try_look(at: &InCampaign, name: &str, bytes: &[u8]) -> Result<ReportPag
     })
 }
 
-/// Runs an import in a transaction that the caller ends.
-async fn import(at: &InCampaign, tx: &TenantTx, name: &str, bytes: &[u8], dry_run: bool) -> Result<Report> {
+/// Reads a file, whatever of ours it is.
+async fn read(at: &InCampaign, name: &str, bytes: web::Bytes) -> Result<service::Ready> {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_owned();
-    let wanted = service::guess(&at.campaign.slug, Some(stem), bytes)?;
+    let wanted = service::guess(&at.campaign.slug, Some(stem), &bytes)?;
     if matches!(wanted, service::Wanted::Campaign { .. }) {
         at.caller.needs(Scope::Gm, "A campaign's document")?;
     }
-    service::import(tx, &at.caller, &wanted, bytes, dry_run).await
+    service::read(wanted, bytes).await
 }
 
 /// Imports the file that was looked at.
@@ -144,7 +145,8 @@ pub async fn confirm(at: InCampaign) -> Result<HttpResponse> {
     let id = Uuid::try_parse(at.form.text("pending")).map_err(|_| Error::not_found("file"))?;
     let tx = service::open(&at.app.pool, &at.caller).await?;
     let (name, bytes) = pending::take(&tx, at.caller.author(), at.campaign.id.0, id).await?;
-    let report = import(&at, &tx, &name, &bytes, false).await?;
+    let ready = read(&at, &name, bytes.into()).await?;
+    let report = service::import(&tx, &at.caller, ready, false).await?;
     tx.commit().await?;
     let counts = report.counts;
     let message = format!(

@@ -16,7 +16,7 @@ use crate::{
     http::{paging::Page, resource},
     npcs::{NpcFilter, Npcs},
     owners::{OwnerFilter, Owners},
-    prompt::{EntityKind, LoreDecision, preview::Preview},
+    prompt::{EntityKind, LoreDecision, lore::finds, preview::Preview},
     sessions::{SessionFilter, Sessions},
     shown,
     turns::lab::{self, Compared, Question, Said, Subject},
@@ -65,11 +65,23 @@ struct View {
     total_tokens: u32,
     base_tokens: u32,
     sections: Vec<Part>,
-    inside: Vec<LoreDecision>,
+    /// Those that are in first.
+    lore: Vec<Entry>,
+    inside: usize,
     woken: usize,
-    outside: Vec<LoreDecision>,
-    outside_count: usize,
+    outside: usize,
     messages: Vec<(String, String)>,
+}
+
+struct Entry {
+    slug: String,
+    title: String,
+    is_in: bool,
+    reason: String,
+    /// Its keys, and whether the action holds them.
+    keys: Vec<(String, bool)>,
+    /// What is asked of its secondary keys, if it has any.
+    further: String,
 }
 
 struct Part {
@@ -242,7 +254,7 @@ async fn look(at: &InCampaign, page: &mut LabPage) -> Result<()> {
         Err(error) => Err(error),
     };
     match seen {
-        Ok(preview) => page.view = Some(view(preview)),
+        Ok(preview) => page.view = Some(view(at, preview, &page.asked.action).await?),
         Err(error) => page.problem = Some(mendable(error)?),
     }
     Ok(())
@@ -280,18 +292,19 @@ fn words(name: &str) -> String {
     name.replace('_', " ")
 }
 
-fn view(preview: Preview) -> View {
+async fn view(at: &InCampaign, preview: Preview, action: &str) -> Result<View> {
     let total = preview.total_tokens.max(1);
-    let (inside, mut outside): (Vec<_>, Vec<_>) = preview.lore.into_iter().partition(|entry| entry.included);
-    // What nearly came in is of more interest than what concerns somebody else.
-    outside.sort_by_key(|entry| (entry.reason.starts_with("scope"), entry.slug.clone()));
-    let outside_count = outside.len();
-    outside.truncate(ENTRIES_SHOWN);
-    View {
+    let inside = preview.lore.iter().filter(|entry| entry.included).count();
+    let outside = preview.lore.len() - inside;
+    let woken = preview.lore.iter().filter(|entry| entry.included && entry.reason.starts_with("keyword")).count();
+    Ok(View {
         cache: preview.cache,
         total_tokens: preview.total_tokens,
         base_tokens: preview.base_tokens,
-        woken: inside.iter().filter(|entry| entry.reason.starts_with("keyword")).count(),
+        lore: entries(at, preview.lore, action).await?,
+        inside,
+        woken,
+        outside,
         sections: preview
             .sections
             .into_iter()
@@ -303,15 +316,55 @@ fn view(preview: Preview) -> View {
                 cut: s.cut,
             })
             .collect(),
-        inside,
-        outside,
-        outside_count,
         messages: preview
             .messages
             .into_iter()
             .map(|m| (json!(m.role).as_str().unwrap_or_default().to_owned(), m.content))
             .collect(),
+    })
+}
+
+/// Entries with what wakes them. What nearly came in is of more interest than what concerns somebody else.
+async fn entries(at: &InCampaign, mut lore: Vec<LoreDecision>, action: &str) -> Result<Vec<Entry>> {
+    lore.sort_by_key(|entry| (!entry.included, entry.reason.starts_with("scope") && !entry.included));
+    let inside = lore.iter().filter(|entry| entry.included).count();
+    lore.truncate(inside + ENTRIES_SHOWN);
+    let ids: Vec<Uuid> = lore.iter().map(|entry| entry.id).collect();
+    let mut waking = lab::waking(&at.app, &at.caller, &ids).await?;
+    let action = action.to_lowercase();
+    let marked = |keys: Vec<String>| -> Vec<(String, bool)> {
+        keys.into_iter()
+            .map(|key| {
+                let found = finds(&action, key.trim().to_lowercase().as_str());
+                (key, found)
+            })
+            .collect()
+    };
+    Ok(lore
+        .into_iter()
+        .map(|entry| {
+            let its = waking.remove(&entry.id);
+            let (title, keys, further) = match its {
+                None => (entry.slug.clone(), Vec::new(), String::new()),
+                Some(its) => (its.title, its.keys, further(&its.logic, &its.secondary_keys)),
+            };
+            Entry { slug: entry.slug, title, is_in: entry.included, reason: entry.reason, keys: marked(keys), further }
+        })
+        .collect())
+}
+
+/// What is asked of secondary keys, in words.
+fn further(logic: &str, keys: &[String]) -> String {
+    if keys.is_empty() {
+        return String::new();
     }
+    let asked = match logic {
+        "and_all" => "and all of",
+        "not_any" => "but none of",
+        "not_all" => "but not all of",
+        _ => "and one of",
+    };
+    format!("{asked} {}", keys.join(", "))
 }
 
 /// Asks the model and executes nothing.
@@ -385,7 +438,7 @@ pub async fn compare(at: InCampaign) -> Result<HttpResponse> {
     match compared {
         Ok(compared) => {
             let (draft, after) = draft(compared, &page.asked.lore);
-            (page.draft, page.view) = (Some(draft), Some(after));
+            (page.draft, page.view) = (Some(draft), Some(view(&at, after, &page.asked.action).await?));
             at.show(&page)
         }
         Err(error) => {
@@ -423,7 +476,7 @@ fn lore_of(form: &Submitted) -> Map<String, Value> {
     lore
 }
 
-fn draft(compared: Compared, lore: &str) -> (Draft, View) {
+fn draft(compared: Compared, lore: &str) -> (Draft, Preview) {
     let state = |preview: &Preview| {
         let entry = preview.lore.iter().find(|e| e.slug == lore || e.id.to_string() == lore);
         entry.map_or_else(
@@ -454,5 +507,5 @@ fn draft(compared: Compared, lore: &str) -> (Draft, View) {
         changed,
         stale: compared.stale,
     };
-    (draft, view(compared.after))
+    (draft, compared.after)
 }

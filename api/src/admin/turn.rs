@@ -237,9 +237,14 @@ fn facts(turn: &Value) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// Takes the turn back, or says what stands in the way.
+/// Takes the turn back, or says what stands in the way; told to, it leaves that as it is and takes back the rest.
 pub async fn undo(at: InCampaign) -> Result<HttpResponse> {
     let turn = id(&at)?;
+    if at.form.has("rest") {
+        undo::undo_rest(&at.app, &at.caller, &at.campaign.slug, turn).await?;
+        let message = "The turn was undone, but for what was changed since.";
+        return Ok(at.done(&at.url(&format!("turns/{turn}")), message));
+    }
     match undo::undo(&at.app, &at.caller, &at.campaign.slug, turn, None).await {
         Ok(_) => {
             Ok(at.done(&at.url(&format!("turns/{turn}")), "The turn was undone: everything it changed is as it was."))

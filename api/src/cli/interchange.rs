@@ -96,9 +96,10 @@ pub async fn import(owner_url: &str, app_url: &str, args: &ImportArgs) -> Result
         }
         _ => {}
     }
+    let ready = service::read(wanted, bytes.into()).await?;
     let pool = database::connect(app_url, 2).await?;
     let tx = service::open(&pool, &caller).await?;
-    let report = service::import(&tx, &caller, &wanted, &bytes, args.dry_run).await?;
+    let report = service::import(&tx, &caller, ready, args.dry_run).await?;
     if !args.dry_run {
         tx.commit().await?;
     }

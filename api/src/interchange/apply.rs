@@ -59,7 +59,8 @@ pub async fn card(place: &Place<'_>, card: Card, mut losses: Losses, report: &mu
             book.name.clone()
         };
         let shelf = Shelf { key: format!("card.{}", card.key.replace(':', ".")), tag, known_by: Some(id.to_string()) };
-        entries(place, book, &shelf, &names, report).await?;
+        // The NPC is somebody now.
+        entries(place, book, &shelf, &Names::load(place).await?, report).await?;
     }
     report.take(losses);
     Ok(())

@@ -110,7 +110,7 @@ fn of_value(value: Value, losses: &mut Losses) -> Result<Card> {
     let (format, at, mut data) = match (spec.as_str(), top.remove("data")) {
         ("chara_card_v3", Some(Value::Object(data))) => ("character_card_v3", At("/data"), data),
         ("chara_card_v2", Some(Value::Object(data))) => ("character_card_v2", At("/data"), data),
-        (spec, None) if spec.is_empty() => {
+        ("", None) => {
             let is_card =
                 ["description", "personality", "first_mes", "char_persona"].iter().any(|k| top.contains_key(*k));
             if !is_card {

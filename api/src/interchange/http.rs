@@ -74,13 +74,14 @@ async fn import(app: &App, caller: &Caller, wanted: &Wanted, file: &File, dry_ru
 }
 
 async fn once(app: &App, caller: &Caller, wanted: &Wanted, file: &File, dry_run: bool) -> Result<Reply> {
+    let ready = service::read(wanted.clone(), file.bytes.clone()).await?;
     let tx = service::open(&app.pool, caller).await?;
     if let Some(key) = &file.idempotency
         && let Some(stored) = key.claim(&tx).await?
     {
         return Ok(stored);
     }
-    let reply = Reply::ok(&service::import(&tx, caller, wanted, &file.bytes, dry_run).await?)?;
+    let reply = Reply::ok(&service::import(&tx, caller, ready, dry_run).await?)?;
     if dry_run {
         return Ok(reply); // the transaction is forgotten, and with it everything it did
     }

@@ -125,10 +125,13 @@ impl Report {
 /// What a reader says of the fields it met, those of the same kind together.
 #[derive(Clone, Debug, Default)]
 pub struct Losses {
-    found: BTreeMap<(Outcome, String, String, String), (u32, Option<String>)>,
+    found: BTreeMap<Kind, (u32, Option<String>)>,
     /// The entry that is read, for examples.
     entry: Option<String>,
 }
+
+/// What is counted together: outcome, path, what it is called here, and why.
+type Kind = (Outcome, String, String, String);
 
 impl Losses {
     /// From now on fields belong to this entry.

@@ -1,6 +1,9 @@
 //! Imports as the API, the pages and the command line run them: read the file, write in one transaction, report; a dry run is the
 //! same without its end.
 
+use actix_web::web;
+use tokio::sync::Semaphore;
+
 use super::{
     apply::{self, Shelf},
     book, card,
@@ -13,6 +16,7 @@ use crate::{
     error::{Code, Error, Result},
     http::resource::{Place, Ref, campaign_id},
     limits,
+    ops::metrics,
     pool::Pool,
     tenancy::{Actor, Origin, TenantTx},
 };
@@ -31,11 +35,26 @@ pub enum Wanted {
     Lorebook { campaign: String, name: Option<String> },
 }
 
-/// Reads what is for a campaign before anything of the database is held.
-enum Ready<'a> {
-    Campaign(&'a [u8], Option<String>),
+/// A file that was read and can be written.
+pub struct Ready(Content);
+
+enum Content {
+    /// Its rows are read when they are written.
+    Campaign(web::Bytes, Option<String>),
     Card(String, Box<card::Card>, Losses),
     Lorebook(String, book::Book, Shelf, Losses),
+}
+
+/// Files that are read at a time: each may take a multiple of its size.
+static READERS: Semaphore = Semaphore::const_new(4);
+
+/// Reads a file, away from the threads that answer requests and before anything of the database is held.
+///
+/// # Errors
+/// What is wrong with the file, with a pointer into it.
+pub async fn read(wanted: Wanted, bytes: web::Bytes) -> Result<Ready> {
+    let _permit = READERS.acquire().await.map_err(Error::internal)?;
+    web::block(move || ready(wanted, bytes)).await.map_err(Error::internal)?.map(Ready)
 }
 
 /// Opens the transaction of an import.
@@ -47,45 +66,50 @@ pub async fn open(pool: &Pool, caller: &Caller) -> Result<TenantTx> {
     TenantTx::write_much(pool, &actor, SECONDS_MAX).await
 }
 
-/// Imports a file in a transaction that the caller ends: commit it, or drop it for a dry run.
+/// Writes what was read in a transaction that the caller ends: commit it, or drop it for a dry run.
 ///
 /// # Errors
-/// What is wrong with the file, with a pointer into it; `quota_exceeded`.
-pub async fn import(tx: &TenantTx, caller: &Caller, wanted: &Wanted, bytes: &[u8], dry_run: bool) -> Result<Report> {
-    let ready = ready(wanted, bytes)?;
-    let (campaign, mut report) = match &ready {
-        Ready::Campaign(bytes, slug) => return import::import(tx, caller, bytes, slug.as_deref(), dry_run).await,
-        Ready::Card(campaign, card, _) => (campaign, Report::new(card.format, dry_run)),
-        Ready::Lorebook(campaign, book, ..) => (campaign, Report::new(book.format.as_str(), dry_run)),
+/// What has no place here, with a pointer into the file; `quota_exceeded`.
+pub async fn import(tx: &TenantTx, caller: &Caller, ready: Ready, dry_run: bool) -> Result<Report> {
+    let report = write(tx, caller, ready, dry_run).await?;
+    metrics::IMPORTS.with_label_values(&[report.format, if dry_run { "yes" } else { "no" }]).inc();
+    Ok(report)
+}
+
+async fn write(tx: &TenantTx, caller: &Caller, ready: Ready, dry_run: bool) -> Result<Report> {
+    let (campaign, mut report) = match &ready.0 {
+        Content::Campaign(bytes, slug) => return import::import(tx, caller, bytes, slug.as_deref(), dry_run).await,
+        Content::Card(campaign, card, _) => (campaign, Report::new(card.format, dry_run)),
+        Content::Lorebook(campaign, book, ..) => (campaign, Report::new(book.format.as_str(), dry_run)),
     };
     import::alone(tx).await?;
     let campaign = campaign_id(tx, caller, &Ref::parse(campaign)).await?;
     report.campaign = slug_of(tx, campaign).await?;
     let place = Place { tx, campaign, caller };
-    match ready {
-        Ready::Campaign(..) => {}
-        Ready::Card(_, card, losses) => apply::card(&place, *card, losses, &mut report).await?,
-        Ready::Lorebook(_, book, shelf, losses) => apply::book(&place, book, &shelf, losses, &mut report).await?,
+    match ready.0 {
+        Content::Campaign(..) => {}
+        Content::Card(_, card, losses) => apply::card(&place, *card, losses, &mut report).await?,
+        Content::Lorebook(_, book, shelf, losses) => apply::book(&place, book, &shelf, losses, &mut report).await?,
     }
     limits::check_rows_kept(tx, caller.tenant.limits.rows_per_kind, &["npc", "lore"]).await?;
     Ok(report)
 }
 
-fn ready<'a>(wanted: &Wanted, bytes: &'a [u8]) -> Result<Ready<'a>> {
+fn ready(wanted: Wanted, bytes: web::Bytes) -> Result<Content> {
     let mut losses = Losses::default();
     Ok(match wanted {
-        Wanted::Campaign { slug } => Ready::Campaign(bytes, slug.clone()),
+        Wanted::Campaign { slug } => Content::Campaign(bytes, slug),
         Wanted::Card { campaign } => {
-            let card = card::read(bytes, &mut losses)?;
-            Ready::Card(campaign.clone(), Box::new(card), losses)
+            let card = card::read(&bytes, &mut losses)?;
+            Content::Card(campaign, Box::new(card), losses)
         }
         Wanted::Lorebook { campaign, name } => {
-            let book = book::read(bytes, &mut losses)?;
+            let book = book::read(&bytes, &mut losses)?;
             let name = Some(text::line(name.as_deref().unwrap_or_default()))
                 .filter(|n| !n.is_empty())
                 .unwrap_or_else(|| book.name.clone());
             let key = crate::http::resource::slug_of(&name, "_").unwrap_or_else(|| "lorebook".to_owned());
-            Ready::Lorebook(campaign.clone(), book, Shelf { key, tag: name, known_by: None }, losses)
+            Content::Lorebook(campaign, book, Shelf { key, tag: name, known_by: None }, losses)
         }
     })
 }

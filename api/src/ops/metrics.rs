@@ -171,6 +171,10 @@ pub static PROMPT_CACHE_BYTES: LazyLock<IntGauge> =
 /// Entries evicted because the journal moved.
 pub static PROMPT_CACHE_EVICTED: LazyLock<IntCounter> =
     LazyLock::new(|| counter("prompt_cache_evicted_total", "Cached prompts evicted by the journal's tail"));
+/// Files that were imported or looked at. What was refused is among the answers.
+pub static IMPORTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters("imports_total", "Imports and dry runs that were not refused, by format", &["format", "dry_run"])
+});
 /// Refusals by limits.
 pub static RATE_LIMITED: LazyLock<IntCounter> =
     LazyLock::new(|| counter("rate_limited_total", "Answers with status 429"));
@@ -212,6 +216,7 @@ pub fn register_all() {
         &PROMPT_CACHE,
         &SEGMENTS_BUILT,
         &SIGN_INS,
+        &IMPORTS,
     ] {
         LazyLock::force(vec);
     }

@@ -224,7 +224,13 @@ fn is_unspaced(c: char) -> bool {
 }
 
 fn holds(texts: &[&str], key: &str) -> bool {
-    texts.iter().any(|text| text.match_indices(key).any(|(at, found)| is_word(text, at, at + found.len())))
+    texts.iter().any(|text| finds(text, key))
+}
+
+/// Whether a key stands in a text; both are in lower case.
+#[must_use]
+pub fn finds(text: &str, key: &str) -> bool {
+    !key.is_empty() && text.match_indices(key).any(|(at, found)| is_word(text, at, at + found.len()))
 }
 
 /// The secondary keys' condition; an entry without any passes.

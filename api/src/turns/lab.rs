@@ -1,6 +1,8 @@
 //! The prompt lab: what a model would be told, what an edit about to be saved would change of it, and what a model would say. Nothing
 //! of the world is written; what the model cost is counted.
 
+use std::collections::HashMap;
+
 use actix_web::web;
 use serde_json::Value;
 use sqlx::Row as _;
@@ -289,6 +291,38 @@ pub async fn take(app: &web::Data<App>, caller: &Caller, question: &Question<'_>
             id.ok_or_else(|| Error::internal("a turn without an id"))
         }
     }
+}
+
+/// What an entry is called and what wakes it.
+pub struct Waking {
+    pub title: String,
+    pub keys: Vec<String>,
+    pub secondary_keys: Vec<String>,
+    pub logic: String,
+}
+
+/// What wakes entries, by their ids. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn waking(app: &App, caller: &Caller, ids: &[Uuid]) -> Result<HashMap<Uuid, Waking>> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let rows = sqlx::query(
+        "SELECT id, title, CASE activation WHEN 'keyword' THEN keys ELSE '[]' END AS keys, secondary_keys, logic \
+         FROM lore WHERE tenant_id = $1 AND id = ANY ($2)",
+    )
+    .bind(tx.tenant())
+    .bind(ids)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let list = |row: &sqlx::postgres::PgRow, name: &str| row.get::<sqlx::types::Json<Vec<String>>, _>(name).0;
+    Ok(rows
+        .iter()
+        .map(|row| {
+            let (keys, secondary_keys) = (list(row, "keys"), list(row, "secondary_keys"));
+            (row.get("id"), Waking { title: row.get("title"), keys, secondary_keys, logic: row.get("logic") })
+        })
+        .collect())
 }
 
 /// What a past turn was about: its subject and what was done.

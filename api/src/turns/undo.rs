@@ -24,16 +24,42 @@ use crate::{
 /// # Errors
 /// `undo_conflict` naming each row that was changed since, `gone` if its journal was pruned, `conflict` if it was undone.
 pub async fn undo(app: &App, caller: &Caller, c: &str, turn: Uuid, key: Option<&IdempotencyKey>) -> Result<Reply> {
+    again(app, caller, c, turn, key, false).await
+}
+
+/// Undoes what nobody touched since, and leaves the rest as it is now; the turn's record names that.
+///
+/// # Errors
+/// Those of [`undo`] but `undo_conflict`.
+pub async fn undo_rest(app: &App, caller: &Caller, c: &str, turn: Uuid) -> Result<Reply> {
+    again(app, caller, c, turn, None, true).await
+}
+
+async fn again(
+    app: &App,
+    caller: &Caller,
+    c: &str,
+    turn: Uuid,
+    key: Option<&IdempotencyKey>,
+    leaves_changed: bool,
+) -> Result<Reply> {
     let mut attempts_left = 3;
     loop {
-        match attempt(app, caller, c, turn, key).await {
+        match attempt(app, caller, c, turn, key, leaves_changed).await {
             Err(e) if e.is_transient() && attempts_left > 1 => attempts_left -= 1,
             result => return result,
         }
     }
 }
 
-async fn attempt(app: &App, caller: &Caller, c: &str, turn: Uuid, key: Option<&IdempotencyKey>) -> Result<Reply> {
+async fn attempt(
+    app: &App,
+    caller: &Caller,
+    c: &str,
+    turn: Uuid,
+    key: Option<&IdempotencyKey>,
+    leaves_changed: bool,
+) -> Result<Reply> {
     let tx = TenantTx::write(&app.pool, &caller.actor().in_turn(turn, Origin::Revert)).await?;
     if let Some(key) = key
         && let Some(stored) = key.claim(&tx).await?
@@ -71,13 +97,18 @@ async fn attempt(app: &App, caller: &Caller, c: &str, turn: Uuid, key: Option<&I
         return Err(Error::new(Code::Gone, "The journal of this turn has been pruned."));
     }
     let conflicts = store::revert(&tx, turn).await?;
-    edits::refuse_conflicts(conflicts.as_array().into_iter().flatten().map(Conflict::of), "turn")?;
-    let row =
-        sqlx::query("UPDATE turn SET undone_at = now() WHERE tenant_id = $1 AND id = $2 RETURNING undone_at AS at")
-            .bind(tx.tenant())
-            .bind(turn)
-            .fetch_one(&mut *tx.connection().await)
-            .await?;
+    if !leaves_changed {
+        edits::refuse_conflicts(conflicts.as_array().into_iter().flatten().map(Conflict::of), "turn")?;
+    }
+    let row = sqlx::query(
+        "UPDATE turn SET undone_at = now(), revert_conflicts = nullif($3, '[]'::jsonb) \
+         WHERE tenant_id = $1 AND id = $2 RETURNING undone_at AS at",
+    )
+    .bind(tx.tenant())
+    .bind(turn)
+    .bind(conflicts)
+    .fetch_one(&mut *tx.connection().await)
+    .await?;
     let reply = Reply::ok(
         &json!({ "turn_id": turn, "undone_at": row.get::<OffsetDateTime, _>("at").format(&Rfc3339).map_err(Error::internal)?, "changes_reverted": effects }),
     )?;

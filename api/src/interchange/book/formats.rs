@@ -245,7 +245,9 @@ fn as_expression(key: &str) -> String {
 /// `validation_failed` for what is no lorebook.
 pub fn sort(value: Value) -> Result<(Format, Members, Vec<Members>)> {
     let mut about = match value {
-        Value::Array(_) => return Ok((Format::AiDungeon, Members::new(), objects(value, "")?)),
+        Value::Array(ref items) if !items.is_empty() => {
+            return Ok((Format::AiDungeon, Members::new(), objects(value, "")?));
+        }
         Value::Object(members) => members,
         _ => return Err(no_book()),
     };

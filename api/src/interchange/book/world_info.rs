@@ -285,6 +285,9 @@ impl Reading<'_> {
             let is_moot = match *name {
                 "position" => info.get("position") == Some(&json!(1)),
                 "depth" => info.get("position") != Some(&json!(4)),
+                // What is always so here.
+                "caseSensitive" => info.get("caseSensitive") == Some(&Value::Bool(false)),
+                "matchWholeWords" => info.get("matchWholeWords") == Some(&Value::Bool(true)),
                 _ => false,
             };
             if !is_moot {

@@ -20,7 +20,8 @@ pub fn world_info_entry(lore: &Members, character: &str, number: usize) -> Membe
     let kept = lore.get("extensions").and_then(|e| e.get("lorebook"));
     let scan_depth = kept.and_then(|k| k.get("scan_depth")).and_then(Value::as_i64);
     let reading = Reading { at: String::new(), format, character, scan_depth };
-    let was = reading.lore(&info, &mut Losses::default()).unwrap_or_default();
+    // An entry that was made here was nothing before.
+    let was = kept.and_then(|_| reading.lore(&info, &mut Losses::default())).unwrap_or_default();
     overlay(lore, &was, &mut info);
     for (name, value) in world_info::defaults() {
         info.entry(name).or_insert(value);
@@ -92,7 +93,7 @@ fn overlay(lore: &Members, was: &Members, info: &mut Members) {
     if changed("priority") {
         info.remove("priority");
     }
-    if changed("activation") {
+    if changed("activation") || changed("enabled") {
         info.insert("constant".to_owned(), (string(lore, "activation") == "always").into());
     }
     if changed("enabled") {

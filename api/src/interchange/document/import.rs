@@ -100,7 +100,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Rows<'a> {
 /// # Errors
 /// `validation_failed` with a pointer to what does not fit, `forbidden` for a token of another campaign.
 pub async fn import(tx: &TenantTx, caller: &Caller, bytes: &[u8], slug: Option<&str>, dry_run: bool) -> Result<Report> {
-    let document: Document<'_> = serde_json::from_str(strict::text(bytes)?).map_err(strict::refused)?;
+    let document = split(bytes)?;
     if document.format != FORMAT {
         return Err(Error::invalid(
             "/format",
@@ -132,6 +132,17 @@ pub async fn import(tx: &TenantTx, caller: &Caller, bytes: &[u8], slug: Option<&
     }
     limits::check_rows_kept(tx, caller.tenant.limits.rows_per_kind, fork::TABLES).await?;
     Ok(report)
+}
+
+/// Splits a document into rows without reading them. What is no JSON is said before what is no document.
+fn split(bytes: &[u8]) -> Result<Document<'_>> {
+    serde_json::from_str(strict::text(bytes)?).or_else(|e| {
+        if !e.is_data() {
+            return Err(strict::refused(e));
+        }
+        strict::parse(bytes)?;
+        Err(Error::invalid("", "invalid_value", format!("This is no campaign's document: {e}.")))
+    })
 }
 
 /// A tenant imports one thing at a time: two that bring the same would both make it.

@@ -26,7 +26,10 @@ const KNOWN_MAX: i64 = 500_000;
 
 /// What is there: a hash of whose it is and what it says, with the times and ids of all that are alike.
 #[derive(Default)]
-struct Known(HashMap<[u8; 32], Vec<(OffsetDateTime, Uuid, Option<Uuid>)>>);
+struct Known(HashMap<[u8; 32], Vec<Alike>>);
+
+/// When one was made, its id, and its broadcast or turn.
+type Alike = (OffsetDateTime, Uuid, Option<Uuid>);
 
 impl Known {
     /// Takes one that is alike, so that another of the document finds another.
