@@ -5,7 +5,7 @@
 //!
 //! - [`ruling`] is the part that decides; a planner's turn decides with it as well.
 //! - [`narrate`] tells what was decided, for the command `do`.
-//! - [`mechanics`] is what was decided, for a later turn that tells it; [`settled`] keeps what was decided without a model.
+//! - [`mechanics()`] is what was decided, for a later turn that tells it; [`settled`] keeps what was decided without a model.
 
 mod context;
 pub mod http;
