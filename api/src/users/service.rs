@@ -92,7 +92,6 @@ pub struct UserChange {
 }
 
 /// Something that mail could be sent to: one @ with something on both sides, no spaces.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "garde's signature")]
 pub fn is_email(value: &str, _: &()) -> garde::Result {
     let fits = value.chars().count() <= 254
         && !value.chars().any(|c| c.is_whitespace() || c.is_control())
