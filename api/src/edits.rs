@@ -54,7 +54,7 @@ pub async fn record(tx: &TenantTx, caller: &Caller, campaign: Uuid, what: &str) 
     let done = sqlx::query(
         "INSERT INTO edit_step (tenant_id, id, campaign_id, author, what, first_seq, last_seq, rows) \
          SELECT $1, $2, $3, $4, $5, h.seq + 1, f.last, f.last - h.seq FROM feed_head h, \
-             (SELECT split_part(current_setting('app.feed', true), ':', 2)::bigint AS last \
+             (SELECT nullif(split_part(current_setting('app.feed', true), ':', 2), '')::bigint AS last \
               WHERE split_part(current_setting('app.feed', true), ':', 1) = $3::text) f \
          WHERE h.tenant_id = $1 AND h.campaign_id = $3 AND f.last > h.seq",
     )

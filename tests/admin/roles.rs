@@ -62,7 +62,8 @@ async fn every_page_is_for_whom_the_list_says() {
                     200
                 };
                 assert_eq!(answer.status, expected, "{name}: {}", answer.text);
-                if may && expected == 200 {
+                // A file is no page.
+                if may && expected == 200 && !page.path.ends_with(".json") {
                     assert!(answer.text.contains("<main id=\"main\""), "{name}");
                     let forms = answer.text.matches("method=\"post\"").count();
                     assert_eq!(
@@ -105,7 +106,7 @@ async fn forms_with_nothing_in_them_break_nothing() {
     }
     // Queries are no better.
     let owner = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await;
-    for page in PAGES.iter().filter(|page| page.method == "GET") {
+    for page in PAGES.iter().filter(|page| page.method == "GET" && !page.path.ends_with(".json")) {
         let path = path_of(&rows, page.path);
         for query in
             ["cursor=x", "sort=x", "q=%00", "q=%FF", "before=x&row=x", "limit=9999", "from=x&group_by=x", "next=%0d%0a"]

@@ -11,6 +11,7 @@ use crate::support::{Rows, Server};
 const SERVER_TIME_MAX: Duration = Duration::from_millis(50);
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "it measures time, so it is run by hand: `./dev test admin::speed -- --ignored --nocapture`"]
 async fn every_page_of_a_large_world_is_quick() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;

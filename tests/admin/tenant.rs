@@ -165,7 +165,10 @@ async fn settings_are_saved_and_secrets_stay_secret() {
     owner.post("/admin/settings", &fields).await.expect(303);
     let stored = tenant.get("/v1/tenant").await.expect(200).body;
     assert_eq!((&stored["name"], &stored["has_llm_api_key"]), (&json!("Acme & Co"), &json!(true)));
-    assert_eq!(stored["settings"]["features"], json!({ "llm": true, "llm_visible": false, "planner": false }));
+    assert_eq!(
+        stored["settings"]["features"],
+        json!({ "llm": true, "llm_visible": false, "planner": false, "planner_fallback": "message" })
+    );
     assert_eq!(stored["settings"]["llm"]["prices"]["completion"], 2);
     assert_eq!(stored["origins"], json!(["https://a.example", "https://b.example"]));
     let page = owner.get("/admin/settings").await.expect(200).text;

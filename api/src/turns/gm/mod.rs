@@ -177,7 +177,7 @@ async fn attempt(
 /// What opening a session's turn led to.
 enum Open {
     /// It runs, under this id.
-    Runs(Uuid, Facts),
+    Runs(Uuid, Box<Facts>),
     /// It ran before.
     Replay(Reply),
 }
@@ -192,7 +192,7 @@ async fn open(talk: &Talk<'_>, job: &GmJob, held: Held<'_>) -> Result<Open> {
     }
     let new = row(talk, job, Uuid::nil());
     if let Some(facts) = store::open_session(&app.pool, caller, &named, &new, held).await? {
-        return Ok(Open::Runs(talk.id, facts));
+        return Ok(Open::Runs(talk.id, Box::new(facts)));
     }
     let tx = TenantTx::write_lazily(&app.pool, &caller.actor().in_turn(talk.id, Origin::Turn)).await?;
     let campaign = campaign_id(&tx, caller, &named).await?;
@@ -205,7 +205,7 @@ async fn open(talk: &Talk<'_>, job: &GmJob, held: Held<'_>) -> Result<Open> {
     let facts = facts(&tx, campaign, job.session, held).await?;
     store::tell(&tx, id, facts.standing.now.seq, facts.standing.now.event).await?;
     tx.commit().await?;
-    Ok(Open::Runs(id, facts))
+    Ok(Open::Runs(id, Box::new(facts)))
 }
 
 impl GmJob {
