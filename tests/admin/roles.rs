@@ -62,8 +62,10 @@ async fn every_page_is_for_whom_the_list_says() {
                     200
                 };
                 assert_eq!(answer.status, expected, "{name}: {}", answer.text);
-                // A file is no page.
-                if may && expected == 200 && !page.path.ends_with(".json") {
+                if may && page.path.ends_with(".json") {
+                    // A file, which is no page.
+                    assert_eq!(answer.header("content-type"), "application/json", "{name}");
+                } else if may && expected == 200 {
                     assert!(answer.text.contains("<main id=\"main\""), "{name}");
                     let forms = answer.text.matches("method=\"post\"").count();
                     assert_eq!(

@@ -122,32 +122,47 @@ impl Browser {
     }
 
     pub async fn value(&self, css: &str) -> String {
-        self.client.find(Locator::Css(css)).await.unwrap().prop("value").await.unwrap().unwrap_or_default()
+        self.find(css).await.prop("value").await.unwrap().unwrap_or_default()
     }
 
     pub async fn click(&self, css: &str) {
-        self.client.find(Locator::Css(css)).await.unwrap().click().await.unwrap();
+        self.find(css).await.click().await.unwrap();
     }
 
     /// Writes into an empty field, or one whose text is given up.
     pub async fn write(&self, css: &str, text: &str) {
-        let field = self.client.find(Locator::Css(css)).await.unwrap();
+        let field = self.find(css).await;
         field.clear().await.unwrap();
         field.send_keys(text).await.unwrap();
     }
 
-    /// The text of an element, also where there is no script.
-    pub async fn read(&self, css: &str) -> String {
-        self.client.find(Locator::Css(css)).await.unwrap().text().await.unwrap()
+    /// An element, as soon as there is one.
+    async fn find(&self, css: &str) -> fantoccini::elements::Element {
+        let found = self.client.wait().at_most(PATIENCE).for_element(Locator::Css(css)).await;
+        found.unwrap_or_else(|error| panic!("{css}: {error}"))
+    }
+
+    /// Waits until an element's text holds this, also where there is no script.
+    pub async fn reads(&self, css: &str, text: &str) {
+        let begun = Instant::now();
+        loop {
+            // A page that goes takes its elements with it.
+            let shown = self.find(css).await.text().await.unwrap_or_default();
+            if shown.contains(text) {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{css} reads {shown:?}, not {text:?}");
+            sleep(Duration::from_millis(50)).await;
+        }
     }
 
     /// Chooses a file of this machine.
     pub async fn upload(&self, css: &str, path: &str) {
-        self.client.find(Locator::Css(css)).await.unwrap().send_keys(path).await.unwrap();
+        self.find(css).await.send_keys(path).await.unwrap();
     }
 
     pub async fn choose(&self, css: &str, value: &str) {
-        self.client.find(Locator::Css(css)).await.unwrap().select_by_value(value).await.unwrap();
+        self.find(css).await.select_by_value(value).await.unwrap();
     }
 
     /// Waits until a function's body returns true.
