@@ -110,3 +110,8 @@ async fn sign_in(browser: &Browser, server: &Server, email: &str, password: &str
     browser.write("#password", password).await;
     browser.click("main button").await;
 }
+
+/// Whether a page is a file, which no browser shows.
+fn is_file(path: &str) -> bool {
+    path.ends_with(".json") || path.ends_with("/exchange/card")
+}

@@ -15,7 +15,7 @@
 //! # How a page is added
 //!
 //! 1. A file `admin/things.rs` with a template struct and its handlers:
-//!    ```ignore
+//!    ```text
 //!    #[derive(Template)]
 //!    #[template(path = "admin/things.html", blocks = ["main", "rows"])]
 //!    struct ThingsPage { frame: Frame, things: Vec<Thing> }

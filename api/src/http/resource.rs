@@ -410,7 +410,7 @@ pub async fn patch<R: Resource>(
 /// The same for whoever has no request: the version that was seen, and the patch.
 ///
 /// # Errors
-/// Those of [`patch`].
+/// Those of [`patch()`].
 pub async fn change<R: Resource>(
     app: &App,
     caller: &Caller,
