@@ -68,7 +68,7 @@ async fn an_edit_is_looked_at_before_it_is_saved() {
     // As the entry's form sends it.
     browser
         .js("const form = document.querySelector('form.lab'); form.setAttribute('method', 'post'); form.setAttribute('action', form.getAttribute('action') + '?lore=the_reach'); \
-             for (const [name, value] of [['title', 'The Reach'], ['scope', 'global'], ['content', 'The Reach is <u>warm</u> now.'], \
+             for (const [name, value] of [['form_token', form.querySelector('[name=form_token]').value], ['title', 'The Reach'], ['scope', 'global'], ['content', 'The Reach is <u>warm</u> now.'], \
                  ['enabled', 'true'], ['activation', 'always']]) { \
                const field = document.createElement('input'); field.type = 'hidden'; field.name = name; field.value = value; form.append(field); } \
              form.submit();")
