@@ -11,8 +11,8 @@ BEGIN
 END $$
 -- ;;
 -- One journal row for every change of world data, in the transaction that makes it. Who acts is the setting `app.who`:
--- `origin|key|turn|request`, where all but the first may be empty. Deferred to the commit, where the first row locks the
--- campaign's feed and counts on from its head in a setting (`campaign:seq`); `journal_close` writes the last number back.
+-- `origin|key|turn|request`, where all but the first may be empty and a user stands as `user:id` in the key's place. Deferred to
+-- the commit, where the first row locks the campaign's feed and counts on from its head in a setting (`campaign:seq`); `journal_close` writes the last number back.
 -- The lock lasts until the commit is visible: the order of `seq` is the order of commits, and a reader of `after=seq`
 -- misses nothing. It is an advisory lock, because a row's lock costs those who wait for it twice as much.
 -- Hot trigger functions name the schema instead of setting a search path, which would cost more than their work.
@@ -24,6 +24,7 @@ DECLARE
     tenant uuid := any_row ->> 'tenant_id';
     campaign uuid := coalesce(any_row ->> 'campaign_id', any_row ->> 'id');
     who text[] := string_to_array(current_setting('app.who', true), '|');
+    is_user boolean := coalesce(starts_with(who[2], 'user:'), false);
     feed text[] := string_to_array(current_setting('app.feed', true), ':');
     opens boolean := feed[1] IS DISTINCT FROM campaign::text;
     number bigint := feed[2]::bigint + 1;
@@ -43,9 +44,10 @@ BEGIN
     -- An assignment is an expression; PERFORM would be a statement.
     done := set_config('app.feed', campaign || ':' || number, true);
     INSERT INTO public.journal (tenant_id, campaign_id, seq, table_name, row_id, op, before, after,
-                                origin, key_id, turn_id, request_id, opens)
+                                origin, key_id, user_id, turn_id, request_id, opens)
     VALUES (tenant, campaign, number, TG_TABLE_NAME, (any_row ->> 'id')::uuid, lower(TG_OP), old_row, new_row,
-            coalesce(nullif(who[1], ''), 'api'), nullif(who[2], '')::uuid, nullif(who[3], '')::uuid,
+            coalesce(nullif(who[1], ''), 'api'), CASE WHEN NOT is_user THEN nullif(who[2], '')::uuid END,
+            CASE WHEN is_user THEN substr(who[2], 6)::uuid END, nullif(who[3], '')::uuid,
             nullif(array_to_string(who[4:], '|'), ''), opens);
     RETURN NULL;
 END $$

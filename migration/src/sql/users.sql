@@ -136,43 +136,6 @@ END $$
 -- ;;
 ALTER TABLE journal ADD COLUMN user_id uuid
 -- ;;
--- As it was, and who acts may also be a user: `origin|user:id|turn|request`.
-CREATE OR REPLACE FUNCTION journal_row() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
-DECLARE
-    old_row jsonb := CASE WHEN TG_OP <> 'INSERT' THEN to_jsonb(OLD) END;
-    new_row jsonb := CASE WHEN TG_OP <> 'DELETE' THEN to_jsonb(NEW) END;
-    any_row jsonb := coalesce(new_row, old_row);
-    tenant uuid := any_row ->> 'tenant_id';
-    campaign uuid := coalesce(any_row ->> 'campaign_id', any_row ->> 'id');
-    who text[] := string_to_array(current_setting('app.who', true), '|');
-    is_user boolean := coalesce(starts_with(who[2], 'user:'), false);
-    feed text[] := string_to_array(current_setting('app.feed', true), ':');
-    opens boolean := feed[1] IS DISTINCT FROM campaign::text;
-    number bigint := feed[2]::bigint + 1;
-    done text;
-BEGIN
-    IF opens THEN
-        IF feed[2] IS NOT NULL THEN
-            UPDATE public.feed_head SET seq = feed[2]::bigint WHERE tenant_id = tenant AND campaign_id = feed[1]::uuid;
-        END IF;
-        done := (pg_advisory_xact_lock(hashtextextended(campaign::text, 0)) IS NULL)::text;
-        SELECT seq + 1 INTO number FROM public.feed_head WHERE tenant_id = tenant AND campaign_id = campaign;
-        IF NOT FOUND THEN
-            INSERT INTO public.feed_head (tenant_id, campaign_id, seq) VALUES (tenant, campaign, 0);
-            number := 1;
-        END IF;
-    END IF;
-    -- An assignment is an expression; PERFORM would be a statement.
-    done := set_config('app.feed', campaign || ':' || number, true);
-    INSERT INTO public.journal (tenant_id, campaign_id, seq, table_name, row_id, op, before, after,
-                                origin, key_id, user_id, turn_id, request_id, opens)
-    VALUES (tenant, campaign, number, TG_TABLE_NAME, (any_row ->> 'id')::uuid, lower(TG_OP), old_row, new_row,
-            coalesce(nullif(who[1], ''), 'api'), CASE WHEN NOT is_user THEN nullif(who[2], '')::uuid END,
-            CASE WHEN is_user THEN substr(who[2], 6)::uuid END, nullif(who[3], '')::uuid,
-            nullif(array_to_string(who[4:], '|'), ''), opens);
-    RETURN NULL;
-END $$
--- ;;
 REVOKE ALL ON FUNCTION user_for_sign_in, session_begin, session_of, session_tenants, session_choose, session_end,
     session_password, session_set_password, tenant_users, tenant_users_hold, tenant_user_add, tenant_user_change,
     tenant_user_remove FROM PUBLIC
