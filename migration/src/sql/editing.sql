@@ -125,28 +125,6 @@ BEGIN
     END IF;
 END $$
 -- ;;
--- Puts back what one turn changed, newest first, as forward writes: the journal rows of the reverts are new rows. It returns
--- the conflicts and reverts the rest; a caller who wants all or nothing rolls back.
-CREATE OR REPLACE FUNCTION revert_turn(turn_of uuid) RETURNS TABLE (
-    table_name text, row_id uuid, column_name text, reason text)
-LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
-DECLARE
-    tenant uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;
-    entry journal;
-    already bigint;
-BEGIN
-    -- A turn that is started anew under its id has rows of earlier attempts, which are reverted already.
-    SELECT t.reverted_through INTO already FROM turn t WHERE t.tenant_id = tenant AND t.id = turn_of FOR UPDATE;
-    FOR entry IN SELECT j.* FROM journal j WHERE j.tenant_id = tenant AND j.turn_id = turn_of AND j.origin <> 'revert'
-                 AND j.seq > already
-                 -- Where a fight stands follows from its log, which the server takes back itself.
-                 AND NOT (j.table_name = 'encounter' AND j.op = 'update') ORDER BY j.seq DESC LOOP
-        RETURN QUERY SELECT * FROM revert_entry(entry);
-    END LOOP;
-    UPDATE turn t SET reverted_through = coalesce((SELECT max(j.seq) FROM journal j
-        WHERE j.tenant_id = tenant AND j.turn_id = turn_of), 0) WHERE t.tenant_id = tenant AND t.id = turn_of;
-END $$
--- ;;
 -- The same for a stretch of a campaign's journal.
 CREATE FUNCTION revert_step(campaign uuid, first_seq bigint, last_seq bigint) RETURNS TABLE (
     table_name text, row_id uuid, column_name text, reason text)
@@ -159,22 +137,6 @@ BEGIN
                  AND j.seq BETWEEN first_seq AND last_seq ORDER BY j.seq DESC LOOP
         RETURN QUERY SELECT * FROM revert_entry(entry);
     END LOOP;
-END $$
--- ;;
--- Puts a deleted row back with a version above every one it ever had. Columns that came later have their defaults.
-CREATE OR REPLACE FUNCTION restore_row(target text, target_id uuid, content jsonb) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, public, pg_temp AS $$
-DECLARE
-    tenant uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;
-    cols text;
-    last_version bigint;
-BEGIN
-    SELECT max(greatest((j.after ->> 'version')::bigint, (j.before ->> 'version')::bigint)) INTO last_version
-    FROM journal j WHERE j.tenant_id = tenant AND j.row_id = target_id;
-    SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) INTO cols FROM pg_attribute
-    WHERE attrelid = target::regclass AND attnum > 0 AND attgenerated = '' AND NOT attisdropped AND content ? attname;
-    EXECUTE format('INSERT INTO %1$I (%2$s) SELECT %2$s FROM jsonb_populate_record(NULL::%1$I, $1)', target, cols)
-        USING content || jsonb_build_object('version', coalesce(last_version, 0) + 1, 'updated_at', now());
 END $$
 -- ;;
 -- Writes an older content over a row that is there. What influence regenerates is counted from the present stamp on.

@@ -190,17 +190,18 @@ BEGIN
     RETURN NULL;
 END $$
 -- ;;
--- Sign-in: what a key's prefix stands for. The caller proves the key by its hash.
+-- Sign-in: what a key's prefix stands for, and which features the operator switched off. The caller proves the key by its hash.
 CREATE FUNCTION auth_key(key_prefix text) RETURNS TABLE (
     key_id uuid, tenant_id uuid, hash bytea, scopes text[], expires_at timestamptz, revoked_at timestamptz,
-    limits jsonb, settings jsonb, tenant_version bigint, origins text[], llm_api_key bytea)
+    limits jsonb, settings jsonb, tenant_version bigint, origins text[], llm_api_key bytea, switched_off text[])
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
     UPDATE api_key k SET last_used_at = now()
     WHERE k.prefix = key_prefix AND (k.last_used_at IS NULL OR k.last_used_at < now() - interval '1 minute')
       AND k.id = (SELECT l.id FROM api_key l WHERE l.prefix = key_prefix FOR UPDATE SKIP LOCKED);
     RETURN QUERY SELECT k.id, k.tenant_id, k.hash, k.scopes, k.expires_at, k.revoked_at,
-                        t.limits, t.settings, t.version, t.origins, t.llm_api_key
+                        t.limits, t.settings, t.version, t.origins, t.llm_api_key,
+                        ARRAY(SELECT s.name FROM operator_switch s WHERE NOT s.enabled)
     FROM api_key k JOIN tenant t ON t.tenant_id = k.tenant_id WHERE k.prefix = key_prefix;
 END $$
 -- ;;
@@ -410,21 +411,14 @@ BEGIN
     RETURN turns + keys;
 END $$
 -- ;;
--- Puts back what one turn changed, newest first, as forward writes: the journal rows of the reverts are new rows.
--- A column is put back if it still holds what the turn left in it; `hp`, `temp_hp` and `influence_current` go back by their
--- difference. It returns the conflicts and reverts the rest; a caller who wants all or
--- nothing rolls back.
+-- Puts back what one turn changed, newest first, as forward writes: the journal rows of the reverts are new rows. It returns
+-- the conflicts and reverts the rest; a caller who wants all or nothing rolls back.
 CREATE FUNCTION revert_turn(turn_of uuid) RETURNS TABLE (
     table_name text, row_id uuid, column_name text, reason text)
 LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     tenant uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;
-    entry record;
-    now_row jsonb;
-    wanted jsonb;
-    col text;
-    cols text;
-    found_row boolean;
+    entry journal;
     already bigint;
 BEGIN
     -- A turn that is started anew under its id has rows of earlier attempts, which are reverted already.
@@ -433,60 +427,13 @@ BEGIN
                  AND j.seq > already
                  -- Where a fight stands follows from its log, which the server takes back itself.
                  AND NOT (j.table_name = 'encounter' AND j.op = 'update') ORDER BY j.seq DESC LOOP
-        EXECUTE format('SELECT to_jsonb(t) FROM %I t WHERE tenant_id = $1 AND id = $2 FOR UPDATE', entry.table_name)
-            INTO now_row USING tenant, entry.row_id;
-        found_row := now_row IS NOT NULL;
-        IF entry.op = 'insert' THEN
-            IF NOT found_row THEN
-                CONTINUE; -- someone already took it away: nothing of the turn is left
-            END IF;
-            IF now_row - 'version' - 'updated_at' IS DISTINCT FROM entry.after - 'version' - 'updated_at' THEN
-                table_name := entry.table_name; row_id := entry.row_id; column_name := NULL; reason := 'changed_since';
-                RETURN NEXT;
-                CONTINUE;
-            END IF;
-            EXECUTE format('DELETE FROM %I WHERE tenant_id = $1 AND id = $2', entry.table_name) USING tenant, entry.row_id;
-        ELSIF entry.op = 'update' THEN
-            IF NOT found_row THEN
-                table_name := entry.table_name; row_id := entry.row_id; column_name := NULL; reason := 'deleted_since';
-                RETURN NEXT;
-                CONTINUE;
-            END IF;
-            wanted := '{}';
-            FOR col IN SELECT k FROM jsonb_object_keys(entry.after) AS k
-                       WHERE entry.after -> k IS DISTINCT FROM entry.before -> k AND k NOT IN ('version', 'updated_at', 'search') LOOP
-                IF col IN ('hp', 'temp_hp', 'influence_current') THEN
-                    wanted := wanted || jsonb_build_object(col, greatest(0, (now_row ->> col)::numeric
-                        + (entry.before ->> col)::numeric - (entry.after ->> col)::numeric));
-                ELSIF now_row -> col IS NOT DISTINCT FROM entry.after -> col THEN
-                    wanted := wanted || jsonb_build_object(col, entry.before -> col);
-                ELSE
-                    table_name := entry.table_name; row_id := entry.row_id; column_name := col; reason := 'changed_since';
-                    RETURN NEXT;
-                END IF;
-            END LOOP;
-            IF wanted <> '{}' THEN
-                SELECT string_agg(format('%I = r.%I', k, k), ', ') INTO cols FROM jsonb_object_keys(wanted) AS k
-                WHERE k IN (SELECT attname FROM pg_attribute WHERE attrelid = entry.table_name::regclass
-                            AND attnum > 0 AND attgenerated = '' AND NOT attisdropped);
-                EXECUTE format('UPDATE %1$I t SET %2$s FROM jsonb_populate_record(NULL::%1$I, $3) r '
-                               'WHERE t.tenant_id = $1 AND t.id = $2', entry.table_name, cols)
-                    USING tenant, entry.row_id, now_row || wanted;
-            END IF;
-        ELSE
-            IF found_row THEN
-                table_name := entry.table_name; row_id := entry.row_id; column_name := NULL; reason := 'created_since';
-                RETURN NEXT;
-                CONTINUE;
-            END IF;
-            PERFORM restore_row(entry.table_name, entry.row_id, entry.before);
-        END IF;
+        RETURN QUERY SELECT * FROM revert_entry(entry);
     END LOOP;
     UPDATE turn t SET reverted_through = coalesce((SELECT max(j.seq) FROM journal j
         WHERE j.tenant_id = tenant AND j.turn_id = turn_of), 0) WHERE t.tenant_id = tenant AND t.id = turn_of;
 END $$
 -- ;;
--- Puts a deleted row back with a version above every one it ever had.
+-- Puts a deleted row back with a version above every one it ever had. Columns that came later have their defaults.
 CREATE FUNCTION restore_row(target text, target_id uuid, content jsonb) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
@@ -497,7 +444,7 @@ BEGIN
     SELECT max(greatest((j.after ->> 'version')::bigint, (j.before ->> 'version')::bigint)) INTO last_version
     FROM journal j WHERE j.tenant_id = tenant AND j.row_id = target_id;
     SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) INTO cols FROM pg_attribute
-    WHERE attrelid = target::regclass AND attnum > 0 AND attgenerated = '' AND NOT attisdropped;
+    WHERE attrelid = target::regclass AND attnum > 0 AND attgenerated = '' AND NOT attisdropped AND content ? attname;
     EXECUTE format('INSERT INTO %1$I (%2$s) SELECT %2$s FROM jsonb_populate_record(NULL::%1$I, $1)', target, cols)
         USING content || jsonb_build_object('version', coalesce(last_version, 0) + 1, 'updated_at', now());
 END $$

@@ -2,23 +2,6 @@
 -- auth_key alone, so every replica knows it as soon as it looks a credential up again.
 CREATE TABLE operator_switch (name text PRIMARY KEY, enabled boolean NOT NULL, changed_at timestamptz NOT NULL DEFAULT now())
 -- ;;
-DROP FUNCTION auth_key(text)
--- ;;
--- Sign-in: what a key's prefix stands for, and which features the operator switched off. The caller proves the key by its hash.
-CREATE FUNCTION auth_key(key_prefix text) RETURNS TABLE (
-    key_id uuid, tenant_id uuid, hash bytea, scopes text[], expires_at timestamptz, revoked_at timestamptz,
-    limits jsonb, settings jsonb, tenant_version bigint, origins text[], llm_api_key bytea, switched_off text[])
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
-BEGIN
-    UPDATE api_key k SET last_used_at = now()
-    WHERE k.prefix = key_prefix AND (k.last_used_at IS NULL OR k.last_used_at < now() - interval '1 minute')
-      AND k.id = (SELECT l.id FROM api_key l WHERE l.prefix = key_prefix FOR UPDATE SKIP LOCKED);
-    RETURN QUERY SELECT k.id, k.tenant_id, k.hash, k.scopes, k.expires_at, k.revoked_at,
-                        t.limits, t.settings, t.version, t.origins, t.llm_api_key,
-                        ARRAY(SELECT s.name FROM operator_switch s WHERE NOT s.enabled)
-    FROM api_key k JOIN tenant t ON t.tenant_id = k.tenant_id WHERE k.prefix = key_prefix;
-END $$
--- ;;
 -- Begins a plan in one round trip: whom and what the request names, the player's words in the history, the turn, and the claim of
 -- its idempotency key. It runs as the caller, bound by row security like any statement. `state` says what came of it: `open`, or
 -- why nothing was written: `campaign`, `player`, `scene` (no such), `other_player`, `other_scene`, `new_channel` (its scene is to
@@ -84,6 +67,6 @@ BEGIN
     state := 'open'; RETURN NEXT;
 END $$
 -- ;;
-REVOKE ALL ON FUNCTION auth_key, plan_open FROM PUBLIC
+REVOKE ALL ON FUNCTION plan_open FROM PUBLIC
 -- ;;
-GRANT EXECUTE ON FUNCTION auth_key, plan_open TO tavernkeep_app
+GRANT EXECUTE ON FUNCTION plan_open TO tavernkeep_app
