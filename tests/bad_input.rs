@@ -246,7 +246,7 @@ async fn no_json_makes_the_server_fail() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let rows = Rows::make(&tenant, "x").await;
-    let api = serde_json::to_value(tavernkeep::app::openapi()).unwrap();
+    let api = serde_json::to_value(tavernkeep::routes::document()).unwrap();
     let mut runner = TestRunner::new_with_rng(Config::default(), TestRunner::deterministic().new_rng());
     let mut draw = || any_json().new_tree(&mut runner).unwrap().current();
     let mut taken = 0;

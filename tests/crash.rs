@@ -101,9 +101,16 @@ async fn a_surviving_replica_clears_up() {
     model.set_script(Script::replies([remember("Half done."), Reply::hang()]));
     let turn = tokio::spawn(victim.turn("innkeeper_bob", "I pay.", Some("k")));
     until("the second call", || async { model.request_count() == 2 }).await;
+    let next = json!({ "player_id": "player_alice", "action": "And I?", "on_busy": "queue" });
+    let next = victim
+        .request(reqwest::Method::POST, "/npcs/innkeeper_bob/turns")
+        .header("prefer", "respond-async")
+        .json(&next);
+    assert_eq!(next.send().await.unwrap().json::<Value>().await.unwrap()["status"], "queued");
     victim.kill().await;
     turn.await.unwrap().unwrap_err();
-    until("the sweeper", || async { only_turn(&survivor).await["status"] == "failed" }).await;
+    let failed = async || survivor.get("/turns?status=failed").await.expect(200).items().len();
+    until("the sweeper", || async { failed().await == 2 }).await;
     assert_eq!(survivor.memories("innkeeper_bob").await.len(), 1);
     model.set_script(Script::default());
     assert_eq!(again(&survivor, "innkeeper_bob", "I pay.", "k").await.body["status"], "succeeded");

@@ -2,6 +2,7 @@
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use tavernkeep::auth::Scope;
 
 use crate::support::{Client, Server, sse::Events};
 
@@ -61,8 +62,6 @@ async fn who_may_follow_and_how_it_ends() {
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
     let path = world.path("/events");
-    let alice = tenant.token(json!({ "campaign": world.slug, "player_id": "player_alice" })).await;
-    alice.get(&path).await.problem(403, "forbidden");
     server.tenant("globex").await.get(&path).await.problem(404, "not_found");
     for query in ["?after=-1", "?after=x", "?since=1"] {
         tenant.get(&format!("{path}{query}")).await.problem(400, "bad_request");
@@ -79,6 +78,59 @@ async fn who_may_follow_and_how_it_ends() {
     tenant.delete(&format!("/v1/api-keys/{}", made["id"].as_str().unwrap())).await.expect(204);
     world.post("/lore", lore(2)).await.expect(201);
     assert!(stream.next().await.is_none(), "a revoked key is told nothing more");
+}
+
+/// Who does not see everything follows what is said, as far as it is for them.
+#[tokio::test(flavor = "multi_thread")]
+async fn players_follow_what_is_said_to_them() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let alice = tenant.token(json!({ "campaign": world.slug, "player_id": "player_alice" })).await;
+    let bot = tenant.with_scopes(&[Scope::Read, Scope::Play]).await;
+    let after = world.get("/changes?limit=200").await.expect(200).body["next_after"].clone();
+    let mut streams = Vec::new();
+    for client in [&alice, &bot] {
+        streams.push((client, Stream::open(client, "", None).await));
+    }
+    world.post("/lore", lore(1)).await.expect(201);
+    let said = [
+        json!({ "content": "Night falls.", "author": "gm" }),
+        json!({ "content": "Only you, Alice.", "author": "gm", "whisper_to": ["player_alice"] }),
+        json!({ "content": "Only you, Mallory.", "author": "gm", "whisper_to": ["player_mallory"] }),
+        json!({ "content": "Day breaks.", "author": "gm" }),
+    ];
+    for message in said {
+        world.post("/messages", message).await.expect(201);
+    }
+    let for_alice = vec!["Night falls.", "Only you, Alice.", "Day breaks."];
+    for ((client, stream), heard) in streams.iter_mut().zip([for_alice, vec!["Night falls.", "Day breaks."]]) {
+        for words in &heard {
+            assert_eq!(stream.next().await.unwrap().1["after"]["content"], *words);
+        }
+        // Page by page the same, and what is passed over is not looked through again.
+        let mut told = Vec::new();
+        let mut after = after.clone();
+        loop {
+            let page = client.get(&world.path(&format!("/changes?limit=1&after={after}"))).await.expect(200).body;
+            told.extend(
+                page["items"].as_array().unwrap().iter().map(|c| c["after"]["content"].as_str().unwrap().to_owned()),
+            );
+            after = page["next_after"].clone();
+            if page["has_more"] == false {
+                break;
+            }
+        }
+        assert_eq!(told, heard);
+        assert_eq!(after, world.get("/changes?limit=200").await.expect(200).body["next_after"]);
+    }
+    // A campaign's streams end with it.
+    tenant.delete("/v1/campaigns/port-town").await.expect(204);
+    for (_, mut stream) in streams {
+        while let Some((_, change)) = stream.next().await {
+            assert_eq!((&change["table"], &change["op"]), (&json!("message"), &json!("delete")));
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,11 +1,11 @@
 //! The OpenAPI file is generated, committed and the same.
 
-use tavernkeep::app;
+use tavernkeep::routes;
 
 #[test]
 fn the_committed_file_is_the_generated_one() {
     let committed = include_str!("../openapi.yaml");
-    let generated = app::openapi().to_yaml().unwrap();
+    let generated = routes::document().to_yaml().unwrap();
     assert!(
         committed == generated,
         "openapi.yaml is out of date; mend it: cargo run -p tavernkeep -- openapi > openapi.yaml"
@@ -14,7 +14,7 @@ fn the_committed_file_is_the_generated_one() {
 
 #[test]
 fn every_operation_says_what_it_is() {
-    let api = app::openapi();
+    let api = routes::document();
     for (path, item) in &api.paths.paths {
         let operations = [&item.get, &item.post, &item.put, &item.patch, &item.delete];
         for operation in operations.into_iter().flatten() {
@@ -28,7 +28,7 @@ fn every_operation_says_what_it_is() {
 
 #[test]
 fn operation_ids_are_unique() {
-    let api = app::openapi();
+    let api = routes::document();
     let mut seen = std::collections::HashSet::new();
     for item in api.paths.paths.values() {
         for operation in [&item.get, &item.post, &item.put, &item.patch, &item.delete].into_iter().flatten() {
@@ -39,7 +39,7 @@ fn operation_ids_are_unique() {
 
 #[test]
 fn arguments_of_commands_are_described() {
-    let described = app::openapi().components.unwrap().schemas;
+    let described = routes::document().components.unwrap().schemas;
     for command in tavernkeep::commands::REGISTRY {
         let schema = serde_json::to_value(&described[&format!("Arguments.{}", command.name)]).unwrap();
         let names = |schema: &serde_json::Value| -> Vec<String> {

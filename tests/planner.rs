@@ -12,7 +12,7 @@ use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 use tavernkeep::{limits::TenantLimits, tenants::service::set_limits};
 
-use crate::support::{Answer, Client, Server, World};
+use crate::support::{Answer, Client, Server, World, sse::Events};
 
 /// A tenant whose players may plan as much as they like.
 async fn tenant<'a>(server: &'a Server, slug: &str) -> Client<'a> {
@@ -210,4 +210,28 @@ async fn a_deed_has_mechanics_and_narration() {
     let done = act(&world, "I sneak on").await.expect(200).body;
     assert_eq!(done["outcome"], "unavailable", "{done}");
     assert_eq!(rolls(&world).await, before);
+}
+
+/// A planned text is heard while it runs, or later, like any turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn words_are_heard_while_they_are_planned() {
+    let server = Server::start().await;
+    let acme = tenant(&server, "acme").await;
+    let world = acme.world().await;
+    plans(&server, json!({ "command": "roll", "args": { "expr": "1d20" } }));
+    let ask = |stream: bool, words: &str| {
+        let body = json!({ "player_id": "player_alice", "message": words, "stream": stream });
+        acme.request(reqwest::Method::POST, &world.path("/act")).json(&body)
+    };
+    let heard = Events::open(ask(true, "luck"), None).await.rest().await;
+    let names: Vec<_> = heard.iter().map(|e| e.name.as_str()).collect();
+    assert_eq!(names, ["turn.started", "text.delta", "turn.completed"]);
+    let turn = &heard[2].data["turn"];
+    assert_eq!(heard[1].data["text"], turn["narrative"], "never the plan");
+    assert_eq!((&turn["kind"], &turn["planned"]["outcome"]), (&json!("planner"), &json!("executed")));
+    let later = acme.send(ask(false, "more luck").header("prefer", "respond-async")).await.expect(202).body;
+    let path = world.path(&format!("/turns/{}/events", later["turn_id"].as_str().unwrap()));
+    let heard = Events::open(acme.request(reqwest::Method::GET, &path), None).await.rest().await;
+    assert_eq!(heard.last().unwrap().data["turn"]["planned"]["outcome"], "executed");
+    assert_eq!(rolls(&world).await, 2);
 }

@@ -8,6 +8,7 @@ mod frontends;
 mod kept;
 mod lore;
 mod prompts;
+mod roles;
 mod tools;
 mod turns;
 

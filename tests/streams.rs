@@ -172,7 +172,10 @@ async fn an_asynchronous_turn_is_heard_later() {
 
     // The same key starts nothing again.
     let first = later(Some("tale")).await.expect(202).body["turn_id"].clone();
-    later(Some("tale")).await.problem(409, "idempotency_in_flight");
+    let joined = later(Some("tale")).await.expect(202);
+    assert_eq!((&joined.body["turn_id"], &joined.body["status"]), (&first, &json!("running")));
+    let whole = tenant.post_with_key(&world.path(BOB), "tale", ask(json!({ "stream": false }))).await;
+    assert_eq!(whole.problem(409, "idempotency_in_flight").body["turn_id"], first, "who wants the whole waits");
     listen(&tenant, first.as_str().unwrap(), None).await.rest().await;
     let again = later(Some("tale")).await.expect(202);
     assert_eq!((&again.body["turn_id"], &again.body["status"]), (&first, &json!("succeeded")));

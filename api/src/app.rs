@@ -116,30 +116,18 @@ impl App {
     }
 }
 
-/// The API's description, from the routes.
-#[must_use]
-pub fn openapi() -> utoipa::openapi::OpenApi {
-    use utoipa_actix_web::AppExt as _;
-    let (_, mut api) = ActixApp::new().into_utoipa_app().configure(routes::configure).split_for_parts();
-    routes::describe(&mut api);
-    api
-}
-
 /// Binds and starts the HTTP server.
 ///
 /// # Errors
 /// `internal` if the address cannot be bound.
 pub fn serve(app: web::Data<App>) -> Result<(Server, std::net::SocketAddr)> {
-    use utoipa_actix_web::AppExt as _;
-    let documents = web::Data::new(Documents::of(&openapi())?);
+    let documents = web::Data::new(Documents::of(&routes::document())?);
     let (workers, shutdown, bind) = (app.config.workers, app.config.shutdown_seconds, app.config.bind);
     let server = HttpServer::new(move || {
         ActixApp::new()
-            .into_utoipa_app()
             .app_data(app.clone())
             .app_data(documents.clone())
             .configure(routes::configure)
-            .into_app()
             .service(docs::asset)
             .service(docs::favicon)
             .configure(play::configure)
@@ -150,6 +138,8 @@ pub fn serve(app: web::Data<App>) -> Result<(Server, std::net::SocketAddr)> {
     })
     .workers(workers)
     .h1_allow_half_closed(false)
+    // Events and frames are small, and are not to wait for each other.
+    .tcp_nodelay(true)
     .client_request_timeout(Duration::from_secs(10))
     .shutdown_timeout(shutdown)
     .disable_signals()

@@ -8,9 +8,10 @@ use actix_web::{
     HttpResponse,
     web::{self, Bytes, BytesMut},
 };
+use entity::session::Role;
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
-use sqlx::Row;
+use sqlx::{AssertSqlSafe, Row};
 use time::OffsetDateTime;
 use tokio::{
     sync::watch,
@@ -28,14 +29,19 @@ use crate::{
         resource::{Ref, campaign_id},
         sse,
     },
+    messages::service::Reader,
     tenancy::TenantTx,
 };
 
+/// How often a stream looks whether its credential still lives.
+const LOOK_AGAIN: Duration = Duration::from_secs(4);
 /// How long one stream of changes goes on.
 const FOLLOWED_FOR: Duration = Duration::from_secs(600);
 const COME_BACK_AFTER: Duration = Duration::from_secs(1);
 /// Changes read at a time.
 const FOLLOWED_ROWS: i64 = 100;
+/// Changes looked through at a time for those of them that a caller may read.
+const LOOKED_THROUGH: i64 = 5000;
 
 /// One change of one row.
 #[derive(Debug, Serialize, ToSchema)]
@@ -71,10 +77,10 @@ pub struct Changes {
 }
 
 /// Columns of our own bookkeeping that are nobody's business outside.
-pub(crate) const HIDDEN: [&str; 6] =
-    ["tenant_id", "search", "associated_key", "prompt_text", "window_start", "influence_at"];
+pub(crate) const HIDDEN: [&str; 7] =
+    ["tenant_id", "search", "associated_key", "prompt_text", "window_start", "told_as", "influence_at"];
 
-/// The changes after `after`.
+/// The changes after `after`: all of them for a game master, for others the messages that they may read.
 ///
 /// # Errors
 /// `gone` if some of them have been pruned, `not_found` for the campaign.
@@ -84,20 +90,33 @@ pub async fn changes(app: &App, caller: &Caller, c: &str, after: i64, limit: i64
     }
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
-    Reply::ok(&page(&tx, campaign, after, limit).await?)
+    Reply::ok(&page(&tx, caller, campaign, after, limit).await?)
 }
 
-/// A page of the journal.
-async fn page(tx: &TenantTx, campaign: Uuid, after: i64, limit: i64) -> Result<Changes> {
-    let rows = sqlx::query(
-        "SELECT * FROM journal WHERE tenant_id = $1 AND campaign_id = $2 AND seq > $3 ORDER BY seq LIMIT $4",
-    )
-    .bind(tx.tenant())
-    .bind(campaign)
-    .bind(after)
-    .bind(limit + 1)
-    .fetch_all(&mut *tx.connection().await)
-    .await?;
+/// A page of the journal. Two statements, one more for who does not see all of it.
+async fn page(tx: &TenantTx, caller: &Caller, campaign: Uuid, after: i64, limit: i64) -> Result<Changes> {
+    // Up to where it is looked through; what is left out of it is passed over.
+    let (end, is_all, shown) = match caller.sees_secrets() {
+        true => (None, true, "true".to_owned()),
+        false => {
+            let (last, _) = head(tx, campaign).await?;
+            let end = last.min(after.saturating_add(LOOKED_THROUGH));
+            (Some(end), end == last, is_message_for(caller))
+        }
+    };
+    let sql = format!(
+        "SELECT * FROM journal WHERE tenant_id = $1 AND campaign_id = $2 AND seq > $3 AND ($5::bigint IS NULL OR seq <= $5) \
+         AND ({shown} OR $6::uuid IS NULL AND false) ORDER BY seq LIMIT $4"
+    );
+    let rows = sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(after)
+        .bind(limit + 1)
+        .bind(end)
+        .bind(caller.player)
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
     // Read after the rows: what was pruned while they were read shows here.
     let (_, pruned) = head(tx, campaign).await?;
     if after < pruned {
@@ -108,8 +127,22 @@ async fn page(tx: &TenantTx, campaign: Uuid, after: i64, limit: i64) -> Result<C
     }
     let limit = usize::try_from(limit).unwrap_or(200);
     let items: Vec<Change> = rows.iter().take(limit).map(change).collect();
-    let next_after = items.last().map_or(after, |c| c.seq);
-    Ok(Changes { next_after, has_more: rows.len() > limit, items })
+    let is_cut = rows.len() > limit;
+    let next_after = match (end, items.last()) {
+        (Some(end), _) if !is_cut => end.max(after),
+        (_, last) => last.map_or(after, |c| c.seq),
+    };
+    Ok(Changes { next_after, has_more: is_cut || !is_all, items })
+}
+
+/// SQL for whether a row of the journal is a message that came or went and that the caller may read, its character being `$6`.
+fn is_message_for(caller: &Caller) -> String {
+    let field = |name: &str| match name {
+        "whisper_to" => "coalesce(after, before) -> 'whisper_to'".to_owned(),
+        name => format!("(coalesce(after, before) ->> '{name}')"),
+    };
+    let reader = Reader { role: Role::Player, player: caller.player };
+    format!("table_name = 'message' AND coalesce({}, false)", reader.sees(field, "$6"))
 }
 
 /// Where a campaign's feed ends, and up to where it is pruned.
@@ -140,7 +173,7 @@ pub async fn follow(app: web::Data<App>, caller: Caller, c: &str, after: Option<
         None => head(&tx, campaign).await?.0,
     };
     // What is pruned is said before the stream begins.
-    page(&tx, campaign, after, 1).await?;
+    page(&tx, &caller, campaign, after, 1).await?;
     drop(tx);
     let until = Instant::now() + FOLLOWED_FOR;
     let follower = Follower { app, caller, campaign, after, end, until };
@@ -187,11 +220,32 @@ impl Follower {
                 self.after = page.next_after;
                 return Ok(Some(bytes.freeze()));
             }
-            match timeout(sse::HEARTBEAT, self.end.changed()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) => return Ok(None),
-                Err(_) => return Ok(Some(sse::heartbeat())),
+            self.after = page.next_after;
+            if page.has_more {
+                continue;
             }
+            if !self.campaign_is_there().await? {
+                return Ok(None);
+            }
+            let silent_at = Instant::now() + sse::HEARTBEAT;
+            loop {
+                match timeout(LOOK_AGAIN.min(silent_at - Instant::now()), self.end.changed()).await {
+                    Ok(Ok(())) => break,
+                    Ok(Err(_)) => return Ok(None),
+                    Err(_) if !self.app.keys.is_live(&self.caller).await? => return Ok(None),
+                    Err(_) if Instant::now() >= silent_at => return Ok(Some(sse::heartbeat())),
+                    Err(_) => {}
+                }
+            }
+        }
+    }
+
+    async fn campaign_is_there(&self) -> Result<bool> {
+        let tx = TenantTx::read(&self.app.pool, self.caller.tenant_id()).await?;
+        match campaign_id(&tx, &self.caller, &Ref::Id(self.campaign)).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.code == Code::NotFound => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
@@ -201,7 +255,7 @@ impl Follower {
         if !keys::lives(&tx, self.caller.key).await? {
             return Ok(None);
         }
-        page(&tx, self.campaign, self.after, FOLLOWED_ROWS).await.map(Some)
+        page(&tx, &self.caller, self.campaign, self.after, FOLLOWED_ROWS).await.map(Some)
     }
 }
 

@@ -1,11 +1,15 @@
 //! Every route, as a table of contents. What each asks of a credential is in `auth/access.rs`.
 
-use actix_web::middleware::from_fn;
+use actix_web::{
+    dev::{HttpServiceFactory, ServiceFactory, ServiceRequest},
+    middleware::from_fn,
+    web,
+};
 use utoipa::openapi::{
     ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi, RefOr, Schema,
     security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
 };
-use utoipa_actix_web::{scope::scope, service_config::ServiceConfig};
+use utoipa_actix_web::{AppExt as _, OpenApiFactory};
 
 use crate::{
     auth::{self, gate::gate},
@@ -17,17 +21,75 @@ use crate::{
 };
 
 /// Registers every route.
-pub fn configure(config: &mut ServiceConfig<'_>) {
-    // Operators and the curious: no credential.
-    config
+pub fn configure(config: &mut web::ServiceConfig) {
+    open(&mut *config);
+    config.service(v1(web::scope(V1)).wrap(from_fn(gate)));
+}
+
+/// The OpenAPI document of every route.
+#[must_use]
+pub fn document() -> OpenApi {
+    let (_, mut api) = actix_web::App::new()
+        .into_utoipa_app()
+        .configure(|config| {
+            open(&mut *config);
+            config.service(v1(utoipa_actix_web::scope::scope(V1)));
+        })
+        .split_for_parts();
+    describe(&mut api);
+    api
+}
+
+/// What routes are put into: a part of the server, or one that writes their OpenAPI document as well, which takes the memory
+/// of the whole document and is therefore not done by each thread that serves.
+trait Routes: Sized {
+    fn service(self, route: impl HttpServiceFactory + OpenApiFactory + 'static) -> Self;
+}
+
+/// What a scope leads to.
+trait Endpoint: ServiceFactory<ServiceRequest, Config = (), Error = actix_web::Error, InitError = ()> {}
+
+impl<T: ServiceFactory<ServiceRequest, Config = (), Error = actix_web::Error, InitError = ()>> Endpoint for T {}
+
+impl<T: Endpoint> Routes for actix_web::Scope<T> {
+    fn service(self, route: impl HttpServiceFactory + OpenApiFactory + 'static) -> Self {
+        self.service(route)
+    }
+}
+
+impl Routes for &mut web::ServiceConfig {
+    fn service(self, route: impl HttpServiceFactory + OpenApiFactory + 'static) -> Self {
+        self.service(route)
+    }
+}
+
+impl<T: Endpoint> Routes for utoipa_actix_web::scope::Scope<T> {
+    fn service(self, route: impl HttpServiceFactory + OpenApiFactory + 'static) -> Self {
+        self.service(route)
+    }
+}
+
+impl Routes for &mut utoipa_actix_web::service_config::ServiceConfig<'_> {
+    fn service(self, route: impl HttpServiceFactory + OpenApiFactory + 'static) -> Self {
+        self.service(route)
+    }
+}
+
+/// For operators and the curious: no credential.
+fn open(routes: impl Routes) {
+    routes
         .service(health::healthz)
         .service(health::readyz)
         .service(health::scrape)
         .service(docs::openapi)
         .service(docs::docs)
         .service(docs::problem);
+}
 
-    let v1 = scope("/v1")
+const V1: &str = "/v1";
+
+fn v1<R: Routes>(routes: R) -> R {
+    routes
         // AI. A request is compared with one route after the other, so what is asked most stands first.
         .service(turns::http::npc)
         .service(turns::http::owner)
@@ -166,12 +228,11 @@ pub fn configure(config: &mut ServiceConfig<'_>) {
         .service(memory::http::delete)
         .service(memory::http::move_to)
         .service(memory::broadcasts::list)
-        .service(memory::http::retract);
-    config.service(v1.map(|scope| scope.wrap(from_fn(gate))));
+        .service(memory::http::retract)
 }
 
 /// What the routes do not say of themselves.
-pub fn describe(api: &mut OpenApi) {
+fn describe(api: &mut OpenApi) {
     api.info = InfoBuilder::new()
         .title("Tavernkeep")
         .version(env!("CARGO_PKG_VERSION"))
@@ -190,6 +251,33 @@ pub fn describe(api: &mut OpenApi) {
             components.schemas.insert(format!("Arguments.{}", command.name), schema);
         }
     }
+    for (name, schema) in patches(api) {
+        api.components.get_or_insert_default().schemas.insert(name, schema);
+    }
+    let components = api.components.get_or_insert_default();
     components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
     api.security = Some(vec![SecurityRequirement::new("bearer", Vec::<String>::new())]);
+}
+
+/// Gives each JSON merge patch a schema of its own, in which nothing is required; returns those schemas by name.
+fn patches(api: &mut OpenApi) -> Vec<(String, RefOr<Schema>)> {
+    let known = api.components.clone().unwrap_or_default().schemas;
+    let mut patches = Vec::new();
+    let patched = api.paths.paths.values_mut().filter_map(|path| path.patch.as_mut());
+    for body in patched.filter_map(|operation| operation.request_body.as_mut()) {
+        let RefOr::T(body) = body else { continue };
+        let Some(RefOr::T(content)) = body.content.get_mut("application/merge-patch+json") else { continue };
+        let Some(RefOr::Ref(reference)) = &mut content.schema else { continue };
+        let name = reference.ref_location.rsplit('/').next().unwrap_or_default().to_owned();
+        if let Some(RefOr::T(Schema::Object(whole))) = known.get(&name)
+            && !whole.required.is_empty()
+        {
+            let patch = format!("{name}.Patch");
+            reference.ref_location = format!("#/components/schemas/{patch}");
+            let mut schema = whole.clone();
+            schema.required.clear();
+            patches.push((patch, RefOr::T(Schema::Object(schema))));
+        }
+    }
+    patches
 }

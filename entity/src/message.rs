@@ -77,6 +77,9 @@ pub struct Model {
     pub tokens: i32,
     #[serde(skip)]
     pub window_start: Option<Uuid>,
+    /// Of a session's turn: what its AI was then. Who is less is not shown what was told to who is more.
+    #[serde(skip)]
+    pub told_as: Option<String>,
     #[schema(value_type = Object)]
     pub extensions: Json<Extensions>,
     pub external_ref: Option<String>,

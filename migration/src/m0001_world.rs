@@ -300,6 +300,7 @@ const TABLES: &[TenantTable] = &[
         references: &[reference("campaign_id", "campaign", CASCADE)],
         indexes: &[
             "CREATE INDEX turn_list ON turn (tenant_id, campaign_id, id)",
+            "CREATE INDEX turn_queued ON turn (tenant_id, entity_id) WHERE status = 'queued'",
             "CREATE UNIQUE INDEX turn_one_at_a_time ON turn (tenant_id, entity_id, player_id) WHERE status = 'running'",
         ],
     },

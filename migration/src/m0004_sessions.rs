@@ -71,17 +71,19 @@ const TABLES: &[TenantTable] = &[
 ];
 
 /// A game master's turn has its session as entity. What it was told reaches up to `seen_seq` in the campaign's feed and
-/// `seen_event` in the session's events: the cursor of the session is that of its completed turns.
+/// `seen_event` in the session's events: the cursor of the session is that of its completed turns. An AI that is something else for
+/// a turn, or from then on, reads another conversation and has another cursor: those of `told_as`.
 const TURNS: &[&str] = &[
-    "ALTER TABLE turn ADD COLUMN seen_seq bigint, ADD COLUMN seen_event bigint",
+    "ALTER TABLE turn ADD COLUMN seen_seq bigint, ADD COLUMN seen_event bigint, ADD COLUMN told_as text",
+    "ALTER TABLE message ADD COLUMN told_as text",
     "CREATE UNIQUE INDEX turn_one_at_a_time_in_session ON turn (tenant_id, entity_id) WHERE status = 'running' AND kind = 'gm'",
-    "CREATE INDEX turn_seen ON turn (tenant_id, entity_id, seen_seq DESC, seen_event DESC) WHERE kind = 'gm'",
+    "CREATE INDEX turn_seen ON turn (tenant_id, entity_id, told_as, seen_seq DESC, seen_event DESC) WHERE kind = 'gm'",
     "CREATE INDEX message_session ON message (tenant_id, session_id, id) WHERE session_id IS NOT NULL",
 ];
 
 const GRANTS: &[&str] = &[
     "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC",
-    "GRANT EXECUTE ON FUNCTION session_facts(uuid, uuid, uuid, bigint, text[]), lore_heads(uuid, uuid, text[]), \
-     session_turn_open(uuid, text, uuid, text, uuid, uuid, uuid, text, text, text, uuid, bigint, int, uuid, text, text, bytea), \
+    "GRANT EXECUTE ON FUNCTION told_as(text, uuid), session_facts(uuid, uuid, uuid, text, bigint, text[]), lore_heads(uuid, uuid, text[]), \
+     session_turn_open(uuid, text, uuid, text, uuid, uuid, text, uuid, text, text, text, uuid, bigint, int, uuid, text, text, bytea), \
      write_messages(uuid, uuid, jsonb) TO tavernkeep_app",
 ];

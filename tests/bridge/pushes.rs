@@ -68,8 +68,7 @@ async fn everyone_is_told_what_is_for_them() {
     // What is undone is taken back.
     let turn = world.get("/turns?limit=1").await.expect(200).items()[0]["id"].as_str().unwrap().to_owned();
     world.post(&format!("/turns/{turn}/undo"), json!({})).await.expect(200);
-    let deleted = alice.next().await;
-    assert_eq!(deleted["type"], "message_deleted", "{deleted}");
+    alice.next_of("message_deleted").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -107,4 +106,36 @@ async fn an_npcs_words_and_another_clients_world_state_are_told() {
     socket.send(own).await;
     assert_eq!(socket.next().await["type"], "ack");
     assert!(socket.is_quiet(Duration::from_millis(300)).await);
+}
+
+/// What people say in one frontend is told in the others; a deleted session or campaign closes its frontends at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn frontends_hear_each_other() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let (mut vtt, connected) = Socket::connect(&server.url, &tenant.credential, json!({ "client_id": "vtt" })).await;
+    let (mut chat, _) = Socket::connect(&server.url, &tenant.credential, json!({ "client_id": "chat" })).await;
+    let token = tenant.token(json!({ "campaign": "port-town", "player_id": "player_mallory" })).await;
+    let (mut mallory, _) = Socket::connect(&server.url, &token.credential, json!({ "client_id": "mallory" })).await;
+    for data in [
+        json!({ "content": "For Alice.", "whisper_to": ["player_alice", "gm"], "player_id": "player_alice" }),
+        json!({ "content": "For all.", "player_id": "player_alice" }),
+    ] {
+        vtt.send(json!({ "type": "chat_message", "data": data })).await;
+    }
+    for words in ["For Alice.", "For all."] {
+        assert_eq!(chat.next_of("chat_message").await["data"]["message"]["content"], words);
+    }
+    assert_eq!(mallory.next_of("chat_message").await["data"]["message"]["content"], "For all.");
+    assert!(vtt.is_quiet(Duration::from_millis(300)).await, "nobody hears themselves");
+    let session = connected["session_id"].as_str().unwrap();
+    let gone =
+        async { tokio::time::timeout(Duration::from_secs(5), vtt.closed()).await.expect("before the next beat") };
+    world.delete(&format!("/sessions/{session}")).await.expect(204);
+    assert_eq!(gone.await, 4409);
+    tenant.delete("/v1/campaigns/port-town").await.expect(204);
+    let gone =
+        async { tokio::time::timeout(Duration::from_secs(5), chat.closed()).await.expect("before the next beat") };
+    assert!([4404, 4409].contains(&gone.await));
 }

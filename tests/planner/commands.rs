@@ -84,6 +84,8 @@ async fn arguments_are_checked_with_pointers() {
         ("sheet.create", json!({ "level": 3 }), "/arguments/name"),
         ("sheet.create", json!({ "name": "x", "level": 21 }), "/arguments/level"),
         ("sheet.show", json!({ "name": "nobody" }), "/arguments/name"),
+        // Parts of words are nobody's name.
+        ("sheet.show", json!({ "name": "malaria" }), "/arguments/name"),
         ("sheet.show", json!({ "name": "innkeeper_bob" }), "/arguments/name"),
         ("ooc", json!({ "message": "  " }), "/arguments/message"),
         ("do", json!({ "message": "" }), "/arguments/message"),

@@ -134,8 +134,8 @@ async fn whispers_are_for_those_they_are_for() {
     let blind = json!({ "formula": "1d20", "total": 3, "blind": true, "flavor": "Stealth" });
     master.event("dice_roll", blind).await;
     let news = |delta: serde_json::Value| (delta["NewMessages"].clone(), delta["NewDiceRolls"][0]["result"].clone());
-    assert_eq!(news(master.delta().await), (json!(2), json!(3)), "not what players whisper to each other");
-    assert_eq!(news(alice.delta().await), (json!(1), json!(null)));
+    assert_eq!(news(master.delta().await), (json!(4), json!(3)), "not what players whisper to each other");
+    assert_eq!(news(alice.delta().await), (json!(2), json!(null)), "and what Mallory's AI said");
     assert_eq!(news(mallory.delta().await), (json!(1), json!(null)), "her own whisper");
     for (session, sees) in [
         (&master, ["To the master.", "1d20"].as_slice()),
@@ -162,7 +162,7 @@ async fn two_sessions_have_their_own_cursors() {
     first.turn().await;
     assert_eq!(first.delta().await, no_changes());
     let second = second.delta().await;
-    assert_eq!(second["NewMessages"], 1, "messages are the campaign's: {second}");
+    assert_eq!(second["NewMessages"], 2, "messages are the campaign's, also those of another's AI: {second}");
     assert_eq!(second.get("TokenMoved"), None, "a frontend's map is its own");
 }
 

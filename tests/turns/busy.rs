@@ -149,3 +149,58 @@ async fn who_leaves_the_queue_is_not_served() {
     assert!(turns(&world).await.iter().all(|t| t["status"] == "succeeded"));
     assert!(!server.model.requests().iter().any(|r| r.to_string().contains("Never mind")));
 }
+
+/// A turn that is not waited for is known at once, also while another has its place.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queued_turn_is_a_turn() {
+    let server = Server::start().await;
+    let replica = Server::on(server.db.clone(), &[]).await;
+    let tenant = server.tenant("acme").await;
+    let there = Client { server: &replica, tenant: tenant.tenant, credential: tenant.credential.clone() };
+    let world = tenant.world().await;
+    let session = world.post("/sessions", json!({ "client_id": "vtt", "role": "gm" })).await.expect(201).id();
+    for (path, more) in [
+        ("/npcs/innkeeper_bob/turns".to_owned(), json!({ "player_id": "player_alice", "action": "I wave." })),
+        (format!("/sessions/{session}/turns"), json!({ "instruction": "Go on." })),
+    ] {
+        for server in [&server, &replica] {
+            server.model.set_script(always(Reply::text("Hm.").delay_ms(1500)));
+        }
+        let path = world.path(&path);
+        let asked = || server.model.request_count() + replica.model.request_count();
+        let before = asked();
+        let later = async |client: &Client<'_>, key: &str, on_busy: &str| {
+            let mut body = more.clone();
+            body["on_busy"] = json!(on_busy);
+            let request = client.request(reqwest::Method::POST, &path).header("prefer", "respond-async");
+            client.send(request.header("idempotency-key", key).json(&body)).await
+        };
+        let first = later(&tenant, "first", "reject").await.expect(202).body;
+        assert_eq!(first["status"], "running");
+        let second = later(&tenant, "second", "queue").await.expect(202).body;
+        let third = later(&tenant, "third", "queue").await.expect(202).body;
+        let elsewhere = later(&there, "elsewhere", "queue").await.expect(202).body;
+        let turn = |answer: &serde_json::Value| answer["turn_id"].as_str().unwrap().to_owned();
+        let status = async |answer: &serde_json::Value| {
+            world.get(&format!("/turns/{}", turn(answer))).await.expect(200).body["status"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(status(&first).await, "running", "the others did not wait for it");
+        for waiting in [&second, &third, &elsewhere] {
+            assert_eq!((waiting["status"].as_str(), status(waiting).await.as_str()), (Some("queued"), "queued"));
+        }
+        assert_eq!(world.get("/turns?status=queued").await.expect(200).items().len(), 3);
+        // Who asks again hears of the same turn; a key is one turn also while it waits.
+        let again = later(&tenant, "second", "queue").await.expect(202);
+        assert_eq!((turn(&again.body), again.header("idempotency-replayed")), (turn(&second), "true"));
+        // One that waits can be cancelled, here or elsewhere, and listened to.
+        world.post(&format!("/turns/{}/cancel", turn(&third)), json!({})).await.expect(202);
+        until("the cancelled", || async { status(&third).await == "cancelled" }).await;
+        let request = there.request(reqwest::Method::GET, &world.path(&format!("/turns/{}/events", turn(&second))));
+        let heard = crate::support::sse::Events::open(request, None).await.rest().await;
+        let names: Vec<_> = heard.iter().map(|e| e.name.as_str()).collect();
+        assert_eq!(names, ["turn.started", "text.delta", "turn.completed"]);
+        until("the last", || async { status(&elsewhere).await == "succeeded" }).await;
+        assert_eq!(status(&first).await, "succeeded");
+        assert_eq!(asked() - before, 3, "the cancelled one was never asked");
+    }
+}

@@ -19,6 +19,12 @@ async fn a_provider_that_fails_is_told_and_recorded() {
     let faults = [
         (Reply::status(500), 502, "llm_unavailable"),
         (Reply::status(401), 502, "llm_unavailable"),
+        (
+            Reply::status(503).with_body(json!({ "error": { "message": "SECRET host 10.0.0.7" } })),
+            502,
+            "llm_unavailable",
+        ),
+        (Reply::status(400).with_body(json!({ "error": { "message": "SECRET org-123" } })), 502, "llm_unavailable"),
         (Reply::raw_body("<html>no json</html>"), 502, "llm_unavailable"),
         (Reply::close(), 502, "llm_unavailable"),
         (Reply::text("never whole").truncate_after_bytes(40), 502, "llm_unavailable"),
@@ -35,6 +41,7 @@ async fn a_provider_that_fails_is_told_and_recorded() {
         assert!(started.elapsed() < Duration::from_secs(5));
         let id = failed.body["turn_id"].as_str().unwrap();
         let record = world.get(&format!("/turns/{id}")).await.expect(200).body;
+        assert!(!format!("{} {record}", failed.text).contains("SECRET"), "what the endpoint wrote is for the log");
         assert_eq!(record["status"], "failed", "{code}");
         assert_eq!(record["error"]["code"], code);
         assert!(record["error"]["message"].as_str().is_some_and(|m| !m.is_empty()));

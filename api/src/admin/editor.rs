@@ -112,6 +112,7 @@ impl Editor {
             campaign: None,
             player: None,
             is_token: false,
+            token_until: None,
             request: RequestId::of(&request),
         });
         let rate = app.limits.check(&caller.tenant, Class::Requests);

@@ -109,6 +109,7 @@ pub async fn caller_of(app: &App, credential: &str, request: RequestId) -> Resul
                 campaign: None,
                 player: None,
                 is_token: false,
+                token_until: None,
                 request,
             })
         }));
@@ -136,6 +137,7 @@ pub async fn caller_with(app: &App, claims: Claims, request: RequestId) -> Resul
             campaign: claims.campaign,
             player: claims.player,
             is_token: true,
+            token_until: Some(claims.exp),
             request,
         })
     }))

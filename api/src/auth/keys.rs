@@ -14,7 +14,7 @@ use subtle::ConstantTimeEq;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::{Scope, Scopes};
+use super::{Caller, Scope, Scopes};
 use crate::{
     clock,
     error::{Error, Result},
@@ -119,12 +119,15 @@ impl Keys {
         Box::pin(loading).await.map_err(|shared: Arc<Error>| Error::new(shared.code, shared.detail.clone()))
     }
 
-    /// Whether a key lives, as of half a second ago: for what goes on long after its request was let in.
+    /// Whether a caller's key or token lives, as of half a second ago: for what goes on long after its request was let in.
     ///
     /// # Errors
     /// `unavailable` when the database cannot be asked.
-    pub async fn is_live(&self, prefix: &str) -> Result<bool> {
-        Ok(self.record(prefix).await?.is_some_and(|record| record.is_live()))
+    pub async fn is_live(&self, caller: &Caller) -> Result<bool> {
+        if caller.token_until.is_some_and(|until| until <= clock::now().unix_timestamp()) {
+            return Ok(false);
+        }
+        Ok(self.record(&caller.key_prefix).await?.is_some_and(|record| record.is_live()))
     }
 
     /// Forgets all records, so that a change made here is seen here at once; other replicas see it as their records age.

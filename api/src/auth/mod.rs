@@ -118,6 +118,8 @@ pub struct CallerParts {
     pub player: Option<Uuid>,
     /// Whether the credential is an access token (which cannot be traded for another).
     pub is_token: bool,
+    /// When the access token ends, in seconds of the Unix epoch.
+    pub token_until: Option<i64>,
     pub request: RequestId,
 }
 
@@ -146,6 +148,7 @@ impl Caller {
             campaign: None,
             player: None,
             is_token: false,
+            token_until: None,
             request: RequestId::generate(),
         })
     }

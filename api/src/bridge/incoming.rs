@@ -67,7 +67,7 @@ fn is_awaited(connection: &Connection, frame: &Incoming) -> bool {
 }
 
 async fn handle(app: &Arc<App>, connection: &Arc<Connection>, frame: Incoming) -> Result<()> {
-    if !app.keys.is_live(&connection.caller().key_prefix).await? {
+    if !app.keys.is_live(&connection.caller()).await? {
         connection.outbox.close(Close::Unauthenticated);
         return Err(Error::new(Code::Unauthenticated, "The credential has expired or was revoked."));
     }

@@ -1,5 +1,6 @@
-//! What the AI says, sent to the frontends of its campaign: read from the journal, so that nothing is missed, whichever server or
-//! client wrote it, and what was taken back is taken back there too.
+//! What is said in a campaign, sent to its frontends: read from the journal, so that nothing is missed, whichever server or client
+//! wrote it, and what was taken back is taken back there too. A frontend is not told what it told itself. One whose session or
+//! campaign is deleted is closed.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -10,7 +11,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{frames::Frame, hub::Connection};
+use super::{frames::Frame, hub::Connection, outbox::Close};
 use crate::{app::App, error::Result, feeds::Feed, messages::service::Reader, tenancy::TenantTx};
 
 /// Messages read at once.
@@ -22,6 +23,7 @@ const SHOWN: &[&str] = &[
     "type",
     "speaker",
     "content",
+    "author",
     "flavor",
     "roll",
     "player_id",
@@ -73,6 +75,11 @@ async fn tell(app: &App, feed: Feed, after: i64, end: i64) -> Result<i64> {
     let players: BTreeSet<Uuid> = room.iter().filter_map(|c| c.reader().player).collect();
     let rows = read(app, feed, (after, end), &players).await?;
     for row in &rows {
+        if row.get::<&str, _>("table_name") == "session" {
+            let gone = |c: &&Arc<Connection>| c.session.id == row.get::<Uuid, _>("row_id");
+            room.iter().filter(gone).for_each(|connection| connection.outbox.close(Close::TakenOver));
+            continue;
+        }
         for connection in room.iter().filter(|c| is_for(c, row)) {
             connection.outbox.send(frame(row));
         }
@@ -81,7 +88,7 @@ async fn tell(app: &App, feed: Feed, after: i64, end: i64) -> Result<i64> {
     Ok(rows.last().filter(|_| !whole).map_or(end, |row| row.get("seq")))
 }
 
-/// The AI's messages that came or went, each with who may see it. One statement.
+/// The messages that came or went, each with who may see it, and the sessions that went. One statement.
 async fn read(app: &App, feed: Feed, window: (i64, i64), players: &BTreeSet<Uuid>) -> Result<Vec<PgRow>> {
     let field = |name: &str| match name {
         "whisper_to" => "n.message -> 'whisper_to'".to_owned(),
@@ -90,12 +97,13 @@ async fn read(app: &App, feed: Feed, window: (i64, i64), players: &BTreeSet<Uuid
     let player = Reader { role: Role::Player, player: None };
     let (gm, anyone, own) = (Reader::GM.sees(field, "NULL"), player.sees(field, "NULL"), player.sees(field, "p"));
     let sql = format!(
-        "SELECT n.seq, n.op, n.message, coalesce({gm}, false) AS gm, coalesce({anyone}, false) AS anyone, \
+        "SELECT n.seq, n.table_name, n.row_id, n.op, n.message, coalesce({gm}, false) AS gm, coalesce({anyone}, false) AS anyone, \
              ARRAY(SELECT p FROM unnest($5::uuid[]) AS p WHERE {own}) AS players \
-         FROM (SELECT seq, op, CASE op WHEN 'delete' THEN before ELSE after END AS message FROM journal \
+         FROM (SELECT seq, table_name, row_id, op, CASE op WHEN 'delete' THEN before ELSE after END AS message FROM journal \
                WHERE tenant_id = $1 AND campaign_id = $2 AND seq > $3 AND seq <= $4 \
-                 AND table_name = 'message' AND op IN ('insert', 'delete')) n \
-         WHERE n.message ->> 'author' = 'ai' AND n.message ->> 'content' <> '' ORDER BY n.seq LIMIT {ROWS_MAX}"
+                 AND (table_name = 'message' AND op IN ('insert', 'delete') OR table_name = 'session' AND op = 'delete')) n \
+         WHERE n.table_name = 'session' OR n.message ->> 'content' <> '' AND n.message ->> 'author' <> 'system' \
+         ORDER BY n.seq LIMIT {ROWS_MAX}"
     );
     let tx = TenantTx::read(&app.pool, feed.0).await?;
     let rows = sqlx::query(AssertSqlSafe(sql))
@@ -109,7 +117,7 @@ async fn read(app: &App, feed: Feed, window: (i64, i64), players: &BTreeSet<Uuid
     Ok(rows)
 }
 
-/// Whether a connection is told of a message: if it may read it, and has not rolled it itself.
+/// Whether a connection is told of a message: if it may read it, and has not said or rolled it itself.
 fn is_for(connection: &Connection, row: &PgRow) -> bool {
     let reader = connection.reader();
     let own = reader.player.is_some_and(|player| row.get::<Vec<Uuid>, _>("players").contains(&player));
@@ -117,12 +125,18 @@ fn is_for(connection: &Connection, row: &PgRow) -> bool {
         Role::Gm | Role::Assistant => row.get::<bool, _>("gm"),
         Role::Player => row.get::<bool, _>("anyone"),
     };
-    (own || sees) && !rolled_by(connection, &row.get("message"))
+    (own || sees) && !is_from(connection, &row.get("message"))
 }
 
-fn rolled_by(connection: &Connection, message: &Value) -> bool {
+/// Whether people's words were told by a connection's frontend, or its AI's dice rolled there.
+fn is_from(connection: &Connection, message: &Value) -> bool {
     let session = message.get("session_id").and_then(Value::as_str).and_then(|id| Uuid::try_parse(id).ok());
-    session == Some(connection.session.id) && message.pointer("/extensions/dice") == Some(&json!("frontend"))
+    let is_ours = session == Some(connection.session.id);
+    is_ours && (!is_of_ai(message) || message.pointer("/extensions/dice") == Some(&json!("frontend")))
+}
+
+fn is_of_ai(message: &Value) -> bool {
+    message.get("author") == Some(&json!("ai"))
 }
 
 fn frame(row: &PgRow) -> Frame {
@@ -130,6 +144,7 @@ fn frame(row: &PgRow) -> Frame {
     if row.get::<&str, _>("op") == "delete" {
         return Frame::new("message_deleted", None, &json!({ "id": message.get("id") }));
     }
+    let kind = if is_of_ai(&message) { "chat_response" } else { "chat_message" };
     let shown = SHOWN.iter().filter_map(|name| Some(((*name).to_owned(), message.get(*name)?.clone())));
-    Frame::new("chat_response", None, &json!({ "message": shown.collect::<Map<_, _>>() }))
+    Frame::new(kind, None, &json!({ "message": shown.collect::<Map<_, _>>() }))
 }

@@ -26,6 +26,8 @@ use crate::{
 
 /// How long the first frame may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often a credential is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_secs(4);
 /// How long one frame may wait for the network.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the last frames may take.
@@ -233,9 +235,11 @@ async fn write(
 ) {
     let outbox = &connection.outbox;
     let ping = app.config.bridge.ping;
-    let mut beats = interval(ping);
-    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    beats.reset();
+    let (mut beats, mut looks) = (interval(ping), interval(LOOK_AGAIN.min(ping)));
+    for every in [&mut beats, &mut looks] {
+        every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        every.reset();
+    }
     loop {
         tokio::select! {
             biased;
@@ -251,8 +255,8 @@ async fn write(
                     break;
                 }
                 let _ = timeout(WRITE_TIMEOUT, session.ping(b"")).await;
-                Box::pin(look_again(&app, &connection, &credential, &request)).await;
             }
+            _ = looks.tick() => Box::pin(look_again(&app, &connection, &credential, &request)).await,
         }
     }
     metrics::BRIDGE_CLOSED.with_label_values(&[outbox.why().words().2]).inc();
@@ -289,7 +293,7 @@ async fn look_again(app: &App, connection: &Connection, credential: &str, reques
             let error = Error::new(Code::Unauthenticated, "The credential has expired or was revoked.");
             (error, Close::Unauthenticated)
         }
-        // The database cannot be asked: it will be, at the next beat.
+        // The database cannot be asked: it will be, the next time.
         Err(_) => return,
     };
     connection.outbox.send(Frame::error(&error, None));

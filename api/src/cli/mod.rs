@@ -12,14 +12,13 @@ use clap::{Parser, Subcommand};
 use sqlx::{Connection, PgConnection};
 
 use crate::{
-    app,
     auth::{Scope, jwt::Tokens, keys::NewKey, service::store_key},
     clock,
     config::{self, Config},
     database, demo, embedded_postgres,
     error::{Code, Error, Result},
     limits::TenantLimits,
-    play,
+    play, routes,
     tenants::service as tenants,
 };
 
@@ -201,7 +200,7 @@ async fn run(cli: Cli) -> Result<ExitCode> {
     let json = cli.json;
     match cli.command {
         Command::Openapi => {
-            let yaml = app::openapi().to_yaml().map_err(Error::internal)?;
+            let yaml = routes::document().to_yaml().map_err(Error::internal)?;
             std::io::stdout().write_all(yaml.as_bytes()).map_err(Error::internal)?;
             return Ok(ExitCode::SUCCESS);
         }

@@ -65,7 +65,7 @@ impl UnavailableKind {
     }
 }
 
-/// Why a model call gave no completion.
+/// Why a model call gave no completion. What the endpoint itself wrote is for the operator's log: [`LlmError::told`] is without it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LlmError {
     /// The endpoint could not be reached or did not serve the request.
@@ -124,6 +124,16 @@ impl LlmError {
             | Self::BadReply { .. }
             | Self::BreakerOpen { .. } => "llm_unavailable",
         }
+    }
+
+    /// What whoever plays is told: what happened, without what the endpoint wrote of it, which may name accounts and hosts.
+    #[must_use]
+    pub fn told(&self) -> String {
+        let mut told = self.clone();
+        if let Self::Unavailable { detail, .. } | Self::BadReply { detail } = &mut told {
+            detail.clear();
+        }
+        told.to_string()
     }
 
     /// How long a client had better wait, if that is known.

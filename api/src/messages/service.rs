@@ -41,6 +41,8 @@ pub struct NewMessage {
     pub prompt_text: Option<String>,
     pub tokens: u32,
     pub window_start: Option<Uuid>,
+    /// Of a session's turn: what its AI was ([`crate::sessions::service::Playing::told_as`]).
+    pub told_as: Option<String>,
     pub extensions: Extensions,
     pub external_ref: Option<String>,
 }
@@ -67,6 +69,7 @@ impl NewMessage {
             prompt_text: None,
             tokens: 0,
             window_start: None,
+            told_as: None,
             extensions: Extensions::new(),
             external_ref: None,
         }

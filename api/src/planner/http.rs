@@ -1,6 +1,6 @@
 //! `POST …/act`.
 
-use actix_web::{HttpResponse, post, web};
+use actix_web::{HttpRequest, HttpResponse, post, web};
 use garde::Validate;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -14,7 +14,7 @@ use crate::{
     auth::Caller,
     error::{Problem, Result},
     http::{Body, validate},
-    turns::start::{Asker, Wish, respond},
+    turns::start::{Asker, TurnStarted, Wish, respond},
 };
 
 /// What a player writes.
@@ -36,21 +36,26 @@ pub struct ActInput {
     /// Only plan: nothing is done, and nothing is written into the history.
     #[serde(default)]
     dry_run: bool,
+    /// Tell it while it runs, as server-sent events: those of a turn.
+    #[serde(default)]
+    stream: bool,
 }
 
 /// Makes one allowed command of a player's words and gives it. Every outcome is 200; over the player's limit it is 429, and 503
 /// `feature_disabled` while the planner is switched off.
 #[utoipa::path(tag = "commands", operation_id = "act", request_body = ActInput,
     params(("c" = String, Path, description = "Campaign id or slug")),
-    responses((status = 200, body = ActView), (status = "default", body = Problem)))]
+    responses((status = 200, body = ActView), (status = 202, body = TurnStarted), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/act")]
 pub async fn act_as(
     app: web::Data<App>,
     caller: Caller,
+    request: HttpRequest,
     path: web::Path<String>,
     body: Body<ActInput>,
 ) -> Result<HttpResponse> {
-    let ActInput { player_id, message, scene_id, channel, dry_run } = &body.value;
+    let ActInput { player_id, message, scene_id, channel, dry_run, stream } = &body.value;
+    let wish = Wish::of(&request, *stream);
     may(&app, &caller, message)?;
     validate::check(&body.value)?;
     let wanted = Wanted {
@@ -64,5 +69,5 @@ pub async fn act_as(
     };
     let (campaign, is_kept) = (wanted.campaign.clone(), wanted.key.is_some());
     let run = async move |app: web::Data<App>, caller: Caller, asker: Asker| act(&app, &caller, &wanted, &asker).await;
-    respond(app, caller, &campaign, Wish::Whole, is_kept, run).await
+    respond(app, caller, &campaign, wish, is_kept, run).await
 }

@@ -230,6 +230,7 @@ impl Scene {
             instance: app.running.instance,
             key: wanted.key.as_ref(),
             talk_version: None,
+            place: store::Place::Free,
         }
     }
 }

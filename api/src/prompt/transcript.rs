@@ -89,17 +89,18 @@ impl Transcript {
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn of_session(tx: &TenantTx, session: Uuid, version: i64) -> Result<Self> {
+    pub async fn of_session(tx: &TenantTx, session: Uuid, told_as: &str, version: i64) -> Result<Self> {
         let rows = sqlx::query(
             "SELECT id, author, content, prompt_text, tokens, turn_id FROM message \
-             WHERE tenant_id = $1 AND session_id = $2 AND entity_id = $2 AND turn_id IS NOT NULL AND id >= coalesce((\
-               SELECT window_start FROM message WHERE tenant_id = $1 AND session_id = $2 AND entity_id = $2 \
+             WHERE tenant_id = $1 AND session_id = $2 AND entity_id = $2 AND told_as = $4 AND turn_id IS NOT NULL AND id >= coalesce((\
+               SELECT window_start FROM message WHERE tenant_id = $1 AND session_id = $2 AND entity_id = $2 AND told_as = $4 \
                AND window_start IS NOT NULL ORDER BY id DESC LIMIT 1), '00000000-0000-0000-0000-000000000000') \
              ORDER BY id DESC LIMIT $3",
         )
         .bind(tx.tenant())
         .bind(session)
         .bind(EXCHANGES_MAX * 2)
+        .bind(told_as)
         .fetch_all(&mut *tx.connection().await)
         .await?;
         Ok(Self::of_rows(&rows, version))

@@ -84,15 +84,15 @@ fn who(kind: &str, id: Uuid) -> Who {
     if kind == "npc" { Who::Npc(id) } else { Who::Character(id) }
 }
 
+/// Who is called so: exactly, or but for the case, or with words more or fewer. Parts of words are nobody's name.
 async fn by_name(tx: &TenantTx, campaign: Uuid, wanted: &str) -> Result<Named> {
     let rows = sqlx::query(
-        "SELECT * FROM (SELECT 'character' AS kind, id, slug, name, position(lower($3) IN lower(name)) > 0 \
-            OR position(lower(name) IN lower($3)) > 0 AS holds, name = $3 AS exact, lower($3) IN (lower(name), slug) AS same \
-            FROM character WHERE tenant_id = $1 AND campaign_id = $2 \
-         UNION ALL SELECT 'npc', id, slug, name, position(lower($3) IN lower(name)) > 0 \
-            OR position(lower(name) IN lower($3)) > 0, name = $3, lower($3) IN (lower(name), slug) \
-            FROM npc WHERE tenant_id = $1 AND campaign_id = $2) AS known \
-         WHERE holds OR same ORDER BY exact DESC, same DESC, name, slug LIMIT $4",
+        "WITH known AS (SELECT 'character' AS kind, id, slug, name FROM character WHERE tenant_id = $1 AND campaign_id = $2 \
+           UNION ALL SELECT 'npc', id, slug, name FROM npc WHERE tenant_id = $1 AND campaign_id = $2), \
+         compared AS (SELECT *, name = $3 AS exact, lower($3) IN (lower(name), slug) AS same, \
+             position(format(' %s ', lower($3)) IN format(' %s ', lower(name))) > 0 \
+             OR position(format(' %s ', lower(name)) IN format(' %s ', lower($3))) > 0 AS holds FROM known) \
+         SELECT * FROM compared WHERE holds OR same ORDER BY exact DESC, same DESC, name, slug LIMIT $4",
     )
     .bind(tx.tenant())
     .bind(campaign)

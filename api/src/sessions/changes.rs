@@ -90,15 +90,15 @@ async fn veil(tx: &TenantTx, session: &Playing, told: &mut Delta) -> Result<()> 
     Ok(())
 }
 
-/// The journal's rows of a window that are news: not what the session's own turns did, nor what was taken back within it.
-/// Parameters: tenant, campaign, after, up to, session.
+/// The journal's rows of a window that are news: not what the session's own turns did in its role, nor what was taken back within
+/// it. Parameters: tenant, campaign, after, up to, session; as what it is told is the seventh.
 const NEWS: &str = "SELECT j.* FROM journal j WHERE j.tenant_id = $1 AND j.campaign_id = $2 AND j.seq > $3 AND j.seq <= $4 \
-    AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.tenant_id = $1 AND t.id = j.turn_id AND t.entity_id = $5 AND t.kind = 'gm') \
+    AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.tenant_id = $1 AND t.id = j.turn_id AND t.entity_id = $5 AND t.kind = 'gm' AND t.told_as = $7) \
     AND (j.turn_id IS NULL OR NOT EXISTS (SELECT 1 FROM journal r WHERE r.tenant_id = $1 AND r.row_id = j.row_id \
          AND r.seq > $3 AND r.seq <= $4 AND r.origin = 'revert'))";
 
-/// Messages that came and went, and the rolls among them; and whether anything else is news. The AI's own words are no news,
-/// whoever brought them.
+/// Messages that came and went, and the rolls among them; and whether anything else is news. The AI's own words are no news, also
+/// when its frontend brings them.
 async fn said(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<(Delta, bool)> {
     let sees = |row: &'static str| {
         let field = move |name: &str| match name {
@@ -107,7 +107,8 @@ async fn said(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<(
         };
         session.reader().sees(field, "$6")
     };
-    let counted = "n.table_name = 'message' AND n.op = 'insert' AND n.after ->> 'author' <> 'ai' \
+    let counted = "n.table_name = 'message' AND n.op = 'insert' \
+        AND NOT (n.after ->> 'author' = 'ai' AND n.turn_id IS NULL AND (n.after ->> 'session_id')::uuid = $5) \
         AND NOT (n.after ->> 'author' = 'system' AND n.turn_id IS NOT NULL)";
     let (sees_after, sees_before) = (sees("after"), sees("before"));
     let counts = format!(
@@ -153,6 +154,7 @@ fn window<'q>(sql: AssertSqlSafe<String>, tx: &TenantTx, session: &Playing, stan
         .bind(standing.now.seq)
         .bind(session.id)
         .bind(session.player)
+        .bind(session.told_as())
 }
 
 /// Scenes and characters of the campaign that changed; the newest, oldest first.

@@ -445,7 +445,7 @@ fn message_of(
         .map(|r| RollFacts {
             formula: r.formula,
             total: r.total,
-            flavor: r.flavor.unwrap_or_default(),
+            flavor: r.flavor.or_else(|| said.flavor.clone()).unwrap_or_default(),
             dice: Value::Array(r.results),
         })
         .collect();

@@ -1,7 +1,8 @@
 //! What a session stands on: who plays, where its turns have got to, where it plays, and which versions its prompt is made of. One
 //! function of the database (`session_facts`) reads all of it, so that a turn opens in one round trip.
 
-use entity::shapes::Extensions;
+use entity::{session::Role, shapes::Extensions};
+use sea_orm::ActiveEnum;
 use sqlx::{Row, postgres::PgRow, types::Json};
 use uuid::Uuid;
 
@@ -55,6 +56,8 @@ pub struct Facts {
     pub has_fights: bool,
     /// Whether the feed went on since its last completed turn without it.
     pub has_news: bool,
+    /// Whether it completed a turn, as whatever.
+    pub has_played: bool,
 }
 
 impl Facts {
@@ -88,19 +91,21 @@ impl Facts {
             heads: row.get("heads"),
             has_fights: row.get("has_fights"),
             has_news: row.get("has_news"),
+            has_played: row.get("has_played"),
         })
     }
 }
 
-/// A session of a campaign as it is now. What is read after this may be newer, and is then told again, never lost. One statement.
+/// A session of a campaign as it is now, with another role if one is given. What is read after this may be newer, and is then told again, never lost. One statement.
 ///
 /// # Errors
 /// `not_found`.
-pub async fn facts(tx: &TenantTx, campaign: Uuid, session: Uuid, held: Held<'_>) -> Result<Facts> {
-    let row = sqlx::query("SELECT * FROM session_facts($1, $2, $3, $4, $5)")
+pub async fn facts(tx: &TenantTx, campaign: Uuid, session: Uuid, role: Option<Role>, held: Held<'_>) -> Result<Facts> {
+    let row = sqlx::query("SELECT * FROM session_facts($1, $2, $3, $4, $5, $6)")
         .bind(tx.tenant())
         .bind(campaign)
         .bind(session)
+        .bind(role.as_ref().map(ActiveEnum::to_value))
         .bind(held.campaign)
         .bind(held.heads)
         .fetch_optional(&mut *tx.connection().await)

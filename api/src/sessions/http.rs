@@ -11,9 +11,9 @@ use super::{
     SessionFilter, SessionInput, Sessions, changes,
     delta::DeltaView,
     events::{self, EventInput, EventResult},
-    facts::{Held, facts},
+    facts::{Facts, Held, facts},
     open::open,
-    service::{self, Dirty, Position, Standing},
+    service::{self, Dirty, Position},
     world_state::WorldState,
 };
 use crate::{
@@ -44,7 +44,7 @@ pub struct SessionOpen {
 /// Where a session stands.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct State {
-    /// Whether a turn completed: after that turns are told what changed, not the whole world.
+    /// Whether a turn completed: after that turns are told what changed, not the whole world, as long as its AI is what it was.
     first_turn_complete: bool,
     /// The campaign's `seq` up to which completed turns have been told what happened.
     cursor_seq: Option<i64>,
@@ -61,10 +61,10 @@ pub struct SessionView {
 }
 
 impl SessionView {
-    fn of(session: session::Model, standing: &Standing) -> Self {
-        let cursor: Option<Position> = standing.cursor;
+    fn of(session: session::Model, facts: &Facts) -> Self {
+        let cursor: Option<Position> = facts.standing.cursor;
         let state = State {
-            first_turn_complete: cursor.is_some(),
+            first_turn_complete: facts.has_played,
             cursor_seq: cursor.map(|c| c.seq),
             cursor_event: cursor.map(|c| c.event),
         };
@@ -111,8 +111,8 @@ pub async fn create(
         if let Some(world) = world.clone() {
             take_world(tx, model.id.0, world).await?;
         }
-        let facts = facts(tx, campaign, model.id.0, Held::default()).await?;
-        let view = SessionView::of(model, &facts.standing);
+        let facts = facts(tx, campaign, model.id.0, None, Held::default()).await?;
+        let view = SessionView::of(model, &facts);
         let version = view.session.version;
         let location = format!("{}/{}", request.path(), view.session.id);
         let reply = Reply::created(location, version, &view)?;
@@ -130,8 +130,8 @@ pub async fn get(app: web::Data<App>, caller: Caller, path: web::Path<(String, U
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
     let model = resource::find::<Sessions>(&tx, &caller, Some(&Ref::Id(campaign)), &Ref::Id(path.1)).await?;
-    let facts = facts(&tx, campaign, path.1, Held::default()).await?;
-    let view = SessionView::of(model, &facts.standing);
+    let facts = facts(&tx, campaign, path.1, None, Held::default()).await?;
+    let view = SessionView::of(model, &facts);
     let version = view.session.version;
     // Where it stands changes without its version: the ETag guards writes and answers no reads.
     Ok(Reply::ok(&view)?.versioned(version).into())
@@ -280,6 +280,6 @@ pub async fn post_events(
 pub async fn delta(app: web::Data<App>, caller: Caller, path: web::Path<(String, Uuid)>) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
-    let facts = facts(&tx, campaign, path.1, Held::default()).await?;
+    let facts = facts(&tx, campaign, path.1, None, Held::default()).await?;
     Reply::ok(&changes::delta(&tx, &facts).await?.shown()?)
 }

@@ -31,6 +31,7 @@ pub struct Playing {
     pub id: Uuid,
     pub campaign: Uuid,
     pub client_id: String,
+    /// Its own, or another for one turn.
     pub role: Role,
     pub dice: Dice,
     pub player: Option<Uuid>,
@@ -55,6 +56,17 @@ impl Playing {
             player: row.get("player_id"),
             scene: row.get("scene_id"),
             player_name: row.get("player_name"),
+        }
+    }
+
+    /// What its AI is, and for whom if it plays a character. Each has a conversation and a cursor of its own: a game master's is
+    /// not shown to a player's AI. The same as the database's `told_as`.
+    #[must_use]
+    pub fn told_as(&self) -> String {
+        match (self.role, self.player) {
+            (Role::Gm, _) => "gm".to_owned(),
+            (Role::Assistant, _) => "assistant".to_owned(),
+            (Role::Player, player) => format!("player:{}", player.map(|id| id.to_string()).unwrap_or_default()),
         }
     }
 

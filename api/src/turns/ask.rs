@@ -53,7 +53,7 @@ pub async fn ask(
     let outcome = answer.as_ref().map_or_else(LlmError::metric_label, |_| "ok");
     metrics::LLM_CALLS.with_label_values(&[outcome]).inc();
     metrics::LLM_SECONDS.with_label_values(&[outcome]).observe(took.as_secs_f64());
-    let mut completion = answer.map_err(|e| provider_error(&e))?;
+    let mut completion = answer.map_err(provider_error)?;
     completion.latency = took;
     for (kind, tokens) in [
         ("prompt", completion.usage.prompt_tokens),
@@ -74,10 +74,11 @@ pub async fn ask(
     Ok((completion, call))
 }
 
-fn provider_error(error: &LlmError) -> Error {
+fn provider_error(error: LlmError) -> Error {
     let code = if error.code() == "llm_timeout" { Code::LlmTimeout } else { Code::LlmUnavailable };
-    let ours = Error::new(code, error.to_string());
-    match error.retry_after() {
+    let (told, wait) = (error.told(), error.retry_after());
+    let ours = Error::new(code, told).with_cause(error);
+    match wait {
         Some(wait) => ours.retry_after(wait.as_secs()),
         None => ours,
     }

@@ -46,11 +46,8 @@ const END: &str = ".end";
 /// Somebody who hears a turn.
 pub struct Listener {
     app: web::Data<App>,
-    tenant: Uuid,
-    key_prefix: String,
+    caller: Caller,
     turn: Uuid,
-    /// Whether prompts are nothing for them.
-    is_player: bool,
     at: Position,
     live: Option<(std::sync::Arc<Live>, watch::Receiver<()>)>,
     over: bool,
@@ -88,9 +85,7 @@ impl Listener {
         metrics::TURN_LISTENERS.inc();
         let live = app.running.live(turn).map(|live| (live.clone(), live.subscribe()));
         Ok(Self {
-            tenant: caller.tenant_id(),
-            is_player: caller.is_player(),
-            key_prefix: caller.key_prefix.clone(),
+            caller: caller.clone(),
             turn,
             at,
             live,
@@ -109,7 +104,7 @@ impl Listener {
     pub async fn next(&mut self) -> Result<Heard> {
         let silent_at = Instant::now() + sse::HEARTBEAT;
         loop {
-            if self.over || Instant::now() >= self.until || !self.app.keys.is_live(&self.key_prefix).await? {
+            if self.over || Instant::now() >= self.until || !self.app.keys.is_live(&self.caller).await? {
                 return Ok(Heard::Over);
             }
             let told = match &mut self.live {
@@ -162,14 +157,14 @@ impl Listener {
 
     /// What the database holds, one statement.
     async fn recorded(&mut self) -> Result<Vec<Told>> {
-        let tx = TenantTx::read(&self.app.pool, self.tenant).await?;
+        let tx = TenantTx::read(&self.app.pool, self.caller.tenant_id()).await?;
         let row = sqlx::query(
             "SELECT status, error, CASE WHEN status NOT IN ('queued', 'running') THEN record -> 'view' END AS view, \
                 (SELECT coalesce(json_agg(json_build_array(e.seq, e.name, e.data) ORDER BY e.seq), '[]') FROM turn_event e \
                  WHERE e.tenant_id = $1 AND e.turn_id = $2 AND e.seq >= $3) AS told \
              FROM turn WHERE tenant_id = $1 AND id = $2",
         )
-        .bind(self.tenant)
+        .bind(self.caller.tenant_id())
         .bind(self.turn)
         .bind(i32::try_from(self.at.seq).unwrap_or(i32::MAX))
         .fetch_optional(&mut *tx.connection().await)
@@ -177,11 +172,12 @@ impl Listener {
         .ok_or_else(|| Error::not_found("turn"))?;
         drop(tx);
         let saved: Vec<(usize, String, String)> = serde_json::from_value(row.get("told")).map_err(Error::internal)?;
-        let ended = !matches!(row.get::<&str, _>("status"), "queued" | "running");
+        let status: &str = row.get("status");
+        let ended = !matches!(status, "queued" | "running");
         let first = saved.first().map_or(1, |(seq, ..)| *seq);
         let mut items: Vec<Item> =
             saved.into_iter().filter_map(|(_, name, data)| Some(Item { name: known(&name)?, data })).collect();
-        if items.is_empty() {
+        if items.is_empty() && status != "queued" {
             // It was not streamed, or has told nothing yet but that it began.
             items = of_record(self.turn, &row.get::<Option<Value>, _>("view").unwrap_or_default());
         }
@@ -205,7 +201,7 @@ impl Listener {
             "cancelled" => ("turn.cancelled", json!({ "turn_id": self.turn })),
             _ => {
                 let mut turn = row.get::<Option<Value>, _>("view").unwrap_or_default();
-                if let (true, Value::Object(members)) = (self.is_player, &mut turn) {
+                if let (true, Value::Object(members)) = (self.caller.is_player(), &mut turn) {
                     members.remove("prompt");
                 }
                 ("turn.completed", json!({ "turn": turn }))

@@ -142,13 +142,24 @@ impl Live {
         self.news.subscribe()
     }
 
+    /// The turn has this id, and waits for its place.
+    pub fn wait(&self, turn: Uuid) {
+        self.log().turn = Some(turn);
+        self.news.send_replace(());
+    }
+
     /// The turn began, under this id.
     pub fn begin(&self, turn: Uuid) {
         self.log().turn = Some(turn);
         self.tell(Item::started(turn));
     }
 
-    /// Waits until the turn has begun; its id.
+    /// Whether the turn is told of but has not begun.
+    pub fn waits(&self) -> bool {
+        self.log().items.is_empty()
+    }
+
+    /// Waits until the turn has an id: it has begun, or waits for its place.
     pub async fn begun(&self) -> Uuid {
         let mut news = self.subscribe();
         loop {
@@ -162,7 +173,7 @@ impl Live {
         }
     }
 
-    /// The turn's id, if it has begun.
+    /// The turn's id, if it has one.
     pub fn turn(&self) -> Option<Uuid> {
         self.log().turn
     }

@@ -18,6 +18,7 @@ pub mod http;
 pub mod lab;
 pub mod list;
 mod live;
+mod place;
 pub mod rules;
 pub mod runner;
 pub mod start;
@@ -268,6 +269,22 @@ impl Running {
         Entered { running: self, turn }
     }
 
+    /// Registers a turn that waits for its place until the guard is dropped, or that of its run.
+    pub fn wait(&self, turn: Uuid, asker: &Asker) -> Waits<'_> {
+        self.turns().insert(turn, asker.clone());
+        if let Some(live) = &asker.live {
+            live.wait(turn);
+        }
+        Waits { running: self, turn }
+    }
+
+    fn leave(&self, turn: Uuid) {
+        let asker = self.turns().remove(&turn);
+        if let Some(live) = asker.and_then(|asker| asker.live) {
+            live.end();
+        }
+    }
+
     /// Cancels a turn of this process; false if it is not one.
     pub fn cancel(&self, turn: Uuid) -> bool {
         self.turns().get(&turn).map(|asker| asker.cancel.cancel()).is_some()
@@ -306,11 +323,20 @@ pub struct Entered<'a> {
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        let asker = self.running.turns().remove(&self.turn);
-        if let Some(live) = asker.and_then(|asker| asker.live) {
-            live.end();
-        }
+        self.running.leave(self.turn);
         crate::ops::metrics::TURNS_RUNNING.dec();
+    }
+}
+
+/// A turn that waits for its place.
+pub struct Waits<'a> {
+    running: &'a Running,
+    turn: Uuid,
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.running.leave(self.turn);
     }
 }
 

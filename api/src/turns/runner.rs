@@ -3,16 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout};
-use tokio_util::sync::CancellationToken;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{
-    Job, Mechanics, OnBusy, PromptView, SectionView, Status, ToolCall, Trace, TurnView,
+    Job, Mechanics, PromptView, SectionView, Status, ToolCall, Trace, TurnView,
     calls::Hands,
+    place::{self, Attempted, in_place},
     rules,
     start::Asker,
-    store::{self, Ended, NewTurn, Opened, Said},
+    store::{self, Ended, NewTurn, Opened, Place, Said},
     talk::{Question, Talk, written},
 };
 use crate::{
@@ -32,9 +32,6 @@ use crate::{
     tools,
 };
 
-/// How long a queued turn waits for the one before it.
-const QUEUE_WAIT: Duration = Duration::from_secs(60);
-const QUEUE_POLL: Duration = Duration::from_millis(25);
 /// How often the conversation may move on before a turn has its place.
 const MOVES_MAX: u32 = 5;
 
@@ -47,65 +44,8 @@ pub async fn run(app: &App, caller: &Caller, job: &Job, asker: &Asker) -> Result
     let names =
         [job.campaign.as_str(), &job.entity, &job.player].map(|n| Uuid::new_v5(&caller.tenant_id(), n.as_bytes()));
     let place = (Uuid::new_v5(&names[0], names[1].as_bytes()), names[2]);
-    in_place(app, job.on_busy, place, &asker.cancel, async || attempt(app, caller, job, &endpoint, asker).await).await
-}
-
-/// Runs a turn as soon as its place is free, or not at all, as `on_busy` says. `place` is what one turn at a time has, as the
-/// request names it.
-///
-/// # Errors
-/// `turn_in_progress`; those of `attempt`.
-pub async fn in_place(
-    app: &App,
-    on_busy: OnBusy,
-    place: (Uuid, Uuid),
-    cancel: &CancellationToken,
-    attempt: impl AsyncFn() -> Result<Reply>,
-) -> Result<Reply> {
-    match on_busy {
-        OnBusy::Reject => unless_abandoned(app, &attempt).await,
-        OnBusy::Queue => queued(app, place, cancel, &attempt).await,
-    }
-}
-
-/// Tries once, and once more if what stood in the way was a turn whose server is gone.
-async fn unless_abandoned(app: &App, attempt: &impl AsyncFn() -> Result<Reply>) -> Result<Reply> {
-    match attempt().await {
-        Err(e) if matches!(e.code, Code::TurnInProgress | Code::IdempotencyInFlight) => {
-            if store::sweep(&app.pool).await? == 0 {
-                return Err(e);
-            }
-            attempt().await
-        }
-        result => result,
-    }
-}
-
-/// Waits for one's place: in order within this process, by polling across processes.
-async fn queued(
-    app: &App,
-    (entity, player): (Uuid, Uuid),
-    cancel: &CancellationToken,
-    attempt: &impl AsyncFn() -> Result<Reply>,
-) -> Result<Reply> {
-    let queue = app.running.queue(entity, player);
-    let busy = || Error::new(Code::TurnInProgress, "The turn before this one did not end in time.");
-    let started = Instant::now();
-    let _place = tokio::select! {
-        place = timeout(QUEUE_WAIT, queue.lock()) => place.map_err(|_| busy())?,
-        () = cancel.cancelled() => return Err(Error::new(Code::Conflict, "The turn was cancelled while it waited.")),
-    };
-    loop {
-        match unless_abandoned(app, attempt).await {
-            Err(e) if e.code == Code::TurnInProgress && started.elapsed() < QUEUE_WAIT => {
-                tokio::select! {
-                    () = sleep(QUEUE_POLL) => {}
-                    () = cancel.cancelled() => return Err(e),
-                }
-            }
-            result => return result,
-        }
-    }
+    let wanted = place::Wanted { kind: job.kind.as_str(), place, on_busy: job.on_busy };
+    in_place(app, caller, wanted, asker, async |place| attempt(app, caller, job, &endpoint, asker, place).await).await
 }
 
 /// A turn under way.
@@ -117,14 +57,22 @@ struct Turn<'a> {
     transcript: Arc<Transcript>,
     text: TurnText,
     mechanics: Option<Mechanics>,
+    place: Place,
 }
 
 /// Takes the entity's place and runs. If another turn ended between the reading of the conversation and the taking of
 /// the place, the conversation is read again.
-async fn attempt(app: &App, caller: &Caller, job: &Job, endpoint: &Endpoint, asker: &Asker) -> Result<Reply> {
+async fn attempt(
+    app: &App,
+    caller: &Caller,
+    job: &Job,
+    endpoint: &Endpoint,
+    asker: &Asker,
+    place: Place,
+) -> Result<Attempted> {
     for _ in 0..MOVES_MAX {
-        if let Some(reply) = attempt_once(app, caller, job, endpoint, asker).await? {
-            return Ok(reply);
+        if let Some(attempted) = attempt_once(app, caller, job, endpoint, asker, place).await? {
+            return Ok(attempted);
         }
     }
     Err(Error::new(Code::TurnInProgress, "This entity is already answering this player."))
@@ -137,9 +85,10 @@ async fn attempt_once(
     job: &Job,
     endpoint: &Endpoint,
     asker: &Asker,
-) -> Result<Option<Reply>> {
+    place: Place,
+) -> Result<Option<Attempted>> {
     let started = Instant::now();
-    let id = Uuid::now_v7();
+    let id = place.turn();
     let actor = caller.actor().in_turn(id, Origin::Turn);
     let wanted =
         Wanted { campaign: &job.campaign, kind: job.kind, entity: &job.entity, player: &job.player, mode: job.mode };
@@ -148,11 +97,13 @@ async fn attempt_once(
         None => None,
     };
     let begin = |assembled| {
-        Turn::begin(Talk::new(app, caller, endpoint, job.mode, asker, (id, started)), job, mechanics.clone(), assembled)
+        let talk = Talk::new(app, caller, endpoint, job.mode, asker, (id, started));
+        Turn::begin(talk, job, place, mechanics.clone(), assembled)
     };
     let mut opened = None;
     // A tenant with a quota of tokens has it looked at first.
-    if caller.tenant.limits.tokens_per_day == 0
+    if place == Place::Free
+        && caller.tenant.limits.tokens_per_day == 0
         && let Some(base) = cached(&app.prompts, caller, &wanted)
     {
         let turn = begin(Assembled { base, hit: true });
@@ -172,11 +123,14 @@ async fn attempt_once(
             app.limits.check_tokens(&tx, &caller.tenant).await?;
             let mut turn = begin(assembled);
             match store::open(&tx, &turn.row()).await? {
-                Opened::Replay(reply) => return Ok(Some(reply)),
+                Opened::Replay(reply) => return Ok(Some(Attempted::Done(reply))),
                 Opened::Runs(id) => turn.talk.id = id,
                 Opened::Moved => return Ok(None),
             }
             tx.commit().await?;
+            if place == Place::Queue {
+                return Ok(Some(Attempted::Waits(turn.talk.id)));
+            }
             turn
         }
     };
@@ -194,14 +148,20 @@ async fn attempt_once(
         }
     };
     turn.talk.ended(job.kind.as_str(), &result, turn.hit);
-    result.map(Some)
+    result.map(|reply| Some(Attempted::Done(reply)))
 }
 
 impl<'a> Turn<'a> {
-    fn begin(talk: Talk<'a>, job: &'a Job, mechanics: Option<Mechanics>, Assembled { base, hit }: Assembled) -> Self {
+    fn begin(
+        talk: Talk<'a>,
+        job: &'a Job,
+        place: Place,
+        mechanics: Option<Mechanics>,
+        Assembled { base, hit }: Assembled,
+    ) -> Self {
         let transcript = base.transcript.within(Section::History.budget_in(&base.cast.settings));
         let text = turn_text(&base, &transcript, &job.action, mechanics.as_ref().map(|m| m.raw.as_str()));
-        Self { talk, job, base, hit, transcript, text, mechanics }
+        Self { talk, job, base, hit, transcript, text, mechanics, place }
     }
 
     fn row(&self) -> NewTurn<'a> {
@@ -218,6 +178,7 @@ impl<'a> Turn<'a> {
             instance: self.talk.app.running.instance,
             key: self.job.key.as_ref(),
             talk_version: Some(self.base.transcript.version),
+            place: self.place,
         }
     }
 

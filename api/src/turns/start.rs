@@ -20,7 +20,7 @@ use super::{
 use crate::{
     app::App,
     auth::Caller,
-    error::{Error, Result},
+    error::{Code, Error, Result},
     http::Reply,
     limits::Class,
 };
@@ -55,7 +55,7 @@ impl Wish {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct TurnStarted {
     pub turn_id: Uuid,
-    /// `running`, or how it ended if the request is a repeated one.
+    /// `running`, or `queued` while another has its place; or how it ended if the request is a repeated one.
     pub status: Status,
 }
 
@@ -85,8 +85,9 @@ pub fn start<F>(
 where
     F: Future<Output = Result<Reply>> + 'static,
 {
-    app.limits.check(&caller.tenant, Class::Turns).allowed("turns")?;
+    // In this order: what may not run now is not counted.
     let permit = app.limits.turns.take(caller.tenant_id(), caller.tenant.limits.concurrent_turns)?;
+    app.limits.check(&caller.tenant, Class::Turns).allowed("turns")?;
     let asker = Asker { live: is_heard.then(Live::new), ..Asker::default() };
     let turn = run(app.clone(), caller.clone(), asker.clone());
     let task = actix_web::rt::spawn(async move {
@@ -97,7 +98,7 @@ where
 }
 
 impl Started {
-    /// The turn's id as soon as it runs; or, if it never ran, what came of it: a stored answer or an error.
+    /// The turn's id as soon as it runs or waits; or, if it never ran, what came of it: a stored answer or an error.
     ///
     /// # Errors
     /// Why the turn did not begin.
@@ -132,18 +133,27 @@ where
     F: Future<Output = Result<Reply>> + 'static,
 {
     let started = start(&app, &caller, wish != Wish::Whole, run)?;
+    let live = started.asker.live.clone();
     let leaving = (wish == Wish::Whole && !is_kept).then(|| started.asker.cancel.clone().drop_guard());
     let begun = started.begun().await;
     if let Some(guard) = leaving {
         guard.disarm();
     }
-    let (turn, status, replayed) = match begun? {
-        Err(reply) if wish == Wish::Whole => return Ok(reply.into()),
-        Err(reply) => {
+    let (turn, status, replayed) = match begun {
+        Ok(Err(reply)) if wish == Wish::Whole => return Ok(reply.into()),
+        Ok(Err(reply)) => {
             let (turn, status) = turn_of(&reply)?;
             (turn, status, reply.replayed)
         }
-        Ok(turn) => (turn, Status::Running, false),
+        Ok(Ok(turn)) if live.is_some_and(|live| live.waits()) => (turn, Status::Queued, false),
+        Ok(Ok(turn)) => (turn, Status::Running, false),
+        // Who asks again, having lost the first answer, is told of the turn that answer was of.
+        Err(error) => match error.turn_id {
+            Some(turn) if wish != Wish::Whole && error.code == Code::IdempotencyInFlight => {
+                (turn, Status::Running, true)
+            }
+            _ => return Err(error),
+        },
     };
     let location = format!("/v1/campaigns/{campaign}/turns/{turn}");
     let mut response = match wish {

@@ -1,5 +1,7 @@
 //! What a turn writes of itself: that it runs, how it ended, its messages, its usage, its idempotency key.
 
+use entity::session::Role;
+use sea_orm::ActiveEnum;
 use serde_json::{Value, json};
 use sqlx::{Row, postgres::PgRow};
 use uuid::Uuid;
@@ -46,11 +48,35 @@ pub struct NewTurn<'a> {
     pub key: Option<&'a IdempotencyKey>,
     /// The version of the conversation that the prompt holds, if it was read before the turn had its place.
     pub talk_version: Option<i64>,
+    pub place: Place,
+}
+
+/// What a turn that is opened is to do with its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Take it and run, if it is free.
+    Free,
+    /// Write that it waits for it.
+    Queue,
+    /// The same as `Free` for a turn that waits, under this id.
+    Queued(Uuid),
+}
+
+impl Place {
+    /// The id of the turn: its own if it waits, or a new one.
+    #[must_use]
+    pub fn turn(self) -> Uuid {
+        if let Place::Queued(turn) = self { turn } else { Uuid::now_v7() }
+    }
+
+    fn status(self) -> &'static str {
+        if self == Place::Queue { "queued" } else { "running" }
+    }
 }
 
 /// What opening a turn led to.
 pub enum Opened {
-    /// It runs, under this id.
+    /// It runs, or waits as it was to, under this id.
     Runs(Uuid),
     /// It ran before.
     Replay(Reply),
@@ -66,7 +92,11 @@ impl NewTurn<'_> {
     /// What taking the place led to, by the conversation's version from then on.
     fn placed(&self, id: Uuid, row: &PgRow) -> Opened {
         let now = row.get::<i64, _>("talk");
-        if self.talk_version.is_none_or(|read| read == now) { Opened::Runs(id) } else { Opened::Moved }
+        if self.place == Place::Queue || self.talk_version.is_none_or(|read| read == now) {
+            Opened::Runs(id)
+        } else {
+            Opened::Moved
+        }
     }
 }
 
@@ -112,6 +142,7 @@ pub async fn open_session(
     pool: &Pool,
     caller: &Caller,
     campaign: &Ref,
+    role: Option<Role>,
     new: &NewTurn<'_>,
     held: Held<'_>,
 ) -> Result<Option<Facts>> {
@@ -124,12 +155,13 @@ pub async fn open_session(
         pool,
         &actor,
         "SELECT o.campaign, o.upto_seq, o.upto_event, f.* FROM session_turn_open($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, \
-             $15, $16, $17) o CROSS JOIN LATERAL session_facts($1, o.campaign, $6, $18, $19) f",
+             $15, $16, $17, $18) o CROSS JOIN LATERAL session_facts($1, o.campaign, $6, $7, $19, $20) f",
         |q| {
             q.bind(named)
                 .bind(slug)
                 .bind(caller.campaign)
                 .bind(new.entity)
+                .bind(role.as_ref().map(ActiveEnum::to_value))
                 .bind(new.id)
                 .bind(new.action)
                 .bind(new.mode.as_str())
@@ -152,18 +184,21 @@ pub async fn open_session(
     Ok(Some(facts))
 }
 
-/// Writes that a turn runs, and claims its key. One statement for a fresh key or none.
+/// Writes that a turn runs or waits, and claims its key. One statement for a fresh key or none.
 ///
 /// # Errors
-/// `turn_in_progress`, `idempotency_in_flight`, `idempotency_key_reused`.
+/// `turn_in_progress`, `idempotency_in_flight`, `idempotency_key_reused`; `conflict` for a turn that waited and was cancelled.
 pub async fn open(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
+    if let Place::Queued(turn) = new.place {
+        return next_in_line(tx, new, turn).await;
+    }
     let Some(key) = new.key else { return insert(tx, new).await };
     let claimed = sqlx::query(
         "WITH claim AS (INSERT INTO idempotency (tenant_id, id, key, route, fingerprint, state, turn_id) \
            VALUES ($1, $2, $3, $4, $5, 'running', $6) ON CONFLICT (tenant_id, route, key) DO NOTHING RETURNING turn_id) \
          INSERT INTO turn (tenant_id, id, campaign_id, kind, status, entity_id, player_id, action, reply_mode, on_failure, \
                            key_id, instance, lease_until) \
-         SELECT $1, turn_id, $7, $8, 'running', $9, $10, $11, $12, $13, $14, $15, now() + $16 * interval '1 second' FROM claim \
+         SELECT $1, turn_id, $7, $8, $18, $9, $10, $11, $12, $13, $14, $15, now() + $16 * interval '1 second' FROM claim \
          RETURNING head_now($1, $7, $17) AS talk",
     )
     .bind(tx.tenant())
@@ -183,6 +218,7 @@ pub async fn open(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
     .bind(new.instance)
     .bind(LEASE_SECONDS)
     .bind(new.talk_head())
+    .bind(new.place.status())
     .fetch_optional(&mut *tx.connection().await)
     .await?;
     match claimed {
@@ -195,7 +231,7 @@ async fn insert(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
     let row = sqlx::query(
         "INSERT INTO turn (tenant_id, id, campaign_id, kind, status, entity_id, player_id, action, reply_mode, on_failure, \
                            key_id, instance, lease_until) \
-         VALUES ($1, $2, $3, $4, 'running', $5, $6, $7, $8, $9, $10, $11, now() + $12 * interval '1 second') \
+         VALUES ($1, $2, $3, $4, $14, $5, $6, $7, $8, $9, $10, $11, now() + $12 * interval '1 second') \
          RETURNING head_now($1, $3, $13) AS talk",
     )
     .bind(tx.tenant())
@@ -211,9 +247,28 @@ async fn insert(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
     .bind(new.instance)
     .bind(LEASE_SECONDS)
     .bind(new.talk_head())
+    .bind(new.place.status())
     .fetch_one(&mut *tx.connection().await)
     .await?;
     Ok(new.placed(new.id, &row))
+}
+
+/// A turn that waited takes its place.
+async fn next_in_line(tx: &TenantTx, new: &NewTurn<'_>, turn: Uuid) -> Result<Opened> {
+    let begun = sqlx::query(
+        "UPDATE turn SET status = 'running', lease_until = now() + $4 * interval '1 second' \
+         WHERE tenant_id = $1 AND id = $2 AND instance = $3 AND status = 'queued' AND NOT cancel_requested \
+         RETURNING head_now($1, $5, $6) AS talk",
+    )
+    .bind(tx.tenant())
+    .bind(turn)
+    .bind(new.instance)
+    .bind(LEASE_SECONDS)
+    .bind(new.campaign)
+    .bind(new.talk_head())
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    Ok(new.placed(turn, &begun.ok_or_else(lost)?))
 }
 
 /// A key that was used before: replays what it led to, or starts a turn that came to nothing anew under its id.
@@ -243,7 +298,10 @@ pub async fn reopen(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey) -> R
                 row.get::<Option<Uuid>, _>("turn_id").ok_or_else(|| Error::internal("a key without its turn"))?;
             restart(tx, new, key, turn).await
         }
-        _ => Err(in_flight()),
+        _ => Err(match row.get("turn_id") {
+            Some(turn) => in_flight().for_turn(turn),
+            None => in_flight(),
+        }),
     }
 }
 
@@ -251,7 +309,7 @@ async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: U
     let restarted = sqlx::query(
         "WITH claim AS (UPDATE idempotency SET state = 'running' WHERE tenant_id = $1 AND route = $2 AND key = $3 RETURNING 1), \
            untold AS (DELETE FROM turn_event WHERE tenant_id = $1 AND turn_id = $4) \
-         UPDATE turn SET status = 'running', error = NULL, record = NULL, finished_at = NULL, undone_at = NULL, \
+         UPDATE turn SET status = $9, error = NULL, record = NULL, finished_at = NULL, undone_at = NULL, \
                 cancel_requested = false, revert_conflicts = NULL, instance = $5, lease_until = now() + $6 * interval '1 second' \
          WHERE tenant_id = $1 AND id = $4 AND EXISTS (SELECT 1 FROM claim) RETURNING head_now($1, $7, $8) AS talk",
     )
@@ -263,6 +321,7 @@ async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: U
     .bind(LEASE_SECONDS)
     .bind(new.campaign)
     .bind(new.talk_head())
+    .bind(new.place.status())
     .fetch_optional(&mut *tx.connection().await)
     .await?;
     match restarted {
@@ -378,16 +437,17 @@ pub async fn finish_in(
     if row.get("done") { Ok(()) } else { Err(lost()) }
 }
 
-/// Notes up to where a session's turn is told what happened; it counts once the turn completes.
+/// Notes up to where a session's turn is told what happened, and as what; it counts once the turn completes.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn tell(tx: &TenantTx, turn: Uuid, seq: i64, event: i64) -> Result<()> {
-    sqlx::query("UPDATE turn SET seen_seq = $3, seen_event = $4 WHERE tenant_id = $1 AND id = $2")
+pub async fn tell(tx: &TenantTx, turn: Uuid, facts: &Facts) -> Result<()> {
+    sqlx::query("UPDATE turn SET seen_seq = $3, seen_event = $4, told_as = $5 WHERE tenant_id = $1 AND id = $2")
         .bind(tx.tenant())
         .bind(turn)
-        .bind(seq)
-        .bind(event)
+        .bind(facts.standing.now.seq)
+        .bind(facts.standing.now.event)
+        .bind(facts.playing.told_as())
         .execute(&mut *tx.connection().await)
         .await?;
     Ok(())

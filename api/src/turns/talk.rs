@@ -260,6 +260,9 @@ impl<'a> Talk<'a> {
         written: impl FnOnce(Status) -> Result<(Vec<u8>, String)>,
     ) -> Result<Reply> {
         self.save_told().await;
+        if let Some(cause) = error.cause() {
+            tracing::warn!(turn_id = %self.id, code = error.code.as_str(), %cause, "a turn failed");
+        }
         let cancelled = self.asker.cancel.is_cancelled() || self.was_cancelled_elsewhere(&error).await;
         let status = if cancelled { Status::Cancelled } else { Status::Failed };
         let (code, message) = if cancelled {

@@ -352,7 +352,7 @@ END $$
 CREATE FUNCTION orphaned_turns(rows_max int) RETURNS TABLE (tenant_id uuid, turn_id uuid)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT t.tenant_id, t.id FROM turn t
-    WHERE t.status = 'running' AND (t.lease_until < now() OR NOT EXISTS (
+    WHERE (t.status = 'running' OR t.status = 'queued') AND (t.lease_until < now() OR NOT EXISTS (
         SELECT 1 FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = 1413567051 AND l.objid::bigint = t.instance
           AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())))
     LIMIT rows_max
@@ -363,7 +363,7 @@ CREATE FUNCTION renew_leases(server bigint, turns uuid[], seconds int) RETURNS S
 SET search_path = pg_catalog, public, pg_temp AS $$
     WITH mine AS (
         UPDATE turn SET lease_until = now() + seconds * interval '1 second'
-        WHERE instance = server AND status = 'running' AND id = ANY (turns) RETURNING id, cancel_requested)
+        WHERE instance = server AND status IN ('queued', 'running') AND id = ANY (turns) RETURNING id, cancel_requested)
     SELECT id FROM mine WHERE cancel_requested
 $$
 -- ;;

@@ -1,23 +1,29 @@
+-- What a session's AI is for a turn, and for whom if it plays a character.
+CREATE FUNCTION told_as(role text, player uuid) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE role WHEN 'player' THEN 'player:' || coalesce(player::text, '') ELSE role END
+$$
+-- ;;
 -- What the turn of a session's AI is told from, as it is at this moment: the session, its place in the feed, the campaign (its texts
 -- only if it is not the version that is held), the version of its conversation, and those of the lore that is held. No row for
 -- no session. Statement by statement, each an index lookup, and each with a snapshot of its own: after a turn took its place
 -- nothing older is read.
-CREATE FUNCTION session_facts(its_tenant uuid, its_campaign uuid, its_session uuid, held_campaign bigint, held_heads text[])
+CREATE FUNCTION session_facts(its_tenant uuid, its_campaign uuid, its_session uuid, as_role text, held_campaign bigint,
+    held_heads text[])
 RETURNS TABLE (
-    client_id text, role text, dice text, player_id uuid, scene_id uuid, player_name text, race text, profession text, place text,
+    client_id text, role text, told_as text, dice text, player_id uuid, scene_id uuid, player_name text, race text, profession text, place text,
     from_seq bigint, events bigint, seq bigint, pruned bigint, seen_seq bigint, seen_event bigint,
     campaign_version bigint, campaign_name text, game_system text, game_time text, description text, settings jsonb,
-    talk bigint, heads bigint[], has_fights boolean, has_news boolean)
+    talk bigint, heads bigint[], has_fights boolean, has_news boolean, has_played boolean)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     its_scene uuid;
     its_player uuid;
 BEGIN
-    SELECT s.client_id, s.role, s.dice, s.player_id, s.scene_id, s.player_id, s.scene_id, st.from_seq, st.events,
+    SELECT s.client_id, coalesce(as_role, s.role), told_as(coalesce(as_role, s.role), s.player_id), s.dice, s.player_id, s.scene_id, s.player_id, s.scene_id, st.from_seq, st.events,
            coalesce(nullif(st.world_state #>> '{active_scene,location}', ''), nullif(st.world_state #>> '{active_scene,name}', '')),
            st.combat <> '[]'
-    INTO client_id, role, dice, player_id, scene_id, its_player, its_scene, from_seq, events, place, has_fights
+    INTO client_id, role, told_as, dice, player_id, scene_id, its_player, its_scene, from_seq, events, place, has_fights
     FROM session s JOIN session_state st ON st.tenant_id = its_tenant AND st.session_id = s.id
     WHERE s.tenant_id = its_tenant AND s.campaign_id = its_campaign AND s.id = its_session;
     IF NOT FOUND THEN
@@ -37,7 +43,7 @@ BEGIN
     pruned := coalesce(pruned, 0);
     SELECT t.seen_seq, t.seen_event INTO seen_seq, seen_event FROM turn t
     WHERE t.tenant_id = its_tenant AND t.entity_id = its_session AND t.kind = 'gm' AND t.status IN ('succeeded', 'limit_reached')
-      AND t.undone_at IS NULL AND t.seen_seq IS NOT NULL ORDER BY t.seen_seq DESC, t.seen_event DESC LIMIT 1;
+      AND t.told_as = session_facts.told_as AND t.undone_at IS NULL AND t.seen_seq IS NOT NULL ORDER BY t.seen_seq DESC, t.seen_event DESC LIMIT 1;
     SELECT c.version, c.name, c.game_system, c.game_time, c.description, c.settings
     INTO campaign_version, campaign_name, game_system, game_time, description, settings
     FROM campaign c WHERE c.tenant_id = its_tenant AND c.id = its_campaign;
@@ -51,11 +57,14 @@ BEGIN
     heads := lore_heads(its_tenant, its_campaign, held_heads);
     has_fights := has_fights OR EXISTS (
         SELECT 1 FROM encounter e WHERE e.tenant_id = its_tenant AND e.campaign_id = its_campaign AND e.status = 'active');
+    has_played := seen_seq IS NOT NULL OR EXISTS (
+        SELECT 1 FROM turn t WHERE t.tenant_id = its_tenant AND t.entity_id = its_session AND t.kind = 'gm'
+          AND t.status IN ('succeeded', 'limit_reached') AND t.undone_at IS NULL AND t.seen_seq IS NOT NULL);
     -- What its own turns did is no news.
     has_news := EXISTS (
         SELECT 1 FROM journal j WHERE j.tenant_id = its_tenant AND j.campaign_id = its_campaign AND j.seq > seen_seq
           AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.tenant_id = its_tenant AND t.id = j.turn_id
-                          AND t.entity_id = its_session AND t.kind = 'gm'));
+                          AND t.entity_id = its_session AND t.kind = 'gm' AND t.told_as = session_facts.told_as));
     RETURN NEXT;
 END $$
 -- ;;
@@ -76,16 +85,18 @@ END $$
 -- written, for an unknown campaign or session, or a key that is known.
 CREATE FUNCTION session_turn_open(
     its_tenant uuid, who text, named_campaign uuid, campaign_slug text, only_campaign uuid, its_session uuid,
-    its_id uuid, its_action text, its_mode text, its_on_failure text, its_key_id uuid, its_instance bigint, lease_seconds int,
+    as_role text, its_id uuid, its_action text, its_mode text, its_on_failure text, its_key_id uuid, its_instance bigint, lease_seconds int,
     claim_id uuid, claim_route text, claim_key text, claim_print bytea)
 RETURNS TABLE (campaign uuid, upto_seq bigint, upto_event bigint) LANGUAGE plpgsql AS $$
 DECLARE
     settings text := set_config('app.tenant_id', its_tenant::text, true) || set_config('app.who', who, true)
         || set_config('synchronous_commit', 'off', true);
+    told text;
 BEGIN
     SELECT c.id INTO campaign FROM campaign c WHERE c.tenant_id = its_tenant AND (c.id = named_campaign OR c.slug = campaign_slug)
         AND (only_campaign IS NULL OR c.id = only_campaign);
-    SELECT st.events INTO upto_event FROM session_state st
+    SELECT st.events, told_as(coalesce(as_role, s.role), s.player_id) INTO upto_event, told
+    FROM session_state st JOIN session s ON s.tenant_id = its_tenant AND s.id = its_session
     WHERE st.tenant_id = its_tenant AND st.campaign_id = campaign AND st.session_id = its_session;
     IF NOT FOUND THEN
         RETURN;
@@ -100,9 +111,9 @@ BEGIN
         END IF;
     END IF;
     INSERT INTO turn (tenant_id, id, campaign_id, kind, status, entity_id, action, reply_mode, on_failure, key_id, instance,
-                      lease_until, seen_seq, seen_event)
+                      lease_until, seen_seq, seen_event, told_as)
     VALUES (its_tenant, its_id, campaign, 'gm', 'running', its_session, its_action, its_mode, its_on_failure, its_key_id, its_instance,
-            now() + lease_seconds * interval '1 second', upto_seq, upto_event);
+            now() + lease_seconds * interval '1 second', upto_seq, upto_event, told);
     RETURN NEXT;
 END $$
 -- ;;
@@ -114,10 +125,10 @@ DECLARE
 BEGIN
     WITH written AS (
         INSERT INTO message (tenant_id, campaign_id, id, session_id, scene_id, type, speaker, content, flavor, roll, author, player_id,
-            entity_id, whisper_to, blind, turn_id, prompt_text, tokens, window_start, extensions, external_ref)
+            entity_id, whisper_to, blind, turn_id, prompt_text, tokens, window_start, told_as, extensions, external_ref)
         SELECT its_tenant, its_campaign, m.id, m.session_id,
             (SELECT s.id FROM scene s WHERE s.tenant_id = its_tenant AND s.id = m.scene_id), m.type, m.speaker, m.content, m.flavor,
-            m.roll, m.author, m.player_id, m.entity_id, m.whisper_to, m.blind, m.turn_id, m.prompt_text, m.tokens, m.window_start,
+            m.roll, m.author, m.player_id, m.entity_id, m.whisper_to, m.blind, m.turn_id, m.prompt_text, m.tokens, m.window_start, m.told_as,
             m.extensions, m.external_ref
         FROM jsonb_populate_recordset(NULL::message, messages) m
         ON CONFLICT (tenant_id, campaign_id, external_ref) WHERE external_ref IS NOT NULL DO NOTHING RETURNING id)

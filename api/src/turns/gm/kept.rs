@@ -28,6 +28,8 @@ pub struct Kept {
     pub(super) lore: Arc<Lore>,
     pub(super) base: Arc<Base>,
     pub(super) transcript: Arc<Transcript>,
+    /// Whose conversation it is.
+    pub(super) told_as: String,
     pub(super) talk: Option<Talk>,
 }
 

@@ -18,10 +18,10 @@ use uuid::Uuid;
 use super::{
     Mechanics, OnBusy, OnFailure, PromptView, SectionView, Status, Trace, TurnView,
     calls::Hands,
+    place::{self, Attempted, in_place},
     rules,
-    runner::in_place,
     start::Asker,
-    store::{self, Ended, NewTurn, Opened},
+    store::{self, Ended, NewTurn, Opened, Place},
     talk::{Question, Talk, written},
 };
 use crate::{
@@ -78,8 +78,9 @@ pub async fn run(app: &App, caller: &Caller, job: &GmJob, asker: &Asker) -> Resu
         Some(turn) => Some(rules::mechanics(app, caller, &job.campaign, None, turn).await?),
         None => None,
     };
-    let attempt = async || attempt(app, caller, job, &endpoint, mechanics.clone(), asker).await;
-    in_place(app, job.on_busy, (caller.tenant_id(), job.session), &asker.cancel, attempt).await
+    let attempt = async |place| attempt(app, caller, job, &endpoint, mechanics.clone(), asker, place).await;
+    let wanted = place::Wanted { kind: KIND, place: (caller.tenant_id(), job.session), on_busy: job.on_busy };
+    in_place(app, caller, wanted, asker, attempt).await
 }
 
 /// Whose prompt is looked at, and as what.
@@ -105,8 +106,7 @@ pub async fn preview_in(
 ) -> Result<Preview> {
     let kept = tables.and_then(|tables| tables.get(tx.tenant(), &(look.session, look.role, look.mode)));
     let held = kept.as_deref().map(Kept::held).unwrap_or_default();
-    let mut facts = facts(tx, look.campaign, look.session, held).await?;
-    facts.playing.role = look.role.unwrap_or(facts.playing.role);
+    let mut facts = facts(tx, look.campaign, look.session, look.role, held).await?;
     let instruction = look.instruction.filter(|i| !i.trim().is_empty());
     let asked = Asked { mode: look.mode, instruction, mechanics: None };
     Ok(GmPrompt::build(prompts, &mut Reads::Within(tx), &mut facts, kept.as_deref(), asked).await?.preview())
@@ -129,19 +129,20 @@ async fn attempt(
     endpoint: &Endpoint,
     mechanics: Option<Mechanics>,
     asker: &Asker,
-) -> Result<Reply> {
-    let (id, started) = (Uuid::now_v7(), Instant::now());
-    let mut talk = Talk::new(app, caller, endpoint, job.mode, asker, (id, started)).at_most(job.steps_max);
+    place: Place,
+) -> Result<Attempted> {
+    let begun = (place.turn(), Instant::now());
+    let mut talk = Talk::new(app, caller, endpoint, job.mode, asker, begun).at_most(job.steps_max);
     let kept = app.tables.get(caller.tenant_id(), &job.kept_as());
     let held = kept.as_deref().map(Kept::held).unwrap_or_default();
-    let mut facts = match open(&talk, job, held).await? {
+    let mut facts = match open(&talk, job, place, held).await? {
         Open::Runs(id, facts) => {
             talk.id = id;
             facts
         }
-        Open::Replay(reply) => return Ok(reply),
+        Open::Waits(id) => return Ok(Attempted::Waits(id)),
+        Open::Replay(reply) => return Ok(Attempted::Done(reply)),
     };
-    facts.playing.role = job.role.unwrap_or(facts.playing.role);
     let _entered = app.running.enter(talk.id, asker);
     let asked = Asked {
         mode: job.mode,
@@ -154,7 +155,7 @@ async fn attempt(
     drop(reads);
     let prompt = match build {
         Ok(prompt) => prompt,
-        Err(error) => return Box::pin(talk.never_asked(KIND, error)).await,
+        Err(error) => return Box::pin(talk.never_asked(KIND, error)).await.map(Attempted::Done),
     };
     metrics::SESSION_CONTEXTS.with_label_values(&[prompt.context]).inc();
     let hand = job.dice.clone().map(Hand::of);
@@ -171,39 +172,47 @@ async fn attempt(
         }
     };
     turn.talk.ended(KIND, &result, turn.prompt.hit);
-    result
+    result.map(Attempted::Done)
 }
 
 /// What opening a session's turn led to.
 enum Open {
     /// It runs, under this id.
     Runs(Uuid, Box<Facts>),
+    /// It waits, as it was to.
+    Waits(Uuid),
     /// It ran before.
     Replay(Reply),
 }
 
 /// Takes the session's place and reads what the turn is told from. One round trip, unless the key is known or something is missing.
-async fn open(talk: &Talk<'_>, job: &GmJob, held: Held<'_>) -> Result<Open> {
+async fn open(talk: &Talk<'_>, job: &GmJob, place: Place, held: Held<'_>) -> Result<Open> {
     let (app, caller) = (talk.app, talk.caller);
     let named = Ref::parse(&job.campaign);
     if caller.tenant.limits.tokens_per_day > 0 {
         let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
         app.limits.check_tokens(&tx, &caller.tenant).await?;
     }
-    let new = row(talk, job, Uuid::nil());
-    if let Some(facts) = store::open_session(&app.pool, caller, &named, &new, held).await? {
+    let row = |campaign| NewTurn { place, ..row(talk, job, campaign) };
+    if place == Place::Free
+        && let Some(facts) = store::open_session(&app.pool, caller, &named, job.role, &row(Uuid::nil()), held).await?
+    {
         return Ok(Open::Runs(talk.id, Box::new(facts)));
     }
     let tx = TenantTx::write_lazily(&app.pool, &caller.actor().in_turn(talk.id, Origin::Turn)).await?;
     let campaign = campaign_id(&tx, caller, &named).await?;
     service::playing(&tx, campaign, job.session).await?;
-    let id = match store::open(&tx, &row(talk, job, campaign)).await? {
+    let id = match store::open(&tx, &row(campaign)).await? {
         Opened::Replay(reply) => return Ok(Open::Replay(reply)),
+        Opened::Runs(id) if place == Place::Queue => {
+            tx.commit().await?;
+            return Ok(Open::Waits(id));
+        }
         Opened::Runs(id) => id,
         Opened::Moved => return Err(Error::new(Code::TurnInProgress, "This session is already having a turn.")),
     };
-    let facts = facts(&tx, campaign, job.session, held).await?;
-    store::tell(&tx, id, facts.standing.now.seq, facts.standing.now.event).await?;
+    let facts = facts(&tx, campaign, job.session, job.role, held).await?;
+    store::tell(&tx, id, &facts).await?;
     tx.commit().await?;
     Ok(Open::Runs(id, Box::new(facts)))
 }
@@ -228,6 +237,7 @@ fn row<'a>(talk: &Talk<'_>, job: &'a GmJob, campaign: Uuid) -> NewTurn<'a> {
         instance: talk.app.running.instance,
         key: job.key.as_ref(),
         talk_version: None,
+        place: Place::Free,
     }
 }
 
@@ -308,12 +318,14 @@ impl GmTurn<'_> {
             prompt_text: Some(self.prompt.text.to_string()),
             tokens: self.prompt.text_tokens,
             window_start: Some(window_start),
+            told_as: Some(self.session.told_as()),
             ..asked
         };
         let narrative_tokens = tokens::count(&narrative);
         let told = NewMessage {
             entity_id: Some(self.session.id),
             tokens: narrative_tokens,
+            told_as: Some(self.session.told_as()),
             ..self.session.message(turn_id, self.session.speaker(), narrative)
         };
         [asked, told]

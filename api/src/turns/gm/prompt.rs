@@ -173,6 +173,7 @@ pub(super) struct GmPrompt {
     campaign: Arc<CampaignNow>,
     knows: Arc<Lore>,
     talk: Option<Talk>,
+    told_as: String,
 }
 
 impl GmPrompt {
@@ -200,9 +201,10 @@ impl GmPrompt {
             Some(kept) => kept.lore.clone(),
             None => Arc::new(Lore::read(prompts, reads.tx().await?, &facts.playing, &facts.at).await?),
         };
-        let whole = match kept.filter(|kept| kept.transcript.version == facts.talk) {
+        let told_as = facts.playing.told_as();
+        let whole = match kept.filter(|kept| kept.transcript.version == facts.talk && kept.told_as == told_as) {
             Some(kept) => kept.transcript.clone(),
-            None => Arc::new(Transcript::of_session(reads.tx().await?, session, facts.talk).await?),
+            None => Arc::new(Transcript::of_session(reads.tx().await?, session, &told_as, facts.talk).await?),
         };
         // An overview is a part of the conversation: there has to be room for it beside the talk.
         let room = Section::History.budget_in(settings).saturating_add(Section::Overview.budget_in(settings));
@@ -252,6 +254,7 @@ impl GmPrompt {
             campaign,
             knows: lore,
             talk,
+            told_as,
         })
     }
 
@@ -272,6 +275,7 @@ impl GmPrompt {
             lore: self.knows.clone(),
             base: self.base.clone(),
             talk: self.talk.clone(),
+            told_as: self.told_as.clone(),
             transcript: Arc::new(self.transcript.with(told, self.transcript.version + 1)),
         }
     }

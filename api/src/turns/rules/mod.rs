@@ -200,6 +200,7 @@ impl<'a> RulesTurn<'a> {
             instance: self.talk.app.running.instance,
             key: self.job.key.as_ref(),
             talk_version: None,
+            place: store::Place::Free,
         }
     }
 
