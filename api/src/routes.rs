@@ -117,7 +117,7 @@ pub fn configure(config: &mut ServiceConfig<'_>) {
         .service(campaigns::fork::fork)
         .service(campaigns::http::changes)
         .service(campaigns::http::events)
-        .service(interchange::seed::seed)
+        .service(interchange::http::import_seed)
         .service(interchange::http::export_campaign)
         .service(interchange::http::import_card)
         .service(interchange::http::import_lorebook)
