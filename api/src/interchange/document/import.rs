@@ -220,7 +220,7 @@ async fn campaign(
     let slug = members.get("slug").and_then(Value::as_str).map(ToOwned::to_owned);
     let slug =
         slug.ok_or_else(|| Error::invalid("/campaign/slug", "required", "A document names its campaign by slug."))?;
-    let found = sqlx::query("SELECT id FROM campaign WHERE tenant_id = $1 AND slug = $2 FOR UPDATE")
+    let found = sqlx::query("SELECT id FROM campaign WHERE tenant_id = $1 AND slug = $2 FOR NO KEY UPDATE")
         .bind(tx.tenant())
         .bind(&slug)
         .fetch_optional(&mut *tx.connection().await)

@@ -1,10 +1,11 @@
-//! Rows that an import meets: read in one statement, and locked, so that what is compared is what is written over.
+//! Rows that an import meets: read in one statement, and locked, so that what is compared is what is written over. The lock lets
+//! others refer to them: turns go on while a large import runs.
 
 use std::collections::{HashMap, HashSet};
 
 use sea_orm::{
     EntityTrait, Order, QueryFilter, QueryOrder, QuerySelect,
-    sea_query::{Expr, ExprTrait},
+    sea_query::{Expr, ExprTrait, LockType},
 };
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -52,7 +53,7 @@ impl<M: Clone> Stored<M> {
                 [sea_orm::Value::from(slugs), sea_orm::Value::from(references), sea_orm::Value::from(ids)],
             ))
             .order_by(col("id"), Order::Asc)
-            .lock_exclusive()
+            .lock(LockType::NoKeyUpdate)
             .all(place.tx)
             .await?;
         let mut stored = Self {
