@@ -20,6 +20,8 @@ pub struct Shelf {
     pub tag: String,
     /// The one NPC or owner, by id, that the book is for.
     pub known_by: Option<String>,
+    /// What the file calls them.
+    pub known_as: Option<String>,
 }
 
 /// Makes or changes the NPC of a card, and the lore of its book.
@@ -37,6 +39,7 @@ pub async fn card(place: &Place<'_>, card: Card, mut losses: Losses, report: &mu
         npc.insert("owner_ids".to_owned(), json!(owners));
     }
     let slug = npc.remove("slug").and_then(|s| s.as_str().map(ToOwned::to_owned));
+    let known_as = slug.clone();
     let known = Known::ByOrigin { id: card.id, reference: reference(card.id, || format!("card:{}", card.key)), slug };
     let row = Row { members: npc, known, onto: Onto::BesideExtensions, beside: Members::new(), pointer: String::new() };
     let ids = rows::write::<Npcs>(place, vec![row], |_| Members::new(), report).await?;
@@ -47,7 +50,8 @@ pub async fn card(place: &Place<'_>, card: Card, mut losses: Losses, report: &mu
         } else {
             book.name.clone()
         };
-        let shelf = Shelf { key: format!("card.{}", card.key.replace(':', ".")), tag, known_by: Some(id.to_string()) };
+        let key = format!("card.{}", card.key.replace(':', "."));
+        let shelf = Shelf { key, tag, known_by: Some(id.to_string()), known_as };
         // The NPC is somebody now.
         entries(place, book, &shelf, &Names::load(place).await?, report).await?;
     }
@@ -76,11 +80,15 @@ async fn entries(place: &Place<'_>, book: Book, shelf: &Shelf, names: &Names, re
             tags.push(json!(shelf.tag));
         }
         lore.insert("tags".to_owned(), tags.into());
-        let (known, unknown): (Vec<_>, Vec<_>) = entry.known_by.into_iter().partition(|slug| names.id(slug).is_some());
-        for slug in unknown {
-            report.warn(format!("/entries/{number}: there is no `{slug}` here who could know it."));
+        let mut known_by = Vec::with_capacity(entry.known_by.len());
+        for slug in entry.known_by {
+            match &shelf.known_by {
+                // Here the card's character may have another slug, and somebody else its own.
+                Some(id) if shelf.known_as.as_ref() == Some(&slug) => known_by.push(id.clone()),
+                _ if names.id(&slug).is_some() => known_by.push(slug),
+                _ => report.warn(format!("/entries/{number}: there is no `{slug}` here who could know it.")),
+            }
         }
-        let mut known_by = known;
         // A card's book is what its character knows, whatever it says of itself.
         if let Some(id) = &shelf.known_by {
             lore.insert("secret".to_owned(), true.into());

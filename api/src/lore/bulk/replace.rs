@@ -267,6 +267,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "time has to go by, and no task waits")]
     fn only_searching_takes_its_time() {
         let quick = replacer("a", "b", Duration::from_millis(200));
         assert_eq!(quick.run("a", 10), Ok(Some("b".to_owned())));
