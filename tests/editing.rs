@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::support::{Answer, Server, World};
 
 /// Entries written straight into the table: `count` of them, `entry_00000` and on.
-async fn entries(server: &Server, world: &World<'_>, count: i32, content: &str) {
+pub async fn entries(server: &Server, world: &World<'_>, count: i32, content: &str) {
     let campaign: uuid::Uuid = world.get("").await.expect(200).id().parse().unwrap();
     let mut db = server.owner().await;
     sqlx::query(

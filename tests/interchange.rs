@@ -6,6 +6,7 @@ mod documents;
 mod files;
 mod fuzz;
 mod hostile;
+mod seeds;
 
 use reqwest::Method;
 use serde_json::Value;

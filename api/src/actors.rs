@@ -1,5 +1,7 @@
 //! What characters, NPCs and owners share: one namespace of slugs, and tools an AI entity may call.
 
+use std::collections::{HashMap, HashSet};
+
 use entity::shapes::ToolRef;
 use sqlx::Row;
 use uuid::Uuid;
@@ -10,44 +12,74 @@ use crate::{
     tenancy::TenantTx,
 };
 
+/// Those of some actors that are there, by all that they are named by.
+#[derive(Debug, Default)]
+pub struct Known {
+    ids: HashSet<Uuid>,
+    by_slug: HashMap<String, Uuid>,
+}
+
+impl Known {
+    /// Looks for actors of some kinds that are named by id or slug. One statement, none without names.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn look(place: &Place<'_>, names: &[&str], kinds: &[&str]) -> Result<Self> {
+        let mut known = Self::default();
+        if names.is_empty() {
+            return Ok(known);
+        }
+        let rows = sqlx::query(
+            "SELECT actor_id, slug FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 AND kind = ANY ($3) \
+             AND (slug = ANY ($4) OR actor_id = ANY ($5))",
+        )
+        .bind(place.tx.tenant())
+        .bind(place.campaign)
+        .bind(kinds)
+        .bind(names)
+        .bind(names.iter().filter_map(|n| Uuid::try_parse(n).ok()).collect::<Vec<_>>())
+        .fetch_all(&mut *place.tx.connection().await)
+        .await?;
+        for row in rows {
+            known.ids.insert(row.get("actor_id"));
+            known.by_slug.insert(row.get("slug"), row.get("actor_id"));
+        }
+        Ok(known)
+    }
+
+    /// The ids of actors in the order given, each once; `kinds` is for the message.
+    ///
+    /// # Errors
+    /// `validation_failed` with `unknown_reference` at each name that is none.
+    pub fn ids(&self, pointer: &str, names: &[&str], kinds: &[&str]) -> Result<Vec<Uuid>> {
+        let mut ids = Vec::with_capacity(names.len());
+        let mut errors = Vec::new();
+        for (i, name) in names.iter().enumerate() {
+            let found = match Ref::parse(name) {
+                Ref::Id(id) => self.ids.get(&id),
+                Ref::Slug(slug) => self.by_slug.get(&slug),
+            };
+            match found {
+                Some(id) if !ids.contains(id) => ids.push(*id),
+                Some(_) => {}
+                None => errors.push(FieldError {
+                    pointer: format!("{pointer}/{i}"),
+                    code: "unknown_reference".into(),
+                    message: format!("There is no such {} in this campaign.", kinds.join(" or ")),
+                }),
+            }
+        }
+        if errors.is_empty() { Ok(ids) } else { Err(Error::validation(errors)) }
+    }
+}
+
 /// The ids of actors named by id or slug in a request's body, in the order given.
 ///
 /// # Errors
 /// `validation_failed` with `unknown_reference` at each name that is none.
 pub async fn resolve(place: &Place<'_>, pointer: &str, names: &[String], kinds: &[&str]) -> Result<Vec<Uuid>> {
-    if names.is_empty() {
-        return Ok(Vec::new());
-    }
-    let rows = sqlx::query(
-        "SELECT actor_id, slug FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 AND kind = ANY ($3) \
-         AND (slug = ANY ($4) OR actor_id = ANY ($5))",
-    )
-    .bind(place.tx.tenant())
-    .bind(place.campaign)
-    .bind(kinds)
-    .bind(names)
-    .bind(names.iter().filter_map(|n| Uuid::try_parse(n).ok()).collect::<Vec<_>>())
-    .fetch_all(&mut *place.tx.connection().await)
-    .await?;
-    let known: Vec<(Uuid, String)> = rows.iter().map(|r| (r.get("actor_id"), r.get("slug"))).collect();
-    let mut ids = Vec::with_capacity(names.len());
-    let mut errors = Vec::new();
-    for (i, name) in names.iter().enumerate() {
-        let found = known.iter().find(|(id, slug)| match Ref::parse(name) {
-            Ref::Id(given) => given == *id,
-            Ref::Slug(given) => given == *slug,
-        });
-        match found {
-            Some((id, _)) if !ids.contains(id) => ids.push(*id),
-            Some(_) => {}
-            None => errors.push(FieldError {
-                pointer: format!("{pointer}/{i}"),
-                code: "unknown_reference".into(),
-                message: format!("There is no such {} in this campaign.", kinds.join(" or ")),
-            }),
-        }
-    }
-    if errors.is_empty() { Ok(ids) } else { Err(Error::validation(errors)) }
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    Known::look(place, &names, kinds).await?.ids(pointer, &names, kinds)
 }
 
 /// The slugs of a campaign's actors and what each is, for those who choose one; the first 1,000. One statement.

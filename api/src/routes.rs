@@ -179,7 +179,7 @@ fn v1<R: Routes>(routes: R) -> R {
         .service(campaigns::fork::fork)
         .service(campaigns::http::changes)
         .service(campaigns::http::events)
-        .service(interchange::seed::seed)
+        .service(interchange::http::import_seed)
         .service(interchange::http::export_campaign)
         .service(interchange::http::import_card)
         .service(interchange::http::import_lorebook)

@@ -107,6 +107,52 @@ impl World {
         }
     }
 
+    /// Makes so many entries of lore that no prompt holds.
+    ///
+    /// # Errors
+    /// If the server refuses them.
+    pub async fn lore(&self, entries: usize) -> Result<(), Failure> {
+        let entry = |n| {
+            json!({ "slug": format!("edited_{entries}_{n}"), "title": format!("Edited {n}"), "scope": "zone", "associated_id": "nowhere",
+                "content": "The harbour of Port Town, where the chain is raised at night.", "tags": [format!("of_{entries}")] })
+        };
+        let body = json!({ "lore": (0..entries).map(entry).collect::<Vec<_>>() });
+        self.done("/import/seed", &body).await.map(|_| ())
+    }
+
+    /// Edits the entries of [`World::lore`] and undoes it; gives the seconds of the edit.
+    ///
+    /// # Errors
+    /// If the server refuses it, or edits another number of them.
+    pub async fn edit(&self, entries: usize) -> Result<f64, Failure> {
+        let changes = json!({
+            "tags": { "add": ["new"] }, "priority": { "add": 1 },
+            "replace": { "find": "chain", "with": "great chain", "whole_word": true },
+        });
+        let edit = json!({ "filter": { "tag": format!("of_{entries}") }, "changes": changes });
+        let started = Instant::now();
+        let done = self.done("/lore/bulk", &edit).await?;
+        let seconds = started.elapsed().as_secs_f64();
+        if done["changed"] != entries {
+            return Err(done.to_string().into());
+        }
+        let undo = format!("/lore/bulk/{}/undo", done["step_id"].as_str().unwrap_or_default());
+        self.done(&undo, &json!({})).await?;
+        Ok(seconds)
+    }
+
+    /// The answer of a call that is done at once.
+    async fn done(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        let mut connection = Connection::open(&self.addr).await?;
+        let path = format!("/v1/campaigns/port-town{path}");
+        let (status, answer) = connection.send(&request("POST", &path, &self.key, &body.to_string())).await?;
+        if status == 200 {
+            Ok(serde_json::from_slice(answer)?)
+        } else {
+            Err(String::from_utf8_lossy(answer).into_owned().into())
+        }
+    }
+
     async fn post(&self, connection: &mut Connection, path: &str, body: &Value) -> Result<Value, Failure> {
         let path = format!("/v1/campaigns/port-town{path}");
         let (status, answer) = connection.send(&request("POST", &path, &self.key, &body.to_string())).await?;

@@ -1,12 +1,10 @@
 //! `POST …/lore/bulk`: all entries or none, previewed, and undone as one step.
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 use tavernkeep::auth::Scope;
 
 use super::{bulk, entries, entry};
-use crate::support::{Server, World};
+use crate::support::{Prepared, Server, World};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_change_reaches_the_entries_named() {
@@ -139,7 +137,7 @@ async fn who_sees_no_secrets_edits_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_entries_are_one_step_in_two_seconds() {
+async fn a_thousand_entries_are_one_step() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
@@ -148,11 +146,8 @@ async fn a_thousand_entries_are_one_step_in_two_seconds() {
         "tags": { "add": ["new"], "remove": ["old"] }, "priority": { "add": 1 },
         "replace": { "find": "chain", "with": "great chain", "whole_word": true },
     });
-    let started = Instant::now();
     let done = bulk(&world, json!({ "filter": { "tag": "old" }, "changes": changes })).await.expect(200).body;
-    let took = started.elapsed();
     assert_eq!((&done["changed"], done["entries"].as_array().unwrap().len()), (&json!(1000), 100));
-    assert!(took < Duration::from_secs(2), "{took:?}");
     let now = entry(&world, "entry_00999").await;
     assert_eq!((&now["tags"], &now["priority"]), (&json!(["new"]), &json!(1000)));
     assert_eq!(now["content"], "The harbour of Port Town, where the great chain is raised at night. 999");
@@ -183,9 +178,28 @@ async fn an_edit_has_a_limit() {
     let body = json!({ "filter": { "tag": "old" }, "changes": { "enabled": false } });
     let answer = bulk(&world, body).await.problem(422, "validation_failed");
     assert_eq!(answer.pointers(), ["/filter"]);
-    let started = Instant::now();
     let body = json!({ "filter": { "tag": "old", "scope": "zone" }, "changes": { "enabled": false } });
     let done = bulk(&world, body).await.expect(200).body;
     assert_eq!(done["changed"], 5000);
-    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+}
+
+/// The time of an edit is in `./dev bench`; here is what it is made of.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_costs_two_statements_for_each_portion() {
+    let prepared = Prepared::new().await;
+    let model = rehearsal::start(rehearsal::Options::default()).await.unwrap();
+    let child = prepared.start(&model).await;
+    let lore: Vec<_> = (0..1000)
+        .map(|n| json!({ "slug": format!("entry_{n}"), "title": format!("Entry {n}"), "scope": "global", "content": "A chain.",
+            "tags": ["old"] }))
+        .collect();
+    child.post("/import/seed", json!({ "lore": lore })).await.unwrap().expect(200);
+    let statements = async || child.counter("tavernkeep_db_statements_total").await;
+    let changes = json!({ "tags": { "add": ["new"] }, "replace": { "find": "chain", "with": "rope" } });
+    let before = statements().await;
+    let done = child.post("/lore/bulk", json!({ "filter": { "tag": "old" }, "changes": changes })).await;
+    assert_eq!(done.unwrap().expect(200).body["changed"], 1000);
+    // Four portions; beside them the campaign, the ids, the size, the time allowed and the step.
+    let spent = statements().await - before;
+    assert!((8..=20).contains(&spent), "{spent} statements");
 }

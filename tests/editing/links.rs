@@ -92,6 +92,11 @@ async fn a_rename_offers_to_mend_the_links() {
     assert_eq!(backlinks(&linked(&world, "the_reach").await), ["one", "two"]);
     world.post(&format!("/lore/bulk/{}/undo", done["step_id"].as_str().unwrap()), json!({})).await.expect(200);
     assert_eq!(entry(&world, "two").await["content"], "[[ THE REACH ]]");
+    // A title that would end a link is not written into one: the slug is.
+    world.patch("/lore/the_reach", json!({ "title": "The [cold] Reach|er" })).await.expect(200);
+    world.post("/lore/the_reach/mend-links", json!({ "from": "The Reach" })).await.expect(200);
+    assert_eq!(entry(&world, "two").await["content"], "[[the_reach]]");
+    assert_eq!(backlinks(&linked(&world, "the_reach").await), ["one", "two"]);
     let nothing = world.post("/lore/the_reach/mend-links", json!({ "from": "Nobody" })).await.expect(200);
     assert_eq!(nothing.body["matched"], 0);
 }

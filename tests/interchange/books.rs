@@ -123,5 +123,97 @@ async fn secrets_are_left_out_for_those_who_do_not_see_them() {
         .expect(201);
     let reader = acme.with_scopes(&[tavernkeep::auth::Scope::Read]).await;
     assert!(!reader.get("/v1/campaigns/port-town/lorebook.json").await.expect(200).text.contains("Canary"));
-    assert!(world.get("/lorebook.json").await.expect(200).text.contains("Canary"));
+    let book = world.get("/lorebook.json").await.expect(200);
+    assert!(book.text.contains("Canary"));
+    // Who does not see a secret cannot write over it, learn its id, or make it public, by any way in.
+    let writer = acme.with_scopes(&[tavernkeep::auth::Scope::Read, tavernkeep::auth::Scope::Write]).await;
+    let hidden = world.get("/lore/hidden").await.expect(200).body;
+    let claim = |ours: Value| json!({ "entries": { "0": { "uid": 0, "key": ["k"], "comment": "Mine", "content": "Mine.", "extensions": { "tavernkeep": ours } } } });
+    let own = |ours: Value| writer.post(IMPORT, claim(ours));
+    let report = own(json!({ "slug": "hidden", "secret": false })).await.expect(200);
+    assert!(!report.text.contains(hidden["id"].as_str().unwrap()), "{}", report.text);
+    assert_eq!(report.body["items"][0]["slug"], "mine");
+    let report = own(json!({ "slug": "hidden", "id": hidden["id"], "secret": false })).await.expect(200);
+    assert_eq!(
+        (&report.body["counts"]["unchanged"], &report.body["items"]),
+        (&json!(1), &json!([])),
+        "{}",
+        report.text
+    );
+    let seed = json!([{ "slug": "hidden", "title": "Mine", "scope": "global", "content": "Mine.", "secret": false }]);
+    let answer = writer.post("/v1/campaigns/port-town/import/seed", seed).await.problem(409, "slug_taken");
+    assert!(!answer.text.contains(hidden["id"].as_str().unwrap()), "{}", answer.text);
+    assert_eq!(world.get("/lore/hidden").await.expect(200).body, hidden);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_file_of_a_row_writes_over_it() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let reach = world.get("/lore/the_reach").await.expect(200).body;
+    // A stranger's file may claim any slug; it has it if it is free.
+    let stranger = |slug: &str| {
+        json!({ "entries": { "0": { "uid": 7, "key": ["k"], "comment": "Theirs", "content": "Theirs.",
+            "extensions": { "tavernkeep": { "slug": slug } } } } })
+    };
+    let report = acme.post(IMPORT, stranger("the_reach")).await.expect(200).body;
+    assert_eq!(report["items"][0]["slug"], "theirs", "{report:#}");
+    assert_eq!(world.get("/lore/the_reach").await.expect(200).body, reach);
+    let again = acme.post(IMPORT, stranger("the_reach")).await.expect(200).body;
+    assert_eq!(again["counts"], json!({ "created": 0, "updated": 0, "unchanged": 1 }), "{again:#}");
+    // Our own file is known here, under whatever slug the row has by now; elsewhere it makes a row and is known from then on.
+    let mut book = world.get("/lorebook.json").await.expect(200).body;
+    let entries = book["entries"].as_object_mut().unwrap();
+    entries.retain(|_, entry| entry["extensions"]["tavernkeep"]["slug"] == "the_reach");
+    entries.values_mut().for_each(|entry| entry["content"] = json!("Warmer."));
+    world.patch("/lore/the_reach", json!({ "slug": "the_sea" })).await.expect(200);
+    let report = acme.post(IMPORT, book.clone()).await.expect(200).body;
+    assert_eq!((&report["items"][0]["slug"], &report["items"][0]["action"]), (&json!("the_sea"), &json!("updated")));
+    assert_eq!(world.get("/lore/the_sea").await.expect(200).body["content"], "Warmer.");
+    let other = server.tenant("other").await;
+    other.world().await;
+    for (slug, action) in [("the_reach_2", "created"), ("the_reach_2", "unchanged")] {
+        let report = other.post(IMPORT, book.clone()).await.expect(200).body;
+        assert_eq!((&report["items"][0]["slug"], &report["items"][0]["action"]), (&json!(slug), &json!(action)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_are_made_up_around_those_that_the_file_gives() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    acme.world().await;
+    let entry = |title: &str, ours: Value| json!({ "key": ["k"], "comment": title, "content": title, "extensions": { "tavernkeep": ours } });
+    let book =
+        json!({ "entries": { "0": entry("The fog", json!({})), "1": entry("Other", json!({ "slug": "the_fog" })) } });
+    let report = acme.post(IMPORT, book).await.expect(200).body;
+    let slugs: Vec<_> = report["items"].as_array().unwrap().iter().map(|item| item["slug"].clone()).collect();
+    assert_eq!(slugs, ["the_fog_2", "the_fog"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_client_keeps_with_the_campaign_is_left_alone() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    for own in [json!([1]), json!("x"), Value::Null] {
+        world.patch("", json!({ "extensions": { "lorebooks": own } })).await.expect(200);
+        acme.post(IMPORT, files::world_info()).await.expect(200);
+        let extensions = world.get("").await.expect(200).body["extensions"].clone();
+        assert!(own.is_null() || extensions == json!({ "lorebooks": own }), "{extensions}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lorebook_comes_in_pieces_and_one_that_is_too_large_not_at_all() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    crate::editing::entries(&server, &world, 9_996, "x").await;
+    let book = world.get("/lorebook.json").await.expect(200);
+    assert_eq!(book.header("transfer-encoding"), "chunked");
+    assert_eq!(book.body["entries"].as_object().unwrap().len(), 10_000);
+    world.post("/lore", json!({ "title": "One more", "scope": "global", "content": "x" })).await.expect(201);
+    world.get("/lorebook.json").await.problem(413, "payload_too_large");
 }

@@ -120,7 +120,19 @@ async fn an_npc_of_ours_goes_out_as_a_picture_and_comes_back_whole() {
     // Here it is what is there already.
     let here = send(&acme, IMPORT, "image/png", bytes.clone()).await.expect(200).body;
     assert_eq!(here["counts"], json!({ "created": 0, "updated": 0, "unchanged": 2 }), "{here:#}");
-    // Elsewhere it is made anew.
+    // Elsewhere it is made anew, beside whoever has its name, and is the one who knows its secrets.
+    let third = server.tenant("third").await;
+    let taken = third.world().await;
+    for action in ["created", "unchanged"] {
+        let report = send(&third, IMPORT, "image/png", bytes.clone()).await.expect(200).body;
+        assert_eq!(
+            (&report["items"][0]["slug"], &report["items"][0]["action"]),
+            (&json!("innkeeper_bob_2"), &json!(action))
+        );
+    }
+    let bob = taken.get("/npcs/innkeeper_bob_2").await.expect(200).body;
+    assert_eq!(taken.get("/lore/the_cellar").await.expect(200).body["known_by"], json!([bob["id"]]));
+    assert_ne!(taken.get("/npcs/innkeeper_bob").await.expect(200).body["disposition"], "jolly");
     let other = server.tenant("other").await;
     other.post("/v1/campaigns", json!({ "slug": "port-town", "name": "Elsewhere" })).await.expect(201);
     let there = send(&other, IMPORT, "image/png", bytes).await.expect(200).body;

@@ -208,3 +208,72 @@ async fn other_tenants_have_nothing_of_it() {
     send(&other, "/v1/campaigns/import", "application/json", document.to_string().into_bytes()).await.expect(200);
     assert_eq!(acme.get("/v1/campaigns/port-town/export").await.text, before);
 }
+
+/// What changes while an import waits for it stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_happens_meanwhile_is_not_overwritten() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let lore = json!([{ "slug": "the_reach", "title": "The Reach", "scope": "global", "content": "New." }]);
+    let document = json!({ "format": "tavernkeep.campaign", "version": 1, "campaign": { "slug": "port-town", "name": "Port Town" }, "lore": lore });
+    for (path, body) in
+        [("/v1/campaigns/import", document), ("/v1/campaigns/port-town/import/seed", json!({ "lore": lore }))]
+    {
+        world.patch("/lore/the_reach", json!({ "content": "Old.", "priority": 0 })).await.expect(200);
+        let mut db = server.owner().await;
+        sqlx::query("BEGIN").execute(&mut db).await.unwrap();
+        let change = "UPDATE lore SET priority = 77 WHERE tenant_id = $1 AND slug = 'the_reach'";
+        sqlx::query(change).bind(acme.tenant).execute(&mut db).await.unwrap();
+        let (answer, ()) = tokio::join!(acme.post(path, body), async {
+            let mut waits = server.owner().await;
+            let query =
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+            while sqlx::query_scalar::<_, i64>(query).fetch_one(&mut waits).await.unwrap() == 0 {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+            sqlx::query("COMMIT").execute(&mut db).await.unwrap();
+        });
+        answer.expect(200);
+        let now = world.get("/lore/the_reach").await.expect(200).body;
+        assert_eq!((&now["content"], &now["priority"]), (&json!("New."), &json!(77)), "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_campaign_that_no_document_holds_is_refused_before_it_begins() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let campaign: uuid::Uuid = world.get("").await.expect(200).id().parse().unwrap();
+    let mut db = server.owner().await;
+    sqlx::query("ALTER TABLE message DISABLE TRIGGER USER").execute(&mut db).await.unwrap();
+    let messages = "INSERT INTO message (tenant_id, campaign_id, id, type, speaker, content, author, whisper_to, blind) \
+                    SELECT $1, $2, uuid7(), 'chat', '{}', 'x', 'player', '[]', false FROM generate_series(1, 200001)";
+    sqlx::query(messages).bind(acme.tenant).bind(campaign).execute(&mut db).await.unwrap();
+    let answer = world.get("/export").await.problem(413, "payload_too_large");
+    assert!(answer.text.contains("200000 rows of a kind; this campaign has more of message"), "{}", answer.text);
+    let actors = "INSERT INTO actor_slug (tenant_id, campaign_id, slug, kind, actor_id) \
+                  SELECT $1, $2, 'a' || n, 'npc', uuid7() FROM generate_series(1, 200001) n";
+    sqlx::query(actors).bind(acme.tenant).bind(campaign).execute(&mut db).await.unwrap();
+    world.get("/lorebook.json").await.problem(413, "payload_too_large");
+    world.get("/npcs/innkeeper_bob/card.json").await.problem(413, "payload_too_large");
+}
+
+/// Words that are there are compared by the database: two that are alike in all but one thing are two.
+#[tokio::test(flavor = "multi_thread")]
+async fn memories_and_messages_are_told_apart_by_all_that_they_are() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let at = "2026-01-01T00:00:00Z";
+    let say = |author: &str, speaker: &str, content: &str| json!({ "author": author, "speaker": { "name": speaker }, "content": content, "created_at": at });
+    let remember = |player: &str, source: &str, text: &str| json!({ "holder": { "type": "npc", "slug": "bob" }, "player": player, "source": source, "text": text, "created_at": at });
+    let document = json!({ "format": "tavernkeep.campaign", "version": 1, "campaign": { "slug": "c", "name": "C" },
+        "characters": [{ "slug": "ann", "name": "Ann" }, { "slug": "cid", "name": "Cid" }], "npcs": [{ "slug": "bob", "name": "Bob" }],
+        "memories": [remember("ann", "personal", "ä|b"), remember("cid", "personal", "ä|b"), remember("ann", "editor", "ä|b")],
+        "messages": [say("player", "a|1", "b"), say("player", "a", "1|b"), say("gm", "a", "1|b"), say("player", "", "ü")] });
+    let first = acme.post("/v1/campaigns/import", document.clone()).await.expect(200).body;
+    assert_eq!((&first["memories_created"], &first["messages_created"]), (&json!(3), &json!(4)));
+    let again = acme.post("/v1/campaigns/import", document).await.expect(200).body;
+    assert_eq!(again["counts"], json!({ "created": 0, "updated": 0, "unchanged": 11 }), "{again:#}");
+}

@@ -21,6 +21,7 @@ fn both_forms_are_read_and_nothing_else() {
         r#"{"command":" roll ","confidence":null,"rationale":null,"subcommand":null}"#,
         r#"{"command":"roll","args":{"expr":"} \" {"}} {"command":"do"}"#,
         r#"{"command":"roll","subcommand":""} trailing } braces {"#,
+        r#"{"command":"roll","args":{"a":{"x":1,"y":[true,null,-1,1.5,"x"]},"b":{"x":1}}}"#,
     ];
     for reply in good {
         assert_eq!(command(reply), Ok("roll".to_owned()), "{reply}");
@@ -45,6 +46,8 @@ fn both_forms_are_read_and_nothing_else() {
         (r#"{"command":"roll","confidence":"high"}"#, Unreadable::NoPlan),
         (r#"{"command":"roll","target_hp":1}"#, Unreadable::NoPlan),
         (r#"{"command":"roll","command":"do"}"#, Unreadable::NoPlan),
+        (r#"{"command":"roll","args":{"expr":"1d20","expr":"9d20"}}"#, Unreadable::NoPlan),
+        (r#"{"plan":{"command":"roll","args":{"a":[{"b":{"c":1,"c":1}}]}}}"#, Unreadable::NoPlan),
         (r#"{"plan":{"command":"roll"},"also":1}"#, Unreadable::NoPlan),
         (r#"{"plan":{"plan":{"command":"roll"}}}"#, Unreadable::NoPlan),
         (r#"{"plan":["roll",null,{}]}"#, Unreadable::NoPlan),

@@ -8,15 +8,11 @@ use super::{Frame, InCampaign, Tab};
 use crate::{
     auth::Scope,
     error::{Code, Error, Result},
-    http::{
-        paging::Page,
-        reply::attachment,
-        resource::{self, Place},
-    },
+    http::{paging::Page, reply::attachment, resource},
     interchange::{
-        apply,
         document::export::Export,
-        pending,
+        lorebook::Lorebook,
+        out, pending, pieces,
         report::{FieldReport, Outcome, Report},
         service,
     },
@@ -133,19 +129,23 @@ async fn try_look(at: &InCampaign, name: &str, bytes: &web::Bytes) -> Result<Rep
 /// Reads a file, whatever of ours it is.
 async fn read(at: &InCampaign, name: &str, bytes: web::Bytes) -> Result<service::Ready> {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_owned();
-    let wanted = service::guess(&at.campaign.slug, Some(stem), &bytes)?;
-    if matches!(wanted, service::Wanted::Campaign { .. }) {
+    let wanted = service::Wanted::Any { campaign: at.campaign.slug.clone(), name: Some(stem) };
+    let ready = service::read(wanted, bytes).await?;
+    if ready.is_campaign() {
         at.caller.needs(Scope::Gm, "A campaign's document")?;
     }
-    service::read(wanted, bytes).await
+    Ok(ready)
 }
 
-/// Imports the file that was looked at.
+/// Imports the file that was looked at. It is read before anything is held of the database.
 pub async fn confirm(at: InCampaign) -> Result<HttpResponse> {
     let id = Uuid::try_parse(at.form.text("pending")).map_err(|_| Error::not_found("file"))?;
-    let tx = service::open(&at.app.pool, &at.caller).await?;
-    let (name, bytes) = pending::take(&tx, at.caller.author(), at.campaign.id.0, id).await?;
+    let tx = at.read().await?;
+    let (name, bytes) = pending::read(&tx, at.caller.author(), at.campaign.id.0, id).await?;
+    drop(tx);
     let ready = read(&at, &name, bytes.into()).await?;
+    let tx = service::open(&at.app.pool, &at.caller).await?;
+    pending::take(&tx, at.caller.author(), id).await?;
     let report = service::import(&tx, &at.caller, ready, false).await?;
     tx.commit().await?;
     let counts = report.counts;
@@ -155,7 +155,8 @@ pub async fn confirm(at: InCampaign) -> Result<HttpResponse> {
     );
     let to = match report.items.iter().find(|item| item.kind == "npc") {
         _ if report.format == "tavernkeep" => format!("/admin/c/{}", report.campaign),
-        Some(npc) => at.url(&format!("npcs/{}", npc.slug)),
+        // A slug may read as the address of another page.
+        Some(npc) => at.url(&format!("npcs/{}", npc.id.map_or_else(|| npc.slug.clone(), |id| id.to_string()))),
         None => at.url("lore?sort=-created_at"),
     };
     Ok(at.done(&to, &message))
@@ -165,16 +166,14 @@ pub async fn confirm(at: InCampaign) -> Result<HttpResponse> {
 pub async fn campaign(at: InCampaign) -> Result<HttpResponse> {
     let export = Export::begin(&at.app.pool, &at.caller, &at.campaign.slug).await?;
     let name = format!("{}.tavernkeep.json", export.slug);
-    Ok(attachment("application/json", &name).streaming(Box::pin(export.into_stream())))
+    Ok(attachment("application/json", &name).streaming(Box::pin(pieces::stream(export))))
 }
 
 /// The lore, as a lorebook.
 pub async fn lorebook(at: InCampaign) -> Result<HttpResponse> {
-    let tx = TenantTx::read_at_one_moment(&at.app.pool, at.caller.tenant_id()).await?;
-    let place = Place { tx: &tx, campaign: at.campaign.id.0, caller: &at.caller };
-    let book = apply::world_info(&place, None).await?;
-    let bytes = serde_json::to_vec_pretty(&book).map_err(Error::internal)?;
-    Ok(attachment("application/json", &format!("{}.lorebook.json", at.campaign.slug)).body(bytes))
+    let lorebook = Lorebook::begin(&at.app.pool, &at.caller, &at.campaign.slug, None).await?;
+    let name = format!("{}.lorebook.json", at.campaign.slug);
+    Ok(attachment("application/json", &name).streaming(Box::pin(pieces::stream(lorebook))))
 }
 
 /// An NPC's card: `?npc=slug&as=png`.
@@ -182,10 +181,7 @@ pub async fn card(at: InCampaign) -> Result<HttpResponse> {
     let query: std::collections::HashMap<String, String> =
         url::form_urlencoded::parse(at.request.query_string().as_bytes()).into_owned().collect();
     let npc = query.get("npc").map(String::as_str).unwrap_or_default();
-    let tx = TenantTx::read_at_one_moment(&at.app.pool, at.caller.tenant_id()).await?;
-    let place = Place { tx: &tx, campaign: at.campaign.id.0, caller: &at.caller };
-    let card = apply::card_of(&place, &resource::Ref::parse(npc)).await?;
-    let name = card.pointer("/data/extensions/tavernkeep/slug").and_then(|s| s.as_str()).unwrap_or("card").to_owned();
+    let (name, card) = out::card(&at.app.pool, &at.caller, &at.campaign.slug, npc).await?;
     if query.get("as").is_some_and(|form| form == "json") {
         let bytes = serde_json::to_vec_pretty(&card).map_err(Error::internal)?;
         return Ok(attachment("application/json", &format!("{name}.json")).body(bytes));

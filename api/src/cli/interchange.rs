@@ -16,6 +16,7 @@ use crate::{
     interchange::{
         IMPORT_BYTES_MAX,
         document::export::Export,
+        pieces::Pieces as _,
         report::{Outcome, Report},
         service,
     },

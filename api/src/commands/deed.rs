@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Command, CommandSpec, Visibility, check::told, http::CommandView};
+use super::{CommandSpec, Visibility, check::told, http::CommandView};
 use crate::{
     error::{Error, Result},
     http::Reply,
@@ -82,10 +82,4 @@ pub fn answer(resolution: &Resolution, teller: &Teller<'_>) -> Result<(Reply, Ve
         turn_id: Some(teller.turn),
     };
     Ok((Reply::ok(&view)?, messages))
-}
-
-/// The command itself.
-#[must_use]
-pub fn command() -> Option<&'static Command> {
-    super::find(Do::NAME)
 }

@@ -130,7 +130,7 @@ impl Done {
 pub trait CommandSpec {
     const NAME: &'static str;
     const DESCRIPTION: &'static str;
-    /// What the caller needs beside `play`: no less than the route that does the same.
+    /// What the caller needs beside `play`, if it is more than playing.
     const ALSO: Option<Scope> = None;
     /// Whether the token of a player may give it.
     const FOR_PLAYERS: bool = true;

@@ -16,7 +16,7 @@ use crate::{
         body,
         resource::{self, Place},
     },
-    interchange,
+    interchange::{report::Report, seed},
     limits::TenantLimits,
     scenes::{SceneInput, Scenes},
     tenancy::{Actor, Origin, TenantTx},
@@ -130,7 +130,8 @@ async fn world(pool: &crate::pool::Pool, tenant: Uuid) -> Result<()> {
     let entities = json!({
         "owners": part("owners"), "players": part("players"), "npcs": part("npcs"), "lore": part("lore"),
     });
-    interchange::seed::import(&place, entities, false).await?;
+    let entities = seed::of_value(entities)?;
+    seed::import(&place, entities, &mut Report::new("seed", false)).await?;
     let scene: SceneInput = body::typed(part("scene"))?;
     resource::insert::<Scenes>(&place, scene).await?;
     encounters::service::create(&tx, place.campaign, &body::typed(part("encounter"))?).await?;

@@ -87,6 +87,9 @@ pub trait Resource: 'static {
     /// A function that finds rows by words behind row security; else the label is searched.
     const SEARCH: Option<&'static str> = None;
 
+    /// The member that names actors by id or slug, and the kinds it may name.
+    const NAMES_ACTORS: Option<(&'static str, &'static [&'static str])> = None;
+
     /// What the list can be sorted by; each has an index.
     const SORTS: &'static [SortKey] = &[SortKey::Created, SortKey::Updated, SortKey::Name];
 
@@ -131,6 +134,11 @@ pub trait Resource: 'static {
 
     /// The columns a valid input is stored as: references resolved, derived columns filled.
     fn columns(place: &Place<'_>, input: Self::Input) -> impl Future<Output = Result<Map<String, Value>>>;
+
+    /// The same for an input whose actors are ids that are known to be there; many rows have theirs looked up at once.
+    fn columns_of_known(place: &Place<'_>, input: Self::Input) -> impl Future<Output = Result<Map<String, Value>>> {
+        Self::columns(place, input)
+    }
 }
 
 /// Members of every row that a client cannot write.

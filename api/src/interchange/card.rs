@@ -10,6 +10,7 @@ use base64::{
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
 use super::{
     book::{self, Book, Members},
@@ -25,23 +26,6 @@ const TEXT_CHARS_MAX: usize = 20_000;
 /// Bytes of what an NPC keeps of its card; beside it stand the client's own keys.
 const KEPT_BYTES_MAX: usize = 56 * 1024;
 
-/// Texts of a card that are for the frontend or for people, not for our prompts.
-const CARRIED: &[&str] = &[
-    "nickname",
-    "creator_notes",
-    "creator_notes_multilingual",
-    "tags",
-    "creator",
-    "character_version",
-    "source",
-    "group_only_greetings",
-    "creation_date",
-    "modification_date",
-    "alternate_greetings",
-    "first_mes",
-    "scenario",
-];
-
 /// A card that was read.
 #[derive(Debug)]
 pub struct Card {
@@ -50,6 +34,8 @@ pub struct Card {
     pub npc: Members,
     /// What tells this card from others, and is the same when a newer version of it is read.
     pub key: String,
+    /// The id the NPC had there, if the card was written by us.
+    pub id: Option<Uuid>,
     /// Owners by slug, if the card was written by us.
     pub owners: Vec<String>,
     pub book: Option<Book>,
@@ -139,6 +125,7 @@ fn of_value(value: Value, losses: &mut Losses) -> Result<Card> {
     };
     tell(&data, at, losses);
     let mut npc = npc_of(&data, Some((at, losses)));
+    let id = book::id_of(&ours);
     let owners = ours.get("owners").and_then(Value::as_array).into_iter().flatten();
     let owners = owners.filter_map(Value::as_str).take(50).map(ToOwned::to_owned).collect();
     for (member, value) in ours.into_iter().filter(|(member, _)| OURS.contains(&member.as_str()) || member == "slug") {
@@ -157,7 +144,7 @@ fn of_value(value: Value, losses: &mut Losses) -> Result<Card> {
     if !is_ours || says("data") || says("book") || says("beside") {
         npc.insert("extensions".to_owned(), json!({ "character_card": kept }));
     }
-    Ok(Card { format, npc, key, owners, book })
+    Ok(Card { format, npc, key, id, owners, book })
 }
 
 fn slug(name: &str) -> String {
@@ -197,7 +184,6 @@ fn tell(data: &Members, at: At, losses: &mut Losses) {
                     losses.carried(&format!("{path}/{name}"));
                 }
             }
-            name if CARRIED.contains(&name) => losses.carried(&path),
             _ => losses.carried(&path),
         }
     }
@@ -207,9 +193,11 @@ fn tell(data: &Members, at: At, losses: &mut Losses) {
 fn npc_of(data: &Members, told: Option<(At, &mut Losses)>) -> Members {
     let name = text::line(string(data, "name"));
     let spoken = Some(text::line(string(data, "nickname"))).filter(|n| !n.is_empty()).unwrap_or_else(|| name.clone());
-    let description = text::plain(string(data, "description"), &spoken);
-    let mut personality = text::plain(string(data, "personality"), &spoken);
-    let examples = text::plain(string(data, "mes_example"), &spoken);
+    // One character more, to see that there is more.
+    let plain = |field: &str| text::plain(string(data, field), &spoken, TEXT_CHARS_MAX + 1);
+    let description = plain("description");
+    let mut personality = plain("personality");
+    let examples = plain("mes_example");
     let examples = examples.trim();
     if !examples.is_empty() {
         let heading = if personality.trim().is_empty() { "" } else { "\n\n" };
@@ -225,7 +213,7 @@ fn npc_of(data: &Members, told: Option<(At, &mut Losses)>) -> Members {
             if value.chars().count() > TEXT_CHARS_MAX {
                 losses.approximated(&path, to, cut);
             } else if source.trim().is_empty() {
-            } else if text::plain(source, &spoken) != source {
+            } else if plain(field) != source {
                 losses.approximated(&path, to, "macros were filled in: {{char}} is the name, {{user}} the player");
             } else if field == to {
                 losses.kept(&path, to);
@@ -309,7 +297,7 @@ fn keep(
     kept
 }
 
-/// A card in V3 of an NPC. `npc` has the members of `NpcInput` with slugs of owners; `lore` are entries of its book.
+/// A card in V3 of an NPC. `npc` has the members of `NpcInput` with slugs of owners, and the row's id; `lore` are entries of its book.
 #[must_use]
 pub fn write(npc: &Members, owners: &[String], lore: &[Members]) -> Value {
     let kept = npc.get("extensions").and_then(|e| e.get("character_card"));
@@ -351,6 +339,7 @@ pub fn write(npc: &Members, owners: &[String], lore: &[Members]) -> Value {
         OURS.iter().filter_map(|name| Some(((*name).to_owned(), npc.get(*name)?.clone()))).collect();
     ours.retain(|_, value| !value.is_null());
     ours.insert("slug".to_owned(), string(npc, "slug").into());
+    ours.extend(npc.get("id").map(|id| ("id".to_owned(), id.clone())));
     ours.insert("owners".to_owned(), json!(owners));
     if let Some(extensions) = data.entry("extensions").or_insert_with(|| json!({})).as_object_mut() {
         extensions.insert("tavernkeep".to_owned(), ours.into());

@@ -24,6 +24,10 @@ pub fn is_zip(bytes: &[u8]) -> bool {
 /// `validation_failed` for what is no sound archive with a card.
 pub fn card(bytes: &[u8]) -> Result<(Vec<u8>, usize)> {
     let broken = |what: String| Error::invalid("", "invalid_file", format!("The archive cannot be read: {what}."));
+    // The reader takes in the whole directory before it says how long it is; each of its entries begins with these bytes.
+    if bytes.windows(4).filter(|at| at == b"PK\x01\x02").nth(ENTRIES_MAX).is_some() {
+        return Err(broken(format!("it has more than {ENTRIES_MAX} entries")));
+    }
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|e| broken(e.to_string()))?;
     let entries = archive.len();
     if entries > ENTRIES_MAX {

@@ -5,9 +5,11 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::{
-    apply, card,
+    card,
     document::export::Export,
     file::File,
+    lorebook::Lorebook,
+    out, pieces,
     report::Report,
     service::{self, Wanted},
 };
@@ -15,12 +17,7 @@ use crate::{
     app::App,
     auth::Caller,
     error::{Error, Problem, Result},
-    http::{
-        Reply, paging,
-        reply::attachment,
-        resource::{Place, Ref, campaign_id},
-    },
-    tenancy::TenantTx,
+    http::{Reply, paging, reply::attachment},
 };
 
 /// How to import.
@@ -52,6 +49,15 @@ pub struct LorebookImportParams {
     dry_run: bool,
     /// What the book is known by; its own name unless given.
     name: Option<String>,
+}
+
+/// How to import.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct SeedImportParams {
+    /// Whether to report what would happen and change nothing.
+    dry_run: bool,
 }
 
 /// What to export.
@@ -135,6 +141,22 @@ pub async fn import_lorebook(
     import(&app, &caller, &wanted, &file, asked.dry_run).await
 }
 
+/// Imports entity documents: one, a list, or `{players, owners, npcs, lore}`; keys in PascalCase or snake_case.
+#[utoipa::path(tag = "imports", operation_id = "import_seed", request_body = Object,
+    params(("c" = String, Path, description = "Campaign id or slug"), SeedImportParams),
+    responses((status = 200, body = Report), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/import/seed")]
+pub async fn import_seed(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+    file: File,
+) -> Result<Reply> {
+    let asked: SeedImportParams = paging::read_filter(paging::parameters(request.query_string())?)?;
+    import(&app, &caller, &Wanted::Seed { campaign: path.into_inner() }, &file, asked.dry_run).await
+}
+
 /// The whole campaign as one document; secrets included, so it needs `gm` beside `read`.
 #[utoipa::path(tag = "imports", operation_id = "export_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 200, body = Object), (status = "default", body = Problem)))]
@@ -142,7 +164,7 @@ pub async fn import_lorebook(
 pub async fn export_campaign(app: web::Data<App>, caller: Caller, path: web::Path<String>) -> Result<HttpResponse> {
     let export = Export::begin(&app.pool, &caller, &path).await?;
     let name = format!("{}.tavernkeep.json", export.slug);
-    Ok(attachment("application/json", &name).streaming(Box::pin(export.into_stream())))
+    Ok(attachment("application/json", &name).streaming(Box::pin(pieces::stream(export))))
 }
 
 /// An NPC as a character card, V3.
@@ -151,7 +173,7 @@ pub async fn export_campaign(app: web::Data<App>, caller: Caller, path: web::Pat
     responses((status = 200, body = Object), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/npcs/{x}/card.json")]
 pub async fn card_json(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>) -> Result<HttpResponse> {
-    let (name, card) = card_of(&app, &caller, &path.0, &path.1).await?;
+    let (name, card) = out::card(&app.pool, &caller, &path.0, &path.1).await?;
     let bytes = serde_json::to_vec_pretty(&card).map_err(Error::internal)?;
     Ok(attachment("application/json", &format!("{name}.json")).body(bytes))
 }
@@ -162,7 +184,7 @@ pub async fn card_json(app: web::Data<App>, caller: Caller, path: web::Path<(Str
     responses((status = 200, content_type = "image/png", body = Vec<u8>), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/npcs/{x}/card.png")]
 pub async fn card_png(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>) -> Result<HttpResponse> {
-    let (name, card) = card_of(&app, &caller, &path.0, &path.1).await?;
+    let (name, card) = out::card(&app.pool, &caller, &path.0, &path.1).await?;
     Ok(attachment("image/png", &format!("{name}.png")).body(card::picture(&card)?))
 }
 
@@ -178,23 +200,11 @@ pub async fn lorebook(
     path: web::Path<String>,
 ) -> Result<HttpResponse> {
     let asked: LorebookParams = paging::read_filter(paging::parameters(request.query_string())?)?;
-    let tx = TenantTx::read_at_one_moment(&app.pool, caller.tenant_id()).await?;
-    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
-    let book = apply::world_info(&Place { tx: &tx, campaign, caller: &caller }, asked.book.as_deref()).await?;
-    let bytes = serde_json::to_vec_pretty(&book).map_err(Error::internal)?;
+    let lorebook = Lorebook::begin(&app.pool, &caller, &path, asked.book.as_deref()).await?;
     let name = asked
         .book
         .as_deref()
         .filter(|b| b.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
         .unwrap_or("lorebook");
-    Ok(attachment("application/json", &format!("{name}.json")).body(bytes))
-}
-
-/// The name of the file and the card itself.
-async fn card_of(app: &App, caller: &Caller, c: &str, x: &str) -> Result<(String, serde_json::Value)> {
-    let tx = TenantTx::read_at_one_moment(&app.pool, caller.tenant_id()).await?;
-    let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
-    let card = apply::card_of(&Place { tx: &tx, campaign, caller }, &Ref::parse(x)).await?;
-    let slug = card.pointer("/data/extensions/tavernkeep/slug").and_then(|s| s.as_str()).unwrap_or("card").to_owned();
-    Ok((slug, card))
+    Ok(attachment("application/json", &format!("{name}.json")).streaming(Box::pin(pieces::stream(lorebook))))
 }

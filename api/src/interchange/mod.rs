@@ -4,6 +4,7 @@
 //! - [`card`] and [`book`] are pure: bytes to what they mean here and a report of what was lost, and back. [`png`] and [`charx`] are
 //!   their envelopes, [`strict`] reads their JSON, [`text`] their texts.
 //! - [`apply`] puts what was read into a campaign, [`rows`] writes many rows in few statements, [`report`] says what became of it all.
+//! - [`out`] and [`lorebook`] write cards and lorebooks, [`pieces`] sends what is long while it is written.
 //!
 //! Files are hostile: everything is bounded and checked, nothing that a file names is fetched, no path of a file is used. A dry run
 //! is the import itself in a transaction that is not committed. To add a format of lorebooks: a line in each table of
@@ -16,8 +17,11 @@ pub mod charx;
 pub mod document;
 pub mod file;
 pub mod http;
+pub mod lorebook;
 pub mod names;
+pub mod out;
 pub mod pending;
+pub mod pieces;
 pub mod png;
 pub mod report;
 pub mod rows;

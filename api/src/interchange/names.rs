@@ -5,10 +5,13 @@ use std::collections::HashMap;
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use crate::{error::Result, http::resource::Place};
+use crate::{
+    error::{Code, Error, Result},
+    http::resource::Place,
+};
 
-/// Actors that are known at once; a campaign that has more cannot be exchanged.
-const ACTORS_MAX: i64 = 200_000;
+/// Actors that are known at once; of a campaign that has more nothing is exported, and no file that names actors imported.
+const ACTORS_MAX: usize = 200_000;
 
 /// The actors of a campaign.
 #[derive(Debug, Default)]
@@ -21,16 +24,22 @@ impl Names {
     /// Reads them. One statement.
     ///
     /// # Errors
-    /// Those of the database.
+    /// `payload_too_large` if there are too many: who is not known here would silently be nobody.
     pub async fn load(place: &Place<'_>) -> Result<Self> {
         let rows = sqlx::query(
             "SELECT slug, kind, actor_id FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 LIMIT $3",
         )
         .bind(place.tx.tenant())
         .bind(place.campaign)
-        .bind(ACTORS_MAX)
+        .bind(ACTORS_MAX as i64 + 1)
         .fetch_all(&mut *place.tx.connection().await)
         .await?;
+        if rows.len() > ACTORS_MAX {
+            let detail = format!(
+                "This campaign has more than {ACTORS_MAX} characters, NPCs and owners: too many to be exchanged."
+            );
+            return Err(Error::new(Code::PayloadTooLarge, detail));
+        }
         let mut names = Self::default();
         for row in rows {
             let (slug, id): (String, Uuid) = (row.get("slug"), row.get("actor_id"));
@@ -67,12 +76,6 @@ impl Names {
     #[must_use]
     pub fn character(&self, slug: &str) -> Option<Uuid> {
         self.of_kind(slug, 'c')
-    }
-
-    /// Whether an NPC has this slug, or nobody.
-    #[must_use]
-    pub fn is_npc_or_free(&self, slug: &str) -> bool {
-        self.by_slug.get(slug).is_none_or(|(_, kind)| *kind == 'n')
     }
 
     /// The slug of an id as text.

@@ -31,14 +31,14 @@ pub async fn keep(tx: &TenantTx, user: Uuid, campaign: Uuid, name: &str, bytes: 
     Ok(id)
 }
 
-/// Takes a file out; if the transaction does not commit it is still there.
+/// Reads a file that waits.
 ///
 /// # Errors
 /// `gone` if it waited too long, or another took its place.
-pub async fn take(tx: &TenantTx, user: Uuid, campaign: Uuid, id: Uuid) -> Result<(String, Vec<u8>)> {
+pub async fn read(tx: &TenantTx, user: Uuid, campaign: Uuid, id: Uuid) -> Result<(String, Vec<u8>)> {
     let row = sqlx::query(
-        "DELETE FROM pending_import WHERE tenant_id = $1 AND user_id = $2 AND campaign_id = $3 AND id = $4 \
-             AND created_at > now() - interval '1 hour' RETURNING name, bytes",
+        "SELECT name, bytes FROM pending_import WHERE tenant_id = $1 AND user_id = $2 AND campaign_id = $3 AND id = $4 \
+             AND created_at > now() - interval '1 hour'",
     )
     .bind(tx.tenant())
     .bind(user)
@@ -46,8 +46,24 @@ pub async fn take(tx: &TenantTx, user: Uuid, campaign: Uuid, id: Uuid) -> Result
     .bind(id)
     .fetch_optional(&mut *tx.connection().await)
     .await?
-    .ok_or_else(|| {
-        Error::new(Code::Gone, "This file waited for too long, or you chose another since. Choose it again.")
-    })?;
+    .ok_or_else(gone)?;
     Ok((row.get("name"), row.get("bytes")))
+}
+
+/// Takes a file out; if the transaction does not commit it is still there.
+///
+/// # Errors
+/// `gone` if it was taken already, or another took its place.
+pub async fn take(tx: &TenantTx, user: Uuid, id: Uuid) -> Result<()> {
+    let taken = sqlx::query("DELETE FROM pending_import WHERE tenant_id = $1 AND user_id = $2 AND id = $3")
+        .bind(tx.tenant())
+        .bind(user)
+        .bind(id)
+        .execute(&mut *tx.connection().await)
+        .await?;
+    if taken.rows_affected() == 0 { Err(gone()) } else { Ok(()) }
+}
+
+fn gone() -> Error {
+    Error::new(Code::Gone, "This file waited for too long, or you chose another since. Choose it again.")
 }

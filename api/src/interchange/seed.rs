@@ -1,124 +1,88 @@
 //! The entity documents of the MUD design that Tavernkeep unites (PascalCase or snake_case), idempotent
 //! by slug: what is new is created, what differs is changed, what is the same is left alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
-use actix_web::{HttpRequest, post, web};
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use sqlx::Row;
-use utoipa::IntoParams;
+use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::{
-    IMPORT_BYTES_MAX,
-    report::{Imported, Report},
+    names::Names,
+    report::Report,
+    rows::{self, Known, Onto, Row},
+    strict,
+    text::string,
 };
 use crate::{
-    app::App,
-    auth::Caller,
     characters::Characters,
-    error::{Error, Problem, Result},
+    error::{Error, Result},
     http::{
-        Body, Reply, body, paging,
-        resource::{self, Place, Ref, Resource, campaign_id, slug_of},
+        resource::{Place, slug_of},
         validate,
     },
     lore::LoreEntries,
     memory,
     npcs::Npcs,
     owners::Owners,
-    tenancy::{Origin, TenantTx},
 };
 
 /// Entities of an import.
 const ENTITIES_MAX: usize = 10_000;
 
-/// How to import.
-#[derive(Debug, Default, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields, default)]
-#[into_params(parameter_in = Query)]
-pub struct ImportParams {
-    /// Whether to report what would happen and change nothing.
-    dry_run: bool,
+/// Documents that were read, in the order in which they can refer to each other.
+pub struct Entities(Vec<Entity>);
+
+struct Entity {
+    /// Where it stood.
+    pointer: String,
+    kind: Kind,
+    document: Document,
 }
 
-/// Imports entity documents: one, a list, or `{players, owners, npcs, lore}`; keys in PascalCase or snake_case.
-#[utoipa::path(tag = "imports", operation_id = "import_seed", request_body = Object,
-    params(("c" = String, Path, description = "Campaign id or slug"), ImportParams),
-    responses((status = 200, body = Report), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/import/seed")]
-pub async fn seed(
-    app: web::Data<App>,
-    caller: Caller,
-    request: HttpRequest,
-    path: web::Path<String>,
-    body: Body<Value, IMPORT_BYTES_MAX>,
-) -> Result<Reply> {
-    let asked: ImportParams = paging::read_filter(paging::parameters(request.query_string())?)?;
-    let mut actor = caller.actor();
-    actor.origin = Origin::Import;
-    let tx = TenantTx::write(&app.pool, &actor).await?;
-    if let Some(key) = &body.idempotency
-        && let Some(stored) = key.claim(&tx).await?
-    {
-        return Ok(stored);
-    }
-    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
-    let place = Place { tx: &tx, campaign, caller: &caller };
-    let report = import(&place, body.value, asked.dry_run).await?;
-    let reply = Reply::ok(&report)?;
-    if asked.dry_run {
-        return Ok(reply); // the transaction is forgotten, and with it everything it did
-    }
-    if let Some(key) = &body.idempotency {
-        key.store(&tx, &reply).await?;
-    }
-    tx.commit().await?;
-    Ok(reply)
+/// Reads documents: one, a list, or `{players, owners, npcs, lore}`.
+///
+/// # Errors
+/// `bad_request` for what is no JSON, `validation_failed` for what is no entity.
+pub fn read(bytes: &[u8]) -> Result<Entities> {
+    of_value(strict::parse(bytes)?)
 }
 
-/// Imports documents in a transaction of the caller's.
+/// Makes or changes what the documents say, in a transaction of the caller's.
 ///
 /// # Errors
 /// `validation_failed` with a pointer to the document that does not fit.
-pub async fn import(place: &Place<'_>, documents: Value, dry_run: bool) -> Result<Report> {
-    let sorted = sort(documents)?;
-    let mut report = Report::new("seed", dry_run);
-    report.campaign = slug_of_campaign(place).await?;
-    let mut memories: Vec<(String, Value)> = Vec::new();
-    for (pointer, kind, mut document) in sorted {
-        if let Some(held) = document.remove("memories_about_players") {
-            memories.push((slug(&document, &pointer)?, held));
+pub async fn import(place: &Place<'_>, entities: Entities, report: &mut Report) -> Result<()> {
+    let mut memories = Vec::new();
+    let mut of_kind: BTreeMap<Kind, Vec<Row>> = BTreeMap::new();
+    for Entity { pointer, kind, mut document } in entities.0 {
+        let held = document.remove("memories_about_players");
+        let document = match kind {
+            Kind::Character => character(document, &pointer)?,
+            Kind::Owner => owner(document, &pointer)?,
+            Kind::Npc => npc(document, &pointer)?,
+            Kind::Lore => lore(document, &pointer)?,
+        };
+        let slug = string(&document, "slug").to_owned();
+        if let Some(held) = held {
+            memories.push(Held::of(held, kind, &slug, &pointer)?);
         }
-        let at = |mut e: Error| {
-            e.errors.iter_mut().for_each(|f| f.pointer.insert_str(0, &pointer));
-            e
-        };
-        let item = match kind {
-            Kind::Character => upsert::<Characters>(place, character(document, &pointer)?).await,
-            Kind::Owner => upsert::<Owners>(place, owner(document, &pointer)?).await,
+        let row =
+            Row { members: document, known: Known::BySlug(slug), onto: Onto::Merge, beside: Document::new(), pointer };
+        of_kind.entry(kind).or_default().push(row);
+    }
+    for (kind, mut rows) in of_kind {
+        match kind {
+            Kind::Owner => rows::write::<Owners>(place, rows, |_| Document::new(), report).await?,
+            Kind::Character => rows::write::<Characters>(place, rows, |_| Document::new(), report).await?,
             Kind::Npc => {
-                let document = npc(document, &pointer, place, &mut report).await?;
-                upsert::<Npcs>(place, document).await
+                keep_owners(place, &mut rows, report).await?;
+                rows::write::<Npcs>(place, rows, |_| Document::new(), report).await?
             }
-            Kind::Lore => upsert::<LoreEntries>(place, lore(document, &pointer)?).await,
+            Kind::Lore => rows::write::<LoreEntries>(place, rows, |_| Document::new(), report).await?,
         };
-        report.note(item.map_err(at)?);
     }
-    for (holder, held) in memories {
-        remember(place, &holder, held, &mut report).await?;
-    }
-    Ok(report)
-}
-
-async fn slug_of_campaign(place: &Place<'_>) -> Result<String> {
-    let row = sqlx::query("SELECT slug FROM campaign WHERE tenant_id = $1 AND id = $2")
-        .bind(place.tx.tenant())
-        .bind(place.campaign)
-        .fetch_optional(&mut *place.tx.connection().await)
-        .await?;
-    Ok(row.map(|row| row.get("slug")).unwrap_or_default())
+    remember(place, memories, report).await
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -131,8 +95,11 @@ enum Kind {
 
 type Document = Map<String, Value>;
 
-/// The documents with where they stood, in the order in which they can refer to each other.
-fn sort(documents: Value) -> Result<Vec<(String, Kind, Document)>> {
+/// The same from JSON.
+///
+/// # Errors
+/// `validation_failed` for what is no entity.
+pub fn of_value(documents: Value) -> Result<Entities> {
     let mut found = Vec::new();
     let mut take = |pointer: String, kind: Option<Kind>, value: Value| {
         let Value::Object(members) = value else {
@@ -140,7 +107,7 @@ fn sort(documents: Value) -> Result<Vec<(String, Kind, Document)>> {
         };
         let document: Document = members.into_iter().map(|(k, v)| (snake(&k), v)).collect();
         let kind = kind.unwrap_or_else(|| kind_of(&document));
-        found.push((pointer, kind, document));
+        found.push(Entity { pointer, kind, document });
         Ok(())
     };
     let groups: BTreeMap<&str, Kind> = [
@@ -173,8 +140,8 @@ fn sort(documents: Value) -> Result<Vec<(String, Kind, Document)>> {
     if found.len() > ENTITIES_MAX {
         return Err(Error::invalid("", "too_many", format!("An import may hold {ENTITIES_MAX} entities.")));
     }
-    found.sort_by_key(|(_, kind, _)| *kind);
-    Ok(found)
+    found.sort_by_key(|entity| entity.kind);
+    Ok(Entities(found))
 }
 
 fn kind_of(document: &Document) -> Kind {
@@ -325,7 +292,7 @@ fn owner(document: Document, pointer: &str) -> Result<Document> {
     Ok(tools(fit(document, &[("llm_prompt_context", "personality_prompt")], &known)))
 }
 
-async fn npc(document: Document, pointer: &str, place: &Place<'_>, report: &mut Report) -> Result<Document> {
+fn npc(document: Document, pointer: &str) -> Result<Document> {
     let renames = [("current_room_id", "location"), ("race_id", "race"), ("profession_id", "profession")];
     let known = [
         "slug",
@@ -345,19 +312,24 @@ async fn npc(document: Document, pointer: &str, place: &Place<'_>, report: &mut 
         "external_ref",
         "extensions",
     ];
-    let mut document = tools(fit(with_slug(document, pointer)?, &renames, &known));
-    if let Some(Value::Array(owners)) = document.get_mut("owner_ids") {
-        let mut kept = Vec::new();
-        for owner in owners.drain(..) {
-            let name = owner.as_str().unwrap_or_default().to_owned();
-            match crate::actors::resolve(place, "", std::slice::from_ref(&name), &["owner"]).await {
-                Ok(_) => kept.push(owner),
-                Err(_) => report.warn(format!("{pointer}/owner_ids: there is no owner `{name}`; left out")),
+    Ok(tools(fit(with_slug(document, pointer)?, &renames, &known)))
+}
+
+/// Leaves out owners that are not there. One statement.
+async fn keep_owners(place: &Place<'_>, rows: &mut [Row], report: &mut Report) -> Result<()> {
+    let names = Names::load(place).await?;
+    for row in rows {
+        let Some(Value::Array(owners)) = row.members.get_mut("owner_ids") else { continue };
+        owners.retain(|owner| {
+            let name = owner.as_str().unwrap_or_default();
+            let is_there = names.owner(name).is_some() || names.slug_of(name).is_some();
+            if !is_there {
+                report.warn(format!("{}/owner_ids: there is no owner `{name}`; left out", row.pointer));
             }
-        }
-        *owners = kept;
+            is_there
+        });
     }
-    Ok(document)
+    Ok(())
 }
 
 fn lore(document: Document, pointer: &str) -> Result<Document> {
@@ -403,77 +375,109 @@ fn tools(mut document: Document) -> Document {
     document
 }
 
-/// Creates the row of a document, or changes it where it differs.
-async fn upsert<R: Resource>(place: &Place<'_>, document: Document) -> Result<Imported> {
-    let slug = document.get("slug").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let campaign = Ref::Id(place.campaign);
-    let found = resource::find::<R>(place.tx, place.caller, Some(&campaign), &Ref::Slug(slug.clone())).await;
-    let current = match found {
-        Ok(model) => model,
-        Err(e) if e.code.status() == 404 => {
-            let input: R::Input = body::typed(Value::Object(document))?;
-            validate::check(&input)?;
-            let model = resource::insert::<R>(place, input).await?;
-            return Ok(Imported { kind: R::TABLE, slug, id: Some(R::stamp(&model).id), action: "created" });
-        }
-        Err(e) => return Err(e),
-    };
-    let id = R::stamp(&current).id;
-    let shown = serde_json::to_value(R::View::from(current)).map_err(Error::internal)?;
-    let read_only: Vec<_> = resource::READ_ONLY.iter().chain(R::READ_ONLY).copied().collect();
-    let before: R::Input = body::typed(crate::http::patch::apply(shown.clone(), json!({}), &read_only)?)?;
-    let after: R::Input = body::typed(crate::http::patch::apply(shown, Value::Object(document), &read_only)?)?;
-    validate::check(&after)?;
-    let (before, after_columns) = (R::columns(place, before).await?, R::columns(place, after).await?);
-    let differs = after_columns.iter().any(|(name, value)| !name.ends_with("_at") && before.get(name) != Some(value));
-    if differs {
-        resource::write_columns::<R>(place, id, after_columns).await?;
-    }
-    Ok(Imported { kind: R::TABLE, slug, id: Some(id), action: if differs { "updated" } else { "unchanged" } })
+/// What an entity remembers of players.
+struct Held {
+    holder: String,
+    is_owner: bool,
+    /// `{player: [text]}`.
+    players: Document,
+    pointer: String,
 }
 
-/// Memories as `{player: [text]}`; those that are there already are not written again.
-async fn remember(place: &Place<'_>, holder: &str, held: Value, report: &mut Report) -> Result<()> {
-    let Value::Object(players) = held else { return Ok(()) };
-    let row =
-        sqlx::query("SELECT actor_id, kind FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 AND slug = $3")
-            .bind(place.tx.tenant())
-            .bind(place.campaign)
-            .bind(holder)
-            .fetch_one(&mut *place.tx.connection().await)
-            .await?;
-    let holder_type = if row.get::<&str, _>("kind") == "owner" { "owner" } else { "npc" };
-    for (player, texts) in players {
-        let Some(player_id) = crate::characters::service::find(place.tx, place.campaign, &player).await? else {
-            report.warn(format!("{holder}: there is no character `{player}`; its memories are left out"));
-            continue;
+impl Held {
+    fn of(held: Value, kind: Kind, holder: &str, pointer: &str) -> Result<Self> {
+        let pointer = format!("{pointer}/memories_about_players");
+        let is_owner = match kind {
+            Kind::Owner => true,
+            Kind::Npc => false,
+            Kind::Character | Kind::Lore => {
+                return Err(Error::invalid(pointer, "invalid_value", "Only NPCs and owners remember."));
+            }
         };
-        for text in texts.as_array().into_iter().flatten().filter_map(Value::as_str) {
-            let text = memory::service::text(text, "/memories_about_players")?;
-            let known = sqlx::query(
-                "SELECT 1 FROM memory WHERE tenant_id = $1 AND holder_id = $2 AND subject_id = $3 AND text = $4",
-            )
-            .bind(place.tx.tenant())
-            .bind(row.get::<Uuid, _>("actor_id"))
-            .bind(player_id)
-            .bind(text)
-            .fetch_optional(&mut *place.tx.connection().await)
-            .await?;
-            if known.is_none() {
-                let new = memory::service::NewMemory {
-                    campaign: place.campaign,
-                    holder_type,
-                    holder: row.get("actor_id"),
-                    player: player_id,
-                    text,
-                    source: "import",
-                    author: Some(place.caller.author()),
-                    turn: None,
-                };
-                memory::service::insert(place.tx, &new).await?;
-                report.memories_created += 1;
+        let Value::Object(players) = held else {
+            let message = "Memories are an object: lists of texts by player.";
+            return Err(Error::invalid(pointer, "invalid_value", message));
+        };
+        Ok(Self { holder: holder.to_owned(), is_owner, players, pointer })
+    }
+}
+
+/// A memory to be there: who holds it, about whom, and its text.
+struct Remembered<'a> {
+    holder_type: &'static str,
+    holder: Uuid,
+    player: Uuid,
+    text: &'a str,
+}
+
+/// Makes the memories that are not there already. Three statements, however many there are.
+async fn remember(place: &Place<'_>, held: Vec<Held>, report: &mut Report) -> Result<()> {
+    if held.is_empty() {
+        return Ok(());
+    }
+    let names = Names::load(place).await?;
+    let mut all = Vec::new();
+    for Held { holder, is_owner, players, pointer } in &held {
+        let (holder_type, id) = if *is_owner { ("owner", names.owner(holder)) } else { ("npc", names.npc(holder)) };
+        let id = id.ok_or_else(|| Error::internal("an entity that was just written is not there"))?;
+        for (player, texts) in players {
+            let Some(player_id) = names.character(player) else {
+                report.warn(format!("{holder}: there is no character `{player}`; its memories are left out"));
+                continue;
+            };
+            let pointer = format!("{pointer}/{}", player.replace('~', "~0").replace('/', "~1"));
+            let texts = texts.as_array().and_then(|texts| texts.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
+            let texts = texts.ok_or_else(|| {
+                Error::invalid(&pointer, "invalid_value", "Memories of a player are a list of texts.")
+            })?;
+            for (i, text) in texts.into_iter().enumerate() {
+                let text = memory::service::text(text, &format!("{pointer}/{i}"))?;
+                all.push(Remembered { holder_type, holder: id, player: player_id, text });
             }
         }
     }
+    report.memories_created += new_memories(place, &all).await?;
     Ok(())
+}
+
+async fn new_memories(place: &Place<'_>, all: &[Remembered<'_>]) -> Result<u32> {
+    let (tenant, campaign) = (place.tx.tenant(), place.campaign);
+    let known = sqlx::query(
+        "SELECT DISTINCT n.n FROM unnest($3::uuid[], $4::uuid[], $5::text[]) WITH ORDINALITY AS n (holder, player, text, n) \
+         JOIN memory m ON m.tenant_id = $1 AND m.campaign_id = $2 AND m.holder_id = n.holder AND m.subject_id = n.player \
+             AND m.text = n.text",
+    )
+    .bind(tenant)
+    .bind(campaign)
+    .bind(all.iter().map(|m| m.holder).collect::<Vec<_>>())
+    .bind(all.iter().map(|m| m.player).collect::<Vec<_>>())
+    .bind(all.iter().map(|m| m.text).collect::<Vec<_>>())
+    .fetch_all(&mut *place.tx.connection().await)
+    .await?;
+    let mut seen = HashSet::new();
+    let known: HashSet<i64> = known.iter().map(|row| row.get("n")).collect();
+    let new: Vec<Value> = (1_i64..)
+        .zip(all)
+        .filter(|(n, m)| !known.contains(n) && seen.insert((m.holder, m.player, m.text)))
+        .map(|(_, m)| {
+            json!({ "id": Uuid::now_v7(), "holder_type": m.holder_type, "holder_id": m.holder, "subject_id": m.player,
+                "text": m.text })
+        })
+        .collect();
+    let count = u32::try_from(new.len()).unwrap_or(u32::MAX);
+    if new.is_empty() {
+        return Ok(0);
+    }
+    sqlx::query(
+        "INSERT INTO memory (tenant_id, campaign_id, id, holder_type, holder_id, subject_id, text, source, author) \
+         SELECT $1, $2, id, holder_type, holder_id, subject_id, text, 'import', $3 \
+         FROM jsonb_populate_recordset(NULL::memory, $4)",
+    )
+    .bind(tenant)
+    .bind(campaign)
+    .bind(place.caller.author())
+    .bind(Value::Array(new))
+    .execute(&mut *place.tx.connection().await)
+    .await?;
+    Ok(count)
 }

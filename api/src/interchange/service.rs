@@ -1,18 +1,21 @@
 //! Imports as the API, the pages and the command line run them: read the file, write in one transaction, report; a dry run is the
 //! same without its end.
 
+use std::time::Duration;
+
 use actix_web::web;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{
     apply::{self, Shelf},
     book, card,
     document::import,
     report::{Losses, Report},
-    text,
+    seed, text,
 };
 use crate::{
     auth::Caller,
+    campaigns::fork,
     error::{Code, Error, Result},
     http::resource::{Place, Ref, campaign_id},
     limits,
@@ -33,27 +36,63 @@ pub enum Wanted {
     Card { campaign: String },
     /// A lorebook for a campaign, with the name it is known by if it has none.
     Lorebook { campaign: String, name: Option<String> },
+    /// Entity documents for a campaign.
+    Seed { campaign: String },
+    /// Whatever its bytes say it is; of a lorebook this is the name it is known by if it has none.
+    Any { campaign: String, name: Option<String> },
 }
 
 /// A file that was read and can be written.
 pub struct Ready(Content);
 
-enum Content {
-    /// Its rows are read when they are written.
-    Campaign(web::Bytes, Option<String>),
-    Card(String, Box<card::Card>, Losses),
-    Lorebook(String, book::Book, Shelf, Losses),
+impl Ready {
+    /// Whether it is a whole campaign, which takes other scopes than what goes into one.
+    #[must_use]
+    pub fn is_campaign(&self) -> bool {
+        matches!(self.0, Content::Campaign(..))
+    }
 }
 
-/// Files that are read at a time: each may take a multiple of its size.
-static READERS: Semaphore = Semaphore::const_new(4);
+enum Content {
+    /// Its rows are read when they are written.
+    Campaign(Box<import::Document>, Option<String>),
+    Card(String, Box<card::Card>, Losses),
+    Lorebook(String, book::Book, Shelf, Losses),
+    Seed(String, seed::Entities),
+}
+
+/// Who reads files: a few at a time, since each may take a multiple of its size, and a few who wait with theirs in memory.
+struct Readers {
+    seats: Semaphore,
+    places: Semaphore,
+    wait_max: Duration,
+}
+
+static READERS: Readers = Readers::new(4, 16, Duration::from_secs(10));
+
+impl Readers {
+    const fn new(reading: usize, waiting: usize, wait_max: Duration) -> Self {
+        Self { seats: Semaphore::const_new(reading), places: Semaphore::const_new(reading + waiting), wait_max }
+    }
+
+    /// A seat, and the place that was waited in, until they are dropped.
+    ///
+    /// # Errors
+    /// `unavailable` when too many wait, or no seat was free in time.
+    async fn enter(&self) -> Result<(SemaphorePermit<'_>, SemaphorePermit<'_>)> {
+        let busy = || Error::new(Code::Unavailable, "Too many files are being read right now.").retry_after(5);
+        let place = self.places.try_acquire().map_err(|_| busy())?;
+        let seat = tokio::time::timeout(self.wait_max, self.seats.acquire()).await.map_err(|_| busy())?;
+        Ok((seat.map_err(Error::internal)?, place))
+    }
+}
 
 /// Reads a file, away from the threads that answer requests and before anything of the database is held.
 ///
 /// # Errors
-/// What is wrong with the file, with a pointer into it.
+/// What is wrong with the file, with a pointer into it; `unavailable` when too many are being read.
 pub async fn read(wanted: Wanted, bytes: web::Bytes) -> Result<Ready> {
-    let _permit = READERS.acquire().await.map_err(Error::internal)?;
+    let _seat = READERS.enter().await?;
     web::block(move || ready(wanted, bytes)).await.map_err(Error::internal)?.map(Ready)
 }
 
@@ -78,9 +117,12 @@ pub async fn import(tx: &TenantTx, caller: &Caller, ready: Ready, dry_run: bool)
 
 async fn write(tx: &TenantTx, caller: &Caller, ready: Ready, dry_run: bool) -> Result<Report> {
     let (campaign, mut report) = match &ready.0 {
-        Content::Campaign(bytes, slug) => return import::import(tx, caller, bytes, slug.as_deref(), dry_run).await,
+        Content::Campaign(document, slug) => {
+            return import::import(tx, caller, document, slug.as_deref(), dry_run).await;
+        }
         Content::Card(campaign, card, _) => (campaign, Report::new(card.format, dry_run)),
         Content::Lorebook(campaign, book, ..) => (campaign, Report::new(book.format.as_str(), dry_run)),
+        Content::Seed(campaign, _) => (campaign, Report::new("seed", dry_run)),
     };
     import::alone(tx).await?;
     let campaign = campaign_id(tx, caller, &Ref::parse(campaign)).await?;
@@ -90,15 +132,21 @@ async fn write(tx: &TenantTx, caller: &Caller, ready: Ready, dry_run: bool) -> R
         Content::Campaign(..) => {}
         Content::Card(_, card, losses) => apply::card(&place, *card, losses, &mut report).await?,
         Content::Lorebook(_, book, shelf, losses) => apply::book(&place, book, &shelf, losses, &mut report).await?,
+        Content::Seed(_, entities) => seed::import(&place, entities, &mut report).await?,
     }
-    limits::check_rows_kept(tx, caller.tenant.limits.rows_per_kind, &["npc", "lore"]).await?;
+    limits::check_rows_kept(tx, caller.tenant.limits.rows_per_kind, fork::TABLES).await?;
     Ok(report)
 }
 
 fn ready(wanted: Wanted, bytes: web::Bytes) -> Result<Content> {
     let mut losses = Losses::default();
     Ok(match wanted {
-        Wanted::Campaign { slug } => Content::Campaign(bytes, slug),
+        Wanted::Any { campaign, name } => {
+            let guessed = guess(&campaign, name, &bytes)?;
+            return ready(guessed, bytes);
+        }
+        Wanted::Campaign { slug } => Content::Campaign(Box::new(import::read(&bytes)?), slug),
+        Wanted::Seed { campaign } => Content::Seed(campaign, seed::read(&bytes)?),
         Wanted::Card { campaign } => {
             let card = card::read(&bytes, &mut losses)?;
             Content::Card(campaign, Box::new(card), losses)
@@ -109,7 +157,7 @@ fn ready(wanted: Wanted, bytes: web::Bytes) -> Result<Content> {
                 .filter(|n| !n.is_empty())
                 .unwrap_or_else(|| book.name.clone());
             let key = crate::http::resource::slug_of(&name, "_").unwrap_or_else(|| "lorebook".to_owned());
-            Content::Lorebook(campaign, book, Shelf { key, tag: name, known_by: None }, losses)
+            Content::Lorebook(campaign, book, Shelf { key, tag: name, known_by: None, known_as: None }, losses)
         }
     })
 }
@@ -150,4 +198,24 @@ pub fn guess(campaign: &str, name: Option<String>, bytes: &[u8]) -> Result<Wante
         return Ok(Wanted::Lorebook { campaign, name });
     }
     Err(Error::new(Code::ValidationFailed, "This is no character card, no lorebook and no campaign document."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_reads_is_bounded_and_so_is_who_waits() {
+        let readers = Readers::new(1, 1, Duration::from_millis(20));
+        let first = readers.enter().await.expect("a seat");
+        let (waited, refused) = tokio::join!(readers.enter(), async {
+            tokio::task::yield_now().await;
+            readers.enter().await
+        });
+        for answer in [waited, refused] {
+            assert_eq!(answer.err().map(|e| e.code), Some(Code::Unavailable));
+        }
+        drop(first);
+        assert!(readers.enter().await.is_ok());
+    }
 }

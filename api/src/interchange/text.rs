@@ -1,52 +1,88 @@
 //! Texts of cards and lorebooks as they read here: macros filled in, decorators taken off, keys that can be found.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 /// Keys and tags of one entry.
 const WORDS_MAX: usize = 100;
 const LINE_CHARS_MAX: usize = 200;
 
-/// A text without macros: `{{char}}` is the character's name, `{{user}}` the player; of a choice the first is taken. What is
-/// no macro we know stays as it is.
+/// Bytes of a macro up to its colon; what is longer is no macro we know.
+const MACRO_BYTES_MAX: usize = 40;
+
+/// A text without macros, as far as `chars_max` characters: `{{char}}` is the character's name, `{{user}}` the player; of a
+/// choice the first is taken. What is no macro we know stays as it is. What a macro stands for is put in and not read again,
+/// so no name can make a text grow beyond its length.
 #[must_use]
-pub fn plain(text: &str, character: &str) -> String {
-    let mut out = String::with_capacity(text.len());
+pub fn plain(text: &str, character: &str, chars_max: usize) -> String {
+    let mut out = Out { text: String::new(), left: chars_max };
     let mut rest = text;
-    while let Some(start) = rest.find("{{") {
-        let Some(length) = rest.get(start + 2..).and_then(|r| r.find("}}")) else { break };
-        let (before, inside) = (rest.get(..start), rest.get(start + 2..start + 2 + length));
-        let (Some(before), Some(inside), Some(after)) = (before, inside, rest.get(start + length + 4..)) else { break };
-        out.push_str(before);
-        match macro_text(inside, character) {
-            Some(text) => out.push_str(&text),
-            None => {
-                out.push_str("{{");
-                out.push_str(inside);
-                out.push_str("}}");
+    // Where the next `}}` stands, counted from the end; none once there is no more.
+    let mut close = rest.find("}}").map(|at| rest.len() - at);
+    while out.left > 0
+        && let Some(at) = rest.find(['{', '<'])
+    {
+        let (before, here) = rest.split_at(at);
+        out.push(before);
+        if let Some((tag, meant)) = TAGS.iter().find(|(tag, _)| here.starts_with(tag)) {
+            out.push(meant.unwrap_or(character));
+            rest = here.get(tag.len()..).unwrap_or_default();
+            continue;
+        }
+        if let Some(after) = here.strip_prefix("{{") {
+            if close.is_some_and(|end| end > after.len()) {
+                close = after.find("}}").map(|at| after.len() - at);
+            }
+            let inside = close.and_then(|end| after.get(..after.len() - end));
+            if let Some((inside, meant)) = inside.and_then(|inside| Some((inside, macro_text(inside, character)?))) {
+                out.push(&meant);
+                rest = after.get(inside.len() + 2..).unwrap_or_default();
+                continue;
             }
         }
+        let (first, after) = here.split_at(1);
+        out.push(first);
         rest = after;
     }
-    out.push_str(rest);
-    for (tag, text) in [("<char>", character), ("<bot>", character), ("<user>", "the player"), ("<USER>", "the player")]
-    {
-        if out.contains(tag) {
-            out = out.replace(tag, text);
-        }
-    }
-    out
+    out.push(rest);
+    out.text
 }
 
-fn macro_text(inside: &str, character: &str) -> Option<String> {
-    let (name, value) = inside.split_once(':').unwrap_or((inside, ""));
-    let name = name.trim().to_lowercase();
-    match name.as_str() {
-        "char" => Some(character.to_owned()),
-        "user" => Some("the player".to_owned()),
-        "comment" | "hidden_key" => Some(String::new()),
-        _ if name.starts_with("//") => Some(String::new()),
-        "random" | "pick" => Some(value.split(',').next().unwrap_or_default().trim().to_owned()),
-        "reverse" => Some(value.chars().rev().collect()),
+/// Words in angle brackets that older cards have; none stands for the character.
+const TAGS: [(&str, Option<&str>); 4] =
+    [("<char>", None), ("<bot>", None), ("<user>", Some("the player")), ("<USER>", Some("the player"))];
+
+/// A text that is being written, and how many characters it may still have.
+struct Out {
+    text: String,
+    left: usize,
+}
+
+impl Out {
+    fn push(&mut self, text: &str) {
+        let text = within(text, self.left);
+        self.left -= text.chars().count();
+        self.text.push_str(text);
+    }
+}
+
+fn macro_text<'a>(inside: &'a str, character: &'a str) -> Option<Cow<'a, str>> {
+    let head = inside.get(..inside.floor_char_boundary(MACRO_BYTES_MAX)).unwrap_or(inside);
+    if head.trim_start().starts_with("//") {
+        return Some("".into());
+    }
+    let (name, value) = match head.split_once(':') {
+        Some((name, _)) => (name, inside.get(name.len() + 1..).unwrap_or_default()),
+        None if head.len() < inside.len() => return None,
+        None => (head, ""),
+    };
+    match name.trim().to_lowercase().as_str() {
+        "char" => Some(character.into()),
+        "user" => Some("the player".into()),
+        "comment" | "hidden_key" => Some("".into()),
+        "random" | "pick" => Some(value.split(',').next().unwrap_or_default().trim().into()),
+        "reverse" => Some(value.chars().rev().collect::<String>().into()),
         _ => None,
     }
 }
@@ -170,4 +206,45 @@ pub fn whole(value: &Value, from: i64, to: i64) -> Option<i64> {
         Some(number.round() as i64)
     })?;
     Some(number.clamp(from, to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(text: &str) -> String {
+        plain(text, "Ann", 100)
+    }
+
+    #[test]
+    fn macros_are_filled_in() {
+        for (text, wanted) in [
+            ("", ""),
+            (
+                "{{char}}, <bot> and <char> meet {{ USER }}, <user>, <USER>.",
+                "Ann, Ann and Ann meet the player, the player, the player.",
+            ),
+            ("{{random: red , blue}} {{pick:one}} {{reverse:abc}}{{// {{char}} not shown}}", "red one cba not shown}}"),
+            ("{{comment:x}}{{hidden_key:y}}{{//z}}", ""),
+            ("{{unknown:{{char}}}} <b> { {{ {{char}} {{", "{{unknown:Ann}} <b> { {{ Ann {{"),
+            ("no end {{char", "no end {{char"),
+            ("äß{{char}}漢<bot>", "äßAnn漢Ann"),
+        ] {
+            assert_eq!(filled(text), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_put_in_is_not_read_again_and_there_is_an_end() {
+        assert_eq!(plain("<char>{{char}}", "A<bot>{{char}}", 100), "A<bot>{{char}}A<bot>{{char}}");
+        assert_eq!(plain("{{random:<bot>,b}}", "x", 100), "<bot>");
+        let name = "<bot>".repeat(40);
+        assert_eq!(plain(&"<char>".repeat(100_000), &name, 501).len(), 501);
+        assert_eq!(plain(&"ü".repeat(600), "x", 501).chars().count(), 501);
+        // Each of these is looked at once.
+        for bomb in ["{{", "{{{{}}", "{{a:", "<", "{{}}{{", "{{//", "{{  "] {
+            let text = bomb.repeat(300_000);
+            assert!(plain(&text, "x", usize::MAX).len() <= text.len());
+        }
+    }
 }

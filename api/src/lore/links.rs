@@ -195,6 +195,11 @@ pub async fn mend(
     .await
 }
 
+/// How links name an entry: by its title, or by its slug if the title holds what ends a link.
+fn name_in_links<'a>(title: &'a str, slug: &'a str) -> &'a str {
+    if title.contains(['[', ']', '|']) { slug } else { title }
+}
+
 /// The same in the caller's transaction.
 ///
 /// # Errors
@@ -209,7 +214,7 @@ pub async fn mend_in(tx: &TenantTx, caller: &Caller, campaign: Uuid, x: &str, in
     let words: Vec<String> = input.from.split_whitespace().map(regex::escape).collect();
     let replace = Replace {
         find: format!(r"\[\[\s*{}\s*(\|[^\]\[|\n]*)?\]\]", words.join(r"\s+")),
-        with: format!("[[{}${{1}}]]", entry.title.replace('$', "$$")),
+        with: format!("[[{}${{1}}]]", name_in_links(&entry.title, &entry.slug).replace('$', "$$")),
         parts: vec![Part::Content],
         regex: true,
         whole_word: false,

@@ -158,6 +158,8 @@ impl Resource for LoreEntries {
     const SORTS: &'static [SortKey] =
         &[SortKey::Created, SortKey::Updated, SortKey::Name, SortKey::Priority, SortKey::Tokens];
     const SEARCH: Option<&'static str> = Some("search_lore");
+    const NAMES_ACTORS: Option<(&'static str, &'static [&'static str])> =
+        Some(("known_by", &["npc", "owner", "character"]));
     type Entity = lore::Entity;
     type Model = lore::Model;
     type View = lore::Model;
@@ -212,6 +214,12 @@ impl Resource for LoreEntries {
     }
 
     async fn columns(place: &Place<'_>, mut input: LoreInput) -> Result<Map<String, Value>> {
+        let known_by = actors::resolve(place, "/known_by", &input.known_by, &["npc", "owner", "character"]).await?;
+        input.known_by = known_by.iter().map(ToString::to_string).collect();
+        Self::columns_of_known(place, input).await
+    }
+
+    async fn columns_of_known(_: &Place<'_>, mut input: LoreInput) -> Result<Map<String, Value>> {
         input.associated_id = input.associated_id.filter(|a| !a.trim().is_empty());
         let wrong: Vec<FieldError> =
             [check_scope(input.scope, input.associated_id.as_deref()), check_keys(input.activation, &input.keys)]
@@ -221,12 +229,10 @@ impl Resource for LoreEntries {
         if !wrong.is_empty() {
             return Err(Error::validation(wrong));
         }
-        let known_by = actors::resolve(place, "/known_by", &input.known_by, &["npc", "owner", "character"]).await?;
         let mut columns = resource::plain_columns(&input)?;
-        columns.insert("known_by".to_owned(), json!(known_by));
         let key = input.associated_id.as_deref().map(resource::scope_key).unwrap_or_default();
         columns.insert("associated_key".to_owned(), key.into());
-        columns.insert("tokens".to_owned(), tokens::count(&input.content).into());
+        columns.insert("tokens".to_owned(), tokens::count_apart(input.content).await?.into());
         Ok(columns)
     }
 }

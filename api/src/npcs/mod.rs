@@ -6,7 +6,7 @@ use entity::{
 };
 use garde::Validate;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
@@ -104,6 +104,7 @@ pub struct Npcs;
 impl Resource for Npcs {
     const TABLE: &'static str = "npc";
     const IS_ACTOR: bool = true;
+    const NAMES_ACTORS: Option<(&'static str, &'static [&'static str])> = Some(("owner_ids", &["owner"]));
     const HIDDEN_FROM_PLAYERS: &'static [&'static str] =
         &["personality_prompt", "available_tools", "stats", "reaction_threshold", "owner_ids", "extensions"];
     type Entity = npc::Entity;
@@ -133,11 +134,14 @@ impl Resource for Npcs {
         actors::may_be_forgotten(tx, npc.campaign_id.0, npc.id.0).await
     }
 
-    async fn columns(place: &Place<'_>, input: NpcInput) -> Result<Map<String, Value>> {
+    async fn columns(place: &Place<'_>, mut input: NpcInput) -> Result<Map<String, Value>> {
         let owners = actors::resolve(place, "/owner_ids", &input.owner_ids, &["owner"]).await?;
-        let mut columns = resource::plain_columns(&input)?;
-        columns.insert("owner_ids".to_owned(), json!(owners));
-        Ok(columns)
+        input.owner_ids = owners.iter().map(ToString::to_string).collect();
+        Self::columns_of_known(place, input).await
+    }
+
+    async fn columns_of_known(_: &Place<'_>, input: NpcInput) -> Result<Map<String, Value>> {
+        resource::plain_columns(&input)
     }
 }
 

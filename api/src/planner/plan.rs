@@ -6,9 +6,9 @@
 
 use serde::{
     Deserialize, Deserializer,
-    de::{MapAccess, Visitor, value::MapAccessDeserializer},
+    de::{Error, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 /// Characters of a reply that are looked at.
 pub const REPLY_CHARS_MAX: usize = 50_000;
@@ -111,7 +111,7 @@ struct Flat {
     command: String,
     #[serde(default)]
     subcommand: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "members")]
     args: Map<String, Value>,
     #[serde(default)]
     confidence: Option<f64>,
@@ -134,4 +134,73 @@ fn object<'de, D: Deserializer<'de>>(from: D) -> Result<Flat, D::Error> {
         }
     }
     from.deserialize_map(Members)
+}
+
+/// Reads an object in which, however deep, no name stands twice: of two values a reader would take one, and a log show another.
+fn members<'de, D: Deserializer<'de>>(from: D) -> Result<Map<String, Value>, D::Error> {
+    match Strict::deserialize(from)?.0 {
+        Value::Object(members) => Ok(members),
+        _ => Err(D::Error::custom("expected an object")),
+    }
+}
+
+/// JSON in which no name stands twice.
+struct Strict(Value);
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(AnyValue).map(Self)
+    }
+}
+
+struct AnyValue;
+
+impl<'de> Visitor<'de> for AnyValue {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(Strict(item)) = list.next_element()? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut members = Map::new();
+        while let Some((name, Strict(value))) = map.next_entry::<String, _>()? {
+            if members.insert(name, value).is_some() {
+                return Err(A::Error::custom("a name stands twice"));
+            }
+        }
+        Ok(Value::Object(members))
+    }
 }

@@ -131,6 +131,7 @@ async fn measure(server: &str, quick: bool, only_frontends: bool) -> Result<bool
     if !only_frontends {
         fights(&mut report, &world, meter, time).await?;
         journal(&mut report, &world, &database, time).await?;
+        edits(&mut report, &world, rounds).await?;
         world::settle(&database).await?;
         size(&mut report, &world, &database, time, quick).await?;
     }
@@ -245,6 +246,19 @@ async fn journal(report: &mut Report, world: &World, database: &str, time: Durat
     for (name, rate) in [("journal: updates in one campaign", one), ("journal: updates in 100 campaigns", many)] {
         let (a, b) = (format!("{without:.0}/s"), format!("{rate:.0}/s"));
         report.line(name, [&a, &b], (rate / without, "x"), "", true);
+    }
+    Ok(())
+}
+
+/// The time of a bulk edit that finds, replaces and tags, each undone before the next.
+async fn edits(report: &mut Report, world: &World, rounds: usize) -> Result<(), Failure> {
+    for (entries, goal) in [(1000, 2.0), (5000, 10.0)] {
+        world.lore(entries).await?;
+        let mut seconds = Vec::new();
+        for _ in 0..rounds {
+            seconds.push(world.edit(entries).await?);
+        }
+        report.at_most(&format!("bulk edit of {entries} entries, median"), (median(seconds), "s"), goal);
     }
     Ok(())
 }

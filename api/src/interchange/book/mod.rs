@@ -10,15 +10,19 @@ pub mod write;
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
 use super::{report::Losses, strict, text};
 use crate::error::{Error, Result};
 use formats::Format;
 
+/// The members of a JSON object.
 pub type Members = Map<String, Value>;
 
 /// Entries of one book.
 pub const ENTRIES_MAX: usize = 10_000;
+/// Bytes of all contents of one book, macros filled in; a file without macros cannot have as many.
+const CONTENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A book that was read.
 #[derive(Debug)]
@@ -39,6 +43,8 @@ pub struct Entry {
     pub lore: Members,
     /// Where it was left: if it was written by us, its slug.
     pub slug: Option<String>,
+    /// If it was written by us, the id it had there.
+    pub id: Option<Uuid>,
     /// Slugs of those who know it, if it was written by us.
     pub known_by: Vec<String>,
 }
@@ -105,9 +111,15 @@ fn of_entries(
     }
     let reading = world_info::Reading { at: format!("{at}{}", format.entries_at()), format, character, scan_depth };
     let mut met = std::collections::HashMap::<String, u32>::new();
+    let mut bytes = 0;
     for (number, source) in entries.into_iter().enumerate() {
         losses.enter(Some(format!("{at}/entries/{number}")));
         let Some(mut entry) = reading.entry(source, number, losses) else { continue };
+        bytes += text::string(&entry.lore, "content").len();
+        if bytes > CONTENT_BYTES_MAX {
+            let detail = format!("With its macros filled in the book has more than {CONTENT_BYTES_MAX} bytes of text.");
+            return Err(Error::invalid(at, "too_long", detail));
+        }
         // Two entries that are alike in number and name are told apart by their order.
         let times = met.entry(entry.key.clone()).or_insert(0);
         *times += 1;
@@ -118,6 +130,12 @@ fn of_entries(
     }
     losses.enter(None);
     Ok(book)
+}
+
+/// The id that a row of ours had where its file was written. Nobody guesses one, so who knows it had the row's own file.
+#[must_use]
+pub fn id_of(ours: &Members) -> Option<Uuid> {
+    Uuid::try_parse(text::string(ours, "id")).ok()
 }
 
 /// A few characters that stand for a text.

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Entry, Format, Members, short};
+use super::{Entry, Format, Members, id_of, short};
 use crate::interchange::{
     report::Losses,
     text::{self, list, string},
@@ -123,15 +123,16 @@ impl Reading<'_> {
         apply_ours(&ours, &mut lore);
         let slug = ours.get("slug").and_then(Value::as_str).map(ToOwned::to_owned);
         let known_by = list(&ours, "known_by").into_iter().take(200).map(ToOwned::to_owned).collect();
-        Some(Entry { key: format!("{uid}:{}", short(&title)), lore, slug, known_by })
+        Some(Entry { key: format!("{uid}:{}", short(&title)), lore, slug, id: id_of(&ours), known_by })
     }
 
     /// The members of lore that an entry means; none if it has no content.
     pub fn lore(&self, info: &Members, losses: &mut Losses) -> Option<Members> {
         let mut lore = Members::new();
         let (decorators, body) = text::decorators(string(info, "content"));
-        let content =
-            text::plain(body.trim_end(), if self.character.is_empty() { "the character" } else { self.character });
+        let character = if self.character.is_empty() { "the character" } else { self.character };
+        // One character more, to see that there is more.
+        let content = text::plain(body.trim_end(), character, CONTENT_CHARS_MAX + 1);
         if content.trim().is_empty() {
             losses.dropped(&self.at, "an entry without content is never told to anybody");
             return None;

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::interchange::{report::Losses, text::string};
 
-/// A lore entry in SillyTavern's shape. `lore` has the members of `LoreInput`, with slugs in `known_by`.
+/// A lore entry in SillyTavern's shape. `lore` has the members of `LoreInput`, with slugs in `known_by`, and the row's id.
 #[must_use]
 pub fn world_info_entry(lore: &Members, character: &str, number: usize) -> Members {
     let (format, source) = source_of(lore);
@@ -33,6 +33,7 @@ pub fn world_info_entry(lore: &Members, character: &str, number: usize) -> Membe
         .filter(|(n, v)| !is_plain(n, v))
         .collect();
     ours.insert("slug".to_owned(), string(lore, "slug").into());
+    ours.extend(lore.get("id").map(|id| ("id".to_owned(), id.clone())));
     if lore.get("known_by").and_then(Value::as_array).is_some_and(|k| !k.is_empty()) {
         ours.insert("known_by".to_owned(), lore.get("known_by").cloned().unwrap_or_default());
     }

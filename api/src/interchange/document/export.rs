@@ -2,24 +2,28 @@
 
 use std::collections::HashMap;
 
-use actix_web::web;
 use entity::{memory, message, owner};
-use futures_util::{Stream, stream};
 use sea_orm::{EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::ExprTrait};
 use serde::Serialize;
 use serde_json::{Value, json};
-use sqlx::Row as _;
+use sqlx::{AssertSqlSafe, Row as _};
 use time::format_description::well_known::Rfc3339;
 use uuid::Uuid;
 
-use super::{FORMAT, HolderDocument, MemoryDocument, MessageDocument, VERSION};
+use super::{FORMAT, HolderDocument, MemoryDocument, MessageDocument, ROWS_MAX, VERSION};
 use crate::{
     auth::Caller,
     campaigns::Campaigns,
     characters::Characters,
     error::{Code, Error, Result},
     http::resource::{self, Place, Ref, Resource, campaign_id, col},
-    interchange::{apply::members, book::Members, names::Names, rows},
+    interchange::{
+        book::Members,
+        names::Names,
+        out::members,
+        pieces::{self, Pieces},
+        rows,
+    },
     lore::LoreEntries,
     npcs::Npcs,
     owners::Owners,
@@ -30,10 +34,6 @@ use crate::{
 
 /// Rows of one page.
 const PAGE_ROWS: u64 = 200;
-/// Messages of one document.
-const MESSAGES_MAX: usize = 200_000;
-/// Scenes that messages can name.
-const SCENES_MAX: u64 = 100_000;
 
 /// A list of the document, and how far it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,20 +70,13 @@ impl Export {
     /// Begins a document: what can be refused is refused here.
     ///
     /// # Errors
-    /// `not_found` for the campaign, `conflict` while another export of the tenant is being sent.
+    /// `not_found` for the campaign, `conflict` while another export of the tenant is being sent, `payload_too_large` for one that
+    /// could not be read again.
     pub async fn begin(pool: &Pool, caller: &Caller, c: &str) -> Result<Self> {
         let tx = TenantTx::read_at_one_moment(pool, caller.tenant_id()).await?;
         let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
-        let row = sqlx::query("SELECT pg_try_advisory_xact_lock(hashtextextended('export:' || $1, 0)) AS mine")
-            .bind(tx.tenant().to_string())
-            .fetch_one(&mut *tx.connection().await)
-            .await?;
-        if !row.get::<bool, _>("mine") {
-            return Err(Error::new(
-                Code::Conflict,
-                "Another export of this tenant is being sent; try again when it has ended.",
-            ));
-        }
+        pieces::alone(&tx).await?;
+        refuse_too_large(&tx, campaign).await?;
         let (names, model, scenes) = {
             let place = Place { tx: &tx, campaign, caller };
             let model = resource::find::<Campaigns>(&tx, caller, None, &Ref::Id(campaign)).await?;
@@ -106,68 +99,6 @@ impl Export {
             is_begun: false,
             head: Some(head),
         })
-    }
-
-    /// The document as bytes that come as they are asked for. Who stops asking for a minute loses the rest.
-    pub fn into_stream(self) -> impl Stream<Item = Result<web::Bytes>> {
-        stream::unfold(Some(self), async |export| {
-            let mut export = export?;
-            match Box::pin(export.next()).await {
-                Ok(Some(text)) => Some((Ok(web::Bytes::from(text)), Some(export))),
-                Ok(None) => None,
-                Err(error) => {
-                    tracing::warn!(%error, "an export broke off");
-                    Some((Err(error), None))
-                }
-            }
-        })
-    }
-
-    /// The next piece; none after the last.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub async fn next(&mut self) -> Result<Option<String>> {
-        let mut out = self.head.take().unwrap_or_default();
-        match self.part.clone() {
-            Part::Owners(after) => match self.page::<Owners>(&mut out, "owners", &after, owner_members).await? {
-                Some(last) => self.part = Part::Owners(last),
-                None => self.turn_to(Part::Characters(String::new())),
-            },
-            Part::Characters(after) => {
-                match self.page::<Characters>(&mut out, "characters", &after, members::<Characters>).await? {
-                    Some(last) => self.part = Part::Characters(last),
-                    None => self.turn_to(Part::Npcs(String::new())),
-                }
-            }
-            Part::Npcs(after) => match self.page::<Npcs>(&mut out, "npcs", &after, members::<Npcs>).await? {
-                Some(last) => self.part = Part::Npcs(last),
-                None => self.turn_to(Part::Scenes(String::new())),
-            },
-            Part::Scenes(after) => match self.page::<Scenes>(&mut out, "scenes", &after, scene_members).await? {
-                Some(last) => self.part = Part::Scenes(last),
-                None => self.turn_to(Part::Lore(String::new())),
-            },
-            Part::Lore(after) => {
-                match self.page::<LoreEntries>(&mut out, "lore", &after, members::<LoreEntries>).await? {
-                    Some(last) => self.part = Part::Lore(last),
-                    None => self.turn_to(Part::Memories(Uuid::nil())),
-                }
-            }
-            Part::Memories(after) => match self.memories(&mut out, after).await? {
-                Some(last) => self.part = Part::Memories(last),
-                None => self.turn_to(Part::Messages(Uuid::nil())),
-            },
-            Part::Messages(after) => match self.messages(&mut out, after).await? {
-                Some(last) => self.part = Part::Messages(last),
-                None => {
-                    out.push_str("}\n");
-                    self.part = Part::End;
-                }
-            },
-            Part::End => return Ok(None),
-        }
-        Ok(Some(out))
     }
 
     fn turn_to(&mut self, part: Part) {
@@ -260,12 +191,6 @@ impl Export {
             .await?;
         self.open(out, "messages");
         let last = rows.last().map(|row| row.id.0).filter(|_| rows.len() as u64 == PAGE_ROWS);
-        if self.places.len() + rows.len() > MESSAGES_MAX {
-            return Err(Error::new(
-                Code::PayloadTooLarge,
-                format!("A document holds {MESSAGES_MAX} messages; this campaign has more."),
-            ));
-        }
         for m in rows {
             let place = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
             self.places.insert(m.id.0, place);
@@ -306,6 +231,80 @@ impl Export {
     }
 }
 
+impl Pieces for Export {
+    async fn next(&mut self) -> Result<Option<String>> {
+        let mut out = self.head.take().unwrap_or_default();
+        match self.part.clone() {
+            Part::Owners(after) => match self.page::<Owners>(&mut out, "owners", &after, owner_members).await? {
+                Some(last) => self.part = Part::Owners(last),
+                None => self.turn_to(Part::Characters(String::new())),
+            },
+            Part::Characters(after) => {
+                match self.page::<Characters>(&mut out, "characters", &after, members::<Characters>).await? {
+                    Some(last) => self.part = Part::Characters(last),
+                    None => self.turn_to(Part::Npcs(String::new())),
+                }
+            }
+            Part::Npcs(after) => match self.page::<Npcs>(&mut out, "npcs", &after, members::<Npcs>).await? {
+                Some(last) => self.part = Part::Npcs(last),
+                None => self.turn_to(Part::Scenes(String::new())),
+            },
+            Part::Scenes(after) => match self.page::<Scenes>(&mut out, "scenes", &after, scene_members).await? {
+                Some(last) => self.part = Part::Scenes(last),
+                None => self.turn_to(Part::Lore(String::new())),
+            },
+            Part::Lore(after) => {
+                match self.page::<LoreEntries>(&mut out, "lore", &after, members::<LoreEntries>).await? {
+                    Some(last) => self.part = Part::Lore(last),
+                    None => self.turn_to(Part::Memories(Uuid::nil())),
+                }
+            }
+            Part::Memories(after) => match self.memories(&mut out, after).await? {
+                Some(last) => self.part = Part::Memories(last),
+                None => self.turn_to(Part::Messages(Uuid::nil())),
+            },
+            Part::Messages(after) => match self.messages(&mut out, after).await? {
+                Some(last) => self.part = Part::Messages(last),
+                None => {
+                    out.push_str("}\n");
+                    self.part = Part::End;
+                }
+            },
+            Part::End => return Ok(None),
+        }
+        Ok(Some(out))
+    }
+
+    async fn end(self) -> Result<()> {
+        self.tx.commit().await
+    }
+}
+
+/// A document that could not be read again is not begun. One statement.
+async fn refuse_too_large(tx: &TenantTx, campaign: Uuid) -> Result<()> {
+    let tables = ["owner", "character", "npc", "scene", "lore", "memory", "message"];
+    let counts = tables.map(|table| {
+        format!(
+            "SELECT '{table}' AS kind FROM (SELECT 1 FROM {table} WHERE tenant_id = $1 AND campaign_id = $2 LIMIT $3 + 1) AS counted \
+             HAVING count(*) > $3"
+        )
+    });
+    let row = sqlx::query(AssertSqlSafe(counts.join(" UNION ALL ")))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(ROWS_MAX as i64)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?;
+    match row {
+        None => Ok(()),
+        Some(row) => {
+            let kind: &str = row.get("kind");
+            let detail = format!("A document holds {ROWS_MAX} rows of a kind; this campaign has more of {kind}.");
+            Err(Error::new(Code::PayloadTooLarge, detail))
+        }
+    }
+}
+
 /// An owner with its influence as it is stored, and since when: points that grow with time would differ each time they are read.
 fn owner_members(model: owner::Model, names: &Names) -> Result<Members> {
     let (current, at) = (model.influence_current, model.influence_at);
@@ -331,10 +330,9 @@ fn scene_members(model: entity::scene::Model, names: &Names) -> Result<Members> 
 }
 
 async fn scenes(place: &Place<'_>) -> Result<HashMap<Uuid, String>> {
-    let rows = sqlx::query("SELECT id, slug FROM scene WHERE tenant_id = $1 AND campaign_id = $2 LIMIT $3")
+    let rows = sqlx::query("SELECT id, slug FROM scene WHERE tenant_id = $1 AND campaign_id = $2")
         .bind(place.tx.tenant())
         .bind(place.campaign)
-        .bind(i64::try_from(SCENES_MAX).unwrap_or(i64::MAX))
         .fetch_all(&mut *place.tx.connection().await)
         .await?;
     Ok(rows.iter().map(|row| (row.get("id"), row.get("slug"))).collect())

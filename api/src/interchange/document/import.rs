@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, fmt, marker::PhantomData};
 
+use actix_web::web;
 use entity::owner;
 use serde::{
     Deserialize, Deserializer,
@@ -12,7 +13,7 @@ use sqlx::Row as _;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use uuid::Uuid;
 
-use super::{FORMAT, VERSION, talk};
+use super::{FORMAT, ROWS_MAX, VERSION, talk};
 use crate::{
     auth::Caller,
     campaigns::{Campaigns, fork},
@@ -27,7 +28,7 @@ use crate::{
         book::Members,
         names::Names,
         report::{Imported, Report},
-        rows::{self, Row},
+        rows::{self, Known, Onto, Row},
         strict,
         text::string,
     },
@@ -39,15 +40,25 @@ use crate::{
     tenancy::TenantTx,
 };
 
-/// Rows of one kind in a document.
-const ROWS_MAX: usize = 200_000;
 /// Rows that are read from the text at once.
 const CHUNK: usize = 500;
 
 /// A document as text that is not read yet, row by row.
+pub struct Document {
+    campaign: web::Bytes,
+    owners: Vec<web::Bytes>,
+    characters: Vec<web::Bytes>,
+    npcs: Vec<web::Bytes>,
+    scenes: Vec<web::Bytes>,
+    lore: Vec<web::Bytes>,
+    memories: Vec<web::Bytes>,
+    messages: Vec<web::Bytes>,
+}
+
+/// The same while it is split.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document<'a> {
+struct Split<'a> {
     format: String,
     version: u32,
     #[serde(borrow)]
@@ -70,7 +81,7 @@ struct Document<'a> {
 
 /// A list whose rows are not read yet; it is bounded while it is split.
 #[derive(Default)]
-pub struct Rows<'a>(pub Vec<&'a RawValue>);
+struct Rows<'a>(Vec<&'a RawValue>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Rows<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -95,29 +106,54 @@ impl<'de: 'a, 'a> Deserialize<'de> for Rows<'a> {
     }
 }
 
-/// Imports a document in a transaction of the caller's; `slug` names the campaign instead of the document's own.
+/// Splits a document into rows without reading them. It takes time with the length of the document.
 ///
 /// # Errors
-/// `validation_failed` with a pointer to what does not fit, `forbidden` for a token of another campaign.
-pub async fn import(tx: &TenantTx, caller: &Caller, bytes: &[u8], slug: Option<&str>, dry_run: bool) -> Result<Report> {
-    let document = split(bytes)?;
-    if document.format != FORMAT {
+/// `bad_request` for what is no JSON, `validation_failed` for what is no campaign's document.
+pub fn read(bytes: &web::Bytes) -> Result<Document> {
+    let split = split(bytes)?;
+    if split.format != FORMAT {
         return Err(Error::invalid(
             "/format",
             "invalid_value",
             format!("A campaign's document has the format `{FORMAT}`."),
         ));
     }
-    if document.version == 0 || document.version > VERSION {
+    if split.version == 0 || split.version > VERSION {
         return Err(Error::invalid(
             "/version",
             "invalid_value",
             format!("This server reads versions up to {VERSION}."),
         ));
     }
+    let own = |raw: &RawValue| bytes.slice_ref(raw.get().as_bytes());
+    let all = |rows: Rows<'_>| rows.0.into_iter().map(own).collect();
+    Ok(Document {
+        campaign: own(split.campaign),
+        owners: all(split.owners),
+        characters: all(split.characters),
+        npcs: all(split.npcs),
+        scenes: all(split.scenes),
+        lore: all(split.lore),
+        memories: all(split.memories),
+        messages: all(split.messages),
+    })
+}
+
+/// Imports a document in a transaction of the caller's; `slug` names the campaign instead of the document's own.
+///
+/// # Errors
+/// `validation_failed` with a pointer to what does not fit, `forbidden` for a token of another campaign.
+pub async fn import(
+    tx: &TenantTx,
+    caller: &Caller,
+    document: &Document,
+    slug: Option<&str>,
+    dry_run: bool,
+) -> Result<Report> {
     alone(tx).await?;
     let mut report = Report::new("tavernkeep", dry_run);
-    let campaign = campaign(tx, caller, document.campaign, slug, &mut report).await?;
+    let campaign = campaign(tx, caller, &document.campaign, slug, &mut report).await?;
     let place = Place { tx, campaign, caller };
     let influence = |model: &owner::Model| raw_influence(model);
     kind::<Owners>(&place, "/owners", &document.owners, with_influence, influence, &mut report).await?;
@@ -125,7 +161,7 @@ pub async fn import(tx: &TenantTx, caller: &Caller, bytes: &[u8], slug: Option<&
     kind::<Npcs>(&place, "/npcs", &document.npcs, plainly, |_| Map::new(), &mut report).await?;
     kind::<Scenes>(&place, "/scenes", &document.scenes, plainly, |_| Map::new(), &mut report).await?;
     kind::<LoreEntries>(&place, "/lore", &document.lore, plainly, |_| Map::new(), &mut report).await?;
-    if !document.memories.0.is_empty() || !document.messages.0.is_empty() {
+    if !document.memories.is_empty() || !document.messages.is_empty() {
         let names = Names::load(&place).await?;
         talk::memories(&place, &document.memories, &names, &mut report).await?;
         talk::messages(&place, &document.messages, &names, &mut report).await?;
@@ -134,8 +170,8 @@ pub async fn import(tx: &TenantTx, caller: &Caller, bytes: &[u8], slug: Option<&
     Ok(report)
 }
 
-/// Splits a document into rows without reading them. What is no JSON is said before what is no document.
-fn split(bytes: &[u8]) -> Result<Document<'_>> {
+/// What is no JSON is said before what is no document.
+fn split(bytes: &[u8]) -> Result<Split<'_>> {
     serde_json::from_str(strict::text(bytes)?).or_else(|e| {
         if !e.is_data() {
             return Err(strict::refused(e));
@@ -158,8 +194,8 @@ pub async fn alone(tx: &TenantTx) -> Result<()> {
 }
 
 /// The members of a row.
-fn object(raw: &RawValue, pointer: &str) -> Result<Members> {
-    match strict::parse(raw.get().as_bytes()).map_err(|e| rows::at(e, pointer))? {
+fn object(text: &[u8], pointer: &str) -> Result<Members> {
+    match strict::parse(text).map_err(|e| rows::at(e, pointer))? {
         Value::Object(members) => Ok(members),
         _ => Err(Error::invalid(pointer, "invalid_value", "A row is an object.")),
     }
@@ -169,11 +205,11 @@ fn object(raw: &RawValue, pointer: &str) -> Result<Members> {
 async fn campaign(
     tx: &TenantTx,
     caller: &Caller,
-    raw: &RawValue,
+    text: &[u8],
     slug: Option<&str>,
     report: &mut Report,
 ) -> Result<Uuid> {
-    let mut members = object(raw, "/campaign")?;
+    let mut members = object(text, "/campaign")?;
     if let Some(slug) = slug
         && string(&members, "slug") != slug
     {
@@ -184,7 +220,7 @@ async fn campaign(
     let slug = members.get("slug").and_then(Value::as_str).map(ToOwned::to_owned);
     let slug =
         slug.ok_or_else(|| Error::invalid("/campaign/slug", "required", "A document names its campaign by slug."))?;
-    let found = sqlx::query("SELECT id FROM campaign WHERE tenant_id = $1 AND slug = $2")
+    let found = sqlx::query("SELECT id FROM campaign WHERE tenant_id = $1 AND slug = $2 FOR NO KEY UPDATE")
         .bind(tx.tenant())
         .bind(&slug)
         .fetch_optional(&mut *tx.connection().await)
@@ -225,12 +261,38 @@ async fn campaign(
     Ok(id)
 }
 
+/// Reads rows away from the threads that answer requests; `first` is the number of the first in its list.
+///
+/// # Errors
+/// What `read` finds in a row of this pointer.
+pub async fn read_apart<T: Send + 'static>(
+    rows: &[web::Bytes],
+    at: &'static str,
+    first: usize,
+    read: impl Fn(&[u8], String) -> Result<T> + Send + 'static,
+) -> Result<Vec<T>> {
+    let rows = rows.to_vec();
+    let all = move || rows.iter().enumerate().map(|(i, text)| read(text, format!("{at}/{}", first + i))).collect();
+    web::block(all).await.map_err(Error::internal)?
+}
+
+/// A row as the text says it, known by its slug.
+fn row(text: &[u8], pointer: String, fit: fn(&mut Row) -> Result<()>) -> Result<Row> {
+    let members = object(text, &pointer)?;
+    let slug = members.get("slug").and_then(Value::as_str).map(ToOwned::to_owned);
+    let slug =
+        slug.ok_or_else(|| Error::invalid(format!("{pointer}/slug"), "required", "A row is known by its slug."))?;
+    let mut row = Row { members, known: Known::BySlug(slug), onto: Onto::Replace, beside: Map::new(), pointer };
+    fit(&mut row)?;
+    Ok(row)
+}
+
 /// Rows of one kind, a few hundred at a time.
 async fn kind<R: Resource>(
     place: &Place<'_>,
-    at: &str,
-    list: &Rows<'_>,
-    fit: impl Fn(&mut Row) -> Result<()>,
+    at: &'static str,
+    list: &[web::Bytes],
+    fit: fn(&mut Row) -> Result<()>,
     raw: impl Fn(&R::Model) -> Map<String, Value>,
     report: &mut Report,
 ) -> Result<()>
@@ -238,24 +300,12 @@ where
     R::Model: Clone,
 {
     let mut seen = HashSet::new();
-    for (number, chunk) in list.0.chunks(CHUNK).enumerate() {
-        let mut rows = Vec::with_capacity(chunk.len());
-        for (i, text) in chunk.iter().enumerate() {
-            let pointer = format!("{at}/{}", number * CHUNK + i);
-            let members = object(text, &pointer)?;
-            let slug = members.get("slug").and_then(Value::as_str).map(ToOwned::to_owned);
-            let slug = slug
-                .ok_or_else(|| Error::invalid(format!("{pointer}/slug"), "required", "A row is known by its slug."))?;
-            if !seen.insert(slug.clone()) {
-                return Err(Error::invalid(
-                    format!("{pointer}/slug"),
-                    "slug_taken",
-                    "Another row of the file has this slug.",
-                ));
+    for (number, chunk) in list.chunks(CHUNK).enumerate() {
+        let rows = read_apart(chunk, at, number * CHUNK, move |text, pointer| row(text, pointer, fit)).await?;
+        for row in &rows {
+            if !row.slug().is_some_and(|slug| seen.insert(slug.to_owned())) {
+                return Err(rows::twice(&row.pointer));
             }
-            let mut row = Row { members, slug: Some(slug), beside: Map::new(), adds_extensions: false, pointer };
-            fit(&mut row)?;
-            rows.push(row);
         }
         rows::write::<R>(place, rows, &raw, report).await?;
     }

@@ -25,6 +25,8 @@ use crate::http::validate;
 pub const FORMAT: &str = "tavernkeep.campaign";
 /// What this server writes, and the newest it reads.
 pub const VERSION: u32 = 1;
+/// Rows of one kind in a document.
+pub const ROWS_MAX: usize = 200_000;
 
 /// Who remembers, in a document.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -2,17 +2,19 @@
 
 use std::collections::HashMap;
 
+use actix_web::web;
+use futures_util::TryStreamExt as _;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use sqlx::Row as _;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use uuid::Uuid;
 
-use super::{MemoryDocument, MessageDocument, ids::Ids, import::Rows};
+use super::{MemoryDocument, MessageDocument, ids::Ids, import::read_apart};
 use crate::{
     clock,
-    error::{Error, Result},
+    error::{Code, Error, Result},
     http::{body, resource::Place, validate},
     interchange::{names::Names, report::Report, rows, strict},
     memory,
@@ -41,19 +43,59 @@ impl Known {
     }
 }
 
-fn hash(parts: &[&str]) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update(part.len().to_le_bytes());
-        hash.update(part.as_bytes());
-    }
-    hash.finalize().into()
+fn hash(text: &str) -> [u8; 32] {
+    Sha256::digest(text.as_bytes()).into()
 }
 
-fn read<T: DeserializeOwned + garde::Validate<Context = ()>>(text: &RawValue, pointer: &str) -> Result<T> {
-    let row = strict::parse(text.get().as_bytes()).and_then(body::typed::<T>).map_err(|e| rows::at(e, pointer))?;
-    validate::check(&row).map_err(|e| rows::at(e, pointer))?;
-    Ok(row)
+/// What tells a memory from others; [`MEMORIES`] makes the same of those that are there.
+fn memory_hash(holder: Uuid, player: Uuid, source: &str, text: &str) -> [u8; 32] {
+    hash(&format!("{holder}|{player}|{source}|{text}"))
+}
+
+/// What tells a message from others; [`MESSAGES`] makes the same of those that are there.
+fn message_hash(author: &str, speaker: &str, content: &str) -> [u8; 32] {
+    hash(&format!("{author}|{}|{speaker}|{content}", speaker.len()))
+}
+
+/// The database hashes what is there: no text of it is read.
+const MEMORIES: &str = "SELECT id, created_at, broadcast_id AS together, \
+        sha256(convert_to(concat_ws('|', holder_id, subject_id, source, text), 'UTF8')) AS hash \
+    FROM memory WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY id LIMIT $3";
+const MESSAGES: &str = "SELECT m.id, m.created_at, m.turn_id AS together, \
+        sha256(convert_to(concat_ws('|', m.author, octet_length(s.name), s.name, m.content), 'UTF8')) AS hash \
+    FROM message m, LATERAL (SELECT coalesce(m.speaker ->> 'name', '') AS name) AS s \
+    WHERE m.tenant_id = $1 AND m.campaign_id = $2 ORDER BY m.id LIMIT $3";
+
+impl Known {
+    /// Reads what is there, row by row. One statement.
+    async fn load(place: &Place<'_>, statement: &'static str) -> Result<Self> {
+        let mut known = Self::default();
+        let mut count = 0;
+        let mut connection = place.tx.connection().await;
+        let mut rows = sqlx::query(statement)
+            .bind(place.tx.tenant())
+            .bind(place.campaign)
+            .bind(KNOWN_MAX + 1)
+            .fetch(&mut *connection);
+        while let Some(row) = rows.try_next().await? {
+            count += 1;
+            if count > KNOWN_MAX {
+                let detail = format!(
+                    "This campaign has more than {KNOWN_MAX} of what the document brings; it cannot be compared."
+                );
+                return Err(Error::new(Code::PayloadTooLarge, detail));
+            }
+            let hash = row.get::<&[u8], _>("hash").try_into().map_err(Error::internal)?;
+            known.0.entry(hash).or_default().push((row.get("created_at"), row.get("id"), row.get("together")));
+        }
+        Ok(known)
+    }
+}
+
+fn read<T: DeserializeOwned + garde::Validate<Context = ()>>(text: &[u8], pointer: String) -> Result<(T, String)> {
+    let row = strict::parse(text).and_then(body::typed::<T>).map_err(|e| rows::at(e, &pointer))?;
+    validate::check(&row).map_err(|e| rows::at(e, &pointer))?;
+    Ok((row, pointer))
 }
 
 fn unknown(pointer: String, what: &str) -> Error {
@@ -74,33 +116,16 @@ fn moment(at: Option<OffsetDateTime>) -> Option<OffsetDateTime> {
 ///
 /// # Errors
 /// `validation_failed` with a pointer to one that does not fit.
-pub async fn memories(place: &Place<'_>, list: &Rows<'_>, names: &Names, report: &mut Report) -> Result<()> {
-    if list.0.is_empty() {
+pub async fn memories(place: &Place<'_>, list: &[web::Bytes], names: &Names, report: &mut Report) -> Result<()> {
+    if list.is_empty() {
         return Ok(());
     }
-    let stored = sqlx::query(
-        "SELECT id, holder_id, subject_id, source, text, created_at, broadcast_id FROM memory \
-         WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY id LIMIT $3",
-    )
-    .bind(place.tx.tenant())
-    .bind(place.campaign)
-    .bind(KNOWN_MAX)
-    .fetch_all(&mut *place.tx.connection().await)
-    .await?;
-    let mut known = Known::default();
-    for row in &stored {
-        let (holder, player): (Uuid, Uuid) = (row.get("holder_id"), row.get("subject_id"));
-        let key = hash(&[&holder.to_string(), &player.to_string(), row.get("source"), row.get("text")]);
-        known.0.entry(key).or_default().push((row.get("created_at"), row.get("id"), row.get("broadcast_id")));
-    }
-    drop(stored);
+    let mut known = Known::load(place, MEMORIES).await?;
     let mut ids = Ids::default();
     let mut broadcasts: HashMap<u32, Uuid> = HashMap::new();
-    for (number, chunk) in list.0.chunks(CHUNK).enumerate() {
+    for (number, chunk) in list.chunks(CHUNK).enumerate() {
         let mut new = Vec::new();
-        for (i, text) in chunk.iter().enumerate() {
-            let pointer = format!("/memories/{}", number * CHUNK + i);
-            let document: MemoryDocument = read(text, &pointer)?;
+        for (document, pointer) in read_apart(chunk, "/memories", number * CHUNK, read::<MemoryDocument>).await? {
             let holder = match document.holder.kind {
                 entity::memory::Holder::Npc => names.npc(&document.holder.slug),
                 entity::memory::Holder::Owner => names.owner(&document.holder.slug),
@@ -111,7 +136,7 @@ pub async fn memories(place: &Place<'_>, list: &Rows<'_>, names: &Names, report:
             let words = memory::service::text(&document.text, &format!("{pointer}/text"))?;
             let source = json!(document.source);
             let created_at = moment(document.created_at);
-            let key = hash(&[&holder.to_string(), &player.to_string(), source.as_str().unwrap_or_default(), words]);
+            let key = memory_hash(holder, player, source.as_str().unwrap_or_default(), words);
             if let Some((_, group)) = known.take(key, created_at) {
                 if let (Some(number), Some(group)) = (document.broadcast, group) {
                     broadcasts.entry(number).or_insert(group);
@@ -149,22 +174,20 @@ pub async fn memories(place: &Place<'_>, list: &Rows<'_>, names: &Names, report:
 ///
 /// # Errors
 /// `validation_failed` with a pointer to one that does not fit.
-pub async fn messages(place: &Place<'_>, list: &Rows<'_>, names: &Names, report: &mut Report) -> Result<()> {
-    if list.0.is_empty() {
+pub async fn messages(place: &Place<'_>, list: &[web::Bytes], names: &Names, report: &mut Report) -> Result<()> {
+    if list.is_empty() {
         return Ok(());
     }
-    let mut known = known_messages(place).await?;
+    let mut known = Known::load(place, MESSAGES).await?;
     let scenes = scenes(place).await?;
     let mut writer =
         Messages { names, scenes: &scenes, ids: Ids::default(), exchanges: HashMap::new(), placed: Vec::new() };
-    for (number, chunk) in list.0.chunks(CHUNK).enumerate() {
+    for (number, chunk) in list.chunks(CHUNK).enumerate() {
         let mut new = Vec::new();
-        for (i, text) in chunk.iter().enumerate() {
-            let pointer = format!("/messages/{}", number * CHUNK + i);
-            let document: MessageDocument = read(text, &pointer)?;
+        for (document, pointer) in read_apart(chunk, "/messages", number * CHUNK, read::<MessageDocument>).await? {
             let created_at = moment(document.created_at);
             let author = json!(document.author);
-            let key = hash(&[author.as_str().unwrap_or_default(), &document.speaker.name, &document.content]);
+            let key = message_hash(author.as_str().unwrap_or_default(), &document.speaker.name, &document.content);
             if let Some((id, exchange)) = known.take(key, created_at) {
                 if let (Some(number), Some(turn)) = (document.exchange, exchange) {
                     writer.exchanges.entry(number).or_insert(turn);
@@ -173,7 +196,10 @@ pub async fn messages(place: &Place<'_>, list: &Rows<'_>, names: &Names, report:
                 report.counts.unchanged += 1;
                 continue;
             }
-            new.push(writer.row(place, document, created_at.unwrap_or_else(clock::now), &pointer)?);
+            // Only what a model saw is counted, for its window.
+            let seen = document.exchange.map(|_| document.prompt_text.as_ref().unwrap_or(&document.content).clone());
+            let tokens = tokens::count_apart(seen.unwrap_or_default()).await?;
+            new.push(writer.row(place, document, tokens, created_at.unwrap_or_else(clock::now), &pointer)?);
         }
         report.counts.created += u32::try_from(new.len()).unwrap_or(u32::MAX);
         report.messages_created += u32::try_from(new.len()).unwrap_or(u32::MAX);
@@ -192,27 +218,8 @@ pub async fn messages(place: &Place<'_>, list: &Rows<'_>, names: &Names, report:
     Ok(())
 }
 
-async fn known_messages(place: &Place<'_>) -> Result<Known> {
-    let stored = sqlx::query(
-        "SELECT id, author, speaker ->> 'name' AS speaker, content, created_at, turn_id FROM message \
-         WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY id LIMIT $3",
-    )
-    .bind(place.tx.tenant())
-    .bind(place.campaign)
-    .bind(KNOWN_MAX)
-    .fetch_all(&mut *place.tx.connection().await)
-    .await?;
-    let mut known = Known::default();
-    for row in &stored {
-        let speaker: Option<&str> = row.get("speaker");
-        let key = hash(&[row.get("author"), speaker.unwrap_or_default(), row.get("content")]);
-        known.0.entry(key).or_default().push((row.get("created_at"), row.get("id"), row.get("turn_id")));
-    }
-    Ok(known)
-}
-
 async fn scenes(place: &Place<'_>) -> Result<HashMap<String, Uuid>> {
-    let rows = sqlx::query("SELECT id, slug FROM scene WHERE tenant_id = $1 AND campaign_id = $2 LIMIT 200000")
+    let rows = sqlx::query("SELECT id, slug FROM scene WHERE tenant_id = $1 AND campaign_id = $2")
         .bind(place.tx.tenant())
         .bind(place.campaign)
         .fetch_all(&mut *place.tx.connection().await)
@@ -231,7 +238,14 @@ struct Messages<'a> {
 }
 
 impl Messages<'_> {
-    fn row(&mut self, place: &Place<'_>, m: MessageDocument, at: OffsetDateTime, pointer: &str) -> Result<Value> {
+    fn row(
+        &mut self,
+        place: &Place<'_>,
+        m: MessageDocument,
+        tokens: u32,
+        at: OffsetDateTime,
+        pointer: &str,
+    ) -> Result<Value> {
         let actor = |slug: &Option<String>, member: &str, find: &dyn Fn(&str) -> Option<Uuid>, what: &str| match slug {
             None => Ok(None),
             Some(slug) => find(slug).map(Some).ok_or_else(|| unknown(format!("{pointer}/{member}"), what)),
@@ -256,8 +270,6 @@ impl Messages<'_> {
         let id = self.ids.at(at);
         self.placed.push(id);
         let window = m.window_start.and_then(|n| self.placed.get(usize::try_from(n).ok()?)).copied();
-        let seen = m.prompt_text.as_deref().unwrap_or(&m.content);
-        let tokens = if m.exchange.is_some() { tokens::count(seen) } else { 0 };
         Ok(json!({
             "tenant_id": place.tx.tenant(), "campaign_id": place.campaign, "id": id, "scene_id": scene, "type": m.kind,
             "speaker": m.speaker, "content": m.content, "flavor": m.flavor, "roll": m.roll, "author": m.author,

@@ -7,11 +7,7 @@ pub mod changes;
 pub mod http;
 pub mod replace;
 
-use std::{
-    collections::HashSet,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use entity::lore as table;
 use garde::Validate;
@@ -150,8 +146,7 @@ struct Plan {
 }
 
 fn plan(changes: &Changes) -> Result<Arc<Plan>> {
-    let until = Instant::now() + SEARCH_MAX;
-    let replacer = changes.replace.as_ref().map(|r| Replacer::new(r, until)).transpose()?;
+    let replacer = changes.replace.as_ref().map(|r| Replacer::new(r, SEARCH_MAX)).transpose()?;
     Ok(Arc::new(Plan { changes: changes.clone(), replacer }))
 }
 

@@ -1,10 +1,13 @@
 //! Find and replace in texts that others wrote, with patterns that others wrote: bounded in the size of the pattern, the
 //! length of what comes out, and time.
 
-use std::time::Instant;
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
 
 use garde::Validate;
-use regex::{Captures, Regex, RegexBuilder};
+use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -54,12 +57,20 @@ fn content() -> Vec<Part> {
     vec![Part::Content]
 }
 
-/// A [`Replace`] ready to run until some moment.
+/// A [`Replace`] ready to run for so long, all its runs together; what is done between them does not count.
 pub struct Replacer {
     pattern: Regex,
-    with: String,
-    expands: bool,
-    until: Instant,
+    with: Vec<Piece>,
+    time_max: Duration,
+    spent_us: AtomicU64,
+}
+
+/// A piece of what is put in.
+#[derive(Debug, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    /// What a group of the pattern found.
+    Group(usize),
 }
 
 /// Why a text was not replaced in.
@@ -76,7 +87,7 @@ impl Replacer {
     ///
     /// # Errors
     /// `validation_failed` for a pattern that is none or is too large.
-    pub fn new(replace: &Replace, until: Instant) -> Result<Self> {
+    pub fn new(replace: &Replace, time_max: Duration) -> Result<Self> {
         let source = if replace.regex { replace.find.clone() } else { regex::escape(&replace.find) };
         let source = if replace.whole_word { format!(r"\b{{start-half}}(?:{source})\b{{end-half}}") } else { source };
         let pattern = RegexBuilder::new(&source)
@@ -87,7 +98,9 @@ impl Replacer {
             .nest_limit(50)
             .build()
             .map_err(|e| refused(&e))?;
-        Ok(Self { pattern, with: replace.with.clone(), expands: replace.regex, until })
+        let with =
+            if replace.regex { pieces(&replace.with, &pattern) } else { vec![Piece::Text(replace.with.clone())] };
+        Ok(Self { pattern, with, time_max, spent_us: AtomicU64::new(0) })
     }
 
     /// The text with every match replaced; none if there is no match.
@@ -95,39 +108,83 @@ impl Replacer {
     /// # Errors
     /// [`Stopped`] when a bound is met.
     pub fn run(&self, text: &str, bytes_max: usize) -> Result<Option<String>, Stopped> {
+        let begun = Instant::now();
+        let result = self.replaced(text, bytes_max, begun);
+        self.spent_us.fetch_add(u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        result
+    }
+
+    fn replaced(&self, text: &str, bytes_max: usize, begun: Instant) -> Result<Option<String>, Stopped> {
         let mut out = String::new();
         let mut after = 0;
         let mut found = false;
-        let put = |out: &mut String, captures: &Captures<'_>| {
-            if self.expands {
-                captures.expand(&self.with, out);
-            } else {
-                out.push_str(&self.with);
+        // A group may hold the whole text and stand in `with` thousands of times: each piece has to fit before it is put in.
+        let put = |out: &mut String, piece: &str| {
+            if out.len().saturating_add(piece.len()) > bytes_max {
+                return Err(Stopped::TooLong);
             }
+            out.push_str(piece);
+            Ok(())
         };
         // Each search is linear in the text; all of them together need not be, so the clock is asked between them.
         for captures in self.pattern.captures_iter(text) {
             let Some(whole) = captures.get(0) else { break };
             found = true;
-            out.push_str(text.get(after..whole.start()).unwrap_or_default());
-            put(&mut out, &captures);
-            after = whole.end();
-            if out.len() > bytes_max {
-                return Err(Stopped::TooLong);
+            put(&mut out, text.get(after..whole.start()).unwrap_or_default())?;
+            for piece in &self.with {
+                match piece {
+                    Piece::Text(text) => put(&mut out, text)?,
+                    Piece::Group(group) => put(&mut out, captures.get(*group).map_or("", |m| m.as_str()))?,
+                }
             }
-            self.in_time()?;
+            after = whole.end();
+            self.in_time(begun)?;
         }
-        self.in_time()?;
+        self.in_time(begun)?;
         if !found {
             return Ok(None);
         }
-        out.push_str(text.get(after..).unwrap_or_default());
-        if out.len() > bytes_max { Err(Stopped::TooLong) } else { Ok(Some(out)) }
+        put(&mut out, text.get(after..).unwrap_or_default())?;
+        Ok(Some(out))
     }
 
-    fn in_time(&self) -> Result<(), Stopped> {
-        if Instant::now() > self.until { Err(Stopped::TooSlow) } else { Ok(()) }
+    fn in_time(&self, begun: Instant) -> Result<(), Stopped> {
+        let spent = Duration::from_micros(self.spent_us.load(Ordering::Relaxed)) + begun.elapsed();
+        if spent > self.time_max { Err(Stopped::TooSlow) } else { Ok(()) }
     }
+}
+
+/// Splits what is put in at `$1`, `${1}`, `$name`, `${name}` and `$$`, as the crate `regex` reads them. A group that the pattern
+/// does not have is nothing.
+fn pieces(with: &str, pattern: &Regex) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut text = String::new();
+    let mut rest = with;
+    while let Some((before, after)) = rest.split_once('$') {
+        text.push_str(before);
+        let (name, behind) = match after.strip_prefix('{') {
+            Some(braced) => braced.split_once('}').unwrap_or(("", after)),
+            None => {
+                let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(after.len());
+                after.split_at(end)
+            }
+        };
+        rest = behind;
+        if name.is_empty() && !after.starts_with("{}") {
+            text.push('$');
+            rest = after.strip_prefix('$').unwrap_or(after);
+            continue;
+        }
+        let group = name.parse().ok().or_else(|| pattern.capture_names().position(|n| n == Some(name)));
+        if let Some(group) = group {
+            pieces.push(Piece::Text(std::mem::take(&mut text)));
+            pieces.push(Piece::Group(group));
+        }
+    }
+    text.push_str(rest);
+    pieces.push(Piece::Text(text));
+    pieces.retain(|piece| !matches!(piece, Piece::Text(text) if text.is_empty()));
+    pieces
 }
 
 fn refused(error: &regex::Error) -> Error {
@@ -140,4 +197,82 @@ fn refused(error: &regex::Error) -> Error {
         _ => "This is no regular expression.".to_owned(),
     };
     Error::invalid("/changes/replace/find", "invalid_value", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replacer(find: &str, with: &str, time_max: Duration) -> Replacer {
+        let replace = Replace {
+            find: find.to_owned(),
+            with: with.to_owned(),
+            parts: content(),
+            regex: true,
+            whole_word: false,
+            ignore_case: false,
+        };
+        Replacer::new(&replace, time_max).expect("a pattern")
+    }
+
+    #[test]
+    fn groups_are_put_in_as_the_crate_does() {
+        let text = "Ann meets Bob, and Cid meets Dan.";
+        let find = r"(?<first>\w+) meets (\w+)(x)?";
+        let pattern = Regex::new(find).expect("a pattern");
+        for with in [
+            "",
+            "$",
+            "$$",
+            "$$$",
+            "$1",
+            "${1}",
+            "$first",
+            "${first}",
+            "$2$1",
+            "$2 $1!",
+            "$1a",
+            "${1}a",
+            "$0",
+            "$3",
+            "$4",
+            "${4}",
+            "$no",
+            "${no such}",
+            "${",
+            "${1",
+            "${}",
+            "a${}b",
+            "$-",
+            "$1-$2",
+            "ä$1ß",
+            "$first_",
+            "$$1",
+            "$99999999999999999999",
+            "{$1}",
+        ] {
+            let ours = replacer(find, with, Duration::from_secs(9)).run(text, 1000);
+            assert_eq!(ours, Ok(Some(pattern.replace_all(text, with).into_owned())), "{with}");
+        }
+    }
+
+    #[test]
+    fn what_is_put_in_stops_at_the_length() {
+        let text = "a".repeat(1000);
+        let run =
+            |with: &str, bytes_max: usize| replacer("(?s)(.*)", with, Duration::from_secs(9)).run(&text, bytes_max);
+        assert_eq!(run(&"$1".repeat(5000), 999), Err(Stopped::TooLong));
+        assert_eq!(run("$1", 1000).map(|text| text.map(|t| t.len())), Ok(Some(1000)));
+        assert_eq!(run("$1", 999), Err(Stopped::TooLong));
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "time has to go by, and no task waits")]
+    fn only_searching_takes_its_time() {
+        let quick = replacer("a", "b", Duration::from_millis(200));
+        assert_eq!(quick.run("a", 10), Ok(Some("b".to_owned())));
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(quick.run("a", 10), Ok(Some("b".to_owned())));
+        assert_eq!(replacer("a", "b", Duration::ZERO).run("a", 10), Err(Stopped::TooSlow));
+    }
 }

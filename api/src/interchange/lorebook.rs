@@ -1,0 +1,147 @@
+//! A campaign's lore as SillyTavern's world info: a page at a time, all as of one moment, never the whole in memory.
+
+use entity::lore;
+use sea_orm::{
+    EntityTrait, Order, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select,
+    sea_query::{Expr, ExprTrait},
+};
+use serde_json::Value;
+use sqlx::Row as _;
+use uuid::Uuid;
+
+use super::{
+    book::{ENTRIES_MAX, Members, write::world_info_entry},
+    names::Names,
+    out::identified,
+    pieces::{self, Pieces},
+};
+use crate::{
+    auth::Caller,
+    error::{Code, Error, Result},
+    http::resource::{Place, Ref, Resource, campaign_id, col},
+    lore::LoreEntries,
+    pool::Pool,
+    tenancy::TenantTx,
+};
+
+/// Entries of one page.
+const PAGE_ROWS: u64 = 50;
+
+/// A lorebook that is being written.
+pub struct Lorebook {
+    tx: TenantTx,
+    caller: Caller,
+    campaign: Uuid,
+    names: Names,
+    /// What the entries' `external_ref` begins with, if they are of one book.
+    shelf: Option<String>,
+    after: String,
+    written: usize,
+    head: Option<String>,
+    is_done: bool,
+}
+
+impl Lorebook {
+    /// Begins a lorebook of all lore that the caller may see, or of one book that was imported. What can be refused is refused here.
+    ///
+    /// # Errors
+    /// `not_found` for the campaign or the book, `conflict` while another export of the tenant is being sent, `payload_too_large`.
+    pub async fn begin(pool: &Pool, caller: &Caller, c: &str, book: Option<&str>) -> Result<Self> {
+        let tx = TenantTx::read_at_one_moment(pool, caller.tenant_id()).await?;
+        let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
+        pieces::alone(&tx).await?;
+        let place = Place { tx: &tx, campaign, caller };
+        let shelf = book.map(|book| format!("lorebook:{book}:"));
+        let found: Vec<Uuid> = entries(&place, shelf.as_deref())
+            .select_only()
+            .expr_as(col("id"), "id")
+            .limit(ENTRIES_MAX as u64 + 1)
+            .into_tuple()
+            .all(&tx)
+            .await?;
+        if found.len() > ENTRIES_MAX {
+            let detail =
+                format!("A lorebook holds {ENTRIES_MAX} entries and these are more; take the campaign's document.");
+            return Err(Error::new(Code::PayloadTooLarge, detail));
+        }
+        let about = match book {
+            None => Members::new(),
+            Some(_) if found.is_empty() => return Err(Error::not_found("lorebook")),
+            Some(book) => about(&place, book).await?,
+        };
+        let names = Names::load(&place).await?;
+        let mut head = Value::Object(about).to_string();
+        head.pop();
+        head.push_str(if head.len() > 1 { ",\"entries\":{" } else { "\"entries\":{" });
+        Ok(Self {
+            tx,
+            caller: caller.clone(),
+            campaign,
+            names,
+            shelf,
+            after: String::new(),
+            written: 0,
+            head: Some(head),
+            is_done: false,
+        })
+    }
+}
+
+impl Pieces for Lorebook {
+    async fn next(&mut self) -> Result<Option<String>> {
+        if self.is_done {
+            return Ok(None);
+        }
+        let mut out = self.head.take().unwrap_or_default();
+        let place = Place { tx: &self.tx, campaign: self.campaign, caller: &self.caller };
+        let page = entries(&place, self.shelf.as_deref())
+            .filter(col("slug").gt(self.after.as_str()))
+            .order_by(col("slug"), Order::Asc)
+            .limit(PAGE_ROWS)
+            .all(&self.tx)
+            .await?;
+        self.is_done = (page.len() as u64) < PAGE_ROWS;
+        for model in page {
+            self.after.clone_from(&model.slug);
+            let entry = world_info_entry(&identified::<LoreEntries>(model, &self.names)?, "", self.written);
+            let comma = if self.written == 0 { "" } else { "," };
+            out.push_str(&format!("{comma}\n\"{}\":{}", self.written, Value::Object(entry)));
+            self.written += 1;
+        }
+        if self.is_done {
+            out.push_str("}}\n");
+        }
+        Ok(Some(out))
+    }
+
+    async fn end(self) -> Result<()> {
+        self.tx.commit().await
+    }
+}
+
+fn entries(place: &Place<'_>, shelf: Option<&str>) -> Select<lore::Entity> {
+    LoreEntries::restrict(lore::Entity::find(), place.caller)
+        .filter(col("tenant_id").eq(place.tx.tenant()))
+        .filter(col("campaign_id").eq(place.campaign))
+        .apply_if(shelf, |select, shelf| {
+            select.filter(Expr::cust_with_values("starts_with(external_ref, $1)", [shelf]))
+        })
+}
+
+/// What an imported book said of itself.
+async fn about(place: &Place<'_>, book: &str) -> Result<Members> {
+    let row =
+        sqlx::query("SELECT extensions -> 'lorebooks' -> $3 AS about FROM campaign WHERE tenant_id = $1 AND id = $2")
+            .bind(place.tx.tenant())
+            .bind(place.campaign)
+            .bind(book)
+            .fetch_one(&mut *place.tx.connection().await)
+            .await?;
+    match row.get::<Option<Value>, _>("about") {
+        Some(Value::Object(mut about)) => {
+            about.remove("entries");
+            Ok(about)
+        }
+        _ => Ok(Members::new()),
+    }
+}
