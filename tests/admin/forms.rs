@@ -244,9 +244,10 @@ async fn what_is_left_alone_is_as_the_api_would_have_it() {
         }
         let plain = world.post(&format!("/{kind}"), wanted).await.expect(201).body;
         let form = mara.get(&format!("/admin/c/port-town/{kind}/new")).await.expect(200).text;
-        let filled = filled(&form, &[&[("name", "By form")], more].concat());
+        let name = format!("Form {kind}");
+        let filled = filled(&form, &[&[("name", name.as_str())], more].concat());
         post(&mara, &format!("/admin/c/port-town/{kind}"), &filled).await.expect(303);
-        let made = world.get(&format!("/{kind}/by_form")).await.expect(200).body;
+        let made = world.get(&format!("/{kind}/form_{kind}")).await.expect(200).body;
         for member in members {
             assert_eq!(made.pointer(member), plain.pointer(member), "{kind}{member}");
         }
