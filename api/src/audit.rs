@@ -49,8 +49,8 @@ pub struct Entry {
 /// A column that changed: as it was and as it became; none for what was not there.
 pub struct Changed {
     pub column: String,
-    pub before: Option<String>,
-    pub after: Option<String>,
+    pub before: Option<Value>,
+    pub after: Option<Value>,
 }
 
 /// A page of the audit.
@@ -122,16 +122,15 @@ fn entry(row: &PgRow) -> Entry {
 
 /// The columns that differ; of a row that came or went, those that hold something. What every change changes is left out.
 fn changes(before: Option<&Value>, after: Option<&Value>) -> Vec<Changed> {
-    const EVERY: [&str; 5] = ["id", "campaign_id", "version", "updated_at", "created_at"];
     let side =
         |row: Option<&Value>, column: &str| row.and_then(|row| row.get(column)).filter(|v| !is_empty(v)).cloned();
     let columns: std::collections::BTreeSet<&String> =
         [before, after].into_iter().flatten().filter_map(Value::as_object).flat_map(|row| row.keys()).collect();
-    let shown = columns.into_iter().filter(|c| !EVERY.contains(&c.as_str()) && !journal::HIDDEN.contains(&c.as_str()));
+    let shown = columns.into_iter().filter(|column| journal::is_told(column));
     shown
         .filter_map(|column| {
             let (old, new) = (side(before, column), side(after, column));
-            (old != new).then(|| Changed { column: column.clone(), before: old.map(text), after: new.map(text) })
+            (old != new).then(|| Changed { column: column.clone(), before: old, after: new })
         })
         .collect()
 }
@@ -143,18 +142,5 @@ fn is_empty(value: &Value) -> bool {
         Value::Array(items) => items.is_empty(),
         Value::Object(members) => members.is_empty(),
         _ => false,
-    }
-}
-
-/// A value as a person reads it, cut where nobody reads on.
-fn text(value: Value) -> String {
-    const CHARS_MAX: usize = 2000;
-    let whole = match value {
-        Value::String(text) => text,
-        other => other.to_string(),
-    };
-    match whole.char_indices().nth(CHARS_MAX) {
-        None => whole,
-        Some((end, _)) => format!("{}…", whole.get(..end).unwrap_or_default()),
     }
 }

@@ -77,8 +77,11 @@ pub struct Changes {
 }
 
 /// Columns of our own bookkeeping that are nobody's business outside.
-pub(crate) const HIDDEN: [&str; 7] =
+const HIDDEN: [&str; 7] =
     ["tenant_id", "search", "associated_key", "prompt_text", "window_start", "told_as", "influence_at"];
+
+/// Columns that say nothing to a person who reads what was changed.
+const BOOKKEEPING: [&str; 5] = ["id", "campaign_id", "version", "updated_at", "created_at"];
 
 /// The changes after `after`: all of them for a game master, for others the messages that they may read.
 ///
@@ -260,9 +263,14 @@ impl Follower {
 }
 
 /// Whether a column is nobody's business outside.
-#[must_use]
-pub fn is_hidden(column: &str) -> bool {
+fn is_hidden(column: &str) -> bool {
     HIDDEN.contains(&column)
+}
+
+/// Whether people are told that a column changed.
+#[must_use]
+pub fn is_told(column: &str) -> bool {
+    !is_hidden(column) && !BOOKKEEPING.contains(&column)
 }
 
 fn change(row: &sqlx::postgres::PgRow) -> Change {

@@ -3,6 +3,7 @@
 //! Like the journal they are a game master's: they show what secrets said. A restore is a forward write: the version rises,
 //! and the journal tells of it like of any change. A row that was deleted comes back under its id.
 
+use sea_orm::FromQueryResult;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sqlx::{AssertSqlSafe, Row, postgres::PgRow};
@@ -161,11 +162,10 @@ fn revision(row: &PgRow) -> Revision {
     let (before, after): (Option<Value>, Option<Value>) = (row.get("before"), row.get("after"));
     let members = |value: &Option<Value>| value.as_ref().and_then(Value::as_object).cloned().unwrap_or_default();
     let (old, new) = (members(&before), members(&after));
-    let bookkeeping = ["version", "updated_at", "created_at", "id", "campaign_id"];
     let changed: Vec<String> = old
         .keys()
         .chain(new.keys().filter(|k| !old.contains_key(*k)))
-        .filter(|k| old.get(*k) != new.get(*k) && !bookkeeping.contains(&k.as_str()) && !journal::is_hidden(k))
+        .filter(|k| old.get(*k) != new.get(*k) && journal::is_told(k))
         .cloned()
         .collect();
     let pick = |from: &Map<String, Value>| {
@@ -214,8 +214,10 @@ pub async fn restore<R: Resource>(
 async fn restore_in<R: Resource>(place: &Place<'_>, x: &str, seq: i64, expected: &Expected) -> Result<R::Model> {
     let (tx, campaign) = (place.tx, place.campaign);
     let (id, row) = row_id::<R>(tx, place.caller, campaign, x).await?;
-    if let Some(row) = &row {
-        expected.check(R::stamp(row).version)?;
+    if row.is_some() {
+        // Held, so that nobody writes between this look at the version and what is written over it.
+        let row = resource::hold::<R>(tx, place.caller, Some(&Ref::Id(campaign)), &Ref::Id(id)).await?;
+        expected.check(R::stamp(&row).version)?;
     }
     let mut content = content(tx, campaign, R::TABLE, id, seq).await?;
     if row.is_none() && !place.caller.sees_secrets() && content.get("secret") == Some(&Value::Bool(true)) {
@@ -252,23 +254,31 @@ async fn content(tx: &TenantTx, campaign: Uuid, table: &str, id: Uuid, seq: i64)
     }
 }
 
-/// A row as it was at a version, if the journal has it still; hidden columns with it. One statement.
+/// A row as it was at a version, if the journal has it still and it reads as rows of today do. One statement.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn at_version(tx: &TenantTx, campaign: Uuid, table: &str, id: Uuid, version: i64) -> Result<Option<Value>> {
-    let row = sqlx::query(
-        "SELECT after FROM journal WHERE tenant_id = $1 AND row_id = $2 AND campaign_id = $3 AND table_name = $4 \
-         AND (after ->> 'version')::bigint = $5 ORDER BY seq DESC LIMIT 1",
-    )
-    .bind(tx.tenant())
-    .bind(id)
-    .bind(campaign)
-    .bind(table)
-    .bind(version)
-    .fetch_optional(&mut *tx.connection().await)
-    .await?;
-    Ok(row.map(|row| row.get("after")))
+pub async fn at_version<R: Resource>(
+    tx: &TenantTx,
+    campaign: Uuid,
+    id: Uuid,
+    version: i64,
+) -> Result<Option<R::Model>> {
+    let sql = format!(
+        "SELECT {columns} FROM journal j, jsonb_populate_record(NULL::\"{table}\", j.after) r \
+         WHERE j.tenant_id = $1 AND j.row_id = $2 AND j.campaign_id = $3 AND j.table_name = '{table}' \
+           AND (j.after ->> 'version')::bigint = $4 ORDER BY j.seq DESC LIMIT 1",
+        columns = resource::returning::<R>("r."),
+        table = R::TABLE,
+    );
+    let row = sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(id)
+        .bind(campaign)
+        .bind(version)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?;
+    Ok(row.and_then(|row| R::Model::from_query_result(&row.into(), "").ok()))
 }
 
 /// A row that was deleted and is not there again.

@@ -2,10 +2,11 @@
 
 use actix_web::HttpResponse;
 use askama::Template;
+use serde_json::Value;
 use url::form_urlencoded;
 use uuid::Uuid;
 
-use super::{Frame, InCampaign, Tab, list::moment};
+use super::{Frame, InCampaign, Tab, list::moment, words};
 use crate::{
     audit::{self, Entry, Filter},
     error::{Code, Error, Result},
@@ -16,6 +17,8 @@ use crate::{
 const TABLES: &[&str] =
     &["campaign", "character", "encounter", "lore", "memory", "message", "npc", "owner", "scene", "session"];
 const ORIGINS: &[&str] = &["api", "turn", "import", "fork", "revert", "system"];
+/// Characters of a value; nobody reads on.
+const CHARS_MAX: usize = 2000;
 const OPS: &[&str] = &["insert", "update", "delete"];
 
 #[derive(Template)]
@@ -45,6 +48,14 @@ impl AuditPage {
             "insert" => "made",
             "delete" => "deleted",
             _ => "changed",
+        }
+    }
+
+    fn cut(&self, value: &Value) -> String {
+        let whole = words::shown(value);
+        match whole.char_indices().nth(CHARS_MAX) {
+            None => whole,
+            Some((end, _)) => format!("{}…", whole.get(..end).unwrap_or_default()),
         }
     }
 

@@ -3,27 +3,28 @@
 use actix_web::{HttpResponse, http::StatusCode};
 use askama::Template;
 use entity::campaign;
-use serde_json::Value;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
     Editor, Frame, InCampaign, Tab,
     editor::campaign_url,
-    form::{self, Errors, Field, FormView, Group, Kind, Texts},
+    form::{self, EXTENSIONS, EXTERNAL_REF, Errors, Field, FormView, Group, Kind, Texts},
     list::moment,
+    saving::{Saved, Saving},
     see,
-    world::{DeletePage, FormPage, once},
+    world::{DeletePage, FormPage, form_id, once, whole},
 };
 use crate::{
     auth::Scope,
     campaigns::Campaigns,
     error::{Code, Error, Result},
     http::{
-        Body,
+        Body, Reply,
         body::typed,
         etag::Expected,
         paging::{NoFilter, Page},
-        resource,
+        resource::{self, Ref},
     },
     shown,
 };
@@ -47,8 +48,8 @@ const GROUPS: &[Group] = &[
         fields: &[
             Field::new("/settings", "Settings", Kind::Json { rows: 5 })
                 .hint("Such as reaction_cooldown_seconds, significance_scores, tool_prices, planner_commands."),
-            Field::new("/external_ref", "External reference", Kind::Line),
-            Field::new("/extensions", "Extensions", Kind::Json { rows: 3 }),
+            EXTERNAL_REF,
+            EXTENSIONS,
         ],
     },
 ];
@@ -128,28 +129,26 @@ pub async fn new(editor: Editor) -> Result<HttpResponse> {
 /// Makes one.
 pub async fn create(editor: Editor) -> Result<HttpResponse> {
     let texts = form::texts_sent(GROUPS, &editor.form);
-    let form_id: String = editor.form.text("form_id").chars().take(64).collect();
+    let form_id = form_id(&editor);
     let again = |errors: &Errors| editor.show_again(&new_page(&editor, form_id.clone(), &texts, errors));
-    let value = match form::changes(GROUPS, &texts, &Value::Null) {
-        Ok(value) => form::without_nulls(value),
+    let value = match whole(GROUPS, &texts, json!({})) {
+        Ok(value) => value,
         Err(errors) => return again(&errors),
     };
     let made = async {
-        let body = Body { value: typed(value)?, idempotency: Some(once(&editor, &form_id, &texts)) };
+        let body = Body { value: typed(value)?, idempotency: once(&editor, &form_id, &texts) };
         resource::create::<Campaigns>(&editor.app, &editor.caller, None, "/admin/c", body).await
     };
     match made.await {
-        Ok(reply) => {
-            let row: Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
-            let slug = row.get("slug").and_then(Value::as_str).unwrap_or_default();
-            Ok(editor.done(&format!("/admin/c/{slug}"), "The campaign was made."))
-        }
+        Ok(reply) => Ok(editor.done(&path_of(&reply)?, "The campaign was made.")),
         Err(error) => again(&Errors::of(GROUPS, error)?),
     }
 }
 
-fn view(at: &InCampaign, campaign: campaign::Model) -> Result<Value> {
-    resource::view::<Campaigns>(campaign, &at.caller)
+/// Where the campaign of an answer is: its slug may be another by now.
+fn path_of(reply: &Reply) -> Result<String> {
+    let row: Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
+    Ok(format!("/admin/c/{}", row.get("slug").and_then(Value::as_str).unwrap_or_default()))
 }
 
 fn edit_page(at: &InCampaign, version: i64, form: FormView, is_conflict: bool) -> FormPage {
@@ -170,41 +169,32 @@ fn edit_page(at: &InCampaign, version: i64, form: FormView, is_conflict: bool) -
 
 /// The form of one.
 pub async fn edit(at: InCampaign) -> Result<HttpResponse> {
-    let texts = form::texts_of(GROUPS, &view(&at, at.campaign.clone())?);
-    let form = FormView::new(GROUPS, &texts, &Errors::default(), None, false);
-    at.show(&edit_page(&at, at.campaign.version, form, false))
+    let row = resource::view::<Campaigns>(at.campaign.clone(), &at.caller)?;
+    at.show(&edit_page(&at, at.campaign.version, FormView::of_row(GROUPS, &row, false), false))
 }
 
 /// Changes one. Who was slower than somebody else sees both versions.
 pub async fn save(at: InCampaign) -> Result<HttpResponse> {
-    let texts = form::texts_sent(GROUPS, &at.form);
-    let row = view(&at, at.campaign.clone())?;
-    let version = at.form.version().unwrap_or(0);
-    let again = |errors: &Errors, theirs: Option<&Texts>, status| {
-        let form = FormView::new(GROUPS, &texts, errors, theirs, false);
-        at.show_with(status, &edit_page(&at, at.campaign.version, form, theirs.is_some()))
-    };
-    let conflict = || again(&Errors::default(), Some(&form::texts_of(GROUPS, &row)), StatusCode::CONFLICT);
-    if version != at.campaign.version {
-        return conflict();
-    }
-    let patch = match form::changes(GROUPS, &texts, &row) {
-        Ok(patch) => patch,
-        Err(errors) => return again(&errors, None, StatusCode::UNPROCESSABLE_ENTITY),
-    };
+    let saving = Saving::of(GROUPS, &at.form)?;
     let id = at.campaign.id.0.to_string();
-    match resource::change::<Campaigns>(&at.app, &at.caller, &Expected::version(version), None, &id, patch).await {
-        Ok(reply) => {
-            let row: Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
-            let slug = row.get("slug").and_then(Value::as_str).unwrap_or_default();
-            Ok(at.done(&format!("/admin/c/{slug}"), "The campaign was saved."))
+    let row = resource::view::<Campaigns>(at.campaign.clone(), &at.caller)?;
+    let write = async |expected: Expected, patch: Value| {
+        resource::change::<Campaigns>(&at.app, &at.caller, &expected, None, &id, patch).await
+    };
+    match saving.over((at.campaign.version, &row), Value::Null, write).await? {
+        Saved::Done(Some(reply)) => Ok(at.done(&path_of(&reply)?, "The campaign was saved.")),
+        Saved::Done(None) => Ok(at.done(&at.url(""), "The campaign was saved.")),
+        Saved::Wrong(errors) => {
+            let form = FormView::over(GROUPS, &row, &saving.texts, &errors, false);
+            at.show_again(&edit_page(&at, at.campaign.version, form, false))
         }
-        // Between this request's look and its write: the next one sees what was written.
-        Err(error) if error.code == Code::PreconditionFailed => Err(Error::new(
-            Code::Conflict,
-            "Somebody changed the campaign in this moment. Go back and send the form again to see both versions.",
-        )),
-        Err(error) => again(&Errors::of(GROUPS, error)?, None, StatusCode::UNPROCESSABLE_ENTITY),
+        Saved::Late => {
+            let (tx, named) = (at.read().await?, Ref::Id(at.campaign.id.0));
+            let now = resource::find::<Campaigns>(&tx, &at.caller, None, &named).await?;
+            let (version, row) = (now.version, resource::view::<Campaigns>(now, &at.caller)?);
+            let form = FormView::over(GROUPS, &row, &saving.texts, &Errors::default(), true);
+            at.show_with(StatusCode::CONFLICT, &edit_page(&at, version, form, true))
+        }
     }
 }
 

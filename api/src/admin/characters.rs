@@ -1,22 +1,15 @@
 //! Player characters, as the editor shows them.
 
 use entity::character;
+use serde_json::{Value, json};
 
 use super::{
     Tab,
-    form::{Field, Group, Kind},
+    form::{Field, Group, Kind, OTHER_PROGRAMS, SIZES},
     world::World,
 };
 use crate::characters::Characters;
 
-const SIZES: Kind = Kind::Choice(&[
-    ("tiny", "Tiny"),
-    ("small", "Small"),
-    ("medium", "Medium"),
-    ("large", "Large"),
-    ("huge", "Huge"),
-    ("gargantuan", "Gargantuan"),
-]);
 const ABILITIES: Kind = Kind::Choice(&[
     ("", "None"),
     ("strength", "Strength"),
@@ -120,14 +113,7 @@ impl World for Characters {
                 Field::new("/death_saves/failures", "Death saves failed", Kind::Number),
             ],
         },
-        Group {
-            title: "For other programs",
-            is_folded: true,
-            fields: &[
-                Field::new("/external_ref", "External reference", Kind::Line),
-                Field::new("/extensions", "Extensions", Kind::Json { rows: 3 }),
-            ],
-        },
+        OTHER_PROGRAMS,
     ];
 
     fn cells(who: &character::Model) -> Vec<String> {
@@ -138,5 +124,9 @@ impl World for Characters {
             format!("{} of {}", who.hp, who.max_hp),
             who.location.clone().unwrap_or_default(),
         ]
+    }
+
+    fn blank() -> Value {
+        json!({ "size": "medium" })
     }
 }

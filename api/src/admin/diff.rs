@@ -6,6 +6,12 @@ use similar::{ChangeTag, TextDiff};
 
 /// How long two texts are compared; what is left then counts as changed.
 const COMPARED_FOR: Duration = Duration::from_millis(100);
+/// And all that a page compares.
+const ALL_COMPARED_FOR: Duration = Duration::from_secs(1);
+/// Lines of a text that is put together with another: the work grows with their product.
+const MERGED_LINES_MAX: usize = 2000;
+/// Marks that a line of such a text may begin with: those around a conflict are longer, and stand in it three times.
+const MARKS_MAX: usize = 200;
 /// Characters that did not change, shown on each side of what did.
 const AROUND: usize = 120;
 
@@ -25,21 +31,47 @@ pub enum Change {
 }
 
 impl Piece {
+    /// Whether it was taken out.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.kind == Change::Gone
     }
 
+    /// Whether it was put in.
     #[must_use]
     pub fn is_new(&self) -> bool {
         self.kind == Change::New
     }
 }
 
+/// Compares the texts of one page, all within a time.
+#[derive(Clone, Copy, Debug)]
+pub struct Differ {
+    until: Instant,
+}
+
+impl Differ {
+    /// Begins to compare.
+    #[must_use]
+    pub fn begun(now: Instant) -> Self {
+        Self { until: now + ALL_COMPARED_FOR }
+    }
+
+    /// The words of two texts; long stretches that are the same are cut.
+    #[must_use]
+    pub fn words(&self, before: &str, after: &str) -> Vec<Piece> {
+        words_until(before, after, self.until.min(Instant::now() + COMPARED_FOR))
+    }
+}
+
 /// The words of two texts; long stretches that are the same are cut.
 #[must_use]
 pub fn words(before: &str, after: &str) -> Vec<Piece> {
-    let diff = TextDiff::configure().deadline(Instant::now() + COMPARED_FOR).diff_words(before, after);
+    words_until(before, after, Instant::now() + COMPARED_FOR)
+}
+
+fn words_until(before: &str, after: &str, until: Instant) -> Vec<Piece> {
+    let diff = TextDiff::configure().deadline(until).diff_words(before, after);
     let mut pieces: Vec<Piece> = Vec::new();
     for change in diff.iter_all_changes() {
         let kind = match change.tag() {
@@ -72,11 +104,17 @@ fn cut(text: &str, is_first: bool, is_last: bool) -> String {
     format!("{head} … {tail}")
 }
 
-/// Changes of both put together, line by line; where they touch the same lines, mine. True if they do.
+/// Changes of both put together, line by line; where they touch the same lines, mine. True if they do, or if the texts are too
+/// long to be put together.
 #[must_use]
 pub fn merged(base: &str, mine: &str, theirs: &str) -> (String, bool) {
+    let texts = [base, mine, theirs];
+    let is_long = texts.iter().any(|text| text.lines().nth(MERGED_LINES_MAX).is_some());
     // Marks that no line of the texts begins with.
-    let longest = [base, mine, theirs].iter().flat_map(|t| t.lines()).map(run_of_marks).max().unwrap_or(0);
+    let longest = texts.iter().flat_map(|text| text.lines()).map(run_of_marks).max().unwrap_or(0);
+    if is_long || longest > MARKS_MAX {
+        return (mine.to_owned(), true);
+    }
     let mut options = diffy::MergeOptions::new();
     options.set_conflict_style(diffy::ConflictStyle::Merge).set_conflict_marker_length(longest + 7);
     match options.merge(base, mine, theirs) {

@@ -118,11 +118,11 @@ impl Editor {
         let rate = app.limits.check(&caller.tenant, Class::Requests);
         request.extensions_mut().insert(rate);
         rate.allowed("requests")?;
-        if page.scope.is_some_and(|scope| !caller.scopes.has(scope)) {
+        if !page.scopes().all(|scope| caller.scopes.has(scope)) {
             let why = format!("This is not for the role {}. Ask an owner.", place.role.as_str());
             return Err(Error::new(Code::Forbidden, why));
         }
-        let form = Submitted::read(&request, payload, Some(&secret)).await?;
+        let form = Submitted::read(&request, payload, Some(&secret), page.holds).await?;
         Ok(Self { app, request, user, tenant_name: place.tenant_name, role: place.role, caller, form, secret })
     }
 

@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use askama::Template;
 use serde_json::Value;
 
-use super::{Frame, InCampaign, Tab, list::ListPage};
+use super::{Frame, InCampaign, Tab, list::ListPage, words};
 use crate::{
     encounters::{self, EncounterFilter, Encounters},
     error::{Error, Result},
@@ -17,7 +17,7 @@ const COLUMNS: &[&str] = &["State", "Round", "Participants", "Began, UTC"];
 
 /// The list, with those that have ended.
 pub async fn list(at: InCampaign) -> Result<HttpResponse> {
-    let query = super::list::query(&at, "-created_at", &[("include_ended", "true")]);
+    let query = super::query::as_asked(&at, "-created_at", &[("include_ended", "true")]);
     let page = Page::<EncounterFilter>::parse(&query)?;
     let tx = at.read().await?;
     let found = resource::find_page::<Encounters>(&tx, &at.caller, Some(at.campaign.id.0), &page).await?;
@@ -66,18 +66,13 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let id = uuid::Uuid::try_parse(at.path("x")).map_err(|_| Error::not_found("encounter"))?;
     let tx = at.read().await?;
     let view = encounters::veil::seen_by(&tx, at.campaign.id.0, id, &at.caller).await?;
-    let text = |value: &Value| match value {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    };
     let current = &view["current_participant_id"];
     let fighters = view["participants"].as_array().into_iter().flatten().map(|p| Fighter {
-        name: text(&p["name"]),
-        initiative: text(&p["initiative"]),
-        hp: format!("{} of {}", text(&p["hp"]), text(&p["max_hp"])),
-        armor_class: text(&p["armor_class"]),
-        status: text(&p["status"]),
+        name: words::shown(&p["name"]),
+        initiative: words::shown(&p["initiative"]),
+        hp: format!("{} of {}", words::shown(&p["hp"]), words::shown(&p["max_hp"])),
+        armor_class: words::shown(&p["armor_class"]),
+        status: words::shown(&p["status"]),
         conditions: p["conditions"]
             .as_array()
             .into_iter()
@@ -88,13 +83,13 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
         is_enemy: p["is_enemy"] == Value::Bool(true),
         has_turn: !current.is_null() && &p["id"] == current,
     });
-    let name = text(&view["name"]);
+    let name = words::shown(&view["name"]);
     let name = if name.is_empty() { "A fight".to_owned() } else { name };
     at.show(&EncounterPage {
         frame: at.frame(&name, Tab::Encounters),
         back: at.url("encounters"),
         name,
-        status: text(&view["status"]),
+        status: words::shown(&view["status"]),
         round: view["round"].as_i64().unwrap_or(0),
         fighters: fighters.collect(),
     })

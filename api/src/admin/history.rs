@@ -1,14 +1,17 @@
 //! What a row was, change by change, with the words that changed; and how it becomes that again. The same for every kind.
 
-use actix_web::HttpResponse;
+use std::time::Instant;
+
+use actix_web::{HttpResponse, web};
 use askama::Template;
 use serde_json::Value;
 
 use super::{
     Frame, InCampaign,
-    diff::{self, Piece},
+    diff::{Differ, Piece},
     list::moment,
-    lore::list::given,
+    query::given,
+    words,
     world::World,
 };
 use crate::{
@@ -63,23 +66,30 @@ pub async fn page<W: World>(at: InCampaign) -> Result<HttpResponse> {
     let stamp = W::stamp(&row);
     let found = revisions::page(&tx, campaign, W::TABLE, stamp.id, &RevisionParams { limit: ROWS, before }).await?;
     let list = at.url(W::PATH);
-    let rows =
-        found.items.into_iter().enumerate().map(|(i, revision)| shown_row(&at, revision, before.is_none() && i == 0));
+    drop(tx);
+    let (pruned, next, turns) = (found.pruned, found.next_before, at.url("turns"));
+    let is_first = before.is_none();
+    // Comparing texts takes long: not on a thread that answers requests.
+    let rows = web::block(move || {
+        let differ = Differ::begun(Instant::now());
+        let revisions = found.items.into_iter().enumerate();
+        revisions.map(|(i, revision)| shown_row(&turns, revision, differ, is_first && i == 0)).collect()
+    });
     at.show(&HistoryPage {
         frame: at.frame(&format!("History of {}", stamp.label), W::TAB),
         label: stamp.label.to_owned(),
         many: W::MANY,
         path: format!("{list}/{}", stamp.id),
         version: stamp.version,
-        rows: rows.collect(),
-        next: found.next_before,
-        pruned: found.pruned,
+        rows: rows.await.map_err(Error::internal)?,
+        next,
+        pruned,
         may_write: at.may(crate::auth::Scope::Write),
         list,
     })
 }
 
-fn shown_row(at: &InCampaign, revision: Revision, is_present: bool) -> Row {
+fn shown_row(turns: &str, revision: Revision, differ: Differ, is_present: bool) -> Row {
     let name = revision.actor_name.unwrap_or_else(|| "Somebody".to_owned());
     let (who, what) = match (revision.op.as_str(), revision.origin.as_str()) {
         ("insert", "import") => (name, "imported it"),
@@ -94,14 +104,8 @@ fn shown_row(at: &InCampaign, revision: Revision, is_present: bool) -> Row {
         (_, "import") => (name, "changed it, by an import"),
         _ => (name, "changed it"),
     };
-    let text = |of: &Option<serde_json::Map<String, Value>>, name: &str| match of.as_ref().and_then(|m| m.get(name)) {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(words)) if words.iter().all(Value::is_string) => {
-            words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
-        }
-        Some(Value::Bool(is)) => if *is { "yes" } else { "no" }.to_owned(),
-        Some(other) => serde_json::to_string_pretty(other).unwrap_or_default(),
+    let text = |of: &Option<serde_json::Map<String, Value>>, name: &str| {
+        of.as_ref().and_then(|members| members.get(name)).map(words::shown_at_length).unwrap_or_default()
     };
     // What a row was made of is all of it; the page tells what changed.
     let fields = match revision.op.as_str() {
@@ -109,7 +113,7 @@ fn shown_row(at: &InCampaign, revision: Revision, is_present: bool) -> Row {
             .changed
             .iter()
             .filter(|name| *name != "tokens")
-            .map(|name| (label(name), diff::words(&text(&revision.before, name), &text(&revision.after, name))))
+            .map(|name| (label(name), differ.words(&text(&revision.before, name), &text(&revision.after, name))))
             .collect(),
         _ => Vec::new(),
     };
@@ -117,7 +121,7 @@ fn shown_row(at: &InCampaign, revision: Revision, is_present: bool) -> Row {
         seq: revision.seq,
         at: moment(revision.at),
         who,
-        turn: revision.turn_id.map(|turn| at.url(&format!("turns/{turn}"))),
+        turn: revision.turn_id.map(|turn| format!("{turns}/{turn}")),
         what,
         fields,
         is_present,

@@ -25,7 +25,7 @@ struct Count {
 /// The overview.
 pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let tx = at.read().await?;
-    let counts = overview::counts(&tx, at.campaign.id.0).await?;
+    let counts = overview::counts(&tx, &at.caller, at.campaign.id.0).await?;
     let counts = counts.into_iter().map(|(label, path, number)| Count {
         label,
         path: at.url(path),

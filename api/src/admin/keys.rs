@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use actix_web::HttpResponse;
 use askama::Template;
 
-use super::{Editor, Frame, Tab};
+use super::{
+    Editor, Frame, Tab,
+    world::{form_id, once},
+};
 use crate::{
     auth::{
         Scope,
@@ -103,9 +106,15 @@ fn wanted(editor: &Editor) -> Result<KeyInput> {
 
 /// Makes a key and shows it, once.
 pub async fn create(editor: Editor) -> Result<HttpResponse> {
-    let made = async { service::create(&editor.app, &editor.caller, wanted(&editor)?).await };
+    let sent: Vec<_> = editor.form.fields().collect();
+    let once = once(&editor, &form_id(&editor), &sent);
+    let made = async { service::create(&editor.app, &editor.caller, wanted(&editor)?, once.as_ref()).await };
     match made.await {
-        Ok(view) => editor.show(&keys_page(&editor, None, view.key).await?),
+        Ok(Some(view)) => editor.show(&keys_page(&editor, None, view.key).await?),
+        Ok(None) => {
+            let message = "The key was made by the first click, and is shown once. Revoke it if you did not see it.";
+            Ok(editor.done("/admin/keys", message))
+        }
         Err(error) if error.code == Code::ValidationFailed => {
             let problem = error.errors.first().map(|wrong| wrong.message.clone());
             editor.show_again(&keys_page(&editor, problem, None).await?)

@@ -1,19 +1,24 @@
 //! The prompt lab: for whom and for what, and then exactly what a model would be told, and why each lore entry is in or out. An edit
 //! about to be saved can be looked at here, and the model asked, before anything is written.
 
-use std::collections::HashMap;
-
 use actix_web::HttpResponse;
 use askama::Template;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Frame, InCampaign, Tab, submitted::Submitted};
+use super::{
+    Frame, InCampaign, Tab,
+    form::{self, Errors},
+    query::given,
+    submitted::Submitted,
+    world::World,
+};
 use crate::{
     auth::Scope,
     characters::{CharacterFilter, Characters},
     error::{Code, Error, Result},
     http::{paging::Page, resource},
+    lore::{LoreEntries, overview},
     npcs::{NpcFilter, Npcs},
     owners::{OwnerFilter, Owners},
     prompt::{EntityKind, LoreDecision, lore::finds, preview::Preview},
@@ -74,7 +79,7 @@ struct View {
 }
 
 struct Entry {
-    slug: String,
+    id: Uuid,
     title: String,
     is_in: bool,
     reason: String,
@@ -125,9 +130,7 @@ struct Spoken {
 
 impl Asked {
     fn of_query(at: &InCampaign) -> Self {
-        let query: HashMap<String, String> =
-            url::form_urlencoded::parse(at.request.query_string().as_bytes()).into_owned().collect();
-        let text = |name: &str| query.get(name).cloned().unwrap_or_default();
+        let text = |name: &str| given(at.request.query_string(), name);
         Self {
             entity: text("entity"),
             player: text("player"),
@@ -235,8 +238,8 @@ fn question<'a>(at: &'a InCampaign, asked: &'a Asked, subject: &'a Subject) -> Q
 /// `?entity=&player=&action=`, or `?turn=`: the prompt.
 pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let mut asked = Asked::of_query(&at);
-    let turn = url::form_urlencoded::parse(at.request.query_string().as_bytes()).find(|(name, _)| name == "turn");
-    if let Some((_, turn)) = turn {
+    let turn = given(at.request.query_string(), "turn");
+    if !turn.is_empty() {
         let turn = Uuid::try_parse(&turn).map_err(|_| Error::not_found("turn"))?;
         asked = of_turn(&at, turn).await?;
     }
@@ -330,7 +333,7 @@ async fn entries(at: &InCampaign, mut lore: Vec<LoreDecision>, action: &str) -> 
     let inside = lore.iter().filter(|entry| entry.included).count();
     lore.truncate(inside + ENTRIES_SHOWN);
     let ids: Vec<Uuid> = lore.iter().map(|entry| entry.id).collect();
-    let mut waking = lab::waking(&at.app, &at.caller, &ids).await?;
+    let mut waking = overview::waking(&at.read().await?, &ids).await?;
     let action = action.to_lowercase();
     let marked = |keys: Vec<String>| -> Vec<(String, bool)> {
         keys.into_iter()
@@ -348,7 +351,7 @@ async fn entries(at: &InCampaign, mut lore: Vec<LoreDecision>, action: &str) -> 
                 None => (entry.slug.clone(), Vec::new(), String::new()),
                 Some(its) => (its.title, its.keys, further(&its.logic, &its.secondary_keys)),
             };
-            Entry { slug: entry.slug, title, is_in: entry.included, reason: entry.reason, keys: marked(keys), further }
+            Entry { id: entry.id, title, is_in: entry.included, reason: entry.reason, keys: marked(keys), further }
         })
         .collect())
 }
@@ -395,7 +398,6 @@ fn spoken(said: Said) -> Spoken {
 
 /// Takes the turn for real and goes to its trace.
 pub async fn take(at: InCampaign) -> Result<HttpResponse> {
-    at.caller.needs(Scope::Play, "A turn")?;
     let asked = Asked::of_form(&at.form);
     let started = match asked.subject() {
         Ok(_) if asked.action.trim().is_empty() && !asked.entity.starts_with("session:") => {
@@ -424,7 +426,15 @@ pub async fn compare(at: InCampaign) -> Result<HttpResponse> {
         asked.lore = Asked::of_query(&at).lore;
     }
     if asked.draft.is_empty() {
-        asked.draft = Value::Object(lore_of(&at.form)).to_string();
+        match changes_sent(&at, &asked.lore).await {
+            Ok(draft) => asked.draft = draft,
+            Err(error) => {
+                let problem = mendable(error)?;
+                let mut page = page_of(&at, asked).await?;
+                page.problem = Some(problem);
+                return at.show_again(&page);
+            }
+        }
     }
     let mut page = page_of(&at, asked).await?;
     let changes: Value = serde_json::from_str(&page.asked.draft)
@@ -448,32 +458,15 @@ pub async fn compare(at: InCampaign) -> Result<HttpResponse> {
     }
 }
 
-/// The members of a lore entry that its form sends. An unticked box is not sent, so boxes count when the form has a content.
-fn lore_of(form: &Submitted) -> Map<String, Value> {
-    let mut lore = Map::new();
-    for name in ["title", "scope", "associated_id", "content", "activation", "logic"] {
-        if let Some(text) = form.get(name) {
-            let is_none = name == "associated_id" && text.trim().is_empty();
-            lore.insert(name.to_owned(), if is_none { Value::Null } else { text.into() });
-        }
-    }
-    for name in ["tags", "keys", "secondary_keys", "known_by"] {
-        if let Some(text) = form.get(name) {
-            let words = text.split([',', '\n']).map(str::trim).filter(|w| !w.is_empty()).map(Value::from);
-            lore.insert(name.to_owned(), words.collect());
-        }
-    }
-    for name in ["priority", "scan_depth"] {
-        if let Some(number) = form.get(name).and_then(|text| text.trim().parse::<i64>().ok()) {
-            lore.insert(name.to_owned(), number.into());
-        }
-    }
-    if form.has("content") && form.has("title") {
-        for name in ["enabled", "secret", "ai_lock"] {
-            lore.insert(name.to_owned(), form.has(name).into());
-        }
-    }
-    lore
+/// What the form of a lore entry changes of it, as its own page would save it.
+async fn changes_sent(at: &InCampaign, lore: &str) -> Result<String> {
+    let row = at.current::<LoreEntries>(&at.read().await?, lore).await?;
+    let texts = form::texts_given(LoreEntries::GROUPS, &at.form);
+    let wrong = form::too_long(LoreEntries::GROUPS, &texts);
+    let changes = wrong.map_or_else(|| form::changes(LoreEntries::GROUPS, &texts, &row.view), Err);
+    let told =
+        |errors: Errors| errors.fields.into_iter().map(|(name, why)| format!("{name}: {why}")).collect::<Vec<_>>();
+    changes.map(|patch| patch.to_string()).map_err(|errors| Error::new(Code::ValidationFailed, told(errors).join(" ")))
 }
 
 fn draft(compared: Compared, lore: &str) -> (Draft, Preview) {

@@ -2,9 +2,11 @@
 
 use askama::Template;
 use time::{OffsetDateTime, macros::format_description};
-use url::form_urlencoded;
 
-use super::{Frame, InCampaign, Tab};
+use super::{
+    Frame, InCampaign, Tab,
+    query::{given, with_cursor},
+};
 use crate::shown;
 
 /// How most lists can be ordered.
@@ -32,6 +34,8 @@ pub struct ListPage {
     /// The columns after the first.
     pub columns: &'static [&'static str],
     pub orders: &'static [(&'static str, &'static str)],
+    /// Whether it can be searched by words.
+    pub is_searched: bool,
     path: String,
     q: String,
     sort: String,
@@ -53,9 +57,10 @@ impl ListPage {
             label: "Name",
             columns: &[],
             orders: ORDERS,
+            is_searched: true,
             path: at.url(path),
-            q: given(at, "q"),
-            sort: given(at, "sort"),
+            q: given(at.request.query_string(), "q"),
+            sort: given(at.request.query_string(), "sort"),
             rows: Vec::new(),
             next: None,
             first: None,
@@ -72,35 +77,6 @@ impl ListPage {
         self.next = next_cursor.map(|cursor| with_cursor(at, Some(&cursor)));
         self.first = is_later.then(|| with_cursor(at, None));
     }
-}
-
-fn given(at: &InCampaign, name: &str) -> String {
-    let query = at.request.query_string().as_bytes();
-    form_urlencoded::parse(query).find(|(n, _)| n == name).map(|(_, v)| v.into_owned()).unwrap_or_default()
-}
-
-/// The query as the API's lists read it: an empty field of a form asks for nothing, and what is not asked for is `sort` and `more`.
-#[must_use]
-pub fn query(at: &InCampaign, sort: &str, more: &[(&str, &str)]) -> String {
-    let query = at.request.query_string().as_bytes();
-    let given: Vec<_> = form_urlencoded::parse(query).filter(|(_, value)| !value.is_empty()).collect();
-    let mut out = form_urlencoded::Serializer::new(String::new());
-    out.extend_pairs(given.iter());
-    for (name, value) in [("sort", sort)].iter().chain(more) {
-        if !given.iter().any(|(known, _)| known == name) {
-            out.append_pair(name, value);
-        }
-    }
-    out.finish()
-}
-
-/// The page's query with another place in the list.
-#[must_use]
-pub fn with_cursor(at: &InCampaign, cursor: Option<&str>) -> String {
-    let kept = form_urlencoded::parse(at.request.query_string().as_bytes())
-        .filter(|(name, value)| name != "cursor" && !value.is_empty());
-    let all = kept.chain(cursor.map(|cursor| ("cursor".into(), cursor.into())));
-    format!("?{}", form_urlencoded::Serializer::new(String::new()).extend_pairs(all).finish())
 }
 
 /// A time as a person reads it, in UTC.

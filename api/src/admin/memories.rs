@@ -8,9 +8,10 @@ use uuid::Uuid;
 use super::{
     Frame, InCampaign, Tab,
     form::{self, Errors, Field, FormView, Group, Kind, Texts},
-    list::{moment, query, with_cursor},
-    lore::list::{OptionView, OptionsPage, encoded, given},
-    world::once,
+    list::moment,
+    options::{OptionView, OptionsPage},
+    query::{as_asked, encoded, given, with_cursor},
+    world::{form_id, once},
 };
 use crate::{
     actors as people,
@@ -21,8 +22,8 @@ use crate::{
     memory::{
         MemoryView,
         broadcasts::{self as told, BroadcastFilter, BroadcastView},
-        http::{MemoryFilter, MoveInput, move_in, page_of},
-        service,
+        list::{MemoryFilter, page_of},
+        service::{self, MoveInput, move_in},
     },
     shown,
     tenancy::TenantTx,
@@ -112,7 +113,7 @@ shown!(ListPage: as_main, "rows" => as_rows);
 /// # Errors
 /// `bad_request` for parameters that are none.
 pub async fn list(at: InCampaign) -> Result<HttpResponse> {
-    let page = Page::<MemoryFilter>::parse(&query(&at, "-created_at", &[("limit", "100")]))?;
+    let page = Page::<MemoryFilter>::parse(&as_asked(&at, "-created_at", &[("limit", "100")]))?;
     let tx = at.read().await?;
     let found = page_of(&tx, &at.caller, at.campaign.id.0, None, &page).await?;
     let asked = at.request.query_string();
@@ -183,9 +184,9 @@ pub async fn new(at: InCampaign) -> Result<HttpResponse> {
 /// What is no fault of the form's.
 pub async fn create(at: InCampaign) -> Result<HttpResponse> {
     let texts = form::texts_sent(NEW, &at.form);
-    let form_id: String = at.form.text("form_id").chars().take(64).collect();
+    let form_id = form_id(&at);
     let key = once(&at, &form_id, &texts);
-    match http::write(&at.app, &at.caller, Some(&key), async |tx| made(&at, tx).await).await {
+    match http::write(&at.app, &at.caller, key.as_ref(), async |tx| made(&at, tx).await).await {
         Ok(reply) => Ok(at.done(&reply.location.unwrap_or_else(|| at.url("memories")), "It is remembered.")),
         Err(error) => at.show_again(&new_page(&at, form_id, &texts, &Errors::of(NEW, error)?)),
     }
@@ -376,7 +377,7 @@ shown!(BroadcastsPage: as_main, "rows" => as_rows);
 /// # Errors
 /// `bad_request` for parameters that are none.
 pub async fn broadcasts(at: InCampaign) -> Result<HttpResponse> {
-    let page = Page::<BroadcastFilter>::parse(&query(&at, "-created_at", &[("limit", "50")]))?;
+    let page = Page::<BroadcastFilter>::parse(&as_asked(&at, "-created_at", &[("limit", "50")]))?;
     let tx = at.read().await?;
     let found = told::page_of(&tx, &at.caller, at.campaign.id.0, &page).await?;
     let asked = at.request.query_string();

@@ -7,7 +7,8 @@
 //!   handler takes exactly one of them.
 //! - [`Frame`] is what is around every page: navigation, who is signed in, a message of what was done. [`Editor::show`] gives the
 //!   whole page, or to htmx the block that it asked for, at the same URL.
-//! - [`form`] is fields with their hints and errors, from a list (show it with `{% include "admin/fields.html" %}`); [`world`] is list, form, conflict and deletion for a kind of row.
+//! - [`form`] is fields with their hints and errors, from a list (show it with `{% include "admin/fields.html" %}`); [`world`] is list, form, conflict and deletion for a kind of row;
+//!   [`saving`] writes a form over a row, [`merge`] is what two get who wrote at once; [`query`] and [`words`] read addresses and values.
 //!
 //! Everything works without script: forms are POSTed and answered by a redirect with a message ([`Editor::done`]), or by the page
 //! again with what is wrong (`422`). htmx and `static/editor.js` only spare reloads. No script or style is ever inside of a page.
@@ -58,8 +59,12 @@ pub mod list;
 mod lore;
 mod markdown;
 mod memories;
+mod merge;
 mod npcs;
+mod options;
 mod owners;
+pub mod query;
+mod saving;
 mod scenes;
 mod settings;
 mod sign_in;
@@ -68,13 +73,14 @@ mod turn;
 mod turns;
 mod usage;
 mod users;
+pub mod words;
 pub mod world;
 
 use actix_web::{
     HttpRequest, HttpResponse, Route,
     body::{BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
-    http::StatusCode,
+    http::{StatusCode, header::HeaderValue},
     middleware::{Next, from_fn},
     web,
 };
@@ -82,9 +88,10 @@ use askama::Template;
 
 pub use editor::{Editor, InCampaign};
 pub use frame::{Frame, Shown, Tab};
+pub use submitted::Holds;
 
 use crate::{
-    auth::Scope::{self, Admin, Gm, Read, Write},
+    auth::Scope::{self, Admin, Gm, Play, Read, Write},
     characters::Characters,
     error::{Code, Error},
     lore::LoreEntries,
@@ -100,19 +107,38 @@ pub struct Page {
     pub path: &'static str,
     /// None: anybody, or any user; the handler's extractor says which.
     pub scope: Option<Scope>,
+    /// A second scope, for what is two things at once.
+    pub also: Option<Scope>,
+    /// What its form may hold.
+    pub holds: Holds,
     route: fn() -> Route,
 }
 
 const fn get(path: &'static str, scope: Scope, route: fn() -> Route) -> Page {
-    Page { method: "GET", path, scope: Some(scope), route }
+    Page { method: "GET", path, scope: Some(scope), also: None, holds: Holds::Fields, route }
 }
 
 const fn post(path: &'static str, scope: Scope, route: fn() -> Route) -> Page {
-    Page { method: "POST", path, scope: Some(scope), route }
+    Page { method: "POST", path, scope: Some(scope), also: None, holds: Holds::Fields, route }
 }
 
 const fn open(method: &'static str, path: &'static str, route: fn() -> Route) -> Page {
-    Page { method, path, scope: None, route }
+    Page { method, path, scope: None, also: None, holds: Holds::Little, route }
+}
+
+impl Page {
+    const fn and(self, scope: Scope) -> Self {
+        Self { also: Some(scope), ..self }
+    }
+
+    const fn with_a_file(self) -> Self {
+        Self { holds: Holds::File, ..self }
+    }
+
+    /// The scopes it asks, all of them.
+    pub fn scopes(&self) -> impl Iterator<Item = Scope> {
+        self.scope.into_iter().chain(self.also)
+    }
 }
 
 /// Every page and every form of the editor.
@@ -170,7 +196,7 @@ pub const PAGES: &[Page] = &[
     get ("/c/{c}/lore/{x}", Read, || web::get().to(lore::edit::page)),
     post("/c/{c}/lore/{x}", Write, || web::post().to(lore::edit::save)),
     get ("/c/{c}/lore/{x}/history", Gm, || web::get().to(history::page::<LoreEntries>)),
-    post("/c/{c}/lore/{x}/history/{seq}", Gm, || web::post().to(history::restore::<LoreEntries>)),
+    post("/c/{c}/lore/{x}/history/{seq}", Write, || web::post().to(history::restore::<LoreEntries>)).and(Gm),
     post("/c/{c}/lore/{x}/duplicate", Write, || web::post().to(lore::edit::duplicate)),
     post("/c/{c}/lore/{x}/mend", Write, || web::post().to(lore::edit::mend)),
     get ("/c/{c}/lore/{x}/delete", Write, || web::get().to(world::ask::<LoreEntries>)),
@@ -197,7 +223,7 @@ pub const PAGES: &[Page] = &[
     get ("/c/{c}/npcs/{x}/delete", Write, || web::get().to(world::ask::<Npcs>)),
     post("/c/{c}/npcs/{x}/delete", Write, || web::post().to(world::delete::<Npcs>)),
     get ("/c/{c}/npcs/{x}/history", Gm, || web::get().to(history::page::<Npcs>)),
-    post("/c/{c}/npcs/{x}/history/{seq}", Gm, || web::post().to(history::restore::<Npcs>)),
+    post("/c/{c}/npcs/{x}/history/{seq}", Write, || web::post().to(history::restore::<Npcs>)).and(Gm),
 
     // Owners.
     get ("/c/{c}/owners", Read, || web::get().to(world::list::<Owners>)),
@@ -208,7 +234,7 @@ pub const PAGES: &[Page] = &[
     get ("/c/{c}/owners/{x}/delete", Write, || web::get().to(world::ask::<Owners>)),
     post("/c/{c}/owners/{x}/delete", Write, || web::post().to(world::delete::<Owners>)),
     get ("/c/{c}/owners/{x}/history", Gm, || web::get().to(history::page::<Owners>)),
-    post("/c/{c}/owners/{x}/history/{seq}", Gm, || web::post().to(history::restore::<Owners>)),
+    post("/c/{c}/owners/{x}/history/{seq}", Write, || web::post().to(history::restore::<Owners>)).and(Gm),
 
     // Characters.
     get ("/c/{c}/characters", Read, || web::get().to(world::list::<Characters>)),
@@ -219,7 +245,7 @@ pub const PAGES: &[Page] = &[
     get ("/c/{c}/characters/{x}/delete", Write, || web::get().to(world::ask::<Characters>)),
     post("/c/{c}/characters/{x}/delete", Write, || web::post().to(world::delete::<Characters>)),
     get ("/c/{c}/characters/{x}/history", Gm, || web::get().to(history::page::<Characters>)),
-    post("/c/{c}/characters/{x}/history/{seq}", Gm, || web::post().to(history::restore::<Characters>)),
+    post("/c/{c}/characters/{x}/history/{seq}", Write, || web::post().to(history::restore::<Characters>)).and(Gm),
 
     // Scenes.
     get ("/c/{c}/scenes", Read, || web::get().to(world::list::<Scenes>)),
@@ -230,7 +256,7 @@ pub const PAGES: &[Page] = &[
     get ("/c/{c}/scenes/{x}/delete", Write, || web::get().to(world::ask::<Scenes>)),
     post("/c/{c}/scenes/{x}/delete", Write, || web::post().to(world::delete::<Scenes>)),
     get ("/c/{c}/scenes/{x}/history", Gm, || web::get().to(history::page::<Scenes>)),
-    post("/c/{c}/scenes/{x}/history/{seq}", Gm, || web::post().to(history::restore::<Scenes>)),
+    post("/c/{c}/scenes/{x}/history/{seq}", Write, || web::post().to(history::restore::<Scenes>)).and(Gm),
 
     // What was played.
     get ("/c/{c}/encounters", Read, || web::get().to(encounters::list)),
@@ -239,9 +265,9 @@ pub const PAGES: &[Page] = &[
 
     // Import and export.
     get ("/c/{c}/exchange", Read, || web::get().to(exchange::page)),
-    post("/c/{c}/exchange/look", Write, || web::post().to(exchange::look)),
+    post("/c/{c}/exchange/look", Write, || web::post().to(exchange::look)).with_a_file(),
     post("/c/{c}/exchange/confirm", Write, || web::post().to(exchange::confirm)),
-    get ("/c/{c}/exchange/campaign.json", Gm, || web::get().to(exchange::campaign)),
+    get ("/c/{c}/exchange/campaign.json", Read, || web::get().to(exchange::campaign)).and(Gm),
     get ("/c/{c}/exchange/lorebook.json", Read, || web::get().to(exchange::lorebook)),
     get ("/c/{c}/exchange/card", Read, || web::get().to(exchange::card)),
 
@@ -249,12 +275,12 @@ pub const PAGES: &[Page] = &[
     get ("/c/{c}/lab", Gm, || web::get().to(lab::page)),
     post("/c/{c}/lab", Gm, || web::post().to(lab::compare)),
     post("/c/{c}/lab/ask", Gm, || web::post().to(lab::ask)),
-    post("/c/{c}/lab/turn", Gm, || web::post().to(lab::take)),
+    post("/c/{c}/lab/turn", Gm, || web::post().to(lab::take)).and(Play),
 
     // A turn.
     get ("/c/{c}/turns/{x}", Read, || web::get().to(turn::page)),
     post("/c/{c}/turns/{x}/undo", Gm, || web::post().to(turn::undo)),
-    post("/c/{c}/turns/{x}/fork", Gm, || web::post().to(turn::fork)),
+    post("/c/{c}/turns/{x}/fork", Write, || web::post().to(turn::fork)).and(Gm),
 ];
 
 /// What a page asks for, by method and pattern as actix names it.
@@ -281,20 +307,12 @@ fn see(path: &str) -> HttpResponse {
     HttpResponse::SeeOther().insert_header(("location", path)).insert_header(("cache-control", "no-store")).finish()
 }
 
-/// Scripts, styles and connections of our own only, none of them inside of a page.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
-    form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
-
 /// A page with the headers that keep it safe. Fragments have the page's URL, so a cache must tell them apart.
 fn html(status: StatusCode, body: String) -> HttpResponse {
-    HttpResponse::build(status)
-        .content_type("text/html; charset=utf-8")
-        .insert_header(("content-security-policy", POLICY))
-        .insert_header(("referrer-policy", "same-origin"))
-        .insert_header(("cross-origin-opener-policy", "same-origin"))
-        .insert_header(("cache-control", "no-store"))
-        .insert_header(("vary", "HX-Request, HX-Target"))
-        .body(body)
+    let mut answer = crate::http::reply::html(status, body);
+    let vary = HeaderValue::from_static("HX-Request, HX-Target");
+    answer.headers_mut().insert(actix_web::http::header::VARY, vary);
+    answer
 }
 
 /// Whether htmx asks, which puts what comes into the page. What it restores from its history is a whole page.

@@ -1,22 +1,14 @@
 //! NPCs, as the editor shows them.
 
 use entity::npc;
+use serde_json::{Value, json};
 
 use super::{
     Tab,
-    form::{Field, Group, Kind},
+    form::{Field, Group, Kind, OTHER_PROGRAMS, SIZES},
     world::World,
 };
 use crate::npcs::Npcs;
-
-const SIZES: Kind = Kind::Choice(&[
-    ("tiny", "Tiny"),
-    ("small", "Small"),
-    ("medium", "Medium"),
-    ("large", "Large"),
-    ("huge", "Huge"),
-    ("gargantuan", "Gargantuan"),
-]);
 
 impl World for Npcs {
     const TAB: Tab = Tab::Npcs;
@@ -86,18 +78,15 @@ impl World for Npcs {
                 Field::new("/inventory", "Inventory", Kind::Json { rows: 4 }),
             ],
         },
-        Group {
-            title: "For other programs",
-            is_folded: true,
-            fields: &[
-                Field::new("/external_ref", "External reference", Kind::Line),
-                Field::new("/extensions", "Extensions", Kind::Json { rows: 3 }),
-            ],
-        },
+        OTHER_PROGRAMS,
     ];
 
     fn cells(npc: &npc::Model) -> Vec<String> {
         let who: Vec<&str> = [npc.race.as_deref(), npc.profession.as_deref()].into_iter().flatten().collect();
         vec![who.join(" "), npc.location.clone().unwrap_or_default(), npc.disposition.clone()]
+    }
+
+    fn blank() -> Value {
+        json!({ "stats": { "size": "medium" } })
     }
 }

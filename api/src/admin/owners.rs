@@ -1,10 +1,11 @@
 //! Owners, as the editor shows them.
 
 use entity::owner::{self, Aspect};
+use serde_json::{Value, json};
 
 use super::{
     Tab,
-    form::{Field, Group, Kind},
+    form::{Field, Group, Kind, OTHER_PROGRAMS},
     world::World,
 };
 use crate::owners::Owners;
@@ -37,7 +38,7 @@ impl World for Owners {
                 Field::new("/associated_id", "Which one", Kind::Line)
                     .needed()
                     .hint("As characters and NPCs name it; case and spaces do not matter."),
-                Field::new("/influence/current", "Influence", Kind::Number),
+                Field::new("/influence/current", "Influence", Kind::Number).moving(),
                 Field::new("/influence/max", "At most", Kind::Number),
                 Field::new("/influence/regen_per_hour", "Regained an hour", Kind::Number),
                 Field::new("/reaction_threshold", "Reaction threshold", Kind::Number)
@@ -53,14 +54,7 @@ impl World for Owners {
             fields: &[Field::new("/available_tools", "Tools", Kind::Json { rows: 4 })
                 .hint("A list of names, or of {name, description}.")],
         },
-        Group {
-            title: "For other programs",
-            is_folded: true,
-            fields: &[
-                Field::new("/external_ref", "External reference", Kind::Line),
-                Field::new("/extensions", "Extensions", Kind::Json { rows: 3 }),
-            ],
-        },
+        OTHER_PROGRAMS,
     ];
 
     fn cells(owner: &owner::Model) -> Vec<String> {
@@ -75,5 +69,9 @@ impl World for Owners {
             format!("{:.0} of {:.0}", owner.influence_current, owner.influence_max),
             owner.reaction_threshold.to_string(),
         ]
+    }
+
+    fn blank() -> Value {
+        json!({ "monitored_aspect": "location" })
     }
 }

@@ -4,7 +4,7 @@ use entity::scene;
 
 use super::{
     Tab,
-    form::{Field, Group, Kind},
+    form::{Field, Group, Kind, OTHER_PROGRAMS},
     world::World,
 };
 use crate::scenes::Scenes;
@@ -43,14 +43,7 @@ impl World for Scenes {
                 Field::new("/grid", "Grid", Kind::Json { rows: 3 }),
             ],
         },
-        Group {
-            title: "For other programs",
-            is_folded: true,
-            fields: &[
-                Field::new("/external_ref", "External reference", Kind::Line),
-                Field::new("/extensions", "Extensions", Kind::Json { rows: 3 }),
-            ],
-        },
+        OTHER_PROGRAMS,
     ];
 
     fn cells(scene: &scene::Model) -> Vec<String> {

@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 
 use super::{
     Editor, Frame, Tab,
-    form::{self, Errors, Field, FormView, Group, Kind, Texts},
+    form::{Errors, Field, FormView, Group, Kind},
+    saving::{Saved, Saving},
 };
 use crate::{
-    error::{Code, Result},
+    error::Result,
     http::etag::Expected,
     shown,
     tenants::{change, service},
@@ -93,49 +94,36 @@ fn settings_page(editor: &Editor, version: i64, row: &Value, form: FormView, is_
 /// The form.
 pub async fn page(editor: Editor) -> Result<HttpResponse> {
     let (version, row) = stored(&editor).await?;
-    let form = FormView::new(GROUPS, &form::texts_of(GROUPS, &row), &Errors::default(), None, false);
+    let form = FormView::of_row(GROUPS, &row, false);
     editor.show(&settings_page(&editor, version, &row, form, false))
 }
 
 /// Saves it. Who was slower than somebody else sees both versions.
 pub async fn save(editor: Editor) -> Result<HttpResponse> {
     let (version, row) = stored(&editor).await?;
-    let texts = form::texts_sent(GROUPS, &editor.form);
-    let again = |errors: &Errors, theirs: Option<&Texts>, status| {
-        let form = FormView::new(GROUPS, &texts, errors, theirs, false);
-        editor.show_with(status, &settings_page(&editor, version, &row, form, theirs.is_some()))
+    let saving = Saving::of(GROUPS, &editor.form)?;
+    let write = async |expected: Expected, patch: Value| {
+        change::apply(&editor.app, &editor.caller, &expected, &patch).await.map(|_| ())
     };
-    let sent = editor.form.version().unwrap_or(0);
-    if sent != version {
-        return again(&Errors::default(), Some(&form::texts_of(GROUPS, &row)), StatusCode::CONFLICT);
-    }
-    let mut patch = match form::changes(GROUPS, &texts, &row) {
-        Ok(patch) => patch,
-        Err(errors) => return again(&errors, None, StatusCode::UNPROCESSABLE_ENTITY),
-    };
-    let key = editor.form.text("llm_api_key").trim();
-    if editor.form.has("llm_api_key_gone") {
-        merge(&mut patch, json!({ "settings": { "llm": { "api_key": null } } }));
-    } else if !key.is_empty() {
-        merge(&mut patch, json!({ "settings": { "llm": { "api_key": key } } }));
-    }
-    match change::apply(&editor.app, &editor.caller, &Expected::version(sent), &patch).await {
-        Ok(_) => Ok(editor.done("/admin/settings", "The settings were saved.")),
-        Err(error) if error.code == Code::PreconditionFailed => {
-            again(&Errors::default(), Some(&form::texts_of(GROUPS, &row)), StatusCode::CONFLICT)
+    match saving.over((version, &row), key_sent(&editor), write).await? {
+        Saved::Done(_) => Ok(editor.done("/admin/settings", "The settings were saved.")),
+        Saved::Wrong(errors) => {
+            let form = FormView::over(GROUPS, &row, &saving.texts, &errors, false);
+            editor.show_again(&settings_page(&editor, version, &row, form, false))
         }
-        Err(error) => again(&Errors::of(GROUPS, error)?, None, StatusCode::UNPROCESSABLE_ENTITY),
+        Saved::Late => {
+            let (version, row) = stored(&editor).await?;
+            let form = FormView::over(GROUPS, &row, &saving.texts, &Errors::default(), true);
+            editor.show_with(StatusCode::CONFLICT, &settings_page(&editor, version, &row, form, true))
+        }
     }
 }
 
-/// Members of `more` put into a merge patch; nulls stay nulls.
-fn merge(patch: &mut Value, more: Value) {
-    match (patch, more) {
-        (Value::Object(members), Value::Object(more)) => {
-            for (name, value) in more {
-                merge(members.entry(name).or_insert(Value::Null), value);
-            }
-        }
-        (patch, more) => *patch = more,
+/// What becomes of the provider's key, which is no field since it is never shown.
+fn key_sent(editor: &Editor) -> Value {
+    match editor.form.text("llm_api_key").trim() {
+        _ if editor.form.has("llm_api_key_gone") => json!({ "settings": { "llm": { "api_key": null } } }),
+        "" => Value::Null,
+        key => json!({ "settings": { "llm": { "api_key": key } } }),
     }
 }

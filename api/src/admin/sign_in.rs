@@ -5,8 +5,10 @@ use askama::Template;
 
 use super::{
     editor::{app_of, keep_secret, peer, secret_of},
-    html, is_htmx, see,
-    submitted::{Submitted, TOKEN_FIELD},
+    html, is_htmx,
+    query::given,
+    see,
+    submitted::{Holds, Submitted, TOKEN_FIELD},
 };
 use crate::{
     error::{Code, Error, Result},
@@ -42,7 +44,7 @@ impl FromRequest for Stranger {
         let (request, mut payload) = (request.clone(), payload.take());
         Box::pin(async move {
             let secret = secret_of(&request);
-            let form = Submitted::read(&request, &mut payload, secret.as_ref()).await?;
+            let form = Submitted::read(&request, &mut payload, secret.as_ref(), Holds::Little).await?;
             Ok(Self { secret, form })
         })
     }
@@ -50,8 +52,7 @@ impl FromRequest for Stranger {
 
 /// The form to sign in.
 pub async fn page(request: HttpRequest, stranger: Stranger) -> Result<HttpResponse> {
-    let next = url::form_urlencoded::parse(request.query_string().as_bytes()).find(|(name, _)| name == "next");
-    let next = next.map(|(_, value)| value.into_owned()).unwrap_or_default();
+    let next = given(request.query_string(), "next");
     let secret = stranger.secret.unwrap_or_else(Secret::generate);
     shown(&request, StatusCode::OK, &secret, (&next, ""), None)
 }
@@ -76,6 +77,8 @@ fn own_path(next: &str) -> &str {
     if is_ours { next } else { "/admin" }
 }
 
+const WRONG: &str = "This email and password do not go together.";
+
 /// Signs in.
 pub async fn enter(request: HttpRequest, stranger: Stranger) -> Result<HttpResponse> {
     let app = app_of(&request)?;
@@ -96,12 +99,16 @@ pub async fn enter(request: HttpRequest, stranger: Stranger) -> Result<HttpRespo
     let account = sessions::account(&app.pool, email).await?;
     let hash = account.as_ref().map(|(_, hash)| hash.clone());
     let is_right = app.passwords.is(password, hash).await?;
-    let Some((user, _)) = account.filter(|_| is_right) else {
+    let Some((user, hash)) = account.filter(|_| is_right) else {
         metrics::SIGN_INS.with_label_values(&["refused"]).inc();
-        return refuse(StatusCode::UNAUTHORIZED, "This email and password do not go together.");
+        return refuse(StatusCode::UNAUTHORIZED, WRONG);
+    };
+    // Whoever changed the password meanwhile ended all sessions that the old one began.
+    let Some(secret) = sessions::begin(&app.pool, user, &hash, Some(&before)).await? else {
+        metrics::SIGN_INS.with_label_values(&["refused"]).inc();
+        return refuse(StatusCode::UNAUTHORIZED, WRONG);
     };
     metrics::SIGN_INS.with_label_values(&["done"]).inc();
-    let secret = sessions::begin(&app.pool, user, Some(&before)).await?;
     let mut answer = see(own_path(next));
     answer.add_cookie(&keep_secret(&request, Some(&secret))).map_err(|e| Error::internal(e.to_string()))?;
     Ok(answer)

@@ -14,10 +14,27 @@ use crate::{
     users::sessions::Secret,
 };
 
-/// A form's bytes: the longest text of the world, each character written in at most twelve, and what is around it.
-const FORM_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// A form with files: what the API takes to import.
-const UPLOAD_BYTES_MAX: usize = 33 * 1024 * 1024;
+/// What a form may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holds {
+    /// A few lines, also from somebody who is not signed in.
+    Little,
+    /// Fields: the longest text of the world, each character written in at most twelve bytes, and what is around it.
+    Fields,
+    /// Fields and a file: what the API takes to import.
+    File,
+}
+
+impl Holds {
+    const fn bytes_max(self) -> usize {
+        match self {
+            Self::Little => 64 * 1024,
+            Self::Fields => 2 * 1024 * 1024,
+            Self::File => 33 * 1024 * 1024,
+        }
+    }
+}
+
 const FIELDS_MAX: usize = 2000;
 
 /// The field, and for htmx the header, with the token of a form.
@@ -40,26 +57,35 @@ pub struct Submitted {
 }
 
 impl Submitted {
-    /// The form of a request that changes something, proved to come from a page that the holder of `secret` was given.
+    /// The form of a request that changes something, proved to come from a page that the holder of `secret` was given. Nothing
+    /// is read of who holds none, or whose header holds a wrong token.
     ///
     /// # Errors
-    /// `forbidden` for a form that does not, `payload_too_large`, `bad_request`.
-    pub async fn read(request: &HttpRequest, payload: &mut Payload, secret: Option<&Secret>) -> Result<Self> {
+    /// `forbidden` for a form that does not, `payload_too_large`, `unsupported_media_type`, `bad_request`.
+    pub async fn read(
+        request: &HttpRequest,
+        payload: &mut Payload,
+        secret: Option<&Secret>,
+        holds: Holds,
+    ) -> Result<Self> {
         if matches!(*request.method(), Method::GET | Method::HEAD) {
             return Ok(Self::default());
         }
         from_our_page(request)?;
-        let media = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
-        let form = if media.to_ascii_lowercase().starts_with("multipart/form-data") {
-            Self::parts(media, body(request, payload, UPLOAD_BYTES_MAX).await?).await?
-        } else {
-            Self::pairs(&body(request, payload, FORM_BYTES_MAX).await?)?
-        };
+        let secret = secret.ok_or_else(not_of_this_visit)?;
         let in_header = request.headers().get(TOKEN_HEADER).and_then(|v| v.to_str().ok());
-        let token = in_header.unwrap_or_else(|| form.text(TOKEN_FIELD));
-        if secret.is_none_or(|secret| !secret.made(token)) {
-            let why = "This form is not of this visit, or the visit is over. Go back, load the page again, and send it again.";
-            return Err(Error::new(Code::Forbidden, why));
+        if in_header.is_some_and(|token| !secret.made(token)) {
+            return Err(not_of_this_visit());
+        }
+        let media = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        let has_parts = media.to_ascii_lowercase().starts_with("multipart/form-data");
+        if has_parts && holds != Holds::File {
+            return Err(Error::new(Code::UnsupportedMediaType, "No file can be sent here."));
+        }
+        let body = body(request, payload, holds.bytes_max()).await?;
+        let form = if has_parts { Self::parts(media, body).await? } else { Self::pairs(&body)? };
+        if in_header.is_none() && !secret.made(form.text(TOKEN_FIELD)) {
+            return Err(not_of_this_visit());
         }
         Ok(form)
     }
@@ -151,6 +177,11 @@ impl Submitted {
     pub fn version(&self) -> Option<i64> {
         self.get("version").and_then(|version| version.parse().ok())
     }
+}
+
+fn not_of_this_visit() -> Error {
+    let why = "This form is not of this visit, or the visit is over. Go back, load the page again, and send it again.";
+    Error::new(Code::Forbidden, why)
 }
 
 async fn body(request: &HttpRequest, payload: &mut Payload, bytes_max: usize) -> Result<Bytes> {

@@ -5,7 +5,11 @@ use askama::Template;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Frame, InCampaign, Tab};
+use super::{
+    Frame, InCampaign, Tab,
+    words::at as text,
+    world::{form_id, once},
+};
 use crate::{
     auth::Scope,
     campaigns::fork::{self, ForkInput},
@@ -53,6 +57,8 @@ struct Problem {
 }
 
 struct Entry {
+    /// Its id, or in an old record its slug.
+    name: String,
     slug: String,
     is_in: bool,
     reason: String,
@@ -80,14 +86,6 @@ struct ModelCall {
 #[must_use]
 pub fn cost(micros: u64) -> String {
     format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
-}
-
-fn text(value: &Value, pointer: &str) -> String {
-    match value.pointer(pointer) {
-        Some(Value::String(text)) => text.clone(),
-        None | Some(Value::Null) => String::new(),
-        Some(other) => other.to_string(),
-    }
 }
 
 fn number(value: &Value, pointer: &str) -> u64 {
@@ -127,9 +125,9 @@ async fn page_of(at: &InCampaign, problem: Option<Problem>) -> Result<TurnPage> 
     let is_running = matches!(status.as_str(), "queued" | "running");
     let is_undone = turn.get("undone_at").is_some_and(|at| !at.is_null());
     let place = if kind == "owner" { "owners" } else { "npcs" };
-    let link = |slug: Option<String>, name: Option<String>, place: &str| {
-        slug.zip(name).map(|(slug, name)| (at.url(&format!("{place}/{slug}")), name))
-    };
+    // By their ids: a slug could be the name of a page.
+    let link =
+        |who: Option<(Uuid, String)>, place: &str| who.map(|(id, name)| (at.url(&format!("{place}/{id}")), name));
     let may_gm = at.may(Scope::Gm);
     let has_ended_well = matches!(status.as_str(), "succeeded" | "limit_reached");
     Ok(TurnPage {
@@ -139,8 +137,8 @@ async fn page_of(at: &InCampaign, problem: Option<Problem>) -> Result<TurnPage> 
         lore_path: at.url("lore"),
         memories_path: at.url("memories"),
         lab: (may_gm && matches!(kind.as_str(), "npc" | "owner" | "gm")).then(|| at.url(&format!("lab?turn={id}"))),
-        entity: link(names.entity_slug, names.entity, place),
-        player: link(names.player_slug, names.player, "characters"),
+        entity: link(names.entity, place),
+        player: link(names.player, "characters"),
         is_running,
         is_undone,
         may_undo: may_gm && has_ended_well && !is_undone,
@@ -157,6 +155,7 @@ async fn page_of(at: &InCampaign, problem: Option<Problem>) -> Result<TurnPage> 
         cut: list(&turn, "/trace/cut").map(|cut| (text(cut, "/0").replace('_', " "), text(cut, "/1"))).collect(),
         lore: list(&turn, "/trace/lore")
             .map(|e| Entry {
+                name: Some(text(e, "/id")).filter(|id| !id.is_empty()).unwrap_or_else(|| text(e, "/slug")),
                 slug: text(e, "/slug"),
                 is_in: e["included"] == Value::Bool(true),
                 reason: text(e, "/reason"),
@@ -260,12 +259,12 @@ pub async fn undo(at: InCampaign) -> Result<HttpResponse> {
 
 /// Copies the campaign as it was after the turn, and goes to the copy.
 pub async fn fork(at: InCampaign) -> Result<HttpResponse> {
-    at.caller.needs(Scope::Write, "A fork")?;
     let turn = id(&at)?;
     let name = at.form.text("name").trim();
     let name = if name.is_empty() { format!("{} (fork)", at.campaign.name) } else { name.to_owned() };
     let input = ForkInput { at_turn: Some(turn), slug: None, name: Some(crate::interchange::text::line(&name)) };
-    match fork::make(&at.app, &at.caller, &at.campaign.slug, &input).await {
+    let once = once(&at, &form_id(&at), &input);
+    match fork::make(&at.app, &at.caller, &at.campaign.slug, &input, once.as_ref()).await {
         Ok(slug) => Ok(at.done(&format!("/admin/c/{slug}"), "This is the copy, as the world was after the turn.")),
         Err(error) if error.code.status() == 409 || error.code == Code::Gone => {
             let page = page_of(&at, Some(Problem { message: error.detail.clone(), rows: Vec::new() })).await?;

@@ -10,15 +10,23 @@ const COLUMNS: &[&str] = &["Kind", "State", "Who", "For", "When, UTC"];
 
 /// The list.
 pub async fn list(at: InCampaign) -> Result<HttpResponse> {
-    let page = Page::<turns::SummaryFilter>::parse(&super::list::query(&at, "-created_at", &[]))?;
+    let page = Page::<turns::SummaryFilter>::parse(&super::query::as_asked(&at, "-created_at", &[]))?;
     let tx = at.read().await?;
-    let found = turns::summaries(&tx, at.campaign.id.0, &page).await?;
+    let found = turns::summaries(&tx, &at.caller, at.campaign.id.0, &page).await?;
     let mut shown = ListPage::new(&at, "Turns", Tab::Turns, "turns");
     shown.about = "What the AI was asked and did. Records are kept for a while; the audit keeps what they changed.";
     (shown.label, shown.columns, shown.orders) = ("What was asked", COLUMNS, ORDERS);
+    shown.is_searched = at.caller.sees_secrets();
+    if !at.caller.sees_secrets() {
+        shown.label = "Turn";
+    }
     for turn in found.items {
         let state = if turn.is_undone { format!("{}, undone", turn.status) } else { turn.status };
-        let label = if turn.action.trim().is_empty() { "(without words)".to_owned() } else { turn.action };
+        let label = match turn.action.trim() {
+            "" if at.caller.sees_secrets() => "(without words)".to_owned(),
+            "" => format!("A turn of kind {}", turn.kind),
+            _ => turn.action,
+        };
         let cells = vec![
             turn.kind,
             state,

@@ -13,6 +13,8 @@ use super::{
     Editor, Frame, InCampaign, Tab,
     form::{self, Errors, FormView, Group, Kind, Texts},
     list::ListPage,
+    merge,
+    saving::{Saved, Saving},
 };
 use crate::{
     error::{Code, Error, Result},
@@ -22,9 +24,11 @@ use crate::{
         etag::Expected,
         idempotency::IdempotencyKey,
         paging::Page,
+        patch,
         resource::{self, Ref, Resource},
     },
     shown,
+    tenancy::TenantTx,
 };
 
 /// What the editor knows of a kind.
@@ -42,6 +46,17 @@ pub trait World: Resource {
 
     /// What stands in the columns.
     fn cells(model: &Self::Model) -> Vec<String>;
+
+    /// What the form of a new row begins with.
+    #[must_use]
+    fn blank() -> Value {
+        Value::Object(serde_json::Map::new())
+    }
+
+    /// A row's view as people write it: names where that has ids.
+    fn written(_: &TenantTx, view: Value) -> impl Future<Output = Result<Value>> {
+        async { Ok(view) }
+    }
 }
 
 #[derive(Template)]
@@ -78,25 +93,41 @@ pub(super) struct DeletePage {
 }
 shown!(DeletePage: as_main);
 
-/// A row as it is now: what people call it, its version, and its JSON.
-struct Current {
-    id: Uuid,
-    label: String,
-    version: i64,
-    view: Value,
+/// A row as it is now: what people call it, its version, and its JSON as they write it.
+pub struct Current {
+    pub id: Uuid,
+    pub label: String,
+    pub version: i64,
+    pub view: Value,
+}
+
+impl Current {
+    /// A member that is a text.
+    #[must_use]
+    pub fn text(&self, name: &str) -> &str {
+        self.view.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
 }
 
 impl InCampaign {
-    async fn current<W: World>(&self, x: &str) -> Result<Current> {
-        let tx = self.read().await?;
+    /// The row that a path names, as it is now.
+    ///
+    /// # Errors
+    /// `not_found`.
+    pub(super) async fn current<W: World>(&self, tx: &TenantTx, x: &str) -> Result<Current> {
         let campaign = Ref::Id(self.campaign.id.0);
-        let model = resource::find::<W>(&tx, &self.caller, Some(&campaign), &Ref::parse(x)).await?;
+        let model = resource::find::<W>(tx, &self.caller, Some(&campaign), &Ref::parse(x)).await?;
         let stamp = W::stamp(&model);
         let (id, label, version) = (stamp.id, stamp.label.to_owned(), stamp.version);
-        Ok(Current { id, label, version, view: resource::view::<W>(model, &self.caller)? })
+        let view = W::written(tx, resource::view::<W>(model, &self.caller)?).await?;
+        Ok(Current { id, label, version, view })
     }
 
-    fn campaign_id(&self) -> String {
+    async fn read_current<W: World>(&self, x: &str) -> Result<Current> {
+        self.current::<W>(&self.read().await?, x).await
+    }
+
+    pub(super) fn campaign_id(&self) -> String {
         self.campaign.id.0.to_string()
     }
 
@@ -110,7 +141,7 @@ impl InCampaign {
 /// # Errors
 /// `bad_request` for parameters that are none.
 pub async fn list<W: World>(at: InCampaign) -> Result<HttpResponse> {
-    let page = Page::<W::Filter>::parse(&super::list::query(&at, "name", &[]))?;
+    let page = Page::<W::Filter>::parse(&super::query::as_asked(&at, "name", &[]))?;
     let tx = at.read().await?;
     let found = resource::find_page::<W>(&tx, &at.caller, Some(at.campaign.id.0), &page).await?;
     let mut shown = ListPage::new(&at, W::MANY, W::TAB, W::PATH);
@@ -145,7 +176,8 @@ fn new_page<W: World>(at: &InCampaign, form_id: String, texts: &Texts, errors: &
 /// # Errors
 /// `internal`.
 pub async fn new<W: World>(at: InCampaign) -> Result<HttpResponse> {
-    at.show(&new_page::<W>(&at, Uuid::now_v7().to_string(), &Texts::new(), &Errors::default()))
+    let texts = form::texts_of(W::GROUPS, &W::blank());
+    at.show(&new_page::<W>(&at, Uuid::now_v7().to_string(), &texts, &Errors::default()))
 }
 
 /// POST of a new row.
@@ -154,15 +186,14 @@ pub async fn new<W: World>(at: InCampaign) -> Result<HttpResponse> {
 /// What is no fault of the form's.
 pub async fn create<W: World>(at: InCampaign) -> Result<HttpResponse> {
     let texts = form::texts_sent(W::GROUPS, &at.form);
-    let form_id: String = at.form.text("form_id").chars().take(64).collect();
+    let form_id = form_id(&at);
     let again = |errors: &Errors| at.show_again(&new_page::<W>(&at, form_id.clone(), &texts, errors));
-    let value = match form::changes(W::GROUPS, &texts, &Value::Null) {
-        Ok(value) => form::without_nulls(value),
+    let value = match whole(W::GROUPS, &texts, W::blank()) {
+        Ok(value) => value,
         Err(errors) => return again(&errors),
     };
     let made = async {
-        let idempotency = once(&at, &form_id, &texts);
-        let body = Body { value: typed(value)?, idempotency: Some(idempotency) };
+        let body = Body { value: typed(value)?, idempotency: once(&at, &form_id, &texts) };
         resource::create::<W>(&at.app, &at.caller, Some(&at.campaign_id()), &at.url(W::PATH), body).await
     };
     match made.await {
@@ -171,12 +202,31 @@ pub async fn create<W: World>(at: InCampaign) -> Result<HttpResponse> {
     }
 }
 
-/// A form that is sent twice as it is makes one row.
-pub(super) fn once(at: &Editor, form_id: &str, texts: &Texts) -> IdempotencyKey {
-    let fingerprint = Sha256::digest(format!("{texts:?}")).to_vec();
+/// A new row from what was sent, over what the form began with.
+pub(super) fn whole(groups: &'static [Group], texts: &Texts, blank: Value) -> std::result::Result<Value, Errors> {
+    if let Some(errors) = form::too_long(groups, texts) {
+        return Err(errors);
+    }
+    let mut whole = blank;
+    let changes = form::changes(groups, texts, &whole)?;
+    patch::merge(&mut whole, changes);
+    Ok(whole)
+}
+
+/// What a form is known by.
+pub(super) fn form_id(at: &Editor) -> String {
+    at.form.text("form_id").chars().take(64).collect()
+}
+
+/// A form that is sent twice as it is does its work once, if it says what it is known by.
+pub(super) fn once(at: &Editor, form_id: &str, sent: &impl std::fmt::Debug) -> Option<IdempotencyKey> {
+    if form_id.is_empty() {
+        return None;
+    }
+    let fingerprint = Sha256::digest(format!("{sent:?}")).to_vec();
     let print: String = fingerprint.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let key = format!("{}:{form_id}:{print}", at.user.id);
-    IdempotencyKey { key, route: format!("POST {}", at.request.path()), fingerprint }
+    Some(IdempotencyKey { key, route: format!("POST {}", at.request.path()), fingerprint })
 }
 
 fn row_path<W: World>(at: &InCampaign, reply: &Reply) -> Result<String> {
@@ -185,7 +235,7 @@ fn row_path<W: World>(at: &InCampaign, reply: &Reply) -> Result<String> {
     Ok(format!("{}/{id}", at.url(W::PATH)))
 }
 
-fn edit_page<W: World>(at: &InCampaign, row: &Current, form: FormView, is_conflict: bool) -> FormPage {
+fn edit_page<W: World>(at: &InCampaign, row: &Current, form: FormView) -> FormPage {
     let path = format!("{}/{}", at.url(W::PATH), row.id);
     FormPage {
         frame: at.frame(&row.label, W::TAB),
@@ -198,7 +248,7 @@ fn edit_page<W: World>(at: &InCampaign, row: &Current, form: FormView, is_confli
         slug: row.view.get("slug").and_then(Value::as_str).map(ToOwned::to_owned),
         action: path,
         form,
-        is_conflict,
+        is_conflict: false,
     }
 }
 
@@ -207,53 +257,40 @@ fn edit_page<W: World>(at: &InCampaign, row: &Current, form: FormView, is_confli
 /// # Errors
 /// `not_found`.
 pub async fn edit<W: World>(at: InCampaign) -> Result<HttpResponse> {
-    let row = at.current::<W>(at.path("x")).await?;
-    let texts = form::texts_of(W::GROUPS, &row.view);
-    let form = FormView::new(W::GROUPS, &texts, &Errors::default(), None, !at.may_write());
-    at.show(&edit_page::<W>(&at, &row, form, false))
+    let row = at.read_current::<W>(at.path("x")).await?;
+    let form = FormView::of_row(W::GROUPS, &row.view, !at.may_write());
+    at.show(&edit_page::<W>(&at, &row, form))
 }
 
-/// POST of a changed row. Who was slower than somebody else sees both versions, and nothing is written.
+/// POST of a changed row. Who was slower than somebody else sees both versions put together, and nothing is written.
 ///
 /// # Errors
 /// What is no fault of the form's.
 pub async fn save<W: World>(at: InCampaign) -> Result<HttpResponse> {
-    let row = at.current::<W>(at.path("x")).await?;
-    let texts = form::texts_sent(W::GROUPS, &at.form);
-    let Some(version) = at.form.version() else {
-        return Err(Error::new(
-            Code::BadRequest,
-            "This form does not say what it was filled in from. Load the page again.",
-        ));
-    };
-    let again = |errors: &Errors, row: &Current| {
-        let form = FormView::new(W::GROUPS, &texts, errors, None, false);
-        at.show_again(&edit_page::<W>(&at, row, form, false))
-    };
-    if version != row.version {
-        return conflict::<W>(&at, &texts, &row);
-    }
-    let patch = match form::changes(W::GROUPS, &texts, &row.view) {
-        Ok(patch) => patch,
-        Err(errors) => return again(&errors, &row),
-    };
-    let (c, x) = (at.campaign_id(), row.id.to_string());
-    let saved = resource::change::<W>(&at.app, &at.caller, &Expected::version(version), Some(&c), &x, patch).await;
-    match saved {
-        Ok(_) => Ok(at.done(&format!("{}/{x}", at.url(W::PATH)), &format!("The {} was saved.", W::ONE))),
-        Err(error) if error.code == Code::PreconditionFailed => {
-            let row = at.current::<W>(&x).await?;
-            conflict::<W>(&at, &texts, &row)
+    let row = at.read_current::<W>(at.path("x")).await?;
+    let mut saving = Saving::of(W::GROUPS, &at.form)?;
+    saving.take_theirs(&at.form, &row.view);
+    let path = format!("{}/{}", at.url(W::PATH), row.id);
+    match written::<W>(&at, &row, &saving).await? {
+        Saved::Done(_) => Ok(at.done(&path, &format!("The {} was saved.", W::ONE))),
+        Saved::Wrong(errors) => {
+            let form = FormView::over(W::GROUPS, &row.view, &saving.texts, &errors, false);
+            at.show_again(&edit_page::<W>(&at, &row, form))
         }
-        Err(error) => again(&Errors::of(W::GROUPS, error)?, &row),
+        Saved::Late => {
+            let row = at.read_current::<W>(at.path("x")).await?;
+            merge::page::<W>(&at, &row, &saving.texts, saving.version).await
+        }
     }
 }
 
-/// Both versions: what was written here in the fields, what is stored now beside those that differ.
-fn conflict<W: World>(at: &InCampaign, texts: &Texts, row: &Current) -> Result<HttpResponse> {
-    let stored = form::texts_of(W::GROUPS, &row.view);
-    let form = FormView::new(W::GROUPS, texts, &Errors::default(), Some(&stored), false);
-    at.show_with(StatusCode::CONFLICT, &edit_page::<W>(at, row, form, true))
+/// Writes what was sent over a row.
+pub(super) async fn written<W: World>(at: &InCampaign, row: &Current, saving: &Saving) -> Result<Saved<Reply>> {
+    let (c, x) = (at.campaign_id(), row.id.to_string());
+    let write = async |expected: Expected, patch: Value| {
+        resource::change::<W>(&at.app, &at.caller, &expected, Some(&c), &x, patch).await
+    };
+    saving.over((row.version, &row.view), Value::Null, write).await
 }
 
 fn delete_page<W: World>(at: &InCampaign, row: &Current, problem: Option<String>) -> DeletePage {
@@ -273,7 +310,7 @@ fn delete_page<W: World>(at: &InCampaign, row: &Current, problem: Option<String>
 /// # Errors
 /// `not_found`.
 pub async fn ask<W: World>(at: InCampaign) -> Result<HttpResponse> {
-    let row = at.current::<W>(at.path("x")).await?;
+    let row = at.read_current::<W>(at.path("x")).await?;
     at.show(&delete_page::<W>(&at, &row, None))
 }
 
@@ -282,7 +319,7 @@ pub async fn ask<W: World>(at: InCampaign) -> Result<HttpResponse> {
 /// # Errors
 /// What is no fault of the form's.
 pub async fn delete<W: World>(at: InCampaign) -> Result<HttpResponse> {
-    let row = at.current::<W>(at.path("x")).await?;
+    let row = at.read_current::<W>(at.path("x")).await?;
     let expected = Expected::version(at.form.version().unwrap_or(0));
     let (c, x) = (at.campaign_id(), row.id.to_string());
     match resource::remove::<W>(&at.app, &at.caller, &expected, Some(&c), &x).await {

@@ -129,7 +129,8 @@ pub async fn list_keys(
 #[post("/api-keys")]
 pub async fn create_key(app: web::Data<App>, caller: Caller, body: Body<KeyInput>) -> Result<Reply> {
     // A replayed answer would show the key a second time, so this route keeps none.
-    let view = service::create(&app, &caller, body.value).await?;
+    let view = service::create(&app, &caller, body.value, None).await?;
+    let view = view.ok_or_else(|| Error::internal("a key that was not made"))?;
     Reply::created(format!("/v1/api-keys/{}", view.id), view.version, &view)
 }
 

@@ -15,7 +15,9 @@ use crate::{
     clock,
     error::{Code, Error, Result},
     http::{
+        Reply,
         etag::Expected,
+        idempotency::IdempotencyKey,
         paging::{Items, NoFilter, Page, pattern},
         validate,
     },
@@ -127,7 +129,12 @@ pub async fn list(tx: &TenantTx, page: &Page<NoFilter>) -> Result<Items<KeyView>
 ///
 /// # Errors
 /// `validation_failed`, `forbidden` for scopes that the caller does not have.
-pub async fn create(app: &App, caller: &Caller, input: KeyInput) -> Result<KeyView> {
+pub async fn create(
+    app: &App,
+    caller: &Caller,
+    input: KeyInput,
+    once: Option<&IdempotencyKey>,
+) -> Result<Option<KeyView>> {
     validate::check(&input)?;
     let KeyInput { name, scopes, expires_in_seconds } = input;
     may_give(caller, &scopes)?;
@@ -135,9 +142,18 @@ pub async fn create(app: &App, caller: &Caller, input: KeyInput) -> Result<KeyVi
     let expires_at = expires_in_seconds.map(|s| clock::now() + Duration::seconds(s));
     let new = NewKey::generate();
     let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
+    if let Some(once) = once
+        && once.claim(&tx).await?.is_some()
+    {
+        return Ok(None);
+    }
     let row = store_key(&mut *tx.connection().await, tx.tenant(), &new, &name, &scopes, expires_at).await?;
+    if let Some(once) = once {
+        // The key itself is nowhere but in the first answer.
+        once.store(&tx, &Reply::no_content()).await?;
+    }
     tx.commit().await?;
-    Ok(KeyView { key: Some(new.key), ..KeyView::of(&row) })
+    Ok(Some(KeyView { key: Some(new.key), ..KeyView::of(&row) }))
 }
 
 /// Nobody gives what they do not have.

@@ -25,6 +25,7 @@ use crate::{
     error::{Code, Error, Problem, Result},
     http::{
         Body, Reply,
+        idempotency::IdempotencyKey,
         resource::{self, Place, Ref, Resource},
         validate, write_in,
     },
@@ -81,11 +82,17 @@ pub async fn fork(
 ///
 /// # Errors
 /// `validation_failed`, `conflict`, `gone`.
-pub async fn make(app: &App, caller: &Caller, c: &str, input: &ForkInput) -> Result<String> {
+pub async fn make(
+    app: &App,
+    caller: &Caller,
+    c: &str,
+    input: &ForkInput,
+    once: Option<&IdempotencyKey>,
+) -> Result<String> {
     validate::check(input)?;
     let actor = Actor { origin: Origin::Fork, ..caller.actor() };
     let open = async || TenantTx::write_at_one_moment(&app.pool, &actor, SECONDS_MAX).await;
-    let made = write_in(open, None, async |tx| copy(app, caller, c, input, tx).await).await?;
+    let made = write_in(open, once, async |tx| copy(app, caller, c, input, tx).await).await?;
     let made: serde_json::Value = serde_json::from_slice(&made.body).map_err(Error::internal)?;
     Ok(made.get("slug").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned())
 }

@@ -3,7 +3,7 @@
 use sqlx::{AssertSqlSafe, Row};
 use uuid::Uuid;
 
-use crate::{error::Result, tenancy::TenantTx};
+use crate::{auth::Caller, error::Result, tenancy::TenantTx};
 
 /// Nobody needs to know more exactly, and counting takes longer the more there is.
 pub const COUNTED_MAX: i64 = 10_000;
@@ -20,13 +20,17 @@ const KINDS: [(&str, &str, &str); 8] = [
     ("Turns", "turns", "turn"),
 ];
 
-/// How many rows of each kind there are, [`COUNTED_MAX`] and one at most. One round trip.
+/// How many rows of each kind the caller may see, [`COUNTED_MAX`] and one at most. One round trip.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn counts(tx: &TenantTx, campaign: Uuid) -> Result<Vec<(&'static str, &'static str, i64)>> {
+pub async fn counts(tx: &TenantTx, caller: &Caller, campaign: Uuid) -> Result<Vec<(&'static str, &'static str, i64)>> {
     let counts = KINDS.map(|(.., table)| {
-        format!("(SELECT count(*) FROM (SELECT 1 FROM {table} WHERE tenant_id = $1 AND campaign_id = $2 LIMIT {COUNTED_MAX} + 1) AS c)")
+        let and = if table == "lore" && !caller.sees_secrets() { "AND NOT secret" } else { "" };
+        format!(
+            "(SELECT count(*) FROM (SELECT 1 FROM {table} WHERE tenant_id = $1 AND campaign_id = $2 {and} \
+              LIMIT {COUNTED_MAX} + 1) AS c)"
+        )
     });
     let row = sqlx::query(AssertSqlSafe(format!("SELECT ARRAY[{}] AS counts", counts.join(", "))))
         .bind(tx.tenant())

@@ -208,6 +208,15 @@ pub async fn find<R: Resource>(tx: &TenantTx, caller: &Caller, campaign: Option<
     base::<R>(caller, campaign).filter(x.matches::<R>()).one(tx).await?.ok_or_else(|| Error::not_found(R::TABLE))
 }
 
+/// The same, held until the transaction ends: what it is now stays so until it is written over.
+///
+/// # Errors
+/// `not_found`, also for a row of someone else's.
+pub async fn hold<R: Resource>(tx: &TenantTx, caller: &Caller, campaign: Option<&Ref>, x: &Ref) -> Result<R::Model> {
+    let select = base::<R>(caller, campaign).filter(x.matches::<R>()).lock_exclusive();
+    select.one(tx).await?.ok_or_else(|| Error::not_found(R::TABLE))
+}
+
 /// The row as the caller may see it.
 ///
 /// # Errors
@@ -428,8 +437,7 @@ pub async fn change<R: Resource>(
     changes: Value,
 ) -> Result<Reply> {
     super::write(app, caller, None, async |tx| {
-        let select = base::<R>(caller, c.map(Ref::parse).as_ref()).filter(Ref::parse(x).matches::<R>());
-        let current = select.lock_exclusive().one(tx).await?.ok_or_else(|| Error::not_found(R::TABLE))?;
+        let current = hold::<R>(tx, caller, c.map(Ref::parse).as_ref(), &Ref::parse(x)).await?;
         let stamp = R::stamp(&current);
         let (id, version) = (stamp.id, stamp.version);
         expected.check(version)?;
@@ -509,8 +517,7 @@ pub async fn remove<R: Resource>(
     x: &str,
 ) -> Result<Reply> {
     super::write(app, caller, None, async |tx| {
-        let select = base::<R>(caller, c.map(Ref::parse).as_ref()).filter(Ref::parse(x).matches::<R>());
-        let current = select.lock_exclusive().one(tx).await?.ok_or_else(|| Error::not_found(R::TABLE))?;
+        let current = hold::<R>(tx, caller, c.map(Ref::parse).as_ref(), &Ref::parse(x)).await?;
         let stamp = R::stamp(&current);
         expected.check(stamp.version)?;
         R::may_delete(tx, &current).await?;
@@ -530,7 +537,9 @@ fn quoted<'a>(names: impl Iterator<Item = &'a String>, prefix: &str) -> String {
     out
 }
 
-fn returning<R: Resource>(prefix: &str) -> String {
+/// The columns of a kind's entity, each after `prefix`.
+#[must_use]
+pub fn returning<R: Resource>(prefix: &str) -> String {
     let names: Vec<String> =
         <R::Entity as EntityTrait>::Column::iter().map(|c| format!("{prefix}\"{}\"", Iden::unquoted(&c))).collect();
     names.join(", ")

@@ -1,5 +1,7 @@
 //! A campaign's lore seen from above: how much there is and where, what is there twice; and a copy of an entry.
 
+use std::collections::HashMap;
+
 use actix_web::{HttpRequest, get, post, web};
 use entity::lore::{self as table, Scope};
 use garde::Validate;
@@ -116,10 +118,11 @@ pub async fn tags(tx: &TenantTx, caller: &Caller, campaign: Uuid) -> Result<Vec<
 ///
 /// # Errors
 /// Those of the database.
-pub async fn names(tx: &TenantTx, campaign: Uuid) -> Result<Vec<(String, String)>> {
+pub async fn names(tx: &TenantTx, caller: &Caller, campaign: Uuid) -> Result<Vec<(String, String)>> {
     let rows = sqlx::query(
         "SELECT scope, name FROM ( \
              SELECT scope, associated_id AS name FROM lore WHERE tenant_id = $1 AND campaign_id = $2 AND associated_id IS NOT NULL \
+                 AND (NOT secret OR $4) \
              UNION SELECT k.scope, k.name FROM npc n, LATERAL (VALUES ('zone', n.location), ('race', n.race), \
                  ('profession', n.profession), ('faction', n.faction)) AS k (scope, name) \
                  WHERE n.tenant_id = $1 AND n.campaign_id = $2 \
@@ -132,9 +135,41 @@ pub async fn names(tx: &TenantTx, campaign: Uuid) -> Result<Vec<(String, String)
     .bind(tx.tenant())
     .bind(campaign)
     .bind(TAGS_MAX)
+    .bind(caller.sees_secrets())
     .fetch_all(&mut *tx.connection().await)
     .await?;
     Ok(rows.iter().map(|row| (row.get("scope"), row.get("name"))).collect())
+}
+
+/// What an entry is called and what wakes it.
+pub struct Waking {
+    pub title: String,
+    pub keys: Vec<String>,
+    pub secondary_keys: Vec<String>,
+    pub logic: String,
+}
+
+/// What wakes entries, by their ids. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn waking(tx: &TenantTx, ids: &[Uuid]) -> Result<HashMap<Uuid, Waking>> {
+    let rows = sqlx::query(
+        "SELECT id, title, CASE activation WHEN 'keyword' THEN keys ELSE '[]' END AS keys, secondary_keys, logic \
+         FROM lore WHERE tenant_id = $1 AND id = ANY ($2)",
+    )
+    .bind(tx.tenant())
+    .bind(ids)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let list = |row: &sqlx::postgres::PgRow, name: &str| row.get::<sqlx::types::Json<Vec<String>>, _>(name).0;
+    Ok(rows
+        .iter()
+        .map(|row| {
+            let (keys, secondary_keys) = (list(row, "keys"), list(row, "secondary_keys"));
+            (row.get("id"), Waking { title: row.get("title"), keys, secondary_keys, logic: row.get("logic") })
+        })
+        .collect())
 }
 
 /// Entries that are the same in something.

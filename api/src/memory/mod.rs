@@ -6,6 +6,7 @@
 
 pub mod broadcasts;
 pub mod http;
+pub mod list;
 pub mod service;
 
 use entity::memory::{Holder, Source};

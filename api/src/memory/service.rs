@@ -1,10 +1,13 @@
 //! Writing and finding memories, for the API and the AI tools alike.
 
+use serde::Deserialize;
 use sqlx::{AssertSqlSafe, Row};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{MemoryView, TEXT_CHARS_MAX};
 use crate::{
+    characters,
     error::{Error, Result},
     http::etag::Expected,
     tenancy::TenantTx,
@@ -223,4 +226,37 @@ pub async fn holder(tx: &TenantTx, campaign: Uuid, name: &str) -> Result<Option<
     .fetch_optional(&mut *tx.connection().await)
     .await?;
     Ok(row.map(|row| (row.get("kind"), row.get("actor_id"))))
+}
+
+/// Where a memory goes.
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct MoveInput {
+    /// The NPC or owner that has it from now on, by id or slug.
+    pub holder_id: Option<String>,
+    /// The player character it is about from now on, by id or slug.
+    pub player_id: Option<String>,
+}
+
+/// Moves a memory that the transaction holds.
+///
+/// # Errors
+/// `validation_failed` for a name that is none, or if nothing is named.
+pub async fn move_in(tx: &TenantTx, current: &MemoryView, to: &MoveInput) -> Result<MemoryView> {
+    let campaign = current.campaign_id;
+    let holder = match &to.holder_id {
+        None => None,
+        Some(name) => Some(holder(tx, campaign, name).await?.ok_or_else(|| {
+            Error::invalid("/holder_id", "unknown_reference", "There is no such NPC or owner in this campaign.")
+        })?),
+    };
+    let player = match &to.player_id {
+        None => None,
+        Some(name) => Some(characters::service::player_id(tx, campaign, name).await?),
+    };
+    if holder.is_none() && player.is_none() {
+        return Err(Error::invalid("/holder_id", "required", "Say where it goes: `holder_id`, `player_id` or both."));
+    }
+    relocate(tx, current.id, holder.as_ref().map(|(kind, id)| (kind.as_str(), *id)), player).await?;
+    find(tx, campaign, current.id, None).await
 }

@@ -17,7 +17,10 @@ mod visit;
 use actix_web::{HttpRequest, HttpResponse, error::UrlencodedError, http::StatusCode, web};
 use askama::Template;
 
-use crate::error::{Code, Error, Result};
+use crate::{
+    error::{Code, Error, Result},
+    http::reply::html,
+};
 
 /// Registers the pages.
 pub fn configure(config: &mut web::ServiceConfig) {
@@ -36,19 +39,6 @@ pub fn configure(config: &mut web::ServiceConfig) {
 
 /// A form's bytes: 4,000 characters, each written in at most twelve.
 const FORM_BYTES_MAX: usize = 64 * 1024;
-
-/// Scripts and connections of our own only, and no script in the page.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
-    form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
-
-fn html(status: StatusCode, body: String) -> HttpResponse {
-    HttpResponse::build(status)
-        .content_type("text/html; charset=utf-8")
-        .insert_header(("content-security-policy", POLICY))
-        .insert_header(("referrer-policy", "same-origin"))
-        .insert_header(("cache-control", "no-store"))
-        .body(body)
-}
 
 fn rendered(template: &impl Template) -> Result<HttpResponse> {
     Ok(html(StatusCode::OK, template.render().map_err(Error::internal)?))

@@ -126,7 +126,7 @@ pub struct TurnFilter {
     kind: Option<String>,
 }
 
-/// The campaign's turns.
+/// The campaign's turns. `q` looks for words of actions, and asks for the scope `gm`.
 #[utoipa::path(tag = "turns", operation_id = "list_turns",
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, TurnFilter),
     responses((status = 200, body = Items<TurnView>), (status = "default", body = Problem)))]
@@ -137,6 +137,7 @@ pub async fn list(
     path: web::Path<String>,
     page: Page<TurnFilter>,
 ) -> Result<Reply> {
+    super::list::may_look_for(&caller, page.q.as_deref())?;
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
     let (sign, order) = if page.by_creation()? { ("<", "DESC") } else { (">", "ASC") };

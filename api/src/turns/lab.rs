@@ -1,8 +1,6 @@
 //! The prompt lab: what a model would be told, what an edit about to be saved would change of it, and what a model would say. Nothing
 //! of the world is written; what the model cost is counted.
 
-use std::collections::HashMap;
-
 use actix_web::web;
 use serde_json::Value;
 use sqlx::Row as _;
@@ -19,7 +17,6 @@ use crate::{
         resource::{self, Place, Ref, Resource, campaign_id},
         validate,
     },
-    limits::Class,
     llm::{CancellationToken, ChatRequest, Message, ReplyMode, Usage, reply},
     lore::{LoreEntries, LoreInput},
     prompt::{
@@ -158,13 +155,23 @@ pub struct Said {
     pub milliseconds: u64,
 }
 
-/// Asks the model once and executes nothing. It counts as a turn for limits and in the ledger.
+/// Asks the model once and executes nothing. It counts as a turn for limits and in the ledger, also when whoever asked has left: in a
+/// task of its own, as turns are.
 ///
 /// # Errors
 /// `rate_limited`, `quota_exceeded`, `llm_unavailable`, `llm_timeout`.
-pub async fn rehearse(app: &App, caller: &Caller, question: &Question<'_>) -> Result<Said> {
-    app.limits.check(&caller.tenant, Class::Turns).allowed("turns")?;
-    let _permit = app.limits.turns.take(caller.tenant_id(), caller.tenant.limits.concurrent_turns)?;
+pub async fn rehearse(app: &web::Data<App>, caller: &Caller, question: &Question<'_>) -> Result<Said> {
+    let (campaign, subject) = (question.campaign.to_owned(), question.subject.clone());
+    let (action, mode) = (question.action.to_owned(), question.mode);
+    let (its_app, its_caller) = (app.clone(), caller.clone());
+    let task = start::spawn(app, caller, async move {
+        let question = Question { campaign: &campaign, subject: &subject, action: &action, mode };
+        said(&its_app, &its_caller, &question).await
+    })?;
+    task.await.map_err(Error::internal)?
+}
+
+async fn said(app: &App, caller: &Caller, question: &Question<'_>) -> Result<Said> {
     let endpoint = app.llm.endpoint(&caller.tenant, &app.secrets)?;
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     app.limits.check_tokens(&tx, &caller.tenant).await?;
@@ -291,38 +298,6 @@ pub async fn take(app: &web::Data<App>, caller: &Caller, question: &Question<'_>
             id.ok_or_else(|| Error::internal("a turn without an id"))
         }
     }
-}
-
-/// What an entry is called and what wakes it.
-pub struct Waking {
-    pub title: String,
-    pub keys: Vec<String>,
-    pub secondary_keys: Vec<String>,
-    pub logic: String,
-}
-
-/// What wakes entries, by their ids. One statement.
-///
-/// # Errors
-/// Those of the database.
-pub async fn waking(app: &App, caller: &Caller, ids: &[Uuid]) -> Result<HashMap<Uuid, Waking>> {
-    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-    let rows = sqlx::query(
-        "SELECT id, title, CASE activation WHEN 'keyword' THEN keys ELSE '[]' END AS keys, secondary_keys, logic \
-         FROM lore WHERE tenant_id = $1 AND id = ANY ($2)",
-    )
-    .bind(tx.tenant())
-    .bind(ids)
-    .fetch_all(&mut *tx.connection().await)
-    .await?;
-    let list = |row: &sqlx::postgres::PgRow, name: &str| row.get::<sqlx::types::Json<Vec<String>>, _>(name).0;
-    Ok(rows
-        .iter()
-        .map(|row| {
-            let (keys, secondary_keys) = (list(row, "keys"), list(row, "secondary_keys"));
-            (row.get("id"), Waking { title: row.get("title"), keys, secondary_keys, logic: row.get("logic") })
-        })
-        .collect())
 }
 
 /// What a past turn was about: its subject and what was done.

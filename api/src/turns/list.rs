@@ -6,6 +6,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::{
+    auth::Caller,
     error::{Code, Error, Result},
     http::paging::{Items, Page, pattern},
     tenancy::TenantTx,
@@ -20,7 +21,7 @@ pub struct Summary {
     pub entity: Option<String>,
     /// The character that was answered, if it is still there.
     pub player: Option<String>,
-    /// What was said or done, its beginning.
+    /// What was said or done, its beginning; empty for a caller who does not see secrets.
     pub action: String,
     pub created_at: OffsetDateTime,
     pub is_undone: bool,
@@ -34,16 +35,35 @@ pub struct SummaryFilter {
     pub status: Option<String>,
 }
 
+/// Actions are told to those who see a turn's trace, and looked for by them: among them is what a session's AI was told.
+///
+/// # Errors
+/// `forbidden`.
+pub fn may_look_for(caller: &Caller, q: Option<&str>) -> Result<()> {
+    match q {
+        Some(_) if !caller.sees_secrets() => {
+            Err(Error::new(Code::Forbidden, "Looking for the words of turns asks for the scope `gm`. Leave out `q`."))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A page of a campaign's turns.
 ///
 /// # Errors
-/// `bad_request` for another order than that of creation.
-pub async fn summaries(tx: &TenantTx, campaign: Uuid, page: &Page<SummaryFilter>) -> Result<Items<Summary>> {
+/// `bad_request` for another order than that of creation, `forbidden` as for [`may_look_for`].
+pub async fn summaries(
+    tx: &TenantTx,
+    caller: &Caller,
+    campaign: Uuid,
+    page: &Page<SummaryFilter>,
+) -> Result<Items<Summary>> {
+    may_look_for(caller, page.q.as_deref())?;
     if !page.by_creation()? {
         return Err(Error::new(Code::BadRequest, "Here `sort` is `-created_at`."));
     }
     let rows = sqlx::query(
-        "SELECT t.id, t.kind, t.status, left(t.action, 200) AS action, t.created_at, t.undone_at IS NOT NULL AS is_undone, \
+        "SELECT t.id, t.kind, t.status, CASE WHEN $8 THEN left(t.action, 200) END AS action, t.created_at, t.undone_at IS NOT NULL AS is_undone, \
                 coalesce(n.name, o.name) AS entity, c.name AS player \
          FROM turn t LEFT JOIN npc n ON n.tenant_id = $1 AND n.id = t.entity_id \
          LEFT JOIN owner o ON o.tenant_id = $1 AND o.id = t.entity_id \
@@ -59,6 +79,7 @@ pub async fn summaries(tx: &TenantTx, campaign: Uuid, page: &Page<SummaryFilter>
     .bind(&page.filter.kind)
     .bind(page.q.as_deref().map(pattern))
     .bind(i64::try_from(page.limit + 1).unwrap_or(201))
+    .bind(caller.sees_secrets())
     .fetch_all(&mut *tx.connection().await)
     .await?;
     let summaries = rows.iter().map(|row| Summary {

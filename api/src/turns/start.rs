@@ -6,6 +6,7 @@ use std::{future::Future, sync::Arc};
 use actix_web::{
     HttpRequest, HttpResponse,
     http::header::{HeaderName, HeaderValue},
+    rt::task::JoinHandle,
     web,
 };
 use serde::{Deserialize, Serialize};
@@ -69,7 +70,7 @@ pub struct Asker {
 /// A turn that was asked for and is on its way.
 pub struct Started {
     pub asker: Asker,
-    task: actix_web::rt::task::JoinHandle<Result<Reply>>,
+    task: JoinHandle<Result<Reply>>,
 }
 
 /// Starts a turn in a task of its own, within the tenant's limits.
@@ -85,16 +86,27 @@ pub fn start<F>(
 where
     F: Future<Output = Result<Reply>> + 'static,
 {
+    let asker = Asker { live: is_heard.then(Live::new), ..Asker::default() };
+    let task = spawn(app, caller, run(app.clone(), caller.clone(), asker.clone()))?;
+    Ok(Started { asker, task })
+}
+
+/// Lets what calls a model run in a task of its own, within the tenant's limits: it goes on when whoever asked for it has left.
+///
+/// # Errors
+/// `rate_limited`.
+pub fn spawn<T: 'static>(
+    app: &App,
+    caller: &Caller,
+    work: impl Future<Output = Result<T>> + 'static,
+) -> Result<JoinHandle<Result<T>>> {
     // In this order: what may not run now is not counted.
     let permit = app.limits.turns.take(caller.tenant_id(), caller.tenant.limits.concurrent_turns)?;
     app.limits.check(&caller.tenant, Class::Turns).allowed("turns")?;
-    let asker = Asker { live: is_heard.then(Live::new), ..Asker::default() };
-    let turn = run(app.clone(), caller.clone(), asker.clone());
-    let task = actix_web::rt::spawn(async move {
+    Ok(actix_web::rt::spawn(async move {
         let _permit = permit;
-        turn.await
-    });
-    Ok(Started { asker, task })
+        work.await
+    }))
 }
 
 impl Started {

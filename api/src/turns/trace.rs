@@ -36,10 +36,10 @@ pub async fn find(tx: &TenantTx, caller: &Caller, campaign: Uuid, turn: Uuid) ->
 
 /// Names for those who took part.
 pub struct Names {
-    pub entity: Option<String>,
-    pub entity_slug: Option<String>,
-    pub player: Option<String>,
-    pub player_slug: Option<String>,
+    /// The NPC or owner, by id and name.
+    pub entity: Option<(Uuid, String)>,
+    /// The character.
+    pub player: Option<(Uuid, String)>,
 }
 
 /// Who took part in a turn, if they are still there.
@@ -48,8 +48,7 @@ pub struct Names {
 /// `not_found`.
 pub async fn names(tx: &TenantTx, turn: Uuid) -> Result<Names> {
     let row = sqlx::query(
-        "SELECT coalesce(n.name, o.name) AS entity, coalesce(n.slug, o.slug) AS entity_slug, c.name AS player, \
-                c.slug AS player_slug \
+        "SELECT t.entity_id, t.player_id, coalesce(n.name, o.name) AS entity, c.name AS player \
          FROM turn t LEFT JOIN npc n ON n.tenant_id = $1 AND n.id = t.entity_id \
          LEFT JOIN owner o ON o.tenant_id = $1 AND o.id = t.entity_id \
          LEFT JOIN character c ON c.tenant_id = $1 AND c.id = t.player_id WHERE t.tenant_id = $1 AND t.id = $2",
@@ -59,12 +58,8 @@ pub async fn names(tx: &TenantTx, turn: Uuid) -> Result<Names> {
     .fetch_optional(&mut *tx.connection().await)
     .await?
     .ok_or_else(|| Error::not_found("turn"))?;
-    Ok(Names {
-        entity: row.get("entity"),
-        entity_slug: row.get("entity_slug"),
-        player: row.get("player"),
-        player_slug: row.get("player_slug"),
-    })
+    let named = |id: &str, name: &str| row.get::<Option<Uuid>, _>(id).zip(row.get::<Option<String>, _>(name));
+    Ok(Names { entity: named("entity_id", "entity"), player: named("player_id", "player") })
 }
 
 /// A turn's record: the answer as it was given, and what is known since.

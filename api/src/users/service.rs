@@ -3,7 +3,7 @@
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, Row, postgres::PgRow};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -206,7 +206,11 @@ pub async fn update(app: &App, caller: &Caller, expected: &Expected, x: &str, pa
     let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
     let user = hold(&tx, x).await?;
     expected.check(user.version)?;
-    let view = change(&tx, &user, &read(&user)?, hash.as_deref()).await?;
+    // Somebody may have made them another while the password was hashed.
+    let wanted = read(&user)?;
+    may_give(caller, user.role)?;
+    may_give(caller, wanted.role)?;
+    let view = change(&tx, &user, &wanted, hash.as_deref()).await?;
     tx.commit().await?;
     Ok(view)
 }
@@ -291,21 +295,25 @@ async fn remove(tx: &TenantTx, user: &UserView) -> Result<()> {
 
 /// A tenant's last owner stays one.
 async fn another_owner_stays(tx: &TenantTx, user: &UserView) -> Result<()> {
-    if user.role != Role::Owner {
+    if user.role != Role::Owner || has_other_owner(&mut *tx.connection().await, tx.tenant(), user.id).await? {
         return Ok(());
     }
+    Err(last_owner())
+}
+
+async fn has_other_owner(db: &mut PgConnection, tenant: Uuid, user: Uuid) -> Result<bool> {
     let row = sqlx::query(
         "SELECT EXISTS (SELECT 1 FROM membership WHERE tenant_id = $1 AND role = 'owner' AND user_id <> $2) AS yes",
     )
-    .bind(tx.tenant())
-    .bind(user.id)
-    .fetch_one(&mut *tx.connection().await)
+    .bind(tenant)
+    .bind(user)
+    .fetch_one(db)
     .await?;
-    if row.get("yes") {
-        Ok(())
-    } else {
-        Err(Error::new(Code::Conflict, "This is the last owner. Make another one first."))
-    }
+    Ok(row.get("yes"))
+}
+
+fn last_owner() -> Error {
+    Error::new(Code::Conflict, "This is the last owner. Make another one first.")
 }
 
 /// What the operator asks for: somebody at a tenant.
@@ -318,18 +326,19 @@ pub struct Wanted<'a> {
     pub password: Option<&'a str>,
 }
 
-/// Brings somebody to a tenant, with a new account if there is none of this email. Gives the password of a new account. For
-/// the operator: the connection is the schema owner's.
+/// Brings somebody to a tenant, with a new account if there is none of this email; all of it or nothing. Gives the password of a
+/// new account. For the operator: the connection is the schema owner's.
 ///
 /// # Errors
-/// `validation_failed` for an email or a password that is none.
+/// `validation_failed` for an email or a password that is none, `conflict` for the last owner in another role.
 pub async fn bring(db: &mut PgConnection, wanted: &Wanted<'_>) -> Result<(Uuid, Option<String>)> {
     if is_email(wanted.email, &()).is_err() {
         return Err(Error::new(Code::ValidationFailed, format!("`{}` is no email address.", wanted.email)));
     }
+    let mut tx = db.begin().await?;
     let found = sqlx::query("SELECT id FROM app_user WHERE lower(email) = lower($1)")
         .bind(wanted.email)
-        .fetch_optional(&mut *db)
+        .fetch_optional(&mut *tx)
         .await?;
     let (id, password) = match found {
         Some(row) => (row.get("id"), None),
@@ -341,11 +350,28 @@ pub async fn bring(db: &mut PgConnection, wanted: &Wanted<'_>) -> Result<(Uuid, 
                 .bind(wanted.email)
                 .bind(wanted.name.unwrap_or_else(|| name_of(wanted.email)))
                 .bind(passwords::hash(&password)?)
-                .execute(&mut *db)
+                .execute(&mut *tx)
                 .await?;
             (id, Some(password))
         }
     };
+    join(&mut tx, wanted, id).await?;
+    tx.commit().await?;
+    Ok((id, password))
+}
+
+/// Gives an account its role at a tenant, whose memberships are held meanwhile as an administrator's change holds them.
+async fn join(db: &mut PgConnection, wanted: &Wanted<'_>, id: Uuid) -> Result<()> {
+    let held = sqlx::query("SELECT user_id, role FROM membership WHERE tenant_id = $1 FOR UPDATE")
+        .bind(wanted.tenant)
+        .fetch_all(&mut *db)
+        .await?;
+    let is_owner = held
+        .iter()
+        .any(|row| row.get::<Uuid, _>("user_id") == id && row.get::<&str, _>("role") == Role::Owner.as_str());
+    if is_owner && wanted.role != Role::Owner && !has_other_owner(&mut *db, wanted.tenant, id).await? {
+        return Err(last_owner());
+    }
     sqlx::query(
         "INSERT INTO membership (tenant_id, user_id, role) VALUES ($1, $2, $3) \
          ON CONFLICT (tenant_id, user_id) DO UPDATE SET role = excluded.role",
@@ -355,7 +381,7 @@ pub async fn bring(db: &mut PgConnection, wanted: &Wanted<'_>) -> Result<(Uuid, 
     .bind(wanted.role.as_str())
     .execute(db)
     .await?;
-    Ok((id, password))
+    Ok(())
 }
 
 /// Makes a password an account's, if it is not already, and ends its sessions then. For the operator.
@@ -363,9 +389,10 @@ pub async fn bring(db: &mut PgConnection, wanted: &Wanted<'_>) -> Result<(Uuid, 
 /// # Errors
 /// `not_found`.
 pub async fn keep_password(db: &mut PgConnection, email: &str, password: &str) -> Result<()> {
-    let row = sqlx::query("SELECT id, password_hash FROM app_user WHERE lower(email) = lower($1)")
+    let mut tx = db.begin().await?;
+    let row = sqlx::query("SELECT id, password_hash FROM app_user WHERE lower(email) = lower($1) FOR UPDATE")
         .bind(email)
-        .fetch_optional(&mut *db)
+        .fetch_optional(&mut *tx)
         .await?
         .ok_or_else(|| Error::not_found("user"))?;
     if passwords::is_it(password, row.get("password_hash")) {
@@ -375,9 +402,10 @@ pub async fn keep_password(db: &mut PgConnection, email: &str, password: &str) -
     sqlx::query("UPDATE app_user SET password_hash = $2, updated_at = now() WHERE id = $1")
         .bind(id)
         .bind(passwords::hash(password)?)
-        .execute(&mut *db)
+        .execute(&mut *tx)
         .await?;
-    sqlx::query("DELETE FROM editor_session WHERE user_id = $1").bind(id).execute(db).await?;
+    sqlx::query("DELETE FROM editor_session WHERE user_id = $1").bind(id).execute(&mut *tx).await?;
+    tx.commit().await?;
     Ok(())
 }
 

@@ -126,20 +126,22 @@ pub async fn account(pool: &Pool, email: &str) -> Result<Option<(Uuid, String)>>
     Ok(row.map(|row| (row.get("user_id"), row.get("password_hash"))))
 }
 
-/// Begins a session, in place of what the browser held before.
+/// Begins a session, in place of what the browser held before; none if `password_hash`, which was verified, is no longer the
+/// user's.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn begin(pool: &Pool, user: Uuid, before: Option<&Secret>) -> Result<Secret> {
+pub async fn begin(pool: &Pool, user: Uuid, password_hash: &str, before: Option<&Secret>) -> Result<Option<Secret>> {
     let secret = Secret::generate();
-    sqlx::query("SELECT session_begin($1, $2, $3, $4)")
+    let row = sqlx::query("SELECT session_begin($1, $2, $3, $4, $5) AS has_begun")
         .bind(user)
         .bind(secret.hash())
         .bind(before.map(Secret::hash))
         .bind(SESSION_SECONDS)
-        .execute(&mut *pool.acquire().await?)
+        .bind(password_hash)
+        .fetch_one(&mut *pool.acquire().await?)
         .await?;
-    Ok(secret)
+    Ok(row.get::<bool, _>("has_begun").then_some(secret))
 }
 
 /// Who holds a session, if it lives. One round trip.

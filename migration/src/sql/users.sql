@@ -7,16 +7,22 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
     SELECT u.id, u.password_hash FROM app_user u WHERE lower(u.email) = lower(its_email)
 $$
 -- ;;
--- A session begins: what the browser held before ends, the oldest go beyond twenty, and so do all that have expired.
-CREATE FUNCTION session_begin(its_user uuid, its_hash bytea, old_hash bytea, seconds int) RETURNS void
+-- A session begins: what the browser held before ends, the oldest go beyond twenty, and so do all that have expired. The row of the
+-- user is held from the look at their password on: if it is another than was verified, nothing begins; if it changes after this,
+-- that ends this session as well.
+CREATE FUNCTION session_begin(its_user uuid, its_hash bytea, old_hash bytea, seconds int, verified_hash text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
+    UPDATE app_user SET last_sign_in_at = now() WHERE id = its_user AND password_hash = verified_hash;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
     DELETE FROM editor_session WHERE hash = old_hash OR expires_at < now() OR hash IN (
         SELECT s.hash FROM editor_session s WHERE s.user_id = its_user ORDER BY s.created_at DESC OFFSET 19);
     INSERT INTO editor_session (hash, user_id, tenant_id, expires_at)
     VALUES (its_hash, its_user, (SELECT m.tenant_id FROM membership m WHERE m.user_id = its_user ORDER BY m.created_at LIMIT 1),
             now() + seconds * interval '1 second');
-    UPDATE app_user SET last_sign_in_at = now() WHERE id = its_user;
+    RETURN true;
 END $$
 -- ;;
 -- Who holds a live session, where, and as what: another of their tenants if they no longer belong to that one. That it was seen

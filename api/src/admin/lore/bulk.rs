@@ -3,29 +3,31 @@
 use actix_web::{HttpResponse, http::StatusCode};
 use askama::Template;
 use entity::lore::{Activation, Scope as LoreScope};
-use serde_json::Value;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
     SCOPES,
-    list::{Choice, all_given, filter_of},
+    list::{Choice, filter_of},
 };
 use crate::{
     admin::{
         Frame, InCampaign, Tab,
         diff::{self, Piece},
         list::moment,
+        query::all_given,
         submitted::Submitted,
+        words,
+        world::{form_id, once},
     },
     edits::{self, Step},
     error::{Code, Error, Result},
-    http::resource,
+    http::{self, Reply, resource},
     lore::{
         LoreEntries,
         bulk::{
             self, BulkInput, BulkReport,
             changes::{Changes, PriorityChange, TagChange},
-            http::edit,
             replace::{Part, Replace},
         },
         overview,
@@ -183,21 +185,13 @@ pub async fn run(at: InCampaign) -> Result<HttpResponse> {
         }),
         Err(error) => Err(error),
     };
-    let c = at.campaign.id.0.to_string();
     let report = match input {
-        Ok(input) => edit(&at.app, &at.caller, &c, &input).await,
+        Ok(input) => edited(&at, &input).await,
         Err(error) => Err(error),
     };
     match report {
-        Ok(BulkReport { step_id: Some(step), changed, deleted, .. }) => {
-            let done = if deleted > 0 {
-                format!("{deleted} entries were deleted.")
-            } else {
-                format!("{changed} entries were changed.")
-            };
-            Ok(at.done(&format!("{}/{step}", at.url("lore/bulk")), &done))
-        }
-        Ok(report) => {
+        Ok(Edited::Done(step, message)) => Ok(at.done(&format!("{}/{step}", at.url("lore/bulk")), &message)),
+        Ok(Edited::Seen(report)) => {
             let mut page = bulk_page(&at, Chosen { ids, filters, all }, Sent(form.clone())).await?;
             if is_run {
                 page.problems.push("That changes none of these entries.".to_owned());
@@ -214,6 +208,36 @@ pub async fn run(at: InCampaign) -> Result<HttpResponse> {
     }
 }
 
+/// What came of an edit: the step and what it did, or what it would do.
+enum Edited {
+    Done(String, String),
+    Seen(BulkReport),
+}
+
+/// Runs an edit, once for a form that is sent twice, or looks at it. One that changes nothing is looked at.
+async fn edited(at: &InCampaign, input: &BulkInput) -> Result<Edited> {
+    let campaign = at.campaign.id.0;
+    if !input.dry_run {
+        let sent: Vec<_> = at.form.fields().collect();
+        let key = once(at, &form_id(at), &sent);
+        let run = http::write(&at.app, &at.caller, key.as_ref(), async |tx| {
+            let report = bulk::run(tx, &at.caller, campaign, input).await?;
+            Reply::ok(&json!({ "step": report.step_id, "changed": report.changed, "deleted": report.deleted }))
+        });
+        let done: Value = serde_json::from_slice(&run.await?.body).map_err(Error::internal)?;
+        if let Some(step) = done.get("step").and_then(Value::as_str) {
+            let number = |name: &str| done.get(name).and_then(Value::as_u64).unwrap_or_default();
+            let message = match number("deleted") {
+                0 => format!("{} entries were changed.", number("changed")),
+                deleted => format!("{deleted} entries were deleted."),
+            };
+            return Ok(Edited::Done(step.to_owned(), message));
+        }
+    }
+    let look = BulkInput { dry_run: true, ..input.clone() };
+    bulk::run(&at.read().await?, &at.caller, campaign, &look).await.map(Edited::Seen)
+}
+
 fn problems(error: &Error) -> Vec<String> {
     if error.errors.is_empty() {
         return vec![error.detail.clone()];
@@ -224,13 +248,7 @@ fn problems(error: &Error) -> Vec<String> {
 
 fn preview_view(at: &InCampaign, report: BulkReport) -> PreviewView {
     let list = at.url("lore");
-    let text = |value: Option<&Value>| match value {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
-        Some(Value::Bool(is)) => if *is { "yes" } else { "no" }.to_owned(),
-        Some(other) => other.to_string(),
-    };
+    let text = |value: Option<&Value>| value.map(words::shown).unwrap_or_default();
     let entries: Vec<EntryView> = report
         .entries
         .iter()
@@ -266,9 +284,7 @@ fn excerpt(before: &str, after: &str) -> Vec<Piece> {
 
 /// What the form changes: fields that were left alone change nothing.
 fn changes_of(form: &Submitted) -> Result<Changes> {
-    let words = |name: &str| -> Vec<String> {
-        form.text(name).split([',', '\n']).map(str::trim).filter(|w| !w.is_empty()).map(ToOwned::to_owned).collect()
-    };
+    let words = |name: &str| -> Vec<String> { words::split(form.text(name)).map(ToOwned::to_owned).collect() };
     let yes_no = |name: &str| match form.text(name) {
         "yes" => Some(true),
         "no" => Some(false),

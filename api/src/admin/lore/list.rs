@@ -5,7 +5,11 @@ use askama::Template;
 
 use super::{SCOPES, scope_name};
 use crate::{
-    admin::{Frame, InCampaign, Tab, list::with_cursor},
+    admin::{
+        Frame, InCampaign, Tab,
+        options::{OptionView, OptionsPage},
+        query::{encoded, given, with_cursor},
+    },
     auth::Scope,
     error::Result,
     http::{paging::Page, resource},
@@ -81,14 +85,6 @@ struct ListPage {
     first: Option<String>,
 }
 shown!(ListPage: as_main, "rows" => as_rows);
-
-/// A parameter of a query; empty if there is none.
-pub fn given(query: &str, name: &str) -> String {
-    url::form_urlencoded::parse(query.as_bytes())
-        .find(|(n, _)| n == name)
-        .map(|(_, value)| value.into_owned())
-        .unwrap_or_default()
-}
 
 /// The page's parameters as the API's list takes them: a state is one of its filters.
 fn as_the_api_takes_them(query: &str, with_order: bool) -> String {
@@ -188,25 +184,6 @@ fn filters_alone(query: &str) -> String {
     url::form_urlencoded::Serializer::new(String::new()).extend_pairs(kept).finish()
 }
 
-/// What a field may be filled with: a page to read, and to htmx the options of a list.
-#[derive(Template)]
-#[template(path = "admin/lore-options.html", blocks = ["main", "options"])]
-pub struct OptionsPage {
-    pub frame: Frame,
-    pub heading: &'static str,
-    pub many: &'static str,
-    pub list: String,
-    pub options: Vec<OptionView>,
-}
-shown!(OptionsPage: as_main, "tags" => as_options, "names" => as_options, "actors" => as_options);
-
-/// One of them, and where it leads.
-pub struct OptionView {
-    pub value: String,
-    pub label: String,
-    pub path: String,
-}
-
 /// GET of the campaign's tags.
 ///
 /// # Errors
@@ -231,7 +208,7 @@ pub async fn tags(at: InCampaign) -> Result<HttpResponse> {
 /// Those of the database.
 pub async fn names(at: InCampaign) -> Result<HttpResponse> {
     let tx = at.read().await?;
-    let names = overview::names(&tx, at.campaign.id.0).await?;
+    let names = overview::names(&tx, &at.caller, at.campaign.id.0).await?;
     let list = at.url("lore");
     let option = |(scope, name): (String, String)| OptionView {
         path: format!("{list}?scope={scope}&associated_id={}", encoded(&name)),
@@ -241,11 +218,6 @@ pub async fn names(at: InCampaign) -> Result<HttpResponse> {
     let options = names.into_iter().map(option).collect();
     let frame = at.frame("What lore is about", Tab::Lore);
     at.show(&OptionsPage { frame, heading: "What lore is about", many: "Lore", list: list.clone(), options })
-}
-
-/// A text as a query holds it.
-pub fn encoded(text: &str) -> String {
-    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
 #[derive(Template)]
@@ -273,9 +245,4 @@ pub async fn tidy(at: InCampaign) -> Result<HttpResponse> {
         false => Vec::new(),
     };
     at.show(&TidyPage { frame: at.frame("Tidy up", Tab::Lore), path: at.url("lore"), equals, deleted, may_restore })
-}
-
-/// Reads a query's parameters where one may be given several times.
-pub fn all_given<'a>(query: &'a str, name: &'a str) -> impl Iterator<Item = String> + 'a {
-    url::form_urlencoded::parse(query.as_bytes()).filter(move |(n, _)| n == name).map(|(_, value)| value.into_owned())
 }

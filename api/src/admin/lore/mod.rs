@@ -1,18 +1,19 @@
-//! Lore, as worldbuilders write it: [`list`], [`edit`] with preview and autosave, [`merge`] when two wrote at once, [`bulk`].
+//! Lore, as worldbuilders write it: [`list`], [`edit`] with preview and autosave, [`bulk`].
 
 pub mod bulk;
 pub mod edit;
 pub mod list;
-pub mod merge;
 
 use entity::lore as table;
+use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::{
     Tab,
-    form::{Field, Group, Kind},
+    form::{EXTENSIONS, EXTERNAL_REF, Field, Group, Kind},
     world::World,
 };
-use crate::lore::LoreEntries;
+use crate::{actors, error::Result, lore::LoreEntries, prompt::scope, tenancy::TenantTx};
 
 /// Scopes and what they are called.
 pub const SCOPES: &[(&str, &str)] = &[
@@ -42,16 +43,7 @@ pub fn grouped(number: i64) -> String {
 /// What a scope is called.
 #[must_use]
 pub fn scope_name(scope: table::Scope) -> &'static str {
-    use table::Scope;
-    let word = match scope {
-        Scope::Global => "global",
-        Scope::Zone => "zone",
-        Scope::Race => "race",
-        Scope::Profession => "profession",
-        Scope::Faction => "faction",
-        Scope::Creature => "creature",
-        Scope::Item => "item",
-    };
+    let word = scope::name_of(scope);
     SCOPES.iter().find(|(value, _)| *value == word).map_or(word, |(_, name)| *name)
 }
 
@@ -119,13 +111,28 @@ impl World for LoreEntries {
             fields: &[
                 Field::new("/slug", "Slug", Kind::Line)
                     .hint("How paths and tools name it; made of the title if left empty."),
-                Field::new("/external_ref", "External reference", Kind::Line),
-                Field::new("/extensions", "Extensions", Kind::Json { rows: 3 }),
+                EXTERNAL_REF,
+                EXTENSIONS,
             ],
         },
     ];
 
     fn cells(_: &table::Model) -> Vec<String> {
         Vec::new()
+    }
+
+    fn blank() -> Value {
+        json!({ "scope": "global", "enabled": true, "activation": "always", "logic": "and_any", "scan_depth": 2, "priority": 0 })
+    }
+
+    /// Who knows it, by slugs.
+    async fn written(tx: &TenantTx, mut view: Value) -> Result<Value> {
+        let ids = view.get("known_by").and_then(Value::as_array).cloned().unwrap_or_default();
+        let ids: Vec<Uuid> = ids.iter().filter_map(|id| id.as_str()?.parse().ok()).collect();
+        let known_by = actors::names(tx, &ids).await?;
+        if let Some(members) = view.as_object_mut() {
+            members.insert("known_by".to_owned(), json!(known_by));
+        }
+        Ok(view)
     }
 }

@@ -3,12 +3,24 @@
 //! A field is named by the JSON pointer of what it holds, so that an error of a service finds its field. A template shows a
 //! [`FormView`] with `{% include "admin/fields.html" %}`.
 
+mod common;
+mod view;
+
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::submitted::Submitted;
-use crate::error::{Code, Error};
+pub use common::{EXTENSIONS, EXTERNAL_REF, OTHER_PROGRAMS, SIZES};
+pub use view::FormView;
+
+use super::{submitted::Submitted, words};
+use crate::{
+    error::{Code, Error},
+    lore::CONTENT_CHARS_MAX,
+};
+
+/// Characters of the longest text of the world; JSON is bounded by what a form may have.
+const TEXT_CHARS_MAX: usize = CONTENT_CHARS_MAX;
 
 /// How a field is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,22 +50,33 @@ pub struct Field {
     pub hint: &'static str,
     pub kind: Kind,
     pub is_needed: bool,
+    /// Whether its value changes with time: it is written only if somebody wrote another than the form was shown with.
+    pub is_moving: bool,
 }
 
 impl Field {
+    /// A field that may be left empty.
     #[must_use]
     pub const fn new(pointer: &'static str, label: &'static str, kind: Kind) -> Self {
-        Self { pointer, label, hint: "", kind, is_needed: false }
+        Self { pointer, label, hint: "", kind, is_needed: false, is_moving: false }
     }
 
+    /// The same with a sentence below it.
     #[must_use]
     pub const fn hint(self, hint: &'static str) -> Self {
         Self { hint, ..self }
     }
 
+    /// The same, and it may not be left empty.
     #[must_use]
     pub const fn needed(self) -> Self {
         Self { is_needed: true, ..self }
+    }
+
+    /// The same, and its value changes with time.
+    #[must_use]
+    pub const fn moving(self) -> Self {
+        Self { is_moving: true, ..self }
     }
 
     /// Its name in a form, also good as an id.
@@ -66,17 +89,11 @@ impl Field {
     fn text_of(&self, value: &Value) -> String {
         match (self.kind, value) {
             (_, Value::Null) => String::new(),
-            (Kind::Words, Value::Array(words)) => words
-                .iter()
-                .map(|w| w.as_str().map_or_else(|| w.to_string(), ToOwned::to_owned))
-                .collect::<Vec<_>>()
-                .join(", "),
             (Kind::Json { .. }, Value::Array(items)) if items.is_empty() => String::new(),
             (Kind::Json { .. }, Value::Object(members)) if members.is_empty() => String::new(),
             (Kind::Json { .. }, value) => serde_json::to_string_pretty(value).unwrap_or_default(),
             (Kind::Tick, Value::Bool(is_set)) => if *is_set { "true" } else { "" }.to_owned(),
-            (_, Value::String(text)) => text.clone(),
-            (_, other) => other.to_string(),
+            (_, other) => words::shown(other),
         }
     }
 
@@ -95,9 +112,7 @@ impl Field {
                     trimmed.parse::<i64>().map(Value::from).or_else(|_| trimmed.parse::<f64>().map(Value::from));
                 number.ok().filter(|n| !n.is_null()).ok_or_else(|| "Write a number.".to_owned())
             }
-            Kind::Words => {
-                Ok(trimmed.split([',', '\n']).map(str::trim).filter(|w| !w.is_empty()).map(Value::from).collect())
-            }
+            Kind::Words => Ok(words::split(trimmed).map(Value::from).collect()),
             Kind::Json { .. } => serde_json::from_str(trimmed).map_err(|e| format!("This is not JSON: {e}.")),
             Kind::Text { .. } => Ok(text.into()),
             _ => Ok(trimmed.into()),
@@ -128,10 +143,39 @@ pub fn texts_of(groups: &'static [Group], row: &Value) -> Texts {
     fields(groups).map(|field| (field.name(), text(field))).collect()
 }
 
-/// The texts of a form that was sent.
+/// The texts of a form that was sent. Left out is what changes with time and was left alone.
 #[must_use]
 pub fn texts_sent(groups: &'static [Group], form: &Submitted) -> Texts {
-    fields(groups).map(|field| (field.name(), form.text(&field.name()).to_owned())).collect()
+    let is_touched = |field: &&Field| {
+        let name = field.name();
+        !field.is_moving || form.get(&format!("was-{name}")) != Some(form.text(&name))
+    };
+    fields(groups).filter(is_touched).map(|field| (field.name(), form.text(&field.name()).to_owned())).collect()
+}
+
+/// The texts of a form that may hold some of the fields alone. An unticked box is not sent, so boxes count where text fields do.
+#[must_use]
+pub fn texts_given(groups: &'static [Group], form: &Submitted) -> Texts {
+    let is_whole = fields(groups).filter(|field| field.is_needed).all(|field| form.has(&field.name()));
+    let mut texts = texts_sent(groups, form);
+    texts.retain(|name, _| {
+        let is_box = fields(groups).any(|field| field.kind == Kind::Tick && field.name() == *name);
+        form.has(name) || (is_box && is_whole)
+    });
+    texts
+}
+
+/// What is longer than anything that is kept; none if nothing is.
+#[must_use]
+pub fn too_long(groups: &'static [Group], texts: &Texts) -> Option<Errors> {
+    let is_long = |field: &&Field| {
+        let text = texts.get(&field.name()).filter(|_| !matches!(field.kind, Kind::Json { .. }));
+        // Characters are counted only where there are bytes enough.
+        text.is_some_and(|text| text.len() > TEXT_CHARS_MAX && text.chars().count() > TEXT_CHARS_MAX)
+    };
+    let message = format!("This has more than {TEXT_CHARS_MAX} characters.");
+    let long: Vec<_> = fields(groups).filter(is_long).map(|field| (field.name(), message.clone())).collect();
+    (!long.is_empty()).then(|| Errors { fields: long, general: Vec::new() })
 }
 
 /// What is wrong with a form.
@@ -180,6 +224,7 @@ impl Errors {
         }
     }
 
+    /// Whether nothing is wrong.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty() && self.general.is_empty()
@@ -197,7 +242,7 @@ fn sentence(code: &str, message: &str) -> String {
     if text.ends_with(['.', '!', '?']) { text } else { format!("{text}.") }
 }
 
-/// What a form changes of a row, as a merge patch; of nothing, a new row.
+/// What a form changes of a row, as a merge patch; of nothing, a new row. A field that was not sent changes nothing.
 ///
 /// # Errors
 /// What cannot be read.
@@ -205,14 +250,14 @@ pub fn changes(groups: &'static [Group], texts: &Texts, row: &Value) -> Result<V
     let mut patch = Value::Object(Map::new());
     let mut errors = Errors::default();
     for field in fields(groups) {
-        let text = texts.get(&field.name()).map(String::as_str).unwrap_or_default();
+        let Some(text) = texts.get(&field.name()) else { continue };
         let stored = row.pointer(field.pointer).unwrap_or(&Value::Null);
         // What reads as before is left alone, also where its text says less than it.
         if field.is_needed && text.trim().is_empty() {
             errors.fields.push((field.name(), "This is needed.".to_owned()));
             continue;
         }
-        if text == field.text_of(stored) {
+        if *text == field.text_of(stored) {
             continue;
         }
         match field.value_of(text) {
@@ -247,127 +292,4 @@ fn put(document: &mut Value, pointer: &str, value: Value) {
         place = members.entry(part).or_insert(Value::Null);
     }
     *place = value;
-}
-
-/// A new row from a patch: what was left empty is left out.
-#[must_use]
-pub fn without_nulls(value: Value) -> Value {
-    match value {
-        Value::Object(members) => {
-            members.into_iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k, without_nulls(v))).collect()
-        }
-        other => other,
-    }
-}
-
-/// A form as a template shows it.
-pub struct FormView {
-    pub groups: Vec<GroupView>,
-    /// Everything that is wrong: the field's id if it is one's, its label, the sentence.
-    pub problems: Vec<(String, &'static str, String)>,
-    pub is_read_only: bool,
-}
-
-/// Fields that belong together.
-pub struct GroupView {
-    pub title: &'static str,
-    pub is_folded: bool,
-    pub is_open: bool,
-    pub fields: Vec<FieldView>,
-}
-
-/// A field as a template shows it.
-pub struct FieldView {
-    pub name: String,
-    pub label: &'static str,
-    pub hint: &'static str,
-    pub kind: Kind,
-    pub is_needed: bool,
-    pub text: String,
-    pub error: Option<String>,
-    /// What is stored now, if somebody changed it since.
-    pub theirs: Option<String>,
-}
-
-impl FieldView {
-    /// The ids of what describes it.
-    #[must_use]
-    pub fn described_by(&self) -> String {
-        let parts =
-            [("hint", !self.hint.is_empty()), ("error", self.error.is_some()), ("theirs", self.theirs.is_some())];
-        let ids = parts.iter().filter(|(_, is_there)| *is_there).map(|(what, _)| format!("{}-{what}", self.name));
-        ids.collect::<Vec<_>>().join(" ")
-    }
-
-    /// The id of the list that a page may offer for it; empty for none.
-    #[must_use]
-    pub fn offers(&self) -> &'static str {
-        match self.name.as_str() {
-            "associated_id" => "names",
-            "holder_id" | "player_id" => "actors",
-            _ => "",
-        }
-    }
-
-    #[must_use]
-    pub fn rows(&self) -> u8 {
-        match self.kind {
-            Kind::Text { rows } | Kind::Json { rows } => rows,
-            _ => 1,
-        }
-    }
-
-    #[must_use]
-    pub fn choices(&self) -> &'static [(&'static str, &'static str)] {
-        match self.kind {
-            Kind::Choice(choices) => choices,
-            _ => &[],
-        }
-    }
-
-    #[must_use]
-    pub fn is_area(&self) -> bool {
-        matches!(self.kind, Kind::Text { .. } | Kind::Json { .. })
-    }
-
-    #[must_use]
-    pub fn is_json(&self) -> bool {
-        matches!(self.kind, Kind::Json { .. })
-    }
-}
-
-impl FormView {
-    /// A form with what was filled in, what is wrong, and what somebody else made of it.
-    #[must_use]
-    pub fn new(
-        groups: &'static [Group],
-        texts: &Texts,
-        errors: &Errors,
-        theirs: Option<&Texts>,
-        is_read_only: bool,
-    ) -> Self {
-        let field_view = |field: &Field| {
-            let name = field.name();
-            let text = texts.get(&name).cloned().unwrap_or_default();
-            let theirs = theirs.and_then(|theirs| theirs.get(&name)).filter(|their| **their != text).cloned();
-            let error = errors.fields.iter().find(|(at, _)| *at == name).map(|(_, message)| message.clone());
-            let Field { label, hint, kind, is_needed, .. } = *field;
-            FieldView { name, label, hint, kind, is_needed, text, error, theirs }
-        };
-        let group_view = |group: &Group| {
-            let fields: Vec<_> = group.fields.iter().map(field_view).collect();
-            let is_open = fields.iter().any(|field| field.error.is_some() || field.theirs.is_some());
-            GroupView { title: group.title, is_folded: group.is_folded, is_open, fields }
-        };
-        let general = errors.general.iter().map(|message| (String::new(), "", message.clone()));
-        let at_fields = fields(groups).filter_map(|field| {
-            let (name, message) = errors.fields.iter().find(|(at, _)| *at == field.name())?;
-            Some((name.clone(), field.label, message.clone()))
-        });
-        Self {
-            groups: groups.iter().map(group_view).collect(),
-            problems: general.chain(at_fields).collect(),
-            is_read_only,
-        }
-    }
 }

@@ -1,0 +1,156 @@
+//! A form as a template shows it, with `{% include "admin/fields.html" %}`: what was filled in, what is wrong, what somebody else
+//! made of it.
+
+use serde_json::Value;
+
+use super::{Errors, Field, Group, Kind, Texts, fields, texts_of};
+
+/// A form as a template shows it.
+pub struct FormView {
+    pub groups: Vec<GroupView>,
+    /// Everything that is wrong: the field's id if it is one's, its label, the sentence.
+    pub problems: Vec<(String, &'static str, String)>,
+    pub is_read_only: bool,
+}
+
+/// Fields that belong together.
+pub struct GroupView {
+    pub title: &'static str,
+    pub is_folded: bool,
+    pub is_open: bool,
+    pub fields: Vec<FieldView>,
+    of: &'static [Field],
+}
+
+/// A field as a template shows it.
+pub struct FieldView {
+    pub name: String,
+    pub label: &'static str,
+    pub hint: &'static str,
+    pub kind: Kind,
+    pub is_needed: bool,
+    pub text: String,
+    pub error: Option<String>,
+    /// What is stored now, if somebody changed it since.
+    pub theirs: Option<String>,
+    /// What the form is shown with, of a field that changes with time.
+    pub was: Option<String>,
+}
+
+impl FieldView {
+    /// The ids of what describes it.
+    #[must_use]
+    pub fn described_by(&self) -> String {
+        let parts =
+            [("hint", !self.hint.is_empty()), ("error", self.error.is_some()), ("theirs", self.theirs.is_some())];
+        let ids = parts.iter().filter(|(_, is_there)| *is_there).map(|(what, _)| format!("{}-{what}", self.name));
+        ids.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The id of the list that a page may offer for it; empty for none.
+    #[must_use]
+    pub fn offers(&self) -> &'static str {
+        match self.name.as_str() {
+            "associated_id" => "names",
+            "holder_id" | "player_id" => "actors",
+            _ => "",
+        }
+    }
+
+    /// How many lines are shown of it.
+    #[must_use]
+    pub fn rows(&self) -> u8 {
+        match self.kind {
+            Kind::Text { rows } | Kind::Json { rows } => rows,
+            _ => 1,
+        }
+    }
+
+    /// What can be chosen: what is sent, what is read.
+    #[must_use]
+    pub fn choices(&self) -> &'static [(&'static str, &'static str)] {
+        match self.kind {
+            Kind::Choice(choices) => choices,
+            _ => &[],
+        }
+    }
+
+    /// Whether what it holds is none of its choices, such as nothing: then that is one too, so that a browser sends no other.
+    #[must_use]
+    pub fn is_unlisted(&self) -> bool {
+        !self.choices().iter().any(|(value, _)| *value == self.text)
+    }
+
+    /// Whether it has several lines.
+    #[must_use]
+    pub fn is_area(&self) -> bool {
+        matches!(self.kind, Kind::Text { .. } | Kind::Json { .. })
+    }
+
+    /// Whether it is written as JSON.
+    #[must_use]
+    pub fn is_json(&self) -> bool {
+        matches!(self.kind, Kind::Json { .. })
+    }
+}
+
+impl FormView {
+    /// A form with what was filled in, what is wrong, and what somebody else made of it.
+    #[must_use]
+    pub fn new(
+        groups: &'static [Group],
+        texts: &Texts,
+        errors: &Errors,
+        theirs: Option<&Texts>,
+        is_read_only: bool,
+    ) -> Self {
+        let field_view = |field: &Field| {
+            let name = field.name();
+            let text = texts.get(&name).cloned().unwrap_or_default();
+            let theirs = theirs.and_then(|theirs| theirs.get(&name)).filter(|their| **their != text).cloned();
+            let error = errors.fields.iter().find(|(at, _)| *at == name).map(|(_, message)| message.clone());
+            let Field { label, hint, kind, is_needed, .. } = *field;
+            FieldView { name, label, hint, kind, is_needed, text, error, theirs, was: None }
+        };
+        let group_view = |group: &Group| {
+            let fields: Vec<_> = group.fields.iter().map(field_view).collect();
+            let is_open = fields.iter().any(|field| field.error.is_some() || field.theirs.is_some());
+            GroupView { title: group.title, is_folded: group.is_folded, is_open, fields, of: group.fields }
+        };
+        let general = errors.general.iter().map(|message| (String::new(), "", message.clone()));
+        let at_fields = fields(groups).filter_map(|field| {
+            let (name, message) = errors.fields.iter().find(|(at, _)| *at == field.name())?;
+            Some((name.clone(), field.label, message.clone()))
+        });
+        Self {
+            groups: groups.iter().map(group_view).collect(),
+            problems: general.chain(at_fields).collect(),
+            is_read_only,
+        }
+    }
+
+    /// The form of a row as it is stored.
+    #[must_use]
+    pub fn of_row(groups: &'static [Group], row: &Value, is_read_only: bool) -> Self {
+        let stored = texts_of(groups, row);
+        Self::new(groups, &stored, &Errors::default(), None, is_read_only).shown_with(&stored)
+    }
+
+    /// A form that was sent for a row: what was left alone reads as the row, and with `theirs` both stand where they differ.
+    #[must_use]
+    pub fn over(groups: &'static [Group], row: &Value, sent: &Texts, errors: &Errors, theirs: bool) -> Self {
+        let stored = texts_of(groups, row);
+        let mut texts = stored.clone();
+        texts.extend(sent.clone());
+        Self::new(groups, &texts, errors, theirs.then_some(&stored), false).shown_with(&stored)
+    }
+
+    fn shown_with(mut self, stored: &Texts) -> Self {
+        for group in &mut self.groups {
+            for (view, field) in group.fields.iter_mut().zip(group.of) {
+                view.was = field.is_moving.then(|| stored.get(&view.name).cloned().unwrap_or_default());
+            }
+        }
+        self
+    }
+}

@@ -1,0 +1,39 @@
+//! Values as people read them, and words as people write them.
+
+use serde_json::Value;
+
+/// A JSON value as a person reads it: a list of words with commas, yes and no, nothing for null.
+#[must_use]
+pub fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
+        Value::Array(items) if items.iter().all(|item| !item.is_array() && !item.is_object()) => {
+            items.iter().map(shown).collect::<Vec<_>>().join(", ")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The same, with what has many parts on lines of its own.
+#[must_use]
+pub fn shown_at_length(value: &Value) -> String {
+    match shown(value) {
+        text if text.starts_with(['{', '[']) && !value.is_string() => {
+            serde_json::to_string_pretty(value).unwrap_or(text)
+        }
+        text => text,
+    }
+}
+
+/// What is beneath a pointer, as a person reads it.
+#[must_use]
+pub fn at(value: &Value, pointer: &str) -> String {
+    value.pointer(pointer).map(shown).unwrap_or_default()
+}
+
+/// Words that stand between commas or on lines of their own.
+pub fn split(text: &str) -> impl Iterator<Item = &str> {
+    text.split([',', '\n']).map(str::trim).filter(|word| !word.is_empty())
+}
