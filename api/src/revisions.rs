@@ -4,6 +4,8 @@
 //! and the journal tells of it like of any change. A row that was deleted comes back under its id.
 
 use sea_orm::FromQueryResult;
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sqlx::{AssertSqlSafe, Row, postgres::PgRow};
@@ -156,6 +158,54 @@ pub async fn page(tx: &TenantTx, campaign: Uuid, table: &str, id: Uuid, asked: &
     let pruned = pruned_seq > 0 && !more && items.last().is_none_or(|r| r.op != "insert");
     let next_before = items.last().filter(|_| more).map(|r| r.seq);
     Ok(Revisions { items, next_before, pruned })
+}
+
+/// One change of a step, and of which row.
+pub struct Touched {
+    pub row: Uuid,
+    /// What the row is called, or was.
+    pub label: String,
+    pub revision: Revision,
+}
+
+/// The changes of a stretch of the journal, in their order. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn of_stretch(tx: &TenantTx, campaign: Uuid, (first, last): (i64, i64), rows_max: i64) -> Result<Vec<Touched>> {
+    let rows = sqlx::query(
+        "SELECT j.*, NULL::text AS actor_name, left(coalesce(c ->> 'title', c ->> 'name', c ->> 'text', ''), 120) AS label \
+         FROM journal j CROSS JOIN LATERAL (SELECT coalesce(j.after, j.before) AS c) content \
+         WHERE j.tenant_id = $1 AND j.campaign_id = $2 AND j.seq BETWEEN $3 AND $4 ORDER BY j.seq LIMIT $5",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(first)
+    .bind(last)
+    .bind(rows_max)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let touched = |row: &PgRow| Touched { row: row.get("row_id"), label: row.get("label"), revision: revision(row) };
+    Ok(rows.iter().map(touched).collect())
+}
+
+/// What rows are called, or were when they went, by their ids. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn labels(tx: &TenantTx, campaign: Uuid, ids: &[Uuid]) -> Result<HashMap<Uuid, String>> {
+    let rows = sqlx::query(
+        "SELECT id, label FROM unnest($3::uuid[]) AS named (id) CROSS JOIN LATERAL ( \
+             SELECT left(coalesce(c ->> 'title', c ->> 'name', c ->> 'text', ''), 120) AS label \
+             FROM journal j CROSS JOIN LATERAL (SELECT coalesce(j.after, j.before) AS c) content \
+             WHERE j.tenant_id = $1 AND j.row_id = named.id AND j.campaign_id = $2 ORDER BY j.seq DESC LIMIT 1) last",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(ids)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    Ok(rows.iter().map(|row| (row.get("id"), row.get("label"))).collect())
 }
 
 fn revision(row: &PgRow) -> Revision {

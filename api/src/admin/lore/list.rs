@@ -42,6 +42,8 @@ const ORDERS: &[(&str, &str)] = &[
 ];
 /// Entries a page.
 const ROWS: &str = "100";
+/// Keys of an entry that its row shows.
+const KEYS_SHOWN: usize = 4;
 /// Deleted entries that are listed.
 const DELETED_MAX: i64 = 100;
 
@@ -59,6 +61,8 @@ struct Row {
     title: String,
     about: String,
     tags: Vec<String>,
+    /// What wakes it, as far as there is room.
+    keys: String,
     states: Vec<&'static str>,
     priority: i32,
     tokens: i32,
@@ -152,6 +156,7 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
             title: entry.title,
             about,
             tags: entry.tags.0,
+            keys: few(&entry.keys.0),
             states: states.into_iter().filter(|(is, _)| *is).map(|(_, name)| name).collect(),
             priority: entry.priority,
             tokens: entry.tokens,
@@ -176,6 +181,13 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
         first: page.after.as_ref().map(|_| with_cursor(&at, None)),
         path,
     })
+}
+
+/// The first of an entry's keys.
+fn few(keys: &[String]) -> String {
+    let more = if keys.len() > KEYS_SHOWN { ", …" } else { "" };
+    let shown: Vec<&str> = keys.iter().take(KEYS_SHOWN).map(String::as_str).collect();
+    format!("{}{more}", shown.join(", "))
 }
 
 fn filters_alone(query: &str) -> String {
