@@ -239,8 +239,7 @@ pub fn refuse_conflicts(conflicts: impl Iterator<Item = Conflict>, what: &str) -
         1 => "1 change".to_owned(),
         n => format!("{n} changes"),
     };
-    let mut error =
-        Error::new(Code::UndoConflict, format!("{count} came after the {what}; nothing was undone."));
+    let mut error = Error::new(Code::UndoConflict, format!("{count} came after the {what}; nothing was undone."));
     error.errors = conflicts
         .into_iter()
         .take(CONFLICTS_MAX)

@@ -20,8 +20,7 @@ use crate::{
     error::{Code, Error, Result},
     lore::overview,
     memory::service,
-    revisions,
-    shown,
+    revisions, shown,
     tenancy::TenantTx,
     turns::{trace, undo},
 };

@@ -56,8 +56,13 @@ pub async fn asked(at: &InCampaign, turn: &str) -> Result<Asked> {
         Subject::Session(id) => (format!("session:{id}"), String::new()),
         Subject::Entity { kind, entity, player } => {
             let entity = match kind {
-                EntityKind::Npc => format!("npc:{}", resource::find::<Npcs>(&tx, &at.caller, campaign, &named(&entity)).await?.slug),
-                EntityKind::Owner => format!("owner:{}", resource::find::<Owners>(&tx, &at.caller, campaign, &named(&entity)).await?.slug),
+                EntityKind::Npc => {
+                    format!("npc:{}", resource::find::<Npcs>(&tx, &at.caller, campaign, &named(&entity)).await?.slug)
+                }
+                EntityKind::Owner => format!(
+                    "owner:{}",
+                    resource::find::<Owners>(&tx, &at.caller, campaign, &named(&entity)).await?.slug
+                ),
             };
             (entity, resource::find::<Characters>(&tx, &at.caller, campaign, &named(&player)).await?.slug)
         }

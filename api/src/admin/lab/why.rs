@@ -78,11 +78,8 @@ pub async fn view(at: &InCampaign, preview: Preview, action: &str, find: &str) -
     let inside = lore.iter().filter(|entry| entry.included).count();
     let woken = lore.iter().filter(|entry| entry.included && entry.reason.starts_with("keyword")).count();
     let outside = lore.len() - inside;
-    let (mut near, mut far): (Vec<_>, Vec<_>) = if find.is_empty() {
-        lore.into_iter().partition(is_near)
-    } else {
-        (found(at, lore, find).await?, Vec::new())
-    };
+    let (mut near, mut far): (Vec<_>, Vec<_>) =
+        if find.is_empty() { lore.into_iter().partition(is_near) } else { (found(at, lore, find).await?, Vec::new()) };
     near.sort_by_key(|entry| !entry.included);
     far.sort_by_key(|entry| entry.reason.starts_with("scope"));
     let more = |list: &[LoreDecision]| list.len().saturating_sub(ENTRIES_SHOWN);
@@ -126,8 +123,7 @@ pub async fn view(at: &InCampaign, preview: Preview, action: &str, find: &str) -
 
 /// Whether an entry is in or would have been, but for its secondary keys, its secret, or the room.
 fn is_near(entry: &LoreDecision) -> bool {
-    entry.included
-        || ["secret", "budget", "keyword: a key was met"].iter().any(|near| entry.reason.starts_with(near))
+    entry.included || ["secret", "budget", "keyword: a key was met"].iter().any(|near| entry.reason.starts_with(near))
 }
 
 /// Those that a search of the lore finds.
