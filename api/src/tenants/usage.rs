@@ -55,7 +55,7 @@ pub async fn summed(tx: &TenantTx, asked: &UsageParams, campaign: Option<uuid::U
     let from = instant(asked.from.as_deref(), false)?.unwrap_or_else(|| clock::now() - time::Duration::days(30));
     let to = instant(asked.to.as_deref(), true)?.unwrap_or_else(clock::now);
     if let (Some(from), Some(to)) = (&asked.from, &asked.to)
-        && instant(Some(from), false)? > instant(Some(to), true)?
+        && instant(Some(from), false)? >= instant(Some(to), true)?
     {
         return Err(Error::new(Code::BadRequest, "`from` is after `to`."));
     }
