@@ -1,5 +1,5 @@
-//! The editor: by plain HTTP, as a browser without script would (`door`, `roles`, `forms`, `tenant`), and in a real Chromium
-//! (`browser`, `looks`).
+//! The editor: by plain HTTP, as a browser without script would (`door`, `roles`, `forms`, `tenant`, `together`, `unseen`), and in a
+//! real Chromium (`browser`, `looks`).
 
 mod back;
 mod browser;
@@ -11,6 +11,8 @@ mod roles;
 mod screenshots;
 mod speed;
 mod tenant;
+mod together;
+mod unseen;
 
 use serde_json::Value;
 use tavernkeep::users::Role;
@@ -111,6 +113,20 @@ async fn sign_in(browser: &Browser, server: &Server, email: &str, password: &str
     browser.write("#email", email).await;
     browser.write("#password", password).await;
     browser.click("main button").await;
+}
+
+/// Returns when somebody waits for a row that another holds.
+async fn somebody_waits(server: &Server) {
+    let mut db = server.owner().await;
+    let waiting =
+        "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')";
+    for _ in 0..400 {
+        if sqlx::query_scalar(waiting).fetch_one(&mut db).await.unwrap() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+    }
+    panic!("nobody waits");
 }
 
 /// Whether a page is a file, which no browser shows.

@@ -58,7 +58,8 @@ async fn a_worldbuilder_works_with_script() {
     world.patch(&path, json!({ "disposition": "theirs" })).await.expect(200);
     browser.write("#disposition", "mine").await;
     browser.click(".buttons button").await;
-    browser.sees("#disposition-theirs", "theirs").await;
+    browser.sees("h1", "Merge").await;
+    browser.sees(".theirs-text", "theirs").await;
     assert_eq!(browser.value("#disposition").await, "mine");
     assert_eq!(barriers(&browser).await, Vec::<String>::new());
     assert_eq!(world.get(&path).await.body["disposition"], "theirs");

@@ -1,8 +1,9 @@
 //! Signing in and out, and what keeps others out.
 
-use tavernkeep::users::Role;
+use serde_json::json;
+use tavernkeep::{auth::Scope, users::Role};
 
-use super::{EMAIL, Visitor, form};
+use super::{EMAIL, Visitor, form, somebody_waits};
 use crate::support::Server;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -246,14 +247,60 @@ async fn operators_make_users_and_set_passwords() {
     let set = command(&server, &["user", "password", "--email", EMAIL]).await.unwrap();
     assert_eq!(mara.get("/admin/campaigns").await.status, 303);
     mara.sign_in(EMAIL, set["password"].as_str().unwrap()).await.expect(303);
+    command(&server, &["user", "create", "--tenant", "other", "--email", "boss@example.org", "--role", "owner"])
+        .await
+        .unwrap();
     for (arguments, why) in [
         (&create("acme", "king")[..], "is no role"),
         (&create("nowhere", "viewer")[..], "no such tenant"),
         (&["user", "create", "--tenant", "acme", "--email", "x"][..], "no email address"),
         (&["user", "create", "--tenant", "acme", "--email", "x@y", "--password", "short"][..], "10 to 128"),
         (&["user", "password", "--email", "nobody@example.org"][..], "no such user"),
+        // The last owner stays one, and nobody half made is left.
+        (&["user", "create", "--tenant", "other", "--email", "boss@example.org", "--role", "viewer"][..], "last owner"),
     ] {
         let complaint = command(&server, arguments).await.unwrap_err();
         assert!(complaint.contains(why), "{complaint}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_password_begins_no_session_after_a_new_one() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let password = server.user(tenant.tenant, EMAIL, Role::Viewer).await;
+    let mut mara = Visitor::at(&server);
+    mara.get("/admin/sign-in").await.expect(200);
+    // The new password is written while the old one is being verified.
+    let mut db = server.owner().await;
+    sqlx::raw_sql("BEGIN; UPDATE app_user SET password_hash = 'another'").execute(&mut db).await.unwrap();
+    let fields = [("email", EMAIL), ("password", password.as_str())];
+    let (answer, ()) = tokio::join!(mara.post("/admin/sign-in", &fields), async {
+        somebody_waits(&server).await;
+        sqlx::raw_sql("DELETE FROM editor_session; COMMIT").execute(&mut db).await.unwrap();
+    });
+    assert_eq!(answer.status, 401, "{}", answer.text);
+    let sessions: i64 = sqlx::query_scalar("SELECT count(*) FROM editor_session").fetch_one(&mut db).await.unwrap();
+    assert_eq!(sessions, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_changes_a_user_who_became_more_than_they() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    server.user(tenant.tenant, "boss@example.org", Role::Owner).await;
+    server.user(tenant.tenant, EMAIL, Role::Viewer).await;
+    let clerk = tenant.with_scopes(&[Scope::Admin, Scope::Read]).await;
+    let path = format!("/v1/users/{EMAIL}");
+    // She becomes an owner while the clerk's new password for her is hashed.
+    let mut db = server.owner().await;
+    let promote = "BEGIN; UPDATE membership SET role = 'owner' WHERE user_id = (SELECT id FROM app_user WHERE email = 'mara@example.org')";
+    sqlx::raw_sql(promote).execute(&mut db).await.unwrap();
+    let taken = json!({ "password": "a fine long password" });
+    let (answer, ()) = tokio::join!(clerk.patch(&path, taken), async {
+        somebody_waits(&server).await;
+        sqlx::raw_sql("COMMIT").execute(&mut db).await.unwrap();
+    });
+    answer.problem(403, "forbidden");
+    Visitor::at(&server).sign_in(EMAIL, "a fine long password").await.expect(401);
 }

@@ -54,7 +54,7 @@ async fn rows_are_made_changed_and_deleted_by_forms() {
         late.push(("name", "Zed the Late"));
         let conflict = mara.post(&path, &late).await.expect(409).text;
         assert!(
-            conflict.contains("Somebody changed this")
+            conflict.contains("changed this while you wrote")
                 && conflict.contains("Zed the Late")
                 && conflict.contains("Zed the Second"),
             "{conflict}"
@@ -77,8 +77,8 @@ async fn rows_are_made_changed_and_deleted_by_forms() {
     assert!(own.iter().all(|c| c["actor"].is_null() && c["origin"] == "api"));
 }
 
-/// The fields of a page as a browser would send them back.
-fn fields_of(page: &str) -> Vec<(String, String)> {
+/// The fields of a page as a browser would send them back: of a list without a chosen option the first.
+pub(super) fn fields_of(page: &str) -> Vec<(String, String)> {
     let unescaped = |text: &str| {
         text.replace("&#34;", "\"")
             .replace("&#39;", "'")
@@ -88,6 +88,7 @@ fn fields_of(page: &str) -> Vec<(String, String)> {
     };
     let form = page.split_once("class=\"world\"").unwrap().1.split("</form>").next().unwrap();
     let mut fields = Vec::new();
+    let mut is_first = false;
     for tag in form.split('<').skip(1) {
         let name = tag.split_once("name=\"").map(|(_, rest)| rest.split('"').next().unwrap().to_owned());
         let value = tag.split_once("value=\"").map(|(_, rest)| unescaped(rest.split('"').next().unwrap()));
@@ -98,9 +99,10 @@ fn fields_of(page: &str) -> Vec<(String, String)> {
             fields.extend(name.map(|name| (name, unescaped(text.strip_prefix('\n').unwrap_or(text)))));
         } else if tag.starts_with("select") {
             fields.extend(name.map(|name| (name, String::new())));
-        } else if tag.starts_with("option") && tag.contains(" selected") {
+        } else if tag.starts_with("option") && (is_first || tag.contains(" selected")) {
             fields.last_mut().unwrap().1 = value.unwrap_or_default();
         }
+        is_first = tag.starts_with("select");
     }
     fields
 }
@@ -192,7 +194,12 @@ async fn campaigns_are_made_changed_and_deleted_by_forms() {
     fields.push(("version", &version));
     assert_eq!(mara.post("/admin/c/the-isles/edit", &fields).await.expect(303).header("location"), "/admin/c/isles");
     assert_eq!(tenant.get("/v1/campaigns/isles").await.body["description"], "Fog.\nMore fog.");
-    mara.post("/admin/c/isles/edit", &fields).await.expect(409);
+    // What is stored already is saved; what is not would overwrite.
+    mara.post("/admin/c/isles/edit", &fields).await.expect(303);
+    fields.retain(|(name, _)| *name != "description");
+    fields.push(("description", "Sun."));
+    let late = mara.post("/admin/c/isles/edit", &fields).await.expect(409).text;
+    assert!(late.contains("Somebody changed this") && late.contains("Sun.") && late.contains("More fog."), "{late}");
     mara.post("/admin/c/isles/delete", &[("version", "2")]).await.expect(422);
     mara.post("/admin/c/isles/delete", &[("version", "1"), ("repeat", "isles")]).await.expect(409);
     mara.post("/admin/c/isles/delete", &[("version", "2"), ("repeat", "isles")]).await.expect(303);
@@ -217,4 +224,74 @@ async fn htmx_gets_the_block_that_it_asks_for() {
     assert!(main.contains("<h1>") && !main.contains("<html"), "{main}");
     let restored = mara.send(ask("rows").header("hx-history-restore-request", "true")).await.expect(200).text;
     assert!(restored.contains("<!DOCTYPE html>"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_left_alone_is_as_the_api_would_have_it() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let mut mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
+    for (kind, more, members) in [
+        ("npcs", &[][..], &["/stats", "/disposition", "/reaction_threshold"][..]),
+        ("characters", &[], &["/size", "/abilities", "/hp", "/spellcasting_ability"]),
+        ("scenes", &[], &["/width", "/tokens"]),
+        ("owners", &[("monitored_aspect", "race"), ("associated_id", "elf")], &["/influence", "/reaction_threshold"]),
+    ] {
+        let mut wanted = json!({ "name": "Plain" });
+        for (name, value) in more {
+            wanted[*name] = (*value).into();
+        }
+        let plain = world.post(&format!("/{kind}"), wanted).await.expect(201).body;
+        let form = mara.get(&format!("/admin/c/port-town/{kind}/new")).await.expect(200).text;
+        let name = format!("Form {kind}");
+        let filled = filled(&form, &[&[("name", name.as_str())], more].concat());
+        post(&mara, &format!("/admin/c/port-town/{kind}"), &filled).await.expect(303);
+        let made = world.get(&format!("/{kind}/form_{kind}")).await.expect(200).body;
+        for member in members {
+            assert_eq!(made.pointer(member), plain.pointer(member), "{kind}{member}");
+        }
+    }
+}
+
+/// The fields of a page's form with some filled in.
+fn filled(page: &str, with: &[(&str, &str)]) -> Vec<(String, String)> {
+    let mut fields = fields_of(page);
+    fields.retain(|(name, _)| name != "form_token" && with.iter().all(|(given, _)| given != name));
+    fields.extend(with.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    fields
+}
+
+async fn post(visitor: &Visitor, path: &str, fields: &[(String, String)]) -> crate::support::Answer {
+    let fields: Vec<(&str, &str)> = fields.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    visitor.post(path, &fields).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_grows_by_itself_is_not_written_back() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let influence = json!({ "current": 1.0, "max": 1000000.0, "regen_per_hour": 100000.0 });
+    let id = world.patch("/owners/town_council_owner", json!({ "influence": influence })).await.expect(200).id();
+    let mut mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
+    let path = format!("/admin/c/port-town/owners/{id}");
+    let page = mara.get(&path).await.expect(200).text;
+    // Time passes while she writes.
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    let now = |body: &serde_json::Value| body["influence"]["current"].as_f64().unwrap();
+    let before = now(&world.get("/owners/town_council_owner").await.body);
+    assert!(before > field(&page, "influence-current").parse::<f64>().unwrap());
+    let fields: Vec<_> = filled(&page, &[("description", "Grave.")]);
+    post(&mara, &path, &fields).await.expect(303);
+    let after = world.get("/owners/town_council_owner").await.body;
+    assert_eq!(after["description"], "Grave.");
+    assert!(now(&after) >= before, "{} of {before} is left", now(&after));
+    // What she writes counts, also after something else was wrong with the form.
+    let page = mara.get(&path).await.expect(200).text;
+    let wrong = filled(&page, &[("influence-current", "7"), ("reaction_threshold", "lots")]);
+    let again = post(&mara, &path, &wrong).await.expect(422).text;
+    post(&mara, &path, &filled(&again, &[("reaction_threshold", "9")])).await.expect(303);
+    let after = world.get("/owners/town_council_owner").await.body;
+    assert!((7.0..100.0).contains(&now(&after)), "{}", now(&after));
 }

@@ -51,7 +51,7 @@ async fn every_page_is_for_whom_the_list_says() {
             assert!(!answer.text.contains(CANARY), "{name}");
         }
         for (role, visitor) in &visitors {
-            let may = page.scope.is_none_or(|scope| role.scopes().has(scope));
+            let may = page.scopes().all(|scope| role.scopes().has(scope));
             let name = format!("{name} as {}", role.as_str());
             if page.method == "GET" {
                 let answer = visitor.send(visitor.request("GET", &path)).await;

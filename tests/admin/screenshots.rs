@@ -48,7 +48,7 @@ async fn make() {
     client.patch("/v1/campaigns/port-town/npcs/innkeeper_bob", change).await.expect(200);
     browser.write("#disposition", "friendly to regulars").await;
     browser.click(".buttons button").await;
-    browser.sees("#disposition-theirs", "worried").await;
+    browser.sees(".theirs-text", "worried").await;
     keep(&browser, "conflict").await;
     browser.click(".buttons button").await;
     browser.sees("[role=status]", "was saved").await;
