@@ -95,7 +95,7 @@ async fn from_a_lorebook_to_an_undone_turn() {
     assert!(world.get("/lore/the_lamp").await.body["content"].as_str().unwrap().contains("buys at night"));
     go(&browser, &acme, "lore/the_lamp").await;
     browser.write("#content", "The lamp burns whale oil, and whoever keeps it dreams of whales.").await;
-    browser.click("#entry button:not([formaction])").await;
+    browser.click("#entry .buttons button:not([formaction])").await;
     browser.until("saved", "return document.querySelector('.done, #saved')?.innerText.length > 0").await;
     // The lab says why the lamp is in: she is asked about it.
     go(&browser, &acme, "lab").await;
