@@ -35,10 +35,11 @@ for (const form of document.querySelectorAll("form.world")) {
 
 // Keys. A page adds its own with data-key="x" on a link, button or field, which is then followed, pressed or focused; the help
 // shows its data-key-help, or else its text.
+const hasKeys = () => localStorage.getItem("tavernkeep-keys") !== "off";
 const isWriting = (target) => target.closest?.("input:not([type=checkbox]), textarea, select, [contenteditable]");
 
 const help = () => {
-  const known = [["?", "this help"], ["/", "to the search"], ["Ctrl S", "save the form"], ["g h", "to the campaign's overview"], ["g c", "to the campaigns"]];
+  const known = [["Ctrl S", "save the form"], ["?", "this help"], ["/", "to the search"], ["g h", "to the campaign's overview"], ["g c", "to the campaigns"]];
   if (document.querySelector("table[data-keys=rows]")) known.push(["j", "the next row"], ["k", "the row before"], ["e", "open the row"], ["x", "tick the row"]);
   for (const element of document.querySelectorAll("[data-key]")) {
     known.push([element.dataset.key, element.dataset.keyHelp ?? element.textContent.trim()]);
@@ -61,10 +62,15 @@ const help = () => {
     description.textContent = meaning;
     list.append(term, description);
   }
+  const off = document.createElement("p");
+  const account = document.createElement("a");
+  account.href = "/admin/account";
+  account.textContent = "Your account";
+  off.append(account, hasKeys() ? " can switch off all keys but Ctrl S." : " can switch keys on again: they are off but for Ctrl S.");
   const close = document.createElement("button");
   close.textContent = "Close";
   close.addEventListener("click", () => dialog.close());
-  dialog.append(title, list, close);
+  dialog.append(title, list, off, close);
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();
@@ -90,7 +96,7 @@ addEventListener("keydown", (event) => {
     form.requestSubmit();
     return;
   }
-  if (event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target) || document.querySelector("dialog[open]")) return;
+  if (!hasKeys() || event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target) || document.querySelector("dialog[open]")) return;
   if (isGoing) {
     isGoing = false;
     const to = { h: ".rail h2 a", c: ".brand" }[event.key];
@@ -124,7 +130,7 @@ const step = (by) => {
   next.scrollIntoView({ block: "nearest" });
 };
 addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target) || document.querySelector("dialog[open]")) return;
+  if (!hasKeys() || event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target) || document.querySelector("dialog[open]")) return;
   const row = document.querySelector("table[data-keys=rows] tr[aria-current]");
   const done = {
     j: () => step(1),

@@ -1,6 +1,7 @@
 //! The editor: by plain HTTP, as a browser without script would (`door`, `roles`, `forms`, `tenant`, `together`, `unseen`), and in a
 //! real Chromium (`browser`, `looks`).
 
+mod back;
 mod browser;
 mod door;
 mod forms;
@@ -88,7 +89,8 @@ impl Visitor {
         use sha2::{Digest, Sha256};
         let secret = self.cookie.split_once('=').map_or("", |(_, secret)| secret);
         let hash = Sha256::new().chain_update(b"tavernkeep form\0").chain_update(secret).finalize();
-        BASE64_URL_SAFE_NO_PAD.encode(hash)
+        // Behind a mask of zeros.
+        BASE64_URL_SAFE_NO_PAD.encode([[0; 32], hash.into()].concat())
     }
 }
 

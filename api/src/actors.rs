@@ -97,6 +97,26 @@ pub async fn all(tx: &TenantTx, campaign: Uuid) -> Result<Vec<(String, String)>>
     Ok(rows.iter().map(|row| (row.get("slug"), row.get("kind"))).collect())
 }
 
+/// What actors are called, by their ids. One statement, none without ids.
+///
+/// # Errors
+/// Those of the database.
+pub async fn called(tx: &TenantTx, ids: &[Uuid]) -> Result<HashMap<Uuid, String>> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = sqlx::query(
+        "SELECT id, name FROM npc WHERE tenant_id = $1 AND id = ANY ($2) \
+         UNION ALL SELECT id, name FROM owner WHERE tenant_id = $1 AND id = ANY ($2) \
+         UNION ALL SELECT id, name FROM character WHERE tenant_id = $1 AND id = ANY ($2)",
+    )
+    .bind(tx.tenant())
+    .bind(ids)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    Ok(rows.iter().map(|row| (row.get("id"), row.get("name"))).collect())
+}
+
 /// The slugs of actors, or the ids of those that are gone, in the order given. One statement, none without ids.
 ///
 /// # Errors

@@ -140,6 +140,14 @@ pub struct Step {
     pub at: OffsetDateTime,
     pub rows: i32,
     pub undone_at: Option<OffsetDateTime>,
+    pub first_seq: i64,
+    pub last_seq: i64,
+    /// Whether it undid another.
+    pub is_undo: bool,
+    /// What its first rows are called.
+    pub labels: Vec<String>,
+    /// What it changed in the first of them.
+    pub columns: Vec<String>,
 }
 
 /// The last steps of this kind, newest first; with `one` that one alone. One statement.
@@ -148,8 +156,19 @@ pub struct Step {
 /// Those of the database.
 pub async fn recent(tx: &TenantTx, campaign: Uuid, what: &str, one: Option<Uuid>, rows_max: i64) -> Result<Vec<Step>> {
     let rows = sqlx::query(
-        "SELECT id, created_at, rows, undone_at FROM edit_step WHERE tenant_id = $1 AND campaign_id = $2 AND what = $3 \
-         AND ($4::uuid IS NULL OR id = $4) ORDER BY id DESC LIMIT $5",
+        "SELECT s.id, s.created_at, s.rows, s.undone_at, s.first_seq, s.last_seq, coalesce(f.is_undo, false) AS is_undo, \
+                coalesce(f.labels, '{}') AS labels, coalesce(f.columns, '{}') AS columns \
+         FROM edit_step s LEFT JOIN LATERAL ( \
+             SELECT bool_or(j.origin = 'revert') AS is_undo, \
+                    array_agg(left(coalesce(c ->> 'title', c ->> 'name', c ->> 'text', ''), 120) ORDER BY j.seq) AS labels, \
+                    (array_agg(CASE j.op WHEN 'update' THEN ARRAY(SELECT k FROM jsonb_object_keys(j.after) AS k \
+                         WHERE j.after -> k IS DISTINCT FROM j.before -> k \
+                           AND k NOT IN ('version', 'updated_at', 'search', 'tokens', 'associated_key') ORDER BY k)::text \
+                         END ORDER BY j.seq))[1]::text[] AS columns \
+             FROM journal j CROSS JOIN LATERAL (SELECT coalesce(j.after, j.before) AS c) row \
+             WHERE j.tenant_id = $1 AND j.campaign_id = $2 AND j.seq BETWEEN s.first_seq AND least(s.last_seq, s.first_seq + 2)) f ON true \
+         WHERE s.tenant_id = $1 AND s.campaign_id = $2 AND s.what = $3 \
+         AND ($4::uuid IS NULL OR s.id = $4) ORDER BY s.id DESC LIMIT $5",
     )
     .bind(tx.tenant())
     .bind(campaign)
@@ -163,6 +182,11 @@ pub async fn recent(tx: &TenantTx, campaign: Uuid, what: &str, one: Option<Uuid>
         at: row.get("created_at"),
         rows: row.get("rows"),
         undone_at: row.get("undone_at"),
+        first_seq: row.get("first_seq"),
+        last_seq: row.get("last_seq"),
+        is_undo: row.get("is_undo"),
+        labels: row.get("labels"),
+        columns: row.get("columns"),
     };
     Ok(rows.iter().map(step).collect())
 }
@@ -211,10 +235,11 @@ pub fn refuse_conflicts(conflicts: impl Iterator<Item = Conflict>, what: &str) -
     if conflicts.is_empty() {
         return Ok(());
     }
-    let mut error = Error::new(
-        Code::UndoConflict,
-        format!("{} changes came after the {what}; nothing was undone.", conflicts.len()),
-    );
+    let count = match conflicts.len() {
+        1 => "1 change".to_owned(),
+        n => format!("{n} changes"),
+    };
+    let mut error = Error::new(Code::UndoConflict, format!("{count} came after the {what}; nothing was undone."));
     error.errors = conflicts
         .into_iter()
         .take(CONFLICTS_MAX)

@@ -4,6 +4,8 @@
 //! and the journal tells of it like of any change. A row that was deleted comes back under its id.
 
 use sea_orm::FromQueryResult;
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sqlx::{AssertSqlSafe, Row, postgres::PgRow};
@@ -158,6 +160,59 @@ pub async fn page(tx: &TenantTx, campaign: Uuid, table: &str, id: Uuid, asked: &
     Ok(Revisions { items, next_before, pruned })
 }
 
+/// One change of a step, and of which row.
+pub struct Touched {
+    pub row: Uuid,
+    /// What the row is called, or was.
+    pub label: String,
+    pub revision: Revision,
+}
+
+/// The changes of a stretch of the journal, in their order. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn of_stretch(
+    tx: &TenantTx,
+    campaign: Uuid,
+    (first, last): (i64, i64),
+    rows_max: i64,
+) -> Result<Vec<Touched>> {
+    let rows = sqlx::query(
+        "SELECT j.*, NULL::text AS actor_name, left(coalesce(c ->> 'title', c ->> 'name', c ->> 'text', ''), 120) AS label \
+         FROM journal j CROSS JOIN LATERAL (SELECT coalesce(j.after, j.before) AS c) content \
+         WHERE j.tenant_id = $1 AND j.campaign_id = $2 AND j.seq BETWEEN $3 AND $4 ORDER BY j.seq LIMIT $5",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(first)
+    .bind(last)
+    .bind(rows_max)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let touched = |row: &PgRow| Touched { row: row.get("row_id"), label: row.get("label"), revision: revision(row) };
+    Ok(rows.iter().map(touched).collect())
+}
+
+/// What rows are called, or were when they went, by their ids. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn labels(tx: &TenantTx, campaign: Uuid, ids: &[Uuid]) -> Result<HashMap<Uuid, String>> {
+    let rows = sqlx::query(
+        "SELECT id, label FROM unnest($3::uuid[]) AS named (id) CROSS JOIN LATERAL ( \
+             SELECT left(coalesce(c ->> 'title', c ->> 'name', c ->> 'text', ''), 120) AS label \
+             FROM journal j CROSS JOIN LATERAL (SELECT coalesce(j.after, j.before) AS c) content \
+             WHERE j.tenant_id = $1 AND j.row_id = named.id AND j.campaign_id = $2 ORDER BY j.seq DESC LIMIT 1) last",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(ids)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    Ok(rows.iter().map(|row| (row.get("id"), row.get("label"))).collect())
+}
+
 fn revision(row: &PgRow) -> Revision {
     let (before, after): (Option<Value>, Option<Value>) = (row.get("before"), row.get("after"));
     let members = |value: &Option<Value>| value.as_ref().and_then(Value::as_object).cloned().unwrap_or_default();
@@ -224,12 +279,40 @@ async fn restore_in<R: Resource>(place: &Place<'_>, x: &str, seq: i64, expected:
         return Err(Error::not_found(R::TABLE));
     }
     R::before_restore(place, &mut content).await?;
-    let sql = match row {
-        Some(_) => "SELECT restore_revision($1, $2, $3)",
-        None => "SELECT restore_row($1, $2, $3)",
-    };
-    sqlx::query(sql).bind(R::TABLE).bind(id).bind(Value::Object(content)).execute(&mut *tx.connection().await).await?;
+    write_back(tx, R::TABLE, id, content, row.is_some()).await?;
     resource::find::<R>(tx, place.caller, Some(&Ref::Id(campaign)), &Ref::Id(id)).await
+}
+
+async fn write_back(tx: &TenantTx, table: &str, id: Uuid, content: Map<String, Value>, is_there: bool) -> Result<()> {
+    let sql = match is_there {
+        true => "SELECT restore_revision($1, $2, $3)",
+        false => "SELECT restore_row($1, $2, $3)",
+    };
+    sqlx::query(sql).bind(table).bind(id).bind(Value::Object(content)).execute(&mut *tx.connection().await).await?;
+    Ok(())
+}
+
+/// Makes a memory what it was after a revision; one that is there is held by the transaction.
+///
+/// # Errors
+/// `gone`, `not_found`; `conflict` if whom it is of or about is gone.
+pub async fn restore_memory(tx: &TenantTx, campaign: Uuid, id: Uuid, seq: i64, is_there: bool) -> Result<()> {
+    let content = content(tx, campaign, "memory", id, seq).await?;
+    let named: Vec<Uuid> =
+        ["holder_id", "subject_id"].iter().filter_map(|name| content.get(*name)?.as_str()?.parse().ok()).collect();
+    let row = sqlx::query(
+        "SELECT count(*) AS n FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 AND actor_id = ANY ($3)",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(&named)
+    .fetch_one(&mut *tx.connection().await)
+    .await?;
+    if row.get::<i64, _>("n") < 2 {
+        let why = "Who remembers this, or about whom it is, was deleted. Bring them back first.";
+        return Err(Error::new(Code::Conflict, why));
+    }
+    write_back(tx, "memory", id, content, is_there).await
 }
 
 /// The whole row as a revision left it, hidden columns with it.
@@ -290,24 +373,27 @@ pub struct Deleted {
     pub label: String,
 }
 
-/// Rows that were deleted last. One statement.
+/// Rows of a table that were deleted last, and what the column says that they are called by. One statement.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn deleted<R: Resource>(tx: &TenantTx, campaign: Uuid, rows_max: i64) -> Result<Vec<Deleted>> {
+pub async fn deleted(
+    tx: &TenantTx,
+    campaign: Uuid,
+    (table, label): (&'static str, &'static str),
+    rows_max: i64,
+) -> Result<Vec<Deleted>> {
     let sql = format!(
         "SELECT j.row_id, j.seq, j.at, coalesce(j.before ->> '{label}', '') AS label FROM journal j \
          WHERE j.tenant_id = $1 AND j.campaign_id = $2 AND j.table_name = $3 AND j.op = 'delete' \
            AND NOT EXISTS (SELECT FROM {table} r WHERE r.tenant_id = $1 AND r.id = j.row_id) \
            AND NOT EXISTS (SELECT FROM journal l WHERE l.tenant_id = $1 AND l.row_id = j.row_id AND l.seq > j.seq) \
          ORDER BY j.seq DESC LIMIT $4",
-        label = R::LABEL,
-        table = R::TABLE,
     );
     let rows = sqlx::query(AssertSqlSafe(sql))
         .bind(tx.tenant())
         .bind(campaign)
-        .bind(R::TABLE)
+        .bind(table)
         .bind(rows_max)
         .fetch_all(&mut *tx.connection().await)
         .await?;

@@ -209,7 +209,8 @@ const TABLES: &[TenantTable] = &[
             priority int NOT NULL, enabled boolean NOT NULL, secret boolean NOT NULL, known_by uuid[] NOT NULL, \
             activation text NOT NULL, keys jsonb NOT NULL, secondary_keys jsonb NOT NULL, logic text NOT NULL, \
             scan_depth int NOT NULL, ai_lock boolean NOT NULL, tokens int NOT NULL, \
-            search tsvector GENERATED ALWAYS AS (to_tsvector('simple', left(title || ' ' || content, 100000))) STORED",
+            search tsvector GENERATED ALWAYS AS (to_tsvector('simple', left(title || ' ' || tags::text || ' ' || keys::text || ' ' \
+                || secondary_keys::text || ' ' || content, 100000))) STORED",
         references: &[reference("campaign_id", "campaign", CASCADE)],
         indexes: &[
             "CREATE INDEX lore_list ON lore (tenant_id, campaign_id, id)",

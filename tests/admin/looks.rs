@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tavernkeep::{admin::PAGES, users::Role};
 
-use super::{EMAIL, is_file, sign_in};
+use super::{EMAIL, Visitor, is_file, sign_in};
 use crate::support::{
     Rows, Server,
     browser::{Browser, Look},
@@ -99,4 +99,153 @@ async fn the_first_page_is_small_and_does_not_jump() {
     browser.write("#q", "bob").await;
     browser.until("one row", "return document.querySelectorAll('tbody tr').length === 1").await;
     assert_eq!(browser.js(places).await, before);
+}
+
+/// How far what is seen has moved without anybody's doing, as browsers count it.
+const SHIFTS: &str = "return window.shifts.reduce((sum, shift) => sum + shift.value, 0)";
+const WATCH: &str = "window.shifts = []; new PerformanceObserver((list) => { for (const entry of list.getEntries()) \
+    window.shifts.push({ value: entry.value, at: entry.sources.map((s) => s.node?.outerHTML?.slice(0, 80) ?? '') }); }) \
+    .observe({ type: 'layout-shift', buffered: true })";
+
+/// What swaps moves nothing that is looked at, also where input would excuse it.
+#[tokio::test(flavor = "multi_thread")]
+async fn swaps_move_nothing() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    for n in 0..120 {
+        let entry =
+            json!({ "title": format!("Entry {n}"), "scope": "global", "content": "Deep water.", "tags": ["deep"] });
+        world.post("/lore", entry).await.expect(201);
+    }
+    let password = server.user(tenant.tenant, EMAIL, Role::Owner).await;
+    let Some(browser) = Browser::open().await else { return };
+    sign_in(&browser, &server, EMAIL, &password).await;
+    browser.sees("h1", "Campaigns").await;
+    let settled = async |what: &str| {
+        // Long enough that no input excuses a shift.
+        tokio::time::sleep(std::time::Duration::from_millis(1200)).await;
+        assert_eq!(browser.js(SHIFTS).await, json!(0), "{what}: {}", browser.js("return window.shifts").await);
+    };
+    // The preview grows below everything else.
+    browser.goto(&format!("{}/admin/c/port-town/lore/the_reach", server.url)).await;
+    browser.js(WATCH).await;
+    let long = "# Deep\n\nThe Reach is a cold sea.\n\n".repeat(12);
+    let fill = format!(
+        "const field = document.getElementById('content'); field.value = {}; field.dispatchEvent(new Event('input', {{ bubbles: true }}))",
+        json!(long)
+    );
+    browser.js(&fill).await;
+    browser.until("a preview", "return document.querySelectorAll('#preview h3').length > 10").await;
+    settled("preview").await;
+    browser.sees("#saved", "Saved").await;
+    settled("saved").await;
+    // Rows of a list, by its filters and its pages.
+    browser.goto(&format!("{}/admin/c/port-town/lore", server.url)).await;
+    browser.js(WATCH).await;
+    browser.js("const q = document.getElementById('q'); q.value = 'reach'; q.dispatchEvent(new Event('input', { bubbles: true })); q.dispatchEvent(new Event('change', { bubbles: true }))").await;
+    browser
+        .until("one row", "return document.querySelectorAll('tbody tr[data-row], table.lore tbody tr').length === 1")
+        .await;
+    settled("filters").await;
+    // What went wrong is told over the page.
+    browser.js("document.body.dispatchEvent(new Event('htmx:sendError'))").await;
+    browser.sees("#alert", "cannot be reached").await;
+    settled("an alert").await;
+    // There and back, with what was ticked.
+    browser.goto(&format!("{}/admin/c/port-town/lore", server.url)).await;
+    browser.click("tbody input[name=ids]").await;
+    browser.sees("[name=chosen]", "Edit the 1 ticked").await;
+    browser.click("a[rel=next]").await;
+    browser.sees(".more", "Previous page").await;
+    browser.js(WATCH).await;
+    settled("paging").await;
+    browser.sees("[name=chosen]", "Edit the 1 ticked").await;
+    browser.click("tbody input[name=ids]").await;
+    browser.sees("[name=chosen]", "Edit the 2 ticked").await;
+    browser.click("a[rel=prev]").await;
+    browser.until("the first page", "return !location.search.includes('cursor=')").await;
+    assert_eq!(browser.count("tbody input[name=ids]:checked").await, 1);
+    browser.click("[name=chosen]").await;
+    browser.sees("main", "2 entries.").await;
+}
+
+/// What Tab goes to is seen: no field lies wholly under the bar at the foot of a form.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_tab_goes_to_is_seen() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    tenant.world().await;
+    let password = server.user(tenant.tenant, EMAIL, Role::Owner).await;
+    let Some(browser) = Browser::open().await else { return };
+    sign_in(&browser, &server, EMAIL, &password).await;
+    browser.sees("h1", "Campaigns").await;
+    for (width, height) in [(1200, 700), (500, 800)] {
+        browser.resize(width, height).await;
+        for page in ["lore/the_reach", "npcs/innkeeper_bob", "lore/bulk?all=1"] {
+            browser.goto(&format!("{}/admin/c/port-town/{page}", server.url)).await;
+            let hidden = browser
+                .js("const bar = document.querySelector('.world .buttons'); const hidden = []; \
+                     for (const field of document.querySelectorAll('form.world :is(input:not([type=hidden]), select, textarea)')) { \
+                       if (bar.contains(field) || !field.checkVisibility()) continue; field.focus(); \
+                       const place = field.getBoundingClientRect(); \
+                       if (place.top >= bar.getBoundingClientRect().top) hidden.push(field.name); } return hidden")
+                .await;
+            assert_eq!(hidden, json!([]), "{page} at {width}");
+            let bar = browser.js("return document.querySelector('.world .buttons').offsetHeight").await;
+            let bar_max = if width < 600 { 70 } else { 100 };
+            assert!(bar.as_i64().unwrap() < bar_max, "{page} at {width}: the bar is {bar} high");
+        }
+    }
+}
+
+/// The lab of a large book is as small as any first page, as a proxy would compress it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_lab_of_a_large_book_is_small() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    tenant.world().await;
+    let mut db = server.owner().await;
+    sqlx::Executor::execute(
+        &mut db,
+        "INSERT INTO lore (tenant_id, id, campaign_id, slug, title, scope, associated_key, content, tags, priority, enabled, secret, \
+            known_by, activation, keys, secondary_keys, logic, scan_depth, ai_lock, tokens) \
+         SELECT tenant_id, uuid7(), campaign_id, 'l' || n, 'Entry ' || md5(n::text), 'global', '', repeat(md5(n::text) || ' ', 20), '[]', 0, true, \
+            n % 5 = 0, '{}', 'keyword', jsonb_build_array('sea', md5('key' || n)), '[]', 'and_any', 4, false, 100 \
+         FROM lore, generate_series(1, 10000) AS n WHERE slug = 'the_reach'",
+    )
+    .await
+    .unwrap();
+    let visitor = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await;
+    for action in ["I+look.", "The+sea."] {
+        let path = format!("/admin/c/port-town/lab?entity=npc:innkeeper_bob&player=player_alice&action={action}");
+        let page = visitor.send(visitor.request("GET", &path)).await.expect(200).text;
+        let sent = compressed(&page);
+        println!("{path}: {} bytes, {sent} compressed", page.len());
+        assert!(page.contains("more are out"), "{page}");
+        assert!(
+            sent + 25 * 1024 <= usize::try_from(FIRST_PAGE_BYTES_MAX).unwrap(),
+            "{sent} beside the script and style"
+        );
+    }
+}
+
+/// Bytes as gzip leaves them.
+fn compressed(text: &str) -> usize {
+    use std::io::Write;
+    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    out.write_all(text.as_bytes()).unwrap();
+    out.finish().unwrap().len()
+}
+
+/// A page's head is that of its GET, without a body.
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_have_heads() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    tenant.world().await;
+    let visitor = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await;
+    let head = visitor.send(visitor.request("HEAD", "/admin/c/port-town/lore")).await.expect(200);
+    assert!(head.text.is_empty() && head.header("content-type").starts_with("text/html"));
+    visitor.send(visitor.request("HEAD", "/admin/c/port-town/lore/nothing")).await.expect(404);
 }

@@ -241,7 +241,7 @@ async fn memories_are_written_moved_and_taken_back_by_forms() {
     let to = [("version", version.as_str()), ("holder_id", "town_council_owner"), ("player_id", "player_alice")];
     mara.post(&format!("{path}/move"), &to).await.expect(303);
     let listed = mara.get(&format!("{list}?holder_id=town_council_owner&q=debts&source=editor")).await.expect(200).text;
-    assert!(listed.contains("Pays her debts.") && listed.contains("town_council_owner (owner)"), "{listed}");
+    assert!(listed.contains("Pays her debts.") && listed.contains("Town Council (owner)"), "{listed}");
     let version = field(&mara.get(&path).await.text, "version");
     mara.post(&format!("{path}/delete"), &[("version", &version)]).await.expect(303);
     mara.get(&path).await.expect(404);

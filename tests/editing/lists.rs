@@ -39,6 +39,17 @@ async fn lists_are_filtered_sorted_and_paged() {
     assert_eq!(slugs(&world, "q=deep wat").await.len(), 9);
     assert_eq!(slugs(&world, "q=wat deep").await.len(), 0);
     assert_eq!(slugs(&world, "q=\"deep water\" -3").await.len(), 8);
+    // Keys and tags are found as words are; a reader sees no more by them.
+    let keyed = json!({ "title": "Well", "scope": "global", "content": "Dry.", "tags": ["Old Quarter"], "activation": "keyword",
+        "keys": ["moon pool", "\"quoted\", and more"], "secondary_keys": ["lantern"] });
+    world.post("/lore", keyed).await.expect(201);
+    for found in ["q=moon pool", "q=poo", "q=quoted", "q=lantern", "q=quarter", "q=well dry lantern"] {
+        assert_eq!(slugs(&world, found).await, ["well"], "{found}");
+    }
+    world.patch("/lore/well", json!({ "keys": ["sun"], "secret": true })).await.expect(200);
+    assert!(slugs(&world, "q=moon").await.is_empty());
+    let reader = tenant.with_scopes(&[Scope::Read]).await;
+    assert!(reader.get(&world.path("/lore?q=sun")).await.expect(200).items().is_empty());
     for nasty in ["q=%27%3Ax%26%26%7C", "q=!", "q=%5C", "q=a%3A*", "q=%22", "q=-"] {
         world.get(&format!("/lore?{nasty}")).await.expect(200);
     }

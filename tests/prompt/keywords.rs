@@ -95,6 +95,53 @@ async fn secondary_keys_qualify() {
     }
 }
 
+/// What nearly woke says what held it back, and not that no key was met.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_held_back_says_why() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    for logic in ["and_any", "and_all", "not_any", "not_all"] {
+        keyword(&world, logic, json!(["dragon"]), json!({ "secondary_keys": ["red", "old"], "logic": logic })).await;
+    }
+    keyword(&world, "secret", json!(["dragon"]), json!({ "secret": true })).await;
+    keyword(&world, "shallow", json!(["pearl"]), json!({ "scan_depth": 1 })).await;
+    keyword(&world, "asleep", json!(["griffin"]), json!({ "secret": true })).await;
+    server.model.set_script(Script::replies([Reply::text("Hm.")]));
+    world.bob("player_alice", "A pearl!").await.expect(200);
+    for (action, expected) in [
+        (
+            "a dragon",
+            &[
+                ("and_any", "keyword: a key was met, but none of its secondary keys was"),
+                ("and_all", "keyword: a key was met, but not all of its secondary keys were"),
+                ("secret", "secret: a key was met, but it is not in known_by"),
+                ("shallow", "keyword: a key was met, but further back than scan_depth 1 looks"),
+                ("asleep", "keyword: none of its keys was met"),
+            ][..],
+        ),
+        (
+            "a red and old dragon",
+            &[
+                ("not_any", "keyword: a key was met, but so was one of its secondary keys"),
+                ("not_all", "keyword: a key was met, but so were all of its secondary keys"),
+            ],
+        ),
+    ] {
+        let prompt = world.prompt("innkeeper_bob", "player_alice", action).await;
+        for (slug, why) in expected {
+            assert_eq!(reason(&prompt, slug), *why, "{slug}");
+        }
+    }
+    // The turn's record has them as well.
+    server.model.set_script(Script::replies([Reply::text("Hm.")]));
+    let turn = world.bob("player_alice", "a dragon").await.expect(200).id();
+    let trace = world.get(&format!("/turns/{turn}")).await.expect(200).body;
+    let lore = trace["trace"]["lore"].as_array().unwrap();
+    let held = lore.iter().find(|entry| entry["slug"] == "secret").unwrap();
+    assert_eq!(held["reason"], "secret: a key was met, but it is not in known_by");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn scan_depth_says_how_far_back_to_look() {
     let server = Server::start().await;

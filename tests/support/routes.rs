@@ -68,6 +68,7 @@ impl Rows {
             let newest = world.get(&format!("/{kind}/{}/revisions", ids[kind])).await.expect(200);
             revisions.insert(kind, newest.items()[0]["seq"].as_i64().unwrap());
         }
+        revisions.insert("memories", 1);
         // The first look begins fair dice; later ones write nothing.
         world.get("/dice/seeds").await.expect(200);
         client.get("/v1/dice/seeds").await.expect(200);

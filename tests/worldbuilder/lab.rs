@@ -21,13 +21,21 @@ async fn it_shows_the_prompt_and_why_each_entry_is_in_or_out() {
     browser.choose("#player", "player_alice").await;
     browser.write("#action", "I ask about the harbour.").await;
     browser.click(".lab button").await;
-    browser.sees("table", "keyword: none of its keys was met").await;
-    browser.sees("table", "scope: zone harbour does not concern").await;
+    browser.sees("#why summary", "more are out").await;
+    browser.js("document.querySelector('#why details').open = true").await;
+    browser.sees("#why details", "keyword: none of its keys was met").await;
+    browser.sees("#why details", "about the place harbour, which concerns nobody here").await;
     browser.write("#action", "I ask about the lighthouse.").await;
     browser.click(".lab button").await;
-    browser.sees("#why", "1 of them woken by keywords").await;
+    browser.sees("#lore", "1 of them woken by keywords").await;
     browser.sees("mark", "lighthouse").await;
     browser.sees("main", "The prompt:").await;
+    // A search of the entries says why each is in or out.
+    browser.write("#find", "lighth").await;
+    browser.until("one entry", "return document.querySelectorAll('#why tbody tr').length === 1").await;
+    browser.sees("#why", "keyword: woke this turn, about everything").await;
+    browser.write("#find", "harbour").await;
+    browser.sees("#why", "about the place harbour").await;
     picture(&browser, "lab").await;
     browser.js("document.querySelectorAll('details').forEach((d) => { d.open = true; })").await;
     browser.sees("main", "goes out.").await;
@@ -63,23 +71,19 @@ async fn an_edit_is_looked_at_before_it_is_saved() {
     // A prompt that is held ready.
     world.bob("player_alice", "Good evening.").await.expect(200);
     let Some(browser) = signed_in(&acme, Role::Editor).await else { return };
-    go(&browser, &acme, "lab?entity=npc:innkeeper_bob&player=player_alice&action=Hello").await;
+    go(&browser, &acme, "lore/the_reach").await;
     let before = counts(&server).await;
-    // As the entry's form sends it.
-    browser
-        .js("const form = document.querySelector('form.lab'); form.setAttribute('method', 'post'); form.setAttribute('action', form.getAttribute('action') + '?lore=the_reach'); \
-             for (const [name, value] of [['form_token', form.querySelector('[name=form_token]').value], ['title', 'The Reach'], ['scope', 'global'], ['content', 'The Reach is <u>warm</u> now.'], \
-                 ['enabled', 'true'], ['activation', 'always']]) { \
-               const field = document.createElement('input'); field.type = 'hidden'; field.name = name; field.value = value; form.append(field); } \
-             form.submit();")
-        .await;
+    browser.write("#content", "The Reach is <u>warm</u> now.").await;
+    browser.click("#entry button[formaction]").await;
     browser.sees("#draft", "Nothing is saved yet.").await;
     browser.sees("#draft", "global lore").await;
     browser.sees("#draft", "The Reach is a cold sea.").await;
     browser.sees("#draft", "warm").await;
-    browser.sees("#draft", "Innkeeper Bob for Alice").await;
     picture(&browser, "lab-draft").await;
     is_sound(&browser).await;
+    browser.choose("#entity", "npc:innkeeper_bob").await;
+    browser.click(".lab button").await;
+    browser.sees("#draft", "Innkeeper Bob for Alice").await;
     // For somebody else, with the same edit.
     browser.choose("#entity", "npc:harbour_ilse").await;
     browser.click(".lab button").await;
@@ -89,4 +93,33 @@ async fn an_edit_is_looked_at_before_it_is_saved() {
     // What the server holds ready was not touched by it.
     let preview = world.prompt("innkeeper_bob", "player_alice", "Hello").await;
     assert!(preview["messages"].to_string().contains("cold sea") && !preview["messages"].to_string().contains("warm"));
+    // Back to the form with the edit, and once more here; then it is saved.
+    browser.click("#draft button[formaction*=go_on]").await;
+    browser.sees(".done", "Nothing of this is saved yet.").await;
+    assert_eq!(browser.value("#content").await, "The Reach is <u>warm</u> now.");
+    browser.click("#entry button[formaction]").await;
+    browser.sees("#draft", "Nothing is saved yet.").await;
+    browser.click("#draft button:not(.quiet)").await;
+    browser.sees(".done", "The entry was saved.").await;
+    assert_eq!(world.get("/lore/the_reach").await.body["content"], "The Reach is <u>warm</u> now.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_past_turn_stands_beside_what_it_would_be_now() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    world.bob("player_alice", "Good evening.").await.expect(200);
+    world.patch("/lore/the_reach", json!({ "content": "The Reach is warm." })).await.expect(200);
+    let Some(browser) = signed_in(&acme, Role::Editor).await else { return };
+    go(&browser, &acme, "lab").await;
+    browser.click("#again button").await;
+    browser.sees("#past", "with the world as it is now").await;
+    let changed = "return [...document.querySelectorAll('#past tr')].filter((row) => row.innerText.includes('changed')).map((row) => row.cells[0].innerText)";
+    let changed = browser.js(changed).await;
+    assert!(changed.as_array().unwrap().contains(&json!("global lore")), "{changed}");
+    assert!(!changed.as_array().unwrap().contains(&json!("personality")), "{changed}");
+    assert_eq!(browser.value("#action").await, "Good evening.");
+    picture(&browser, "lab-past").await;
+    is_sound(&browser).await;
 }

@@ -27,7 +27,7 @@ async fn a_turn_is_read_undone_and_forked() {
     browser.sees("main", "I pay <i>twice</i>.").await;
     browser.sees("main", "in 2 model calls").await;
     browser.sees("main", "Changes in the journal").await;
-    browser.sees("main", "the_reach").await;
+    browser.sees("main", "The Reach").await;
     browser.js("document.querySelectorAll('details').forEach((d) => { d.open = true; })").await;
     is_sound(&browser).await;
     picture(&browser, "turn").await;
@@ -39,7 +39,8 @@ async fn a_turn_is_read_undone_and_forked() {
     let id = found.items()[0]["id"].as_str().unwrap().to_owned();
     world.patch(&format!("/memories/{id}"), json!({ "text": "Pays well, once." })).await.expect(200);
     browser.click("form[action$='/undo'] button").await;
-    browser.sees("#conflicts", &id).await;
+    browser.sees("#conflicts a", "Pays well, once.").await;
+    browser.sees("#conflicts", "1 change came after the turn").await;
     picture(&browser, "turn-conflict").await;
     assert_eq!(world.memories("npcs/innkeeper_bob", "player_alice").await.len(), 2);
     browser.click("button[name=rest]").await;
@@ -58,6 +59,9 @@ async fn a_turn_is_read_undone_and_forked() {
     browser.sees(".done", "The turn was undone").await;
     browser.sees(".title", "undone").await;
     assert_eq!(browser.count("form[action$='/undo']").await, 0);
+    // What is gone is not led to.
+    browser.sees("#calls", "NPC_memorize").await;
+    assert_eq!(browser.count("#calls a").await, 0);
     assert_eq!(world.memories("npcs/innkeeper_bob", "player_alice").await.len(), 2);
 }
 
@@ -91,7 +95,7 @@ async fn from_a_lorebook_to_an_undone_turn() {
     assert!(world.get("/lore/the_lamp").await.body["content"].as_str().unwrap().contains("buys at night"));
     go(&browser, &acme, "lore/the_lamp").await;
     browser.write("#content", "The lamp burns whale oil, and whoever keeps it dreams of whales.").await;
-    browser.click("#entry button:not([formaction])").await;
+    browser.click("#entry .buttons button:not([formaction])").await;
     browser.until("saved", "return document.querySelector('.done, #saved')?.innerText.length > 0").await;
     // The lab says why the lamp is in: she is asked about it.
     go(&browser, &acme, "lab").await;
@@ -101,7 +105,7 @@ async fn from_a_lorebook_to_an_undone_turn() {
     browser.click(".lab button").await;
     browser.sees("table", "The lamp").await;
     browser.sees("mark", "lamp").await;
-    browser.sees("#why", "woken by keywords").await;
+    browser.sees("#lore", "woken by keywords").await;
     browser.js("document.querySelectorAll('details').forEach((d) => { d.open = true; })").await;
     browser.sees("main", "dreams of whales").await;
     // She has no tool to remember with until she is given one.

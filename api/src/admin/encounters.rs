@@ -34,7 +34,7 @@ pub async fn list(at: InCampaign) -> Result<HttpResponse> {
             vec![state, it.round.to_string(), it.participant_count.to_string(), super::list::moment(it.created_at)];
         shown.add(&it.id.0.to_string(), name, cells);
     }
-    shown.pages(&at, found.next_cursor, page.after.is_some());
+    shown.pages(&at, found.next_cursor.as_deref());
     at.show(&shown)
 }
 

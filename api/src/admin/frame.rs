@@ -86,6 +86,8 @@ pub struct Frame {
     pub has_tenants: bool,
     /// Whether the user may write the world.
     pub may_write: bool,
+    /// Whether the user sees secrets and what the journal keeps.
+    pub may_see_secrets: bool,
     pub tenant_links: Vec<Link>,
     pub campaign: Option<CampaignCard>,
     /// What was done.
@@ -109,6 +111,7 @@ impl Frame {
             tenant_name: editor.tenant_name.clone(),
             has_tenants: editor.user.tenants > 1,
             may_write: editor.may(Scope::Write),
+            may_see_secrets: editor.may(Scope::Gm),
             tenant_links: TENANT_TABS.iter().filter_map(link).collect(),
             campaign: campaign.map(|campaign| CampaignCard {
                 name: campaign.name.clone(),

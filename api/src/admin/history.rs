@@ -5,9 +5,10 @@ use std::time::Instant;
 use actix_web::{HttpResponse, web};
 use askama::Template;
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::{
-    Frame, InCampaign,
+    Frame, InCampaign, Tab,
     diff::{Differ, Piece},
     list::moment,
     query::given,
@@ -15,15 +16,19 @@ use super::{
     world::World,
 };
 use crate::{
+    auth::Scope,
     error::{Code, Error, Result},
     http::{
         etag::Expected,
-        resource::{self, Ref},
+        resource::{self, Ref, Stamp},
     },
-    revisions::{self, Revision, RevisionParams},
+    revisions::{self, Deleted, Revision, RevisionParams},
     shown,
+    tenancy::TenantTx,
 };
 
+/// Deleted rows that are listed.
+pub const DELETED_MAX: i64 = 100;
 /// Revisions a page.
 const ROWS: i64 = 20;
 
@@ -54,18 +59,39 @@ struct HistoryPage {
 }
 shown!(HistoryPage: as_main);
 
+/// The row that a history is of.
+pub struct Of<'a> {
+    pub tab: Tab,
+    pub many: &'static str,
+    /// The list's path.
+    pub list: String,
+    pub table: &'static str,
+    pub id: Uuid,
+    pub label: &'a str,
+    pub version: i64,
+}
+
 /// GET of a row's history.
 ///
 /// # Errors
 /// `not_found`, `gone`.
 pub async fn page<W: World>(at: InCampaign) -> Result<HttpResponse> {
-    let before = given(at.request.query_string(), "before").parse().ok();
     let tx = at.read().await?;
-    let campaign = at.campaign.id.0;
-    let row = resource::find::<W>(&tx, &at.caller, Some(&Ref::Id(campaign)), &Ref::parse(at.path("x"))).await?;
-    let stamp = W::stamp(&row);
-    let found = revisions::page(&tx, campaign, W::TABLE, stamp.id, &RevisionParams { limit: ROWS, before }).await?;
-    let list = at.url(W::PATH);
+    let campaign = Ref::Id(at.campaign.id.0);
+    let row = resource::find::<W>(&tx, &at.caller, Some(&campaign), &Ref::parse(at.path("x"))).await?;
+    let Stamp { id, label, version, .. } = W::stamp(&row);
+    let of = Of { tab: W::TAB, many: W::MANY, list: at.url(W::PATH), table: W::TABLE, id, label, version };
+    shown_of(&at, tx, of).await
+}
+
+/// The history of any row.
+///
+/// # Errors
+/// `gone`.
+pub async fn shown_of(at: &InCampaign, tx: TenantTx, of: Of<'_>) -> Result<HttpResponse> {
+    let before = given(at.request.query_string(), "before").parse().ok();
+    let found =
+        revisions::page(&tx, at.campaign.id.0, of.table, of.id, &RevisionParams { limit: ROWS, before }).await?;
     drop(tx);
     let (pruned, next, turns) = (found.pruned, found.next_before, at.url("turns"));
     let is_first = before.is_none();
@@ -76,17 +102,50 @@ pub async fn page<W: World>(at: InCampaign) -> Result<HttpResponse> {
         revisions.map(|(i, revision)| shown_row(&turns, revision, differ, is_first && i == 0)).collect()
     });
     at.show(&HistoryPage {
-        frame: at.frame(&format!("History of {}", stamp.label), W::TAB),
-        label: stamp.label.to_owned(),
-        many: W::MANY,
-        path: format!("{list}/{}", stamp.id),
-        version: stamp.version,
+        frame: at.frame(&format!("History of {}", of.label), of.tab),
+        label: of.label.to_owned(),
+        many: of.many,
+        path: format!("{}/{}", of.list, of.id),
+        version: of.version,
         rows: rows.await.map_err(Error::internal)?,
         next,
         pruned,
-        may_write: at.may(crate::auth::Scope::Write),
-        list,
+        may_write: at.may(Scope::Write),
+        list: of.list,
     })
+}
+
+#[derive(Template)]
+#[template(path = "admin/deleted.html", blocks = ["main"])]
+struct DeletedPage {
+    frame: Frame,
+    many: &'static str,
+    list: String,
+    rows: Vec<Deleted>,
+    may_restore: bool,
+}
+shown!(DeletedPage: as_main);
+
+/// GET of the rows of a kind that were deleted last.
+///
+/// # Errors
+/// Those of the database.
+pub async fn deleted<W: World>(at: InCampaign) -> Result<HttpResponse> {
+    let rows = revisions::deleted(&at.read().await?, at.campaign.id.0, (W::TABLE, W::LABEL), DELETED_MAX).await?;
+    shown_deleted(&at, (W::TAB, W::MANY, W::PATH), rows)
+}
+
+/// The same of any kind: its tab, what it is called, and the path's word.
+///
+/// # Errors
+/// `internal`.
+pub fn shown_deleted(
+    at: &InCampaign,
+    (tab, many, path): (Tab, &'static str, &str),
+    rows: Vec<Deleted>,
+) -> Result<HttpResponse> {
+    let frame = at.frame(&format!("Deleted: {many}"), tab);
+    at.show(&DeletedPage { frame, many, list: at.url(path), rows, may_restore: at.may(Scope::Write) })
 }
 
 fn shown_row(turns: &str, revision: Revision, differ: Differ, is_present: bool) -> Row {

@@ -1,11 +1,11 @@
 //! A list of a campaign's rows: search, order, pages. `GET` parameters are those of the API's lists.
 
 use askama::Template;
-use time::{OffsetDateTime, macros::format_description};
+use time::{OffsetDateTime, format_description::well_known::Rfc3339, macros::format_description};
 
 use super::{
     Frame, InCampaign, Tab,
-    query::{given, with_cursor},
+    query::{Ways, given},
 };
 use crate::shown;
 
@@ -31,6 +31,8 @@ pub struct ListPage {
     pub new: Option<(String, String)>,
     /// What the first column is called.
     pub label: &'static str,
+    /// A page of what was deleted.
+    pub deleted: Option<String>,
     /// The columns after the first.
     pub columns: &'static [&'static str],
     pub orders: &'static [(&'static str, &'static str)],
@@ -40,8 +42,7 @@ pub struct ListPage {
     q: String,
     sort: String,
     rows: Vec<Row>,
-    next: Option<String>,
-    first: Option<String>,
+    ways: Ways,
 }
 shown!(ListPage: as_main, "rows" => as_rows);
 
@@ -55,6 +56,7 @@ impl ListPage {
             about: "",
             new: None,
             label: "Name",
+            deleted: None,
             columns: &[],
             orders: ORDERS,
             is_searched: true,
@@ -62,8 +64,7 @@ impl ListPage {
             q: given(at.request.query_string(), "q"),
             sort: given(at.request.query_string(), "sort"),
             rows: Vec::new(),
-            next: None,
-            first: None,
+            ways: Ways::of(at, None),
         }
     }
 
@@ -73,9 +74,8 @@ impl ListPage {
     }
 
     /// Says which pages are before and after.
-    pub fn pages(&mut self, at: &InCampaign, next_cursor: Option<String>, is_later: bool) {
-        self.next = next_cursor.map(|cursor| with_cursor(at, Some(&cursor)));
-        self.first = is_later.then(|| with_cursor(at, None));
+    pub fn pages(&mut self, at: &InCampaign, next_cursor: Option<&str>) {
+        self.ways = Ways::of(at, next_cursor);
     }
 }
 
@@ -83,4 +83,10 @@ impl ListPage {
 #[must_use]
 pub fn moment(at: OffsetDateTime) -> String {
     at.format(format_description!("[year]-[month]-[day] [hour]:[minute]")).unwrap_or_default()
+}
+
+/// A time as an answer writes it, as a person reads it; itself if it is none.
+#[must_use]
+pub fn moment_of(text: &str) -> String {
+    OffsetDateTime::parse(text, &Rfc3339).map_or_else(|_| text.to_owned(), moment)
 }

@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd, html};
+use pulldown_cmark::{CowStr, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd, html};
 
 /// Nested deeper than this, a text is shown as it is.
 const LEVELS_MAX: usize = 60;
@@ -27,6 +27,14 @@ pub fn render(text: &str, links: &HashMap<String, String>) -> String {
         }
         match event {
             Event::Html(html) | Event::InlineHtml(html) => events.push(Event::Text(html)),
+            // The page's own headings stand above those of a text.
+            Event::Start(Tag::Heading { level, .. }) => events.push(Event::Start(Tag::Heading {
+                level: lower(level),
+                id: None,
+                classes: Vec::new(),
+                attrs: Vec::new(),
+            })),
+            Event::End(TagEnd::Heading(level)) => events.push(Event::End(TagEnd::Heading(lower(level)))),
             Event::Start(Tag::Image { .. }) => events.push(Event::Text("[picture: ".into())),
             Event::End(TagEnd::Image) => events.push(Event::Text("]".into())),
             Event::Start(Tag::Link { link_type: LinkType::WikiLink { .. }, dest_url, title, id }) => {
@@ -39,7 +47,11 @@ pub fn render(text: &str, links: &HashMap<String, String>) -> String {
                         title,
                         id,
                     })),
-                    None => events.push(Event::Text("[[".into())),
+                    None => {
+                        events
+                            .push(Event::InlineHtml(r#"<span class="broken" title="Nothing has this name.">"#.into()));
+                        events.push(Event::Text("[[".into()));
+                    }
                 }
             }
             Event::Start(Tag::Link { .. }) => {
@@ -48,7 +60,11 @@ pub fn render(text: &str, links: &HashMap<String, String>) -> String {
             }
             Event::End(TagEnd::Link) => {
                 let is_there = open.pop().unwrap_or(true);
-                events.push(if is_there { event } else { Event::Text("]]".into()) });
+                if is_there {
+                    events.push(event);
+                } else {
+                    events.extend([Event::Text("]]".into()), Event::InlineHtml("</span>".into())]);
+                }
             }
             other => events.push(other),
         }
@@ -56,6 +72,16 @@ pub fn render(text: &str, links: &HashMap<String, String>) -> String {
     let mut out = String::new();
     html::push_html(&mut out, events.into_iter());
     clean(&out)
+}
+
+/// A heading two levels down.
+fn lower(level: HeadingLevel) -> HeadingLevel {
+    match level {
+        HeadingLevel::H1 => HeadingLevel::H3,
+        HeadingLevel::H2 => HeadingLevel::H4,
+        HeadingLevel::H3 => HeadingLevel::H5,
+        _ => HeadingLevel::H6,
+    }
 }
 
 fn as_text(text: &str) -> String {
@@ -96,11 +122,15 @@ fn clean(html: &str) -> String {
                     "tr",
                     "th",
                     "td",
+                    "span",
                 ]
                 .into(),
             )
             .generic_attributes([].into())
-            .tag_attributes([("a", ["href", "title"].into()), ("ol", ["start"].into())].into())
+            .tag_attributes(
+                [("a", ["href", "title"].into()), ("ol", ["start"].into()), ("span", ["title"].into())].into(),
+            )
+            .allowed_classes([("span", ["broken"].into())].into())
             .url_schemes(["http", "https", "mailto"].into())
             .link_rel(Some("noopener noreferrer nofollow"));
         cleaner

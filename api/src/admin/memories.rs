@@ -1,5 +1,7 @@
 //! Memories: what NPCs and owners remember about players, where each came from, and broadcasts as one thing each.
 
+use std::collections::HashMap;
+
 use actix_web::{HttpResponse, http::StatusCode};
 use askama::Template;
 use entity::memory::{Holder, Source};
@@ -8,9 +10,10 @@ use uuid::Uuid;
 use super::{
     Frame, InCampaign, Tab,
     form::{self, Errors, Field, FormView, Group, Kind, Texts},
+    history,
     list::moment,
     options::{OptionView, OptionsPage},
-    query::{as_asked, encoded, given, with_cursor},
+    query::{Ways, as_asked, encoded, given},
     world::{form_id, once},
 };
 use crate::{
@@ -25,9 +28,11 @@ use crate::{
         list::{MemoryFilter, page_of},
         service::{self, MoveInput, move_in},
     },
-    shown,
+    revisions, shown,
     tenancy::TenantTx,
 };
+
+const TABLE: &str = "memory";
 
 const SOURCES: &[(&str, &str)] = &[
     ("personal", "the NPC itself"),
@@ -57,6 +62,9 @@ fn source_name(source: Source) -> &'static str {
     }
 }
 
+/// Names by ids.
+type Names = HashMap<Uuid, String>;
+
 /// A memory as a page shows it.
 struct Row {
     path: String,
@@ -71,18 +79,24 @@ struct Row {
     changed: String,
 }
 
-fn row(at: &InCampaign, memory: &MemoryView) -> Row {
+/// What those are called whom memories name.
+async fn names_in(tx: &TenantTx, memories: &[&MemoryView]) -> Result<Names> {
+    let ids: Vec<Uuid> = memories.iter().flat_map(|memory| [memory.holder.id, memory.player_id]).collect();
+    people::called(tx, &ids).await
+}
+
+fn row(at: &InCampaign, memory: &MemoryView, names: &Names) -> Row {
     let (word, place) = match memory.holder.kind {
         Holder::Npc => ("NPC", "npcs"),
         Holder::Owner => ("owner", "owners"),
     };
-    let named = |slug: &Option<String>, id: Uuid| slug.clone().unwrap_or_else(|| id.to_string());
+    let named = |id: Uuid| names.get(&id).cloned().unwrap_or_else(|| id.to_string());
     Row {
         path: at.url(&format!("memories/{}", memory.id)),
         text: memory.text.clone(),
-        holder: format!("{} ({word})", named(&memory.holder.slug, memory.holder.id)),
+        holder: format!("{} ({word})", named(memory.holder.id)),
         holder_path: at.url(&format!("{place}/{}", memory.holder.id)),
-        player: named(&memory.player_slug, memory.player_id),
+        player: named(memory.player_id),
         player_path: at.url(&format!("characters/{}", memory.player_id)),
         source: source_name(memory.source),
         turn_path: memory.turn_id.map(|turn| at.url(&format!("turns/{turn}"))),
@@ -103,8 +117,7 @@ struct ListPage {
     sort: String,
     rows: Vec<Row>,
     is_filtered: bool,
-    next: Option<String>,
-    first: Option<String>,
+    ways: Ways,
 }
 shown!(ListPage: as_main, "rows" => as_rows);
 
@@ -116,6 +129,7 @@ pub async fn list(at: InCampaign) -> Result<HttpResponse> {
     let page = Page::<MemoryFilter>::parse(&as_asked(&at, "-created_at", &[("limit", "100")]))?;
     let tx = at.read().await?;
     let found = page_of(&tx, &at.caller, at.campaign.id.0, None, &page).await?;
+    let names = names_in(&tx, &found.items.iter().collect::<Vec<_>>()).await?;
     let asked = at.request.query_string();
     let [q, holder, player, source] = ["q", "holder_id", "player_id", "source"].map(|name| given(asked, name));
     at.show(&ListPage {
@@ -127,9 +141,8 @@ pub async fn list(at: InCampaign) -> Result<HttpResponse> {
         player,
         source,
         sort: given(asked, "sort"),
-        rows: found.items.iter().map(|memory| row(&at, memory)).collect(),
-        next: found.next_cursor.map(|cursor| with_cursor(&at, Some(&cursor))),
-        first: page.after.as_ref().map(|_| with_cursor(&at, None)),
+        rows: found.items.iter().map(|memory| row(&at, memory, &names)).collect(),
+        ways: Ways::of(&at, found.next_cursor.as_deref()),
     })
 }
 
@@ -224,6 +237,7 @@ struct MemoryPage {
     words: FormView,
     place: FormView,
     may_write: bool,
+    may_see_history: bool,
     is_conflict: bool,
 }
 shown!(MemoryPage: as_main);
@@ -232,9 +246,11 @@ fn id_of(at: &InCampaign) -> Result<Uuid> {
     at.path("x").parse().map_err(|_| Error::not_found("memory"))
 }
 
-async fn current(at: &InCampaign) -> Result<MemoryView> {
+async fn current(at: &InCampaign) -> Result<(MemoryView, Names)> {
     let tx = at.read().await?;
-    service::find(&tx, at.campaign.id.0, id_of(at)?, None).await
+    let memory = service::find(&tx, at.campaign.id.0, id_of(at)?, None).await?;
+    let names = names_in(&tx, &[&memory]).await?;
+    Ok((memory, names))
 }
 
 /// The texts of a memory's two forms.
@@ -246,7 +262,13 @@ fn texts_of(memory: &MemoryView) -> Texts {
     ])
 }
 
-fn memory_page(at: &InCampaign, memory: &MemoryView, texts: &Texts, errors: &Errors, is_conflict: bool) -> MemoryPage {
+fn memory_page(
+    at: &InCampaign,
+    (memory, names): (&MemoryView, &Names),
+    texts: &Texts,
+    errors: &Errors,
+    is_conflict: bool,
+) -> MemoryPage {
     let stored = texts_of(memory);
     let theirs = is_conflict.then_some(&stored);
     let (is_read_only, none) = (!at.may(Scope::Write), Errors::default());
@@ -257,11 +279,12 @@ fn memory_page(at: &InCampaign, memory: &MemoryView, texts: &Texts, errors: &Err
     MemoryPage {
         frame: at.frame("A memory", Tab::Memories),
         list: at.url("memories"),
-        row: row(at, memory),
+        row: row(at, memory, names),
         version: memory.version,
         words: FormView::new(WORDS, texts, words, theirs, is_read_only),
         place: FormView::new(PLACE, texts, place, theirs, is_read_only),
         may_write: !is_read_only,
+        may_see_history: at.may(Scope::Gm),
         is_conflict,
     }
 }
@@ -271,8 +294,8 @@ fn memory_page(at: &InCampaign, memory: &MemoryView, texts: &Texts, errors: &Err
 /// # Errors
 /// `not_found`.
 pub async fn page(at: InCampaign) -> Result<HttpResponse> {
-    let memory = current(&at).await?;
-    at.show(&memory_page(&at, &memory, &texts_of(&memory), &Errors::default(), false))
+    let (memory, names) = current(&at).await?;
+    at.show(&memory_page(&at, (&memory, &names), &texts_of(&memory), &Errors::default(), false))
 }
 
 /// What a form was filled in from.
@@ -282,14 +305,14 @@ fn expected(at: &InCampaign) -> Expected {
 
 /// Shows what went wrong with one of a memory's forms.
 async fn again(at: &InCampaign, groups: &'static [Group], error: Error) -> Result<HttpResponse> {
-    let memory = current(at).await?;
+    let (memory, names) = current(at).await?;
     let mut texts = texts_of(&memory);
     texts.extend(form::texts_sent(groups, &at.form));
     if error.code == Code::PreconditionFailed {
-        let page = memory_page(at, &memory, &texts, &Errors::default(), true);
+        let page = memory_page(at, (&memory, &names), &texts, &Errors::default(), true);
         return at.show_with(StatusCode::CONFLICT, &page);
     }
-    at.show_again(&memory_page(at, &memory, &texts, &Errors::of(groups, error)?, false))
+    at.show_again(&memory_page(at, (&memory, &names), &texts, &Errors::of(groups, error)?, false))
 }
 
 /// POST of corrected words.
@@ -350,6 +373,55 @@ pub async fn delete(at: InCampaign) -> Result<HttpResponse> {
     }
 }
 
+/// GET of a memory's history.
+///
+/// # Errors
+/// `not_found`, `gone`.
+pub async fn history(at: InCampaign) -> Result<HttpResponse> {
+    let tx = at.read().await?;
+    let memory = service::find(&tx, at.campaign.id.0, id_of(&at)?, None).await?;
+    let (id, version, list) = (memory.id, memory.version, at.url("memories"));
+    let label = "a memory";
+    history::shown_of(
+        &at,
+        tx,
+        history::Of { tab: Tab::Memories, many: "Memories", list, table: TABLE, id, label, version },
+    )
+    .await
+}
+
+/// GET of the memories that were deleted last.
+///
+/// # Errors
+/// Those of the database.
+pub async fn deleted(at: InCampaign) -> Result<HttpResponse> {
+    let tx = at.read().await?;
+    let rows = revisions::deleted(&tx, at.campaign.id.0, (TABLE, "text"), history::DELETED_MAX).await?;
+    drop(tx);
+    history::shown_deleted(&at, (Tab::Memories, "Memories", "memories"), rows)
+}
+
+/// POST that makes a memory what it was after a revision; one that was deleted comes back.
+///
+/// # Errors
+/// `not_found`, `gone`, `precondition_failed`, `conflict`, `quota_exceeded`.
+pub async fn restore(at: InCampaign) -> Result<HttpResponse> {
+    let seq = at.path("seq").parse().map_err(|_| Error::not_found("revision"))?;
+    let (campaign, id) = (at.campaign.id.0, id_of(&at)?);
+    let tx = TenantTx::write(&at.app.pool, &at.caller.actor()).await?;
+    let is_there = match service::hold(&tx, campaign, id, &expected(&at)).await {
+        Ok(_) => true,
+        Err(error) if error.code == Code::NotFound => false,
+        Err(error) => return Err(error),
+    };
+    if !is_there {
+        at.app.limits.check_rows(&tx, &at.caller, TABLE).await?;
+    }
+    revisions::restore_memory(&tx, campaign, id, seq, is_there).await?;
+    tx.commit().await?;
+    Ok(at.done(&at.url(&format!("memories/{id}")), "It is what it was."))
+}
+
 /// A broadcast as the page shows it.
 struct Broadcast {
     told: BroadcastView,
@@ -367,8 +439,7 @@ struct BroadcastsPage {
     q: String,
     player: String,
     rows: Vec<Broadcast>,
-    next: Option<String>,
-    first: Option<String>,
+    ways: Ways,
 }
 shown!(BroadcastsPage: as_main, "rows" => as_rows);
 
@@ -394,8 +465,7 @@ pub async fn broadcasts(at: InCampaign) -> Result<HttpResponse> {
         q: given(asked, "q"),
         player: given(asked, "player_id"),
         rows: rows.collect(),
-        next: found.next_cursor.map(|cursor| with_cursor(&at, Some(&cursor))),
-        first: page.after.as_ref().map(|_| with_cursor(&at, None)),
+        ways: Ways::of(&at, found.next_cursor.as_deref()),
     })
 }
 

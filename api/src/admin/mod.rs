@@ -80,7 +80,7 @@ use actix_web::{
     HttpRequest, HttpResponse, Route,
     body::{BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
-    http::{StatusCode, header::HeaderValue},
+    http::{Method, StatusCode, header::HeaderValue},
     middleware::{Next, from_fn},
     web,
 };
@@ -209,6 +209,9 @@ pub const PAGES: &[Page] = &[
     get ("/c/{c}/memories/actors", Read, || web::get().to(memories::actors)),
     get ("/c/{c}/memories/broadcasts", Read, || web::get().to(memories::broadcasts)),
     post("/c/{c}/memories/broadcasts/{x}/retract", Write, || web::post().to(memories::retract)),
+    get ("/c/{c}/memories/deleted", Gm, || web::get().to(memories::deleted)),
+    get ("/c/{c}/memories/{x}/history", Gm, || web::get().to(memories::history)),
+    post("/c/{c}/memories/{x}/history/{seq}", Write, || web::post().to(memories::restore)).and(Gm),
     get ("/c/{c}/memories/{x}", Read, || web::get().to(memories::page)),
     post("/c/{c}/memories/{x}", Write, || web::post().to(memories::save)),
     post("/c/{c}/memories/{x}/move", Write, || web::post().to(memories::relocate)),
@@ -218,6 +221,7 @@ pub const PAGES: &[Page] = &[
     get ("/c/{c}/npcs", Read, || web::get().to(world::list::<Npcs>)),
     post("/c/{c}/npcs", Write, || web::post().to(world::create::<Npcs>)),
     get ("/c/{c}/npcs/new", Write, || web::get().to(world::new::<Npcs>)),
+    get ("/c/{c}/npcs/deleted", Gm, || web::get().to(history::deleted::<Npcs>)),
     get ("/c/{c}/npcs/{x}", Read, || web::get().to(world::edit::<Npcs>)),
     post("/c/{c}/npcs/{x}", Write, || web::post().to(world::save::<Npcs>)),
     get ("/c/{c}/npcs/{x}/delete", Write, || web::get().to(world::ask::<Npcs>)),
@@ -229,6 +233,7 @@ pub const PAGES: &[Page] = &[
     get ("/c/{c}/owners", Read, || web::get().to(world::list::<Owners>)),
     post("/c/{c}/owners", Write, || web::post().to(world::create::<Owners>)),
     get ("/c/{c}/owners/new", Write, || web::get().to(world::new::<Owners>)),
+    get ("/c/{c}/owners/deleted", Gm, || web::get().to(history::deleted::<Owners>)),
     get ("/c/{c}/owners/{x}", Read, || web::get().to(world::edit::<Owners>)),
     post("/c/{c}/owners/{x}", Write, || web::post().to(world::save::<Owners>)),
     get ("/c/{c}/owners/{x}/delete", Write, || web::get().to(world::ask::<Owners>)),
@@ -240,6 +245,7 @@ pub const PAGES: &[Page] = &[
     get ("/c/{c}/characters", Read, || web::get().to(world::list::<Characters>)),
     post("/c/{c}/characters", Write, || web::post().to(world::create::<Characters>)),
     get ("/c/{c}/characters/new", Write, || web::get().to(world::new::<Characters>)),
+    get ("/c/{c}/characters/deleted", Gm, || web::get().to(history::deleted::<Characters>)),
     get ("/c/{c}/characters/{x}", Read, || web::get().to(world::edit::<Characters>)),
     post("/c/{c}/characters/{x}", Write, || web::post().to(world::save::<Characters>)),
     get ("/c/{c}/characters/{x}/delete", Write, || web::get().to(world::ask::<Characters>)),
@@ -251,6 +257,7 @@ pub const PAGES: &[Page] = &[
     get ("/c/{c}/scenes", Read, || web::get().to(world::list::<Scenes>)),
     post("/c/{c}/scenes", Write, || web::post().to(world::create::<Scenes>)),
     get ("/c/{c}/scenes/new", Write, || web::get().to(world::new::<Scenes>)),
+    get ("/c/{c}/scenes/deleted", Gm, || web::get().to(history::deleted::<Scenes>)),
     get ("/c/{c}/scenes/{x}", Read, || web::get().to(world::edit::<Scenes>)),
     post("/c/{c}/scenes/{x}", Write, || web::post().to(world::save::<Scenes>)),
     get ("/c/{c}/scenes/{x}/delete", Write, || web::get().to(world::ask::<Scenes>)),
@@ -330,9 +337,13 @@ struct ProblemPage<'a> {
 
 /// An error as a person reads it: a page, or what htmx puts beside the form. Who is not signed in is sent to do so.
 async fn errors_as_pages<B: MessageBody + 'static>(
-    request: ServiceRequest,
+    mut request: ServiceRequest,
     next: Next<B>,
 ) -> std::result::Result<ServiceResponse<BoxBody>, actix_web::Error> {
+    // A page's head is that of its GET; the connection leaves the body out.
+    if request.method() == Method::HEAD {
+        request.head_mut().method = Method::GET;
+    }
     let response = match next.call(request).await {
         Ok(response) => response.map_into_boxed_body(),
         Err(error) => return Err(error),

@@ -25,7 +25,8 @@ pub fn encoded(text: &str) -> String {
 #[must_use]
 pub fn as_asked(at: &InCampaign, sort: &str, more: &[(&str, &str)]) -> String {
     let query = at.request.query_string().as_bytes();
-    let given: Vec<_> = form_urlencoded::parse(query).filter(|(_, value)| !value.is_empty()).collect();
+    let given: Vec<_> =
+        form_urlencoded::parse(query).filter(|(name, value)| !value.is_empty() && name != PAST).collect();
     let mut out = Serializer::new(String::new());
     out.extend_pairs(given.iter());
     for (name, value) in [("sort", sort)].iter().chain(more) {
@@ -36,11 +37,47 @@ pub fn as_asked(at: &InCampaign, sort: &str, more: &[(&str, &str)]) -> String {
     out.finish()
 }
 
-/// The page's query with another place in the list.
-#[must_use]
-pub fn with_cursor(at: &InCampaign, cursor: Option<&str>) -> String {
-    let kept = form_urlencoded::parse(at.request.query_string().as_bytes())
-        .filter(|(name, value)| name != "cursor" && !value.is_empty());
-    let all = kept.chain(cursor.map(|cursor| ("cursor".into(), cursor.into())));
-    format!("?{}", Serializer::new(String::new()).extend_pairs(all).finish())
+/// The places of a list that were passed on the way to the present one, and how many of them an address holds.
+pub const PAST: &str = "past";
+const PAST_MAX: usize = 20;
+/// Stands for the first page.
+const BEGIN: &str = "0";
+
+/// Ways to other pages of a list, as queries.
+pub struct Ways {
+    pub first: Option<String>,
+    pub previous: Option<String>,
+    pub next: Option<String>,
+}
+
+impl Ways {
+    /// From a page of a list to those around it. A cursor leads on alone, so the address keeps those that led here.
+    #[must_use]
+    pub fn of(at: &InCampaign, next_cursor: Option<&str>) -> Self {
+        let query = at.request.query_string();
+        let (here, past) = (given(query, "cursor"), given(query, PAST));
+        let mut past: Vec<&str> = past.split(',').filter(|cursor| !cursor.is_empty()).collect();
+        let is_first = here.is_empty();
+        let previous = if is_first { None } else { past.last().copied() }.map(|cursor| {
+            let before = past.get(..past.len().saturating_sub(1)).unwrap_or_default();
+            with_place(query, Some(cursor).filter(|cursor| *cursor != BEGIN), before)
+        });
+        let next = next_cursor.map(|cursor| {
+            past.push(if is_first { BEGIN } else { &here });
+            let kept = past.get(past.len().saturating_sub(PAST_MAX)..).unwrap_or_default();
+            with_place(query, Some(cursor), kept)
+        });
+        Self { first: (!is_first).then(|| with_place(query, None, &[])), previous, next }
+    }
+}
+
+/// A query with another place in its list.
+fn with_place(query: &str, cursor: Option<&str>, past: &[&str]) -> String {
+    let kept = form_urlencoded::parse(query.as_bytes())
+        .filter(|(name, value)| !matches!(&**name, "cursor" | PAST) && !value.is_empty());
+    let mut out = Serializer::new(String::new());
+    out.extend_pairs(kept);
+    out.extend_pairs(cursor.map(|cursor| ("cursor", cursor)));
+    out.extend_pairs(Some((PAST, past.join(","))).filter(|(_, past)| !past.is_empty()));
+    format!("?{}", out.finish())
 }

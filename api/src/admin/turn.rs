@@ -1,5 +1,7 @@
 //! A turn's trace: what was asked, told and done, why, what it cost, and the way back.
 
+use std::collections::HashMap;
+
 use actix_web::HttpResponse;
 use askama::Template;
 use serde_json::Value;
@@ -7,6 +9,8 @@ use uuid::Uuid;
 
 use super::{
     Frame, InCampaign, Tab,
+    list::moment_of,
+    lore::reason_in_words,
     words::at as text,
     world::{form_id, once},
 };
@@ -14,7 +18,10 @@ use crate::{
     auth::Scope,
     campaigns::fork::{self, ForkInput},
     error::{Code, Error, Result},
-    shown,
+    lore::overview,
+    memory::service,
+    revisions, shown,
+    tenancy::TenantTx,
     turns::{trace, undo},
 };
 
@@ -53,13 +60,22 @@ shown!(TurnPage: as_main);
 /// Why a turn could not be undone, row by row.
 struct Problem {
     message: String,
-    rows: Vec<(String, String)>,
+    rows: Vec<InTheWay>,
+}
+
+/// A row that stands in the way.
+struct InTheWay {
+    /// What it is: `memory`.
+    kind: String,
+    label: String,
+    path: Option<String>,
+    why: String,
 }
 
 struct Entry {
-    /// Its id, or in an old record its slug.
-    name: String,
-    slug: String,
+    /// Its id, if it is still there.
+    id: Option<Uuid>,
+    title: String,
     is_in: bool,
     reason: String,
 }
@@ -71,7 +87,7 @@ struct Call {
     result: String,
     /// Each die of its rolls.
     dice: Vec<(String, bool)>,
-    memory: Option<String>,
+    memory: Option<Uuid>,
 }
 
 struct ModelCall {
@@ -119,11 +135,13 @@ async fn page_of(at: &InCampaign, problem: Option<Problem>) -> Result<TurnPage> 
     let tx = at.read().await?;
     let turn = trace::find(&tx, &at.caller, at.campaign.id.0, id).await?;
     let names = trace::names(&tx, id).await?;
+    let lore = entries(&tx, &turn).await?;
+    let is_undone = turn.get("undone_at").is_some_and(|at| !at.is_null());
+    let calls = calls(&tx, at.campaign.id.0, &turn).await?;
     drop(tx);
     let kind = text(&turn, "/kind");
     let status = text(&turn, "/status");
     let is_running = matches!(status.as_str(), "queued" | "running");
-    let is_undone = turn.get("undone_at").is_some_and(|at| !at.is_null());
     let place = if kind == "owner" { "owners" } else { "npcs" };
     // By their ids: a slug could be the name of a page.
     let link =
@@ -153,20 +171,43 @@ async fn page_of(at: &InCampaign, problem: Option<Problem>) -> Result<TurnPage> 
             .collect(),
         turn_text: text(&turn, "/trace/turn_text"),
         cut: list(&turn, "/trace/cut").map(|cut| (text(cut, "/0").replace('_', " "), text(cut, "/1"))).collect(),
-        lore: list(&turn, "/trace/lore")
-            .map(|e| Entry {
-                name: Some(text(e, "/id")).filter(|id| !id.is_empty()).unwrap_or_else(|| text(e, "/slug")),
-                slug: text(e, "/slug"),
-                is_in: e["included"] == Value::Bool(true),
-                reason: text(e, "/reason"),
-            })
-            .collect(),
-        calls: list(&turn, "/tool_calls").map(call).collect(),
+        lore,
+        calls,
         model_calls: list(&turn, "/trace/llm_calls").map(model_call).collect(),
         sees_trace: may_gm,
         kind,
         status,
     })
+}
+
+/// The lore of a turn's record, by the titles that entries have now.
+async fn entries(tx: &TenantTx, turn: &Value) -> Result<Vec<Entry>> {
+    let id_of = |entry: &Value| Uuid::try_parse(&text(entry, "/id")).ok();
+    let ids: Vec<Uuid> = list(turn, "/trace/lore").filter_map(id_of).collect();
+    let mut known = if ids.is_empty() { HashMap::new() } else { overview::waking(tx, &ids).await? };
+    let entry = |entry: &Value| {
+        let found = id_of(entry).and_then(|id| Some((id, known.remove(&id)?.title)));
+        Entry {
+            id: found.as_ref().map(|(id, _)| *id),
+            title: found.map_or_else(|| text(entry, "/slug"), |(_, title)| title),
+            is_in: entry["included"] == Value::Bool(true),
+            reason: reason_in_words(&text(entry, "/reason")),
+        }
+    };
+    Ok(list(turn, "/trace/lore").map(entry).collect())
+}
+
+/// What a turn called. A memory it made is named if it is still there.
+async fn calls(tx: &TenantTx, campaign: Uuid, turn: &Value) -> Result<Vec<Call>> {
+    let mut calls: Vec<Call> = list(turn, "/tool_calls").map(call).collect();
+    let made: Vec<Uuid> = calls.iter().filter_map(|call| call.memory).collect();
+    if !made.is_empty() {
+        let there = service::existing(tx, campaign, &made).await?;
+        for call in &mut calls {
+            call.memory = call.memory.filter(|id| there.contains(id));
+        }
+    }
+    Ok(calls)
 }
 
 fn call(call: &Value) -> Call {
@@ -183,7 +224,7 @@ fn call(call: &Value) -> Call {
         arguments: pretty(call.get("arguments")),
         result: pretty(result),
         dice,
-        memory: call.pointer("/result/memory_id").and_then(Value::as_str).map(ToOwned::to_owned),
+        memory: call.pointer("/result/memory_id").and_then(Value::as_str).and_then(|id| id.parse().ok()),
     }
 }
 
@@ -210,7 +251,7 @@ fn facts(turn: &Value) -> Vec<(&'static str, String)> {
     let (first, last) = (text(turn, "/journal/first_seq"), text(turn, "/journal/last_seq"));
     let tokens = number(turn, "/usage/total_tokens");
     let mut facts = vec![
-        ("Began", text(turn, "/created_at")),
+        ("Began", moment_of(&text(turn, "/created_at"))),
         ("Took", timing("total")),
         ("of it the model", timing("llm")),
         ("of it this server", timing("server")),
@@ -218,7 +259,7 @@ fn facts(turn: &Value) -> Vec<(&'static str, String)> {
         ("Reply mode", text(turn, "/reply_mode")),
         ("Context", text(turn, "/context")),
         ("Prompt cache", text(turn, "/prompt/cache")),
-        ("Undone", text(turn, "/undone_at")),
+        ("Undone", moment_of(&text(turn, "/undone_at"))),
         ("What could not be read", text(turn, "/parse_error")),
     ];
     if tokens > 0 {
@@ -249,12 +290,46 @@ pub async fn undo(at: InCampaign) -> Result<HttpResponse> {
             Ok(at.done(&at.url(&format!("turns/{turn}")), "The turn was undone: everything it changed is as it was."))
         }
         Err(error) if error.code.status() == 409 || error.code == Code::Gone => {
-            let rows = error.errors.iter().map(|e| (e.pointer.clone(), e.message.clone())).collect();
+            let rows = in_the_way(&at, &error).await?;
             let page = page_of(&at, Some(Problem { message: error.detail.clone(), rows })).await?;
             at.show_again(&page)
         }
         Err(error) => Err(error),
     }
+}
+
+/// What an error's pointers name, `/memory/id`, by what it is called and with its page if it is there.
+async fn in_the_way(at: &InCampaign, error: &Error) -> Result<Vec<InTheWay>> {
+    let named = |pointer: &str| {
+        let (table, id) = pointer.trim_start_matches('/').split_once('/')?;
+        Some((table.to_owned(), Uuid::try_parse(id).ok()?))
+    };
+    let ids: Vec<Uuid> = error.errors.iter().filter_map(|e| Some(named(&e.pointer)?.1)).collect();
+    let labels = revisions::labels(&at.read().await?, at.campaign.id.0, &ids).await?;
+    Ok(error
+        .errors
+        .iter()
+        .map(|e| {
+            let (table, id) = named(&e.pointer).unwrap_or_else(|| (e.pointer.clone(), Uuid::nil()));
+            let label = labels.get(&id).cloned().filter(|label| !label.is_empty());
+            let place = match table.as_str() {
+                "memory" => Some("memories"),
+                "npc" => Some("npcs"),
+                "owner" => Some("owners"),
+                "character" => Some("characters"),
+                "scene" => Some("scenes"),
+                "lore" => Some("lore"),
+                "encounter" => Some("encounters"),
+                _ => None,
+            };
+            InTheWay {
+                label: label.unwrap_or_else(|| table.replace('_', " ")),
+                path: place.map(|place| at.url(&format!("{place}/{id}"))),
+                kind: table.replace('_', " "),
+                why: e.message.clone(),
+            }
+        })
+        .collect())
 }
 
 /// Copies the campaign as it was after the turn, and goes to the copy.

@@ -36,6 +36,6 @@ pub async fn list(at: InCampaign) -> Result<HttpResponse> {
         ];
         shown.add(&turn.id.to_string(), label, cells);
     }
-    shown.pages(&at, found.next_cursor, page.after.is_some());
+    shown.pages(&at, found.next_cursor.as_deref());
     at.show(&shown)
 }

@@ -3,13 +3,14 @@
 use actix_web::HttpResponse;
 use askama::Template;
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::{Editor, Frame, Tab};
 use crate::{
     error::Result,
     http::paging,
     shown,
-    tenants::usage::{UsageParams, UsageRow, summed},
+    tenants::usage::{UsageParams, UsageRow, campaign_names, summed},
 };
 
 #[derive(Template)]
@@ -42,11 +43,15 @@ pub async fn page(editor: Editor) -> Result<HttpResponse> {
         Err(error) if error.code.status() == 400 => (Vec::new(), Some(error.detail.clone())),
         Err(error) => return Err(error),
     };
+    let campaigns: Vec<Uuid> = found.iter().filter_map(|row| row.get("campaign_id")?.as_str()?.parse().ok()).collect();
+    let names = campaign_names(&tx, &campaigns).await?;
+    drop(tx);
     let most = found.iter().filter_map(|row| row["total_tokens"].as_i64()).max().unwrap_or(0).max(1);
     let rows = found.into_iter().filter_map(|row| {
         let of = ["day", "campaign_id", "kind", "model"]
             .iter()
-            .filter_map(|name| row.get(*name)?.as_str().map(ToOwned::to_owned));
+            .filter_map(|name| row.get(*name)?.as_str())
+            .map(|of| names.get(of).map_or_else(|| of.to_owned(), Clone::clone));
         let of = of.collect::<Vec<_>>().join(" ");
         let sums: UsageRow = serde_json::from_value(with_groups(row)).ok()?;
         Some(Row { of, percent: sums.total_tokens * 100 / most, sums })

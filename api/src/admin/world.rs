@@ -147,11 +147,12 @@ pub async fn list<W: World>(at: InCampaign) -> Result<HttpResponse> {
     let mut shown = ListPage::new(&at, W::MANY, W::TAB, W::PATH);
     (shown.about, shown.columns) = (W::ABOUT, W::COLUMNS);
     shown.new = at.may_write().then(|| (at.url(&format!("{}/new", W::PATH)), format!("New {}", W::ONE)));
+    shown.deleted = at.may(crate::auth::Scope::Gm).then(|| at.url(&format!("{}/deleted", W::PATH)));
     for model in &found.items {
         let stamp = W::stamp(model);
         shown.add(&stamp.id.to_string(), stamp.label.to_owned(), W::cells(model));
     }
-    shown.pages(&at, found.next_cursor, page.after.is_some());
+    shown.pages(&at, found.next_cursor.as_deref());
     at.show(&shown)
 }
 

@@ -171,6 +171,7 @@ const ASSETS: &[(&str, &str, &str)] = &[
     ("icon.svg", "image/svg+xml", include_str!("../../../static/icon.svg")),
     ("tavernkeep.css", "text/css; charset=utf-8", include_str!("../../../static/tavernkeep.css")),
     ("editor.js", "text/javascript; charset=utf-8", include_str!("../../../static/editor.js")),
+    ("lists.js", "text/javascript; charset=utf-8", include_str!("../../../static/lists.js")),
     ("play.js", "text/javascript; charset=utf-8", include_str!("../../../static/play.js")),
     ("htmx.min.js", "text/javascript; charset=utf-8", include_str!("../../../static/vendor/htmx.min.js")),
     ("htmx-sse.min.js", "text/javascript; charset=utf-8", include_str!("../../../static/vendor/htmx-sse.min.js")),

@@ -141,6 +141,44 @@ pub async fn names(tx: &TenantTx, caller: &Caller, campaign: Uuid) -> Result<Vec
     Ok(rows.iter().map(|row| (row.get("scope"), row.get("name"))).collect())
 }
 
+/// A name in links that nothing has, and where it stands.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    pub name: String,
+    /// The first five.
+    pub entries: Vec<Backlink>,
+    pub total: i64,
+}
+
+/// Links that lead nowhere, of the first 5,000 names that links have; for those who see secrets. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn broken_links(tx: &TenantTx, campaign: Uuid) -> Result<Vec<Broken>> {
+    let rows = sqlx::query(
+        "WITH names AS MATERIALIZED (SELECT array_agg(target) AS all FROM (SELECT DISTINCT target FROM lore_link \
+             WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY target LIMIT 5000) t), \
+         known AS MATERIALIZED (SELECT l.nth FROM names, linked_names($2, names.all) l), \
+         broken AS MATERIALIZED (SELECT n.name FROM names, unnest(names.all) WITH ORDINALITY AS n (name, nth) \
+             WHERE NOT EXISTS (SELECT FROM known WHERE known.nth = n.nth) ORDER BY n.name LIMIT $3) \
+         SELECT b.name, count(*) AS total, to_jsonb((array_agg(jsonb_build_object('id', l.id, 'slug', l.slug, \
+             'title', l.title) ORDER BY l.title, l.id))[1:5]) AS entries \
+         FROM broken b JOIN lore_link k ON k.tenant_id = $1 AND k.campaign_id = $2 AND k.target = b.name \
+         JOIN lore l ON l.tenant_id = $1 AND l.id = k.lore_id GROUP BY b.name ORDER BY b.name",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(GROUPS_MAX)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let broken = |row: &sqlx::postgres::PgRow| Broken {
+        name: row.get("name"),
+        entries: row.get::<sqlx::types::Json<Vec<Backlink>>, _>("entries").0,
+        total: row.get("total"),
+    };
+    Ok(rows.iter().map(broken).collect())
+}
+
 /// What an entry is called and what wakes it.
 pub struct Waking {
     pub title: String,

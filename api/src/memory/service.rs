@@ -145,6 +145,20 @@ pub async fn find(tx: &TenantTx, campaign: Uuid, id: Uuid, player: Option<Uuid>)
     row.as_ref().map(MemoryView::of).ok_or_else(|| Error::not_found("memory"))
 }
 
+/// Those of some memories that are there still. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn existing(tx: &TenantTx, campaign: Uuid, ids: &[Uuid]) -> Result<Vec<Uuid>> {
+    let rows = sqlx::query("SELECT id FROM memory WHERE tenant_id = $1 AND campaign_id = $2 AND id = ANY ($3)")
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(ids)
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    Ok(rows.iter().map(|row| row.get("id")).collect())
+}
+
 /// Locks a memory that is at the version expected. Two statements.
 ///
 /// # Errors

@@ -83,6 +83,20 @@ impl Entry {
         if self.secret && knower == Knower::GameMaster { "true" } else { "" }
     }
 
+    /// Why it stays asleep, though a key of it was met in the text of this age.
+    fn held_back(&self, age: usize, texts: &[&str], knower: Knower) -> Option<HeldBack> {
+        let depth = self.scan_depth.max(1);
+        if !self.is_known_to(knower) {
+            Some(HeldBack::Secret)
+        } else if age >= depth {
+            Some(HeldBack::TooLongAgo)
+        } else if !secondary_holds(self, texts.get(..depth.min(texts.len())).unwrap_or_default()) {
+            Some(HeldBack::SecondaryKeys)
+        } else {
+            None
+        }
+    }
+
     fn bytes(&self) -> usize {
         self.content.len()
             + self.title.len()
@@ -90,6 +104,46 @@ impl Entry {
             + self.secondary.iter().map(String::len).sum::<usize>()
             + 200
     }
+}
+
+/// Why an entry stays asleep though one of its keys was met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeldBack {
+    /// Whoever is told may not know it.
+    Secret,
+    /// The key stands further back than the entry looks.
+    TooLongAgo,
+    /// Its secondary keys decide against it.
+    SecondaryKeys,
+}
+
+impl HeldBack {
+    /// The reason in words, of this entry.
+    #[must_use]
+    pub fn reason(self, entry: &Entry) -> String {
+        match self {
+            Self::Secret => "secret: a key was met, but it is not in known_by".to_owned(),
+            Self::TooLongAgo => {
+                format!("keyword: a key was met, but further back than scan_depth {} looks", entry.scan_depth)
+            }
+            Self::SecondaryKeys => {
+                let why = match entry.logic {
+                    Logic::AndAny => "none of its secondary keys was",
+                    Logic::AndAll => "not all of its secondary keys were",
+                    Logic::NotAny => "so was one of its secondary keys",
+                    Logic::NotAll => "so were all of its secondary keys",
+                };
+                format!("keyword: a key was met, but {why}")
+            }
+        }
+    }
+}
+
+/// Entries of which a key was met.
+#[derive(Default)]
+pub struct Met<'l> {
+    pub woken: Vec<&'l Entry>,
+    pub held_back: Vec<(&'l Entry, HeldBack)>,
 }
 
 /// One scope's enabled entries.
@@ -147,11 +201,12 @@ impl ScopeLore {
         Ok(Self { scope: scope.clone(), always, always_beyond, keyword, finder, patterns, bytes })
     }
 
-    /// The keyword entries that `texts` wake, by priority, then age. `texts` are the newest first, lower case: this
-    /// turn's action, then earlier messages; an entry looks at as many as its scan depth, and at the action always.
+    /// What `texts` do to keyword entries, by priority, then age. `texts` are the newest first, lower case: this turn's action,
+    /// then earlier messages; an entry looks at as many as its scan depth, and at the action always.
     #[must_use]
-    pub fn woken(&self, texts: &[&str], knower: Knower) -> Vec<&Entry> {
-        let Some(finder) = &self.finder else { return Vec::new() };
+    pub fn met(&self, texts: &[&str], knower: Knower) -> Met<'_> {
+        let mut met = Met::default();
+        let Some(finder) = &self.finder else { return met };
         let mut nearest: Vec<Option<usize>> = vec![None; self.keyword.len()];
         for (age, text) in texts.iter().enumerate() {
             for found in finder.find_overlapping_iter(*text) {
@@ -163,20 +218,16 @@ impl ScopeLore {
                 }
             }
         }
-        let mut woken: Vec<&Entry> = self
-            .keyword
-            .iter()
-            .zip(nearest)
-            .filter(|(entry, age)| {
-                let depth = entry.scan_depth.max(1);
-                age.is_some_and(|age| age < depth)
-                    && entry.is_known_to(knower)
-                    && secondary_holds(entry, texts.get(..depth.min(texts.len())).unwrap_or_default())
-            })
-            .map(|(entry, _)| entry)
-            .collect();
-        woken.sort_by_key(|e| (std::cmp::Reverse(e.priority), e.id));
-        woken
+        for (entry, age) in self.keyword.iter().zip(nearest) {
+            let Some(age) = age else { continue };
+            match entry.held_back(age, texts, knower) {
+                None => met.woken.push(entry),
+                Some(why) => met.held_back.push((entry, why)),
+            }
+        }
+        met.woken.sort_by_key(|e| (std::cmp::Reverse(e.priority), e.id));
+        met.held_back.sort_by_key(|(e, _)| (std::cmp::Reverse(e.priority), e.id));
+        met
     }
 
     /// Whether anything waits for keywords.

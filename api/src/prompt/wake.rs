@@ -38,7 +38,8 @@ pub fn wake<'l>(
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let mut room = Room { used: 0, budget, left_out: 0 };
     for lore in lores {
-        for entry in lore.woken(&texts, knower) {
+        let met = lore.met(&texts, knower);
+        for entry in met.woken {
             let decision = room.take(&mut entered.text, entry, knower, transcript);
             let reason = match decision {
                 Taken::Before => "keyword: woke in an earlier turn that is still in the history".to_owned(),
@@ -47,6 +48,7 @@ pub fn wake<'l>(
             };
             entered.lore.push(decided(entry, decision, reason));
         }
+        entered.lore.extend(met.held_back.iter().map(|(entry, why)| decided(entry, Taken::No, why.reason(entry))));
     }
     if room.left_out > 0 {
         entered.cut = format!("{} keyword entries did not fit into {budget} tokens", room.left_out);

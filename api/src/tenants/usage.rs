@@ -1,5 +1,7 @@
 //! The usage ledger, summed: for `/v1/usage` and the editor.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::Row;
@@ -52,6 +54,11 @@ pub struct UsageRow {
 pub async fn summed(tx: &TenantTx, asked: &UsageParams, campaign: Option<uuid::Uuid>) -> Result<Vec<Value>> {
     let from = instant(asked.from.as_deref(), false)?.unwrap_or_else(|| clock::now() - time::Duration::days(30));
     let to = instant(asked.to.as_deref(), true)?.unwrap_or_else(clock::now);
+    if let (Some(from), Some(to)) = (&asked.from, &asked.to)
+        && instant(Some(from), false)? >= instant(Some(to), true)?
+    {
+        return Err(Error::new(Code::BadRequest, "`from` is after `to`."));
+    }
     let mut columns = Vec::new();
     for group in asked.group_by.as_deref().unwrap_or("day").split(',') {
         columns.push(match group.trim() {
@@ -82,6 +89,19 @@ pub async fn summed(tx: &TenantTx, asked: &UsageParams, campaign: Option<uuid::U
         .fetch_all(&mut *tx.connection().await)
         .await?;
     Ok(rows.iter().map(|row| row.get("row")).collect())
+}
+
+/// What campaigns are called, by their ids. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn campaign_names(tx: &TenantTx, ids: &[uuid::Uuid]) -> Result<HashMap<String, String>> {
+    let rows = sqlx::query("SELECT id, name FROM campaign WHERE tenant_id = $1 AND id = ANY ($2)")
+        .bind(tx.tenant())
+        .bind(ids)
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    Ok(rows.iter().map(|row| (row.get::<uuid::Uuid, _>("id").to_string(), row.get("name"))).collect())
 }
 
 fn instant(text: Option<&str>, end_of_day: bool) -> Result<Option<OffsetDateTime>> {

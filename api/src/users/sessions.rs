@@ -54,17 +54,31 @@ impl Secret {
         Sha256::digest(self.0.as_bytes()).to_vec()
     }
 
-    /// What a form of this browser's has to send along: another site cannot read it, and it does not give the secret away.
+    /// What a form of this browser's has to send along: another site cannot read it, and it does not give the secret away. It
+    /// reads otherwise each time, behind random bits that stand before it, so that the length of a compressed page tells nothing
+    /// of it.
     #[must_use]
     pub fn form_token(&self) -> String {
-        let hash = Sha256::new().chain_update(b"tavernkeep form\0").chain_update(self.0.as_bytes()).finalize();
-        BASE64_URL_SAFE_NO_PAD.encode(hash)
+        let mut token = [0u8; 64];
+        let (mask, masked) = token.split_at_mut(32);
+        rand::rng().fill_bytes(mask);
+        for ((out, bit), byte) in masked.iter_mut().zip(mask).zip(self.form_hash()) {
+            *out = *bit ^ byte;
+        }
+        BASE64_URL_SAFE_NO_PAD.encode(token)
+    }
+
+    fn form_hash(&self) -> Vec<u8> {
+        Sha256::new().chain_update(b"tavernkeep form\0").chain_update(self.0.as_bytes()).finalize().to_vec()
     }
 
     /// Whether a form's token is this browser's.
     #[must_use]
     pub fn made(&self, form_token: &str) -> bool {
-        self.form_token().as_bytes().ct_eq(form_token.as_bytes()).into()
+        let Ok(token) = BASE64_URL_SAFE_NO_PAD.decode(form_token) else { return false };
+        let Some((mask, masked)) = token.split_at_checked(32) else { return false };
+        let hash: Vec<u8> = mask.iter().zip(masked).map(|(bit, byte)| bit ^ byte).collect();
+        masked.len() == 32 && bool::from(hash.ct_eq(&self.form_hash()))
     }
 }
 

@@ -46,17 +46,6 @@ SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
         LIMIT 1) found
 $$
 -- ;;
--- As before; the last word may be the beginning of one.
-CREATE OR REPLACE FUNCTION search_lore(campaign uuid, words text, rows_max int) RETURNS SETOF uuid LANGUAGE sql STABLE
-SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
-    SELECT id FROM lore
-    WHERE tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid AND campaign_id = campaign
-      AND search @@ CASE WHEN words ~ '\w$' AND websearch_to_tsquery('simple', words)::text <> ''
-                         THEN (websearch_to_tsquery('simple', words)::text || ':*')::tsquery
-                         ELSE websearch_to_tsquery('simple', words) END
-    LIMIT rows_max
-$$
--- ;;
 -- Entries of the tenant with a tag; array operators are not leakproof either.
 CREATE FUNCTION tagged_lore(tag text) RETURNS SETOF uuid LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$

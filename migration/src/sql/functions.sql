@@ -211,12 +211,14 @@ SET search_path = pg_catalog, public, pg_temp AS $$
 $$
 -- ;;
 -- Full-text search behind row security: GIN operators are not leakproof, so a policy would keep their index unused.
--- The tenant filter is explicit and taken from the caller's transaction.
-CREATE FUNCTION search_lore(campaign uuid, words text, rows_max int) RETURNS SETOF uuid LANGUAGE sql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, public, pg_temp AS $$
+-- The tenant filter is explicit and taken from the caller's transaction. Of words for lore the last may be the beginning of one.
+CREATE FUNCTION search_lore(campaign uuid, words text, rows_max int) RETURNS SETOF uuid LANGUAGE sql STABLE
+SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT id FROM lore
     WHERE tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid AND campaign_id = campaign
-      AND search @@ websearch_to_tsquery('simple', words)
+      AND search @@ CASE WHEN words ~ '\w$' AND websearch_to_tsquery('simple', words)::text <> ''
+                         THEN (websearch_to_tsquery('simple', words)::text || ':*')::tsquery
+                         ELSE websearch_to_tsquery('simple', words) END
     LIMIT rows_max
 $$
 -- ;;

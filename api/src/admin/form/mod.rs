@@ -236,6 +236,21 @@ fn sentence(code: &str, message: &str) -> String {
     if code == "required" {
         return "This is needed.".to_owned();
     }
+    if let Some((_, expected)) = message.split_once(", expected ").filter(|_| message.starts_with("invalid ")) {
+        let expected = expected.split(" at line ").next().unwrap_or(expected);
+        let wanted = match expected {
+            "u8" | "u16" | "u32" | "u64" => "a whole number, not below 0",
+            "i8" | "i16" | "i32" | "i64" => "a whole number",
+            "f32" | "f64" => "a number",
+            "a string" => "text in quotes",
+            "a boolean" => "true or false",
+            "a map" => "members in braces",
+            structure if structure.starts_with("struct ") => "members in braces",
+            "a sequence" => "a list in brackets",
+            other => other,
+        };
+        return format!("Needed here: {wanted}.");
+    }
     let mut chars = message.chars();
     let first: String = chars.next().map(|c| c.to_uppercase().collect()).unwrap_or_default();
     let text = format!("{first}{}", chars.as_str());

@@ -1,6 +1,8 @@
 //! Bulk edits: which entries, what changes, a preview, and afterwards the way back.
 
-use actix_web::{HttpResponse, http::StatusCode};
+use std::time::Instant;
+
+use actix_web::{HttpResponse, http::StatusCode, web};
 use askama::Template;
 use entity::lore::{Activation, Scope as LoreScope};
 use serde_json::{Value, json};
@@ -13,7 +15,7 @@ use super::{
 use crate::{
     admin::{
         Frame, InCampaign, Tab,
-        diff::{self, Piece},
+        diff::{self, Differ, Piece},
         list::moment,
         query::all_given,
         submitted::Submitted,
@@ -32,12 +34,15 @@ use crate::{
         },
         overview,
     },
+    revisions::{self, Touched},
     shown,
     tenancy::{Origin, TenantTx},
 };
 
 /// Edits that are listed.
 const STEPS_MAX: i64 = 20;
+/// Entries of a step that are shown.
+const TOUCHED_MAX: i64 = 100;
 
 #[derive(Template)]
 #[template(path = "admin/lore-bulk.html", blocks = ["main", "preview"])]
@@ -103,16 +108,31 @@ struct StepView {
     at: String,
     rows: i32,
     undone_at: Option<String>,
+    /// What it did and in which entries, in a few words.
+    what: String,
+    seqs: (i64, i64),
 }
 
 fn step_view(at: &InCampaign, step: Step) -> StepView {
     StepView {
+        what: in_words(&step),
+        seqs: (step.first_seq, step.last_seq),
         path: format!("{}/bulk/{}", at.url("lore"), step.id),
         id: step.id,
         at: moment(step.at),
         rows: step.rows,
         undone_at: step.undone_at.map(moment),
     }
+}
+
+/// `tags, content of The mill, The well and 10 more`.
+fn in_words(step: &Step) -> String {
+    let columns: Vec<String> = step.columns.iter().map(|column| column.replace('_', " ")).collect();
+    let what = if columns.is_empty() { "whole entries:".to_owned() } else { format!("{} of", columns.join(", ")) };
+    let more = usize::try_from(step.rows).unwrap_or_default().saturating_sub(step.labels.len());
+    let named = step.labels.join(", ");
+    let undo = if step.is_undo { "An edit was undone: " } else { "" };
+    if more > 0 { format!("{undo}{what} {named} and {more} more") } else { format!("{undo}{what} {named}") }
 }
 
 /// Which entries a form is about.
@@ -358,6 +378,9 @@ struct StepPage {
     frame: Frame,
     list: String,
     step: StepView,
+    /// What it changed, entry by entry.
+    entries: Vec<EntryView>,
+    more: usize,
     conflicts: Vec<String>,
     detail: String,
 }
@@ -367,14 +390,50 @@ async fn step_page(at: &InCampaign) -> Result<StepPage> {
     let id: Uuid = at.path("x").parse().map_err(|_| Error::not_found("step"))?;
     let tx = at.read().await?;
     let step = edits::recent(&tx, at.campaign.id.0, bulk::STEP, Some(id), 1).await?.into_iter().next();
-    let step = step.ok_or_else(|| Error::not_found("step"))?;
+    let step = step_view(at, step.ok_or_else(|| Error::not_found("step"))?);
+    let touched = revisions::of_stretch(&tx, at.campaign.id.0, step.seqs, TOUCHED_MAX).await?;
+    drop(tx);
+    let (list, shown) = (at.url("lore"), touched.len());
+    // Comparing texts takes long: not on a thread that answers requests.
+    let entries = web::block(move || {
+        let differ = Differ::begun(Instant::now());
+        touched.into_iter().map(|touched| entry_touched(&list, touched, differ)).collect()
+    });
     Ok(StepPage {
         frame: at.frame("A bulk edit", Tab::Lore),
         list: at.url("lore"),
-        step: step_view(at, step),
+        entries: entries.await.map_err(Error::internal)?,
+        more: usize::try_from(step.rows).unwrap_or_default().saturating_sub(shown),
+        step,
         conflicts: Vec::new(),
         detail: String::new(),
     })
+}
+
+/// One entry of a step and what changed in it.
+fn entry_touched(list: &str, touched: Touched, differ: Differ) -> EntryView {
+    let revision = touched.revision;
+    let text = |of: &Option<serde_json::Map<String, Value>>, name: &str| {
+        of.as_ref().and_then(|members| members.get(name)).map(words::shown).unwrap_or_default()
+    };
+    let fields = match revision.op.as_str() {
+        "update" => revision
+            .changed
+            .iter()
+            .filter(|name| *name != "tokens")
+            .map(|name| {
+                let (before, after) = (text(&revision.before, name), text(&revision.after, name));
+                (name.replace('_', " "), differ.words(&before, &after))
+            })
+            .collect(),
+        _ => Vec::new(),
+    };
+    EntryView {
+        path: format!("{list}/{}", touched.row),
+        title: touched.label,
+        is_deleted: revision.op == "delete",
+        fields,
+    }
 }
 
 /// GET of an edit that was made.

@@ -206,6 +206,14 @@ pub async fn save(at: InCampaign) -> Result<HttpResponse> {
     drop(tx);
     let mut saving = Saving::of(LoreEntries::GROUPS, &at.form)?;
     saving.take_theirs(&at.form, &row.view);
+    // From the lab back to the form, with what is not saved yet.
+    if !given(at.request.query_string(), "go_on").is_empty() && saving.version == row.version {
+        let form = FormView::over(LoreEntries::GROUPS, &row.view, &saving.texts, &Errors::default(), false);
+        let content = saving.texts.get("content").map(String::as_str).unwrap_or_default();
+        let mut page = edit_page(&at, &at.read().await?, &row, form, content).await?;
+        page.frame.message = Some("Nothing of this is saved yet.".to_owned());
+        return at.show(&page);
+    }
     let by_itself = at.form.has("autosave");
     match written::<LoreEntries>(&at, &row, &saving).await? {
         Saved::Done(reply) if by_itself => {

@@ -7,15 +7,19 @@ use super::{SCOPES, scope_name};
 use crate::{
     admin::{
         Frame, InCampaign, Tab,
+        history::DELETED_MAX,
         options::{OptionView, OptionsPage},
-        query::{encoded, given, with_cursor},
+        query::{PAST, Ways, encoded, given},
     },
     auth::Scope,
     error::Result,
-    http::{paging::Page, resource},
+    http::{
+        paging::Page,
+        resource::{self, Resource},
+    },
     lore::{
         LoreEntries, LoreFilter,
-        overview::{self, Equals, Totals},
+        overview::{self, Broken, Equals, Totals},
     },
     revisions::{self, Deleted},
     shown,
@@ -42,8 +46,8 @@ const ORDERS: &[(&str, &str)] = &[
 ];
 /// Entries a page.
 const ROWS: &str = "100";
-/// Deleted entries that are listed.
-const DELETED_MAX: i64 = 100;
+/// Keys of an entry that its row shows.
+const KEYS_SHOWN: usize = 4;
 
 /// A choice of a list box.
 pub struct Choice {
@@ -59,6 +63,8 @@ struct Row {
     title: String,
     about: String,
     tags: Vec<String>,
+    /// What wakes it, as far as there is room.
+    keys: String,
     states: Vec<&'static str>,
     priority: i32,
     tokens: i32,
@@ -81,8 +87,7 @@ struct ListPage {
     orders: Vec<Choice>,
     totals: Totals,
     rows: Vec<Row>,
-    next: Option<String>,
-    first: Option<String>,
+    ways: Ways,
 }
 shown!(ListPage: as_main, "rows" => as_rows);
 
@@ -98,6 +103,7 @@ fn as_the_api_takes_them(query: &str, with_order: bool) -> String {
                 }
             }
             "sort" | "cursor" if !with_order => {}
+            PAST => {}
             _ => {
                 has_sort |= name == "sort";
                 out.append_pair(&name, &value);
@@ -152,6 +158,7 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
             title: entry.title,
             about,
             tags: entry.tags.0,
+            keys: few(&entry.keys.0),
             states: states.into_iter().filter(|(is, _)| *is).map(|(_, name)| name).collect(),
             priority: entry.priority,
             tokens: entry.tokens,
@@ -172,15 +179,21 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
         orders: ORDERS.iter().map(|(value, label)| Choice { value, label, is_chosen: *value == sort }).collect(),
         totals,
         rows: rows.collect(),
-        next: found.next_cursor.map(|cursor| with_cursor(&at, Some(&cursor))),
-        first: page.after.as_ref().map(|_| with_cursor(&at, None)),
+        ways: Ways::of(&at, found.next_cursor.as_deref()),
         path,
     })
 }
 
+/// The first of an entry's keys.
+fn few(keys: &[String]) -> String {
+    let more = if keys.len() > KEYS_SHOWN { ", …" } else { "" };
+    let shown: Vec<&str> = keys.iter().take(KEYS_SHOWN).map(String::as_str).collect();
+    format!("{}{more}", shown.join(", "))
+}
+
 fn filters_alone(query: &str) -> String {
     let kept = url::form_urlencoded::parse(query.as_bytes())
-        .filter(|(name, value)| !value.is_empty() && !matches!(&**name, "sort" | "cursor"));
+        .filter(|(name, value)| !value.is_empty() && !matches!(&**name, "sort" | "cursor" | PAST));
     url::form_urlencoded::Serializer::new(String::new()).extend_pairs(kept).finish()
 }
 
@@ -208,7 +221,10 @@ pub async fn tags(at: InCampaign) -> Result<HttpResponse> {
 /// Those of the database.
 pub async fn names(at: InCampaign) -> Result<HttpResponse> {
     let tx = at.read().await?;
-    let names = overview::names(&tx, &at.caller, at.campaign.id.0).await?;
+    let mut names = overview::names(&tx, &at.caller, at.campaign.id.0).await?;
+    // A form that says what kind it is about is offered names of that kind.
+    let wanted = given(at.request.query_string(), "scope");
+    names.retain(|(scope, _)| wanted.is_empty() || *scope == wanted);
     let list = at.url("lore");
     let option = |(scope, name): (String, String)| OptionView {
         path: format!("{list}?scope={scope}&associated_id={}", encoded(&name)),
@@ -226,6 +242,7 @@ struct TidyPage {
     frame: Frame,
     path: String,
     equals: Vec<Equals>,
+    broken: Vec<Broken>,
     deleted: Vec<Deleted>,
     may_restore: bool,
 }
@@ -240,9 +257,21 @@ pub async fn tidy(at: InCampaign) -> Result<HttpResponse> {
     let campaign = at.campaign.id.0;
     let equals = overview::equals(&tx, &at.caller, campaign).await?;
     let may_restore = at.may(Scope::Gm) && at.may(Scope::Write);
-    let deleted = match at.may(Scope::Gm) {
-        true => revisions::deleted::<LoreEntries>(&tx, campaign, DELETED_MAX).await?,
+    // Whether a name is a secret's is not told to those who do not see it.
+    let broken = match at.may(Scope::Gm) {
+        true => overview::broken_links(&tx, campaign).await?,
         false => Vec::new(),
     };
-    at.show(&TidyPage { frame: at.frame("Tidy up", Tab::Lore), path: at.url("lore"), equals, deleted, may_restore })
+    let deleted = match at.may(Scope::Gm) {
+        true => revisions::deleted(&tx, campaign, (LoreEntries::TABLE, LoreEntries::LABEL), DELETED_MAX).await?,
+        false => Vec::new(),
+    };
+    at.show(&TidyPage {
+        frame: at.frame("Tidy up", Tab::Lore),
+        path: at.url("lore"),
+        equals,
+        broken,
+        deleted,
+        may_restore,
+    })
 }

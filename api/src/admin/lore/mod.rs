@@ -47,6 +47,27 @@ pub fn scope_name(scope: table::Scope) -> &'static str {
     SCOPES.iter().find(|(value, _)| *value == word).map_or(word, |(_, name)| *name)
 }
 
+/// Why an entry is in or out, as the editor says it: `scope zone harbour` is about the place harbour.
+#[must_use]
+pub fn reason_in_words(reason: &str) -> String {
+    let (head, rest) = match reason.split_once("scope") {
+        None => return reason.to_owned(),
+        Some((head, rest)) => (head, rest.trim_start_matches(':').trim_start()),
+    };
+    let (kind, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+    let rest = rest.trim_start().replace(" does not concern this entity and player", ", which concerns nobody here");
+    match kind.trim_end_matches(',') {
+        "any" => format!("{head}about anything"),
+        "global" if rest.is_empty() => format!("{head}about everything"),
+        "global" => format!("{head}about everything, {rest}"),
+        kind if SCOPES.iter().any(|(value, _)| *value == kind) => {
+            let kind = if kind == "zone" { "place" } else { kind };
+            format!("{head}about the {kind} {rest}")
+        }
+        _ => reason.to_owned(),
+    }
+}
+
 impl World for LoreEntries {
     const TAB: Tab = Tab::Lore;
     const ONE: &'static str = "lore entry";
