@@ -210,9 +210,7 @@ impl Error {
 
     fn from_sqlstate(state: &str, constraint: &str, message: &str) -> Self {
         match state {
-            "23505" if constraint.contains("slug") => {
-                Self::new(Code::SlugTaken, "This slug is taken in this campaign.")
-            }
+            "23505" if constraint.contains("slug") => Self::new(Code::SlugTaken, "This slug is taken."),
             "23505" if constraint == "turn_one_at_a_time" => {
                 Self::new(Code::TurnInProgress, "This entity is already answering this player.")
             }

@@ -1,8 +1,9 @@
 //! Markdown as a page shows it. What people wrote is hostile: HTML in it is shown as text, pictures are not fetched, and what
 //! comes out passes a sanitizer.
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::{borrow::Cow, collections::HashMap, sync::LazyLock};
 
+use ammonia::UrlRelative;
 use pulldown_cmark::{CowStr, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd, html};
 
 /// Nested deeper than this, a text is shown as it is.
@@ -91,6 +92,13 @@ fn as_text(text: &str) -> String {
     out
 }
 
+/// An address of our own; `//host`, and what a browser reads as that, is none.
+fn ours(url: &str) -> Option<Cow<'_, str>> {
+    let mut chars = url.chars();
+    let is_ours = chars.next() == Some('/') && !matches!(chars.next(), Some('/' | '\\'));
+    (is_ours && !url.contains(char::is_control)).then_some(Cow::Borrowed(url))
+}
+
 fn clean(html: &str) -> String {
     static CLEANER: LazyLock<ammonia::Builder<'static>> = LazyLock::new(|| {
         let mut cleaner = ammonia::Builder::default();
@@ -132,6 +140,7 @@ fn clean(html: &str) -> String {
             )
             .allowed_classes([("span", ["broken"].into())].into())
             .url_schemes(["http", "https", "mailto"].into())
+            .url_relative(UrlRelative::Custom(Box::new(ours)))
             .link_rel(Some("noopener noreferrer nofollow"));
         cleaner
     });

@@ -59,9 +59,9 @@ enum Command {
         /// The character's slug.
         #[arg(long, default_value = demo::PLAYER)]
         player: String,
-        /// Where the server is reached.
-        #[arg(long, default_value = "http://127.0.0.1:8080")]
-        url: String,
+        /// Where the server is reached; unless given, where it listens.
+        #[arg(long)]
+        url: Option<String>,
     },
     /// Do as a player what a text says, as `POST …/act` does; works beside a running server.
     Act {
@@ -249,6 +249,7 @@ async fn run(cli: Cli) -> Result<ExitCode> {
             let tokens = Tokens::new(&serve::secrets_of(&mut config)?);
             let mut db = PgConnection::connect(&url).await?;
             let link = play::link::make(&mut db, &tokens, (&tenant, &campaign, &player)).await?;
+            let server = server.unwrap_or_else(|| format!("http://{}", config.bind));
             let link = format!("{}{link}", server.trim_end_matches('/'));
             say(json, &serde_json::json!({ "link": link }), &link);
         }

@@ -9,7 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::{
-    Job, OnBusy, OnFailure, TurnView, runner,
+    Job, OnBusy, OnFailure, Status, TurnView, runner,
     start::{Asker, TurnStarted, Wish, respond},
     trace, undo,
 };
@@ -120,10 +120,35 @@ pub async fn owner(
 #[into_params(parameter_in = Query)]
 pub struct TurnFilter {
     entity_id: Option<Uuid>,
-    player_id: Option<Uuid>,
-    /// `queued`, `running`, `succeeded`, `failed`, `limit_reached` or `cancelled`.
-    status: Option<String>,
-    kind: Option<String>,
+    /// A player character, by id or slug.
+    player_id: Option<String>,
+    #[param(inline)]
+    status: Option<Status>,
+    #[param(inline)]
+    kind: Option<Kind>,
+}
+
+/// What kind of turn it is.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    Npc,
+    Owner,
+    Gm,
+    Rules,
+    Planner,
+}
+
+impl Kind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Kind::Npc => "npc",
+            Kind::Owner => "owner",
+            Kind::Gm => "gm",
+            Kind::Rules => "rules",
+            Kind::Planner => "planner",
+        }
+    }
 }
 
 /// The campaign's turns. `q` looks for words of actions, and asks for the scope `gm`.
@@ -146,19 +171,27 @@ pub async fn list(
            AND ($4::uuid IS NULL OR entity_id = $4) AND ($5::uuid IS NULL OR player_id = $5) \
            AND ($6::text IS NULL OR status = $6) AND ($7::text IS NULL OR kind = $7) \
            AND ($8::timestamptz IS NULL OR coalesce(finished_at, created_at) >= $8) \
-           AND ($9::text IS NULL OR action ILIKE $9) ORDER BY id {order} LIMIT $10"
+           AND ($9::text IS NULL OR action ILIKE $9) \
+           AND ($11::text IS NULL OR player_id = (SELECT c.id FROM character c \
+                WHERE c.tenant_id = $1 AND c.campaign_id = $2 AND c.slug = $11)) ORDER BY id {order} LIMIT $10"
     );
+    let (player, slug) = match page.filter.player_id.as_deref().map(Ref::parse) {
+        Some(Ref::Id(id)) => (Some(id), None),
+        Some(Ref::Slug(slug)) => (None, Some(slug)),
+        None => (None, None),
+    };
     let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(tx.tenant())
         .bind(campaign)
         .bind(page.after.as_ref().map(|a| a.id))
         .bind(page.filter.entity_id)
-        .bind(page.filter.player_id)
-        .bind(&page.filter.status)
-        .bind(&page.filter.kind)
+        .bind(player)
+        .bind(page.filter.status.map(Status::as_str))
+        .bind(page.filter.kind.map(Kind::as_str))
         .bind(page.updated_since)
         .bind(page.q.as_deref().map(pattern))
         .bind(i64::try_from(page.limit + 1).unwrap_or(201))
+        .bind(slug)
         .fetch_all(&mut *tx.connection().await)
         .await?;
     let items = page.finish(rows, |row| (row.get("id"), None));
