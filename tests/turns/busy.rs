@@ -204,3 +204,24 @@ async fn a_queued_turn_is_a_turn() {
         assert_eq!(asked() - before, 3, "the cancelled one was never asked");
     }
 }
+
+/// What is deleted while it answers has not answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_deleted_says_nothing_more() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let session = world.post("/sessions", json!({ "client_id": "vtt", "role": "gm" })).await.expect(201).id();
+    server.model.set_script(always(Reply::text("Hm.").delay_ms(700)));
+    for (path, body) in [
+        (format!("/sessions/{session}"), json!({})),
+        ("/npcs/innkeeper_bob".to_owned(), json!({ "player_id": "player_alice", "action": "I wave." })),
+    ] {
+        let post = tenant.request(reqwest::Method::POST, &world.path(&format!("{path}/turns")));
+        let begun = tenant.send(post.header("prefer", "respond-async").json(&body)).await.expect(202).body;
+        world.delete(&path).await.expect(204);
+        let turn = format!("/turns/{}", begun["turn_id"].as_str().unwrap());
+        until("its end", || async { world.get(&turn).await.expect(200).body["status"] == "cancelled" }).await;
+    }
+    assert!(world.get("/messages").await.expect(200).items().is_empty());
+}

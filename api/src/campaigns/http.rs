@@ -92,7 +92,8 @@ pub struct ChangesParams {
     limit: Option<i64>,
 }
 
-/// The journal after a position: every change of the world, in the order of commits, without gaps.
+/// The journal after a position: every change of the world, in the order of commits, without gaps. Without the scope `gm`, and for
+/// players, the messages of it that the caller may read.
 #[utoipa::path(tag = "campaigns", operation_id = "list_changes",
     params(("c" = String, Path, description = "Campaign id or slug"), ChangesParams),
     responses((status = 200, body = journal::Changes), (status = "default", body = Problem)))]
@@ -117,8 +118,8 @@ pub struct FollowParams {
     after: Option<i64>,
 }
 
-/// Follows the journal as server-sent events: `event: change`, the number as `id`, the change as `data`. A stream ends after ten
-/// minutes; come back with `Last-Event-ID`.
+/// Follows the journal, as far as `GET …/changes` shows it, as server-sent events: `event: change`, the number as `id`, the change
+/// as `data`. A stream ends after ten minutes; come back with `Last-Event-ID`.
 #[utoipa::path(tag = "campaigns", operation_id = "follow_changes",
     params(("c" = String, Path, description = "Campaign id or slug"), FollowParams),
     responses((status = 200, content_type = "text/event-stream", body = String), (status = "default", body = Problem)))]

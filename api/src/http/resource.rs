@@ -523,6 +523,10 @@ pub async fn remove<R: Resource>(
         R::may_delete(tx, &current).await?;
         let sql = format!("DELETE FROM {} WHERE tenant_id = $1 AND id = $2", R::TABLE);
         sqlx::query(AssertSqlSafe(sql)).bind(tx.tenant()).bind(stamp.id).execute(&mut *tx.connection().await).await?;
+        // Who is gone says nothing more.
+        let turns = "UPDATE turn SET cancel_requested = true \
+            WHERE tenant_id = $1 AND entity_id = $2 AND (status = 'running' OR status = 'queued')";
+        sqlx::query(turns).bind(tx.tenant()).bind(stamp.id).execute(&mut *tx.connection().await).await?;
         Ok(Reply::no_content())
     })
     .await
