@@ -104,7 +104,11 @@ fn form(request: reqwest::RequestBuilder, fields: &[(&str, &str)]) -> reqwest::R
 /// The value of a field of a page.
 fn field(page: &str, name: &str) -> String {
     let (_, rest) = page.split_once(&format!("name=\"{name}\"")).unwrap_or_else(|| panic!("no field {name}: {page}"));
-    rest.split_once("value=\"").unwrap().1.split('"').next().unwrap().to_owned()
+    let (tag, after) = rest.split_once('>').unwrap();
+    match tag.split_once("value=\"") {
+        Some((_, value)) => value.split('"').next().unwrap().to_owned(),
+        None => after.split("</textarea>").next().unwrap().trim_start_matches('\n').to_owned(),
+    }
 }
 
 /// Signs in, in a browser.

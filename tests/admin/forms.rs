@@ -23,7 +23,7 @@ async fn rows_are_made_changed_and_deleted_by_forms() {
             ][..],
         ),
         ("owners", &[("name", "Zed"), ("monitored_aspect", "race"), ("associated_id", "elf")]),
-        ("characters", &[("name", "Zed"), ("level", "3"), ("skill_proficiencies", "stealth, arcana")]),
+        ("characters", &[("name", "Zed"), ("level", "3"), ("skill_proficiencies", "stealth\narcana")]),
         ("scenes", &[("name", "Zed"), ("active", "true")]),
     ];
     for (kind, fields) in kinds {

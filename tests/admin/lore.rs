@@ -72,9 +72,9 @@ async fn an_entry_is_made_changed_and_deleted_without_script() {
         ("scope", "zone"),
         ("associated_id", "Harbour"),
         ("content", HOSTILE),
-        ("tags", "sea, dark"),
+        ("tags", "sea\ndark"),
         ("activation", "keyword"),
-        ("keys", "gull, tern"),
+        ("keys", "gull\n Paris, France \n\ntern"),
         ("logic", "and_any"),
         ("scan_depth", "2"),
         ("priority", "5"),
@@ -98,7 +98,7 @@ async fn an_entry_is_made_changed_and_deleted_without_script() {
     );
     assert_eq!(
         (&entry["keys"], &entry["known_by"][0]),
-        (&json!(["gull", "tern"]), &world.get("/npcs/innkeeper_bob").await.body["id"])
+        (&json!(["gull", "Paris, France", "tern"]), &world.get("/npcs/innkeeper_bob").await.body["id"])
     );
     let page = mara.get(&path).await.expect(200).text;
     assert!(
@@ -128,6 +128,9 @@ async fn an_entry_is_made_changed_and_deleted_without_script() {
     assert!(saved.header("location").contains("?renamed=Gulls"));
     let page = mara.get(&path).await.expect(200).text;
     assert!(page.contains("<a href=\"/admin/c/port-town/lore/") && page.contains(">The Reach</a>"), "{page}");
+    // A form that was not touched sends words as they are.
+    assert_eq!(field(&page, "keys"), "gull\nParis, France\ntern");
+    assert_eq!(world.get("/lore/gulls").await.body["keys"], json!(["gull", "Paris, France", "tern"]));
     let list = mara.get(&format!("{lore}?q=reach&tag=dark")).await.expect(200).text;
     assert!(list.contains("Gulls &#38; terns") && list.contains("<b>1</b> entry"), "{list}");
     for query in ["state=secret", "scope=zone&associated_id=harbour", "sort=-tokens", "state=nonsense"] {
@@ -166,15 +169,27 @@ async fn many_entries_are_previewed_changed_and_undone_by_forms() {
         ("in", "content"),
         ("find", "broken"),
         ("with", "<i>whole</i>"),
-        ("tags_add", "new"),
+        ("tags_add", "new\nParis, France"),
     ];
     let preview: Vec<_> = base.iter().copied().chain([("do", "preview")]).collect();
     let page = mara.post(&format!("{lore}/bulk"), &preview).await.expect(200).text;
     assert!(page.contains("<b>2</b> of 2 change") && !page.contains("<i>whole") && !page.contains("<img"), "{page}");
     assert_eq!(world.get("/lore/the_square").await.body["tags"], json!([]));
-    let run: Vec<_> = base.iter().copied().chain([("do", "run")]).collect();
+    // What nobody saw is shown before it is done: other fields, or entries that somebody changed.
+    let digest = field(&page, "previewed");
+    let other = [("find", "cold"), ("with", "warm"), ("do", "run"), ("previewed", digest.as_str())];
+    let other: Vec<_> = base[..3].iter().copied().chain(other).collect();
+    let shown = mara.post(&format!("{lore}/bulk"), &other).await.expect(200).text;
+    assert!(shown.contains("this is not what you saw before") && shown.contains("value=\"run\""), "{shown}");
+    world.patch("/lore/the_square", json!({ "priority": 7 })).await.expect(200);
+    let run: Vec<_> = base.iter().copied().chain([("do", "run"), ("previewed", &digest)]).collect();
+    let shown = mara.post(&format!("{lore}/bulk"), &run).await.expect(200).text;
+    assert!(shown.contains("this is not what you saw before"), "{shown}");
+    assert_eq!(world.get("/lore/the_square").await.body["tags"], json!([]));
+    let digest = field(&shown, "previewed");
+    let run: Vec<_> = base.iter().copied().chain([("do", "run"), ("previewed", &digest)]).collect();
     let step = mara.post(&format!("{lore}/bulk"), &run).await.expect(303).header("location").to_owned();
-    assert_eq!(world.get("/lore/the_square").await.body["tags"], json!(["new"]));
+    assert_eq!(world.get("/lore/the_square").await.body["tags"], json!(["new", "Paris, France"]));
     assert!(mara.get(&step).await.expect(200).text.contains("<b>2</b> entries were changed"));
     // Somebody changes one of them: nothing is undone.
     let before = world.get("/lore/the_square").await.body["content"].clone();
@@ -185,7 +200,7 @@ async fn many_entries_are_previewed_changed_and_undone_by_forms() {
     let undone = mara.post(&format!("{step}/undo"), &[]).await.expect(303).header("location").to_owned();
     assert_eq!(world.get("/lore/the_square").await.body["content"], HOSTILE);
     mara.post(&format!("{undone}/undo"), &[]).await.expect(303);
-    assert_eq!(world.get("/lore/the_square").await.body["tags"], json!(["new"]));
+    assert_eq!(world.get("/lore/the_square").await.body["tags"], json!(["new", "Paris, France"]));
     for (fields, says) in [
         (&[("ids", "the_reach"), ("do", "preview")][..], "Say what changes."),
         (
@@ -194,11 +209,18 @@ async fn many_entries_are_previewed_changed_and_undone_by_forms() {
         ),
         (&[("ids", "the_reach"), ("priority", "x"), ("do", "run")], "Write a number."),
         (&[("ids", "nobody"), ("enabled", "no"), ("do", "run")], "no such lore entry"),
-        (&[("ids", "the_reach"), ("scope", "zone"), ("do", "run")], "needs an associated_id"),
     ] {
         let page = mara.post(&format!("{lore}/bulk"), fields).await.expect(422).text;
         assert!(page.contains(says), "{says}: {page}");
     }
+    // What would break a rule is refused also after it was seen.
+    let wrong = [("ids", "the_reach"), ("scope", "zone"), ("do", "run")];
+    let page = mara.post(&format!("{lore}/bulk"), &wrong).await.expect(200).text;
+    assert!(page.contains("needs an associated_id"), "{page}");
+    let digest = field(&page, "previewed");
+    let wrong: Vec<_> = wrong.into_iter().chain([("previewed", digest.as_str())]).collect();
+    let page = mara.post(&format!("{lore}/bulk"), &wrong).await.expect(422).text;
+    assert!(page.contains("needs an associated_id"), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -242,8 +264,11 @@ async fn memories_are_written_moved_and_taken_back_by_forms() {
     mara.post(&format!("{path}/move"), &to).await.expect(303);
     let listed = mara.get(&format!("{list}?holder_id=town_council_owner&q=debts&source=editor")).await.expect(200).text;
     assert!(listed.contains("Pays her debts.") && listed.contains("Town Council (owner)"), "{listed}");
-    let version = field(&mara.get(&path).await.text, "version");
-    mara.post(&format!("{path}/delete"), &[("version", &version)]).await.expect(303);
+    // It is asked for first.
+    assert!(mara.get(&path).await.text.contains(&format!("href=\"{path}/delete\"")));
+    let ask = mara.get(&format!("{path}/delete")).await.expect(200).text;
+    assert!(ask.contains("Delete this memory?") && ask.contains("Pays her debts."), "{ask}");
+    mara.post(&format!("{path}/delete"), &[("version", &field(&ask, "version"))]).await.expect(303);
     mara.get(&path).await.expect(404);
     // A broadcast is one thing.
     let call = json!({
@@ -254,8 +279,11 @@ async fn memories_are_written_moved_and_taken_back_by_forms() {
     let told = mara.get(&format!("{list}/broadcasts")).await.expect(200).text;
     assert!(told.contains("Heard by 1") && told.contains("innkeeper_bob"), "{told}");
     let action =
-        told.split("action=\"").find(|part| part.contains("/retract")).unwrap().split('"').next().unwrap().to_owned();
+        told.split("href=\"").find(|part| part.contains("/retract")).unwrap().split('"').next().unwrap().to_owned();
+    let ask = mara.get(&action).await.expect(200).text;
+    assert!(ask.contains("Retract this broadcast?") && ask.contains("An ally."), "{ask}");
     mara.post(&action, &[]).await.expect(303);
+    mara.get(&action).await.expect(404);
     assert!(mara.get(&format!("{list}/broadcasts")).await.text.contains("No broadcast is kept."));
     assert!(!world.get("/npcs/innkeeper_bob/memories").await.text.contains("An ally."));
 }

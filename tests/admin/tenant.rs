@@ -22,6 +22,11 @@ async fn keys_are_made_shown_once_and_revoked() {
     let list = owner.get("/admin/keys").await.expect(200).text;
     assert!(!list.contains(&key) && !list.contains("<i>bot"), "{list}");
     let id = list.split_once("/admin/keys/").unwrap().1.split('/').next().unwrap().to_owned();
+    let ask = owner.get(&format!("/admin/keys/{id}/revoke")).await.expect(200).text;
+    assert!(ask.contains("Revoke tk_") && ask.contains("&#60;i&#62;bot"), "{ask}");
+    let late = owner.post(&format!("/admin/keys/{id}/revoke"), &[("version", "7")]).await.expect(409).text;
+    assert!(late.contains("Somebody changed it") && field(&late, "version") == "1", "{late}");
+    bot.get("/v1/campaigns").await.expect(200);
     owner.post(&format!("/admin/keys/{id}/revoke"), &[("version", "1")]).await.expect(303);
     bot.get("/v1/campaigns").await.problem(401, "unauthenticated");
 }
@@ -30,7 +35,7 @@ async fn keys_are_made_shown_once_and_revoked() {
 async fn users_are_made_changed_and_removed() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
-    let owner = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await;
+    let mut owner = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await;
     let made = owner.post("/admin/users", &[("email", EMAIL), ("role", "viewer")]).await.expect(200).text;
     let password = made.split_once("class=\"secret\">").unwrap().1.split('<').next().unwrap().to_owned();
     let mut mara = Visitor::at(&server);
@@ -51,6 +56,9 @@ async fn users_are_made_changed_and_removed() {
     owner.post(&path, &fields).await.expect(303);
     assert_eq!(mara.get("/admin/campaigns").await.status, 303, "an old password's session goes on");
     mara.sign_in(EMAIL, "another fine password").await.expect(303);
+    assert!(owner.get(&path).await.text.contains(&format!("href=\"{path}/remove\"")));
+    let ask = owner.get(&format!("{path}/remove")).await.expect(200).text;
+    assert!(ask.contains("Remove Mara?") && field(&ask, "version") == "3", "{ask}");
     owner.post(&format!("{path}/remove"), &[("version", "3")]).await.expect(303);
     assert_eq!(mara.get("/admin/campaigns").await.status, 303);
     mara.sign_in(EMAIL, "another fine password").await.expect(401);
@@ -158,7 +166,7 @@ async fn settings_are_saved_and_secrets_stay_secret() {
         ("settings-llm-model", "gpt-x"),
         ("settings-llm-prices", r#"{"prompt": 1, "cached": 1, "completion": 2}"#),
         ("settings-turn_retention_days", "7"),
-        ("origins", "https://a.example, https://b.example"),
+        ("origins", "https://a.example\nhttps://b.example"),
         ("llm_api_key", "sk-canary-77"),
         ("version", version.as_str()),
     ];

@@ -96,6 +96,9 @@ async fn a_double_click_does_its_work_once() {
     let lore = "/admin/c/port-town/lore";
     let page = owner.get(&format!("{lore}/bulk?all=1")).await.expect(200).text;
     let form_id = field(&page, "form_id");
+    let path = format!("{lore}/bulk");
+    let seen = [("all", "1"), ("filters", ""), ("priority", "5"), ("priority_how", "add"), ("do", "preview")];
+    let digest = field(&owner.post(&path, &seen).await.expect(200).text, "previewed");
     let run = [
         ("form_id", form_id.as_str()),
         ("all", "1"),
@@ -103,8 +106,8 @@ async fn a_double_click_does_its_work_once() {
         ("priority", "5"),
         ("priority_how", "add"),
         ("do", "run"),
+        ("previewed", digest.as_str()),
     ];
-    let path = format!("{lore}/bulk");
     let (one, two) = tokio::join!(owner.post(&path, &run), owner.post(&path, &run));
     assert_eq!((one.status, one.header("location")), (303, two.header("location")), "{}", two.text);
     assert_eq!(world.get("/lore/the_reach").await.body["priority"], 5);
@@ -132,6 +135,16 @@ async fn a_double_click_does_its_work_once() {
     assert!(!again.text.contains("tk_"));
     let keys = tenant.get("/v1/api-keys?limit=200").await;
     assert_eq!(keys.items().iter().filter(|key| key["name"] == "bot").count(), 1);
+    let page = owner.get("/admin/users").await.expect(200).text;
+    let form_id = field(&page, "form_id");
+    let user = [("form_id", form_id.as_str()), ("email", "zoe@example.org"), ("role", "viewer")];
+    let made = owner.post("/admin/users", &user).await.expect(200).text;
+    let password = made.split_once("class=\"secret\">").unwrap().1.split('<').next().unwrap();
+    // The page is loaded again: nothing is made, nothing is wrong, and the password is nowhere.
+    let again = owner.post("/admin/users", &user).await.expect(303);
+    assert_eq!(again.header("location"), "/admin/users");
+    let list = owner.get("/admin/users").await.expect(200).text;
+    assert!(list.contains("zoe@example.org") && !list.contains(password), "{list}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -192,7 +205,42 @@ async fn forms_are_as_large_as_they_have_to_be() {
         request.body(parts.clone())
     };
     mara.send(multipart(npcs)).await.expect(415);
-    mara.send(multipart("/admin/c/port-town/exchange/look")).await.expect(422);
+    let look = "/admin/c/port-town/exchange/look";
+    mara.send(multipart(look)).await.expect(422);
+    // What is wrong with a file is said on the page, with its navigation.
+    let token = mara.token();
+    let file = |name: &str, bytes: Vec<u8>| {
+        let mut body = format!(
+            "--x\r\ncontent-disposition: form-data; name=\"form_token\"\r\n\r\n{token}\r\n--x\r\n\
+             content-disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\n"
+        )
+        .into_bytes();
+        body.extend(bytes);
+        body.extend(b"\r\n--x--\r\n");
+        mara.request("POST", look).header("content-type", "multipart/form-data; boundary=x").body(body)
+    };
+    for (name, bytes, status, says) in [
+        ("none.json", Vec::new(), 422, "none.json is empty"),
+        ("fake.png", b"{\"entries\": {}}".to_vec(), 422, "no entry with content"),
+        ("wide.json", vec![b' '; (32 << 20) + 1], 413, "too large: one may have 32 MiB"),
+        ("huge.json", vec![b' '; 34 << 20], 413, "too large: one may have 32 MiB"),
+    ] {
+        let page = mara.send(file(name, bytes)).await.expect(status).text;
+        assert!(page.contains(says) && page.contains("<nav"), "{name}: {page}");
+    }
+    // A book is the same under another file's name, if it has one of its own, and under the number that a browser adds.
+    let (named, nameless) = (
+        &br#"{"name":"Tides","entries":{"0":{"key":["x"],"content":"A."}}}"#,
+        &br#"{"entries":{"0":{"key":["y"],"content":"B."}}}"#,
+    );
+    for (bytes, first, second) in [(named.to_vec(), "a.json", "b.json"), (nameless.to_vec(), "wi.json", "wi (1).json")]
+    {
+        let page = mara.send(file(first, bytes.clone())).await.expect(200).text;
+        let pending = field(&page, "pending");
+        mara.post("/admin/c/port-town/exchange/confirm", &[("pending", &pending)]).await.expect(303);
+        let page = mara.send(file(second, bytes)).await.expect(200).text;
+        assert!(page.contains("<b>0</b> would be made") && page.contains("<b>1</b> are there already"), "{page}");
+    }
     // The longest text of the world fits, each of its characters of four bytes and quoted.
     let text = "🜁".repeat(100_000);
     let fields = [("title", "Long"), ("scope", "global"), ("content", text.as_str())];

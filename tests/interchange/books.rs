@@ -39,6 +39,9 @@ async fn a_world_info_becomes_lore_and_comes_back() {
     let sea = world.get("/lore/the_sea_is_cold").await.expect(200).body;
     assert_eq!((&sea["activation"], &sea["enabled"]), (&json!("always"), &json!(false)));
     assert_eq!(world.get("/lore/only_a_pattern").await.expect(200).body["enabled"], false);
+    // What is lost names the entries that lose it.
+    let dropped = report["fields"].as_array().unwrap().iter().find(|f| f["path"] == "/entries/*/position").unwrap();
+    assert_eq!((&dropped["count"], &dropped["titles"]), (&json!(1), &json!(["The harbour"])), "{dropped:#}");
     // A second time changes nothing, though a name was taken.
     let before = counts(&server).await;
     let again = acme.post(IMPORT, files::world_info()).await.expect(200).body;
@@ -216,4 +219,27 @@ async fn a_lorebook_comes_in_pieces_and_one_that_is_too_large_not_at_all() {
     assert_eq!(book.body["entries"].as_object().unwrap().len(), 10_000);
     world.post("/lore", json!({ "title": "One more", "scope": "global", "content": "x" })).await.expect(201);
     world.get("/lorebook.json").await.problem(413, "payload_too_large");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_says_nothing_is_not_reported_and_losses_name_their_entries() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    acme.world().await;
+    let quiet = json!({ "key": ["x"], "content": "A text.", "comment": "Quiet", "cooldown": 0, "delay": 0, "sticky": 0,
+        "delayUntilRecursion": false, "ignoreBudget": null, "probability": 100 });
+    let report = acme.post(&format!("{IMPORT}?name=quiet"), json!({ "entries": [quiet] })).await.expect(200).body;
+    let known = ["/entries/*/content", "/entries/*/key", "/entries/*/comment"];
+    let others = report["fields"].as_array().unwrap().iter().filter(|f| !known.contains(&f["path"].as_str().unwrap()));
+    assert_eq!(others.count(), 0, "{report:#}");
+    let entries: Vec<Value> = (0..7)
+        .map(|n| json!({ "key": ["x"], "content": "A text.", "comment": format!("Loud {n}"), "delayUntilRecursion": 2, "matchWholeWords": false }))
+        .collect();
+    let report = acme.post(&format!("{IMPORT}?name=loud"), json!({ "entries": entries })).await.expect(200).body;
+    for path in ["/entries/*/delayUntilRecursion", "/entries/*/matchWholeWords"] {
+        assert!(says(&report, path, "approximated"), "{path}: {report:#}");
+        let field = report["fields"].as_array().unwrap().iter().find(|f| f["path"] == path).unwrap();
+        assert_eq!(field["titles"], json!(["Loud 0", "Loud 1", "Loud 2", "Loud 3", "Loud 4"]));
+        assert_eq!(field["count"], 7);
+    }
 }

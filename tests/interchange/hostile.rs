@@ -22,6 +22,47 @@ fn zipped(entries: &[(&str, &[u8])]) -> Vec<u8> {
     archive.finish().unwrap().into_inner()
 }
 
+/// A picture with another chunk before its end.
+fn with_chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
+    let mut bytes = tavernkeep::interchange::png::picture([1; 32], &[]);
+    let end = bytes.split_off(bytes.len() - 12);
+    bytes.extend(chunk(kind, data));
+    bytes.extend(end);
+    bytes
+}
+
+fn chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
+    let covered = [kind.as_slice(), data].concat();
+    let mut sum = flate2::Crc::new();
+    sum.update(&covered);
+    let length = u32::try_from(data.len()).unwrap().to_be_bytes();
+    [&length[..], &covered, &sum.sum().to_be_bytes()].concat()
+}
+
+/// A text chunk of a card, packed.
+fn packed(text: &[u8]) -> Vec<u8> {
+    let mut out = flate2::write::ZlibEncoder::new(b"chara\0\0".to_vec(), flate2::Compression::best());
+    out.write_all(text).unwrap();
+    with_chunk(b"zTXt", &out.finish().unwrap())
+}
+
+/// A picture that says it is this wide and high.
+fn sized(width: u32, height: u32) -> Vec<u8> {
+    let header = [&width.to_be_bytes()[..], &height.to_be_bytes(), &[1, 3, 0, 0, 0]].concat();
+    damaged(|bytes| {
+        bytes.splice(8..33, chunk(b"IHDR", &header));
+    })
+}
+
+fn shrunk(name: &str, size: usize) -> Vec<u8> {
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, bytes) in [("card.json", files::card().to_string().into_bytes()), (name, vec![0; size])] {
+        archive.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+        archive.write_all(&bytes).unwrap();
+    }
+    archive.finish().unwrap().into_inner()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn files_that_mean_no_good_are_refused_with_a_reason() {
     let server = Server::start().await;
@@ -43,6 +84,12 @@ async fn files_that_mean_no_good_are_refused_with_a_reason() {
         ("a length out of range", damaged(|b| length(b, u32::MAX)), 422, "out of range"),
         ("no card in it", tavernkeep::interchange::png::picture([1; 32], &[]), 422, "no text chunk"),
         ("no base64", tavernkeep::interchange::png::picture([1; 32], &[("chara", b"%%%")]), 422, "not base64"),
+        ("a picture without an end", sized(60_000, 60_000), 422, "60000 by 60000 pixels"),
+        ("a picture of nothing", sized(0, 1), 422, "0 by 1 pixels"),
+        ("a packed text that is too large", packed(&vec![b'A'; 200 << 20]), 422, "too large"),
+        ("a packed text that is none", with_chunk(b"zTXt", b"chara\0\0xyz"), 422, "cannot be unpacked"),
+        ("a packed text of another way", with_chunk(b"zTXt", b"chara\0\x01xyz"), 422, "unknown way"),
+        ("an asset that is a bomb", shrunk("assets/icon.png", 40 << 20), 422, "assets/icon.png"),
         ("a zip bomb", bomb, 422, "more than 8388608 bytes"),
         ("a path out", zipped(&[("card.json", card.as_bytes()), ("../../etc/passwd", b"x")]), 422, "leads out"),
         ("a path from the root", zipped(&[("/card.json", card.as_bytes())]), 422, "leads out"),
@@ -73,7 +120,9 @@ async fn files_that_mean_no_good_are_refused_with_a_reason() {
         assert_eq!(answer.header("content-type"), "application/problem+json", "{what}");
         assert!(answer.text.contains(reason), "{what}: {}", answer.text);
     }
-    for book in [json!({ "entries": 7 }), json!({ "entries": { "0": 1 } }), json!("x"), json!({})] {
+    for book in
+        [json!({ "entries": {} }), json!({ "entries": 7 }), json!({ "entries": { "0": 1 } }), json!("x"), json!({})]
+    {
         acme.post("/v1/campaigns/port-town/import/lorebook", book).await.problem(422, "validation_failed");
     }
     send(&acme, "/v1/campaigns/port-town/import/lorebook", "text/html", b"{}".to_vec())

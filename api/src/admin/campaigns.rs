@@ -8,12 +8,13 @@ use uuid::Uuid;
 
 use super::{
     Editor, Frame, InCampaign, Tab,
+    ask::AskPage,
     editor::campaign_url,
     form::{self, EXTENSIONS, EXTERNAL_REF, Errors, Field, FormView, Group, Kind, Texts},
     list::moment,
     saving::{Saved, Saving},
     see,
-    world::{DeletePage, FormPage, form_id, once, whole},
+    world::{FormPage, form_id, once, whole},
 };
 use crate::{
     auth::Scope,
@@ -198,13 +199,16 @@ pub async fn save(at: InCampaign) -> Result<HttpResponse> {
     }
 }
 
-fn delete_page(at: &InCampaign, problem: Option<String>) -> DeletePage {
-    DeletePage {
+fn delete_page(at: &InCampaign, problem: Option<String>) -> AskPage {
+    AskPage {
         frame: at.frame(&format!("Delete {}", at.campaign.name), Tab::Home),
-        one: "campaign, with everything in it,",
-        label: at.campaign.name.clone(),
+        question: format!("Delete {}?", at.campaign.name),
+        quoted: None,
+        then: "The campaign, with everything in it, goes. The audit keeps what it was.".to_owned(),
+        yes: "Delete",
+        no: "Keep it",
         back: at.url(""),
-        version: at.campaign.version,
+        version: Some(at.campaign.version),
         repeat: Some(at.campaign.slug.clone()),
         problem,
     }

@@ -70,12 +70,12 @@ impl World for Characters {
             title: "Proficiencies and defences",
             is_folded: true,
             fields: &[
-                Field::new("/skill_proficiencies", "Skills", Kind::Words),
-                Field::new("/saving_throw_proficiencies", "Saving throws", Kind::Words),
-                Field::new("/weapon_proficiencies", "Weapons", Kind::Words),
-                Field::new("/resistances", "Resistances", Kind::Words),
-                Field::new("/immunities", "Immunities", Kind::Words),
-                Field::new("/vulnerabilities", "Vulnerabilities", Kind::Words),
+                Field::new("/skill_proficiencies", "Skills", Kind::Words).hint("One a line."),
+                Field::new("/saving_throw_proficiencies", "Saving throws", Kind::Words).hint("One a line."),
+                Field::new("/weapon_proficiencies", "Weapons", Kind::Words).hint("One a line."),
+                Field::new("/resistances", "Resistances", Kind::Words).hint("One a line."),
+                Field::new("/immunities", "Immunities", Kind::Words).hint("One a line."),
+                Field::new("/vulnerabilities", "Vulnerabilities", Kind::Words).hint("One a line."),
             ],
         },
         Group {

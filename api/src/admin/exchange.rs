@@ -1,15 +1,16 @@
 //! Import and export: a file is looked at first, its report read, and only then is anything written.
 
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpResponse, http::StatusCode, web};
 use askama::Template;
 use uuid::Uuid;
 
-use super::{Frame, InCampaign, Tab};
+use super::{Frame, InCampaign, Tab, submitted::Upload};
 use crate::{
     auth::Scope,
     error::{Code, Error, Result},
     http::{paging::Page, reply::attachment, resource},
     interchange::{
+        IMPORT_BYTES_MAX,
         document::export::Export,
         lorebook::Lorebook,
         out, pending, pieces,
@@ -86,9 +87,17 @@ fn called(format: &str) -> &'static str {
 
 /// Looks at a file: what would become of it, without writing any of it.
 pub async fn look(at: InCampaign) -> Result<HttpResponse> {
-    let Some(file) = at.form.file("file").filter(|file| !file.bytes.is_empty()) else {
+    let is_large = |file: &Upload| file.bytes.len() > IMPORT_BYTES_MAX;
+    if at.form.is_too_large() || at.form.file("file").is_some_and(is_large) {
+        let problem = "This file is too large: one may have 32 MiB.".to_owned();
+        return at.show_with(StatusCode::PAYLOAD_TOO_LARGE, &form(&at, Some(problem)).await?);
+    }
+    let Some(file) = at.form.file("file") else {
         return at.show_again(&form(&at, Some("Choose a file first.".to_owned())).await?);
     };
+    if file.bytes.is_empty() {
+        return at.show_again(&form(&at, Some(format!("{} is empty: it has no bytes.", file.name))).await?);
+    }
     match try_look(&at, &file.name, &file.bytes).await {
         Ok(page) => at.show(&page),
         Err(error) if error.code.status() < 500 && error.code != Code::Forbidden => {
@@ -129,7 +138,7 @@ async fn try_look(at: &InCampaign, name: &str, bytes: &web::Bytes) -> Result<Rep
 /// Reads a file, whatever of ours it is.
 async fn read(at: &InCampaign, name: &str, bytes: web::Bytes) -> Result<service::Ready> {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_owned();
-    let wanted = service::Wanted::Any { campaign: at.campaign.slug.clone(), name: Some(stem) };
+    let wanted = service::Wanted::Any { campaign: at.campaign.slug.clone(), file: Some(stem) };
     let ready = service::read(wanted, bytes).await?;
     if ready.is_campaign() {
         at.caller.needs(Scope::Gm, "A campaign's document")?;

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use actix_web::HttpResponse;
+use actix_web::{HttpResponse, http::StatusCode};
 use askama::Template;
 
 use super::{
     Editor, Frame, Tab,
+    ask::AskPage,
     world::{form_id, once},
 };
 use crate::{
@@ -123,11 +124,41 @@ pub async fn create(editor: Editor) -> Result<HttpResponse> {
     }
 }
 
+async fn ask_page(editor: &Editor, problem: Option<String>) -> Result<AskPage> {
+    let tx = editor.read().await?;
+    let (key, state, used) = with_words(service::get(&tx, editor.path("x")).await?);
+    Ok(AskPage {
+        frame: editor.frame("Revoke a key", Tab::Keys),
+        question: format!("Revoke tk_{}_…?", key.prefix),
+        quoted: Some(key.name).filter(|name| !name.is_empty()),
+        then: format!("What uses it is refused from then on. It is {state}, and was used last: {used}."),
+        yes: "Revoke",
+        no: "Keep it",
+        back: "/admin/keys".to_owned(),
+        version: Some(key.version),
+        problem,
+        repeat: None,
+    })
+}
+
+/// The question whether a key is to be revoked.
+pub async fn ask(editor: Editor) -> Result<HttpResponse> {
+    editor.show(&ask_page(&editor, None).await?)
+}
+
 /// Revokes a key.
 pub async fn revoke(editor: Editor) -> Result<HttpResponse> {
     let tx = TenantTx::write(&editor.app.pool, &editor.caller.actor()).await?;
     let expected = Expected::version(editor.form.version().unwrap_or(0));
-    let revoked = service::revoke(&tx, &expected, editor.path("x")).await?;
+    let revoked = match service::revoke(&tx, &expected, editor.path("x")).await {
+        Ok(revoked) => revoked,
+        Err(error) if error.code == Code::PreconditionFailed => {
+            drop(tx);
+            let problem = "Somebody changed it since you looked. This is what it is now.".to_owned();
+            return editor.show_with(StatusCode::CONFLICT, &ask_page(&editor, Some(problem)).await?);
+        }
+        Err(error) => return Err(error),
+    };
     tx.commit().await?;
     editor.app.keys.forget();
     Ok(editor.done("/admin/keys", &format!("The key {} was revoked.", revoked.prefix)))

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::{
     Frame, InCampaign, Tab,
+    ask::AskPage,
     form::{self, Errors, Field, FormView, Group, Kind, Texts},
     history,
     list::moment,
@@ -356,6 +357,27 @@ pub async fn relocate(at: InCampaign) -> Result<HttpResponse> {
     }
 }
 
+/// GET of the question whether a memory is to be deleted.
+///
+/// # Errors
+/// `not_found`.
+pub async fn ask(at: InCampaign) -> Result<HttpResponse> {
+    let (memory, names) = current(&at).await?;
+    let shown = row(&at, &memory, &names);
+    at.show(&AskPage {
+        frame: at.frame("Delete a memory", Tab::Memories),
+        question: "Delete this memory?".to_owned(),
+        quoted: Some(shown.text),
+        then: format!("{} forgets it about {}.", shown.holder, shown.player),
+        yes: "Delete",
+        no: "Keep it",
+        back: shown.path,
+        version: Some(memory.version),
+        problem: None,
+        repeat: None,
+    })
+}
+
 /// POST that deletes a memory.
 ///
 /// # Errors
@@ -469,12 +491,37 @@ pub async fn broadcasts(at: InCampaign) -> Result<HttpResponse> {
     })
 }
 
+fn broadcast_of(at: &InCampaign) -> Result<Uuid> {
+    at.path("x").parse().map_err(|_| Error::not_found("broadcast"))
+}
+
+/// GET of the question whether a broadcast is to be retracted.
+///
+/// # Errors
+/// `not_found`.
+pub async fn ask_to_retract(at: InCampaign) -> Result<HttpResponse> {
+    let tx = at.read().await?;
+    let (text, many) = service::broadcast_told(&tx, at.campaign.id.0, broadcast_of(&at)?).await?;
+    at.show(&AskPage {
+        frame: at.frame("Retract a broadcast", Tab::Memories),
+        question: "Retract this broadcast?".to_owned(),
+        quoted: Some(text),
+        then: format!("It is taken from all who remember it: {many}."),
+        yes: "Retract",
+        no: "Keep it",
+        back: at.url("memories/broadcasts"),
+        version: None,
+        problem: None,
+        repeat: None,
+    })
+}
+
 /// POST that retracts a broadcast: every memory it left goes.
 ///
 /// # Errors
 /// `not_found`.
 pub async fn retract(at: InCampaign) -> Result<HttpResponse> {
-    let broadcast = at.path("x").parse().map_err(|_| Error::not_found("broadcast"))?;
+    let broadcast = broadcast_of(&at)?;
     let tx = TenantTx::write(&at.app.pool, &at.caller.actor()).await?;
     let gone = service::retract(&tx, at.campaign.id.0, broadcast).await?;
     tx.commit().await?;

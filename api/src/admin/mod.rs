@@ -8,7 +8,7 @@
 //! - [`Frame`] is what is around every page: navigation, who is signed in, a message of what was done. [`Editor::show`] gives the
 //!   whole page, or to htmx the block that it asked for, at the same URL.
 //! - [`form`] is fields with their hints and errors, from a list (show it with `{% include "admin/fields.html" %}`); [`world`] is list, form, conflict and deletion for a kind of row;
-//!   [`saving`] writes a form over a row, [`merge`] is what two get who wrote at once; [`query`] and [`words`] read addresses and values.
+//!   [`ask`] asks before something goes; [`saving`] writes a form over a row, [`merge`] is what two get who wrote at once; [`query`] and [`words`] read addresses and values.
 //!
 //! Everything works without script: forms are POSTed and answered by a redirect with a message ([`Editor::done`]), or by the page
 //! again with what is wrong (`422`). htmx, `static/editor.js` and `static/lists.js` only spare reloads. No script or style is ever inside of a page.
@@ -42,6 +42,7 @@
 //! 4. `tests/admin/` opens every page of the list as every role, in light and dark, and looks for what is forgotten.
 
 mod account;
+mod ask;
 mod audit;
 mod campaigns;
 mod characters;
@@ -160,11 +161,13 @@ pub const PAGES: &[Page] = &[
     // The tenant.
     get ("/keys", Admin, || web::get().to(keys::list)),
     post("/keys", Admin, || web::post().to(keys::create)),
+    get ("/keys/{x}/revoke", Admin, || web::get().to(keys::ask)),
     post("/keys/{x}/revoke", Admin, || web::post().to(keys::revoke)),
     get ("/users", Admin, || web::get().to(users::list)),
     post("/users", Admin, || web::post().to(users::create)),
     get ("/users/{x}", Admin, || web::get().to(users::page)),
     post("/users/{x}", Admin, || web::post().to(users::save)),
+    get ("/users/{x}/remove", Admin, || web::get().to(users::ask)),
     post("/users/{x}/remove", Admin, || web::post().to(users::remove)),
     get ("/usage", Admin, || web::get().to(usage::page)),
     get ("/settings", Admin, || web::get().to(settings::page)),
@@ -208,6 +211,7 @@ pub const PAGES: &[Page] = &[
     get ("/c/{c}/memories/new", Write, || web::get().to(memories::new)),
     get ("/c/{c}/memories/actors", Read, || web::get().to(memories::actors)),
     get ("/c/{c}/memories/broadcasts", Read, || web::get().to(memories::broadcasts)),
+    get ("/c/{c}/memories/broadcasts/{x}/retract", Write, || web::get().to(memories::ask_to_retract)),
     post("/c/{c}/memories/broadcasts/{x}/retract", Write, || web::post().to(memories::retract)),
     get ("/c/{c}/memories/deleted", Gm, || web::get().to(memories::deleted)),
     get ("/c/{c}/memories/{x}/history", Gm, || web::get().to(memories::history)),
@@ -215,6 +219,7 @@ pub const PAGES: &[Page] = &[
     get ("/c/{c}/memories/{x}", Read, || web::get().to(memories::page)),
     post("/c/{c}/memories/{x}", Write, || web::post().to(memories::save)),
     post("/c/{c}/memories/{x}/move", Write, || web::post().to(memories::relocate)),
+    get ("/c/{c}/memories/{x}/delete", Write, || web::get().to(memories::ask)),
     post("/c/{c}/memories/{x}/delete", Write, || web::post().to(memories::delete)),
 
     // NPCs.

@@ -43,7 +43,7 @@ impl World for Npcs {
             title: "Owners and tools",
             is_folded: true,
             fields: &[
-                Field::new("/owner_ids", "Owners", Kind::Words).hint("Slugs or ids, separated by commas."),
+                Field::new("/owner_ids", "Owners", Kind::Words).hint("Slugs or ids, one a line."),
                 Field::new("/available_tools", "Tools", Kind::Json { rows: 4 })
                     .hint("A list of names, or of {name, description}."),
             ],
@@ -59,10 +59,10 @@ impl World for Npcs {
                 Field::new("/stats/speed", "Speed, feet", Kind::Number),
                 Field::new("/stats/size", "Size", SIZES),
                 Field::new("/stats/creature_type", "Creature type", Kind::Line),
-                Field::new("/stats/resistances", "Resistances", Kind::Words),
-                Field::new("/stats/immunities", "Immunities", Kind::Words),
-                Field::new("/stats/vulnerabilities", "Vulnerabilities", Kind::Words),
-                Field::new("/stats/condition_immunities", "Condition immunities", Kind::Words),
+                Field::new("/stats/resistances", "Resistances", Kind::Words).hint("One a line."),
+                Field::new("/stats/immunities", "Immunities", Kind::Words).hint("One a line."),
+                Field::new("/stats/vulnerabilities", "Vulnerabilities", Kind::Words).hint("One a line."),
+                Field::new("/stats/condition_immunities", "Condition immunities", Kind::Words).hint("One a line."),
                 Field::new("/stats/abilities", "Ability scores", Kind::Json { rows: 4 }),
                 Field::new("/stats/saving_throws", "Saving throws", Kind::Json { rows: 3 }),
                 Field::new("/stats/attacks", "Attacks", Kind::Json { rows: 6 })

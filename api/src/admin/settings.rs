@@ -54,7 +54,7 @@ const GROUPS: &[Group] = &[
         title: "For other programs",
         is_folded: true,
         fields: &[
-            Field::new("/origins", "Origins", Kind::Words).hint("Pages that may call the API from a browser: https://play.example.org."),
+            Field::new("/origins", "Origins", Kind::Words).hint("Pages that may call the API from a browser, one a line: https://play.example.org."),
             Field::new("/settings/extensions", "Extensions", Kind::Json { rows: 3 }),
         ],
     },

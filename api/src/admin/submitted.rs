@@ -54,6 +54,8 @@ pub struct Upload {
 pub struct Submitted {
     fields: Vec<(String, String)>,
     files: Vec<(String, Upload)>,
+    /// It was larger than a form with a file may be: nothing of it was read, its token neither.
+    is_too_large: bool,
 }
 
 impl Submitted {
@@ -61,7 +63,7 @@ impl Submitted {
     /// is read of who holds none, or whose header holds a wrong token.
     ///
     /// # Errors
-    /// `forbidden` for a form that does not, `payload_too_large`, `unsupported_media_type`, `bad_request`.
+    /// `forbidden` for a form that does not, `payload_too_large` (a form with a file says so itself), `unsupported_media_type`, `bad_request`.
     pub async fn read(
         request: &HttpRequest,
         payload: &mut Payload,
@@ -82,7 +84,13 @@ impl Submitted {
         if has_parts && holds != Holds::File {
             return Err(Error::new(Code::UnsupportedMediaType, "No file can be sent here."));
         }
-        let body = body(request, payload, holds.bytes_max()).await?;
+        let body = match body(request, payload, holds.bytes_max()).await {
+            // Whoever chose a file that is too large sees the form again.
+            Err(error) if error.code == Code::PayloadTooLarge && holds == Holds::File => {
+                return Ok(Self { is_too_large: true, ..Self::default() });
+            }
+            body => body?,
+        };
         let form = if has_parts { Self::parts(media, body).await? } else { Self::pairs(&body)? };
         if in_header.is_none() && !secret.made(form.text(TOKEN_FIELD)) {
             return Err(not_of_this_visit());
@@ -170,6 +178,12 @@ impl Submitted {
     #[must_use]
     pub fn file(&self, name: &str) -> Option<&Upload> {
         self.files.iter().find(|(n, _)| n == name).map(|(_, file)| file)
+    }
+
+    /// Whether it was larger than a form with a file may be. Then it holds nothing, and came from nobody knows which page.
+    #[must_use]
+    pub fn is_too_large(&self) -> bool {
+        self.is_too_large
     }
 
     /// The version of a row that the form was filled in from.

@@ -4,7 +4,12 @@ use actix_web::{HttpResponse, http::StatusCode};
 use askama::Template;
 use serde_json::json;
 
-use super::{Editor, Frame, Tab, list::moment};
+use super::{
+    Editor, Frame, Tab,
+    ask::AskPage,
+    list::moment,
+    world::{form_id, once},
+};
 use crate::{
     error::{Code, Error, Result},
     http::{
@@ -82,10 +87,17 @@ pub async fn create(editor: Editor) -> Result<HttpResponse> {
     let made = async {
         let email = text("email").unwrap_or_default();
         let input = UserInput { email, name: text("name"), role: role_of(&editor)?, password: None };
-        service::create(&editor.app, &editor.caller, input).await
+        let sent: Vec<_> = editor.form.fields().collect();
+        let once = once(&editor, &form_id(&editor), &sent);
+        service::create(&editor.app, &editor.caller, input, once.as_ref()).await
     };
     match made.await {
-        Ok(view) => editor.show(&users_page(&editor, None, view.password.map(|p| (view.email, p))).await?),
+        Ok(None) => {
+            let message = "The user was made by the first click, and the password is shown once. \
+                Give them another on their page if you did not see it.";
+            Ok(editor.done("/admin/users", message))
+        }
+        Ok(Some(view)) => editor.show(&users_page(&editor, None, view.password.map(|p| (view.email, p))).await?),
         Err(error) => {
             let problem = told(error)?;
             editor.show_again(&users_page(&editor, Some(problem), None).await?)
@@ -151,6 +163,29 @@ pub async fn save(editor: Editor) -> Result<HttpResponse> {
     }
     let saved = service::update(&editor.app, &editor.caller, &expected(&editor), editor.path("x"), &patch).await;
     answered(&editor, saved, "was saved.").await
+}
+
+/// The question whether one is to be taken out of the tenant.
+pub async fn ask(editor: Editor) -> Result<HttpResponse> {
+    let tx = editor.read().await?;
+    let user = service::get(&tx, editor.path("x")).await?;
+    let then = if user.is_shared {
+        "They cannot come into this tenant any more; in others they stay. What they wrote here stays."
+    } else {
+        "Their account goes, and whoever needs it again is made anew. What they wrote stays."
+    };
+    editor.show(&AskPage {
+        frame: editor.frame(&format!("Remove {}", user.name), Tab::Users),
+        question: format!("Remove {}?", user.name),
+        quoted: Some(user.email),
+        then: then.to_owned(),
+        yes: "Remove",
+        no: "Keep them",
+        back: format!("/admin/users/{}", user.id),
+        version: Some(user.version),
+        problem: None,
+        repeat: None,
+    })
 }
 
 /// Takes one out of the tenant.

@@ -33,7 +33,13 @@ pub fn at(value: &Value, pointer: &str) -> String {
     value.pointer(pointer).map(shown).unwrap_or_default()
 }
 
-/// Words that stand between commas or on lines of their own.
-pub fn split(text: &str) -> impl Iterator<Item = &str> {
-    text.split([',', '\n']).map(str::trim).filter(|word| !word.is_empty())
+/// A list of words as a field holds it: each on a line of its own, since a word may hold a comma.
+#[must_use]
+pub fn lines(items: &[Value]) -> String {
+    items.iter().map(shown).collect::<Vec<_>>().join("\n")
+}
+
+/// The words of such a field.
+pub fn of_lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(str::trim).filter(|word| !word.is_empty())
 }

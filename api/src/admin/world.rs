@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::{
     Editor, Frame, InCampaign, Tab,
+    ask::AskPage,
     form::{self, Errors, FormView, Group, Kind, Texts},
     list::ListPage,
     merge,
@@ -78,20 +79,6 @@ pub(super) struct FormPage {
     pub(super) is_conflict: bool,
 }
 shown!(FormPage: as_main);
-
-#[derive(Template)]
-#[template(path = "admin/world-delete.html", blocks = ["main"])]
-pub(super) struct DeletePage {
-    pub(super) frame: Frame,
-    pub(super) one: &'static str,
-    pub(super) label: String,
-    pub(super) back: String,
-    pub(super) version: i64,
-    pub(super) problem: Option<String>,
-    /// What has to be written to delete it.
-    pub(super) repeat: Option<String>,
-}
-shown!(DeletePage: as_main);
 
 /// A row as it is now: what people call it, its version, and its JSON as they write it.
 pub struct Current {
@@ -294,13 +281,16 @@ pub(super) async fn written<W: World>(at: &InCampaign, row: &Current, saving: &S
     saving.over((row.version, &row.view), Value::Null, write).await
 }
 
-fn delete_page<W: World>(at: &InCampaign, row: &Current, problem: Option<String>) -> DeletePage {
-    DeletePage {
+fn delete_page<W: World>(at: &InCampaign, row: &Current, problem: Option<String>) -> AskPage {
+    AskPage {
         frame: at.frame(&format!("Delete {}", row.label), W::TAB),
-        one: W::ONE,
-        label: row.label.clone(),
+        question: format!("Delete {}?", row.label),
+        quoted: None,
+        then: format!("The {} goes. The audit keeps what it was.", W::ONE),
+        yes: "Delete",
+        no: "Keep it",
         back: format!("{}/{}", at.url(W::PATH), row.id),
-        version: row.version,
+        version: Some(row.version),
         repeat: None,
         problem,
     }

@@ -139,8 +139,8 @@ pub async fn create_key(app: web::Data<App>, caller: Caller, body: Body<KeyInput
     responses((status = 200, body = KeyView), (status = "default", body = Problem)))]
 #[get("/api-keys/{x}")]
 pub async fn get_key(app: web::Data<App>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
-    let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
-    let view = service::find(&tx, &path).await?;
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let view = service::get(&tx, &path).await?;
     Ok(Reply::ok(&view)?.versioned(view.version))
 }
 

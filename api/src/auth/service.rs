@@ -174,11 +174,21 @@ pub(super) fn may_give(caller: &Caller, scopes: &BTreeSet<Scope>) -> Result<()> 
 /// # Errors
 /// `not_found`.
 pub(super) async fn find(tx: &TenantTx, x: &str) -> Result<KeyView> {
-    let row = sqlx::query("SELECT * FROM api_key WHERE tenant_id = $1 AND (id::text = $2 OR prefix = $2) FOR UPDATE")
-        .bind(tx.tenant())
-        .bind(x)
-        .fetch_optional(&mut *tx.connection().await)
-        .await?;
+    one(tx, x, "FOR UPDATE").await
+}
+
+/// The same to look at.
+///
+/// # Errors
+/// `not_found`.
+pub async fn get(tx: &TenantTx, x: &str) -> Result<KeyView> {
+    one(tx, x, "").await
+}
+
+async fn one(tx: &TenantTx, x: &str, lock: &'static str) -> Result<KeyView> {
+    let sql = format!("SELECT * FROM api_key WHERE tenant_id = $1 AND (id::text = $2 OR prefix = $2) {lock}");
+    let row =
+        sqlx::query(AssertSqlSafe(sql)).bind(tx.tenant()).bind(x).fetch_optional(&mut *tx.connection().await).await?;
     row.as_ref().map(KeyView::of).ok_or_else(|| Error::not_found("API key"))
 }
 

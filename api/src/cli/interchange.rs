@@ -88,8 +88,8 @@ pub async fn export(owner_url: &str, app_url: &str, args: ExportArgs) -> Result<
 pub async fn import(owner_url: &str, app_url: &str, args: &ImportArgs) -> Result<Report> {
     let caller = caller(owner_url, &args.tenant).await?;
     let bytes = read(&args.file)?;
-    let name = args.file.file_stem().map(|s| s.to_string_lossy().into_owned());
-    let mut wanted = service::guess(args.campaign.as_deref().unwrap_or_default(), name, &bytes)?;
+    let file = args.file.file_stem().map(|s| s.to_string_lossy().into_owned());
+    let mut wanted = service::guess(args.campaign.as_deref().unwrap_or_default(), file, &bytes)?;
     match &mut wanted {
         service::Wanted::Campaign { slug } => slug.clone_from(&args.campaign),
         _ if args.campaign.is_none() => {

@@ -61,7 +61,8 @@ pub fn read(bytes: &[u8], losses: &mut Losses) -> Result<Card> {
 
 /// The card's JSON out of a picture: `ccv3` before `chara`.
 fn in_picture(bytes: &[u8]) -> Result<Vec<u8>> {
-    let texts = png::texts(bytes)?;
+    let is_card = |name: &str| ["ccv3", "chara"].iter().any(|card| name.eq_ignore_ascii_case(card));
+    let texts = png::texts(bytes, is_card)?;
     let named = |name: &str| texts.iter().find(|(keyword, _)| keyword.eq_ignore_ascii_case(name));
     let (keyword, value) = named("ccv3").or_else(|| named("chara")).ok_or_else(|| {
         Error::invalid("", "invalid_file", "This picture carries no card: it has no text chunk `chara` or `ccv3`.")

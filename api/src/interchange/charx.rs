@@ -1,16 +1,19 @@
-//! CHARX: a card in a zip beside its pictures. Only `card.json` is unpacked, and no more of it than a card may have; the other
-//! entries are looked at by name alone.
+//! CHARX: a card in a zip beside its pictures. Only `card.json` is unpacked, and no more of it than a card may have; of the other
+//! entries only the names and sizes are looked at.
 
 use std::io::{Cursor, Read};
 
 use zip::ZipArchive;
 
+use super::IMPORT_BYTES_MAX;
 use crate::error::{Error, Result};
 
 /// Entries of an archive.
 const ENTRIES_MAX: usize = 2000;
 /// Bytes of the unpacked card.
 const CARD_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// Bytes that any entry may say it has, unpacked: pictures and sounds hardly shrink, so what is larger is no part of a card.
+const ENTRY_BYTES_MAX: u64 = IMPORT_BYTES_MAX as u64;
 
 /// Whether the file begins like a zip.
 #[must_use]
@@ -38,6 +41,14 @@ pub fn card(bytes: &[u8]) -> Result<(Vec<u8>, usize)> {
         if !is_tame(&name) {
             let shown: String = name.chars().take(60).collect();
             return Err(broken(format!("`{}` leads out of it", shown.escape_default())));
+        }
+    }
+    for number in 0..entries {
+        let entry = archive.by_index_raw(number).map_err(|e| broken(e.to_string()))?;
+        if entry.size() > ENTRY_BYTES_MAX {
+            let shown: String = entry.name().map_err(|e| broken(e.to_string()))?.chars().take(60).collect();
+            let what = format!("`{}` has more than {ENTRY_BYTES_MAX} bytes unpacked", shown.escape_default());
+            return Err(broken(what));
         }
     }
     let entry = archive.by_name("card.json").map_err(|e| broken(format!("card.json: {e}")))?;

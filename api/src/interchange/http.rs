@@ -137,7 +137,7 @@ pub async fn import_lorebook(
     file: File,
 ) -> Result<Reply> {
     let asked: LorebookImportParams = paging::read_filter(paging::parameters(request.query_string())?)?;
-    let wanted = Wanted::Lorebook { campaign: path.into_inner(), name: asked.name };
+    let wanted = Wanted::Lorebook { campaign: path.into_inner(), name: asked.name, file: None };
     import(&app, &caller, &wanted, &file, asked.dry_run).await
 }
 

@@ -1,14 +1,21 @@
 //! PNG as an envelope: text chunks read with care, and a small picture written around a card.
 //!
-//! Pixels are never decoded, so no image can be a bomb; only lengths, checksums and `tEXt` are looked at.
+//! Pixels are never decoded, so no image can be a bomb; only lengths, checksums, the picture's size and its texts are looked at,
+//! and of a packed text (`zTXt`) no more is unpacked than one may have.
+
+use std::{borrow::Cow, io::Read};
+
+use flate2::read::ZlibDecoder;
 
 use crate::error::{Error, Result};
 
 const SIGNATURE: &[u8; 8] = b"\x89PNG\r\n\x1a\n";
 /// Chunks of one picture; animations have many.
 const CHUNKS_MAX: usize = 100_000;
-/// Bytes of a text chunk.
+/// Bytes of a text chunk, unpacked.
 const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Pixels of a picture's side.
+const SIDE_MAX: u32 = 8192;
 
 /// Whether the file says that it is a PNG.
 #[must_use]
@@ -16,11 +23,11 @@ pub fn is_png(bytes: &[u8]) -> bool {
     bytes.starts_with(SIGNATURE)
 }
 
-/// The `tEXt` chunks: keyword and value, in their order.
+/// The `tEXt` and `zTXt` chunks whose keyword is wanted: keyword and value, in their order.
 ///
 /// # Errors
 /// `validation_failed` for what is no whole, sound PNG.
-pub fn texts(bytes: &[u8]) -> Result<Vec<(String, &[u8])>> {
+pub fn texts<'a>(bytes: &'a [u8], is_wanted: impl Fn(&str) -> bool) -> Result<Vec<(String, Cow<'a, [u8]>)>> {
     let mut rest = bytes.strip_prefix(SIGNATURE).ok_or_else(|| broken("it has no PNG signature"))?;
     let mut found = Vec::new();
     for number in 0..CHUNKS_MAX {
@@ -30,20 +37,50 @@ pub fn texts(bytes: &[u8]) -> Result<Vec<(String, &[u8])>> {
         }
         match &chunk.kind {
             b"IEND" => return Ok(found),
-            b"tEXt" if chunk.data.len() > TEXT_BYTES_MAX => {
-                return Err(broken(&format!("a text chunk has more than {TEXT_BYTES_MAX} bytes")));
-            }
-            b"tEXt" => {
+            b"IHDR" => check_size(chunk.data)?,
+            b"tEXt" | b"zTXt" if chunk.data.len() > TEXT_BYTES_MAX => return Err(long()),
+            b"tEXt" | b"zTXt" => {
                 let end = chunk.data.iter().position(|b| *b == 0).filter(|end| (1..80).contains(end));
                 let (keyword, value) = end
                     .and_then(|end| Some((chunk.data.get(..end)?, chunk.data.get(end + 1..)?)))
                     .ok_or_else(|| broken("a text chunk has no keyword"))?;
-                found.push((String::from_utf8_lossy(keyword).into_owned(), value));
+                let keyword = String::from_utf8_lossy(keyword).into_owned();
+                if is_wanted(&keyword) {
+                    let is_packed = chunk.kind == *b"zTXt";
+                    let value = if is_packed { Cow::Owned(unpacked(value)?) } else { Cow::Borrowed(value) };
+                    found.push((keyword, value));
+                }
             }
             _ => {}
         }
     }
     Err(broken(&format!("it has more than {CHUNKS_MAX} chunks")))
+}
+
+fn long() -> Error {
+    broken(&format!("a text chunk is too large: it has more than {TEXT_BYTES_MAX} bytes"))
+}
+
+/// Nobody's picture is larger, and who reads it later may decode it.
+fn check_size(header: &[u8]) -> Result<()> {
+    let side = |at: usize| header.get(at..)?.first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes));
+    let (Some(width), Some(height), 13) = (side(0), side(4), header.len()) else {
+        return Err(broken("its IHDR is not 13 bytes long"));
+    };
+    if width == 0 || height == 0 || width > SIDE_MAX || height > SIDE_MAX {
+        let what = format!("it says that it has {width} by {height} pixels, and a side may have 1 to {SIDE_MAX}");
+        return Err(broken(&what));
+    }
+    Ok(())
+}
+
+/// The text of a `zTXt` chunk: after its keyword comes the way it was packed, of which there is one.
+fn unpacked(value: &[u8]) -> Result<Vec<u8>> {
+    let packed = value.strip_prefix(b"\0").ok_or_else(|| broken("a text chunk is packed in an unknown way"))?;
+    let mut text = Vec::new();
+    let mut bounded = ZlibDecoder::new(packed).take(TEXT_BYTES_MAX as u64 + 1);
+    bounded.read_to_end(&mut text).map_err(|_| broken("a packed text chunk cannot be unpacked"))?;
+    if text.len() > TEXT_BYTES_MAX { Err(long()) } else { Ok(text) }
 }
 
 fn broken(what: &str) -> Error {

@@ -11,6 +11,8 @@ use uuid::Uuid;
 const ITEMS_MAX: usize = 2000;
 /// Fields that a report names.
 const FIELDS_MAX: usize = 500;
+/// Entries that a field names by title.
+const TITLES_MAX: usize = 5;
 
 /// What became of one row.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -53,6 +55,9 @@ pub struct FieldReport {
     /// The first of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub example: Option<String>,
+    /// The titles of the first five.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub titles: Vec<String>,
 }
 
 /// How many rows of each fate.
@@ -80,6 +85,18 @@ pub struct Report {
     pub fields: Vec<FieldReport>,
     /// What could not be taken over as it was.
     pub warnings: Vec<String>,
+}
+
+impl FieldReport {
+    /// How many entries it is in that are not named.
+    #[must_use]
+    pub fn unnamed(&self) -> usize {
+        if self.titles.is_empty() {
+            0
+        } else {
+            usize::try_from(self.count).unwrap_or_default().saturating_sub(self.titles.len())
+        }
+    }
 }
 
 impl Report {
@@ -125,9 +142,23 @@ impl Report {
 /// What a reader says of the fields it met, those of the same kind together.
 #[derive(Clone, Debug, Default)]
 pub struct Losses {
-    found: BTreeMap<Kind, (u32, Option<String>)>,
-    /// The entry that is read, for examples.
-    entry: Option<String>,
+    found: BTreeMap<Kind, Met>,
+    /// The entry that is read.
+    entry: Option<Named>,
+}
+
+/// An entry: where it stands, and its title.
+#[derive(Clone, Debug)]
+struct Named {
+    at: String,
+    title: String,
+}
+
+/// In how many entries, and the first of them.
+#[derive(Clone, Debug, Default)]
+struct Met {
+    count: u32,
+    first: Vec<Named>,
 }
 
 /// What is counted together: outcome, path, what it is called here, and why.
@@ -135,8 +166,13 @@ type Kind = (Outcome, String, String, String);
 
 impl Losses {
     /// From now on fields belong to this entry.
-    pub fn enter(&mut self, entry: Option<String>) {
-        self.entry = entry;
+    pub fn enter(&mut self, at: String, title: &str) {
+        self.entry = Some(Named { at, title: shown(title) });
+    }
+
+    /// From now on fields belong to the file itself.
+    pub fn leave(&mut self) {
+        self.entry = None;
     }
 
     fn add(&mut self, outcome: Outcome, path: &str, to: &str, reason: &str) {
@@ -144,10 +180,12 @@ impl Losses {
         if self.found.len() >= FIELDS_MAX * 4 {
             return;
         }
-        let shown = |text: &str| text.chars().take(120).collect::<String>();
-        let key = (outcome, shown(path), shown(to), reason.to_owned());
-        let entry = self.entry.clone();
-        self.found.entry(key).or_insert((0, entry)).0 += 1;
+        let met = self.found.entry((outcome, shown(path), shown(to), reason.to_owned())).or_default();
+        met.count += 1;
+        let is_new = |entry: &&Named| met.first.last().is_none_or(|last| last.at != entry.at);
+        if let Some(entry) = self.entry.as_ref().filter(is_new).filter(|_| met.first.len() < TITLES_MAX) {
+            met.first.push(entry.clone());
+        }
     }
 
     /// Used as it is.
@@ -177,13 +215,19 @@ impl Losses {
 
     fn into_fields(self) -> impl Iterator<Item = FieldReport> {
         let given = |text: String| (!text.is_empty()).then_some(text);
-        self.found.into_iter().map(move |((outcome, path, to, reason), (count, example))| FieldReport {
+        self.found.into_iter().map(move |((outcome, path, to, reason), met)| FieldReport {
             path,
             outcome,
             to: given(to),
             reason: given(reason),
-            count,
-            example,
+            count: met.count,
+            example: met.first.first().map(|entry| entry.at.clone()),
+            titles: met.first.into_iter().map(|entry| entry.title).collect(),
         })
     }
+}
+
+/// As much of a stranger's text as a report holds.
+fn shown(text: &str) -> String {
+    text.chars().take(120).collect()
 }

@@ -34,12 +34,12 @@ pub enum Wanted {
     Campaign { slug: Option<String> },
     /// A character card for a campaign.
     Card { campaign: String },
-    /// A lorebook for a campaign, with the name it is known by if it has none.
-    Lorebook { campaign: String, name: Option<String> },
+    /// A lorebook for a campaign: known by the name that is given, else by its own, else by that of its file without an ending.
+    Lorebook { campaign: String, name: Option<String>, file: Option<String> },
     /// Entity documents for a campaign.
     Seed { campaign: String },
-    /// Whatever its bytes say it is; of a lorebook this is the name it is known by if it has none.
-    Any { campaign: String, name: Option<String> },
+    /// Whatever its bytes say it is; the file's name without its ending is for a lorebook that has none.
+    Any { campaign: String, file: Option<String> },
 }
 
 /// A file that was read and can be written.
@@ -141,8 +141,8 @@ async fn write(tx: &TenantTx, caller: &Caller, ready: Ready, dry_run: bool) -> R
 fn ready(wanted: Wanted, bytes: web::Bytes) -> Result<Content> {
     let mut losses = Losses::default();
     Ok(match wanted {
-        Wanted::Any { campaign, name } => {
-            let guessed = guess(&campaign, name, &bytes)?;
+        Wanted::Any { campaign, file } => {
+            let guessed = guess(&campaign, file, &bytes)?;
             return ready(guessed, bytes);
         }
         Wanted::Campaign { slug } => Content::Campaign(Box::new(import::read(&bytes)?), slug),
@@ -151,15 +151,21 @@ fn ready(wanted: Wanted, bytes: web::Bytes) -> Result<Content> {
             let card = card::read(&bytes, &mut losses)?;
             Content::Card(campaign, Box::new(card), losses)
         }
-        Wanted::Lorebook { campaign, name } => {
+        Wanted::Lorebook { campaign, name, file } => {
             let book = book::read(&bytes, &mut losses)?;
-            let name = Some(text::line(name.as_deref().unwrap_or_default()))
-                .filter(|n| !n.is_empty())
-                .unwrap_or_else(|| book.name.clone());
+            let names = [text::line(&name.unwrap_or_default()), book.name.clone(), of_file(&file.unwrap_or_default())];
+            let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
             let key = crate::http::resource::slug_of(&name, "_").unwrap_or_else(|| "lorebook".to_owned());
             Content::Lorebook(campaign, book, Shelf { key, tag: name, known_by: None, known_as: None }, losses)
         }
     })
+}
+
+/// What a file is called, without the number that a browser gives to one that it has already: `wi (1)` is `wi`.
+fn of_file(stem: &str) -> String {
+    let numbered = stem.strip_suffix(')').and_then(|rest| rest.rsplit_once(" ("));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    text::line(numbered.filter(|(_, number)| is_number(number)).map_or(stem, |(name, _)| name))
 }
 
 async fn slug_of(tx: &TenantTx, campaign: uuid::Uuid) -> Result<String> {
@@ -176,7 +182,7 @@ async fn slug_of(tx: &TenantTx, campaign: uuid::Uuid) -> Result<String> {
 ///
 /// # Errors
 /// `validation_failed` for what is none of the files we read.
-pub fn guess(campaign: &str, name: Option<String>, bytes: &[u8]) -> Result<Wanted> {
+pub fn guess(campaign: &str, file: Option<String>, bytes: &[u8]) -> Result<Wanted> {
     let campaign = campaign.to_owned();
     if super::png::is_png(bytes) || super::charx::is_zip(bytes) {
         return Ok(Wanted::Card { campaign });
@@ -195,7 +201,7 @@ pub fn guess(campaign: &str, name: Option<String>, bytes: &[u8]) -> Result<Wante
         return Ok(Wanted::Card { campaign });
     }
     if has("entries") || has("data") || value.is_array() {
-        return Ok(Wanted::Lorebook { campaign, name });
+        return Ok(Wanted::Lorebook { campaign, name: None, file });
     }
     Err(Error::new(Code::ValidationFailed, "This is no character card, no lorebook and no campaign document."))
 }

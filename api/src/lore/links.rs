@@ -225,6 +225,7 @@ pub async fn mend_in(tx: &TenantTx, caller: &Caller, campaign: Uuid, x: &str, in
         filter: None,
         changes: Changes { replace: Some(replace), ..Changes::default() },
         dry_run: input.dry_run,
+        previewed: None,
     };
     bulk::run(tx, caller, campaign, &edit).await
 }

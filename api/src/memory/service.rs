@@ -127,6 +127,24 @@ pub async fn retract(tx: &TenantTx, campaign: Uuid, broadcast: Uuid) -> Result<u
     if done.rows_affected() == 0 { Err(Error::not_found("broadcast")) } else { Ok(done.rows_affected()) }
 }
 
+/// What a broadcast said, and how many remember it.
+///
+/// # Errors
+/// `not_found`.
+pub async fn broadcast_told(tx: &TenantTx, campaign: Uuid, broadcast: Uuid) -> Result<(String, i64)> {
+    let row = sqlx::query(
+        "SELECT (array_agg(text ORDER BY version, id))[1] AS text, count(*) AS many FROM memory \
+         WHERE tenant_id = $1 AND campaign_id = $2 AND broadcast_id = $3",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(broadcast)
+    .fetch_one(&mut *tx.connection().await)
+    .await?;
+    let text: Option<String> = row.get("text");
+    Ok((text.ok_or_else(|| Error::not_found("broadcast"))?, row.get("many")))
+}
+
 /// One memory; `player` limits it to those about that character.
 ///
 /// # Errors

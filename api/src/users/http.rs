@@ -7,7 +7,7 @@ use super::service::{self, UserChange, UserInput, UserView};
 use crate::{
     app::App,
     auth::Caller,
-    error::{Problem, Result},
+    error::{Error, Problem, Result},
     http::{
         Body, Reply,
         etag::Expected,
@@ -31,7 +31,8 @@ pub async fn list(app: web::Data<App>, caller: Caller, page: Page<NoFilter>) -> 
 #[post("/users")]
 pub async fn create(app: web::Data<App>, caller: Caller, body: Body<UserInput>) -> Result<Reply> {
     // A replayed answer would show the password a second time, so this route keeps none.
-    let view = service::create(&app, &caller, body.value).await?;
+    let view = service::create(&app, &caller, body.value, None).await?;
+    let view = view.ok_or_else(|| Error::internal("a user that was not made"))?;
     Reply::created(format!("/v1/users/{}", view.id), view.version, &view)
 }
 

@@ -14,8 +14,10 @@ use crate::{
     auth::Caller,
     error::{Code, Error, Result},
     http::{
+        Reply,
         body::typed,
         etag::Expected,
+        idempotency::IdempotencyKey,
         paging::{Items, NoFilter, Page, pattern},
         patch as merge_patch, validate,
     },
@@ -152,11 +154,17 @@ async fn hold(tx: &TenantTx, x: &str) -> Result<UserView> {
     get(tx, x).await
 }
 
-/// Makes a user of the caller's tenant. A password that was made is in what is given back, and nowhere else.
+/// Makes a user of the caller's tenant. A password that was made is in what is given back, and nowhere else: none if the form
+/// `once` was sent before.
 ///
 /// # Errors
 /// `validation_failed`, `conflict` if the email is somebody's already.
-pub async fn create(app: &App, caller: &Caller, input: UserInput) -> Result<UserView> {
+pub async fn create(
+    app: &App,
+    caller: &Caller,
+    input: UserInput,
+    once: Option<&IdempotencyKey>,
+) -> Result<Option<UserView>> {
     validate::check(&input)?;
     may_give(caller, input.role)?;
     let UserInput { email, name, role, password } = input;
@@ -173,9 +181,17 @@ pub async fn create(app: &App, caller: &Caller, input: UserInput) -> Result<User
     let name = name.unwrap_or_else(|| name_of(&email).to_owned());
     let new = NewUser { id: Uuid::now_v7(), email, name, role, hash };
     let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
+    if let Some(once) = once
+        && once.claim(&tx).await?.is_some()
+    {
+        return Ok(None);
+    }
     let view = add(&tx, &new).await?;
+    if let Some(once) = once {
+        once.store(&tx, &Reply::no_content()).await?;
+    }
     tx.commit().await?;
-    Ok(UserView { password: made, ..view })
+    Ok(Some(UserView { password: made, ..view }))
 }
 
 /// Changes a user of the caller's tenant by a merge patch.

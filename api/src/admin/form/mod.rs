@@ -33,7 +33,7 @@ pub enum Kind {
     Number,
     /// One of a few: what is sent, what is read.
     Choice(&'static [(&'static str, &'static str)]),
-    /// Words, separated by commas or lines: a list of texts.
+    /// A list of texts, each on a line of its own.
     Words,
     /// A box to tick.
     Tick,
@@ -93,6 +93,7 @@ impl Field {
             (Kind::Json { .. }, Value::Object(members)) if members.is_empty() => String::new(),
             (Kind::Json { .. }, value) => serde_json::to_string_pretty(value).unwrap_or_default(),
             (Kind::Tick, Value::Bool(is_set)) => if *is_set { "true" } else { "" }.to_owned(),
+            (Kind::Words, Value::Array(items)) => words::lines(items),
             (_, other) => words::shown(other),
         }
     }
@@ -112,7 +113,7 @@ impl Field {
                     trimmed.parse::<i64>().map(Value::from).or_else(|_| trimmed.parse::<f64>().map(Value::from));
                 number.ok().filter(|n| !n.is_null()).ok_or_else(|| "Write a number.".to_owned())
             }
-            Kind::Words => Ok(words::split(trimmed).map(Value::from).collect()),
+            Kind::Words => Ok(words::of_lines(trimmed).map(Value::from).collect()),
             Kind::Json { .. } => serde_json::from_str(trimmed).map_err(|e| format!("This is not JSON: {e}.")),
             Kind::Text { .. } => Ok(text.into()),
             _ => Ok(trimmed.into()),

@@ -62,6 +62,7 @@ impl FieldView {
     pub fn rows(&self) -> u8 {
         match self.kind {
             Kind::Text { rows } | Kind::Json { rows } => rows,
+            Kind::Words => 3,
             _ => 1,
         }
     }
@@ -84,7 +85,13 @@ impl FieldView {
     /// Whether it has several lines.
     #[must_use]
     pub fn is_area(&self) -> bool {
-        matches!(self.kind, Kind::Text { .. } | Kind::Json { .. })
+        matches!(self.kind, Kind::Text { .. } | Kind::Json { .. } | Kind::Words)
+    }
+
+    /// Whether its lines are long: it is as wide as the form.
+    #[must_use]
+    pub fn is_wide(&self) -> bool {
+        self.is_area() && self.kind != Kind::Words
     }
 
     /// Whether it is written as JSON.

@@ -58,6 +58,8 @@ struct BulkPage {
     sent: Sent,
     scopes: Vec<Choice>,
     preview: Option<PreviewView>,
+    /// It was to be done, but what is previewed is another edit than the one that was seen.
+    is_other: bool,
     problems: Vec<String>,
     steps: Vec<StepView>,
 }
@@ -164,6 +166,7 @@ async fn bulk_page(at: &InCampaign, chosen: Chosen, sent: Sent) -> Result<BulkPa
         sent,
         scopes: SCOPES.iter().map(|(value, label)| Choice { value, label, is_chosen: *value == scope }).collect(),
         preview: None,
+        is_other: false,
         problems: Vec::new(),
         steps: steps.into_iter().map(|step| step_view(at, step)).collect(),
     })
@@ -202,6 +205,8 @@ pub async fn run(at: InCampaign) -> Result<HttpResponse> {
             filter: all.then(|| filter_of(&filters)).transpose()?,
             changes,
             dry_run: !is_run,
+            // What nobody has seen is seen first.
+            previewed: is_run.then(|| form.text("previewed").to_owned()),
         }),
         Err(error) => Err(error),
     };
@@ -211,11 +216,12 @@ pub async fn run(at: InCampaign) -> Result<HttpResponse> {
     };
     match report {
         Ok(Edited::Done(step, message)) => Ok(at.done(&format!("{}/{step}", at.url("lore/bulk")), &message)),
-        Ok(Edited::Seen(report)) => {
+        Ok(Edited::Seen { report, is_other }) => {
             let mut page = bulk_page(&at, Chosen { ids, filters, all }, Sent(form.clone())).await?;
-            if is_run {
+            if is_run && !is_other {
                 page.problems.push("That changes none of these entries.".to_owned());
             }
+            page.is_other = is_other;
             page.preview = Some(preview_view(&at, report));
             at.show(&page)
         }
@@ -231,12 +237,18 @@ pub async fn run(at: InCampaign) -> Result<HttpResponse> {
 /// What came of an edit: the step and what it did, or what it would do.
 enum Edited {
     Done(String, String),
-    Seen(BulkReport),
+    /// `is_other`: it was to run, but is not what was previewed.
+    Seen {
+        report: BulkReport,
+        is_other: bool,
+    },
 }
 
-/// Runs an edit, once for a form that is sent twice, or looks at it. One that changes nothing is looked at.
+/// Runs an edit, once for a form that is sent twice, or looks at it. One that changes nothing is looked at, and so is one that
+/// is not what was previewed.
 async fn edited(at: &InCampaign, input: &BulkInput) -> Result<Edited> {
     let campaign = at.campaign.id.0;
+    let mut is_other = false;
     if !input.dry_run {
         let sent: Vec<_> = at.form.fields().collect();
         let key = once(at, &form_id(at), &sent);
@@ -244,7 +256,14 @@ async fn edited(at: &InCampaign, input: &BulkInput) -> Result<Edited> {
             let report = bulk::run(tx, &at.caller, campaign, input).await?;
             Reply::ok(&json!({ "step": report.step_id, "changed": report.changed, "deleted": report.deleted }))
         });
-        let done: Value = serde_json::from_slice(&run.await?.body).map_err(Error::internal)?;
+        let done: Value = match run.await {
+            Ok(reply) => serde_json::from_slice(&reply.body).map_err(Error::internal)?,
+            Err(error) if error.code == Code::PreconditionFailed => {
+                is_other = true;
+                Value::Null
+            }
+            Err(error) => return Err(error),
+        };
         if let Some(step) = done.get("step").and_then(Value::as_str) {
             let number = |name: &str| done.get(name).and_then(Value::as_u64).unwrap_or_default();
             let message = match number("deleted") {
@@ -254,8 +273,9 @@ async fn edited(at: &InCampaign, input: &BulkInput) -> Result<Edited> {
             return Ok(Edited::Done(step.to_owned(), message));
         }
     }
-    let look = BulkInput { dry_run: true, ..input.clone() };
-    bulk::run(&at.read().await?, &at.caller, campaign, &look).await.map(Edited::Seen)
+    let look = BulkInput { dry_run: true, previewed: None, ..input.clone() };
+    let report = bulk::run(&at.read().await?, &at.caller, campaign, &look).await?;
+    Ok(Edited::Seen { report, is_other })
 }
 
 fn problems(error: &Error) -> Vec<String> {
@@ -304,7 +324,7 @@ fn excerpt(before: &str, after: &str) -> Vec<Piece> {
 
 /// What the form changes: fields that were left alone change nothing.
 fn changes_of(form: &Submitted) -> Result<Changes> {
-    let words = |name: &str| -> Vec<String> { words::split(form.text(name)).map(ToOwned::to_owned).collect() };
+    let words = |name: &str| -> Vec<String> { words::of_lines(form.text(name)).map(ToOwned::to_owned).collect() };
     let yes_no = |name: &str| match form.text(name) {
         "yes" => Some(true),
         "no" => Some(false),

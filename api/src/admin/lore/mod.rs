@@ -84,7 +84,7 @@ impl World for LoreEntries {
                 Field::new("/scope", "About", Kind::Choice(SCOPES)),
                 Field::new("/associated_id", "Which one", Kind::Line)
                     .hint("The place, race, profession, faction, creature or item; empty for everything."),
-                Field::new("/tags", "Tags", Kind::Words).hint("Separated by commas."),
+                Field::new("/tags", "Tags", Kind::Words).hint("One a line."),
                 Field::new("/content", "Content", Kind::Text { rows: 16 })
                     .needed()
                     .hint("Markdown. [[Title]] links to another entry, [[Title|words]] shows other words."),
@@ -100,8 +100,8 @@ impl World for LoreEntries {
                     "Activation",
                     Kind::Choice(&[("always", "Always"), ("keyword", "When a keyword is met")]),
                 ),
-                Field::new("/keys", "Keywords", Kind::Words).hint("Separated by commas; needed if it waits for one."),
-                Field::new("/secondary_keys", "Further keywords", Kind::Words),
+                Field::new("/keys", "Keywords", Kind::Words).hint("One a line; needed if it waits for one."),
+                Field::new("/secondary_keys", "Further keywords", Kind::Words).hint("One a line."),
                 Field::new(
                     "/logic",
                     "Further keywords decide",
@@ -122,7 +122,8 @@ impl World for LoreEntries {
             is_folded: false,
             fields: &[
                 Field::new("/secret", "Secret", Kind::Tick).hint("Only for the game master and those named here."),
-                Field::new("/known_by", "Known by", Kind::Words).hint("Slugs of NPCs, owners and characters."),
+                Field::new("/known_by", "Known by", Kind::Words)
+                    .hint("Slugs of NPCs, owners and characters, one a line."),
                 Field::new("/ai_lock", "Locked", Kind::Tick).hint("The AI's tools leave it as it is."),
             ],
         },

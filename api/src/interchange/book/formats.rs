@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Members;
 use crate::{
     error::{Error, Result},
-    interchange::text::{list, split, string},
+    interchange::text::{line, list, split, string},
 };
 
 /// A format of lorebooks.
@@ -93,6 +93,16 @@ impl Format {
             Format::AiDungeon => &[("key", "keys"), ("content", "value"), ("comment", "title")],
         };
         names.iter().find(|(ours, _)| *ours == field).map_or(field, |(_, theirs)| *theirs)
+    }
+
+    /// What people know an entry by: its title, or else a key, or else where it stands.
+    #[must_use]
+    pub fn title_of(self, source: &Members, number: usize) -> String {
+        let texts = ["comment", "name"].map(|field| string(source, self.name_of(field)).to_owned());
+        let key = source.get(self.name_of("key"));
+        let key = key.and_then(|keys| keys.as_str().or_else(|| keys.get(0)?.as_str())).unwrap_or_default().to_owned();
+        let given = texts.into_iter().chain([key]).map(|text| line(&text)).find(|text| !text.is_empty());
+        given.unwrap_or_else(|| format!("entry {}", number + 1))
     }
 
     /// The fields of an entry that have a place in SillyTavern's shape.

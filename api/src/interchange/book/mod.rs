@@ -52,9 +52,13 @@ pub struct Entry {
 /// Reads a lorebook of any format we know.
 ///
 /// # Errors
-/// `bad_request` for what is no JSON, `validation_failed` for what is no lorebook.
+/// `bad_request` for what is no JSON, `validation_failed` for what is no lorebook, or holds nothing.
 pub fn read(bytes: &[u8], losses: &mut Losses) -> Result<Book> {
-    of_value(strict::parse(bytes)?, losses)
+    let book = of_value(strict::parse(bytes)?, losses)?;
+    if book.entries.is_empty() {
+        return Err(Error::invalid("", "invalid_file", "There is no entry with content in this lorebook."));
+    }
+    Ok(book)
 }
 
 /// The same from JSON.
@@ -113,7 +117,7 @@ fn of_entries(
     let mut met = std::collections::HashMap::<String, u32>::new();
     let mut bytes = 0;
     for (number, source) in entries.into_iter().enumerate() {
-        losses.enter(Some(format!("{at}/entries/{number}")));
+        losses.enter(format!("{at}/entries/{number}"), &format.title_of(&source, number));
         let Some(mut entry) = reading.entry(source, number, losses) else { continue };
         bytes += text::string(&entry.lore, "content").len();
         if bytes > CONTENT_BYTES_MAX {
@@ -128,7 +132,7 @@ fn of_entries(
         }
         book.entries.push(entry);
     }
-    losses.enter(None);
+    losses.leave();
     Ok(book)
 }
 

@@ -78,6 +78,7 @@ const BEHAVIOUR: &[(&str, &str)] = &[
     ("sticky", "an entry that woke stays in the conversation where it entered"),
     ("cooldown", "an entry wakes whenever its keys are met"),
     ("delay", "an entry wakes whenever its keys are met"),
+    ("delayUntilRecursion", "what an entry says wakes no others: it wakes whenever its keys are met in the messages"),
     ("triggers", "an entry wakes in every kind of turn"),
     ("characterFilter", "say whom it concerns with a scope, or make it secret and say who knows it"),
 ];
@@ -280,7 +281,10 @@ impl Reading<'_> {
 
     fn behaviour(&self, info: &Members, losses: &mut Losses) {
         let defaults = defaults();
-        let differs = |name: &str| info.get(name).is_some_and(|v| !v.is_null() && defaults.get(name) != Some(v));
+        let differs = |name: &str| {
+            let default = defaults.get(name).unwrap_or(&Value::Null);
+            info.get(name).is_some_and(|v| v != default && !(is_nothing(name, v) && is_nothing(name, default)))
+        };
         for (name, reason) in BEHAVIOUR.iter().filter(|(name, _)| differs(name)) {
             // Before or after the character is the same to us, and depth counts only where it is asked for.
             let is_moot = match *name {
@@ -306,6 +310,12 @@ impl Reading<'_> {
             losses.carried(&format!("{}/extensions/{name}", self.at));
         }
     }
+}
+
+/// Whether a value says that there is none of it. Where null leaves a choice open, false makes it.
+fn is_nothing(name: &str, value: &Value) -> bool {
+    let is_choice = matches!(name, "caseSensitive" | "matchWholeWords");
+    value.is_null() || (!is_choice && (*value == Value::Bool(false) || value.as_f64() == Some(0.0)))
 }
 
 /// What an entry keeps of its source: all of it but a content that is the lore's own, and what says nothing.

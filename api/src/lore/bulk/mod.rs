@@ -14,6 +14,7 @@ use garde::Validate;
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 use sqlx::{AssertSqlSafe, Row};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -65,6 +66,9 @@ pub struct BulkInput {
     /// Tell what would happen and change nothing.
     #[serde(default)]
     pub dry_run: bool,
+    /// What a report was told of: the run is refused if its own is another. For callers that show one before they run.
+    #[serde(skip)]
+    pub previewed: Option<String>,
 }
 
 /// What happened, or would.
@@ -84,6 +88,10 @@ pub struct BulkReport {
     pub entries: Vec<BulkEntry>,
     /// What refuses the edit: the entry and the column, as `/slug/column`. Empty unless this is a dry run.
     pub errors: Vec<FieldError>,
+    /// Of the changes, and of the entries that were looked at with their versions: the same edit of the same entries, and no
+    /// other, has the same.
+    #[serde(skip)]
+    pub digest: String,
 }
 
 /// One changed entry; long texts are cut to where they begin to differ.
@@ -103,17 +111,26 @@ pub struct BulkEntry {
 /// Runs an edit in the caller's transaction. A round trip for the ids, two for every [`PORTION`] of them.
 ///
 /// # Errors
-/// `validation_failed` for what is asked, or what an entry would become; nothing may be committed then.
+/// `validation_failed` for what is asked, or what an entry would become, `precondition_failed` if something else was previewed;
+/// nothing may be committed then.
 pub async fn run(tx: &TenantTx, caller: &Caller, campaign: Uuid, input: &BulkInput) -> Result<BulkReport> {
     validate::check(input)?;
     input.changes.check()?;
     edits::take_time(tx).await?;
-    let ids = select(tx, caller, campaign, input).await?;
+    let found = select(tx, caller, campaign, input).await?;
+    let digest = digest(&input.changes, &found)?;
+    if input.previewed.as_ref().is_some_and(|previewed| *previewed != digest) {
+        return Err(Error::new(
+            Code::PreconditionFailed,
+            "This edit, or one of its entries, is not what was previewed.",
+        ));
+    }
+    let ids: Vec<Uuid> = found.into_iter().map(|(id, ..)| id).collect();
     let plan = plan(&input.changes)?;
     if input.changes.reads_content() {
         check_size(tx, &ids).await?;
     }
-    let mut report = BulkReport { dry_run: input.dry_run, matched: ids.len(), ..BulkReport::default() };
+    let mut report = BulkReport { dry_run: input.dry_run, matched: ids.len(), digest, ..BulkReport::default() };
     for portion in ids.chunks(PORTION) {
         let entries = load(tx, portion, input.changes.reads_content()).await?;
         report.tokens_before += entries.iter().map(|e| i64::from(e.tokens)).sum::<i64>();
@@ -150,8 +167,17 @@ fn plan(changes: &Changes) -> Result<Arc<Plan>> {
     Ok(Arc::new(Plan { changes: changes.clone(), replacer }))
 }
 
-/// The ids of the entries, locked for a run that writes.
-async fn select(tx: &TenantTx, caller: &Caller, campaign: Uuid, input: &BulkInput) -> Result<Vec<Uuid>> {
+fn digest(changes: &Changes, found: &[(Uuid, String, i64)]) -> Result<String> {
+    let mut sum = Sha256::new_with_prefix(serde_json::to_vec(changes).map_err(Error::internal)?);
+    for (id, _, version) in found {
+        sum.update(id.as_bytes());
+        sum.update(version.to_be_bytes());
+    }
+    Ok(sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The entries by id, slug and version, locked for a run that writes.
+async fn select(tx: &TenantTx, caller: &Caller, campaign: Uuid, input: &BulkInput) -> Result<Vec<(Uuid, String, i64)>> {
     let none = LoreFilter::default();
     let (filter, names) = match (&input.filter, &input.ids) {
         (Some(filter), None) => (filter, None),
@@ -170,11 +196,11 @@ async fn select(tx: &TenantTx, caller: &Caller, campaign: Uuid, input: &BulkInpu
     }
     let select = select
         .select_only()
-        .columns([table::Column::Id, table::Column::Slug])
+        .columns([table::Column::Id, table::Column::Slug, table::Column::Version])
         .order_by_asc(table::Column::Id)
         .limit(ENTRIES_MAX as u64 + 1);
     let select = if input.dry_run { select } else { select.lock_exclusive() };
-    let found: Vec<(Uuid, String)> = select.into_tuple().all(tx).await?;
+    let found: Vec<(Uuid, String, i64)> = select.into_tuple().all(tx).await?;
     if found.len() > ENTRIES_MAX {
         return Err(Error::invalid(
             "/filter",
@@ -185,12 +211,12 @@ async fn select(tx: &TenantTx, caller: &Caller, campaign: Uuid, input: &BulkInpu
     if let Some(names) = names {
         refuse_unknown(names, &found)?;
     }
-    Ok(found.into_iter().map(|(id, _)| id).collect())
+    Ok(found)
 }
 
-fn refuse_unknown(names: &[String], found: &[(Uuid, String)]) -> Result<()> {
-    let ids: HashSet<Uuid> = found.iter().map(|(id, _)| *id).collect();
-    let slugs: HashSet<&str> = found.iter().map(|(_, slug)| slug.as_str()).collect();
+fn refuse_unknown(names: &[String], found: &[(Uuid, String, i64)]) -> Result<()> {
+    let ids: HashSet<Uuid> = found.iter().map(|(id, ..)| *id).collect();
+    let slugs: HashSet<&str> = found.iter().map(|(_, slug, _)| slug.as_str()).collect();
     let unknown = names.iter().enumerate().filter(|(_, name)| match Ref::parse(name) {
         Ref::Id(id) => !ids.contains(&id),
         Ref::Slug(slug) => !slugs.contains(slug.as_str()),
