@@ -11,7 +11,7 @@
 //!   [`saving`] writes a form over a row, [`merge`] is what two get who wrote at once; [`query`] and [`words`] read addresses and values.
 //!
 //! Everything works without script: forms are POSTed and answered by a redirect with a message ([`Editor::done`]), or by the page
-//! again with what is wrong (`422`). htmx and `static/editor.js` only spare reloads. No script or style is ever inside of a page.
+//! again with what is wrong (`422`). htmx, `static/editor.js` and `static/lists.js` only spare reloads. No script or style is ever inside of a page.
 //!
 //! # How a page is added
 //!
