@@ -70,8 +70,6 @@ struct Known {
     renamed: Option<(String, i64)>,
     /// Its title when this page was loaded: it may be saved under another before somebody presses the button.
     was_label: String,
-    /// And its version: what the lab compares with.
-    was_version: i64,
 }
 
 /// The Markdown of a text, with its links.
@@ -184,7 +182,6 @@ async fn edit_page(at: &InCampaign, tx: &TenantTx, row: &Current, form: FormView
             backlinks_total,
             renamed: renamed.map(|n| (former, n)),
             was_label: at.form.get("was_label").unwrap_or(&row.label).to_owned(),
-            was_version: at.form.get("was_version").and_then(|v| v.parse().ok()).unwrap_or(row.version),
         }),
     })
 }
