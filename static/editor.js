@@ -13,24 +13,97 @@ const tell = (text) => {
 document.body.addEventListener("htmx:afterRequest", (event) => {
   if (event.detail.successful) alerts?.replaceChildren();
 });
-document.body.addEventListener("htmx:sendError", () => tell("The server cannot be reached. Try again in a moment."));
+document.body.addEventListener("htmx:sendError", () => {
+  // A form that saves itself says so in its bar.
+  if (!document.querySelector("form[hx-post] #saved")) tell("The server cannot be reached. Try again in a moment.");
+});
 
 // A form that could not be kept says first what is wrong with it.
 document.getElementById("problems")?.focus();
 
+// Who signed in again in another tab goes on with the forms of that visit. Returns whether there is one.
+const renewForms = async () => {
+  const answer = await fetch(location.href, { redirect: "manual" }).catch(() => undefined);
+  if (!answer?.ok) return false;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const token = page.querySelector("input[name=form_token]")?.value;
+  if (!token) return false;
+  document.body.setAttribute("hx-headers", page.body.getAttribute("hx-headers"));
+  for (const field of document.querySelectorAll("input[name=form_token]")) field.value = token;
+  return true;
+};
+
+// A form that saves itself, by a pause or by its button, one request after the other. Its bar tells what came of the last one, so
+// that nobody reads "Saved" of what is not.
+const AGAIN_MS = 5000;
+const savesItself = (form, written, isStored) => {
+  const bar = form.querySelector("#saved");
+  const path = form.getAttribute("hx-post");
+  const isOurs = (detail) => detail.pathInfo.requestPath === path;
+  const passes = (status) => status === 0 || status === 429 || status >= 500;
+  let sent;
+  let status;
+  let timer;
+  let isRenewed = false;
+  const again = () => htmx.trigger(form, "again");
+  const renew = async () => {
+    isRenewed = true;
+    if (await renewForms()) again();
+  };
+  // What is wrong is told by the server, whose answer stands in the bar.
+  form.noValidate = true;
+  // A button that has the focus was not pressed: the form goes where it goes by itself.
+  form.addEventListener("htmx:configRequest", (event) => {
+    if (event.target === form) event.detail.path = path;
+  });
+  form.addEventListener("htmx:beforeRequest", ({ detail }) => {
+    if (isOurs(detail)) sent = written();
+  });
+  document.body.addEventListener("htmx:beforeSwap", ({ detail }) => {
+    if (!form.contains(detail.requestConfig.elt)) return;
+    if (isOurs(detail) && passes(detail.xhr.status)) detail.shouldSwap = false;
+    else if (detail.isError) detail.target = bar;
+  });
+  form.addEventListener("htmx:afterRequest", ({ detail }) => {
+    if (!isOurs(detail)) return;
+    clearTimeout(timer);
+    status = detail.xhr.status;
+    if (status === 200) {
+      isRenewed = false;
+      isStored(sent);
+    } else if (passes(status)) {
+      const why = status === 0 ? "The server cannot be reached." : "The server cannot take it now.";
+      const text = `Not saved: what you wrote is here alone. ${why} It is tried again by itself.`;
+      if (bar.textContent !== text) {
+        const error = document.createElement("span");
+        error.className = "error";
+        error.textContent = text;
+        bar.replaceChildren(error);
+      }
+      timer = setTimeout(again, AGAIN_MS);
+    } else if ((status === 401 || status === 403) && !isRenewed) {
+      renew();
+    }
+  });
+  addEventListener("online", () => {
+    if (passes(status)) again();
+  });
+  addEventListener("focus", () => {
+    if (status === 401 || status === 403) renew();
+  });
+};
+
 // What was written is not lost by a slip.
 for (const form of document.querySelectorAll("form.world")) {
-  const written = () => JSON.stringify([...new FormData(form)]);
-  let before = written();
+  const notWritten = ["version", "form_token"];
+  const written = () => JSON.stringify([...new FormData(form)].filter(([name]) => !notWritten.includes(name)));
+  let stored = written();
   let isSent = false;
-  // What the page saved by itself is kept.
-  document.body.addEventListener("htmx:afterSwap", () => {
-    if (form.querySelector("[data-saved]")) before = written();
-  });
   form.addEventListener("submit", () => { isSent = true; });
   addEventListener("beforeunload", (event) => {
-    if (!isSent && written() !== before) event.preventDefault();
+    if (!isSent && written() !== stored) event.preventDefault();
   });
+  if (form.hasAttribute("hx-post")) savesItself(form, written, (sent) => { stored = sent; });
 }
 
 // Keys. A page adds its own with data-key="x" on a link, button or field, which is then followed, pressed or focused; the help
@@ -93,7 +166,9 @@ addEventListener("keydown", (event) => {
     const form = event.target.closest?.("form[data-keys~=save]") ?? document.querySelector("form[data-keys~=save]");
     if (!form) return;
     event.preventDefault();
-    form.requestSubmit();
+    const save = form.querySelector("[data-save]");
+    if (save) save.click();
+    else form.requestSubmit();
     return;
   }
   if (!hasKeys() || event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target) || document.querySelector("dialog[open]")) return;

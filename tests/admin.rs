@@ -8,6 +8,7 @@ mod forms;
 mod looks;
 mod lore;
 mod roles;
+mod saving;
 mod screenshots;
 mod speed;
 mod tenant;

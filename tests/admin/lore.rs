@@ -340,9 +340,9 @@ async fn two_who_write_at_once_lose_nothing() {
     // Mara's does not: it says so, and puts both together.
     mara.write("#title", "The Deep").await;
     mara.write("#content", "First line.\n\nSecond line, by Mara.\n\nThird line, warm.\n").await;
-    mara.sees("#alert", "Somebody else changed this entry").await;
+    mara.sees("#saved", "Somebody else changed this entry").await;
     assert!(!world.get("/lore/the_reach").await.text.contains("by Mara"));
-    mara.click("#alert button").await;
+    mara.click("#saved button").await;
     mara.sees("h1", "Merge").await;
     mara.sees(".alert", "zoe").await;
     mara.sees("main", "Taken over, since you left it alone: Tags").await;
@@ -357,6 +357,7 @@ async fn two_who_write_at_once_lose_nothing() {
     // Now Zoe is the slower one, and takes what is stored.
     zoe.write("#content", "Only mine.").await;
     zoe.click("#entry .buttons button").await;
+    zoe.click("#saved button[name=merge]").await;
     zoe.sees("h1", "Merge").await;
     zoe.click("input[name=use-content][value=theirs]").await;
     zoe.click("#entry .buttons button").await;
@@ -451,9 +452,10 @@ async fn a_worldbuilder_edits_lore_in_a_browser() {
     assert!(world.get("/lore/bridge_00").await.text.contains("stone"));
     browser.write("#title", "The Stone Bridge").await;
     browser.js(&press("{ key: 's', ctrlKey: true, bubbles: true, cancelable: true }")).await;
-    browser.sees("[role=status]", "was saved").await;
-    browser.sees(".alert", "1 entry links to Bridge 00").await;
-    browser.click(".alert button").await;
+    browser.sees("#renamed", "1 entry links to Bridge 00").await;
+    browser.sees("h1", "The Stone Bridge").await;
+    assert_eq!(browser.js("return document.activeElement.id").await, "title", "one goes on where one was");
+    browser.click("#renamed button").await;
     browser.sees("[role=status]", "Links in 1 entries were mended").await;
     assert_eq!(world.get("/lore/guide").await.body["content"], "[[The Stone Bridge]] and [[The Stone Bridge|that]]");
     browser.goto(&format!("{}/admin/c/port-town/lore/{id}/history", server.url)).await;

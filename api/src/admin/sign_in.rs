@@ -124,19 +124,44 @@ pub async fn leave(request: HttpRequest, stranger: Stranger, app: web::Data<crat
     Ok(answer)
 }
 
-/// Sends somebody who is not signed in to the form, and then back to the page that they wanted to see.
+#[derive(Template)]
+#[template(path = "admin/signed-out.html")]
+struct SignedOut<'a> {
+    path: &'a str,
+}
+
+/// Sends somebody who is not signed in to the form, and then back to the page that they wanted to see. A page that sends what
+/// somebody writes stays, and says so.
 pub fn sent_there(request: &HttpRequest) -> HttpResponse {
-    let wanted =
-        request.uri().path_and_query().map(|p| p.as_str()).filter(|_| request.method() == "GET" && !is_htmx(request));
+    let is_htmx = is_htmx(request);
+    let wanted = match is_htmx {
+        true => shown_there(request),
+        false => request.uri().path_and_query().filter(|_| request.method() == "GET").map(ToString::to_string),
+    };
     let query = url::form_urlencoded::Serializer::new(String::new())
         .extend_pairs(wanted.filter(|path| *path != "/admin").map(|path| ("next", path)))
         .finish();
     let path = if query.is_empty() { "/admin/sign-in".to_owned() } else { format!("/admin/sign-in?{query}") };
-    if is_htmx(request) {
+    if !is_htmx {
+        return see(&path);
+    }
+    if request.method() == "GET" {
         return HttpResponse::Ok()
             .insert_header(("hx-redirect", path))
             .insert_header(("cache-control", "no-store"))
             .finish();
     }
-    see(&path)
+    match (SignedOut { path: &path }).render() {
+        Ok(piece) => html(StatusCode::UNAUTHORIZED, piece),
+        Err(error) => {
+            tracing::error!(%error, "a piece cannot be shown");
+            HttpResponse::Unauthorized().finish()
+        }
+    }
+}
+
+/// The page that the browser shows while htmx asks.
+fn shown_there(request: &HttpRequest) -> Option<String> {
+    let shown = url::Url::parse(request.headers().get("hx-current-url")?.to_str().ok()?).ok()?;
+    Some(shown.query().map_or_else(|| shown.path().to_owned(), |query| format!("{}?{query}", shown.path())))
 }

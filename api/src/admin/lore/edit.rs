@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use actix_web::{HttpResponse, http::StatusCode};
 use askama::Template;
+use serde::Deserialize;
 use serde_json::Value;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -185,41 +186,75 @@ async fn edit_page(at: &InCampaign, tx: &TenantTx, row: &Current, form: FormView
     })
 }
 
+/// What came of a request to save, as the page's bar tells it.
 #[derive(Template)]
 #[template(path = "admin/lore-saved.html", blocks = ["main"])]
 struct SavedPiece {
-    version: Option<i64>,
-    at: String,
-    problems: Vec<String>,
-    is_conflict: bool,
+    outcome: Outcome,
+    /// Of the entry; of the list if it is gone.
+    path: String,
 }
 shown!(SavedPiece: as_main);
 
+enum Outcome {
+    Saved {
+        row: Head,
+        at: String,
+        /// If a button was pressed: its former title and how many entries link to that still, if any do.
+        renamed: Option<Option<(String, i64)>>,
+    },
+    Wrong(Vec<String>),
+    Late,
+    Gone,
+}
+
+/// What the page around the form shows of an entry.
+#[derive(Deserialize)]
+struct Head {
+    version: i64,
+    title: String,
+    slug: String,
+}
+
 /// POST of a changed entry, by a button or by the page itself while somebody writes. Who was slower than somebody else sees
-/// both versions put together, and nothing is written.
+/// both versions put together, and nothing is written. The page itself, which says so by the field `autosave`, is told what
+/// came of it and stays.
 ///
 /// # Errors
 /// What is no fault of the form's.
 pub async fn save(at: InCampaign) -> Result<HttpResponse> {
     let tx = at.read().await?;
-    let row = at.current::<LoreEntries>(&tx, at.path("x")).await?;
+    let row = at.current::<LoreEntries>(&tx, at.path("x")).await;
     drop(tx);
+    let row = match row {
+        Err(error) if error.code == Code::NotFound => return gone(&at),
+        row => row?,
+    };
     let mut saving = Saving::of(LoreEntries::GROUPS, &at.form)?;
     saving.take_theirs(&at.form, &row.view);
     // From the lab back to the form, with what is not saved yet.
     if !given(at.request.query_string(), "go_on").is_empty() && saving.version == row.version {
-        let form = FormView::over(LoreEntries::GROUPS, &row.view, &saving.texts, &Errors::default(), false);
-        let content = saving.texts.get("content").map(String::as_str).unwrap_or_default();
-        let mut page = edit_page(&at, &at.read().await?, &row, form, content).await?;
+        let mut page = again(&at, &row, &saving, &Errors::default()).await?;
         page.frame.message = Some("Nothing of this is saved yet.".to_owned());
         return at.show(&page);
     }
-    let by_itself = at.form.has("autosave");
-    match written::<LoreEntries>(&at, &row, &saving).await? {
-        Saved::Done(reply) if by_itself => {
-            let version = reply.map_or(Ok(row.version), |reply| version_of(&reply))?;
-            at.show(&SavedPiece { version: Some(version), at: clock_time(), problems: Vec::new(), is_conflict: false })
-        }
+    match written::<LoreEntries>(&at, &row, &saving).await {
+        Err(error) if error.code == Code::NotFound => gone(&at),
+        outcome if at.form.has("autosave") => told(&at, &row, outcome?).await,
+        outcome => shown(&at, &row, &saving, outcome?).await,
+    }
+}
+
+/// The page again with what was written.
+async fn again(at: &InCampaign, row: &Current, saving: &Saving, errors: &Errors) -> Result<EditPage> {
+    let form = FormView::over(LoreEntries::GROUPS, &row.view, &saving.texts, errors, false);
+    let content = saving.texts.get("content").map(String::as_str).unwrap_or_default();
+    edit_page(at, &at.read().await?, row, form, content).await
+}
+
+/// What came of a form that a browser sent: a page.
+async fn shown(at: &InCampaign, row: &Current, saving: &Saving, outcome: Saved<Reply>) -> Result<HttpResponse> {
+    match outcome {
         Saved::Done(_) => {
             let mut path = format!("{}/{}", at.url("lore"), row.id);
             let title = saving.texts.get("title").map(|t| t.trim()).unwrap_or_default();
@@ -229,26 +264,57 @@ pub async fn save(at: InCampaign) -> Result<HttpResponse> {
             }
             Ok(at.done(&path, "The entry was saved."))
         }
-        Saved::Wrong(errors) if by_itself => {
-            let piece =
-                SavedPiece { version: None, at: String::new(), problems: problems(&errors), is_conflict: false };
-            at.show_again(&piece)
-        }
-        Saved::Wrong(errors) => {
-            let tx = at.read().await?;
-            let form = FormView::over(LoreEntries::GROUPS, &row.view, &saving.texts, &errors, false);
-            let content = saving.texts.get("content").map(String::as_str).unwrap_or_default();
-            at.show_again(&edit_page(&at, &tx, &row, form, content).await?)
-        }
-        Saved::Late if by_itself => {
-            let piece = SavedPiece { version: None, at: String::new(), problems: Vec::new(), is_conflict: true };
-            at.show_with(StatusCode::CONFLICT, &piece)
-        }
+        Saved::Wrong(errors) => at.show_again(&again(at, row, saving, &errors).await?),
         Saved::Late => {
             let row = at.current::<LoreEntries>(&at.read().await?, at.path("x")).await?;
-            merge::page::<LoreEntries>(&at, &row, &saving.texts, saving.version).await
+            merge::page::<LoreEntries>(at, &row, &saving.texts, saving.version).await
         }
     }
+}
+
+/// What came of what the page sent by itself: a piece of it.
+async fn told(at: &InCampaign, row: &Current, outcome: Saved<Reply>) -> Result<HttpResponse> {
+    let path = format!("{}/{}", at.url("lore"), row.id);
+    let (status, outcome) = match outcome {
+        Saved::Done(reply) => {
+            let head = match reply {
+                Some(reply) => serde_json::from_slice(&reply.body),
+                None => Head::deserialize(&row.view),
+            };
+            let row: Head = head.map_err(Error::internal)?;
+            // Nobody is asked about links while they write the title.
+            let renamed = match at.form.text("autosave") {
+                "pressed" => Some(renamed(at, &row).await?),
+                _ => None,
+            };
+            (StatusCode::OK, Outcome::Saved { row, at: clock_time(), renamed })
+        }
+        Saved::Wrong(errors) => (StatusCode::UNPROCESSABLE_ENTITY, Outcome::Wrong(problems(&errors))),
+        Saved::Late => (StatusCode::CONFLICT, Outcome::Late),
+    };
+    at.show_with(status, &SavedPiece { outcome, path })
+}
+
+/// The title that the page was loaded with, if it was another and entries link to that still.
+async fn renamed(at: &InCampaign, row: &Head) -> Result<Option<(String, i64)>> {
+    let was = at.form.text("was_label");
+    if was.is_empty() || links_same(&row.title, was) {
+        return Ok(None);
+    }
+    let tx = at.read().await?;
+    let (_, total) = links::backlinks(&tx, &at.caller, at.campaign.id.0, &[was], 1).await?;
+    Ok((total > 0).then(|| (was.to_owned(), total)))
+}
+
+/// Somebody deleted the entry meanwhile: what was written can be made anew.
+fn gone(at: &InCampaign) -> Result<HttpResponse> {
+    if at.form.has("autosave") {
+        return at.show_with(StatusCode::NOT_FOUND, &SavedPiece { outcome: Outcome::Gone, path: at.url("lore") });
+    }
+    let why = "Somebody deleted this entry meanwhile. What you wrote stands below: saved, it is made anew.";
+    let errors = Errors { general: vec![why.to_owned()], ..Errors::default() };
+    let texts = form::texts_sent(LoreEntries::GROUPS, &at.form);
+    at.show_with(StatusCode::NOT_FOUND, &new_page(at, Uuid::now_v7().to_string(), &texts, &errors))
 }
 
 /// What is wrong, in sentences that name their fields.
@@ -270,11 +336,6 @@ fn links_same(one: &str, other: &str) -> bool {
 fn clock_time() -> String {
     let now: OffsetDateTime = clock::now();
     format!("{:02}:{:02}:{:02} UTC", now.hour(), now.minute(), now.second())
-}
-
-fn version_of(reply: &Reply) -> Result<i64> {
-    let row: Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
-    row.get("version").and_then(Value::as_i64).ok_or_else(|| Error::internal("a row without a version"))
 }
 
 #[derive(Template)]
