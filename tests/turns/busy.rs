@@ -218,10 +218,14 @@ async fn who_is_deleted_says_nothing_more() {
         ("/npcs/innkeeper_bob".to_owned(), json!({ "player_id": "player_alice", "action": "I wave." })),
     ] {
         let post = tenant.request(reqwest::Method::POST, &world.path(&format!("{path}/turns")));
+        let asked = server.model.request_count();
         let begun = tenant.send(post.header("prefer", "respond-async").json(&body)).await.expect(202).body;
+        until("the question", || async { server.model.request_count() > asked }).await;
         world.delete(&path).await.expect(204);
         let turn = format!("/turns/{}", begun["turn_id"].as_str().unwrap());
-        until("its end", || async { world.get(&turn).await.expect(200).body["status"] == "cancelled" }).await;
+        until(&path, || async { world.get(&turn).await.expect(200).body["status"] != "running" }).await;
+        let ended = world.get(&turn).await.expect(200).body;
+        assert_eq!(ended["status"], "cancelled", "{path}: {ended}");
     }
     assert!(world.get("/messages").await.expect(200).items().is_empty());
 }

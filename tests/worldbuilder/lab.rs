@@ -75,7 +75,7 @@ async fn an_edit_is_looked_at_before_it_is_saved() {
     let before = counts(&server).await;
     browser.write("#content", "The Reach is <u>warm</u> now.").await;
     browser.click("#entry button[formaction]").await;
-    browser.sees("#draft", "Nothing is saved yet.").await;
+    browser.sees("#draft", "Nothing is saved by looking at it.").await;
     browser.sees("#draft", "global lore").await;
     browser.sees("#draft", "The Reach is a cold sea.").await;
     browser.sees("#draft", "warm").await;
@@ -98,7 +98,7 @@ async fn an_edit_is_looked_at_before_it_is_saved() {
     browser.sees(".done", "Nothing of this is saved yet.").await;
     assert_eq!(browser.value("#content").await, "The Reach is <u>warm</u> now.");
     browser.click("#entry button[formaction]").await;
-    browser.sees("#draft", "Nothing is saved yet.").await;
+    browser.sees("#draft", "Nothing is saved by looking at it.").await;
     browser.click("#draft button:not(.quiet)").await;
     browser.sees(".done", "The entry was saved.").await;
     assert_eq!(world.get("/lore/the_reach").await.body["content"], "The Reach is <u>warm</u> now.");
@@ -122,4 +122,21 @@ async fn a_past_turn_stands_beside_what_it_would_be_now() {
     assert_eq!(browser.value("#action").await, "Good evening.");
     picture(&browser, "lab-past").await;
     is_sound(&browser).await;
+}
+
+/// What autosave has stored meanwhile is still a part of the edit that is compared.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_that_was_saved_by_itself_is_looked_at_too() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let Some(browser) = signed_in(&acme, Role::Editor).await else { return };
+    go(&browser, &acme, "lore/the_reach").await;
+    browser.write("#content", "The Reach is warm now.").await;
+    browser.sees("#saved", "Saved").await;
+    assert_eq!(world.get("/lore/the_reach").await.body["content"], "The Reach is warm now.");
+    browser.click("#entry button[formaction]").await;
+    browser.sees("#draft", "The Reach is a cold sea.").await;
+    browser.sees("#draft", "The Reach is warm now.").await;
+    assert_eq!(world.get("/lore/the_reach").await.body["content"], "The Reach is warm now.");
 }

@@ -90,7 +90,7 @@ async fn from_a_lorebook_to_an_undone_turn() {
     go(&browser, &acme, "lore/the_lamp").await;
     browser.write("#content", "The lamp burns whale oil, and whoever keeps it dreams of whales.").await;
     browser.click("#entry button[formaction]").await;
-    browser.sees("#draft", "Nothing is saved yet.").await;
+    browser.sees("#draft", "Nothing is saved by looking at it.").await;
     picture(&browser, "walk-draft").await;
     assert!(world.get("/lore/the_lamp").await.body["content"].as_str().unwrap().contains("buys at night"));
     go(&browser, &acme, "lore/the_lamp").await;

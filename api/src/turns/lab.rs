@@ -2,7 +2,7 @@
 //! of the world is written; what the model cost is counted.
 
 use actix_web::web;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::Row as _;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -26,6 +26,7 @@ use crate::{
         preview::{Preview, preview_in},
         scope,
     },
+    revisions,
     tenancy::TenantTx,
 };
 
@@ -98,32 +99,41 @@ pub struct Compared {
     pub title: String,
 }
 
+/// An edit of a lore entry that may not be saved yet.
+pub struct Edit<'a> {
+    /// The entry, by id or slug.
+    pub lore: &'a str,
+    /// A merge patch of what is stored.
+    pub changes: &'a Value,
+    /// The version that whoever edits began with: what was saved since is part of the edit.
+    pub opened: Option<i64>,
+}
+
 /// What a prompt would be if a lore entry were changed. The change is made, looked at, and not committed; nothing made of it is
 /// kept in the server's cache.
 ///
 /// # Errors
 /// Those of the change: `validation_failed`, `not_found`.
-pub async fn compare(
-    app: &App,
-    caller: &Caller,
-    question: &Question<'_>,
-    lore: &str,
-    changes: &Value,
-) -> Result<Compared> {
-    let before = look(app, caller, question).await?;
+pub async fn compare(app: &App, caller: &Caller, question: &Question<'_>, edit: Edit<'_>) -> Result<Compared> {
+    let mut before = look(app, caller, question).await?;
     let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(question.campaign)).await?;
     let place = Place { tx: &tx, campaign, caller };
-    let was = resource::find::<LoreEntries>(&tx, caller, Some(&Ref::Id(campaign)), &Ref::parse(lore)).await?;
-    let (id, old) = (was.id.0, scope_of(&was));
-    let shown = serde_json::to_value(&was).map_err(Error::internal)?;
-    let read_only: Vec<_> = resource::READ_ONLY.iter().chain(LoreEntries::READ_ONLY).copied().collect();
-    let input: LoreInput = body::typed(patch::apply(shown, changes.clone(), &read_only)?)?;
-    validate::check(&input)?;
-    let is = resource::update::<LoreEntries>(&place, id, input).await?;
-    let after = look_in((&Prompts::new(CACHE_BYTES), None), &tx, caller, question).await?;
+    let stored = resource::find::<LoreEntries>(&tx, caller, Some(&Ref::Id(campaign)), &Ref::parse(edit.lore)).await?;
+    let id = stored.id.0;
+    let began = match edit.opened.filter(|opened| *opened != stored.version) {
+        Some(opened) => revisions::at_version::<LoreEntries>(&tx, campaign, id, opened).await?,
+        None => None,
+    };
+    let look_at = async || look_in((&Prompts::new(CACHE_BYTES), None), &tx, caller, question).await;
+    if let Some(began) = &began {
+        resource::update::<LoreEntries>(&place, id, changed(began, &json!({}))?).await?;
+        before = look_at().await?;
+    }
+    let is = resource::update::<LoreEntries>(&place, id, changed(&stored, edit.changes)?).await?;
+    let after = look_at().await?;
     drop(tx);
-    let heads = [old, scope_of(&is)];
+    let heads = [scope_of(began.as_ref().unwrap_or(&stored)), scope_of(&is)];
     let mut stale: Vec<Stale> = app
         .prompts
         .base
@@ -136,6 +146,15 @@ pub async fn compare(
     stale.sort();
     stale.dedup();
     Ok(Compared { before, after, stale, title: is.title })
+}
+
+/// An entry with changes.
+fn changed(entry: &entity::lore::Model, changes: &Value) -> Result<LoreInput> {
+    let shown = serde_json::to_value(entry).map_err(Error::internal)?;
+    let read_only: Vec<_> = resource::READ_ONLY.iter().chain(LoreEntries::READ_ONLY).copied().collect();
+    let input: LoreInput = body::typed(patch::apply(shown, changes.clone(), &read_only)?)?;
+    validate::check(&input)?;
+    Ok(input)
 }
 
 /// The version head that an entry bumps.

@@ -51,7 +51,9 @@ pub async fn compare(at: InCampaign) -> Result<HttpResponse> {
     let mut page = page_of(&at, asked).await?;
     let compared = match (changes(&at, &page.asked.lore).await, page.asked.subject()) {
         (Ok(changes), Ok(subject)) => {
-            lab::compare(&at.app, &at.caller, &question(&at, &page.asked, &subject), &page.asked.lore, &changes).await
+            let edit =
+                lab::Edit { lore: &page.asked.lore, changes: &changes, opened: at.form.text("opened").parse().ok() };
+            lab::compare(&at.app, &at.caller, &question(&at, &page.asked, &subject), edit).await
         }
         (Err(error), _) | (_, Err(error)) => Err(error),
     };

@@ -70,6 +70,8 @@ struct Known {
     renamed: Option<(String, i64)>,
     /// Its title when this page was loaded: it may be saved under another before somebody presses the button.
     was_label: String,
+    /// Its version then, with which the prompt lab compares.
+    opened: i64,
 }
 
 /// The Markdown of a text, with its links.
@@ -182,6 +184,7 @@ async fn edit_page(at: &InCampaign, tx: &TenantTx, row: &Current, form: FormView
             backlinks_total,
             renamed: renamed.map(|n| (former, n)),
             was_label: at.form.get("was_label").unwrap_or(&row.label).to_owned(),
+            opened: at.form.text("opened").parse().unwrap_or(row.version),
         }),
     })
 }
