@@ -36,7 +36,8 @@ async fn every_page_of_a_large_world_is_quick() {
     }
     let owner = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await;
     let mut slow = Vec::new();
-    for page in PAGES.iter().filter(|page| page.method == "GET") {
+    // A download of the whole world is no page.
+    for page in PAGES.iter().filter(|page| page.method == "GET" && !page.path.ends_with(".json")) {
         let path = rows.path(&format!("/admin{}", page.path));
         let mut best = Duration::MAX;
         for _ in 0..4 {
