@@ -252,8 +252,12 @@ impl Follower {
         }
     }
 
-    /// The next changes; none if the credential has been revoked.
+    /// The next changes; none if the credential has been revoked or has expired.
     async fn read(&self) -> Result<Option<Changes>> {
+        // A token has an end of its own; a key is asked of the database.
+        if !self.app.keys.is_live(&self.caller).await? {
+            return Ok(None);
+        }
         let tx = TenantTx::read(&self.app.pool, self.caller.tenant_id()).await?;
         if !keys::lives(&tx, self.caller.key).await? {
             return Ok(None);
