@@ -57,8 +57,10 @@ async fn everyone_is_told_what_is_for_them() {
     assert!(elsewhere.is_quiet(Duration::from_millis(300)).await);
 
     // A frontend's own words are not sent back; what another client posts for the AI is.
-    gm.send(json!({ "type": "chat_message", "data": { "content": "I speak.", "author": "ai" } })).await;
-    gm.send(json!({ "type": "chat_message", "data": { "content": "I ask." } })).await;
+    for data in [json!({ "content": "I speak.", "author": "ai" }), json!({ "content": "I ask." })] {
+        gm.send(json!({ "type": "chat_message", "request_id": "own", "data": data })).await;
+        gm.next_of("ack").await;
+    }
     let posted = json!({ "arguments": { "content": "By hand." }, "session_id": session });
     world.post("/tools/post_message", posted).await.expect(200);
     let next = alice.next_of("chat_response").await["data"]["message"].clone();
