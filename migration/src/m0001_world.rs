@@ -297,7 +297,8 @@ const TABLES: &[TenantTable] = &[
             player_id uuid, action text, on_failure text NOT NULL DEFAULT 'revert', reply_mode text NOT NULL DEFAULT 'native', \
             record json, error jsonb, revert_conflicts jsonb, key_id uuid, instance bigint NOT NULL, \
             lease_until timestamptz NOT NULL, finished_at timestamptz, undone_at timestamptz, parent_turn_id uuid, \
-            cancel_requested boolean NOT NULL DEFAULT false, reverted_through bigint NOT NULL DEFAULT 0",
+            cancel_requested boolean NOT NULL DEFAULT false, reverted_through bigint NOT NULL DEFAULT 0, \
+            runs_before int NOT NULL DEFAULT 0",
         references: &[reference("campaign_id", "campaign", CASCADE)],
         indexes: &[
             "CREATE INDEX turn_list ON turn (tenant_id, campaign_id, id)",

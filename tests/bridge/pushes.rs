@@ -141,3 +141,23 @@ async fn frontends_hear_each_other() {
         async { tokio::time::timeout(Duration::from_secs(5), chat.closed()).await.expect("before the next beat") };
     assert!([4404, 4409].contains(&gone.await));
 }
+
+/// A session that becomes another than its frontend was told has its frontend connect again; what it takes over by itself, and what
+/// it was not told, does not end its connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_was_changed_is_connected_to_again() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let (_, first) = Socket::connect(&server.url, &tenant.credential, json!({ "dice": "server" })).await;
+    let (mut socket, again) = Socket::connect(&server.url, &tenant.credential, json!({ "role": "assistant" })).await;
+    assert_eq!(first["session_id"], again["session_id"]);
+    let path = format!("/sessions/{}", first["session_id"].as_str().unwrap());
+    world.patch(&path, json!({ "extensions": { "colour": "red" } })).await.expect(200);
+    assert!(socket.is_quiet(Duration::from_millis(500)).await);
+    world.patch(&path, json!({ "role": "gm" })).await.expect(200);
+    let closed = tokio::time::timeout(Duration::from_secs(5), socket.closed()).await;
+    assert_eq!(closed.expect("before the next beat"), 4412);
+    let (_, last) = Socket::connect(&server.url, &tenant.credential, json!({})).await;
+    assert_eq!(last["role"], "gm");
+}

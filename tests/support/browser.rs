@@ -32,6 +32,31 @@ pub enum Look {
     NoScript,
 }
 
+/// Starts a driver, and the port it listens on; none if there is no driver on this machine. It picks a free port by itself, which
+/// another process may take before it listens: it then ends, and the next one picks another.
+async fn driver() -> Option<(Child, String)> {
+    for _ in 0..5 {
+        let driver = Command::new("chromedriver")
+            .args(["--port=0", "--log-level=SEVERE"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            // A group of its own, so that its browser goes with it.
+            .process_group(0)
+            .spawn();
+        let Ok(mut driver) = driver else {
+            println!("not run: there is no chromedriver; ./dev test installs it");
+            return None;
+        };
+        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+        while let Some(line) = lines.next_line().await.unwrap() {
+            if let Some((_, port)) = line.split_once("started successfully on port ") {
+                return Some((driver, port.trim_end_matches('.').to_owned()));
+            }
+        }
+    }
+    panic!("no driver says where it listens");
+}
+
 /// A browser with one window and a profile of its own.
 pub struct Browser {
     client: Client,
@@ -47,24 +72,7 @@ impl Browser {
 
     /// Starts a browser of somebody who sees pages in another way.
     pub async fn open_as(look: Look) -> Option<Self> {
-        let driver = Command::new("chromedriver")
-            .args(["--port=0", "--log-level=SEVERE"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            // A group of its own, so that its browser goes with it.
-            .process_group(0)
-            .spawn();
-        let Ok(mut driver) = driver else {
-            println!("not run: there is no chromedriver; ./dev test installs it");
-            return None;
-        };
-        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
-        let port = loop {
-            let line = lines.next_line().await.unwrap().expect("the driver says where it listens");
-            if let Some((_, port)) = line.split_once("started successfully on port ") {
-                break port.trim_end_matches('.').to_owned();
-            }
-        };
+        let (driver, port) = driver().await?;
         let profile = std::env::temp_dir().join(format!("tavernkeep-browser-{}", uuid::Uuid::now_v7()));
         let arguments = ARGUMENTS.iter().map(|argument| (*argument).to_owned());
         let arguments: Vec<String> = arguments

@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use rehearsal::{Reply, Script};
+use reqwest::Method;
 use serde_json::json;
 
 use super::{always, body, learnt, only_turn, remember, turns, until};
-use crate::support::{Server, World};
+use crate::support::{Server, World, sse::Events};
 
 /// Quick timeouts, one attempt.
 const IMPATIENT: [(&str, &str); 3] =
@@ -238,6 +239,13 @@ async fn a_failed_turn_is_begun_anew_under_its_key_and_id() {
     let path = world.path("/npcs/innkeeper_bob/turns");
     server.model.set_script(Script::replies([remember("First try."), Reply::status(500)]));
     let failed = tenant.post_with_key(&path, "k", body("I pay.")).await.problem(502, "llm_unavailable");
+    let turn = failed.body["turn_id"].as_str().unwrap().to_owned();
+    let heard = async |last: Option<&str>| {
+        let path = world.path(&format!("/turns/{turn}/events"));
+        Events::open(tenant.request(Method::GET, &path), last).await.rest().await
+    };
+    let first = heard(None).await;
+    assert_eq!(first.last().unwrap().name, "turn.failed");
     tenant.post_with_key(&path, "k", body("Another action.")).await.problem(422, "idempotency_key_reused");
     server.model.set_script(Script::replies([remember("Second try."), Reply::text("Thanks.")]));
     let done = tenant.post_with_key(&path, "k", body("I pay.")).await.expect(200);
@@ -246,6 +254,13 @@ async fn a_failed_turn_is_begun_anew_under_its_key_and_id() {
     let record = only_turn(&world, "succeeded").await;
     assert_eq!(record["error"], json!(null));
     assert_eq!(tenant.post_with_key(&path, "k", body("I pay.")).await.expect(200).body, done.body);
+    // Whoever heard the first try, even to its end, hears all of the second.
+    let whole = heard(None).await;
+    assert_eq!((whole[0].name.as_str(), whole.last().unwrap().name.as_str()), ("turn.started", "turn.completed"));
+    for event in &first {
+        let again = heard(Some(&event.id)).await;
+        assert_eq!(again.iter().map(|e| &e.id).collect::<Vec<_>>(), whole.iter().map(|e| &e.id).collect::<Vec<_>>());
+    }
     // Its undo takes back the second try alone.
     let undone = world.post(&format!("/turns/{}/undo", done.id()), json!({})).await.expect(200);
     assert_eq!(undone.body["changes_reverted"], 3, "a memory and two messages");

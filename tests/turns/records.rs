@@ -30,6 +30,13 @@ async fn a_turn_is_recorded_as_it_was_answered() {
     ] {
         assert_eq!(record.body[field], turn.body[field], "{field}");
     }
+    // It has no version: its ETag is that of what it says.
+    let path = world.path(&format!("/turns/{}", turn.id()));
+    let known = async || {
+        let request = tenant.request(reqwest::Method::GET, &path).header("if-none-match", record.header("etag"));
+        tenant.send(request).await
+    };
+    assert_eq!(known().await.expect(304).header("etag"), record.header("etag"));
     let bob = world.get("/npcs/innkeeper_bob").await.expect(200).id();
     assert_eq!((turn.body["kind"].as_str(), turn.body["entity_id"].as_str()), (Some("npc"), Some(bob.as_str())));
     let names: Vec<_> =
@@ -68,6 +75,8 @@ async fn a_turn_is_recorded_as_it_was_answered() {
     let plain = reader.get(&world.path(&format!("/turns/{}", turn.id()))).await.expect(200);
     assert_eq!((plain.body.get("trace"), plain.body.get("journal")), (None, None));
     assert_eq!(plain.body["narrative"], "Thanks!");
+    world.post(&format!("/turns/{}/undo", turn.id()), json!({})).await.expect(200);
+    assert_ne!(known().await.expect(200).header("etag"), record.header("etag"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

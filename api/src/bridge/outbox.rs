@@ -38,6 +38,7 @@ pub enum Close {
     NotFound,
     Silent,
     TakenOver,
+    Changed,
     TooMany,
 }
 
@@ -63,6 +64,7 @@ impl Close {
             Close::TakenOver => {
                 (4409, "A newer connection of this client_id took over, or its session was deleted", "taken_over")
             }
+            Close::Changed => (4412, "The session is another than you were told; connect again", "changed"),
             Close::TooMany => (4429, "Too many connections", "too_many"),
         }
     }

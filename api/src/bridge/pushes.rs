@@ -1,6 +1,6 @@
 //! What is said in a campaign, sent to its frontends: read from the journal, so that nothing is missed, whichever server or client
 //! wrote it, and what was taken back is taken back there too. A frontend is not told what it told itself. One whose session or
-//! campaign is deleted is closed.
+//! campaign is deleted is closed, and so is one whose session became another than its `connected` said.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -76,8 +76,8 @@ async fn tell(app: &App, feed: Feed, after: i64, end: i64) -> Result<i64> {
     let rows = read(app, feed, (after, end), &players).await?;
     for row in &rows {
         if row.get::<&str, _>("table_name") == "session" {
-            let gone = |c: &&Arc<Connection>| c.session.id == row.get::<Uuid, _>("row_id");
-            room.iter().filter(gone).for_each(|connection| connection.outbox.close(Close::TakenOver));
+            let its_own = |c: &&Arc<Connection>| c.session.id == row.get::<Uuid, _>("row_id");
+            room.iter().filter(its_own).for_each(|connection| close(connection, row));
             continue;
         }
         for connection in room.iter().filter(|c| is_for(c, row)) {
@@ -88,7 +88,21 @@ async fn tell(app: &App, feed: Feed, after: i64, end: i64) -> Result<i64> {
     Ok(rows.last().filter(|_| !whole).map_or(end, |row| row.get("seq")))
 }
 
-/// The messages that came or went, each with who may see it, and the sessions that went. One statement.
+/// Ends a connection whose session was deleted or is no longer what it was told.
+fn close(connection: &Connection, row: &PgRow) {
+    if row.get::<&str, _>("op") == "delete" {
+        return connection.outbox.close(Close::TakenOver);
+    }
+    let Some(now) = row.get::<Option<Value>, _>("session") else { return };
+    let told = &connection.session;
+    let told = json!({ "connection": connection.id, "role": told.role, "dice": told.dice, "player": told.player });
+    // Who took over may have changed it; who was taken over is told so elsewhere.
+    if now["connection"] == told["connection"] && now != told {
+        connection.outbox.close(Close::Changed);
+    }
+}
+
+/// The messages that came or went, each with who may see it, and the sessions that went or changed. One statement.
 async fn read(app: &App, feed: Feed, window: (i64, i64), players: &BTreeSet<Uuid>) -> Result<Vec<PgRow>> {
     let field = |name: &str| match name {
         "whisper_to" => "n.message -> 'whisper_to'".to_owned(),
@@ -98,10 +112,13 @@ async fn read(app: &App, feed: Feed, window: (i64, i64), players: &BTreeSet<Uuid
     let (gm, anyone, own) = (Reader::GM.sees(field, "NULL"), player.sees(field, "NULL"), player.sees(field, "p"));
     let sql = format!(
         "SELECT n.seq, n.table_name, n.row_id, n.op, n.message, coalesce({gm}, false) AS gm, coalesce({anyone}, false) AS anyone, \
-             ARRAY(SELECT p FROM unnest($5::uuid[]) AS p WHERE {own}) AS players \
+             ARRAY(SELECT p FROM unnest($5::uuid[]) AS p WHERE {own}) AS players, \
+             CASE n.table_name WHEN 'session' THEN (SELECT jsonb_build_object('connection', b.connection_id, 'role', s.role, \
+                 'dice', s.dice, 'player', s.player_id) FROM session s JOIN bridge_connection b ON b.tenant_id = $1 AND b.session_id = s.id \
+                 WHERE s.tenant_id = $1 AND s.id = n.row_id) END AS session \
          FROM (SELECT seq, table_name, row_id, op, CASE op WHEN 'delete' THEN before ELSE after END AS message FROM journal \
                WHERE tenant_id = $1 AND campaign_id = $2 AND seq > $3 AND seq <= $4 \
-                 AND (table_name = 'message' AND op IN ('insert', 'delete') OR table_name = 'session' AND op = 'delete')) n \
+                 AND (table_name = 'message' AND op IN ('insert', 'delete') OR table_name = 'session' AND op <> 'insert')) n \
          WHERE n.table_name = 'session' OR n.message ->> 'content' <> '' AND n.message ->> 'author' <> 'system' \
          ORDER BY n.seq LIMIT {ROWS_MAX}"
     );

@@ -1,6 +1,8 @@
-//! Strong ETags made from a row's version, and the preconditions that use them.
+//! Strong ETags made from a row's version, or from the content of what has none, and the preconditions that use them.
 
 use actix_web::{HttpRequest, http::header};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use sha2::{Digest, Sha256};
 
 use crate::error::{Code, Error, Result};
 
@@ -8,6 +10,12 @@ use crate::error::{Code, Error, Result};
 #[must_use]
 pub fn of(version: i64) -> String {
     format!("\"v{version}\"")
+}
+
+/// The ETag of a content that has no version.
+#[must_use]
+pub fn of_content(content: &[u8]) -> String {
+    format!("\"{}\"", BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(content)[..16]))
 }
 
 /// Whether `If-Match`, if sent, names `version`.
@@ -40,7 +48,7 @@ impl Expected {
     /// # Errors
     /// `precondition_failed` if it is not.
     pub fn check(&self, version: i64) -> Result<()> {
-        if self.0.as_ref().is_none_or(|value| lists(value, version)) {
+        if self.0.as_ref().is_none_or(|value| lists(value, &of(version))) {
             return Ok(());
         }
         Err(Error::new(Code::PreconditionFailed, format!("The resource is at {} now.", of(version))))
@@ -50,10 +58,15 @@ impl Expected {
 /// Whether `If-None-Match` names `version`, so that the client already has the body.
 #[must_use]
 pub fn is_known(request: &HttpRequest, version: i64) -> bool {
-    request.headers().get(header::IF_NONE_MATCH).is_some_and(|value| lists(value, version))
+    names(request, &of(version))
 }
 
-fn lists(value: &header::HeaderValue, version: i64) -> bool {
-    let tag = of(version);
+/// Whether `If-None-Match` names this ETag.
+#[must_use]
+pub fn names(request: &HttpRequest, tag: &str) -> bool {
+    request.headers().get(header::IF_NONE_MATCH).is_some_and(|value| lists(value, tag))
+}
+
+fn lists(value: &header::HeaderValue, tag: &str) -> bool {
     value.to_str().is_ok_and(|list| list.split(',').map(str::trim).any(|t| t == "*" || t == tag))
 }

@@ -87,7 +87,7 @@ pub async fn act(app: &App, caller: &Caller, wanted: &Wanted, asker: &Asker) -> 
     if let Err(refused) = app.limits.check_planner(&caller.tenant, player).allowed("planned texts") {
         return open::replay(app, caller, wanted).await?.ok_or(refused);
     }
-    let scene = match open::open(app, caller, wanted).await? {
+    let scene = match open::open(app, caller, wanted, asker).await? {
         Begun::Replay(reply) => return Ok(reply),
         Begun::Runs(scene) => scene,
     };

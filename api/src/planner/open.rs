@@ -19,6 +19,7 @@ use crate::{
     tenancy::{self, Call, TenantTx},
     turns::{
         OnFailure,
+        start::Asker,
         store::{self, NewTurn, Opened},
     },
 };
@@ -79,11 +80,11 @@ pub async fn replay(app: &App, caller: &Caller, wanted: &Wanted) -> Result<Optio
 ///
 /// # Errors
 /// `not_found`, `forbidden`, `validation_failed` for what the request names; `idempotency_in_flight`, `quota_exceeded`.
-pub async fn open(app: &App, caller: &Caller, wanted: &Wanted) -> Result<Begun> {
-    match attempt(app, caller, wanted).await {
+pub async fn open(app: &App, caller: &Caller, wanted: &Wanted, asker: &Asker) -> Result<Begun> {
+    match attempt(app, caller, wanted, asker).await {
         // Perhaps the first request's server is gone.
         Err(e) if e.code == Code::IdempotencyInFlight && store::sweep(&app.pool).await? > 0 => {
-            attempt(app, caller, wanted).await
+            attempt(app, caller, wanted, asker).await
         }
         result => result,
     }
@@ -92,7 +93,7 @@ pub async fn open(app: &App, caller: &Caller, wanted: &Wanted) -> Result<Begun> 
 const PLAN_OPEN: &str = "SELECT * FROM plan_open($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, \
     $20, $21, $22)";
 
-async fn attempt(app: &App, caller: &Caller, wanted: &Wanted) -> Result<Begun> {
+async fn attempt(app: &App, caller: &Caller, wanted: &Wanted, asker: &Asker) -> Result<Begun> {
     let turn = Uuid::now_v7();
     let actor = caller.actor();
     let limits = &caller.tenant.limits;
@@ -117,7 +118,7 @@ async fn attempt(app: &App, caller: &Caller, wanted: &Wanted) -> Result<Begun> {
     }
     if let (Some(key), "known") = (&wanted.key, row.get("state")) {
         let scene = scene(&row, turn);
-        let new = NewTurn { id: turn, ..scene.row(app, caller, wanted) };
+        let new = NewTurn { id: turn, live: asker.live.as_deref(), ..scene.row(app, caller, wanted) };
         let begun = match store::reopen(&tx, &new, key).await? {
             Opened::Replay(reply) => Begun::Replay(reply),
             Opened::Runs(turn) => Begun::Runs(Scene { turn, ..scene }),
@@ -229,6 +230,7 @@ impl Scene {
             key_id: caller.author(),
             instance: app.running.instance,
             key: wanted.key.as_ref(),
+            live: None,
             talk_version: None,
             place: store::Place::Free,
         }

@@ -16,7 +16,7 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::live::{CALL, Item, Live, Position, RESULT, STARTED, TEXT, Told, raw, unheard};
+use super::live::{CALL, Item, Live, NUMBERS_PER_RUN, Position, RESULT, STARTED, TEXT, Told, raw, unheard};
 use crate::{
     app::App,
     auth::Caller,
@@ -159,7 +159,7 @@ impl Listener {
     async fn recorded(&mut self) -> Result<Vec<Told>> {
         let tx = TenantTx::read(&self.app.pool, self.caller.tenant_id()).await?;
         let row = sqlx::query(
-            "SELECT status, error, CASE WHEN status NOT IN ('queued', 'running') THEN record -> 'view' END AS view, \
+            "SELECT status, runs_before, error, CASE WHEN status NOT IN ('queued', 'running') THEN record -> 'view' END AS view, \
                 (SELECT coalesce(json_agg(json_build_array(e.seq, e.name, e.data) ORDER BY e.seq), '[]') FROM turn_event e \
                  WHERE e.tenant_id = $1 AND e.turn_id = $2 AND e.seq >= $3) AS told \
              FROM turn WHERE tenant_id = $1 AND id = $2",
@@ -174,7 +174,7 @@ impl Listener {
         let saved: Vec<(usize, String, String)> = serde_json::from_value(row.get("told")).map_err(Error::internal)?;
         let status: &str = row.get("status");
         let ended = !matches!(status, "queued" | "running");
-        let first = saved.first().map_or(1, |(seq, ..)| *seq);
+        let first = saved.first().map_or_else(|| first_of(&row), |(seq, ..)| *seq);
         let mut items: Vec<Item> =
             saved.into_iter().filter_map(|(_, name, data)| Some(Item { name: known(&name)?, data })).collect();
         if items.is_empty() && status != "queued" {
@@ -240,13 +240,19 @@ fn of_record(turn: Uuid, view: &Value) -> Vec<Item> {
     items
 }
 
-/// Where the client is that comes back with this id; none if it has heard everything.
-fn position(turn: Uuid, id: &str) -> Result<Option<Position>> {
+/// The number of the first event of a turn's last run.
+fn first_of(row: &PgRow) -> usize {
+    usize::try_from(row.get::<i32, _>("runs_before")).unwrap_or_default() * NUMBERS_PER_RUN + 1
+}
+
+/// Where the client is that comes back with this id, of a turn whose events have numbers from `first` on; none if it has heard
+/// everything.
+fn position(turn: Uuid, id: &str, first: usize) -> Result<Option<Position>> {
     let strange = || Error::new(Code::BadRequest, "`Last-Event-ID` is the id of an event of this turn.");
     let place = id.strip_prefix(&turn.to_string()).and_then(|rest| rest.strip_prefix(':')).ok_or_else(strange)?;
     let number = |digits: &str| digits.parse::<u32>().map(|n| n as usize).map_err(|_| strange());
     if let Some(seq) = place.strip_suffix(END) {
-        return number(seq).map(|_| None);
+        return number(seq).map(|seq| (seq < first).then_some(Position { seq, offset: None }));
     }
     let (seq, offset) = place.split_once('.').map_or((place, None), |(seq, offset)| (seq, Some(offset)));
     Ok(Some(Position { seq: number(seq)?, offset: offset.map(number).transpose()? }))
@@ -313,7 +319,7 @@ pub async fn listener(
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
     let found = sqlx::query(
-        "SELECT kind FROM turn WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND ($4::uuid IS NULL OR player_id = $4)",
+        "SELECT kind, runs_before FROM turn WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND ($4::uuid IS NULL OR player_id = $4)",
     )
     .bind(tx.tenant())
     .bind(campaign)
@@ -326,6 +332,8 @@ pub async fn listener(
         return Err(Error::new(Code::Forbidden, "A session's turn tells secrets: hearing it needs the scope `gm`."));
     }
     drop(tx);
-    let Some(at) = last.map_or(Ok(Some(Position::default())), |id| position(turn, id))? else { return Ok(None) };
+    let Some(at) = last.map_or(Ok(Some(Position::default())), |id| position(turn, id, first_of(&found)))? else {
+        return Ok(None);
+    };
     Listener::new(app, caller, turn, at).map(Some)
 }

@@ -18,7 +18,7 @@ use crate::{
     auth::Caller,
     error::{Code, Error, Problem, Result},
     http::{
-        Body, NoBody, Reply,
+        Body, NoBody, Reply, etag,
         paging::{Items, ListParams, Page, pattern},
         resource::{Ref, campaign_id},
         validate,
@@ -204,10 +204,20 @@ pub async fn list(
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = TurnView), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/turns/{x}")]
-pub async fn get(app: web::Data<App>, caller: Caller, path: web::Path<(String, Uuid)>) -> Result<Reply> {
+pub async fn get(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, Uuid)>,
+) -> Result<HttpResponse> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
-    Reply::ok(&trace::find(&tx, &caller, campaign, path.1).await?)
+    let reply = Reply::ok(&trace::find(&tx, &caller, campaign, path.1).await?)?;
+    let tag = etag::of_content(&reply.body);
+    if etag::names(&request, &tag) {
+        return Ok(HttpResponse::NotModified().insert_header(("etag", tag)).finish());
+    }
+    Ok(Reply { etag: Some(tag), ..reply }.into())
 }
 
 /// Asks a running turn to stop; its effects are taken back. Cancelling an ended turn is a conflict.

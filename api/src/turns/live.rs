@@ -13,6 +13,9 @@ use uuid::Uuid;
 use super::ToolCall;
 use crate::llm::{ReplyMode, Sink, reply::Partial};
 
+/// The numbers of a turn's events begin anew, so much higher, when the turn is run again under its key: an id that was heard of
+/// a run before stands before everything of this one.
+pub const NUMBERS_PER_RUN: usize = 1_000_000;
 /// A piece of text is kept as one up to this, in bytes.
 const TEXT_BYTES_MAX: usize = 4096;
 
@@ -65,7 +68,7 @@ impl Item {
     }
 }
 
-/// Up to where somebody has heard: item `seq`, the first being 1, and of a text only its first `offset` bytes.
+/// Up to where somebody has heard: item `seq`, the first of the turn's first run being 1, and of a text only its first `offset` bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     pub seq: usize,
@@ -119,11 +122,20 @@ pub struct Live {
 #[derive(Debug, Default)]
 struct Log {
     turn: Option<Uuid>,
+    /// How often the turn was run before.
+    runs_before: usize,
     items: Vec<Item>,
     /// Items that no longer grow.
     sealed: usize,
     saved: usize,
     ended: bool,
+}
+
+impl Log {
+    /// The number of the first item.
+    fn first(&self) -> usize {
+        self.runs_before * NUMBERS_PER_RUN + 1
+    }
 }
 
 impl Live {
@@ -140,6 +152,11 @@ impl Live {
     /// Hears of news; what was there before is none.
     pub fn subscribe(&self) -> watch::Receiver<()> {
         self.news.subscribe()
+    }
+
+    /// The turn was run so often before, and came to nothing.
+    pub fn run_before(&self, runs: usize) {
+        self.log().runs_before = runs;
     }
 
     /// The turn has this id, and waits for its place.
@@ -214,14 +231,14 @@ impl Live {
     /// What was told since, and whether nothing more will be.
     pub fn since(&self, at: &mut Position) -> (Vec<Told>, bool) {
         let log = self.log();
-        (unheard(&log.items, 1, at), log.ended)
+        (unheard(&log.items, log.first(), at), log.ended)
     }
 
     /// What is not saved, with the number of the first; it no longer grows.
     pub fn unsaved(&self) -> (usize, Vec<Item>) {
         let mut log = self.log();
         log.sealed = log.items.len();
-        (log.saved + 1, log.items[log.saved..].to_vec())
+        (log.first() + log.saved, log.items[log.saved..].to_vec())
     }
 
     /// As many more items are saved.

@@ -177,6 +177,7 @@ impl<'a> Turn<'a> {
             key_id: self.talk.caller.author(),
             instance: self.talk.app.running.instance,
             key: self.job.key.as_ref(),
+            live: self.talk.asker.live.as_deref(),
             talk_version: Some(self.base.transcript.version),
             place: self.place,
         }

@@ -46,6 +46,8 @@ pub struct NewTurn<'a> {
     pub key_id: Uuid,
     pub instance: i64,
     pub key: Option<&'a IdempotencyKey>,
+    /// Where it tells what happens, if somebody hears it.
+    pub live: Option<&'a Live>,
     /// The version of the conversation that the prompt holds, if it was read before the turn had its place.
     pub talk_version: Option<i64>,
     pub place: Place,
@@ -309,9 +311,9 @@ async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: U
     let restarted = sqlx::query(
         "WITH claim AS (UPDATE idempotency SET state = 'running' WHERE tenant_id = $1 AND route = $2 AND key = $3 RETURNING 1), \
            untold AS (DELETE FROM turn_event WHERE tenant_id = $1 AND turn_id = $4) \
-         UPDATE turn SET status = $9, error = NULL, record = NULL, finished_at = NULL, undone_at = NULL, \
+         UPDATE turn SET status = $9, runs_before = runs_before + 1, error = NULL, record = NULL, finished_at = NULL, undone_at = NULL, \
                 cancel_requested = false, revert_conflicts = NULL, instance = $5, lease_until = now() + $6 * interval '1 second' \
-         WHERE tenant_id = $1 AND id = $4 AND EXISTS (SELECT 1 FROM claim) RETURNING head_now($1, $7, $8) AS talk",
+         WHERE tenant_id = $1 AND id = $4 AND EXISTS (SELECT 1 FROM claim) RETURNING runs_before, head_now($1, $7, $8) AS talk",
     )
     .bind(tx.tenant())
     .bind(&key.route)
@@ -325,7 +327,12 @@ async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: U
     .fetch_optional(&mut *tx.connection().await)
     .await?;
     match restarted {
-        Some(row) => Ok(new.placed(turn, &row)),
+        Some(row) => {
+            if let Some(live) = new.live {
+                live.run_before(usize::try_from(row.get::<i32, _>("runs_before")).unwrap_or_default());
+            }
+            Ok(new.placed(turn, &row))
+        }
         None => insert(tx, &NewTurn { id: turn, key: None, ..*new }).await,
     }
 }

@@ -223,7 +223,7 @@ impl GmJob {
     }
 }
 
-fn row<'a>(talk: &Talk<'_>, job: &'a GmJob, campaign: Uuid) -> NewTurn<'a> {
+fn row<'a>(talk: &Talk<'a>, job: &'a GmJob, campaign: Uuid) -> NewTurn<'a> {
     NewTurn {
         id: talk.id,
         campaign,
@@ -236,6 +236,7 @@ fn row<'a>(talk: &Talk<'_>, job: &'a GmJob, campaign: Uuid) -> NewTurn<'a> {
         key_id: talk.caller.author(),
         instance: talk.app.running.instance,
         key: job.key.as_ref(),
+        live: talk.asker.live.as_deref(),
         talk_version: None,
         place: Place::Free,
     }

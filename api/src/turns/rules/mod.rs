@@ -199,6 +199,7 @@ impl<'a> RulesTurn<'a> {
             key_id: self.talk.caller.author(),
             instance: self.talk.app.running.instance,
             key: self.job.key.as_ref(),
+            live: self.talk.asker.live.as_deref(),
             talk_version: None,
             place: store::Place::Free,
         }
