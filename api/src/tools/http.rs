@@ -132,7 +132,7 @@ pub async fn call(
             apply: *apply,
             rows_max: caller.tenant.limits.rows_per_kind,
         };
-        let result = tool.run(&cx, arguments.clone()).await.map_err(in_arguments)?;
+        let result = tool.run(&cx, super::called_as(&name, arguments.clone())).await.map_err(in_arguments)?;
         Reply::ok(&ToolResult { call_id: Uuid::now_v7(), tool: tool.name, status: "succeeded", result })
     });
     let done = done.await;
