@@ -361,13 +361,13 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
     LIMIT rows_max
 $$
 -- ;;
--- A server says that its turns go on, and hears which of them someone wants cancelled.
+-- A server says that its turns go on, and hears which of them someone wants cancelled, or are gone with their campaign.
 CREATE FUNCTION renew_leases(server bigint, turns uuid[], seconds int) RETURNS SETOF uuid LANGUAGE sql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
     WITH mine AS (
         UPDATE turn SET lease_until = now() + seconds * interval '1 second'
         WHERE instance = server AND status IN ('queued', 'running') AND id = ANY (turns) RETURNING id, cancel_requested)
-    SELECT id FROM mine WHERE cancel_requested
+    SELECT t FROM unnest(turns) AS t WHERE NOT EXISTS (SELECT 1 FROM mine WHERE id = t AND NOT cancel_requested)
 $$
 -- ;;
 -- Retention: forgets journal rows older than `older_than` and remembers, per campaign, up to where.
