@@ -122,7 +122,7 @@ pub async fn undo_in(tx: &TenantTx, caller: &Caller, campaign: Uuid, step: Uuid,
         .bind(row.get::<i64, _>("last_seq"))
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    refuse_conflicts(conflicts.iter().map(conflict), "step")?;
+    refuse_conflicts(conflicts.iter().map(conflict).filter(|c| c.reason != GONE), "step")?;
     let undo_step_id = record(tx, caller, campaign, what).await?;
     let undone =
         sqlx::query("UPDATE edit_step SET undone_at = now() WHERE tenant_id = $1 AND id = $2 RETURNING undone_at")
@@ -191,6 +191,9 @@ pub async fn recent(tx: &TenantTx, campaign: Uuid, what: &str, one: Option<Uuid>
     Ok(rows.iter().map(step).collect())
 }
 
+/// Why there was nothing to revert: somebody else took the new row away. It is in nobody's way.
+pub const GONE: &str = "gone";
+
 /// What stood in the way of a revert.
 #[derive(Debug)]
 pub struct Conflict {
@@ -245,11 +248,14 @@ pub fn refuse_conflicts(conflicts: impl Iterator<Item = Conflict>, what: &str) -
         .take(CONFLICTS_MAX)
         .map(|c| FieldError {
             pointer: format!("/{}/{}", c.table, c.id),
-            code: c.reason.into(),
             message: match c.column {
                 Some(column) => format!("`{column}` was changed after the {what}."),
+                None if c.reason == "used_since" => {
+                    format!("It has memories or words that came after the {what}, which would go with it.")
+                }
                 None => format!("The row was changed, deleted or made again after the {what}."),
             },
+            code: c.reason.into(),
         })
         .collect();
     Err(error)
