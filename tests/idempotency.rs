@@ -75,6 +75,53 @@ async fn a_key_belongs_to_its_route_and_tenant() {
     assert_ne!(fresh.id(), first.id());
 }
 
+/// Who may not make a request is told nothing of what was answered to it: the tokens of one key do not share idempotency keys.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_never_reaches_what_was_answered_to_somebody_who_may_do_more() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let session = json!({ "client_id": "table", "role": "player", "player_id": "player_alice" });
+    let session = world.post("/sessions", session).await.expect(201).id();
+    let narrowed = |player: &str, scopes: &[&str]| {
+        acme.token(json!({ "scopes": scopes, "campaign": "port-town", "player_id": player }))
+    };
+    let (alice, mallory) =
+        (narrowed("player_alice", &["read", "play"]).await, narrowed("player_mallory", &["read", "play"]).await);
+    let (renewed, narrower) =
+        (narrowed("player_alice", &["play", "read"]).await, narrowed("player_alice", &["play"]).await);
+    let as_alice = |member: &str, value: Value| json!({ "player_id": "player_alice", member: value });
+    for (path, body, without_a_key) in [
+        ("/commands/sheet.show".to_owned(), as_alice("arguments", json!({})), 403),
+        ("/commands/roll".to_owned(), as_alice("arguments", json!({ "expr": "1d20" })), 403),
+        ("/commands/check".to_owned(), as_alice("arguments", json!({ "skill": "stealth", "dc": 10 })), 403),
+        ("/commands/do".to_owned(), as_alice("arguments", json!({ "message": "I wave." })), 403),
+        ("/act".to_owned(), as_alice("message", json!("I wave.")), 403),
+        ("/rules/resolve".to_owned(), as_alice("action", json!("I wave.")), 403),
+        ("/npcs/innkeeper_bob/turns".to_owned(), as_alice("action", json!("I wave.")), 403),
+        (
+            format!("/sessions/{session}/events"),
+            json!({ "events": [{ "type": "chat_message", "data": { "content": "Psst." } }] }),
+            404,
+        ),
+    ] {
+        let path = world.path(&path);
+        let first = alice.post_with_key(&path, "k", body.clone()).await.expect(200);
+        let other = mallory.post_with_key(&path, "k", body.clone()).await.expect(without_a_key);
+        assert_eq!(other.header("idempotency-replayed"), "", "{path}: {}", other.text);
+        // Scopes are no namespace: whoever is given others while waiting for an answer must not do the work twice.
+        let status = if path.ends_with("sheet.show") { 403 } else { 422 };
+        narrower.post_with_key(&path, "k", body.clone()).await.expect(status);
+        let again = renewed.post_with_key(&path, "k", body).await.expect(200);
+        assert_eq!((again.header("idempotency-replayed"), &again.text), ("true", &first.text), "{path}");
+    }
+    // Nor does a campaign's token reach another campaign's.
+    let elsewhere = acme.post("/v1/campaigns", json!({ "name": "Elsewhere" })).await.expect(201).id();
+    let elsewhere = acme.token(json!({ "campaign": elsewhere })).await;
+    acme.post_with_key(&world.path("/npcs"), "k", json!({ "name": "New" })).await.expect(201);
+    elsewhere.post_with_key(&world.path("/npcs"), "k", json!({ "name": "New" })).await.problem(404, "not_found");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn thirty_two_at_once_make_one_row() {
     let server = Server::start().await;

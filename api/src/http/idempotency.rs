@@ -2,23 +2,29 @@
 //!
 //! Nothing is stored for a request that failed, so that it can be corrected or tried again under the same key. Turns,
 //! whose work spans two transactions, keep their key in `turns::store`.
+//!
+//! A stored answer is given before anything of the request is looked at, so a key must never reach the answer of somebody who
+//! may do more: it is bound to what its caller was narrowed to. No route has to think of it.
 
-use actix_web::HttpRequest;
+use actix_web::{HttpMessage, HttpRequest};
 use sha2::{Digest, Sha256};
 use sqlx::Row;
 use uuid::Uuid;
 
 use super::Reply;
 use crate::{
+    auth::Caller,
     error::{Code, Error, Result},
     tenancy::TenantTx,
 };
 
-/// A key bound to a route and a body.
+/// A key bound to a route, a body and what its caller may do.
 #[derive(Clone, Debug)]
 pub struct IdempotencyKey {
     pub key: String,
+    /// Method and path; for a narrowed token also its campaign and player, whose keys are their own.
     pub route: String,
+    /// Of the body, the query and the caller's scopes.
     pub fingerprint: Vec<u8>,
 }
 
@@ -34,15 +40,25 @@ impl IdempotencyKey {
         if key.is_empty() || key.len() > 255 || !key.bytes().all(|b| b.is_ascii_graphic() || b == b' ') {
             return Err(Error::new(Code::BadRequest, "An Idempotency-Key has 1 to 255 printable characters."));
         }
-        let query = request.query_string();
-        let fingerprint = Sha256::new().chain_update(body_hash).chain_update(query.as_bytes()).finalize().to_vec();
-        Ok(Some(Self { key: key.to_owned(), route: format!("{} {}", request.method(), request.path()), fingerprint }))
+        let mut route = format!("{} {}", request.method(), request.path());
+        let mut print = Sha256::new().chain_update(body_hash).chain_update(request.query_string());
+        if let Some(caller) = request.extensions().get::<Caller>() {
+            // A renewed token for the same has the same keys. No path holds a space.
+            if let Some(campaign) = caller.campaign {
+                route.push_str(&format!(" in {campaign}"));
+            }
+            if let Some(player) = caller.player {
+                route.push_str(&format!(" as {player}"));
+            }
+            print.update(format!("\0{}", caller.scopes.to_text()));
+        }
+        Ok(Some(Self { key: key.to_owned(), route, fingerprint: print.finalize().to_vec() }))
     }
 
     /// Takes the key for this transaction's work, or returns the stored answer. One statement for a fresh key.
     ///
     /// # Errors
-    /// `idempotency_key_reused` for another body, `idempotency_in_flight` while the first request still runs.
+    /// `idempotency_key_reused` for another body or other scopes, `idempotency_in_flight` while the first request still runs.
     pub async fn claim(&self, tx: &TenantTx) -> Result<Option<Reply>> {
         let claimed = sqlx::query(
             "INSERT INTO idempotency (tenant_id, id, key, route, fingerprint, state) \
@@ -101,7 +117,8 @@ impl IdempotencyKey {
         if fingerprint == self.fingerprint {
             return Ok(());
         }
-        Err(Error::new(Code::IdempotencyKeyReused, "This Idempotency-Key was used with another body."))
+        let detail = "This Idempotency-Key was used with another body, or by a credential with other scopes.";
+        Err(Error::new(Code::IdempotencyKeyReused, detail))
     }
 
     /// Stores the answer, to be committed with the work.
