@@ -78,17 +78,18 @@ impl IdempotencyKey {
         self.stored(tx).await?.map(Some).ok_or_else(in_flight)
     }
 
-    /// The stored answer, if there is one already; for calls that do something before they take the key. One statement.
+    /// The stored answer, if there is one already; for calls that do something before they take the key. One statement. A turn that
+    /// came to nothing has none: its key may be used again.
     ///
     /// # Errors
-    /// As for [`Self::claim`].
+    /// As for [`Self::claim`]; `idempotency_in_flight` names the turn that is under way.
     pub async fn replay(&self, tx: &TenantTx) -> Result<Option<Reply>> {
         self.stored(tx).await
     }
 
     async fn stored(&self, tx: &TenantTx) -> Result<Option<Reply>> {
         let Some(row) = sqlx::query(
-            "SELECT fingerprint, state, status, headers, body FROM idempotency \
+            "SELECT fingerprint, state, headers, body, turn_id FROM idempotency \
              WHERE tenant_id = $1 AND route = $2 AND key = $3",
         )
         .bind(tx.tenant())
@@ -100,8 +101,11 @@ impl IdempotencyKey {
             return Ok(None);
         };
         self.check_same(&row.get::<Vec<u8>, _>("fingerprint"))?;
-        if row.get::<String, _>("state") != "done" {
-            return Err(in_flight());
+        match (row.get("state"), row.get("turn_id")) {
+            ("done", _) => {}
+            ("retry", _) => return Ok(None),
+            (_, Some(turn)) => return Err(in_flight().for_turn(turn)),
+            (_, None) => return Err(in_flight()),
         }
         let mut reply: Reply = serde_json::from_value(row.get("headers")).map_err(Error::internal)?;
         reply.body = row.get::<Option<Vec<u8>>, _>("body").unwrap_or_default();
