@@ -11,13 +11,7 @@ use crate::support::{Rows, Server, counts};
 /// POST routes that keep no answer, and why.
 const KEEPS_NOTHING: &[(&str, &str)] = &[
     ("/v1/auth/token", "a token is a secret and costs nothing to make"),
-    ("/v1/users", "a replayed answer would show a password that was made a second time"),
-    ("/v1/api-keys", "a replayed answer would show the key a second time"),
-    ("/v1/campaigns/{c}/npcs/{x}/prompt", "it changes nothing"),
-    ("/v1/campaigns/{c}/owners/{x}/prompt", "it changes nothing"),
-    ("/v1/campaigns/{c}/sessions/{x}/prompt", "it changes nothing"),
-    ("/v1/dice/analyze", "it changes nothing"),
-    ("/v1/dice/verify", "it changes nothing"),
+    ("/v1/users", "the body may hold a password, of which no quick hash is kept; an email has one user"),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -35,16 +29,23 @@ async fn every_post_is_replayed_under_its_key() {
         assert_eq!(first.header("idempotency-replayed"), "");
         let before = counts(&server).await;
         let again = tenant.post_with_key(&path, "once", body.clone()).await;
-        assert_eq!((again.status, &again.text), (first.status, &first.text), "{path}");
+        let mut shown = first.body.clone();
+        // What is shown once is not shown again.
+        if route.path == "/v1/api-keys" {
+            assert!(shown.as_object_mut().unwrap().remove("key").is_some());
+        }
+        assert_eq!((again.status, &again.body), (first.status, &shown), "{path}");
         assert_eq!(again.header("idempotency-replayed"), "true", "{path}");
         for header in ["etag", "location", "content-type"] {
             assert_eq!(again.header(header), first.header(header), "{path}: {header}");
         }
         // The same key in quotes, as a structured field, is the same key.
         let quoted = tenant.post_with_key(&path, "\"once\"", body.clone()).await;
-        assert_eq!((quoted.header("idempotency-replayed"), &quoted.text), ("true", &first.text), "{path}");
-        let other: Value =
-            serde_json::from_str(&body.to_string().replace("New", "Other").replace("wave", "bow")).unwrap();
+        assert_eq!((quoted.header("idempotency-replayed"), &quoted.text), ("true", &again.text), "{path}");
+        let other: Value = serde_json::from_str(
+            &body.to_string().replace("New", "Other").replace("wave", "bow").replace("1d20 + 3", "1d20 + 4"),
+        )
+        .unwrap();
         if other != body {
             tenant.post_with_key(&path, "once", other).await.problem(422, "idempotency_key_reused");
         }
