@@ -81,7 +81,7 @@ impl Listener {
     /// # Errors
     /// `rate_limited` when the tenant has too many listeners already.
     pub fn new(app: web::Data<App>, caller: &Caller, turn: Uuid, at: Position) -> Result<Self> {
-        let permit = app.limits.listeners.take(caller.tenant_id(), LISTENERS_MAX)?;
+        let permit = app.limits.listeners.take(caller.tenant_id(), LISTENERS_MAX, "listeners")?;
         metrics::TURN_LISTENERS.inc();
         let live = app.running.live(turn).map(|live| (live.clone(), live.subscribe()));
         Ok(Self {
