@@ -27,7 +27,7 @@ use crate::{
 #[derive(Parser)]
 #[command(name = "tavernkeep", version, after_help = config::HELP)]
 struct Cli {
-    /// Answer in JSON, on standard output; what goes wrong as the API's problem document, with a status other than 0.
+    /// Answer in JSON, on standard output; what goes wrong also as the API's problem document, with a status other than 0.
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -185,15 +185,13 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Says what went wrong. The cause is for the operator alone.
+/// Says what went wrong, with the cause, which is for operators alone; in JSON also as the API would.
 fn failed(json: bool, error: &Error, request: &RequestId) -> ExitCode {
     let cause = error.cause().map(ToString::to_string).unwrap_or_default();
     if json {
         say(json, &serde_json::json!(Problem::of(error, &request.to_string())), "");
     }
-    if !json || !cause.is_empty() {
-        eprintln!("tavernkeep: {} {cause}", error.detail.trim());
-    }
+    eprintln!("tavernkeep: {} {cause}", error.detail.trim());
     ExitCode::FAILURE
 }
 

@@ -7,10 +7,11 @@ use super::service::{self, UserChange, UserInput, UserView};
 use crate::{
     app::App,
     auth::Caller,
-    error::{Error, Problem, Result},
+    error::{Problem, Result},
     http::{
-        Body, Reply,
+        Body, Reply, answered,
         etag::Expected,
+        idempotency::in_flight,
         paging::{Items, ListParams, NoFilter, Page},
     },
     tenancy::TenantTx,
@@ -25,15 +26,18 @@ pub async fn list(app: web::Data<App>, caller: Caller, page: Page<NoFilter>) -> 
     Reply::ok(&service::list(&tx, &page).await?)
 }
 
-/// Makes a user. A password that the server made is in this answer only.
+/// Makes a user. A password that the server made is in this answer only; replayed, it holds none. A request that gives a password
+/// is not replayed: an email has one user.
 #[utoipa::path(tag = "users", operation_id = "create_user", request_body = UserInput,
     responses((status = 201, body = UserView), (status = "default", body = Problem)))]
 #[post("/users")]
 pub async fn create(app: web::Data<App>, caller: Caller, body: Body<UserInput>) -> Result<Reply> {
-    // A key would keep a quick hash of the body, and the body may hold a password: this route keeps nothing. An email has one user.
-    let view = service::create(&app, &caller, body.value, None).await?;
-    let view = view.ok_or_else(|| Error::internal("a user that was not made"))?;
-    Reply::created(format!("/v1/users/{}", view.id), view.version, &view)
+    // A key keeps a quick hash of the body: none of one that holds a password.
+    let key = body.idempotency.filter(|_| body.value.password.is_none());
+    match service::create(&app, &caller, body.value, key.as_ref()).await? {
+        Some(view) => view.made(),
+        None => answered(&app, &caller, key.as_ref()).await?.ok_or_else(in_flight),
+    }
 }
 
 /// One user, by id or email.

@@ -46,6 +46,14 @@ pub struct UserView {
 }
 
 impl UserView {
+    /// The answer to who makes it.
+    ///
+    /// # Errors
+    /// `internal` if it cannot be written as JSON.
+    pub(super) fn made(&self) -> Result<Reply> {
+        Reply::created(format!("/v1/users/{}", self.id), self.version, self)
+    }
+
     fn of(row: &PgRow) -> Self {
         let role: String = row.get("role");
         Self {
@@ -188,7 +196,7 @@ pub async fn create(
     }
     let view = add(&tx, &new).await?;
     if let Some(once) = once {
-        once.store(&tx, &Reply::no_content()).await?;
+        once.store(&tx, &view.made()?).await?;
     }
     tx.commit().await?;
     Ok(Some(UserView { password: made, ..view }))
