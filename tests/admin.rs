@@ -7,6 +7,7 @@ mod door;
 mod forms;
 mod looks;
 mod lore;
+mod merging;
 mod roles;
 mod saving;
 mod screenshots;
