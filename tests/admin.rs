@@ -14,6 +14,7 @@ mod screenshots;
 mod speed;
 mod tenant;
 mod together;
+mod tools;
 mod unseen;
 
 use serde_json::Value;
