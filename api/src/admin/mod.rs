@@ -54,6 +54,7 @@ pub mod form;
 mod frame;
 mod history;
 mod home;
+mod kept;
 mod keys;
 mod lab;
 pub mod list;
