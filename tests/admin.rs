@@ -8,6 +8,7 @@ mod forms;
 mod looks;
 mod lore;
 mod merging;
+mod remedies;
 mod roles;
 mod saving;
 mod screenshots;
