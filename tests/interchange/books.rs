@@ -333,7 +333,7 @@ async fn entries_that_are_written_have_numbers_of_their_own() {
         let book = world.get(path).await.expect(200).body;
         let entries = book["entries"].as_object().unwrap();
         let mut uids: Vec<u64> = entries.values().map(|entry| entry["uid"].as_u64().unwrap()).collect();
-        assert!(entries.iter().all(|(key, entry)| *key == entry["uid"].to_string()), "{book:#}");
+        assert!(entries.iter().all(|(key, entry)| key.parse().ok() == entry["uid"].as_u64()), "{book:#}");
         uids.sort_unstable();
         uids.dedup();
         assert_eq!(uids.len(), entries.len(), "{book:#}");
@@ -350,4 +350,18 @@ async fn entries_that_are_written_have_numbers_of_their_own() {
     let all = there.get("/lorebook.json").await.expect(200).body;
     let a = all["entries"].as_object().unwrap().values().find(|entry| entry["comment"] == "A").unwrap();
     assert_eq!(a["extensions"]["tavernkeep"]["scan_depth"], 6, "{a:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_that_is_too_long_is_cut_and_says_so() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let entry = json!({ "uid": 0, "comment": "Long", "key": ["k"], "content": "{{user}} goes on. ".repeat(8_000) });
+    let report = acme.post(&format!("{IMPORT}?name=long"), json!({ "entries": { "0": entry } })).await.expect(200).body;
+    assert_eq!(of(&report, "/entries/*/content")["reason"], "cut after 100000 characters");
+    assert!(says(&report, "/entries/*/content", "dropped"), "{report:#}");
+    assert_eq!(world.get("/lore/long").await.expect(200).body["content"].as_str().unwrap().chars().count(), 100_000);
+    let again = acme.get("/v1/campaigns/port-town/lorebook.json?book=long").await.expect(200).body;
+    assert_eq!(again["entries"]["0"]["comment"], "Long");
 }
