@@ -1,7 +1,8 @@
 //! A tenant's limits, each reached on purpose.
 
-use futures_util::future::join;
+use futures_util::future::{join, join_all};
 use rehearsal::{Reply, Script};
+use reqwest::Method;
 use serde_json::{Value, json};
 use tavernkeep::{limits::TenantLimits, tenants::service::set_limits};
 
@@ -21,6 +22,12 @@ fn refused(answer: Answer, code: &str, seconds_max: u64) -> Answer {
     assert!((1..=seconds_max).contains(&seconds), "{seconds}");
     assert!(!answer.header("ratelimit").is_empty() && !answer.header("ratelimit-policy").is_empty());
     answer
+}
+
+/// The headers name the limit of requests, and the one that refused.
+fn named(answer: &Answer, policy: &str, state: &str) {
+    assert_eq!(answer.header("ratelimit-policy"), format!("\"requests\";q=999999999;w=60, {policy}"));
+    assert_eq!(answer.header("ratelimit"), format!("\"requests\";r=999999999;t=0, {state}"));
 }
 
 fn memorize() -> Value {
@@ -75,7 +82,8 @@ async fn tool_calls_a_minute() {
     for _ in 0..2 {
         world.post("/tools/NPC_memorize", memorize()).await.expect(200);
     }
-    refused(world.post("/tools/NPC_memorize", memorize()).await, "rate_limited", 30);
+    let answer = refused(world.post("/tools/NPC_memorize", memorize()).await, "rate_limited", 30);
+    named(&answer, "\"tools\";q=2;w=60", "\"tools\";r=0;t=60");
     assert_eq!(world.memories("npcs/innkeeper_bob", "player_alice").await.len(), 3);
     theirs.post("/tools/NPC_memorize", memorize()).await.expect(200);
 }
@@ -87,12 +95,62 @@ async fn turns_a_minute() {
     let other = limited(&server, "other", TenantLimits { turns_per_minute: 1, ..TenantLimits::unlimited() }).await;
     let (world, theirs) = (acme.world().await, other.world().await);
     server.model.set_script(Script::replies((0..2).map(|_| Reply::text("Aye."))));
-    world.bob("player_alice", "Hello.").await.expect(200);
-    refused(world.bob("player_alice", "Hello again.").await, "rate_limited", 60);
+    // What starts no turn is not counted: an unknown player, an unknown NPC, a text that is no action.
+    for _ in 0..3 {
+        world.bob("nobody", "Hello.").await.problem(422, "validation_failed");
+        acme.npc_turn("port-town", "nobody", "player_alice", "Hello.").await.problem(404, "not_found");
+        let unknown = json!({ "player_id": "nobody", "message": "I wave." });
+        world.post("/act", unknown.clone()).await.problem(422, "validation_failed");
+        let unknown = json!({ "player_id": "nobody", "action": "I wave." });
+        world.post("/rules/resolve", unknown).await.problem(422, "validation_failed");
+    }
+    let (path, hello) =
+        (world.path("/npcs/innkeeper_bob/turns"), json!({ "player_id": "player_alice", "action": "Hello." }));
+    let first = acme.post_with_key(&path, "k", hello.clone()).await.expect(200);
+    let answer = refused(world.bob("player_alice", "Hello again.").await, "rate_limited", 60);
+    named(&answer, "\"turns\";q=1;w=60", "\"turns\";r=0;t=60");
+    // An answer that was lost is no turn, and is not limited; it is told as it is asked for.
+    let again = acme.post_with_key(&path, "k", hello.clone()).await.expect(200);
+    assert_eq!((again.header("idempotency-replayed"), &again.text), ("true", &first.text));
+    let later = acme.request(Method::POST, &path).header("idempotency-key", "k").header("prefer", "respond-async");
+    let later = acme.send(later.json(&hello)).await.expect(202);
+    assert_eq!((&later.body["turn_id"], &later.body["status"]), (&first.body["id"], &json!("succeeded")));
+    let other = json!({ "player_id": "player_alice", "action": "Bye." });
+    acme.post_with_key(&path, "k", other).await.problem(422, "idempotency_key_reused");
     let of_owner = acme.owner_turn("port-town", "town_council_owner", "player_alice", "Hello.").await;
     refused(of_owner, "rate_limited", 60);
     theirs.bob("player_alice", "Hello.").await.expect(200);
     assert_eq!(world.get("/turns").await.expect(200).items().len(), 1);
+}
+
+/// A limit holds for those who come at once, and replays take nothing of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn turns_that_come_at_once_are_counted_before_they_begin() {
+    let server = Server::start().await;
+    let acme = limited(&server, "acme", TenantLimits { turns_per_minute: 3, ..TenantLimits::unlimited() }).await;
+    let world = acme.world().await;
+    server.model.set_script(Script::always(Reply::text("Aye.").delay_ms(200)));
+    let path = world.path("/npcs/innkeeper_bob/turns");
+    let ask = |key: &'static str, player: &'static str| {
+        acme.post_with_key(&path, key, json!({ "player_id": player, "action": "Hello." }))
+    };
+    ask("first", "player_alice").await.expect(200);
+    let replays = join_all((0..8).map(|_| ask("first", "player_alice")));
+    let unknown = join_all((0..8).map(|_| ask("none", "nobody")));
+    let (replays, unknown) = join(replays, unknown).await;
+    assert!(replays.iter().all(|answer| answer.status == 200 && answer.header("idempotency-replayed") == "true"));
+    assert!(unknown.iter().all(|answer| matches!(answer.status, 422 | 429)));
+    for n in 0..8 {
+        world.post("/characters", json!({ "slug": format!("guest_{n}"), "name": "Guest" })).await.expect(201);
+    }
+    let rules = |n: u32| {
+        let body = json!({ "player_id": format!("guest_{n}"), "action": "I wave." });
+        let world = &world;
+        async move { world.post("/rules/resolve", body).await.status }
+    };
+    let answers = join_all((0..8).map(rules)).await;
+    assert_eq!(answers.iter().filter(|status| **status == 200).count(), 2, "{answers:?}");
+    assert_eq!(answers.iter().filter(|status| **status == 429).count(), 6, "{answers:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -107,7 +165,8 @@ async fn turns_at_a_time() {
     elsewhere.expect(200);
     let (done, not) = if first.status == 200 { (first, second) } else { (second, first) };
     done.expect(200);
-    refused(not, "rate_limited", 60);
+    let answer = refused(not, "rate_limited", 60);
+    named(&answer, "\"concurrent-turns\";q=1;qu=\"concurrent-requests\"", "\"concurrent-turns\";r=0;t=1");
     server.model.set_script(Script::replies([Reply::text("Aye.")]));
     world.bob("player_mallory", "Now?").await.expect(200);
 }

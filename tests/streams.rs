@@ -349,6 +349,17 @@ async fn a_cancelled_turn_says_so() {
         "what it did is undone"
     );
     assert_eq!(listen(&tenant, &id, None).await.rest().await.last().unwrap().name, "turn.cancelled");
+
+    // One whose campaign goes ends too, long before its model has said all.
+    server.model.set_script(Script::always(
+        Reply::text(&"And then? ".repeat(200)).delta_chars(1).chunk_bytes(60).chunk_delay_ms(50),
+    ));
+    let mut events = stream(&tenant, BOB, ask(json!({}))).await;
+    let id = events.next().await.unwrap().data["turn_id"].as_str().unwrap().to_owned();
+    events.next().await.unwrap();
+    tenant.delete("/v1/campaigns/port-town").await.expect(204);
+    let last = events.rest().await.pop().unwrap();
+    assert_eq!((last.name.as_str(), last.data), ("turn.cancelled", json!({ "turn_id": id })));
 }
 
 /// How a turn whose model answers like this ends, with the text that was told and the requests that were made.

@@ -254,3 +254,30 @@ async fn undoing_meets_others() {
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 409, 409, 409]);
 }
+
+/// Somebody made by a turn who has memories or has spoken since does not go with it; somebody who has been deleted is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_was_made_and_is_remembered_stays() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let plan = json!({ "plan": { "command": "sheet.create", "args": { "name": "Aria" } } }).to_string();
+    server.model.set_script(Script::always(Reply::text(plan)));
+    let made = async || {
+        let made =
+            world.post("/act", json!({ "player_id": "player_alice", "message": "I make Aria." })).await.expect(200);
+        assert_eq!(made.body["outcome"], "executed", "{}", made.text);
+        format!("/turns/{}/undo", made.body["turn_id"].as_str().unwrap())
+    };
+    let undo = made().await;
+    let memory = json!({ "player_id": "aria", "text": "Sings." });
+    let memory = world.post(&format!("/{BOB}/memories"), memory).await.expect(201).id();
+    let refused = world.post(&undo, json!({})).await.problem(409, "undo_conflict");
+    assert_eq!(refused.body["errors"][0]["code"], "used_since");
+    assert_eq!(world.memories(BOB, "aria").await, ["Sings."]);
+    world.delete(&format!("/memories/{memory}")).await.expect(204);
+    assert_eq!(world.post(&undo, json!({})).await.expect(200).body["changes_reverted"], 1);
+    let undo = made().await;
+    world.delete("/characters/aria").await.expect(204);
+    assert_eq!(world.post(&undo, json!({})).await.expect(200).body["changes_reverted"], 0);
+}

@@ -130,7 +130,7 @@ pub async fn undo_in(
         .fetch_all(&mut *tx.connection().await)
         .await?;
     if !leaves_changed {
-        refuse_conflicts(conflicts.iter().map(conflict), "step")?;
+        refuse_conflicts(conflicts.iter().map(conflict).filter(|c| c.reason != GONE), "step")?;
     }
     let undo_step_id = record(tx, caller, campaign, what).await?;
     let undone =
@@ -203,6 +203,9 @@ pub async fn recent(tx: &TenantTx, campaign: Uuid, what: &str, one: Option<Uuid>
     Ok(rows.iter().map(step).collect())
 }
 
+/// Why there was nothing to revert: somebody else took the new row away. It is in nobody's way.
+pub const GONE: &str = "gone";
+
 /// What stood in the way of a revert.
 #[derive(Debug)]
 pub struct Conflict {
@@ -257,11 +260,14 @@ pub fn refuse_conflicts(conflicts: impl Iterator<Item = Conflict>, what: &str) -
         .take(CONFLICTS_MAX)
         .map(|c| FieldError {
             pointer: format!("/{}/{}", c.table, c.id),
-            code: c.reason.into(),
             message: match c.column {
                 Some(column) => format!("`{column}` was changed after the {what}."),
+                None if c.reason == "used_since" => {
+                    format!("It has memories or words that came after the {what}, which would go with it.")
+                }
                 None => format!("The row was changed, deleted or made again after the {what}."),
             },
+            code: c.reason.into(),
         })
         .collect();
     Err(error)

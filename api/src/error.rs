@@ -10,6 +10,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::limits::Rate;
+
 macro_rules! codes {
     ($($name:ident $status:literal $code:literal $title:literal $help:literal;)+) => {
         /// Stable codes of problems, as `code` in the body and as page `/problems/{code}`.
@@ -89,6 +91,8 @@ pub struct Parts {
     pub retry_after_seconds: Option<u64>,
     pub turn_id: Option<Uuid>,
     pub allow: Option<String>,
+    /// The limit that refused the call, for the headers.
+    pub limit: Option<Rate>,
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -119,6 +123,7 @@ impl Error {
             retry_after_seconds,
             turn_id: None,
             allow: None,
+            limit: None,
             cause: None,
         }))
     }
@@ -155,6 +160,12 @@ impl Error {
     #[must_use]
     pub fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after_seconds = Some(seconds.max(1));
+        self
+    }
+
+    #[must_use]
+    pub fn by_limit(mut self, limit: Rate) -> Self {
+        self.limit = Some(limit);
         self
     }
 

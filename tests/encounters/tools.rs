@@ -190,6 +190,9 @@ async fn what_resolvers_change_in_a_fight_has_its_consequences() {
     // The old names.
     let old = json!({ "arguments": { "participants": [{ "id": "a", "hp": 3, "max_hp": 3 }] } });
     let begun = world.post("/tools/create_encounter", old).await.expect(200).body["result"]["encounter_id"].clone();
+    let old = json!({ "arguments": { "encounter_id": begun } });
+    let refused = world.post("/tools/end_encounter", old).await.problem(422, "validation_failed");
+    assert_eq!(refused.pointers(), ["/arguments/outcome"]);
     let old = json!({ "arguments": { "encounter_id": begun, "outcome": "fled" } });
     assert_eq!(world.post("/tools/end_encounter", old).await.expect(200).body["result"]["outcome"], "fled");
     world.post("/tools/manage_encounter", json!({ "arguments": {} })).await.problem(422, "validation_failed");

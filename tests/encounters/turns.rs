@@ -72,6 +72,19 @@ async fn a_beginning_and_a_commit_are_undone() {
     undo(&world, &begun).await.expect(200);
     assert!(world.get("/encounters").await.items().is_empty());
 
+    // Also after others acted in it and took that back.
+    let mut create = duel();
+    create["operation"] = json!("create");
+    let begun = turn(&world, &session, &[("manage_encounter", create)]).await;
+    let id = world.get("/encounters").await.items()[0]["id"].clone();
+    let damage = json!({ "encounter_id": id, "action": "damage", "target_id": "orc", "amount": 3 });
+    let advance = json!({ "encounter_id": id, "action": "advance_turn" });
+    let acted = turn(&world, &session, &[("encounter_action", damage), ("encounter_action", advance)]).await;
+    undo(&world, &begun).await.problem(409, "undo_conflict");
+    undo(&world, &acted).await.expect(200);
+    undo(&world, &begun).await.expect(200);
+    assert!(world.get("/encounters").await.items().is_empty());
+
     let id = begin(&world, duel()).await;
     hurt(&world, &id, "fenric", 5).await;
     end(&world, &id).await;

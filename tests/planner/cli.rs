@@ -69,6 +69,19 @@ async fn act_and_command_answer_as_the_api_does() {
     }
     let (ok, said) = run(&prepared, &model, &with(&["command"], &["check", "dc=15"])).await;
     assert!(!ok && said.contains("/arguments/ability"), "{said}");
+    // In JSON an error is the API's problem document.
+    let problem = async |arguments: &[&str]| -> Value {
+        let (ok, said) = run(&prepared, &model, arguments).await;
+        assert!(!ok, "{said}");
+        serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"))
+    };
+    let wrong = problem(&with(&["command", "--json"], &["check", "dc=15"])).await;
+    assert_eq!((&wrong["code"], &wrong["status"]), (&json!("validation_failed"), &json!(422)), "{wrong}");
+    assert_eq!(wrong["errors"][0]["pointer"], "/arguments/ability");
+    let nobody = problem(&["act", "--json", "--tenant", "acme", "--player", "nobody", "roll 1d20"]).await;
+    assert_eq!((&nobody["code"], &nobody["errors"][0]["pointer"]), (&json!("validation_failed"), &json!("/player_id")));
+    let nowhere = problem(&["act", "--json", "--tenant", "nowhere", "roll 1d20"]).await;
+    assert_eq!((&nowhere["code"], &nowhere["type"]), (&json!("not_found"), &json!("/problems/not_found")), "{nowhere}");
     let (ok, said) = run(&prepared, &model, &["command", "list"]).await;
     assert!(ok && said.contains("use_skill"), "{said}");
 

@@ -1,5 +1,6 @@
 //! What a plan has to pass; what does not pass changes nothing and is told in words of ours.
 
+use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 
 use super::{act, always, history, plans, rolls, tenant};
@@ -157,6 +158,40 @@ async fn an_unsure_plan_asks() {
     assert_eq!(act(&world, "delete").await.expect(200).body["reason"], "allowlist");
 }
 
+/// Whoever is deleted while a text is planned is not there to act.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_gone_by_then_does_nothing() {
+    let server = Server::start().await;
+    let acme = tenant(&server, "acme").await;
+    let world = acme.world().await;
+    for (n, plan) in [
+        json!({ "command": "roll", "args": { "expr": "1d20" } }),
+        json!({ "command": "check", "args": { "skill": "stealth", "dc": 10 } }),
+        json!({ "command": "sheet.show", "args": {} }),
+        json!({ "command": "ooc", "args": { "message": "Other words." } }),
+        json!({ "command": "do", "args": { "message": "I wave." } }),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let slug = format!("guest_{n}");
+        world.post("/characters", json!({ "slug": slug, "name": "Guest" })).await.expect(201);
+        let asked = server.model.request_count();
+        server.model.set_script(Script::always(Reply::text(plan.to_string()).delay_ms(300)));
+        let leave = async {
+            while server.model.request_count() == asked {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+            world.delete(&format!("/characters/{slug}")).await.expect(204);
+        };
+        let text = json!({ "player_id": slug, "message": "Something." });
+        let (answer, ()) = tokio::join!(world.post("/act", text), leave);
+        let answer = answer.expect(200).body;
+        refused(&answer, "predicate", "Say which");
+        assert_eq!(answer["failed_predicates"][0]["code"], "actor_exists", "{plan}: {answer}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dry_run_leaves_nothing_but_its_turn() {
     let server = Server::start().await;
@@ -168,6 +203,12 @@ async fn a_dry_run_leaves_nothing_but_its_turn() {
     assert_eq!((&answer["outcome"], &answer["plan"]["confidence"]), (&json!("planned"), &json!(0.2)), "{answer}");
     assert_eq!((rolls(&world).await, history(&world).await.len()), (0, 0));
     assert!(answer["turn_id"].is_string());
+    // A channel that is not known gets no scene by a trial.
+    let before = world.get("/changes?after=0&limit=200").await.expect(200).items().len();
+    let elsewhere = json!({ "player_id": "player_alice", "message": "roll", "dry_run": true, "channel": "new-room" });
+    assert_eq!(world.post("/act", elsewhere).await.expect(200).body["outcome"], "planned");
+    assert_eq!(world.get("/scenes").await.expect(200).items().len(), 0);
+    assert_eq!(world.get("/changes?after=0&limit=200").await.expect(200).items().len(), before);
     always(&server, "I would rather not.");
     server.app.planner.forget();
     assert_eq!(world.post("/act", body).await.expect(200).body["reason"], "parse");

@@ -206,6 +206,35 @@ async fn a_model_that_is_down_is_said_to_be() {
     assert_eq!(rolls(&world).await, 0);
 }
 
+/// An answer that is no turn has no word for a turn that was cancelled: it is a conflict that names the turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_text_is_a_conflict() {
+    let server = Server::start().await;
+    let acme = tenant(&server, "acme").await;
+    let world = acme.world().await;
+    server.model.set_script(Script::always(Reply::text("Aye.").delay_ms(5000)));
+    for (path, body) in [
+        ("/act", json!({ "player_id": "player_alice", "message": "I wave." })),
+        ("/rules/resolve", json!({ "player_id": "player_alice", "action": "I wave." })),
+        ("/commands/do", json!({ "player_id": "player_alice", "arguments": { "message": "I wave." } })),
+    ] {
+        let cancel = async {
+            let running = loop {
+                let running = world.get("/turns?status=running").await.expect(200);
+                if let Some(turn) = running.items().first() {
+                    break turn["id"].as_str().unwrap().to_owned();
+                }
+            };
+            world.post(&format!("/turns/{running}/cancel"), json!({})).await.expect(202);
+            running
+        };
+        let (answer, turn) = tokio::join!(world.post(path, body), cancel);
+        let answer = answer.problem(409, "conflict");
+        assert_eq!(answer.body["turn_id"], turn, "{path}: {}", answer.text);
+        assert_eq!(world.get(&format!("/turns/{turn}")).await.expect(200).body["status"], "cancelled");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn who_leaves_is_not_played_for() {
     let server = Server::start().await;

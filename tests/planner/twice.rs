@@ -126,11 +126,18 @@ async fn a_player_plans_five_times_a_minute() {
     let path = world.path("/act");
     let said = |text: &str| json!({ "player_id": "player_alice", "message": text });
     for n in 0..4 {
-        act(&world, &format!("text {n}")).await.expect(200);
+        let first = acme.post_with_key(&path, &format!("{n}"), said(&format!("text {n}"))).await.expect(200);
+        // What was answered before, or cannot be planned, takes nothing of the limit.
+        let again = acme.post_with_key(&path, &format!("{n}"), said(&format!("text {n}"))).await.expect(200);
+        assert_eq!((again.header("idempotency-replayed"), &again.text), ("true", &first.text));
+        let body = json!({ "player_id": "player_alice", "message": "x", "scene_id": "nowhere" });
+        world.post("/act", body).await.problem(422, "validation_failed");
     }
     let kept = acme.post_with_key(&path, "k", said("the fifth")).await.expect(200);
     let sixth = act(&world, "the sixth").await.problem(429, "rate_limited");
     assert!((1..=60).contains(&sixth.header("retry-after").parse::<u64>().unwrap()));
+    assert!(sixth.header("ratelimit-policy").ends_with(", \"planner\";q=5;w=60"));
+    assert!(sixth.header("ratelimit").contains(", \"planner\";r=0;t="));
     assert_eq!(server.model.request_count(), 5);
     assert!(!history(&world).await.contains(&"the sixth".to_owned()));
     // By id it is the same player. Another has texts of its own, and a lost answer may be asked for again.

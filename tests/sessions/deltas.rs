@@ -92,7 +92,7 @@ async fn the_scene_and_the_campaign_move_too() {
     session.event("door_state_changed", json!({ "door_id": "d1", "new_state": "open" })).await;
     session.event("token_moved", json!({ "token_id": "t9", "x": 3, "y": 4 })).await;
     session.event("item_acquired", json!({ "actor_id": "alice", "item_name": "Key" })).await;
-    session.event("game_delta", json!({ "hasChanges": true, "TurnAdvanced": true, "NewMessages": 2 })).await;
+    session.event("game_delta", json!({ "hasChanges": true, "TurnAdvanced": true, "NewMessages": 2, "EncounterEnded": null, "TokenMoved": null })).await;
     let inn =
         world.post("/scenes", json!({ "name": "Inn", "active": true, "tokens": [] })).await.expect(201).body["id"]
             .clone();
@@ -193,6 +193,19 @@ async fn the_campaigns_own_encounters_are_told() {
     world.post(&format!("/encounters/{id}/end"), json!({ "outcome": "victory" })).await.expect(200);
     assert_eq!(session.delta().await["EncounterEnded"], true);
     assert_eq!(session.called("get_encounter", json!({})).await["combat_id"], "c1");
+    // Of what a frontend tells and what the campaign holds the newest stands.
+    session.turn().await;
+    let begin = async |name: &str| {
+        let fight = json!({ "name": name, "participants": [goblin("a")] });
+        world.post("/encounters", fight).await.expect(201);
+    };
+    begin("First").await;
+    session.event("encounter_started", json!({ "id": "e", "name": "Second" })).await;
+    begin("Third").await;
+    let delta = session.delta().await;
+    assert_eq!(delta["EncounterStarted"]["name"], "Third");
+    let before = delta["details"]["encounters_started_before"].as_array().unwrap().iter();
+    assert_eq!(before.map(|e| e["name"].clone()).collect::<Vec<_>>(), ["First", "Second"]);
 }
 
 fn fight_of_frontend() -> serde_json::Value {

@@ -18,8 +18,9 @@ use crate::{
     app::App,
     error::{Code, Error, Problem, Result},
     http::{
-        Body, Reply, etag,
+        Body, Reply, answered, etag,
         etag::Expected,
+        idempotency::in_flight,
         paging::{Items, Page},
         patch as merge_patch,
         resource::{Ref, campaign_id},
@@ -123,15 +124,16 @@ pub async fn list_keys(
     Reply::ok(&service::list(&tx, &page).await?)
 }
 
-/// Makes a key of some of the caller's own scopes. The answer is the only place that shows it.
+/// Makes a key of some of the caller's own scopes. The answer is the only place that shows it; replayed, it does not.
 #[utoipa::path(tag = "auth", operation_id = "create_api_key", request_body = KeyInput,
     responses((status = 201, body = KeyView), (status = "default", body = Problem)))]
 #[post("/api-keys")]
 pub async fn create_key(app: web::Data<App>, caller: Caller, body: Body<KeyInput>) -> Result<Reply> {
-    // A replayed answer would show the key a second time, so this route keeps none.
-    let view = service::create(&app, &caller, body.value, None).await?;
-    let view = view.ok_or_else(|| Error::internal("a key that was not made"))?;
-    Reply::created(format!("/v1/api-keys/{}", view.id), view.version, &view)
+    let key = body.idempotency.as_ref();
+    match service::create(&app, &caller, body.value, key).await? {
+        Some(view) => view.made(),
+        None => answered(&app, &caller, key).await?.ok_or_else(in_flight),
+    }
 }
 
 /// One key, by id or prefix.

@@ -42,6 +42,14 @@ pub struct KeyView {
 }
 
 impl KeyView {
+    /// The answer to who makes it.
+    ///
+    /// # Errors
+    /// `internal` if it cannot be written as JSON.
+    pub(super) fn made(&self) -> Result<Reply> {
+        Reply::created(format!("/v1/api-keys/{}", self.id), self.version, self)
+    }
+
     pub(super) fn of(row: &PgRow) -> Self {
         let time = |at: OffsetDateTime| at.format(&Rfc3339).unwrap_or_default();
         let names: Vec<String> = row.get("scopes");
@@ -125,7 +133,8 @@ pub async fn list(tx: &TenantTx, page: &Page<NoFilter>) -> Result<Items<KeyView>
     Ok(page.finish(rows.iter().map(KeyView::of).collect(), |k| (k.id, None)))
 }
 
-/// Makes a key of some of the caller's own scopes. What is given back is the only place that shows it.
+/// Makes a key of some of the caller's own scopes. What is given back is the only place that shows it: none if `once` was used
+/// before, and what is stored under it is the answer without the key.
 ///
 /// # Errors
 /// `validation_failed`, `forbidden` for scopes that the caller does not have.
@@ -150,7 +159,7 @@ pub async fn create(
     let row = store_key(&mut *tx.connection().await, tx.tenant(), &new, &name, &scopes, expires_at).await?;
     if let Some(once) = once {
         // The key itself is nowhere but in the first answer.
-        once.store(&tx, &Reply::no_content()).await?;
+        once.store(&tx, &KeyView::of(&row).made()?).await?;
     }
     tx.commit().await?;
     Ok(Some(KeyView { key: Some(new.key), ..KeyView::of(&row) }))

@@ -41,6 +41,7 @@ const NOTE_BYTES_MAX: usize = 4096;
 /// What is known of a connection before its first frame.
 pub struct Upgrade {
     pub campaign: String,
+    /// The page that connects, if it is none of the server's own.
     pub origin: Option<String>,
     pub request: RequestId,
     pub peer: IpAddr,

@@ -28,10 +28,9 @@ pub async fn bridge(
     let place = app.bridge.admit(peer)?;
     let (response, session, stream) = actix_ws::handle(&request, body)
         .map_err(|e| Error::new(Code::BadRequest, format!("This is a WebSocket: open it as one ({e}).")))?;
-    let origin = request.headers().get(header::ORIGIN);
     let upgrade = Upgrade {
         campaign: path.into_inner(),
-        origin: origin.map(|o| o.to_str().unwrap_or("?").to_owned()),
+        origin: foreign_origin(&request),
         request: RequestId::of(&request),
         peer,
     };
@@ -39,4 +38,12 @@ pub async fn bridge(
         stream.max_frame_size(MESSAGE_BYTES_MAX).aggregate_continuations().max_continuation_size(MESSAGE_BYTES_MAX);
     actix_web::rt::spawn(socket::run(app.into_inner(), place, upgrade, session, stream));
     Ok(response)
+}
+
+/// The origin of the page that connects, unless it is one of our own pages.
+fn foreign_origin(request: &HttpRequest) -> Option<String> {
+    let text = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or("?"));
+    let origin = text(header::ORIGIN)?;
+    let is_ours = origin.split_once("://").is_some_and(|(_, place)| Some(place) == text(header::HOST));
+    (!is_ours).then(|| origin.to_owned())
 }

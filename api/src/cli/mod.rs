@@ -16,7 +16,8 @@ use crate::{
     clock,
     config::{self, Config},
     database, demo, embedded_postgres,
-    error::{Code, Error, Result},
+    error::{Code, Error, Problem, Result},
+    http::RequestId,
     limits::TenantLimits,
     play, routes,
     tenants::service as tenants,
@@ -26,7 +27,7 @@ use crate::{
 #[derive(Parser)]
 #[command(name = "tavernkeep", version, after_help = config::HELP)]
 struct Cli {
-    /// Answer in JSON.
+    /// Answer in JSON, on standard output; what goes wrong as the API's problem document, with a status other than 0.
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -176,16 +177,24 @@ enum KeyCommand {
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    let is_serve = matches!(cli.command, Command::Serve);
+    let (is_serve, json) = (matches!(cli.command, Command::Serve), cli.json);
     init_log(is_serve);
     match actix_web::rt::System::new().block_on(run(cli)) {
         Ok(code) => code,
-        Err(error) => {
-            let cause = error.cause().map(ToString::to_string).unwrap_or_default();
-            eprintln!("tavernkeep: {} {cause}", error.detail.trim());
-            ExitCode::FAILURE
-        }
+        Err(error) => failed(json, &error, &RequestId::generate()),
     }
+}
+
+/// Says what went wrong. The cause is for the operator alone.
+fn failed(json: bool, error: &Error, request: &RequestId) -> ExitCode {
+    let cause = error.cause().map(ToString::to_string).unwrap_or_default();
+    if json {
+        say(json, &serde_json::json!(Problem::of(error, &request.to_string())), "");
+    }
+    if !json || !cause.is_empty() {
+        eprintln!("tavernkeep: {} {cause}", error.detail.trim());
+    }
+    ExitCode::FAILURE
 }
 
 fn init_log(is_serve: bool) {

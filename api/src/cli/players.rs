@@ -10,7 +10,7 @@ use rand::RngExt;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 
-use super::{say, serve};
+use super::{failed, say, serve};
 use crate::{
     app::App,
     auth::Caller,
@@ -88,7 +88,11 @@ impl Table {
         if let Some(model) = self.rehearsing {
             model.stop().await;
         }
-        let body: Value = serde_json::from_slice(&answer?.body).map_err(Error::internal)?;
+        let reply = match answer {
+            Ok(reply) => reply,
+            Err(error) => return Ok(failed(is_json, &error, &self.caller.request)),
+        };
+        let body: Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
         say(is_json, &body, body["message"].as_str().unwrap_or_default());
         if let (false, Some(options)) = (is_json, body["options"].as_array()) {
             options.iter().for_each(|option| println!("- {}", option["label"].as_str().unwrap_or_default()));

@@ -104,9 +104,9 @@ pub async fn command(
     }
     // Whose arguments are wrong hears it before anything counts as a turn.
     command.allowed(&caller)?;
-    let is_kept = wanted.key.is_some();
+    let key = wanted.key.clone();
     let run = async move |app: web::Data<App>, caller: Caller, asker: Asker| {
         give(&app, &caller, command, &wanted, &asker).await
     };
-    respond(app, caller, &campaign, Wish::Whole, is_kept, run).await
+    respond(app, caller, &campaign, Wish::Whole, key, run).await
 }

@@ -18,7 +18,7 @@ use crate::{
     auth::{Caller, Scope},
     error::{Code, Error, FieldError, Problem, Result},
     http::{
-        Body, Reply,
+        Body, Reply, computed,
         resource::{Ref, campaign_id},
         write,
     },
@@ -112,7 +112,7 @@ fn only_game_masters(caller: &Caller, what: &str) -> Result<()> {
 #[utoipa::path(tag = "dice", operation_id = "analyze_dice", request_body = AnalyzeRequest,
     responses((status = 200, body = Statistics), (status = "default", body = Problem)))]
 #[post("/dice/analyze")]
-pub async fn analyze(_: Caller, body: Body<AnalyzeRequest>) -> Result<Reply> {
+pub async fn analyze(app: web::Data<App>, caller: Caller, body: Body<AnalyzeRequest>) -> Result<Reply> {
     let AnalyzeRequest { formula, variables } = body.value;
     let values = Values::read(variables.as_ref())?;
     let work = move || {
@@ -120,7 +120,8 @@ pub async fn analyze(_: Caller, body: Body<AnalyzeRequest>) -> Result<Reply> {
             .and_then(|formula| formula.analyze(&|name: &str| values.get(name), SIMULATION_SEED));
         Reply::ok(&read.map_err(|error| in_formula(&error))?)
     };
-    web::block(work).await.map_err(Error::internal)?
+    let work = async || web::block(work).await.map_err(Error::internal)?;
+    computed(&app, &caller, body.idempotency.as_ref(), work).await
 }
 
 /// A formula that cannot be analysed, as an error of the request.
@@ -139,18 +140,21 @@ pub async fn verify(app: web::Data<App>, caller: Caller, body: Body<VerifyInput>
     let input = &body.value;
     let rolls = input.rolls()?;
     let values = Values::read(input.variables.as_ref())?;
-    let seeds = match input.seed_id {
-        None => input.given_seeds()?,
-        Some(_) if input.server_seed.is_some() || input.client_seed.is_some() => {
-            let message = "Give `seed_id`, or `server_seed` and `client_seed`, not both.";
-            return Err(Error::invalid("/seed_id", "invalid_value", message));
-        }
-        Some(id) => {
-            let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-            let seeds = seeds::revealed(&tx, id, caller.campaign).await?;
-            input.was_rolled(&seeds, &rolls)?;
-            seeds
-        }
+    let work = async || {
+        let seeds = match input.seed_id {
+            None => input.given_seeds()?,
+            Some(_) if input.server_seed.is_some() || input.client_seed.is_some() => {
+                let message = "Give `seed_id`, or `server_seed` and `client_seed`, not both.";
+                return Err(Error::invalid("/seed_id", "invalid_value", message));
+            }
+            Some(id) => {
+                let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+                let seeds = seeds::revealed(&tx, id, caller.campaign).await?;
+                input.was_rolled(&seeds, &rolls)?;
+                seeds
+            }
+        };
+        Reply::ok(&again(&seeds, input, &rolls, &|name| values.get(name)).await?)
     };
-    Reply::ok(&again(&seeds, input, &rolls, &|name| values.get(name)).await?)
+    computed(&app, &caller, body.idempotency.as_ref(), work).await
 }

@@ -235,7 +235,7 @@ pub(super) async fn put_back(tx: &TenantTx, id: Uuid, first: i64, then: &Encount
               s AS (UPDATE encounter_state SET seq = $3 - 1, state = $4::json, tail = '[]' WHERE tenant_id = $1 AND encounter_id = $2), \
               m AS (DELETE FROM encounter_member WHERE tenant_id = $1 AND encounter_id = $2 AND participant_id <> ALL ($5)) \
          UPDATE encounter SET status = $6, round = $7, turn = $8, current_participant_id = $9, participant_count = $10, \
-                outcome = $11, hidden = false, last_action = jsonb_build_object('seq', $3 - 1), notes = CASE WHEN status = 'ended' AND $6 = 'active' THEN NULL ELSE notes END \
+                outcome = $11, hidden = false, last_action = CASE $3 WHEN 1 THEN '{}' ELSE jsonb_build_object('seq', $3 - 1) END, notes = CASE WHEN status = 'ended' AND $6 = 'active' THEN NULL ELSE notes END \
          WHERE tenant_id = $1 AND id = $2",
     )
     .bind(tx.tenant())

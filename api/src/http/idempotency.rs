@@ -2,23 +2,29 @@
 //!
 //! Nothing is stored for a request that failed, so that it can be corrected or tried again under the same key. Turns,
 //! whose work spans two transactions, keep their key in `turns::store`.
+//!
+//! A stored answer is given before anything of the request is looked at, so a key must never reach the answer of somebody who
+//! may do more: it is bound to what its caller was narrowed to. No route has to think of it.
 
-use actix_web::HttpRequest;
+use actix_web::{HttpMessage, HttpRequest};
 use sha2::{Digest, Sha256};
 use sqlx::Row;
 use uuid::Uuid;
 
 use super::Reply;
 use crate::{
+    auth::Caller,
     error::{Code, Error, Result},
     tenancy::TenantTx,
 };
 
-/// A key bound to a route and a body.
+/// A key bound to a route, a body and what its caller may do.
 #[derive(Clone, Debug)]
 pub struct IdempotencyKey {
     pub key: String,
+    /// Method and path; for a narrowed token also its campaign and player, whose keys are their own.
     pub route: String,
+    /// Of the body, the query and the caller's scopes.
     pub fingerprint: Vec<u8>,
 }
 
@@ -34,15 +40,25 @@ impl IdempotencyKey {
         if key.is_empty() || key.len() > 255 || !key.bytes().all(|b| b.is_ascii_graphic() || b == b' ') {
             return Err(Error::new(Code::BadRequest, "An Idempotency-Key has 1 to 255 printable characters."));
         }
-        let query = request.query_string();
-        let fingerprint = Sha256::new().chain_update(body_hash).chain_update(query.as_bytes()).finalize().to_vec();
-        Ok(Some(Self { key: key.to_owned(), route: format!("{} {}", request.method(), request.path()), fingerprint }))
+        let mut route = format!("{} {}", request.method(), request.path());
+        let mut print = Sha256::new().chain_update(body_hash).chain_update(request.query_string());
+        if let Some(caller) = request.extensions().get::<Caller>() {
+            // A renewed token for the same has the same keys. No path holds a space.
+            if let Some(campaign) = caller.campaign {
+                route.push_str(&format!(" in {campaign}"));
+            }
+            if let Some(player) = caller.player {
+                route.push_str(&format!(" as {player}"));
+            }
+            print.update(format!("\0{}", caller.scopes.to_text()));
+        }
+        Ok(Some(Self { key: key.to_owned(), route, fingerprint: print.finalize().to_vec() }))
     }
 
     /// Takes the key for this transaction's work, or returns the stored answer. One statement for a fresh key.
     ///
     /// # Errors
-    /// `idempotency_key_reused` for another body, `idempotency_in_flight` while the first request still runs.
+    /// `idempotency_key_reused` for another body or other scopes, `idempotency_in_flight` while the first request still runs.
     pub async fn claim(&self, tx: &TenantTx) -> Result<Option<Reply>> {
         let claimed = sqlx::query(
             "INSERT INTO idempotency (tenant_id, id, key, route, fingerprint, state) \
@@ -62,17 +78,18 @@ impl IdempotencyKey {
         self.stored(tx).await?.map(Some).ok_or_else(in_flight)
     }
 
-    /// The stored answer, if there is one already; for calls that do something before they take the key. One statement.
+    /// The stored answer, if there is one already; for calls that do something before they take the key. One statement. A turn that
+    /// came to nothing has none: its key may be used again.
     ///
     /// # Errors
-    /// As for [`Self::claim`].
+    /// As for [`Self::claim`]; `idempotency_in_flight` names the turn that is under way.
     pub async fn replay(&self, tx: &TenantTx) -> Result<Option<Reply>> {
         self.stored(tx).await
     }
 
     async fn stored(&self, tx: &TenantTx) -> Result<Option<Reply>> {
         let Some(row) = sqlx::query(
-            "SELECT fingerprint, state, status, headers, body FROM idempotency \
+            "SELECT fingerprint, state, headers, body, turn_id FROM idempotency \
              WHERE tenant_id = $1 AND route = $2 AND key = $3",
         )
         .bind(tx.tenant())
@@ -84,8 +101,11 @@ impl IdempotencyKey {
             return Ok(None);
         };
         self.check_same(&row.get::<Vec<u8>, _>("fingerprint"))?;
-        if row.get::<String, _>("state") != "done" {
-            return Err(in_flight());
+        match (row.get("state"), row.get("turn_id")) {
+            ("done", _) => {}
+            ("retry", _) => return Ok(None),
+            (_, Some(turn)) => return Err(in_flight().for_turn(turn)),
+            (_, None) => return Err(in_flight()),
         }
         let mut reply: Reply = serde_json::from_value(row.get("headers")).map_err(Error::internal)?;
         reply.body = row.get::<Option<Vec<u8>>, _>("body").unwrap_or_default();
@@ -101,7 +121,8 @@ impl IdempotencyKey {
         if fingerprint == self.fingerprint {
             return Ok(());
         }
-        Err(Error::new(Code::IdempotencyKeyReused, "This Idempotency-Key was used with another body."))
+        let detail = "This Idempotency-Key was used with another body, or by a credential with other scopes.";
+        Err(Error::new(Code::IdempotencyKeyReused, detail))
     }
 
     /// Stores the answer, to be committed with the work.

@@ -122,6 +122,39 @@ pub async fn write_in(
     }
 }
 
+/// The stored answer of a key, if there is one: for a request that a limit refuses, because who asks again, having lost the answer,
+/// asks for nothing new.
+///
+/// # Errors
+/// `idempotency_in_flight`, `idempotency_key_reused`.
+pub async fn answered(app: &App, caller: &Caller, key: Option<&IdempotencyKey>) -> Result<Option<Reply>> {
+    match key {
+        Some(key) => key.replay(&TenantTx::read(&app.pool, caller.tenant_id()).await?).await,
+        None => Ok(None),
+    }
+}
+
+/// Answers by `work` that changes nothing, once per idempotency key. It may take long: no transaction is open meanwhile.
+///
+/// # Errors
+/// Those of `work`, which are not kept; `idempotency_in_flight`, `idempotency_key_reused`.
+pub async fn computed(
+    app: &App,
+    caller: &Caller,
+    key: Option<&IdempotencyKey>,
+    work: impl AsyncFnOnce() -> Result<Reply>,
+) -> Result<Reply> {
+    if let Some(stored) = answered(app, caller, key).await? {
+        return Ok(stored);
+    }
+    let reply = work().await?;
+    match key {
+        // Of two at the same time both get the first one's.
+        Some(_) => write(app, caller, key, async |_| Ok(reply.clone())).await,
+        None => Ok(reply),
+    }
+}
+
 async fn write_once(
     open: &impl AsyncFn() -> Result<TenantTx>,
     key: Option<&IdempotencyKey>,

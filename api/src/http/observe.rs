@@ -50,6 +50,9 @@ pub async fn observe<B: MessageBody + 'static>(
     Ok(response)
 }
 
+/// The limit that refused a request.
+struct Refused(Rate);
+
 /// Gives an error its body and the headers its code asks for.
 fn with_problem(response: ServiceResponse, id: &RequestId) -> ServiceResponse {
     let status = response.status().as_u16();
@@ -77,6 +80,9 @@ fn with_problem(response: ServiceResponse, id: &RequestId) -> ServiceResponse {
             _ => tracing::warn!(request_id = %id, code, detail = %error.detail, cause, "request failed"),
         }
     }
+    if let Some(limit) = error.limit {
+        response.request().extensions_mut().insert(Refused(limit));
+    }
     let body = serde_json::to_vec(&Problem::of(error, &id.to_string())).unwrap_or_default();
     let mut answer =
         HttpResponse::build(actix_web::http::StatusCode::from_u16(error.code.status()).unwrap_or_default());
@@ -99,10 +105,16 @@ fn with_problem(response: ServiceResponse, id: &RequestId) -> ServiceResponse {
 
 fn finish_headers(response: &mut ServiceResponse, id: &RequestId, origin: Option<&header::HeaderValue>) {
     let rate = response.request().extensions().get::<Rate>().copied().unwrap_or_else(|| Rate::unlimited("requests"));
+    let refused = response.request().extensions().get::<Refused>().map(|Refused(limit)| *limit);
     let caller = response.request().extensions().get::<Caller>().cloned();
     let is_api = response.request().path().starts_with("/v1");
     let headers = response.headers_mut();
-    let (policy, state) = rate.headers();
+    let (mut policy, mut state) = rate.headers();
+    if let Some(limit) = refused.filter(|limit| limit.policy != rate.policy) {
+        let (its_policy, its_state) = limit.headers();
+        policy.push_str(&format!(", {its_policy}"));
+        state.push_str(&format!(", {its_state}"));
+    }
     for (name, value) in [("x-request-id", id.to_string()), ("ratelimit-policy", policy), ("ratelimit", state)] {
         if let Ok(value) = header::HeaderValue::from_str(&value) {
             headers.insert(header::HeaderName::from_static(name), value);

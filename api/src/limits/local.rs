@@ -2,11 +2,12 @@
 
 use std::{
     collections::HashMap,
+    convert::Infallible,
     net::IpAddr,
     num::NonZeroU32,
     sync::{
         Arc, Mutex, PoisonError, RwLock,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -15,7 +16,8 @@ use governor::{
     Quota, RateLimiter,
     clock::{Clock, DefaultClock},
     middleware::StateInformationMiddleware,
-    state::{InMemoryState, NotKeyed},
+    nanos::Nanos,
+    state::{InMemoryState, NotKeyed, StateStore},
 };
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -23,7 +25,7 @@ use uuid::Uuid;
 use super::{Class, Rate};
 use crate::error::{Code, Error, Result};
 
-type Limiter = RateLimiter<NotKeyed, InMemoryState, DefaultClock, StateInformationMiddleware>;
+type Limiter = RateLimiter<NotKeyed, Count, DefaultClock, StateInformationMiddleware>;
 
 /// Failed sign-ins a minute from one address.
 const FAILURES_PER_MINUTE: u32 = 300;
@@ -35,9 +37,68 @@ const SIGN_IN_EVERY: Duration = Duration::from_secs(30);
 /// Limiters kept; beyond it all are forgotten, which forgives at most one minute.
 const LIMITERS_MAX: usize = 100_000;
 
+/// What a limiter has counted, also within reach of those who give a call back.
+#[derive(Clone, Debug, Default)]
+struct Count(Arc<InMemoryState>);
+
+impl StateStore for Count {
+    type Key = NotKeyed;
+
+    fn measure_and_replace<T, F, E>(&self, key: &NotKeyed, f: F) -> Result<T, E>
+    where
+        F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
+    {
+        self.0.measure_and_replace(key, f)
+    }
+}
+
+#[derive(Debug)]
 struct Entry {
     quota: u32,
+    count: Count,
+    /// After how long one call is forgotten.
+    interval: Nanos,
     limiter: Limiter,
+}
+
+impl Entry {
+    fn new(quota: u32, rule: Quota) -> Self {
+        let count = Count::default();
+        let limiter = RateLimiter::new(rule, count.clone(), DefaultClock::default());
+        Self { quota, count, interval: rule.replenish_interval().into(), limiter }
+    }
+
+    /// Takes one call back, as if it had not been counted.
+    fn give_back(&self) {
+        let Ok(()) = self.count.measure_and_replace::<_, _, Infallible>(&NotKeyed::NonKey, |full_at| {
+            Ok(((), full_at.unwrap_or_default().saturating_sub(self.interval)))
+        });
+    }
+}
+
+/// A call that was counted so that no more than allowed begin at once. It is given back if it is dropped before it is kept: it came
+/// to nothing then.
+#[derive(Debug)]
+#[must_use]
+pub struct Counted {
+    /// None without a limit.
+    entry: Option<Arc<Entry>>,
+    kept: AtomicBool,
+}
+
+impl Counted {
+    /// The call began: it counts.
+    pub fn keep(&self) {
+        self.kept.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if let Some(entry) = self.entry.take().filter(|_| !*self.kept.get_mut()) {
+            entry.give_back();
+        }
+    }
 }
 
 #[derive(Default)]
@@ -53,19 +114,23 @@ pub(super) struct Local {
 
 impl Local {
     pub(super) fn check(&self, tenant: Uuid, class: Class, policy: &'static str, quota: u32) -> Rate {
-        self.count(&self.tenants, (tenant, class), policy, quota)
+        self.count(&self.tenants, (tenant, class), policy, quota).0
     }
 
-    pub(super) fn check_player(&self, tenant: Uuid, player: Uuid, quota: u32) -> Rate {
-        self.count(&self.players, (tenant, player), "planner", quota)
+    pub(super) fn take(&self, tenant: Uuid, class: Class, policy: &'static str, quota: u32) -> Result<Counted> {
+        counted(self.count(&self.tenants, (tenant, class), policy, quota), policy)
+    }
+
+    pub(super) fn take_of_player(&self, tenant: Uuid, player: Uuid, quota: u32) -> Result<Counted> {
+        counted(self.count(&self.players, (tenant, player), "planner", quota), "planned texts")
     }
 
     pub(super) fn check_failure(&self, peer: IpAddr) -> Rate {
-        self.count(&self.failures, peer, "failed-sign-ins", FAILURES_PER_MINUTE)
+        self.count(&self.failures, peer, "failed-sign-ins", FAILURES_PER_MINUTE).0
     }
 
     pub(super) fn check_sign_in_from(&self, peer: IpAddr) -> Rate {
-        self.count(&self.sign_ins_from, peer, "sign-ins", SIGN_INS_PER_MINUTE)
+        self.count(&self.sign_ins_from, peer, "sign-ins", SIGN_INS_PER_MINUTE).0
     }
 
     pub(super) fn check_sign_in_as(&self, account: &str) -> Rate {
@@ -74,7 +139,7 @@ impl Local {
             .zip(NonZeroU32::new(SIGN_INS_AT_ONCE))
             .map(|(quota, at_once)| quota.allow_burst(at_once));
         match quota {
-            Some(quota) => self.count_in(&self.sign_ins_as, account, "sign-ins", (SIGN_INS_AT_ONCE, quota)),
+            Some(quota) => self.count_in(&self.sign_ins_as, account, "sign-ins", (SIGN_INS_AT_ONCE, quota)).0,
             None => Rate::unlimited("sign-ins"),
         }
     }
@@ -85,24 +150,24 @@ impl Local {
         key: K,
         policy: &'static str,
         quota: u32,
-    ) -> Rate {
+    ) -> (Rate, Option<Arc<Entry>>) {
         match NonZeroU32::new(quota) {
             Some(per_minute) => self.count_in(map, key, policy, (quota, Quota::per_minute(per_minute))),
-            None => Rate::unlimited(policy),
+            None => (Rate::unlimited(policy), None),
         }
     }
 
+    /// Where the caller stands, and the limiter that counted the call or refused it.
     fn count_in<K: std::hash::Hash + Eq>(
         &self,
         map: &RwLock<HashMap<K, Arc<Entry>>>,
         key: K,
         policy: &'static str,
         (quota, rule): (u32, Quota),
-    ) -> Rate {
+    ) -> (Rate, Option<Arc<Entry>>) {
         let known = map.read().unwrap_or_else(PoisonError::into_inner).get(&key).filter(|e| e.quota == quota).cloned();
         let entry = known.unwrap_or_else(|| {
-            let limiter = RateLimiter::direct(rule).with_middleware::<StateInformationMiddleware>();
-            let entry = Arc::new(Entry { quota, limiter });
+            let entry = Arc::new(Entry::new(quota, rule));
             let mut map = map.write().unwrap_or_else(PoisonError::into_inner);
             if map.len() >= LIMITERS_MAX {
                 map.clear();
@@ -118,14 +183,22 @@ impl Local {
             }
         };
         let quota = u64::from(quota);
-        Rate {
+        let rate = Rate {
             policy,
             quota,
+            window_seconds: Some(60),
             remaining,
             reset_seconds: ((quota - remaining) * 60).div_ceil(quota),
             retry_after_seconds,
-        }
+        };
+        (rate, Some(entry))
     }
+}
+
+/// A call that was counted, unless its limit refuses it.
+fn counted((rate, entry): (Rate, Option<Arc<Entry>>), what: &str) -> Result<Counted> {
+    rate.allowed(what)?;
+    Ok(Counted { entry, kept: AtomicBool::new(false) })
 }
 
 /// Places per tenant: turns under way, listeners.
@@ -136,11 +209,11 @@ pub struct Permits(Mutex<HashMap<Uuid, Arc<AtomicU32>>>);
 pub struct Permit(Arc<AtomicU32>);
 
 impl Permits {
-    /// Takes a place; `places` 0 is unlimited.
+    /// Takes a place; `places` 0 is unlimited. `policy` is the limit's name in headers.
     ///
     /// # Errors
     /// `rate_limited` when all places are taken.
-    pub fn take(&self, tenant: Uuid, places: u32) -> Result<Permit> {
+    pub fn take(&self, tenant: Uuid, places: u32, policy: &'static str) -> Result<Permit> {
         let running = {
             let mut tenants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             tenants.retain(|_, running| Arc::strong_count(running) > 1);
@@ -149,9 +222,16 @@ impl Permits {
         let before = running.fetch_add(1, Ordering::AcqRel);
         let permit = Permit(running);
         if places > 0 && before >= places {
-            return Err(
-                Error::new(Code::RateLimited, format!("{places} of these are under way already.")).retry_after(1)
-            );
+            let rate = Rate {
+                policy,
+                quota: places.into(),
+                window_seconds: None,
+                remaining: 0,
+                reset_seconds: 1,
+                retry_after_seconds: Some(1),
+            };
+            let detail = format!("{places} of these are under way already.");
+            return Err(Error::new(Code::RateLimited, detail).retry_after(1).by_limit(rate));
         }
         Ok(permit)
     }

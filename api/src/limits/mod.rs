@@ -12,7 +12,7 @@ use sqlx::{AssertSqlSafe, Row};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-pub use local::{Permit, Permits};
+pub use local::{Counted, Permit, Permits};
 
 use crate::{
     auth::Caller,
@@ -70,11 +70,24 @@ pub enum Class {
     Turns,
 }
 
+impl Class {
+    /// The limit's name in headers, and what a tenant has of it.
+    fn of(self, tenant: &Tenant) -> (&'static str, u32) {
+        match self {
+            Class::Requests => ("requests", tenant.limits.requests_per_minute),
+            Class::Tools => ("tools", tenant.limits.tools_per_minute),
+            Class::Turns => ("turns", tenant.limits.turns_per_minute),
+        }
+    }
+}
+
 /// Where a caller stands after a check: what the RateLimit headers say.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
     pub policy: &'static str,
     pub quota: u64,
+    /// None: so many at a time.
+    pub window_seconds: Option<u64>,
     pub remaining: u64,
     /// Seconds until the quota is whole again.
     pub reset_seconds: u64,
@@ -89,14 +102,25 @@ impl Rate {
     /// No limit.
     #[must_use]
     pub fn unlimited(policy: &'static str) -> Self {
-        Self { policy, quota: UNLIMITED, remaining: UNLIMITED, reset_seconds: 0, retry_after_seconds: None }
+        Self {
+            policy,
+            quota: UNLIMITED,
+            window_seconds: Some(60),
+            remaining: UNLIMITED,
+            reset_seconds: 0,
+            retry_after_seconds: None,
+        }
     }
 
     /// The headers' values: policy and state (draft-ietf-httpapi-ratelimit-headers).
     #[must_use]
     pub fn headers(&self) -> (String, String) {
         let Self { policy, quota, remaining, reset_seconds, .. } = self;
-        (format!("\"{policy}\";q={quota};w=60"), format!("\"{policy}\";r={remaining};t={reset_seconds}"))
+        let window = match self.window_seconds {
+            Some(seconds) => format!("w={seconds}"),
+            None => "qu=\"concurrent-requests\"".to_owned(),
+        };
+        (format!("\"{policy}\";q={quota};{window}"), format!("\"{policy}\";r={remaining};t={reset_seconds}"))
     }
 
     /// Whether the call may go on.
@@ -107,8 +131,8 @@ impl Rate {
         match self.retry_after_seconds {
             None => Ok(()),
             Some(seconds) => {
-                Err(Error::new(Code::RateLimited, format!("The limit of {} {what} a minute is reached.", self.quota))
-                    .retry_after(seconds))
+                let detail = format!("The limit of {} {what} a minute is reached.", self.quota);
+                Err(Error::new(Code::RateLimited, detail).retry_after(seconds).by_limit(*self))
             }
         }
     }
@@ -182,18 +206,25 @@ impl Limits {
     /// Counts one call of a class for a tenant.
     #[must_use]
     pub fn check(&self, tenant: &Tenant, class: Class) -> Rate {
-        let (policy, quota) = match class {
-            Class::Requests => ("requests", tenant.limits.requests_per_minute),
-            Class::Tools => ("tools", tenant.limits.tools_per_minute),
-            Class::Turns => ("turns", tenant.limits.turns_per_minute),
-        };
+        let (policy, quota) = class.of(tenant);
         self.local.check(tenant.id, class, policy, quota)
     }
 
-    /// Counts one text that a player has planned.
-    #[must_use]
-    pub fn check_planner(&self, tenant: &Tenant, player: Uuid) -> Rate {
-        self.local.check_player(tenant.id, player, tenant.limits.planner_per_player_per_minute)
+    /// Counts one turn, which is given back if it does not begin.
+    ///
+    /// # Errors
+    /// `rate_limited`.
+    pub fn take_turn(&self, tenant: &Tenant) -> Result<Counted> {
+        let (policy, quota) = Class::Turns.of(tenant);
+        self.local.take(tenant.id, Class::Turns, policy, quota)
+    }
+
+    /// Counts one text that a player has planned, which is given back if it is not.
+    ///
+    /// # Errors
+    /// `rate_limited`.
+    pub fn take_plan(&self, tenant: &Tenant, player: Uuid) -> Result<Counted> {
+        self.local.take_of_player(tenant.id, player, tenant.limits.planner_per_player_per_minute)
     }
 
     /// Counts one failed sign-in from an address.

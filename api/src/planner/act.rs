@@ -16,7 +16,7 @@ use crate::{
     auth::Caller,
     commands::Command,
     error::{Code, Error, Result},
-    http::{Reply, idempotency::IdempotencyKey},
+    http::{Reply, answered, idempotency::IdempotencyKey},
     messages::service::NewMessage,
     ops::metrics,
     tenancy::Origin,
@@ -84,13 +84,15 @@ pub async fn act(app: &App, caller: &Caller, wanted: &Wanted, asker: &Asker) -> 
     may(app, caller, &wanted.text)?;
     let endpoint = app.llm.endpoint(&caller.tenant, &app.secrets)?;
     let player = open::player(app, caller, wanted).await?;
-    if let Err(refused) = app.limits.check_planner(&caller.tenant, player).allowed("planned texts") {
-        return open::replay(app, caller, wanted).await?.ok_or(refused);
-    }
+    let counted = match app.limits.take_plan(&caller.tenant, player) {
+        Ok(counted) => counted,
+        Err(refused) => return answered(app, caller, wanted.key.as_ref()).await?.ok_or(refused),
+    };
     let scene = match open::open(app, caller, wanted, asker).await? {
         Begun::Replay(reply) => return Ok(reply),
         Begun::Runs(scene) => scene,
     };
+    counted.keep();
     metrics::PLANNER_REQUESTS.inc();
     let _entered = app.running.enter(scene.turn, asker);
     let mode = app.llm.reply_mode(&caller.tenant);

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     commands::{self, Command, CommandCx, Done, Visibility, service::counted},
-    error::{Code, Error, Result},
+    error::{Code, Error, FieldError, Result},
     http::Reply,
     tenancy::{Origin, TenantTx},
     turns::{
@@ -17,6 +17,13 @@ use crate::{
         store,
     },
 };
+
+/// Whether the character who acts was deleted while the text was planned: it is not found, or what tells of it has nobody to
+/// refer to.
+fn is_gone(error: &Error) -> bool {
+    let refers = |e: &FieldError| e.pointer == "/player_id" && e.code == "unknown_reference";
+    error.code == Code::NotFound || error.errors.iter().any(refers)
+}
 
 impl Acting<'_> {
     /// Gives a command, and ends the turn with it.
@@ -34,7 +41,7 @@ impl Acting<'_> {
         counted(command, "planner", done.is_ok());
         match done {
             // What the player can mend by other words.
-            Err(error) if error.code == Code::NotFound => {
+            Err(error) if is_gone(&error) => {
                 self.refuse(vec![FailedPredicate::ACTOR].into(), Some(command), None).await
             }
             Err(error)

@@ -67,7 +67,7 @@ pub async fn act_as(
         dry_run: *dry_run,
         key: body.idempotency.clone(),
     };
-    let (campaign, is_kept) = (wanted.campaign.clone(), wanted.key.is_some());
+    let (campaign, key) = (wanted.campaign.clone(), wanted.key.clone());
     let run = async move |app: web::Data<App>, caller: Caller, asker: Asker| act(&app, &caller, &wanted, &asker).await;
-    respond(app, caller, &campaign, wish, is_kept, run).await
+    respond(app, caller, &campaign, wish, key, run).await
 }

@@ -67,15 +67,6 @@ pub async fn player(app: &App, caller: &Caller, wanted: &Wanted) -> Result<Uuid>
     Ok(player)
 }
 
-/// The stored answer of a key, if there is one. Whoever asks again because an answer was lost is not limited.
-///
-/// # Errors
-/// `idempotency_in_flight`, `idempotency_key_reused`.
-pub async fn replay(app: &App, caller: &Caller, wanted: &Wanted) -> Result<Option<Reply>> {
-    let Some(key) = &wanted.key else { return Ok(None) };
-    key.replay(&TenantTx::read(&app.pool, caller.tenant_id()).await?).await
-}
-
 /// Begins.
 ///
 /// # Errors
@@ -110,11 +101,17 @@ async fn attempt(app: &App, caller: &Caller, wanted: &Wanted, asker: &Asker) -> 
     let tx = TenantTx::write_lazily(&app.pool, &actor).await?;
     app.limits.check_tokens(&tx, &caller.tenant).await?;
     limits::check_rows_more(&tx, limits.rows_per_kind, "message", MESSAGES).await?;
-    let mut row = opened(&tx, app, caller, wanted, turn, wanted.scene.as_deref()).await?;
+    let channel = wanted.channel.as_deref();
+    let mut row = opened(&tx, app, caller, wanted, turn, (wanted.scene.as_deref(), channel)).await?;
     if row.get::<&str, _>("state") == "new_channel" {
-        let place = Place { tx: &tx, campaign: row.get("campaign"), caller };
-        let scene = scenes::service::of_channel(&place, wanted.channel.as_deref().unwrap_or_default()).await?;
-        row = opened(&tx, app, caller, wanted, turn, Some(&scene.to_string())).await?;
+        row = if wanted.dry_run {
+            // What is only tried makes no scene: it is planned without one.
+            opened(&tx, app, caller, wanted, turn, (None, None)).await?
+        } else {
+            let place = Place { tx: &tx, campaign: row.get("campaign"), caller };
+            let scene = scenes::service::of_channel(&place, channel.unwrap_or_default()).await?;
+            opened(&tx, app, caller, wanted, turn, (Some(&scene.to_string()), channel)).await?
+        };
     }
     if let (Some(key), "known") = (&wanted.key, row.get("state")) {
         let scene = scene(&row, turn);
@@ -138,10 +135,10 @@ async fn opened(
     caller: &Caller,
     wanted: &Wanted,
     turn: Uuid,
-    scene: Option<&str>,
+    (scene, channel): (Option<&str>, Option<&str>),
 ) -> Result<PgRow> {
     let q = sqlx::query(PLAN_OPEN).bind(caller.tenant_id()).bind(caller.actor().signature());
-    let q = bind(q, app, caller, wanted, turn, scene, wanted.channel.as_deref());
+    let q = bind(q, app, caller, wanted, turn, scene, channel);
     Ok(q.fetch_one(&mut *tx.connection().await).await?)
 }
 

@@ -288,9 +288,10 @@ fn may_use(caller: &Caller, key: &PromptKey) -> Result<()> {
 /// The present versions of heads; one that never moved is 0.
 async fn heads(tx: &TenantTx, campaign: Uuid, keys: &[String]) -> Result<Heads> {
     let rows = sqlx::query(
-        // Head by head: over all at once the planner would read every head of the campaign.
+        // Head by head: over all at once the planner would read every head of the campaign. The list comes from a subquery: were
+        // its length known, each call would be planned anew.
         "SELECT k AS key, coalesce((SELECT h.version FROM version_head h \
-           WHERE h.tenant_id = $1 AND h.campaign_id = $2 AND h.key = k), 0) AS version FROM unnest($3) AS k",
+           WHERE h.tenant_id = $1 AND h.campaign_id = $2 AND h.key = k), 0) AS version FROM unnest((SELECT $3::text[])) AS k",
     )
     .bind(tx.tenant())
     .bind(campaign)

@@ -14,7 +14,7 @@ use crate::{
     app::App,
     auth::Caller,
     error::{Error, Problem, Result},
-    http::{Body, Reply, validate},
+    http::{Body, Reply, computed, validate},
     llm::ReplyMode,
 };
 
@@ -37,15 +37,17 @@ async fn answer(
     caller: &Caller,
     kind: EntityKind,
     path: (String, String),
-    input: PromptInput,
+    body: Body<PromptInput>,
 ) -> Result<Reply> {
-    validate::check(&input)?;
+    let input = &body.value;
+    validate::check(input)?;
     let (campaign, entity) = path;
-    let player =
-        input.player_id.ok_or_else(|| Error::invalid("/player_id", "required", "Name the player character."))?;
+    let unnamed = || Error::invalid("/player_id", "required", "Name the player character.");
+    let player = input.player_id.as_deref().ok_or_else(unnamed)?;
     let mode = input.reply_mode.unwrap_or_else(|| app.llm.reply_mode(&caller.tenant));
-    let wanted = Wanted { campaign: &campaign, kind, entity: &entity, player: &player, mode };
-    Reply::ok(&preview(app, caller, &wanted, &input.action).await?)
+    let wanted = Wanted { campaign: &campaign, kind, entity: &entity, player, mode };
+    let work = async || Reply::ok(&preview(app, caller, &wanted, &input.action).await?);
+    computed(app, caller, body.idempotency.as_ref(), work).await
 }
 
 /// The prompt of an NPC for a player, without calling a model.
@@ -59,7 +61,7 @@ pub async fn npc(
     path: web::Path<(String, String)>,
     body: Body<PromptInput>,
 ) -> Result<Reply> {
-    answer(&app, &caller, EntityKind::Npc, path.into_inner(), body.value).await
+    answer(&app, &caller, EntityKind::Npc, path.into_inner(), body).await
 }
 
 /// The prompt of an owner for a player, without calling a model.
@@ -73,5 +75,5 @@ pub async fn owner(
     path: web::Path<(String, String)>,
     body: Body<PromptInput>,
 ) -> Result<Reply> {
-    answer(&app, &caller, EntityKind::Owner, path.into_inner(), body.value).await
+    answer(&app, &caller, EntityKind::Owner, path.into_inner(), body).await
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use entity::session::Role;
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Row, postgres::PgRow};
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::{
@@ -38,14 +39,17 @@ pub async fn delta(tx: &TenantTx, facts: &Facts) -> Result<Delta> {
         false => (Delta::default(), false),
     };
     delta.leave_out("changes", standing.beyond().unsigned_abs());
+    let mut pieces: Vec<(OffsetDateTime, Delta)> = Vec::new();
     if has_moved {
-        for row in moved(tx, session, standing).await? {
-            delta.add(change_of(&row, session));
-        }
+        let rows = moved(tx, session, standing).await?;
+        pieces.extend(rows.iter().map(|row| (row.get("at"), change_of(row, session))));
     }
     if standing.since().event < standing.now.event {
-        delta.add(told(tx, session, standing).await?);
+        pieces.extend(told(tx, session, standing).await?);
     }
+    // The newest of two stands, wherever it happened.
+    pieces.sort_by_key(|(at, _)| *at);
+    pieces.into_iter().for_each(|(_, piece)| delta.add(piece));
     if session.role == Role::Player {
         // Notes are the game master's.
         delta.scene_note_updated.clear();
@@ -54,9 +58,9 @@ pub async fn delta(tx: &TenantTx, facts: &Facts) -> Result<Delta> {
 }
 
 /// What the session's frontend told.
-async fn told(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<Delta> {
+async fn told(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<Vec<(OffsetDateTime, Delta)>> {
     let events = sqlx::query(
-        "SELECT delta FROM session_event WHERE tenant_id = $1 AND session_id = $2 AND number > $3 AND number <= $4 ORDER BY number",
+        "SELECT created_at, delta FROM session_event WHERE tenant_id = $1 AND session_id = $2 AND number > $3 AND number <= $4 ORDER BY number",
     )
     .bind(tx.tenant())
     .bind(session.id)
@@ -64,29 +68,28 @@ async fn told(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<D
     .bind(standing.now.event)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    let mut all = Delta::default();
-    for row in events {
-        all.add(serde_json::from_value(row.get("delta")).map_err(Error::internal)?);
-    }
+    let read =
+        |row: PgRow| Ok((row.get("created_at"), serde_json::from_value(row.get("delta")).map_err(Error::internal)?));
+    let mut pieces = events.into_iter().map(read).collect::<Result<Vec<_>>>()?;
     if session.role == Role::Player {
-        // Notes are the game master's.
-        all.scene_note_updated.clear();
-        veil(tx, session, &mut all).await?;
+        veil(tx, session, &mut pieces).await?;
     }
-    Ok(all)
+    Ok(pieces)
 }
 
 /// Takes from what a frontend told how much its foes were hurt or healed: a player sees how they fare, not their numbers. Two
 /// statements, if anyone was.
-async fn veil(tx: &TenantTx, session: &Playing, told: &mut Delta) -> Result<()> {
-    if told.combatant_changed.iter().all(|c| c.hp_change == 0) {
+async fn veil(tx: &TenantTx, session: &Playing, told: &mut [(OffsetDateTime, Delta)]) -> Result<()> {
+    let all = told.iter().flat_map(|(_, piece)| &piece.combatant_changed);
+    let actors: Vec<String> = all.filter(|c| c.hp_change != 0).map(|c| c.actor_id.clone()).collect();
+    if actors.is_empty() {
         return Ok(());
     }
     let known = service::known(tx, session.id, false).await?;
-    let actors: Vec<&str> = told.combatant_changed.iter().map(|c| c.actor_id.as_str()).collect();
+    let actors: Vec<&str> = actors.iter().map(String::as_str).collect();
     let people = characters_named(tx, session.campaign, &actors).await?;
     let friends: BTreeSet<String> = people.into_keys().chain(known.players()).collect();
-    told.veil_combatants(|actor| friends.contains(actor));
+    told.iter_mut().for_each(|(_, piece)| piece.veil_combatants(|actor| friends.contains(actor)));
     Ok(())
 }
 
@@ -160,7 +163,7 @@ fn window<'q>(sql: AssertSqlSafe<String>, tx: &TenantTx, session: &Playing, stan
 /// Scenes and characters of the campaign that changed; the newest, oldest first.
 async fn moved(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<Vec<PgRow>> {
     let sql = format!(
-        "SELECT * FROM (SELECT n.seq, n.table_name, n.before, n.after, \
+        "SELECT * FROM (SELECT n.seq, n.at, n.table_name, n.before, n.after, \
              n.table_name = 'character' AND EXISTS (SELECT 1 FROM encounter_member m \
                WHERE m.tenant_id = $1 AND m.record_id = n.row_id AND m.committed_at = n.at) AS is_commit, \
              CASE n.table_name WHEN 'session' THEN (SELECT s.name FROM scene s WHERE s.tenant_id = $1 \

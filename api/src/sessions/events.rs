@@ -277,14 +277,22 @@ fn piece(kind: &str, data: Value, at: &str, i: usize) -> Result<Delta> {
         "scene_lighting_changed" => delta.scene_lighting_changed = one(data, at)?,
         "door_state_changed" => delta.door_state_changed = one(data, at)?,
         "item_acquired" => delta.item_acquired = one(data, at)?,
-        // A frontend that counts for itself: what it counted is added. Its own flag (`has_changes`, or `hasChanges`) says nothing more.
-        "game_delta" => delta.add(input::read(data, at)?),
+        // A frontend that counts for itself: what it counted is added. Its own flag (`has_changes`, or `hasChanges`) says nothing more,
+        // and null is no change.
+        "game_delta" => delta.add(input::read(without_nulls(data), at)?),
         _ => {
             let message = "There is no such type of event.";
             return Err(Error::invalid(format!("/events/{i}/type"), "unknown_reference", message));
         }
     }
     Ok(delta)
+}
+
+fn without_nulls(mut data: Value) -> Value {
+    if let Some(members) = data.as_object_mut() {
+        members.retain(|_, value| !value.is_null());
+    }
+    data
 }
 
 fn named(mut data: Value) -> Value {

@@ -39,9 +39,7 @@ enum Operation {
 /// An operation, and what it takes.
 #[derive(Debug, Deserialize)]
 pub(super) struct Manage {
-    /// May be left out where the old names are called: who takes part begins a fight, an outcome ends one.
-    #[serde(default)]
-    operation: Option<Operation>,
+    operation: Operation,
     #[serde(default)]
     encounter_id: Option<String>,
     /// What the operation takes beside; read by its own strict type.
@@ -124,10 +122,6 @@ impl ToolSpec for ManageEncounter {
 
     async fn run(cx: &ToolCx<'_>, arguments: Manage) -> Result<Value> {
         let Manage { operation, encounter_id, rest } = arguments;
-        let operation = operation
-            .or_else(|| rest.contains_key("participants").then_some(Operation::Create))
-            .or_else(|| rest.contains_key("outcome").then_some(Operation::End))
-            .ok_or_else(|| Error::invalid("/operation", "required", "Say what is to be done."))?;
         let rest = Value::Object(rest);
         let campaign = Ref::Id(cx.campaign);
         let at = at(cx, &campaign);

@@ -15,7 +15,7 @@ use crate::{
     bridge::{self, Heard},
     error::{Code, Error, Problem, Result},
     http::{
-        Body, Reply,
+        Body, Reply, answered,
         idempotency::IdempotencyKey,
         resource::{Ref, campaign_id, col},
     },
@@ -91,7 +91,9 @@ pub async fn call(
     path: web::Path<(String, String)>,
     body: Body<ToolInput>,
 ) -> Result<Reply> {
-    app.limits.check(&caller.tenant, Class::Tools).allowed("tool calls")?;
+    if let Err(refused) = app.limits.check(&caller.tenant, Class::Tools).allowed("tool calls") {
+        return answered(&app, &caller, body.idempotency.as_ref()).await?.ok_or(refused);
+    }
     let (c, name) = path.into_inner();
     let tool = super::find(&name).ok_or_else(|| Error::not_found("tool"))?;
     let ToolInput { arguments, actor, session_id, dice, preview, apply } = &body.value;
@@ -132,7 +134,7 @@ pub async fn call(
             apply: *apply,
             rows_max: caller.tenant.limits.rows_per_kind,
         };
-        let result = tool.run(&cx, arguments.clone()).await.map_err(in_arguments)?;
+        let result = tool.run(&cx, super::called_as(&name, arguments.clone())).await.map_err(in_arguments)?;
         Reply::ok(&ToolResult { call_id: Uuid::now_v7(), tool: tool.name, status: "succeeded", result })
     });
     let done = done.await;

@@ -276,6 +276,20 @@ pub fn find(name: &str) -> Option<&'static Tool> {
     REGISTRY.iter().find(|t| t.name == name || t.aliases.contains(&name))
 }
 
+/// The arguments of a call by this name: an older name says something that its tool takes as an argument.
+#[must_use]
+pub fn called_as(name: &str, mut arguments: Value) -> Value {
+    let operation = match name {
+        "create_encounter" => "create",
+        "end_encounter" => "end",
+        _ => return arguments,
+    };
+    if let Value::Object(members) = &mut arguments {
+        members.entry("operation").or_insert_with(|| operation.into());
+    }
+    arguments
+}
+
 /// The tools an entity of this kind has: those it lists, that exist, and that its kind may call; by name.
 #[must_use]
 pub fn granted(kind: EntityKind, listed: &[ToolRef]) -> Vec<(&'static Tool, Option<&str>)> {

@@ -56,7 +56,7 @@ fn check(hands: &Hands<'_>, call: &ProposedCall) -> Checked {
         };
     };
     match &call.arguments {
-        Ok(arguments) => Checked::Run(tool, arguments.clone()),
+        Ok(arguments) => Checked::Run(tool, tools::called_as(&call.name, arguments.clone())),
         Err(why) => refuse(CallStatus::Failed, "invalid_json", format!("The arguments are not JSON: {why}")),
     }
 }

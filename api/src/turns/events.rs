@@ -81,7 +81,7 @@ impl Listener {
     /// # Errors
     /// `rate_limited` when the tenant has too many listeners already.
     pub fn new(app: web::Data<App>, caller: &Caller, turn: Uuid, at: Position) -> Result<Self> {
-        let permit = app.limits.listeners.take(caller.tenant_id(), LISTENERS_MAX)?;
+        let permit = app.limits.listeners.take(caller.tenant_id(), LISTENERS_MAX, "listeners")?;
         metrics::TURN_LISTENERS.inc();
         let live = app.running.live(turn).map(|live| (live.clone(), live.subscribe()));
         Ok(Self {
@@ -168,9 +168,15 @@ impl Listener {
         .bind(self.turn)
         .bind(i32::try_from(self.at.seq).unwrap_or(i32::MAX))
         .fetch_optional(&mut *tx.connection().await)
-        .await?
-        .ok_or_else(|| Error::not_found("turn"))?;
+        .await?;
         drop(tx);
+        let Some(row) = row else {
+            // It went with its campaign.
+            self.over = true;
+            self.at = Position { seq: self.at.seq + 1, offset: None };
+            let data = raw(&json!({ "turn_id": self.turn }));
+            return Ok(vec![Told { at: self.at, name: "turn.cancelled", data }]);
+        };
         let saved: Vec<(usize, String, String)> = serde_json::from_value(row.get("told")).map_err(Error::internal)?;
         let status: &str = row.get("status");
         let ended = !matches!(status, "queued" | "running");

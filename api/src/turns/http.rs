@@ -74,10 +74,10 @@ async fn start(
     let mechanics = mechanics_turn_id;
     let job = Job { campaign, kind, entity, player: player_id, action, mechanics, mode, on_busy, on_failure, key };
     let wish = Wish::of(request, stream);
-    let (campaign, is_kept) = (job.campaign.clone(), job.key.is_some());
+    let (campaign, key) = (job.campaign.clone(), job.key.clone());
     let run =
         async move |app: web::Data<App>, caller: Caller, asker: Asker| runner::run(&app, &caller, &job, &asker).await;
-    respond(app, caller, &campaign, wish, is_kept, run).await
+    respond(app, caller, &campaign, wish, key, run).await
 }
 
 /// An NPC answers a player.

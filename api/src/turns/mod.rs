@@ -261,6 +261,7 @@ impl Running {
 
     /// Registers a turn until the guard is dropped.
     pub fn enter(&self, turn: Uuid, asker: &Asker) -> Entered<'_> {
+        asker.counts();
         self.turns().insert(turn, asker.clone());
         if let Some(live) = &asker.live {
             live.begin(turn);
@@ -271,6 +272,7 @@ impl Running {
 
     /// Registers a turn that waits for its place until the guard is dropped, or that of its run.
     pub fn wait(&self, turn: Uuid, asker: &Asker) -> Waits<'_> {
+        asker.counts();
         self.turns().insert(turn, asker.clone());
         if let Some(live) = &asker.live {
             live.wait(turn);

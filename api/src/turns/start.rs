@@ -22,8 +22,8 @@ use crate::{
     app::App,
     auth::Caller,
     error::{Code, Error, Result},
-    http::Reply,
-    limits::Class,
+    http::{Reply, answered, idempotency::IdempotencyKey},
+    limits::{Counted, Permit},
 };
 
 /// How a client wants its answer.
@@ -65,6 +65,17 @@ pub struct TurnStarted {
 pub struct Asker {
     pub cancel: CancellationToken,
     pub live: Option<Arc<Live>>,
+    /// The turn among the tenant's turns a minute.
+    counted: Option<Arc<Counted>>,
+}
+
+impl Asker {
+    /// The turn has begun, or waits for its place: it counts from now on. One that was refused, or answered before, does not.
+    pub fn counts(&self) {
+        if let Some(counted) = &self.counted {
+            counted.keep();
+        }
+    }
 }
 
 /// A turn that was asked for and is on its way.
@@ -86,12 +97,15 @@ pub fn start<F>(
 where
     F: Future<Output = Result<Reply>> + 'static,
 {
-    let asker = Asker { live: is_heard.then(Live::new), ..Asker::default() };
-    let task = spawn(app, caller, run(app.clone(), caller.clone(), asker.clone()))?;
+    let (permit, counted) = admitted(app, caller)?;
+    let live = is_heard.then(Live::new);
+    let asker = Asker { live, counted: Some(Arc::new(counted)), ..Asker::default() };
+    let task = in_task(permit, run(app.clone(), caller.clone(), asker.clone()));
     Ok(Started { asker, task })
 }
 
-/// Lets what calls a model run in a task of its own, within the tenant's limits: it goes on when whoever asked for it has left.
+/// Lets what calls a model run in a task of its own, within the tenant's limits, as one of its turns: it goes on when whoever asked
+/// for it has left.
 ///
 /// # Errors
 /// `rate_limited`.
@@ -100,13 +114,23 @@ pub fn spawn<T: 'static>(
     caller: &Caller,
     work: impl Future<Output = Result<T>> + 'static,
 ) -> Result<JoinHandle<Result<T>>> {
-    // In this order: what may not run now is not counted.
-    let permit = app.limits.turns.take(caller.tenant_id(), caller.tenant.limits.concurrent_turns)?;
-    app.limits.check(&caller.tenant, Class::Turns).allowed("turns")?;
-    Ok(actix_web::rt::spawn(async move {
+    let (permit, counted) = admitted(app, caller)?;
+    counted.keep();
+    Ok(in_task(permit, work))
+}
+
+/// Whether the tenant may have one turn more, now and this minute.
+fn admitted(app: &App, caller: &Caller) -> Result<(Permit, Counted)> {
+    let places = caller.tenant.limits.concurrent_turns;
+    let permit = app.limits.turns.take(caller.tenant_id(), places, "concurrent-turns")?;
+    Ok((permit, app.limits.take_turn(&caller.tenant)?))
+}
+
+fn in_task<T: 'static>(permit: Permit, work: impl Future<Output = Result<T>> + 'static) -> JoinHandle<Result<T>> {
+    actix_web::rt::spawn(async move {
         let _permit = permit;
         work.await
-    }))
+    })
 }
 
 impl Started {
@@ -128,8 +152,9 @@ impl Started {
     }
 }
 
-/// Runs a turn and answers as the client wishes. A turn that nobody could ask for later (`is_kept` is false: it has no
-/// idempotency key) and that is neither streamed nor answered later is cancelled when its client leaves.
+/// Runs a turn and answers as the client wishes. A turn that nobody could ask for later (it has no idempotency key) and that
+/// is neither streamed nor answered later is cancelled when its client leaves. One that a limit refuses may have been answered
+/// before.
 ///
 /// # Errors
 /// Those of the turn that come before its answer began.
@@ -138,19 +163,27 @@ pub async fn respond<F>(
     caller: Caller,
     campaign: &str,
     wish: Wish,
-    is_kept: bool,
+    key: Option<IdempotencyKey>,
     run: impl FnOnce(web::Data<App>, Caller, Asker) -> F,
 ) -> Result<HttpResponse>
 where
     F: Future<Output = Result<Reply>> + 'static,
 {
-    let started = start(&app, &caller, wish != Wish::Whole, run)?;
-    let live = started.asker.live.clone();
-    let leaving = (wish == Wish::Whole && !is_kept).then(|| started.asker.cancel.clone().drop_guard());
-    let begun = started.begun().await;
-    if let Some(guard) = leaving {
-        guard.disarm();
-    }
+    let (live, begun) = match start(&app, &caller, wish != Wish::Whole, run) {
+        Ok(started) => {
+            let live = started.asker.live.clone();
+            let leaving = (wish == Wish::Whole && key.is_none()).then(|| started.asker.cancel.clone().drop_guard());
+            let begun = started.begun().await;
+            if let Some(guard) = leaving {
+                guard.disarm();
+            }
+            (live, begun)
+        }
+        Err(refused) => {
+            let stored = answered(&app, &caller, key.as_ref()).await;
+            (None, stored.and_then(|stored| stored.map(Err).ok_or(refused)))
+        }
+    };
     let (turn, status, replayed) = match begun {
         Ok(Err(reply)) if wish == Wish::Whole => return Ok(reply.into()),
         Ok(Err(reply)) => {

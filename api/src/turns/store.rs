@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{OnFailure, Status, live::Live};
 use crate::{
     auth::Caller,
-    encounters,
+    edits, encounters,
     error::{Code, Error, Result},
     http::{
         Reply,
@@ -536,8 +536,11 @@ pub async fn fail(pool: &Pool, actor: &Actor, turn: Uuid, instance: i64, failure
     .fetch_optional(&mut *tx.connection().await)
     .await?;
     let Some(mine) = mine else { return Ok(Value::Null) };
-    let conflicts =
-        if mine.get::<&str, _>("on_failure") == "keep" { Value::Array(Vec::new()) } else { revert(&tx, turn).await? };
+    let conflicts = if mine.get::<&str, _>("on_failure") == "keep" {
+        Value::Array(Vec::new())
+    } else {
+        revert(&tx, turn).await?.conflicts
+    };
     sqlx::query(
         "WITH freed AS (UPDATE idempotency SET state = 'retry' WHERE tenant_id = $1 AND turn_id = $2), \
          used AS (INSERT INTO usage_entry (tenant_id, id, campaign_id, kind, model, llm_calls, prompt_tokens, cached_tokens, \
@@ -566,20 +569,30 @@ pub async fn fail(pool: &Pool, actor: &Actor, turn: Uuid, instance: i64, failure
     Ok(conflicts)
 }
 
-/// Takes back what a turn changed; returns what it could not.
+/// What came of taking a turn back.
+pub struct Reverted {
+    /// What stood in the way, as a list.
+    pub conflicts: Value,
+    /// New rows that somebody else had taken away already.
+    pub gone: i64,
+}
+
+/// Takes back what a turn changed, except for what something stands in the way of.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn revert(tx: &TenantTx, turn: Uuid) -> Result<Value> {
+pub async fn revert(tx: &TenantTx, turn: Uuid) -> Result<Reverted> {
     let fights = encounters::rewind::rewind(tx, turn).await?;
     let rows = sqlx::query("SELECT * FROM revert_turn($1)").bind(turn).fetch_all(&mut *tx.connection().await).await?;
-    let conflicts = rows.iter().map(|row| {
+    let (gone, stopped): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.get::<&str, _>("reason") == edits::GONE);
+    let conflicts = stopped.into_iter().map(|row| {
         json!({
             "table": row.get::<String, _>("table_name"), "id": row.get::<Uuid, _>("row_id"),
             "column": row.get::<Option<String>, _>("column_name"), "reason": row.get::<String, _>("reason"),
         })
     });
-    Ok(Value::Array(fights.into_iter().chain(conflicts).collect()))
+    let conflicts = Value::Array(fights.into_iter().chain(conflicts).collect());
+    Ok(Reverted { conflicts, gone: i64::try_from(gone.len()).unwrap_or(i64::MAX) })
 }
 
 /// Reverts and fails turns whose server is gone; returns how many.
@@ -601,7 +614,7 @@ pub async fn sweep(pool: &Pool) -> Result<usize> {
         .await?;
         let Some(held) = held else { continue };
         let keep = held.get::<&str, _>("on_failure") == "keep";
-        let conflicts = if keep { Value::Array(Vec::new()) } else { revert(&tx, turn).await? };
+        let conflicts = if keep { Value::Array(Vec::new()) } else { revert(&tx, turn).await?.conflicts };
         sqlx::query(
             "WITH freed AS (UPDATE idempotency SET state = 'retry' WHERE tenant_id = $1 AND turn_id = $2) \
              UPDATE turn SET status = 'failed', error = $3, revert_conflicts = $4, finished_at = now() \

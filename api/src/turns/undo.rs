@@ -96,7 +96,7 @@ async fn attempt(
     if effects == 0 && row.get::<Option<i64>, _>("pruned").unwrap_or(0) > 0 {
         return Err(Error::new(Code::Gone, "The journal of this turn has been pruned."));
     }
-    let conflicts = store::revert(&tx, turn).await?;
+    let store::Reverted { conflicts, gone } = store::revert(&tx, turn).await?;
     if !leaves_changed {
         edits::refuse_conflicts(conflicts.as_array().into_iter().flatten().map(Conflict::of), "turn")?;
     }
@@ -110,7 +110,7 @@ async fn attempt(
     .fetch_one(&mut *tx.connection().await)
     .await?;
     let reply = Reply::ok(
-        &json!({ "turn_id": turn, "undone_at": row.get::<OffsetDateTime, _>("at").format(&Rfc3339).map_err(Error::internal)?, "changes_reverted": effects }),
+        &json!({ "turn_id": turn, "undone_at": row.get::<OffsetDateTime, _>("at").format(&Rfc3339).map_err(Error::internal)?, "changes_reverted": effects - gone }),
     )?;
     if let Some(key) = key {
         key.store(&tx, &reply).await?;

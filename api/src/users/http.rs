@@ -30,7 +30,7 @@ pub async fn list(app: web::Data<App>, caller: Caller, page: Page<NoFilter>) -> 
     responses((status = 201, body = UserView), (status = "default", body = Problem)))]
 #[post("/users")]
 pub async fn create(app: web::Data<App>, caller: Caller, body: Body<UserInput>) -> Result<Reply> {
-    // A replayed answer would show the password a second time, so this route keeps none.
+    // A key would keep a quick hash of the body, and the body may hold a password: this route keeps nothing. An email has one user.
     let view = service::create(&app, &caller, body.value, None).await?;
     let view = view.ok_or_else(|| Error::internal("a user that was not made"))?;
     Reply::created(format!("/v1/users/{}", view.id), view.version, &view)

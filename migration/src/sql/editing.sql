@@ -55,7 +55,8 @@ $$
 -- ;;
 -- Takes one row of the journal back, as a forward write: what it returns stood in the way, and nothing of it is done then.
 -- A column is put back if it still holds what was left in it; `hp`, `temp_hp` and `influence_current` go back by their
--- difference.
+-- difference. Who has memories since, or has spoken, does not go: that would go as well. `gone` is no conflict: a new row that
+-- somebody else has taken away already.
 CREATE FUNCTION revert_entry(entry journal) RETURNS TABLE (table_name text, row_id uuid, column_name text, reason text)
 LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
@@ -71,10 +72,19 @@ BEGIN
         INTO now_row USING tenant, entry.row_id;
     IF entry.op = 'insert' THEN
         IF now_row IS NULL THEN
-            RETURN; -- someone already took it away: nothing of it is left
+            reason := 'gone';
+            RETURN NEXT;
+            RETURN;
         END IF;
         IF now_row - 'version' - 'updated_at' IS DISTINCT FROM entry.after - 'version' - 'updated_at' THEN
             reason := 'changed_since';
+            RETURN NEXT;
+            RETURN;
+        END IF;
+        IF entry.table_name IN ('character', 'npc', 'owner') AND (
+            EXISTS (SELECT 1 FROM memory m WHERE m.tenant_id = tenant AND (m.holder_id = entry.row_id OR m.subject_id = entry.row_id))
+            OR EXISTS (SELECT 1 FROM message m WHERE m.tenant_id = tenant AND m.player_id = entry.row_id)) THEN
+            reason := 'used_since';
             RETURN NEXT;
             RETURN;
         END IF;

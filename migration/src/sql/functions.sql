@@ -71,11 +71,12 @@ $$
 -- Version heads: what a cached prompt compares. They outlive the rows they stand for, so no version is met twice. A head
 -- rises once a transaction: nobody else sees it before the commit, and a thousand updates of one row would be a thousand
 -- versions to walk through.
-CREATE FUNCTION bump_head(tenant uuid, campaign uuid, head text) RETURNS void LANGUAGE sql AS $$
+CREATE FUNCTION bump_head(tenant uuid, campaign uuid, head text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
     INSERT INTO version_head AS h (tenant_id, campaign_id, key, version) VALUES (tenant, campaign, head, 1)
     ON CONFLICT (tenant_id, campaign_id, key) DO UPDATE SET version = h.version + 1
-    WHERE h.xmin <> pg_current_xact_id()::xid
-$$
+    WHERE h.xmin <> pg_current_xact_id()::xid;
+END $$
 -- ;;
 -- A head as it is at this moment, not as the calling statement's snapshot has it: called where a turn takes its place,
 -- which may have waited for the turn before it to end.
@@ -360,13 +361,13 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
     LIMIT rows_max
 $$
 -- ;;
--- A server says that its turns go on, and hears which of them someone wants cancelled.
+-- A server says that its turns go on, and hears which of them someone wants cancelled, or are gone with their campaign.
 CREATE FUNCTION renew_leases(server bigint, turns uuid[], seconds int) RETURNS SETOF uuid LANGUAGE sql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
     WITH mine AS (
         UPDATE turn SET lease_until = now() + seconds * interval '1 second'
         WHERE instance = server AND status IN ('queued', 'running') AND id = ANY (turns) RETURNING id, cancel_requested)
-    SELECT id FROM mine WHERE cancel_requested
+    SELECT t FROM unnest(turns) AS t WHERE NOT EXISTS (SELECT 1 FROM mine WHERE id = t AND NOT cancel_requested)
 $$
 -- ;;
 -- Retention: forgets journal rows older than `older_than` and remembers, per campaign, up to where.

@@ -38,38 +38,44 @@ BEGIN
         SELECT c.name, c.race, c.profession INTO player_name, race, profession FROM character c
         WHERE c.tenant_id = its_tenant AND c.id = its_player;
     END IF;
-    SELECT h.seq, h.pruned_seq INTO seq, pruned FROM feed_head h WHERE h.tenant_id = its_tenant AND h.campaign_id = its_campaign;
-    seq := coalesce(seq, 0);
-    pruned := coalesce(pruned, 0);
     SELECT t.seen_seq, t.seen_event INTO seen_seq, seen_event FROM turn t
     WHERE t.tenant_id = its_tenant AND t.entity_id = its_session AND t.kind = 'gm' AND t.status IN ('succeeded', 'limit_reached')
       AND t.told_as = session_facts.told_as AND t.undone_at IS NULL AND t.seen_seq IS NOT NULL ORDER BY t.seen_seq DESC, t.seen_event DESC LIMIT 1;
-    SELECT c.version, c.name, c.game_system, c.game_time, c.description, c.settings
-    INTO campaign_version, campaign_name, game_system, game_time, description, settings
-    FROM campaign c WHERE c.tenant_id = its_tenant AND c.id = its_campaign;
+    SELECT c.version, c.name, c.game_system, c.game_time, c.description, c.settings,
+           coalesce(f.seq, 0), coalesce(f.pruned_seq, 0), coalesce(t.version, 0), has_fights OR EXISTS (
+               SELECT 1 FROM encounter e WHERE e.tenant_id = its_tenant AND e.campaign_id = its_campaign AND e.status = 'active')
+    INTO campaign_version, campaign_name, game_system, game_time, description, settings, seq, pruned, talk, has_fights
+    FROM campaign c
+    LEFT JOIN feed_head f ON f.tenant_id = its_tenant AND f.campaign_id = its_campaign
+    LEFT JOIN version_head t ON t.tenant_id = its_tenant AND t.campaign_id = its_campaign
+        AND t.key = 'talk:' || its_session || ':00000000-0000-0000-0000-000000000000'
+    WHERE c.tenant_id = its_tenant AND c.id = its_campaign;
     IF campaign_version = held_campaign THEN
         campaign_name := NULL;
         description := NULL;
         settings := NULL;
     END IF;
-    talk := coalesce((SELECT h.version FROM version_head h WHERE h.tenant_id = its_tenant AND h.campaign_id = its_campaign
-        AND h.key = 'talk:' || its_session || ':00000000-0000-0000-0000-000000000000'), 0);
     heads := lore_heads(its_tenant, its_campaign, held_heads);
-    has_fights := has_fights OR EXISTS (
-        SELECT 1 FROM encounter e WHERE e.tenant_id = its_tenant AND e.campaign_id = its_campaign AND e.status = 'active');
-    has_played := seen_seq IS NOT NULL OR EXISTS (
-        SELECT 1 FROM turn t WHERE t.tenant_id = its_tenant AND t.entity_id = its_session AND t.kind = 'gm'
-          AND t.status IN ('succeeded', 'limit_reached') AND t.undone_at IS NULL AND t.seen_seq IS NOT NULL);
-    -- What its own turns did is no news.
-    has_news := EXISTS (
-        SELECT 1 FROM journal j WHERE j.tenant_id = its_tenant AND j.campaign_id = its_campaign AND j.seq > seen_seq
-          AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.tenant_id = its_tenant AND t.id = j.turn_id
-                          AND t.entity_id = its_session AND t.kind = 'gm' AND t.told_as = session_facts.told_as));
+    has_news := false;
+    IF seen_seq IS NULL THEN
+        has_played := EXISTS (
+            SELECT 1 FROM turn t WHERE t.tenant_id = its_tenant AND t.entity_id = its_session AND t.kind = 'gm'
+              AND t.status IN ('succeeded', 'limit_reached') AND t.undone_at IS NULL AND t.seen_seq IS NOT NULL);
+    ELSE
+        has_played := true;
+        -- What its own turns did is no news.
+        has_news := EXISTS (
+            SELECT 1 FROM journal j WHERE j.tenant_id = its_tenant AND j.campaign_id = its_campaign AND j.seq > seen_seq
+              AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.tenant_id = its_tenant AND t.id = j.turn_id
+                              AND t.entity_id = its_session AND t.kind = 'gm' AND t.told_as = session_facts.told_as));
+    END IF;
     RETURN NEXT;
 END $$
 -- ;;
 -- The versions of heads of lore, in their order. `lore::` stands for all lore of the campaign: heads only rise, and so does their sum.
-CREATE FUNCTION lore_heads(its_tenant uuid, its_campaign uuid, keys text[]) RETURNS bigint[] LANGUAGE plpgsql AS $$
+-- Planned once: the planner would else try anew at each call how many keys there are, which costs more than all the rest.
+CREATE FUNCTION lore_heads(its_tenant uuid, its_campaign uuid, keys text[]) RETURNS bigint[] LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
     RETURN ARRAY(
         SELECT CASE WHEN k = 'lore::' THEN (
@@ -93,15 +99,17 @@ DECLARE
         || set_config('synchronous_commit', 'off', true);
     told text;
 BEGIN
-    SELECT c.id INTO campaign FROM campaign c WHERE c.tenant_id = its_tenant AND (c.id = named_campaign OR c.slug = campaign_slug)
-        AND (only_campaign IS NULL OR c.id = only_campaign);
-    SELECT st.events, told_as(coalesce(as_role, s.role), s.player_id) INTO upto_event, told
-    FROM session_state st JOIN session s ON s.tenant_id = its_tenant AND s.id = its_session
-    WHERE st.tenant_id = its_tenant AND st.campaign_id = campaign AND st.session_id = its_session;
+    SELECT c.id, st.events, told_as(coalesce(as_role, s.role), s.player_id), coalesce(h.seq, 0)
+    INTO campaign, upto_event, told, upto_seq
+    FROM session_state st
+    JOIN session s ON s.tenant_id = its_tenant AND s.id = its_session
+    JOIN campaign c ON c.tenant_id = its_tenant AND c.id = st.campaign_id
+    LEFT JOIN feed_head h ON h.tenant_id = its_tenant AND h.campaign_id = st.campaign_id
+    WHERE st.tenant_id = its_tenant AND st.session_id = its_session AND (c.id = named_campaign OR c.slug = campaign_slug)
+      AND (only_campaign IS NULL OR c.id = only_campaign);
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    upto_seq := coalesce((SELECT h.seq FROM feed_head h WHERE h.tenant_id = its_tenant AND h.campaign_id = campaign), 0);
     IF claim_key IS NOT NULL THEN
         INSERT INTO idempotency (tenant_id, id, key, route, fingerprint, state, turn_id)
         VALUES (its_tenant, claim_id, claim_key, claim_route, claim_print, 'running', its_id)

@@ -13,7 +13,7 @@ use crate::{
     auth::Caller,
     error::{Problem, Result},
     http::{
-        Body, Reply,
+        Body, Reply, computed,
         idempotency::IdempotencyKey,
         resource::{Ref, campaign_id},
         validate,
@@ -105,9 +105,9 @@ pub async fn turn(
     let wish = Wish::of(&request, body.value.stream);
     let (campaign, session) = path.into_inner();
     let job = body.value.job(&app, &caller, campaign, session, body.idempotency);
-    let (campaign, is_kept) = (job.campaign.clone(), job.key.is_some());
+    let (campaign, key) = (job.campaign.clone(), job.key.clone());
     let run = async move |app: web::Data<App>, caller: Caller, asker: Asker| run(&app, &caller, &job, &asker).await;
-    respond(app, caller, &campaign, wish, is_kept, run).await
+    respond(app, caller, &campaign, wish, key, run).await
 }
 
 /// For what.
@@ -140,9 +140,12 @@ pub async fn preview(
 ) -> Result<Reply> {
     validate::check(&body.value)?;
     let mode = body.value.reply_mode.unwrap_or_else(|| app.llm.reply_mode(&caller.tenant));
-    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
-    let instruction = body.value.instruction.as_deref();
-    let look = Look { campaign, session: path.1, role: body.value.role, mode, instruction };
-    Reply::ok(&super::preview_in(&app.prompts, Some(&app.tables), &tx, &look).await?)
+    let work = async || {
+        let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+        let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
+        let instruction = body.value.instruction.as_deref();
+        let look = Look { campaign, session: path.1, role: body.value.role, mode, instruction };
+        Reply::ok(&super::preview_in(&app.prompts, Some(&app.tables), &tx, &look).await?)
+    };
+    computed(&app, &caller, body.idempotency.as_ref(), work).await
 }

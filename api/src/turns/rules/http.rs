@@ -70,7 +70,7 @@ pub async fn resolve(
         command: None,
     };
     let wish = Wish::of(&request, stream);
-    let (campaign, is_kept) = (job.campaign.clone(), job.key.is_some());
+    let (campaign, key) = (job.campaign.clone(), job.key.clone());
     let run = async move |app: web::Data<App>, caller: Caller, asker: Asker| run(&app, &caller, &job, &asker).await;
-    respond(app, caller, &campaign, wish, is_kept, run).await
+    respond(app, caller, &campaign, wish, key, run).await
 }
