@@ -216,11 +216,11 @@ async fn many_entries_are_previewed_changed_and_undone_by_forms() {
     // What would break a rule is refused also after it was seen.
     let wrong = [("ids", "the_reach"), ("scope", "zone"), ("do", "run")];
     let page = mara.post(&format!("{lore}/bulk"), &wrong).await.expect(200).text;
-    assert!(page.contains("needs an associated_id"), "{page}");
+    assert!(page.contains("needs a name"), "{page}");
     let digest = field(&page, "previewed");
     let wrong: Vec<_> = wrong.into_iter().chain([("previewed", digest.as_str())]).collect();
     let page = mara.post(&format!("{lore}/bulk"), &wrong).await.expect(422).text;
-    assert!(page.contains("needs an associated_id"), "{page}");
+    assert!(page.contains("needs a name"), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

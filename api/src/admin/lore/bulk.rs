@@ -318,7 +318,12 @@ fn problems(error: &Error) -> Vec<String> {
         return vec![error.detail.clone()];
     }
     let place = |pointer: &str| pointer.trim_start_matches('/').replace("changes/", "").replace('/', ", ");
-    error.errors.iter().map(|e| format!("{}: {}", place(&e.pointer), e.message)).collect()
+    error.errors.iter().map(|e| format!("{}: {}", place(&e.pointer), said(&e.message))).collect()
+}
+
+/// A rule as the form names its fields.
+fn said(message: &str) -> String {
+    message.replace("an associated_id", "a name").replace("no associated_id", "no name")
 }
 
 fn preview_view(at: &InCampaign, report: BulkReport) -> PreviewView {
@@ -352,7 +357,7 @@ fn wrong_in_words(report: &BulkReport, error: &FieldError) -> String {
     let (slug, column) = error.pointer.trim_start_matches('/').split_once('/').unwrap_or((&error.pointer, ""));
     let title = report.entries.iter().find(|entry| entry.slug == slug).map_or(slug, |entry| entry.title.as_str());
     let label = if column == "associated_id" { "which one".to_owned() } else { column.replace('_', " ") };
-    format!("{title}, {label}: {}", error.message.replace("`associated_id`", "a name").replace("associated_id", "name"))
+    format!("{title}, {label}: {}", said(&error.message))
 }
 
 /// The words of two excerpts; where both were cut, their ends are not what changed.
