@@ -45,6 +45,8 @@ const savesItself = (form, written, isStored) => {
   let status;
   let timer;
   let isRenewed = false;
+  let isOnItsWay = false;
+  let leaving;
   const again = () => htmx.trigger(form, "again");
   const renew = async () => {
     isRenewed = true;
@@ -57,7 +59,15 @@ const savesItself = (form, written, isStored) => {
     if (event.target === form) event.detail.path = path;
   });
   form.addEventListener("htmx:beforeRequest", ({ detail }) => {
-    if (isOurs(detail)) sent = written();
+    if (!isOurs(detail)) return;
+    sent = written();
+    isOnItsWay = true;
+  });
+  // Whoever goes on with the form elsewhere takes along the version that is just being saved, or would be late by themselves.
+  form.addEventListener("submit", (event) => {
+    if (!isOnItsWay || !event.submitter?.hasAttribute("formaction")) return;
+    event.preventDefault();
+    leaving = event.submitter;
   });
   document.body.addEventListener("htmx:beforeSwap", ({ detail }) => {
     if (!form.contains(detail.requestConfig.elt)) return;
@@ -67,6 +77,13 @@ const savesItself = (form, written, isStored) => {
   form.addEventListener("htmx:afterRequest", ({ detail }) => {
     if (!isOurs(detail)) return;
     clearTimeout(timer);
+    isOnItsWay = false;
+    if (leaving) {
+      const by = leaving;
+      leaving = undefined;
+      // What is due after this one goes on its way first.
+      setTimeout(() => form.requestSubmit(by));
+    }
     status = detail.xhr.status;
     if (status === 200) {
       isRenewed = false;

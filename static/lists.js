@@ -3,7 +3,7 @@
 "use strict";
 
 // Ticks are kept while one goes from page to page of a list, and forgotten with the tab or once they were used.
-const TICKS_MAX = 500;
+const TICKS_MAX = 5000;
 const ticksOf = () => `tavernkeep-ticks ${location.pathname}`;
 const ticked = () => new Set(JSON.parse(sessionStorage.getItem(ticksOf()) ?? "[]"));
 const keepTicks = (ids) => sessionStorage.setItem(ticksOf(), JSON.stringify([...ids].slice(0, TICKS_MAX)));
@@ -29,6 +29,7 @@ document.addEventListener("change", (event) => {
   }
   keepTicks(ids);
   showTicks();
+  if (ids.size > TICKS_MAX) tell(`At most ${TICKS_MAX} entries can be ticked. Find them with a filter and edit all.`);
 });
 document.addEventListener("click", (event) => {
   if (!event.target.closest?.("[data-untick]")) return;
@@ -40,14 +41,11 @@ document.addEventListener("submit", (event) => {
   if (!form) return;
   const here = new Set(boxes(form).map((box) => box.value));
   if (event.submitter?.name === "chosen") {
-    for (const id of ticked()) {
-      if (here.has(id)) continue;
-      const field = document.createElement("input");
-      field.type = "hidden";
-      field.name = "ids";
-      field.value = id;
-      form.append(field);
-    }
+    const field = document.createElement("input");
+    field.type = "hidden";
+    field.name = "ids";
+    field.value = [...ticked()].filter((id) => !here.has(id)).join(" ");
+    form.append(field);
   }
   sessionStorage.removeItem(ticksOf());
 });

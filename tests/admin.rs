@@ -7,12 +7,15 @@ mod door;
 mod forms;
 mod looks;
 mod lore;
+mod merging;
+mod remedies;
 mod roles;
 mod saving;
 mod screenshots;
 mod speed;
 mod tenant;
 mod together;
+mod tools;
 mod unseen;
 
 use serde_json::Value;

@@ -352,7 +352,7 @@ async fn a_cancelled_turn_says_so() {
 
     // One whose campaign goes ends too, long before its model has said all.
     server.model.set_script(Script::always(
-        Reply::text(&"And then? ".repeat(200)).delta_chars(1).chunk_bytes(60).chunk_delay_ms(50),
+        Reply::text("And then? ".repeat(200)).delta_chars(1).chunk_bytes(60).chunk_delay_ms(50),
     ));
     let mut events = stream(&tenant, BOB, ask(json!({}))).await;
     let id = events.next().await.unwrap().data["turn_id"].as_str().unwrap().to_owned();

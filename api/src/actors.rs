@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use entity::shapes::ToolRef;
-use sqlx::Row;
+use sqlx::{Row, postgres::PgRow};
 use uuid::Uuid;
 
 use crate::{
@@ -158,21 +158,32 @@ pub async fn existing(place: &Place<'_>, ids: &[Uuid]) -> Result<Vec<Uuid>> {
 /// `referenced` if a lore entry names it in `known_by`.
 pub async fn may_be_forgotten(tx: &TenantTx, campaign: Uuid, actor: Uuid) -> Result<()> {
     let named = sqlx::query(
-        "SELECT slug FROM lore WHERE tenant_id = $1 AND campaign_id = $2 AND known_by @> ARRAY[$3] LIMIT 1",
+        "SELECT id, slug, count(*) OVER () AS n FROM lore \
+         WHERE tenant_id = $1 AND campaign_id = $2 AND known_by @> ARRAY[$3] ORDER BY slug LIMIT $4",
     )
     .bind(tx.tenant())
     .bind(campaign)
     .bind(actor)
-    .fetch_optional(&mut *tx.connection().await)
+    .bind(REFERENCES_NAMED_MAX)
+    .fetch_all(&mut *tx.connection().await)
     .await?;
-    match named {
-        None => Ok(()),
-        Some(row) => {
-            let lore: String = row.get("slug");
-            Err(Error::new(Code::Referenced, format!("The lore entry `{lore}` names it in known_by.")))
-        }
-    }
+    let Some(first) = named.first() else { return Ok(()) };
+    let detail = match first.get::<i64, _>("n") {
+        1 => format!("The lore entry `{}` names it in known_by.", first.get::<&str, _>("slug")),
+        n => format!("{n} lore entries name it in known_by, `{}` among them.", first.get::<&str, _>("slug")),
+    };
+    let mut error = Error::new(Code::Referenced, detail);
+    let field = |row: &PgRow| FieldError {
+        pointer: format!("/lore/{}", row.get::<Uuid, _>("id")),
+        code: "referenced".into(),
+        message: format!("`{}` names it in known_by.", row.get::<&str, _>("slug")),
+    };
+    error.errors = named.iter().map(field).collect();
+    Err(error)
 }
+
+/// Rows that are named of those that refer to one which is to go.
+const REFERENCES_NAMED_MAX: i64 = 100;
 
 /// A list of tools is short, and its names are names. Whether a tool exists is decided when it is called, so that a
 /// world may be written for tools to come.

@@ -39,6 +39,8 @@ pub struct Entry {
     pub label: String,
     pub op: String,
     pub origin: String,
+    /// Whether a user of the editor did it.
+    pub is_user: bool,
     pub actor: Option<Uuid>,
     /// The user's or the key's name, if it is still known.
     pub actor_name: Option<String>,
@@ -113,6 +115,7 @@ fn entry(row: &PgRow) -> Entry {
         label: label(&after).or_else(|| label(&before)).unwrap_or_default(),
         op: row.get("op"),
         origin: row.get("origin"),
+        is_user: row.get::<Option<Uuid>, _>("user_id").is_some(),
         actor: row.get::<Option<Uuid>, _>("user_id").or(row.get("key_id")),
         actor_name: row.get("actor_name"),
         turn: row.get("turn_id"),

@@ -87,17 +87,24 @@ pub async fn undo(
         key,
         async |tx| {
             let campaign = campaign_id(tx, caller, &Ref::parse(c)).await?;
-            Reply::ok(&undo_in(tx, caller, campaign, step, what).await?)
+            Reply::ok(&undo_in(tx, caller, campaign, (step, what), false).await?)
         },
     )
     .await
 }
 
-/// The same in a transaction of the caller's, whose origin is a revert.
+/// The same in a transaction of the caller's, whose origin is a revert. With `leaves_changed` what was changed since is left as
+/// it is now, and the rest undone.
 ///
 /// # Errors
 /// As for [`undo`].
-pub async fn undo_in(tx: &TenantTx, caller: &Caller, campaign: Uuid, step: Uuid, what: &str) -> Result<Undone> {
+pub async fn undo_in(
+    tx: &TenantTx,
+    caller: &Caller,
+    campaign: Uuid,
+    (step, what): (Uuid, &str),
+    leaves_changed: bool,
+) -> Result<Undone> {
     take_time(tx).await?;
     let row = sqlx::query(
         "SELECT first_seq, last_seq, rows, undone_at FROM edit_step \
@@ -122,7 +129,9 @@ pub async fn undo_in(tx: &TenantTx, caller: &Caller, campaign: Uuid, step: Uuid,
         .bind(row.get::<i64, _>("last_seq"))
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    refuse_conflicts(conflicts.iter().map(conflict).filter(|c| c.reason != GONE), "step")?;
+    if !leaves_changed {
+        refuse_conflicts(conflicts.iter().map(conflict).filter(|c| c.reason != GONE), "step")?;
+    }
     let undo_step_id = record(tx, caller, campaign, what).await?;
     let undone =
         sqlx::query("UPDATE edit_step SET undone_at = now() WHERE tenant_id = $1 AND id = $2 RETURNING undone_at")
@@ -148,6 +157,8 @@ pub struct Step {
     pub labels: Vec<String>,
     /// What it changed in the first of them.
     pub columns: Vec<String>,
+    /// What its first row was: `insert`, `update` or `delete`; none once the journal is pruned.
+    pub op: Option<String>,
 }
 
 /// The last steps of this kind, newest first; with `one` that one alone. One statement.
@@ -156,10 +167,10 @@ pub struct Step {
 /// Those of the database.
 pub async fn recent(tx: &TenantTx, campaign: Uuid, what: &str, one: Option<Uuid>, rows_max: i64) -> Result<Vec<Step>> {
     let rows = sqlx::query(
-        "SELECT s.id, s.created_at, s.rows, s.undone_at, s.first_seq, s.last_seq, coalesce(f.is_undo, false) AS is_undo, \
+        "SELECT s.id, s.created_at, s.rows, s.undone_at, s.first_seq, s.last_seq, coalesce(f.is_undo, false) AS is_undo, f.op, \
                 coalesce(f.labels, '{}') AS labels, coalesce(f.columns, '{}') AS columns \
          FROM edit_step s LEFT JOIN LATERAL ( \
-             SELECT bool_or(j.origin = 'revert') AS is_undo, \
+             SELECT bool_or(j.origin = 'revert') AS is_undo, (array_agg(j.op ORDER BY j.seq))[1] AS op, \
                     array_agg(left(coalesce(c ->> 'title', c ->> 'name', c ->> 'text', ''), 120) ORDER BY j.seq) AS labels, \
                     (array_agg(CASE j.op WHEN 'update' THEN ARRAY(SELECT k FROM jsonb_object_keys(j.after) AS k \
                          WHERE j.after -> k IS DISTINCT FROM j.before -> k \
@@ -187,6 +198,7 @@ pub async fn recent(tx: &TenantTx, campaign: Uuid, what: &str, one: Option<Uuid>
         is_undo: row.get("is_undo"),
         labels: row.get("labels"),
         columns: row.get("columns"),
+        op: row.get("op"),
     };
     Ok(rows.iter().map(step).collect())
 }

@@ -4,7 +4,7 @@
 //! and the journal tells of it like of any change. A row that was deleted comes back under its id.
 
 use sea_orm::FromQueryResult;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -213,6 +213,30 @@ pub async fn labels(tx: &TenantTx, campaign: Uuid, ids: &[Uuid]) -> Result<HashM
     Ok(rows.iter().map(|row| (row.get("id"), row.get("label"))).collect())
 }
 
+/// Which of these rows were changed here since an import last wrote them, as far as the journal goes back. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn edited_since_import(tx: &TenantTx, campaign: Uuid, table: &str, ids: &[Uuid]) -> Result<HashSet<Uuid>> {
+    if ids.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let rows = sqlx::query(
+        "SELECT named.id FROM unnest($4::uuid[]) AS named (id) \
+         CROSS JOIN LATERAL (SELECT coalesce(max(seq) FILTER (WHERE origin = 'import'), 0) AS imported, \
+             max(seq) FILTER (WHERE origin <> 'import') AS edited \
+             FROM journal WHERE tenant_id = $1 AND row_id = named.id AND campaign_id = $2 AND table_name = $3) last \
+         WHERE last.edited > last.imported",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(table)
+    .bind(ids)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    Ok(rows.iter().map(|row| row.get("id")).collect())
+}
+
 fn revision(row: &PgRow) -> Revision {
     let (before, after): (Option<Value>, Option<Value>) = (row.get("before"), row.get("after"));
     let members = |value: &Option<Value>| value.as_ref().and_then(Value::as_object).cloned().unwrap_or_default();
@@ -280,6 +304,9 @@ async fn restore_in<R: Resource>(place: &Place<'_>, x: &str, seq: i64, expected:
     }
     R::before_restore(place, &mut content).await?;
     write_back(tx, R::TABLE, id, content, row.is_some()).await?;
+    if row.is_none() && R::IS_ACTOR {
+        memories_back(tx, campaign, id).await?;
+    }
     resource::find::<R>(tx, place.caller, Some(&Ref::Id(campaign)), &Ref::Id(id)).await
 }
 
@@ -289,6 +316,34 @@ async fn write_back(tx: &TenantTx, table: &str, id: Uuid, content: Map<String, V
         false => "SELECT restore_row($1, $2, $3)",
     };
     sqlx::query(sql).bind(table).bind(id).bind(Value::Object(content)).execute(&mut *tx.connection().await).await?;
+    Ok(())
+}
+
+/// How far from the deletion of an actor those of its memories stand: they are of one transaction.
+const BESIDE_DELETION: i64 = 200_000;
+
+/// Memories that went with an actor which is there again, in the transaction that deleted it; not those of or about somebody who
+/// is gone. One statement.
+async fn memories_back(tx: &TenantTx, campaign: Uuid, actor: Uuid) -> Result<()> {
+    sqlx::query(
+        "SELECT restore_row('memory', m.row_id, m.before) FROM ( \
+             SELECT d.seq, d.at FROM journal d WHERE d.tenant_id = $1 AND d.row_id = $3 AND d.campaign_id = $2 AND d.op = 'delete' \
+             ORDER BY d.seq DESC LIMIT 1) d \
+         JOIN journal m ON m.tenant_id = $1 AND m.campaign_id = $2 AND m.table_name = 'memory' AND m.op = 'delete' \
+             AND m.seq BETWEEN d.seq - $4 AND d.seq + $4 AND m.at = d.at \
+         WHERE $3::text IN (m.before ->> 'holder_id', m.before ->> 'subject_id') \
+           AND NOT EXISTS (SELECT FROM memory t WHERE t.tenant_id = $1 AND t.id = m.row_id) \
+           AND NOT EXISTS (SELECT FROM memory t WHERE t.tenant_id = $1 AND t.campaign_id = $2 \
+                           AND t.external_ref = m.before ->> 'external_ref') \
+           AND (SELECT count(*) FROM actor_slug a WHERE a.tenant_id = $1 AND a.campaign_id = $2 \
+                AND a.actor_id::text IN (m.before ->> 'holder_id', m.before ->> 'subject_id')) = 2",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(actor)
+    .bind(BESIDE_DELETION)
+    .execute(&mut *tx.connection().await)
+    .await?;
     Ok(())
 }
 
@@ -316,7 +371,10 @@ pub async fn restore_memory(tx: &TenantTx, campaign: Uuid, id: Uuid, seq: i64, i
 }
 
 /// The whole row as a revision left it, hidden columns with it.
-async fn content(tx: &TenantTx, campaign: Uuid, table: &str, id: Uuid, seq: i64) -> Result<Map<String, Value>> {
+///
+/// # Errors
+/// `gone`, `not_found`.
+pub async fn content(tx: &TenantTx, campaign: Uuid, table: &str, id: Uuid, seq: i64) -> Result<Map<String, Value>> {
     let row = sqlx::query(
         "SELECT coalesce(after, before) AS content FROM journal \
          WHERE tenant_id = $1 AND campaign_id = $2 AND seq = $3 AND row_id = $4 AND table_name = $5",

@@ -15,8 +15,9 @@ fuzz_target!(|data: &[u8]| {
         card::read(&picture, &mut Losses::default()).unwrap();
     }
     if let Ok(read) = book::read(data, &mut Losses::default()) {
-        for (number, entry) in read.entries.iter().enumerate() {
-            let _ = book::write::world_info_entry(&entry.lore, "", number);
+        let mut uids = book::write::Uids::default();
+        for entry in &read.entries {
+            let _ = book::write::world_info_entry(&entry.lore, "", &mut uids);
         }
     }
     let _ = service::guess("c", None, data);

@@ -153,9 +153,17 @@ async fn swaps_move_nothing() {
     browser.sees("#alert", "cannot be reached").await;
     settled("an alert").await;
     // There and back, with what was ticked.
+    browser.resize(1280, 900).await;
     browser.goto(&format!("{}/admin/c/port-town/lore", server.url)).await;
+    browser.js(WATCH).await;
     browser.click("tbody input[name=ids]").await;
     browser.sees("[name=chosen]", "Edit the 1 ticked").await;
+    let top = "return document.querySelector('table.lore').getBoundingClientRect().top";
+    let with_ticks = browser.js(top).await;
+    browser.click("[data-untick]").await;
+    assert_eq!(browser.js(top).await, with_ticks, "the first tick moves the list");
+    browser.click("tbody input[name=ids]").await;
+    settled("the first tick").await;
     browser.click("a[rel=next]").await;
     browser.sees(".more", "Previous page").await;
     browser.js(WATCH).await;

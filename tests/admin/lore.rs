@@ -195,7 +195,7 @@ async fn many_entries_are_previewed_changed_and_undone_by_forms() {
     let before = world.get("/lore/the_square").await.body["content"].clone();
     world.patch("/lore/the_square", json!({ "content": "Mine." })).await.expect(200);
     let refused = mara.post(&format!("{step}/undo"), &[]).await.expect(409).text;
-    assert!(refused.contains("The square: `content` was changed after the step."), "{refused}");
+    assert!(refused.contains(">The square</a>: `content` was changed after the step."), "{refused}");
     world.patch("/lore/the_square", json!({ "content": before })).await.expect(200);
     let undone = mara.post(&format!("{step}/undo"), &[]).await.expect(303).header("location").to_owned();
     assert_eq!(world.get("/lore/the_square").await.body["content"], HOSTILE);
@@ -216,11 +216,11 @@ async fn many_entries_are_previewed_changed_and_undone_by_forms() {
     // What would break a rule is refused also after it was seen.
     let wrong = [("ids", "the_reach"), ("scope", "zone"), ("do", "run")];
     let page = mara.post(&format!("{lore}/bulk"), &wrong).await.expect(200).text;
-    assert!(page.contains("needs an associated_id"), "{page}");
+    assert!(page.contains("needs a name"), "{page}");
     let digest = field(&page, "previewed");
     let wrong: Vec<_> = wrong.into_iter().chain([("previewed", digest.as_str())]).collect();
     let page = mara.post(&format!("{lore}/bulk"), &wrong).await.expect(422).text;
-    assert!(page.contains("needs an associated_id"), "{page}");
+    assert!(page.contains("needs a name"), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -277,7 +277,7 @@ async fn memories_are_written_moved_and_taken_back_by_forms() {
     });
     world.post("/tools/OWNER_memorize_dependables", call).await.expect(200);
     let told = mara.get(&format!("{list}/broadcasts")).await.expect(200).text;
-    assert!(told.contains("Heard by 1") && told.contains("innkeeper_bob"), "{told}");
+    assert!(told.contains("Heard by 1") && told.contains("Innkeeper Bob"), "{told}");
     let action =
         told.split("href=\"").find(|part| part.contains("/retract")).unwrap().split('"').next().unwrap().to_owned();
     let ask = mara.get(&action).await.expect(200).text;

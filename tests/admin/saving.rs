@@ -3,7 +3,7 @@
 use serde_json::json;
 use tavernkeep::users::Role;
 
-use super::{EMAIL, Visitor, field, form, forms::fields_of, sign_in};
+use super::{EMAIL, Visitor, field, form, forms::fields_of, sign_in, somebody_waits};
 use crate::support::{Client, Server, browser::Browser};
 
 /// From here on the server is not to be reached by requests whose address ends with this.
@@ -180,4 +180,24 @@ async fn a_page_whose_entry_was_deleted_says_so() {
     browser.click("#saved button").await;
     browser.sees("[role=status]", "The entry was made.").await;
     assert_eq!(content(&tenant).await, "Made anew.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_goes_on_to_the_lab_is_not_late_by_themselves() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let Some((browser, _)) = at_the_reach(&server, &tenant).await else { return };
+    // The page saves by itself, and that is long on its way.
+    let mut holder = server.owner().await;
+    sqlx::query("BEGIN").execute(&mut holder).await.unwrap();
+    sqlx::query("SELECT id FROM lore WHERE slug = 'the_reach' FOR UPDATE").execute(&mut holder).await.unwrap();
+    browser.write("#content", "One.").await;
+    somebody_waits(&server).await;
+    browser.write("#content", "Two.").await;
+    browser.js("document.querySelector('button[formaction*=lab]').click()").await;
+    sqlx::query("ROLLBACK").execute(&mut holder).await.unwrap();
+    browser.sees("#draft h2", "is saved as it stands").await;
+    browser.click("#draft button[form=lab]").await;
+    browser.sees(".notes", "The entry was saved.").await;
+    assert_eq!(content(&tenant).await, "Two.");
 }

@@ -222,6 +222,8 @@ async fn forms_are_as_large_as_they_have_to_be() {
     for (name, bytes, status, says) in [
         ("none.json", Vec::new(), 422, "none.json is empty"),
         ("fake.png", b"{\"entries\": {}}".to_vec(), 422, "no entry with content"),
+        ("mira.jpg", b"\xff\xd8\xff\xe0 and more".to_vec(), 422, "This is a JPEG picture"),
+        ("mira.webp", b"RIFF\x10\0\0\0WEBPVP8 ".to_vec(), 422, "only a PNG carries a card"),
         ("wide.json", vec![b' '; (32 << 20) + 1], 413, "too large: one may have 32 MiB"),
         ("huge.json", vec![b' '; 34 << 20], 413, "too large: one may have 32 MiB"),
     ] {

@@ -243,3 +243,125 @@ async fn what_says_nothing_is_not_reported_and_losses_name_their_entries() {
         assert_eq!(field["count"], 7);
     }
 }
+
+/// The lines of a report that say this of a field.
+fn of<'a>(report: &'a Value, path: &str) -> &'a Value {
+    let found =
+        report["fields"].as_array().unwrap().iter().find(|f| f["path"] == path && f["outcome"] == "approximated");
+    found.unwrap_or_else(|| panic!("nothing of {path}: {report:#}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_made_of_an_entry_here_stays_when_its_book_comes_again() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    acme.post(IMPORT, files::world_info()).await.expect(200);
+    // What no file says: whom it concerns, who knows it, its tags.
+    let own = json!({ "scope": "zone", "associated_id": "harbour", "tags": ["mine"], "secret": true, "known_by": ["innkeeper_bob"] });
+    world.patch("/lore/the_harbour_2", own.clone()).await.expect(200);
+    let was = world.get("/lore/the_harbour_2").await.body;
+    let report = acme.post(IMPORT, files::world_info()).await.expect(200).body;
+    assert_eq!(report["counts"], json!({ "created": 0, "updated": 0, "unchanged": 3 }), "{report:#}");
+    assert_eq!(world.get("/lore/the_harbour_2").await.body, was);
+    // What it does say is written over, and the report names it and whose work it was.
+    world.patch("/lore/the_harbour_2", json!({ "content": "Mine.", "priority": 7 })).await.expect(200);
+    let mut newer = files::world_info();
+    let sea = newer["entries"]["1"]["content"].as_str().unwrap().to_owned();
+    newer["entries"]["1"]["content"] = json!(format!("{sea}\n\nAnd deep."));
+    let path = format!("{IMPORT}?dry_run=true");
+    for (path, is_edited) in [(path.as_str(), true), (IMPORT, true), (IMPORT, false)] {
+        let report = acme.post(path, newer.clone()).await.expect(200).body;
+        let item =
+            |slug: &str| report["items"].as_array().unwrap().iter().find(|item| item["slug"] == slug).unwrap().clone();
+        if is_edited {
+            let items = report["items"].as_array().unwrap();
+            let actions: Vec<_> = items.iter().map(|item| item["action"].as_str().unwrap()).collect();
+            assert_eq!(actions, ["updated", "updated", "unchanged"], "{report:#}");
+            assert_eq!((&items[0]["label"], &items[0]["edited_here"]), (&json!("The harbour"), &json!(true)));
+            assert_eq!(items[0]["changes"], json!(["content", "priority"]));
+            assert_eq!(item("the_sea_is_cold")["edited_here"], false);
+        } else {
+            assert_eq!(report["counts"]["unchanged"], 3, "{report:#}");
+        }
+    }
+    let now = world.get("/lore/the_harbour_2").await.body;
+    assert_eq!(
+        (&now["scope"], &now["known_by"], &now["priority"]),
+        (&was["scope"], &was["known_by"], &was["priority"])
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_number_or_text_that_is_another_here_and_a_macro_that_there_is_not_are_reported() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let long = "x".repeat(201);
+    let entry = json!({ "uid": 0, "comment": long, "key": [long, "ok"], "order": 5.5, "scanDepth": 1000,
+        "content": "@@activate_only_after 3\n@@dont_activate_after_match\nIt is {{time}}, {{roll:d6}} and {{getvar::x}} for {{user}}." });
+    let report = acme.post(&format!("{IMPORT}?name=odd"), json!({ "entries": { "0": entry } })).await.expect(200).body;
+    for path in [
+        "/entries/*/comment",
+        "/entries/*/key",
+        "/entries/*/order",
+        "/entries/*/scanDepth",
+        "/entries/*/content @@activate_only_after",
+        "/entries/*/content @@dont_activate_after_match",
+        "/entries/*/content {{time}}",
+        "/entries/*/content {{roll}}",
+        "/entries/*/content {{getvar}}",
+    ] {
+        assert_eq!(of(&report, path)["count"], 1);
+    }
+    let lore = world.get("/lore?q=getvar").await.items().first().unwrap().clone();
+    assert_eq!((&lore["priority"], &lore["scan_depth"]), (&json!(6), &json!(100)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_that_are_written_have_numbers_of_their_own() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    acme.post(IMPORT, files::world_info()).await.expect(200);
+    // A second book has the same numbers, and one whose numbers are all the same.
+    acme.post(&format!("{IMPORT}?name=second"), files::world_info()).await.expect(200);
+    let twice = json!({ "scan_depth": 6, "entries": [
+        { "uid": 1, "key": ["a"], "comment": "A", "content": "A." }, { "uid": 1, "key": ["b"], "comment": "B", "content": "B." }] });
+    acme.post(&format!("{IMPORT}?name=twice"), twice).await.expect(200);
+    for path in ["/lorebook.json", "/lorebook.json?book=twice"] {
+        let book = world.get(path).await.expect(200).body;
+        let entries = book["entries"].as_object().unwrap();
+        let mut uids: Vec<u64> = entries.values().map(|entry| entry["uid"].as_u64().unwrap()).collect();
+        assert!(entries.iter().all(|(key, entry)| key.parse().ok() == entry["uid"].as_u64()), "{book:#}");
+        uids.sort_unstable();
+        uids.dedup();
+        assert_eq!(uids.len(), entries.len(), "{book:#}");
+    }
+    // Elsewhere the depth that the book gave is the entries' still, and they go out as they did here.
+    let book = world.get("/lorebook.json?book=twice").await.expect(200).body;
+    let other = server.tenant("other").await;
+    let there = other.world().await;
+    other.post(&format!("{IMPORT}?name=twice"), book.clone()).await.expect(200);
+    assert_eq!(there.get("/lore/a").await.expect(200).body["scan_depth"], 6);
+    let here = acme.post(IMPORT, book).await.expect(200).body;
+    assert_eq!(here["counts"]["unchanged"], 2, "{here:#}");
+    // What was made of the card's number in between is not what it is known by.
+    let all = there.get("/lorebook.json").await.expect(200).body;
+    let a = all["entries"].as_object().unwrap().values().find(|entry| entry["comment"] == "A").unwrap();
+    assert_eq!(a["extensions"]["tavernkeep"]["scan_depth"], 6, "{a:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_that_is_too_long_is_cut_and_says_so() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let entry = json!({ "uid": 0, "comment": "Long", "key": ["k"], "content": "{{user}} goes on. ".repeat(8_000) });
+    let report = acme.post(&format!("{IMPORT}?name=long"), json!({ "entries": { "0": entry } })).await.expect(200).body;
+    assert_eq!(of(&report, "/entries/*/content")["reason"], "cut after 100000 characters");
+    assert!(says(&report, "/entries/*/content", "dropped"), "{report:#}");
+    assert_eq!(world.get("/lore/long").await.expect(200).body["content"].as_str().unwrap().chars().count(), 100_000);
+    let again = acme.get("/v1/campaigns/port-town/lorebook.json?book=long").await.expect(200).body;
+    assert_eq!(again["entries"]["0"]["comment"], "Long");
+}

@@ -49,6 +49,13 @@ async fn a_card_becomes_an_npc_and_its_book_what_only_it_knows() {
     assert!(!prompt["messages"].to_string().contains("pirate"));
     let bob = world.prompt("innkeeper_bob", "player_alice", "The lamp needs oil, and light.").await;
     assert!(!bob["messages"].to_string().contains("whale oil"));
+    // What no card says: what it remembers with, which is told; and what it says that no model is told.
+    assert_eq!(npc["available_tools"], json!(["NPC_memorize"]));
+    for path in ["/data/*", "/data/first_mes", "/data/scenario"] {
+        assert!(says(&report, path, "approximated"), "{path}: {report:#}");
+    }
+    let tools = json!({ "available_tools": ["roll_dice"] });
+    world.patch("/npcs/maren_tidewater", tools).await.expect(200);
     // A second time changes nothing.
     let before = counts(&server).await;
     let again = acme.post(IMPORT, files::card()).await.expect(200).body;

@@ -15,9 +15,10 @@ fn all(bytes: &[u8]) {
         card::read(&picture, &mut Losses::default()).expect("a card of ours is read again");
     }
     if let Ok(read) = book::read(bytes, &mut Losses::default()) {
-        for (number, entry) in read.entries.iter().enumerate() {
-            let _ = book::write::world_info_entry(&entry.lore, "", number);
-            let _ = book::write::card_entry(&entry.lore, "", number);
+        let mut uids = book::write::Uids::default();
+        for entry in &read.entries {
+            let _ = book::write::world_info_entry(&entry.lore, "", &mut uids);
+            let _ = book::write::card_entry(&entry.lore, "", &mut uids);
         }
     }
     let _ = service::guess("c", None, bytes);

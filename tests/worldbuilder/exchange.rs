@@ -21,7 +21,7 @@ async fn a_file_is_looked_at_before_it_is_imported() {
     browser.click("form[enctype] button").await;
     browser.sees("main", "Nothing has been written yet.").await;
     browser.sees("main", "a character card (V3)").await;
-    browser.sees("main", "maren_tidewater").await;
+    browser.sees("main", "Maren Tidewater").await;
     is_sound(&browser).await;
     picture(&browser, "exchange-card").await;
     world.get("/npcs/maren_tidewater").await.problem(404, "not_found");

@@ -3,7 +3,7 @@
 
 use askama::Template;
 
-use super::Frame;
+use super::{Frame, in_the_way::InTheWay};
 use crate::shown;
 
 #[derive(Template)]
@@ -23,6 +23,10 @@ pub(super) struct AskPage {
     /// The version of the row that is asked about, if it has one.
     pub(super) version: Option<i64>,
     pub(super) problem: Option<String>,
+    /// Rows that are in the way of it.
+    pub(super) rows: Vec<InTheWay>,
+    /// Where to go before: the address and what it is called.
+    pub(super) before: Option<(String, &'static str)>,
     /// What has to be written for it.
     pub(super) repeat: Option<String>,
 }

@@ -105,22 +105,34 @@ fn cut(text: &str, is_first: bool, is_last: bool) -> String {
 }
 
 /// Changes of both put together, line by line; where they touch the same lines, mine. True if they do, or if the texts are too
-/// long to be put together.
+/// long to be put together. Each line of the result is one of the three texts'.
 #[must_use]
 pub fn merged(base: &str, mine: &str, theirs: &str) -> (String, bool) {
     let texts = [base, mine, theirs];
     let is_long = texts.iter().any(|text| text.lines().nth(MERGED_LINES_MAX).is_some());
     // Marks that no line of the texts begins with.
-    let longest = texts.iter().flat_map(|text| text.lines()).map(run_of_marks).max().unwrap_or(0);
+    let longest = texts.iter().flat_map(|text| text.split('\n')).map(run_of_marks).max().unwrap_or(0);
     if is_long || longest > MARKS_MAX {
         return (mine.to_owned(), true);
     }
+    // A mark after a last line without an end would stand within that line.
+    let [base, own, theirs] = texts.map(ended);
     let mut options = diffy::MergeOptions::new();
     options.set_conflict_style(diffy::ConflictStyle::Merge).set_conflict_marker_length(longest + 7);
-    match options.merge(base, mine, theirs) {
+    let (mut text, touch) = match options.merge(&base, &own, &theirs) {
         Ok(text) => (text, false),
         Err(marked) => (mine_of(&marked, longest + 7), true),
+    };
+    if !mine.ends_with('\n') && text.ends_with('\n') {
+        text.pop();
     }
+    (text, touch)
+}
+
+/// A text whose last line has an end.
+fn ended(text: &str) -> String {
+    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    format!("{text}{end}")
 }
 
 fn run_of_marks(line: &str) -> usize {

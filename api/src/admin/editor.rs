@@ -16,7 +16,7 @@ use entity::campaign;
 use super::{
     asked_for, frame,
     frame::{Frame, Shown, Tab},
-    html, is_htmx, see,
+    html, is_htmx, kept, see,
     submitted::Submitted,
 };
 use crate::{
@@ -99,8 +99,10 @@ impl Editor {
             return Err(Error::not_found("page"));
         }
         let app = app_of(&request)?;
-        let secret = secret_of(&request).ok_or_else(signed_out)?;
-        let user = sessions::user(&app.pool, &secret).await?.ok_or_else(signed_out)?;
+        let Some((secret, user)) = who(&app, &request).await? else {
+            kept::leave(&request, payload).await;
+            return Err(Error::new(Code::Unauthenticated, "Sign in."));
+        };
         let nowhere = || Error::new(Code::Forbidden, "You belong to no tenant any more. Ask whoever invited you.");
         let place = user.place.clone().ok_or_else(nowhere)?;
         let caller = Caller::new(CallerParts {
@@ -233,8 +235,10 @@ pub(super) fn campaign_url(campaign: &campaign::Model, rest: &str) -> String {
     if rest.is_empty() { path } else { format!("{path}/{rest}") }
 }
 
-fn signed_out() -> Error {
-    Error::new(Code::Unauthenticated, "Sign in.")
+/// Who is signed in, if somebody is.
+async fn who(app: &App, request: &HttpRequest) -> Result<Option<(Secret, User)>> {
+    let Some(secret) = secret_of(request) else { return Ok(None) };
+    Ok(sessions::user(&app.pool, &secret).await?.map(|user| (secret, user)))
 }
 
 pub(super) fn app_of(request: &HttpRequest) -> Result<web::Data<App>> {

@@ -65,8 +65,15 @@ struct ReportPage {
     lost: Vec<FieldReport>,
     kept: Vec<FieldReport>,
     is_idle: bool,
+    /// Rows that would be written over although they were changed here.
+    edited: usize,
+    /// Rows that are named.
+    shown: usize,
 }
 shown!(ReportPage: as_main);
+
+/// Rows that the report's page names.
+const ROWS_SHOWN: usize = 200;
 
 /// What a report's format is called.
 fn called(format: &str) -> &'static str {
@@ -128,6 +135,8 @@ async fn try_look(at: &InCampaign, name: &str, bytes: &web::Bytes) -> Result<Rep
         pending: pending.to_string(),
         what: called(report.format),
         elsewhere: (report.campaign != at.campaign.slug).then(|| report.campaign.clone()),
+        edited: report.edited_here(),
+        shown: ROWS_SHOWN.min(report.items.len()),
         is_idle: report.counts.created + report.counts.updated == 0,
         report,
         lost,

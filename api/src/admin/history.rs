@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpResponse, http::StatusCode, web};
 use askama::Template;
 use serde_json::Value;
 use uuid::Uuid;
@@ -194,6 +194,46 @@ fn label(column: &str) -> String {
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
+/// Something cannot be done yet: why, and where to go for it.
+#[derive(Template)]
+#[template(path = "admin/stuck.html", blocks = ["main"])]
+struct StuckPage {
+    frame: Frame,
+    heading: &'static str,
+    why: String,
+    /// Addresses and what they are called.
+    ways: Vec<(String, String)>,
+}
+shown!(StuckPage: as_main);
+
+/// The page that says why something cannot be brought back, and where to go for it.
+///
+/// # Errors
+/// `internal`.
+pub fn stuck(at: &InCampaign, tab: Tab, why: String, ways: Vec<(String, String)>) -> Result<HttpResponse> {
+    let heading = "It cannot be brought back yet";
+    at.show_with(StatusCode::CONFLICT, &StuckPage { frame: at.frame(heading, tab), heading, why, ways })
+}
+
+/// A row that has the slug of one which is to come back, and how both can be.
+async fn slug_taken<W: World>(at: &InCampaign, id: &str, seq: i64) -> Result<HttpResponse> {
+    let tx = at.read().await?;
+    let id = Uuid::try_parse(id).map_err(|_| Error::not_found(W::TABLE))?;
+    let content = revisions::content(&tx, at.campaign.id.0, W::TABLE, id, seq).await?;
+    let slug = content.get("slug").and_then(Value::as_str).unwrap_or_default();
+    let campaign = Ref::Id(at.campaign.id.0);
+    let mut ways = Vec::new();
+    if let Ok(other) = resource::find::<W>(&tx, &at.caller, Some(&campaign), &Ref::parse(slug)).await {
+        let Stamp { id, label, .. } = W::stamp(&other);
+        ways.push((format!("{}/{id}", at.url(W::PATH)), label.to_owned()));
+    }
+    ways.push((at.url(W::PATH), format!("All {}", W::MANY)));
+    let why = format!(
+        "Another row has its slug, {slug}, by now. Give that one another slug or delete it; then bring this one back."
+    );
+    stuck(at, W::TAB, why, ways)
+}
+
 /// POST that makes a row what it was after a revision.
 ///
 /// # Errors
@@ -206,6 +246,7 @@ pub async fn restore<W: World>(at: InCampaign) -> Result<HttpResponse> {
     let c = at.campaign.id.0.to_string();
     match revisions::restore::<W>(&at.app, &at.caller, &expected, (&c, &x, seq), None).await {
         Ok(_) => Ok(at.done(&format!("{}/{x}", at.url(W::PATH)), "It is what it was.")),
+        Err(error) if error.code == Code::SlugTaken => slug_taken::<W>(&at, &x, seq).await,
         Err(error) if error.code == Code::PreconditionFailed => Err(Error::new(
             Code::PreconditionFailed,
             "Somebody changed it since you looked. Go back, load the history again, and look.",

@@ -138,6 +138,8 @@ async fn ask_page(editor: &Editor, problem: Option<String>) -> Result<AskPage> {
         version: Some(key.version),
         problem,
         repeat: None,
+        rows: Vec::new(),
+        before: None,
     })
 }
 

@@ -375,6 +375,8 @@ pub async fn ask(at: InCampaign) -> Result<HttpResponse> {
         version: Some(memory.version),
         problem: None,
         repeat: None,
+        rows: Vec::new(),
+        before: None,
     })
 }
 
@@ -439,14 +441,25 @@ pub async fn restore(at: InCampaign) -> Result<HttpResponse> {
     if !is_there {
         at.app.limits.check_rows(&tx, &at.caller, TABLE).await?;
     }
-    revisions::restore_memory(&tx, campaign, id, seq, is_there).await?;
-    tx.commit().await?;
+    match revisions::restore_memory(&tx, campaign, id, seq, is_there).await {
+        Ok(()) => tx.commit().await?,
+        Err(error) if error.code == Code::Conflict => {
+            let places = [("npcs", "NPCs"), ("owners", "Owners"), ("characters", "Characters")];
+            let deleted = |(path, many)| (at.url(&format!("{path}/deleted")), format!("{many} that were deleted"));
+            return history::stuck(&at, Tab::Memories, error.detail.clone(), places.map(deleted).to_vec());
+        }
+        Err(error) => return Err(error),
+    }
     Ok(at.done(&at.url(&format!("memories/{id}")), "It is what it was."))
 }
 
 /// A broadcast as the page shows it.
 struct Broadcast {
     told: BroadcastView,
+    owner: Option<String>,
+    player: String,
+    /// Who heard it: the memory's address, and what they are called.
+    heard: Vec<(String, String)>,
     path: String,
     at: String,
     turn_path: Option<String>,
@@ -474,7 +487,22 @@ pub async fn broadcasts(at: InCampaign) -> Result<HttpResponse> {
     let tx = at.read().await?;
     let found = told::page_of(&tx, &at.caller, at.campaign.id.0, &page).await?;
     let asked = at.request.query_string();
+    let ids = found.items.iter().flat_map(|told| {
+        let heard = told.audience.iter().map(|one| one.id);
+        heard.chain([told.player_id]).chain(told.owner_id)
+    });
+    let names = people::called(&tx, &ids.collect::<Vec<_>>()).await?;
+    let named = |id: Uuid, slug: &Option<String>| {
+        names.get(&id).cloned().or_else(|| slug.clone()).unwrap_or_else(|| id.to_string())
+    };
     let rows = found.items.into_iter().map(|told| Broadcast {
+        owner: told.owner_id.map(|id| named(id, &told.owner_slug)),
+        player: named(told.player_id, &told.player_slug),
+        heard: told
+            .audience
+            .iter()
+            .map(|one| (at.url(&format!("memories/{}", one.memory_id)), named(one.id, &one.slug)))
+            .collect(),
         path: at.url(&format!("memories/broadcasts/{}/retract", told.id)),
         at: moment(told.created_at),
         turn_path: told.turn_id.map(|turn| at.url(&format!("turns/{turn}"))),
@@ -513,6 +541,8 @@ pub async fn ask_to_retract(at: InCampaign) -> Result<HttpResponse> {
         version: None,
         problem: None,
         repeat: None,
+        rows: Vec::new(),
+        before: None,
     })
 }
 

@@ -54,6 +54,8 @@ pub mod form;
 mod frame;
 mod history;
 mod home;
+mod in_the_way;
+mod kept;
 mod keys;
 mod lab;
 pub mod list;

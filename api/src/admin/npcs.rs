@@ -8,7 +8,7 @@ use super::{
     form::{Field, Group, Kind, OTHER_PROGRAMS, SIZES},
     world::World,
 };
-use crate::npcs::Npcs;
+use crate::{npcs::Npcs, prompt::EntityKind, tools};
 
 impl World for Npcs {
     const TAB: Tab = Tab::Npcs;
@@ -44,8 +44,8 @@ impl World for Npcs {
             is_folded: true,
             fields: &[
                 Field::new("/owner_ids", "Owners", Kind::Words).hint("Slugs or ids, one a line."),
-                Field::new("/available_tools", "Tools", Kind::Json { rows: 4 })
-                    .hint("A list of names, or of {name, description}."),
+                Field::new("/available_tools", "Tools", Kind::Tools(EntityKind::Npc))
+                    .hint("Those with words of your own: a list of {name, description} in JSON."),
             ],
         },
         Group {
@@ -87,6 +87,6 @@ impl World for Npcs {
     }
 
     fn blank() -> Value {
-        json!({ "stats": { "size": "medium" } })
+        json!({ "stats": { "size": "medium" }, "available_tools": [tools::NPC_MEMORY] })
     }
 }

@@ -8,7 +8,7 @@ use super::{
     form::{Field, Group, Kind, OTHER_PROGRAMS},
     world::World,
 };
-use crate::owners::Owners;
+use crate::{owners::Owners, prompt::EntityKind, tools};
 
 impl World for Owners {
     const TAB: Tab = Tab::Owners;
@@ -51,8 +51,8 @@ impl World for Owners {
         Group {
             title: "Tools",
             is_folded: true,
-            fields: &[Field::new("/available_tools", "Tools", Kind::Json { rows: 4 })
-                .hint("A list of names, or of {name, description}.")],
+            fields: &[Field::new("/available_tools", "Tools", Kind::Tools(EntityKind::Owner))
+                .hint("Those with words of your own: a list of {name, description} in JSON.")],
         },
         OTHER_PROGRAMS,
     ];
@@ -72,6 +72,6 @@ impl World for Owners {
     }
 
     fn blank() -> Value {
-        json!({ "monitored_aspect": "location" })
+        json!({ "monitored_aspect": "location", "available_tools": [tools::OWNER_MEMORY] })
     }
 }

@@ -6,6 +6,7 @@ use askama::Template;
 use super::{
     editor::{app_of, keep_secret, peer, secret_of},
     html, is_htmx,
+    kept::{self, Kept, KeptPage},
     query::given,
     see,
     submitted::{Holds, Submitted, TOKEN_FIELD},
@@ -27,6 +28,8 @@ struct SignInPage<'a> {
     email: &'a str,
     next: &'a str,
     problem: Option<&'a str>,
+    /// A form that was sent after the session had ended.
+    kept: &'a Kept,
 }
 
 /// Somebody who is not signed in, with the form that they sent. The browser holds a secret from the first page on, which signing
@@ -54,7 +57,7 @@ impl FromRequest for Stranger {
 pub async fn page(request: HttpRequest, stranger: Stranger) -> Result<HttpResponse> {
     let next = given(request.query_string(), "next");
     let secret = stranger.secret.unwrap_or_else(Secret::generate);
-    shown(&request, StatusCode::OK, &secret, (&next, ""), None)
+    shown(&request, StatusCode::OK, &secret, (&next, ""), None, &Kept::default())
 }
 
 fn shown(
@@ -63,9 +66,10 @@ fn shown(
     secret: &Secret,
     (next, email): (&str, &str),
     problem: Option<&str>,
+    kept: &Kept,
 ) -> Result<HttpResponse> {
     let token = secret.form_token();
-    let page = SignInPage { token_field: TOKEN_FIELD, token, email, next: own_path(next), problem };
+    let page = SignInPage { token_field: TOKEN_FIELD, token, email, next: own_path(next), problem, kept };
     let mut answer = html(status, page.render().map_err(Error::internal)?);
     answer.add_cookie(&keep_secret(request, Some(secret))).map_err(|e| Error::internal(e.to_string()))?;
     Ok(answer)
@@ -85,7 +89,8 @@ pub async fn enter(request: HttpRequest, stranger: Stranger) -> Result<HttpRespo
     let Some(before) = stranger.secret else { return Err(Error::new(Code::Forbidden, "Load the page again.")) };
     let (email, next) = (stranger.form.text("email").trim(), stranger.form.text("next"));
     let password = stranger.form.text("password").to_owned();
-    let refuse = |status, why: &str| shown(&request, status, &before, (next, email), Some(why));
+    let kept = Kept { path: stranger.form.text("kept_path").to_owned(), fields: stranger.form.text("kept").to_owned() };
+    let refuse = |status, why: &str| shown(&request, status, &before, (next, email), Some(why), &kept);
     if service::is_email(email, &()).is_err() || password.is_empty() || password.len() > 1024 {
         return refuse(StatusCode::UNPROCESSABLE_ENTITY, "Write your email and your password.");
     }
@@ -109,7 +114,14 @@ pub async fn enter(request: HttpRequest, stranger: Stranger) -> Result<HttpRespo
         return refuse(StatusCode::UNAUTHORIZED, WRONG);
     };
     metrics::SIGN_INS.with_label_values(&["done"]).inc();
-    let mut answer = see(own_path(next));
+    let mut answer = match kept.read() {
+        fields if fields.is_empty() => see(own_path(next)),
+        fields => {
+            let (path, next) = (own_path(&kept.path).to_owned(), own_path(next).to_owned());
+            let page = KeptPage { path, next, token_field: TOKEN_FIELD, token: secret.form_token(), fields };
+            html(StatusCode::OK, page.render().map_err(Error::internal)?)
+        }
+    };
     answer.add_cookie(&keep_secret(&request, Some(&secret))).map_err(|e| Error::internal(e.to_string()))?;
     Ok(answer)
 }
@@ -134,6 +146,12 @@ struct SignedOut<'a> {
 /// somebody writes stays, and says so.
 pub fn sent_there(request: &HttpRequest) -> HttpResponse {
     let is_htmx = is_htmx(request);
+    if let Some(kept) = kept::of(request) {
+        return with_what_was_written(request, &kept).unwrap_or_else(|error| {
+            tracing::error!(%error, "a page cannot be shown");
+            HttpResponse::Unauthorized().finish()
+        });
+    }
     let wanted = match is_htmx {
         true => shown_there(request),
         false => request.uri().path_and_query().filter(|_| request.method() == "GET").map(ToString::to_string),
@@ -160,8 +178,25 @@ pub fn sent_there(request: &HttpRequest) -> HttpResponse {
     }
 }
 
+const NOT_SAVED: &str = "You were signed out meanwhile: what you wrote is not saved yet. Sign in, then send it again.";
+const NOT_CARRIED: &str = "You were signed out meanwhile: what you wrote is not saved, and it is too much to be carried along. \
+    Go back in your browser, copy it, and sign in then.";
+
+/// The form to sign in, which carries a form that could not be kept.
+fn with_what_was_written(request: &HttpRequest, kept: &Kept) -> Result<HttpResponse> {
+    let secret = secret_of(request).unwrap_or_else(Secret::generate);
+    let why = if kept.fields.is_empty() { NOT_CARRIED } else { NOT_SAVED };
+    let from = request.headers().get("referer").and_then(|v| v.to_str().ok()).and_then(path_of).unwrap_or_default();
+    shown(request, StatusCode::UNAUTHORIZED, &secret, (&from, ""), Some(why), kept)
+}
+
+/// The path and query of an address.
+fn path_of(address: &str) -> Option<String> {
+    let shown = url::Url::parse(address).ok()?;
+    Some(shown.query().map_or_else(|| shown.path().to_owned(), |query| format!("{}?{query}", shown.path())))
+}
+
 /// The page that the browser shows while htmx asks.
 fn shown_there(request: &HttpRequest) -> Option<String> {
-    let shown = url::Url::parse(request.headers().get("hx-current-url")?.to_str().ok()?).ok()?;
-    Some(shown.query().map_or_else(|| shown.path().to_owned(), |query| format!("{}?{query}", shown.path())))
+    path_of(request.headers().get("hx-current-url")?.to_str().ok()?)
 }

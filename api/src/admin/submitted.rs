@@ -198,7 +198,8 @@ fn not_of_this_visit() -> Error {
     Error::new(Code::Forbidden, why)
 }
 
-async fn body(request: &HttpRequest, payload: &mut Payload, bytes_max: usize) -> Result<Bytes> {
+/// The bytes of a request, as many as there may be.
+pub(super) async fn body(request: &HttpRequest, payload: &mut Payload, bytes_max: usize) -> Result<Bytes> {
     let too_large = || Error::new(Code::PayloadTooLarge, format!("A form may have {bytes_max} bytes."));
     let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
     if announced.is_some_and(|n| n > bytes_max) {

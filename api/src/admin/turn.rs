@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::{
     Frame, InCampaign, Tab,
+    in_the_way::{self, InTheWay},
     list::moment_of,
     lore::reason_in_words,
     words::at as text,
@@ -18,10 +19,15 @@ use crate::{
     auth::Scope,
     campaigns::fork::{self, ForkInput},
     error::{Code, Error, Result},
+    http::resource::{self, Ref},
     lore::overview,
     memory::service,
-    revisions, shown,
+    npcs::Npcs,
+    owners::Owners,
+    prompt::EntityKind,
+    shown,
     tenancy::TenantTx,
+    tools::remembers,
     turns::{trace, undo},
 };
 
@@ -35,6 +41,8 @@ struct TurnPage {
     memories_path: String,
     lab: Option<String>,
     entity: Option<(String, String)>,
+    /// Whether whom it is of has no tool to remember with by now.
+    forgets: bool,
     player: Option<(String, String)>,
     kind: String,
     status: String,
@@ -61,15 +69,6 @@ shown!(TurnPage: as_main);
 struct Problem {
     message: String,
     rows: Vec<InTheWay>,
-}
-
-/// A row that stands in the way.
-struct InTheWay {
-    /// What it is: `memory`.
-    kind: String,
-    label: String,
-    path: Option<String>,
-    why: String,
 }
 
 struct Entry {
@@ -138,8 +137,9 @@ async fn page_of(at: &InCampaign, problem: Option<Problem>) -> Result<TurnPage> 
     let lore = entries(&tx, &turn).await?;
     let is_undone = turn.get("undone_at").is_some_and(|at| !at.is_null());
     let calls = calls(&tx, at.campaign.id.0, &turn).await?;
-    drop(tx);
     let kind = text(&turn, "/kind");
+    let forgets = forgets(at, &tx, &kind, names.entity.as_ref().map(|(id, _)| *id)).await?;
+    drop(tx);
     let status = text(&turn, "/status");
     let is_running = matches!(status.as_str(), "queued" | "running");
     let place = if kind == "owner" { "owners" } else { "npcs" };
@@ -156,6 +156,7 @@ async fn page_of(at: &InCampaign, problem: Option<Problem>) -> Result<TurnPage> 
         memories_path: at.url("memories"),
         lab: (may_gm && matches!(kind.as_str(), "npc" | "owner" | "gm")).then(|| at.url(&format!("lab?turn={id}"))),
         entity: link(names.entity, place),
+        forgets,
         player: link(names.player, "characters"),
         is_running,
         is_undone,
@@ -178,6 +179,28 @@ async fn page_of(at: &InCampaign, problem: Option<Problem>) -> Result<TurnPage> 
         kind,
         status,
     })
+}
+
+/// Whether an NPC or owner, if it is there still, has no tool to remember with.
+async fn forgets(at: &InCampaign, tx: &TenantTx, kind: &str, entity: Option<Uuid>) -> Result<bool> {
+    let Some(id) = entity.map(Ref::Id) else { return Ok(false) };
+    let campaign = Ref::Id(at.campaign.id.0);
+    let (kind, tools) = match kind {
+        "npc" => (
+            EntityKind::Npc,
+            resource::find::<Npcs>(tx, &at.caller, Some(&campaign), &id).await.map(|n| n.available_tools),
+        ),
+        "owner" => (
+            EntityKind::Owner,
+            resource::find::<Owners>(tx, &at.caller, Some(&campaign), &id).await.map(|o| o.available_tools),
+        ),
+        _ => return Ok(false),
+    };
+    match tools {
+        Ok(tools) => Ok(!remembers(kind, &tools.0)),
+        Err(error) if error.code == Code::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// The lore of a turn's record, by the titles that entries have now.
@@ -290,46 +313,12 @@ pub async fn undo(at: InCampaign) -> Result<HttpResponse> {
             Ok(at.done(&at.url(&format!("turns/{turn}")), "The turn was undone: everything it changed is as it was."))
         }
         Err(error) if error.code.status() == 409 || error.code == Code::Gone => {
-            let rows = in_the_way(&at, &error).await?;
+            let rows = in_the_way::of(&at, &error).await?;
             let page = page_of(&at, Some(Problem { message: error.detail.clone(), rows })).await?;
             at.show_again(&page)
         }
         Err(error) => Err(error),
     }
-}
-
-/// What an error's pointers name, `/memory/id`, by what it is called and with its page if it is there.
-async fn in_the_way(at: &InCampaign, error: &Error) -> Result<Vec<InTheWay>> {
-    let named = |pointer: &str| {
-        let (table, id) = pointer.trim_start_matches('/').split_once('/')?;
-        Some((table.to_owned(), Uuid::try_parse(id).ok()?))
-    };
-    let ids: Vec<Uuid> = error.errors.iter().filter_map(|e| Some(named(&e.pointer)?.1)).collect();
-    let labels = revisions::labels(&at.read().await?, at.campaign.id.0, &ids).await?;
-    Ok(error
-        .errors
-        .iter()
-        .map(|e| {
-            let (table, id) = named(&e.pointer).unwrap_or_else(|| (e.pointer.clone(), Uuid::nil()));
-            let label = labels.get(&id).cloned().filter(|label| !label.is_empty());
-            let place = match table.as_str() {
-                "memory" => Some("memories"),
-                "npc" => Some("npcs"),
-                "owner" => Some("owners"),
-                "character" => Some("characters"),
-                "scene" => Some("scenes"),
-                "lore" => Some("lore"),
-                "encounter" => Some("encounters"),
-                _ => None,
-            };
-            InTheWay {
-                label: label.unwrap_or_else(|| table.replace('_', " ")),
-                path: place.map(|place| at.url(&format!("{place}/{id}"))),
-                kind: table.replace('_', " "),
-                why: e.message.clone(),
-            }
-        })
-        .collect())
 }
 
 /// Copies the campaign as it was after the turn, and goes to the copy.

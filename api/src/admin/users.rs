@@ -185,6 +185,8 @@ pub async fn ask(editor: Editor) -> Result<HttpResponse> {
         version: Some(user.version),
         problem: None,
         repeat: None,
+        rows: Vec::new(),
+        before: None,
     })
 }
 

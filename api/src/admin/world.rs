@@ -13,6 +13,7 @@ use super::{
     Editor, Frame, InCampaign, Tab,
     ask::AskPage,
     form::{self, Errors, FormView, Group, Kind, Texts},
+    in_the_way::{self, InTheWay},
     list::ListPage,
     merge,
     saving::{Saved, Saving},
@@ -28,7 +29,7 @@ use crate::{
         patch,
         resource::{self, Ref, Resource},
     },
-    shown,
+    memory, shown,
     tenancy::TenantTx,
 };
 
@@ -281,19 +282,40 @@ pub(super) async fn written<W: World>(at: &InCampaign, row: &Current, saving: &S
     saving.over((row.version, &row.view), Value::Null, write).await
 }
 
-fn delete_page<W: World>(at: &InCampaign, row: &Current, problem: Option<String>) -> AskPage {
-    AskPage {
+/// What goes with a row, in a few words.
+fn then<W: World>(at: &InCampaign, memories: u64) -> String {
+    let with = match memories {
+        0 => String::new(),
+        1 => " with the one memory that it has or that is about it".to_owned(),
+        n => format!(" with the {n} memories that it has or that are about it"),
+    };
+    let back = if at.may(crate::auth::Scope::Gm) { "It can" } else { "A game master can have it" };
+    let be = if at.may(crate::auth::Scope::Gm) { " be brought back" } else { " brought back" };
+    let too = if memories > 0 { ", they too" } else { "" };
+    format!("The {} goes{with}. {back}{be} from the list of what was deleted{too}.", W::ONE)
+}
+
+async fn delete_page<W: World>(
+    at: &InCampaign,
+    row: &Current,
+    problem: Option<String>,
+    rows: Vec<InTheWay>,
+) -> Result<AskPage> {
+    let memories = if W::IS_ACTOR { memory::service::of_actor(&at.read().await?, row.id).await? } else { 0 };
+    Ok(AskPage {
         frame: at.frame(&format!("Delete {}", row.label), W::TAB),
         question: format!("Delete {}?", row.label),
         quoted: None,
-        then: format!("The {} goes. The audit keeps what it was.", W::ONE),
+        then: then::<W>(at, memories),
+        rows,
+        before: None,
         yes: "Delete",
         no: "Keep it",
         back: format!("{}/{}", at.url(W::PATH), row.id),
         version: Some(row.version),
         repeat: None,
         problem,
-    }
+    })
 }
 
 /// GET of the question whether a row is to be deleted.
@@ -302,7 +324,7 @@ fn delete_page<W: World>(at: &InCampaign, row: &Current, problem: Option<String>
 /// `not_found`.
 pub async fn ask<W: World>(at: InCampaign) -> Result<HttpResponse> {
     let row = at.read_current::<W>(at.path("x")).await?;
-    at.show(&delete_page::<W>(&at, &row, None))
+    at.show(&delete_page::<W>(&at, &row, None, Vec::new()).await?)
 }
 
 /// POST that deletes a row.
@@ -317,10 +339,11 @@ pub async fn delete<W: World>(at: InCampaign) -> Result<HttpResponse> {
         Ok(_) => Ok(at.done(&at.url(W::PATH), &format!("The {} {} was deleted.", W::ONE, row.label))),
         Err(error) if error.code == Code::PreconditionFailed => {
             let problem = "Somebody changed it since you looked. Look at it again before you delete it.".to_owned();
-            at.show_with(StatusCode::CONFLICT, &delete_page::<W>(&at, &row, Some(problem)))
+            at.show_with(StatusCode::CONFLICT, &delete_page::<W>(&at, &row, Some(problem), Vec::new()).await?)
         }
         Err(error) if matches!(error.code, Code::Referenced | Code::Conflict) => {
-            at.show_with(StatusCode::CONFLICT, &delete_page::<W>(&at, &row, Some(error.detail.clone())))
+            let rows = in_the_way::of(&at, &error).await?;
+            at.show_with(StatusCode::CONFLICT, &delete_page::<W>(&at, &row, Some(error.detail.clone()), rows).await?)
         }
         Err(error) => Err(error),
     }

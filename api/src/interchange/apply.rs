@@ -41,7 +41,8 @@ pub async fn card(place: &Place<'_>, card: Card, mut losses: Losses, report: &mu
     let slug = npc.remove("slug").and_then(|s| s.as_str().map(ToOwned::to_owned));
     let known_as = slug.clone();
     let known = Known::ByOrigin { id: card.id, reference: reference(card.id, || format!("card:{}", card.key)), slug };
-    let row = Row { members: npc, known, onto: Onto::BesideExtensions, beside: Members::new(), pointer: String::new() };
+    let row =
+        Row { members: npc, at_first: card.at_first, known, onto: Onto::BesideExtensions, ..Row::at(String::new()) };
     let ids = rows::write::<Npcs>(place, vec![row], |_| Members::new(), report).await?;
     if let (Some(book), Some(id)) = (card.book, ids.first()) {
         losses.mapped("/data/character_book/entries/*", "lore", "secret entries that only this character knows");
@@ -74,40 +75,78 @@ pub async fn book(place: &Place<'_>, book: Book, shelf: &Shelf, losses: Losses, 
 async fn entries(place: &Place<'_>, book: Book, shelf: &Shelf, names: &Names, report: &mut Report) -> Result<()> {
     let mut rows = Vec::with_capacity(book.entries.len());
     for (number, entry) in book.entries.into_iter().enumerate() {
-        let mut lore = entry.lore;
-        let mut tags: Vec<Value> = lore.get("tags").and_then(Value::as_array).cloned().unwrap_or_default();
-        if !shelf.tag.is_empty() && entry.slug.is_none() && !tags.contains(&json!(shelf.tag)) {
-            tags.push(json!(shelf.tag));
-        }
-        lore.insert("tags".to_owned(), tags.into());
-        let mut known_by = Vec::with_capacity(entry.known_by.len());
-        for slug in entry.known_by {
-            match &shelf.known_by {
-                // Here the card's character may have another slug, and somebody else its own.
-                Some(id) if shelf.known_as.as_ref() == Some(&slug) => known_by.push(id.clone()),
-                _ if names.id(&slug).is_some() => known_by.push(slug),
-                _ => report.warn(format!("/entries/{number}: there is no `{slug}` here who could know it.")),
+        let (mut lore, mut at_first) = (entry.lore, entry.at_first);
+        let is_ours = entry.slug.is_some();
+        tag(&shelf.tag, is_ours, &mut lore, &mut at_first);
+        let said = entry.known_by.and_then(|slugs| {
+            let is_nobody = slugs.is_empty();
+            let mut ids = Vec::with_capacity(slugs.len());
+            for slug in slugs {
+                match &shelf.known_by {
+                    // Here the card's character may have another slug, and somebody else its own.
+                    Some(id) if shelf.known_as.as_ref() == Some(&slug) => ids.push(id.clone()),
+                    _ if names.id(&slug).is_some() => ids.push(slug),
+                    _ => report.warn(format!("/entries/{number}: there is no `{slug}` here who could know it.")),
+                }
             }
-        }
-        // A card's book is what its character knows, whatever it says of itself.
-        if let Some(id) = &shelf.known_by {
-            lore.insert("secret".to_owned(), true.into());
-            if entry.slug.is_none() {
-                known_by.push(id.clone());
-            }
-        }
-        lore.insert("known_by".to_owned(), json!(known_by));
+            // Of whom it names nobody is here: then it says nothing.
+            (is_nobody || !ids.is_empty()).then_some(ids)
+        });
+        knowing(shelf.known_by.as_ref(), is_ours, said, &mut lore, &mut at_first);
         let reference = reference(entry.id, || format!("lorebook:{}:{}", shelf.key, entry.key));
         rows.push(Row {
             members: lore,
+            at_first,
             known: Known::ByOrigin { id: entry.id, reference, slug: entry.slug },
             onto: Onto::BesideExtensions,
-            beside: Members::new(),
-            pointer: format!("/entries/{number}"),
+            ..Row::at(format!("/entries/{number}"))
         });
     }
     rows::write::<LoreEntries>(place, rows, |_| Members::new(), report).await?;
     Ok(())
+}
+
+/// Entries of others get the book's name as a tag when they are new.
+fn tag(tag: &str, is_ours: bool, lore: &mut Members, at_first: &mut Members) {
+    if tag.is_empty() || is_ours {
+        return;
+    }
+    match lore.get_mut("tags") {
+        Some(Value::Array(tags)) if !tags.contains(&json!(tag)) => tags.push(json!(tag)),
+        Some(_) => {}
+        None => {
+            at_first.insert("tags".to_owned(), json!([tag]));
+        }
+    }
+}
+
+/// Who knows an entry. What the file does not say is for new entries alone: those that are there keep whom they have.
+fn knowing(
+    character: Option<&String>,
+    is_ours: bool,
+    said: Option<Vec<String>>,
+    lore: &mut Members,
+    at_first: &mut Members,
+) {
+    // A card's book is what its character knows, whatever it says of itself.
+    if character.is_some() {
+        lore.remove("secret");
+        let of = if is_ours { &mut *lore } else { &mut *at_first };
+        of.insert("secret".to_owned(), true.into());
+    }
+    match (character, said) {
+        (Some(id), said) if !is_ours => {
+            let known_by: Vec<String> = said.into_iter().flatten().chain([id.clone()]).collect();
+            at_first.insert("known_by".to_owned(), json!(known_by));
+        }
+        (_, Some(known_by)) => {
+            lore.insert("known_by".to_owned(), json!(known_by));
+        }
+        (Some(id), None) => {
+            at_first.insert("known_by".to_owned(), json!([id]));
+        }
+        _ => {}
+    }
 }
 
 /// What a row that a file makes is known by: where it was written, if by us.

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{
-    book::{self, Book, Members},
+    book::{self, Book, Members, world_info::UNKNOWN_MACRO, write::Uids},
     charx, png,
     report::Losses,
     strict,
@@ -23,6 +23,8 @@ use crate::error::{Error, Result};
 
 /// Characters of a description and of a personality.
 const TEXT_CHARS_MAX: usize = 20_000;
+/// What an NPC remembers with.
+const MEMORY_TOOL: &str = crate::tools::NPC_MEMORY;
 /// Bytes of what an NPC keeps of its card; beside it stand the client's own keys.
 const KEPT_BYTES_MAX: usize = 56 * 1024;
 
@@ -32,6 +34,8 @@ pub struct Card {
     pub format: &'static str,
     /// Members of `NpcInput`, the slug among them if the card was written by us.
     pub npc: Members,
+    /// Members of it that the card says nothing of, for an NPC that is new here.
+    pub at_first: Members,
     /// What tells this card from others, and is the same when a newer version of it is read.
     pub key: String,
     /// The id the NPC had there, if the card was written by us.
@@ -49,6 +53,7 @@ pub fn read(bytes: &[u8], losses: &mut Losses) -> Result<Card> {
     if png::is_png(bytes) {
         return of_value(strict::parse(&in_picture(bytes)?)?, losses);
     }
+    super::service::refuse_other_pictures(bytes)?;
     if charx::is_zip(bytes) {
         let (card, others) = charx::card(bytes)?;
         if others > 0 {
@@ -114,7 +119,10 @@ fn of_value(value: Value, losses: &mut Losses) -> Result<Card> {
     if name.is_empty() {
         return Err(Error::invalid(at.path("name"), "required", "A card has a name."));
     }
-    losses.kept(&at.path("name"), "name");
+    match text::is_cut(string(&data, "name")) {
+        true => losses.approximated(&at.path("name"), "name", "cut after 200 characters"),
+        false => losses.kept(&at.path("name"), "name"),
+    }
     let spoken = Some(text::line(string(&data, "nickname"))).filter(|n| !n.is_empty()).unwrap_or_else(|| name.clone());
     let book = match data.remove("character_book") {
         None | Some(Value::Null) => None,
@@ -133,6 +141,15 @@ fn of_value(value: Value, losses: &mut Losses) -> Result<Card> {
         losses.kept(&format!("{}/extensions/tavernkeep/{member}", at.0), &member);
         npc.insert(member, value);
     }
+    let mut at_first = Members::new();
+    if !npc.contains_key("available_tools") {
+        at_first.insert("available_tools".to_owned(), json!([MEMORY_TOOL]));
+        losses.approximated(
+            &at.path("*"),
+            "available_tools",
+            "a card has no tools; a new NPC gets `NPC_memorize`, without which it would remember nobody",
+        );
+    }
     let about = book.as_ref().map(|b| b.about.clone());
     let key = format!("{}:{}", text::within(&slug(&name), 40), book::short(string(&data, "creator")));
     // A card of ours that nobody added to has nothing to give back.
@@ -145,7 +162,7 @@ fn of_value(value: Value, losses: &mut Losses) -> Result<Card> {
     if !is_ours || says("data") || says("book") || says("beside") {
         npc.insert("extensions".to_owned(), json!({ "character_card": kept }));
     }
-    Ok(Card { format, npc, key, id, owners, book })
+    Ok(Card { format, npc, at_first, key, id, owners, book })
 }
 
 fn slug(name: &str) -> String {
@@ -175,6 +192,13 @@ fn tell(data: &Members, at: At, losses: &mut Losses) {
                     &path,
                     "extensions",
                     "a card gives the model no orders here; it is kept and given back on export",
+                );
+            }
+            "scenario" | "first_mes" | "alternate_greetings" | "group_only_greetings" => {
+                losses.approximated(
+                    &path,
+                    "extensions",
+                    "it is told to no model here: an NPC answers to what players do; it is kept and given back on export",
                 );
             }
             "assets" => {
@@ -220,6 +244,11 @@ fn npc_of(data: &Members, told: Option<(At, &mut Losses)>) -> Members {
                 losses.kept(&path, to);
             } else {
                 losses.mapped(&path, to, "");
+            }
+        }
+        for field in ["description", "personality", "mes_example"] {
+            for name in text::unknown_macros(string(data, field)) {
+                losses.approximated(&format!("{} {{{{{name}}}}}", at.path(field)), "", UNKNOWN_MACRO);
             }
         }
         if !examples.is_empty() {
@@ -268,11 +297,7 @@ fn keep(
         data.remove("personality");
     }
     let size = |value: &Value| serde_json::to_vec(value).map_or(usize::MAX, |bytes| bytes.len());
-    let mut total: usize = data.iter().map(|(name, value)| name.len() + size(value) + 8).sum();
-    while total > KEPT_BYTES_MAX {
-        let largest = data.iter().max_by_key(|(_, value)| size(value)).map(|(name, _)| name.clone());
-        let Some((name, value)) = largest.and_then(|name| data.remove_entry(&name)) else { break };
-        total -= name.len() + size(&value) + 8;
+    for name in text::lighten(&mut data, KEPT_BYTES_MAX) {
         losses.dropped(&at.path(&name), "it is too large to be kept beside the NPC");
     }
     let mut kept = Members::new();
@@ -347,8 +372,8 @@ pub fn write(npc: &Members, owners: &[String], lore: &[Members]) -> Value {
     }
     if !lore.is_empty() {
         let spoken = Some(string(&data, "nickname")).filter(|n| !n.is_empty()).unwrap_or_else(|| string(npc, "name"));
-        let entries: Vec<_> =
-            lore.iter().enumerate().map(|(i, entry)| book::write::card_entry(entry, spoken, i)).collect();
+        let mut uids = Uids::beside(lore.iter().filter_map(book::write::uid_of));
+        let entries: Vec<_> = lore.iter().map(|entry| book::write::card_entry(entry, spoken, &mut uids)).collect();
         let mut book = part("book");
         book.entry("extensions").or_insert_with(|| json!({}));
         book.insert("entries".to_owned(), json!(entries));

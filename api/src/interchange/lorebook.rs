@@ -10,7 +10,10 @@ use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::{
-    book::{ENTRIES_MAX, Members, write::world_info_entry},
+    book::{
+        ENTRIES_MAX, Members,
+        write::{Uids, world_info_entry},
+    },
     names::Names,
     out::identified,
     pieces::{self, Pieces},
@@ -37,6 +40,7 @@ pub struct Lorebook {
     shelf: Option<String>,
     after: String,
     written: usize,
+    uids: Uids,
     head: Option<String>,
     is_done: bool,
 }
@@ -70,6 +74,7 @@ impl Lorebook {
             Some(book) => about(&place, book).await?,
         };
         let names = Names::load(&place).await?;
+        let uids = Uids::beside(uids(&place).await?);
         let mut head = Value::Object(about).to_string();
         head.pop();
         head.push_str(if head.len() > 1 { ",\"entries\":{" } else { "\"entries\":{" });
@@ -81,6 +86,7 @@ impl Lorebook {
             shelf,
             after: String::new(),
             written: 0,
+            uids,
             head: Some(head),
             is_done: false,
         })
@@ -103,9 +109,10 @@ impl Pieces for Lorebook {
         self.is_done = (page.len() as u64) < PAGE_ROWS;
         for model in page {
             self.after.clone_from(&model.slug);
-            let entry = world_info_entry(&identified::<LoreEntries>(model, &self.names)?, "", self.written);
+            let entry = world_info_entry(&identified::<LoreEntries>(model, &self.names)?, "", &mut self.uids);
             let comma = if self.written == 0 { "" } else { "," };
-            out.push_str(&format!("{comma}\n\"{}\":{}", self.written, Value::Object(entry)));
+            let uid = entry.get("uid").and_then(Value::as_u64).unwrap_or_default();
+            out.push_str(&format!("{comma}\n\"{uid}\":{}", Value::Object(entry)));
             self.written += 1;
         }
         if self.is_done {
@@ -126,6 +133,22 @@ fn entries(place: &Place<'_>, shelf: Option<&str>) -> Select<lore::Entity> {
         .apply_if(shelf, |select, shelf| {
             select.filter(Expr::cust_with_values("starts_with(external_ref, $1)", [shelf]))
         })
+}
+
+/// Numbers that entries were read with; they may have them again.
+async fn uids(place: &Place<'_>) -> Result<Vec<u64>> {
+    let rows = sqlx::query(
+        "SELECT uid::bigint AS uid FROM lore CROSS JOIN LATERAL \
+             (SELECT extensions #>> '{lorebook,entry,uid}' AS a, extensions #>> '{lorebook,entry,id}' AS b) said \
+             CROSS JOIN LATERAL (VALUES (a), (b)) numbers (uid) \
+         WHERE tenant_id = $1 AND campaign_id = $2 AND uid ~ '^[0-9]{1,9}$' LIMIT $3",
+    )
+    .bind(place.tx.tenant())
+    .bind(place.campaign)
+    .bind(2 * ENTRIES_MAX as i64)
+    .fetch_all(&mut *place.tx.connection().await)
+    .await?;
+    Ok(rows.iter().filter_map(|row| u64::try_from(row.get::<i64, _>("uid")).ok()).collect())
 }
 
 /// What an imported book said of itself.

@@ -19,10 +19,34 @@ const TITLES_MAX: usize = 5;
 pub struct Imported {
     pub kind: &'static str,
     pub slug: String,
+    /// What it is called: its title or name.
+    pub label: String,
     /// None for what a dry run would create.
     pub id: Option<Uuid>,
     /// `created`, `updated` or `unchanged`.
     pub action: &'static str,
+    /// What is written over in an `updated` one, by the names of its fields.
+    pub changes: Vec<String>,
+    /// Whether it was changed here since a file was last written over it: what is lost then is somebody's work.
+    pub edited_here: bool,
+}
+
+impl Imported {
+    /// What is written over, as people read it.
+    #[must_use]
+    pub fn changes_in_words(&self) -> String {
+        self.changes.iter().map(|name| name.replace('_', " ")).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Changed rows are told first, those with work of somebody's before all others.
+    fn rank(&self) -> u8 {
+        match self.action {
+            "updated" if self.edited_here => 0,
+            "updated" => 1,
+            "created" => 2,
+            _ => 3,
+        }
+    }
 }
 
 /// What became of a field of the file.
@@ -77,7 +101,7 @@ pub struct Report {
     /// The campaign's slug.
     pub campaign: String,
     pub counts: Counts,
-    /// The first 2000 rows.
+    /// The first 2000 rows: those that change before those that are new, those that stay as they are last.
     pub items: Vec<Imported>,
     pub memories_created: u32,
     pub messages_created: u32,
@@ -117,9 +141,24 @@ impl Report {
         if self.dry_run && item.action == "created" {
             item.id = None;
         }
-        if self.items.len() < ITEMS_MAX {
-            self.items.push(item);
+        let place = self.items.partition_point(|other| other.rank() <= item.rank());
+        if place < ITEMS_MAX {
+            self.items.insert(place, item);
+            self.items.truncate(ITEMS_MAX);
         }
+    }
+
+    /// How many rows there are beside the first so many.
+    #[must_use]
+    pub fn beside(&self, shown: usize) -> usize {
+        let Counts { created, updated, unchanged } = self.counts;
+        usize::try_from(created + updated + unchanged).unwrap_or_default().saturating_sub(shown)
+    }
+
+    /// How many rows are written over that were changed here, as far as rows are named.
+    #[must_use]
+    pub fn edited_here(&self) -> usize {
+        self.items.iter().filter(|item| item.edited_here).count()
     }
 
     /// Adds a warning; there is an end to them.

@@ -67,8 +67,7 @@ pub async fn import(place: &Place<'_>, entities: Entities, report: &mut Report) 
         if let Some(held) = held {
             memories.push(Held::of(held, kind, &slug, &pointer)?);
         }
-        let row =
-            Row { members: document, known: Known::BySlug(slug), onto: Onto::Merge, beside: Document::new(), pointer };
+        let row = Row { members: document, known: Known::BySlug(slug), onto: Onto::Merge, ..Row::at(pointer) };
         of_kind.entry(kind).or_default().push(row);
     }
     for (kind, mut rows) in of_kind {

@@ -178,6 +178,27 @@ async fn slug_of(tx: &TenantTx, campaign: uuid::Uuid) -> Result<String> {
     Ok(row.get("slug"))
 }
 
+/// Says of a picture that is no PNG that it carries no card.
+///
+/// # Errors
+/// `validation_failed`.
+pub fn refuse_other_pictures(bytes: &[u8]) -> Result<()> {
+    let Some(kind) = other_picture(bytes) else { return Ok(()) };
+    let why = format!("This is a {kind} picture, and of pictures only a PNG carries a card.");
+    Err(Error::invalid("", "invalid_file", why))
+}
+
+/// What a picture is that is no PNG.
+fn other_picture(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0xff, 0xd8, 0xff, ..] => Some("JPEG"),
+        [b'G', b'I', b'F', b'8', ..] => Some("GIF"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("WebP"),
+        [_, _, _, _, b'f', b't', b'y', b'p', b'a', b'v', b'i', b'f', ..] => Some("AVIF"),
+        _ => None,
+    }
+}
+
 /// What a file is, by its first bytes and members, for those who only know that it is a file.
 ///
 /// # Errors
@@ -187,6 +208,7 @@ pub fn guess(campaign: &str, file: Option<String>, bytes: &[u8]) -> Result<Wante
     if super::png::is_png(bytes) || super::charx::is_zip(bytes) {
         return Ok(Wanted::Card { campaign });
     }
+    refuse_other_pictures(bytes)?;
     let start = text::within(super::strict::text(bytes)?, 4000);
     let compact: String = start.chars().filter(|c| !c.is_whitespace()).collect();
     if compact.contains("\"format\":\"tavernkeep.campaign\"") {

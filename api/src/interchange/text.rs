@@ -8,6 +8,10 @@ use serde_json::{Map, Value};
 const WORDS_MAX: usize = 100;
 const LINE_CHARS_MAX: usize = 200;
 
+/// Macros that are named of one text, and how far each is read for its end.
+const MACROS_NAMED_MAX: usize = 10;
+const MACRO_CHARS_READ: usize = 200;
+
 /// Bytes of a macro up to its colon; what is longer is no macro we know.
 const MACRO_BYTES_MAX: usize = 40;
 
@@ -67,6 +71,25 @@ impl Out {
     }
 }
 
+/// The macros of a text that we do not know, by their names and bounded: the first few, each once.
+#[must_use]
+pub fn unknown_macros(text: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut rest = text;
+    while let Some((_, after)) = rest.split_once("{{") {
+        rest = after;
+        let Some((inside, _)) = within(after, MACRO_CHARS_READ).split_once("}}") else { continue };
+        let inside = inside.rsplit("{{").next().unwrap_or_default();
+        let name = inside.split(':').next().unwrap_or_default().trim();
+        let is_name = !name.is_empty() && name.len() <= MACRO_BYTES_MAX && !name.contains(['{', '}', '\n']);
+        let name = name.to_lowercase();
+        if is_name && macro_text(inside, "").is_none() && !names.contains(&name) && names.len() < MACROS_NAMED_MAX {
+            names.push(name);
+        }
+    }
+    names
+}
+
 fn macro_text<'a>(inside: &'a str, character: &'a str) -> Option<Cow<'a, str>> {
     let head = inside.get(..inside.floor_char_boundary(MACRO_BYTES_MAX)).unwrap_or(inside);
     if head.trim_start().starts_with("//") {
@@ -108,6 +131,12 @@ pub fn line(text: &str) -> String {
     text.trim().to_owned()
 }
 
+/// Whether a name is longer than what is kept of it.
+#[must_use]
+pub fn is_cut(text: &str) -> bool {
+    text.trim().chars().nth(LINE_CHARS_MAX).is_some()
+}
+
 /// At most `chars_max` characters of a text.
 #[must_use]
 pub fn within(text: &str, chars_max: usize) -> &str {
@@ -124,6 +153,8 @@ pub struct Keys {
     pub unknown: u32,
     /// More than there may be.
     pub too_many: u32,
+    /// Keys that were cut.
+    pub cut: u32,
 }
 
 /// Reads keys; `/…/flags` is a regular expression.
@@ -132,7 +163,10 @@ pub fn keys<'a>(given: impl Iterator<Item = &'a str>) -> Keys {
     let mut keys = Keys::default();
     for key in given {
         let found = match expression(key) {
-            None => vec![line(key)],
+            None => {
+                keys.cut += u32::from(is_cut(key));
+                vec![line(key)]
+            }
             Some(pattern) => match literals(pattern) {
                 Some(words) => {
                     keys.spelled_out += 1;
@@ -173,6 +207,20 @@ fn literals(pattern: &str) -> Option<Vec<String>> {
     let exact = found.is_exact().then(|| found.literals())??;
     let words: Option<Vec<String>> = exact.iter().map(|l| String::from_utf8(l.as_bytes().to_vec()).ok()).collect();
     words.filter(|words| !words.is_empty() && words.iter().all(|w| !w.trim().is_empty()))
+}
+
+/// Takes the largest members away until the rest has at most so many bytes as JSON; returns their names.
+pub fn lighten(members: &mut Map<String, Value>, bytes_max: usize) -> Vec<String> {
+    let size = |value: &Value| serde_json::to_vec(value).map_or(usize::MAX, |bytes| bytes.len());
+    let mut total: usize = members.iter().map(|(name, value)| name.len() + size(value) + 8).sum();
+    let mut gone = Vec::new();
+    while total > bytes_max {
+        let largest = members.iter().max_by_key(|(_, value)| size(value)).map(|(name, _)| name.clone());
+        let Some((name, value)) = largest.and_then(|name| members.remove_entry(&name)) else { break };
+        total -= name.len() + size(&value) + 8;
+        gone.push(name);
+    }
+    gone
 }
 
 /// A member as text; empty if it is none.
@@ -232,6 +280,14 @@ mod tests {
         ] {
             assert_eq!(filled(text), wanted, "{text}");
         }
+    }
+
+    #[test]
+    fn macros_that_we_do_not_know_are_named() {
+        let text = "{{char}} {{Time}} {{roll:d6}} {{getvar::x}} {{time}} {{outer:{{roll:2}}}} {{}} {{ no end";
+        assert_eq!(unknown_macros(text), ["time", "roll", "getvar"]);
+        assert!(unknown_macros("{{user}}{{// x}}{{random:a,b}} { a } }}").is_empty());
+        assert_eq!(unknown_macros(&"{{".repeat(300_000)), Vec::<String>::new());
     }
 
     #[test]

@@ -150,6 +150,29 @@ pub async fn backlinks(
     Ok((items.collect(), total))
 }
 
+/// How many entries link to each of these names, in their order. One statement, none without names.
+///
+/// # Errors
+/// Those of the database.
+pub async fn counts(tx: &TenantTx, caller: &Caller, campaign: Uuid, names: &[&str]) -> Result<Vec<i64>> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = sqlx::query(
+        "SELECT (SELECT count(DISTINCT k.lore_id) FROM lore_link k \
+                 JOIN lore l ON l.tenant_id = $1 AND l.id = k.lore_id AND (NOT l.secret OR $4) \
+                 WHERE k.tenant_id = $1 AND k.campaign_id = $2 AND k.target = link_key(named.name)) AS n \
+         FROM unnest($3::text[]) WITH ORDINALITY AS named (name, nth) ORDER BY named.nth",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(names)
+    .bind(caller.sees_secrets())
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    Ok(rows.iter().map(|row| row.get("n")).collect())
+}
+
 /// What an entry links to, and what links to it.
 #[utoipa::path(tag = "lore", operation_id = "list_lore_links",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),

@@ -100,6 +100,22 @@ pub async fn broadcast(tx: &TenantTx, owner: Uuid, new: &NewMemory<'_>) -> Resul
     Ok((id, rows.iter().map(|row| row.get("holder_id")).collect()))
 }
 
+/// How many memories an actor has, or are about it. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn of_actor(tx: &TenantTx, actor: Uuid) -> Result<u64> {
+    let row = sqlx::query(
+        "SELECT (SELECT count(*) FROM memory WHERE tenant_id = $1 AND holder_id = $2) \
+              + (SELECT count(*) FROM memory WHERE tenant_id = $1 AND subject_id = $2 AND holder_id <> $2) AS n",
+    )
+    .bind(tx.tenant())
+    .bind(actor)
+    .fetch_one(&mut *tx.connection().await)
+    .await?;
+    Ok(row.get::<i64, _>("n").unsigned_abs())
+}
+
 /// How many NPCs a broadcast of this owner would reach. One statement.
 ///
 /// # Errors

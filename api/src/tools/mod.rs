@@ -218,6 +218,20 @@ pub static REGISTRY: &[Tool] = &[
     tool::<resolve::TakeRest>(),
 ];
 
+/// What an NPC remembers with, and what an owner does.
+pub const NPC_MEMORY: &str = npc_memorize::NpcMemorize::NAME;
+pub const OWNER_MEMORY: &str = owner_memorize::OwnerMemorize::NAME;
+
+/// Whether an entity of this kind can remember: an owner also with the tool that tells its dependables.
+#[must_use]
+pub fn remembers(kind: EntityKind, listed: &[ToolRef]) -> bool {
+    let has = |name: &str| listed.iter().any(|tool| tool.name() == name);
+    match kind {
+        EntityKind::Npc => has(NPC_MEMORY),
+        EntityKind::Owner => has(OWNER_MEMORY) || has(owner_memorize_dependables::OwnerMemorizeDependables::NAME),
+    }
+}
+
 impl Tool {
     /// The arguments' JSON Schema.
     #[must_use]

@@ -4,6 +4,7 @@
 //! [`FormView`] with `{% include "admin/fields.html" %}`.
 
 mod common;
+mod tools;
 mod view;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use super::{submitted::Submitted, words};
 use crate::{
     error::{Code, Error},
     lore::CONTENT_CHARS_MAX,
+    prompt::EntityKind,
 };
 
 /// Characters of the longest text of the world; JSON is bounded by what a form may have.
@@ -39,6 +41,8 @@ pub enum Kind {
     Tick,
     /// What has too many parts for fields of its own, as JSON.
     Json { rows: u8 },
+    /// The tools that an entity of this kind may call: boxes, and JSON for others.
+    Tools(EntityKind),
 }
 
 /// A field of a form.
@@ -85,6 +89,18 @@ impl Field {
         self.pointer.trim_start_matches('/').replace('/', "-")
     }
 
+    /// What was sent for it.
+    fn text_sent(&self, form: &Submitted) -> String {
+        let name = self.name();
+        match self.kind {
+            Kind::Tools(kind) if form.has(&format!("{name}-boxes")) => {
+                let ticked = format!("{name}-ticked");
+                tools::text_sent(kind, &form.all(&ticked).collect::<Vec<_>>(), form.text(&name))
+            }
+            _ => form.text(&name).to_owned(),
+        }
+    }
+
     /// What a stored value reads as.
     fn text_of(&self, value: &Value) -> String {
         match (self.kind, value) {
@@ -94,6 +110,7 @@ impl Field {
             (Kind::Json { .. }, value) => serde_json::to_string_pretty(value).unwrap_or_default(),
             (Kind::Tick, Value::Bool(is_set)) => if *is_set { "true" } else { "" }.to_owned(),
             (Kind::Words, Value::Array(items)) => words::lines(items),
+            (Kind::Tools(kind), Value::Array(items)) => tools::text_of(kind, items),
             (_, other) => words::shown(other),
         }
     }
@@ -103,6 +120,9 @@ impl Field {
         let trimmed = text.trim();
         if self.kind == Kind::Tick {
             return Ok(Value::Bool(!text.is_empty()));
+        }
+        if let Kind::Tools(kind) = self.kind {
+            return tools::value_of(kind, text);
         }
         if trimmed.is_empty() {
             return Ok(Value::Null);
@@ -151,7 +171,7 @@ pub fn texts_sent(groups: &'static [Group], form: &Submitted) -> Texts {
         let name = field.name();
         !field.is_moving || form.get(&format!("was-{name}")) != Some(form.text(&name))
     };
-    fields(groups).filter(is_touched).map(|field| (field.name(), form.text(&field.name()).to_owned())).collect()
+    fields(groups).filter(is_touched).map(|field| (field.name(), field.text_sent(form))).collect()
 }
 
 /// The texts of a form that may hold some of the fields alone. An unticked box is not sent, so boxes count where text fields do.

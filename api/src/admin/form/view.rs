@@ -3,7 +3,10 @@
 
 use serde_json::Value;
 
-use super::{Errors, Field, Group, Kind, Texts, fields, texts_of};
+use super::{
+    Errors, Field, Group, Kind, Texts, fields, texts_of,
+    tools::{self, Tick},
+};
 
 /// A form as a template shows it.
 pub struct FormView {
@@ -35,14 +38,20 @@ pub struct FieldView {
     pub theirs: Option<String>,
     /// What the form is shown with, of a field that changes with time.
     pub was: Option<String>,
+    /// What whoever looks at it should know.
+    pub note: Option<String>,
 }
 
 impl FieldView {
     /// The ids of what describes it.
     #[must_use]
     pub fn described_by(&self) -> String {
-        let parts =
-            [("hint", !self.hint.is_empty()), ("error", self.error.is_some()), ("theirs", self.theirs.is_some())];
+        let parts = [
+            ("hint", !self.hint.is_empty()),
+            ("note", self.note.is_some()),
+            ("error", self.error.is_some()),
+            ("theirs", self.theirs.is_some()),
+        ];
         let ids = parts.iter().filter(|(_, is_there)| *is_there).map(|(what, _)| format!("{}-{what}", self.name));
         ids.collect::<Vec<_>>().join(" ")
     }
@@ -62,7 +71,7 @@ impl FieldView {
     pub fn rows(&self) -> u8 {
         match self.kind {
             Kind::Text { rows } | Kind::Json { rows } => rows,
-            Kind::Words => 3,
+            Kind::Words | Kind::Tools(_) => 3,
             _ => 1,
         }
     }
@@ -91,7 +100,25 @@ impl FieldView {
     /// Whether its lines are long: it is as wide as the form.
     #[must_use]
     pub fn is_wide(&self) -> bool {
-        self.is_area() && self.kind != Kind::Words
+        (self.is_area() && self.kind != Kind::Words) || self.is_tools()
+    }
+
+    /// Whether it is tools: boxes, and what stands beside them.
+    #[must_use]
+    pub fn is_tools(&self) -> bool {
+        matches!(self.kind, Kind::Tools(_))
+    }
+
+    /// A box for each tool.
+    #[must_use]
+    pub fn ticks(&self) -> Vec<Tick> {
+        if let Kind::Tools(kind) = self.kind { tools::ticks(kind, &self.text) } else { Vec::new() }
+    }
+
+    /// Tools without a box.
+    #[must_use]
+    pub fn other_tools(&self) -> String {
+        if let Kind::Tools(kind) = self.kind { tools::others(kind, &self.text) } else { String::new() }
     }
 
     /// Whether it is written as JSON.
@@ -117,11 +144,13 @@ impl FormView {
             let theirs = theirs.and_then(|theirs| theirs.get(&name)).filter(|their| **their != text).cloned();
             let error = errors.fields.iter().find(|(at, _)| *at == name).map(|(_, message)| message.clone());
             let Field { label, hint, kind, is_needed, .. } = *field;
-            FieldView { name, label, hint, kind, is_needed, text, error, theirs, was: None }
+            let note = if let Kind::Tools(kind) = kind { tools::note(kind, &text) } else { None };
+            FieldView { name, label, hint, kind, is_needed, text, error, theirs, was: None, note }
         };
         let group_view = |group: &Group| {
             let fields: Vec<_> = group.fields.iter().map(field_view).collect();
-            let is_open = fields.iter().any(|field| field.error.is_some() || field.theirs.is_some());
+            let is_told = |field: &FieldView| field.error.is_some() || field.theirs.is_some() || field.note.is_some();
+            let is_open = fields.iter().any(is_told);
             GroupView { title: group.title, is_folded: group.is_folded, is_open, fields, of: group.fields }
         };
         let general = errors.general.iter().map(|message| (String::new(), "", message.clone()));

@@ -7,6 +7,7 @@ use crate::{
     admin::{
         InCampaign,
         form::{self, Errors},
+        lore::edit::settled,
         query::given,
         world::World,
     },
@@ -81,7 +82,7 @@ fn fields(at: &InCampaign) -> Vec<(String, String)> {
 /// What the form of a lore entry changes of it, as its own page would save it.
 async fn changes(at: &InCampaign, lore: &str) -> Result<serde_json::Value> {
     let row = at.current::<LoreEntries>(&at.read().await?, lore).await?;
-    let texts = form::texts_given(LoreEntries::GROUPS, &at.form);
+    let texts = settled(form::texts_given(LoreEntries::GROUPS, &at.form));
     let wrong = form::too_long(LoreEntries::GROUPS, &texts);
     let changes = wrong.map_or_else(|| form::changes(LoreEntries::GROUPS, &texts, &row.view), Err);
     let told =

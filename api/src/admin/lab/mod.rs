@@ -7,6 +7,7 @@ mod why;
 
 use actix_web::HttpResponse;
 use askama::Template;
+use entity::{npc, owner};
 use uuid::Uuid;
 
 pub use draft::compare;
@@ -23,6 +24,7 @@ use crate::{
     prompt::EntityKind,
     sessions::{SessionFilter, Sessions},
     shown,
+    tools::remembers,
     turns::lab::{self, Question, Said, Subject},
 };
 
@@ -46,6 +48,10 @@ struct LabPage {
     turns: Vec<Choice>,
     asked: Asked,
     may_play: bool,
+    /// The page of whom is asked, if they have no tool to remember with.
+    forgets: Option<String>,
+    /// Where a character is made, if there is none.
+    no_player: Option<String>,
     problem: Option<String>,
     view: Option<View>,
     past: Option<Past>,
@@ -140,6 +146,7 @@ async fn page_of(at: &InCampaign, mut asked: Asked) -> Result<LabPage> {
     let newest = Page::<SessionFilter>::parse("sort=-created_at&limit=50")?;
     let sessions = resource::find_page::<Sessions>(&tx, &at.caller, campaign, &newest).await?;
     let turns = past::turns(at, &tx).await?;
+    let forgetful = forgetful(at, &npcs.items, &owners.items);
     let npcs: Vec<Choice> = npcs.items.into_iter().map(|n| (format!("npc:{}", n.slug), n.name)).collect();
     let owners: Vec<Choice> = owners.items.into_iter().map(|o| (format!("owner:{}", o.slug), o.name)).collect();
     let players: Vec<Choice> = players.items.into_iter().map(|c| (c.slug, c.name)).collect();
@@ -153,6 +160,8 @@ async fn page_of(at: &InCampaign, mut asked: Asked) -> Result<LabPage> {
         asked.player = players.first().map(|(value, _)| value.clone()).unwrap_or_default();
     }
     Ok(LabPage {
+        forgets: forgetful.into_iter().find(|(value, _)| *value == asked.entity).map(|(_, path)| path),
+        no_player: players.is_empty().then(|| at.url("characters/new")),
         frame: at.frame("Prompt lab", Tab::PromptLab),
         path: at.url("lab"),
         lore_path: at.url("lore"),
@@ -169,6 +178,14 @@ async fn page_of(at: &InCampaign, mut asked: Asked) -> Result<LabPage> {
         said: None,
         draft: None,
     })
+}
+
+/// Who has no tool to remember with, and their pages.
+fn forgetful(at: &InCampaign, npcs: &[npc::Model], owners: &[owner::Model]) -> Vec<Choice> {
+    let npcs = npcs.iter().filter(|n| !remembers(EntityKind::Npc, &n.available_tools.0));
+    let owners = owners.iter().filter(|o| !remembers(EntityKind::Owner, &o.available_tools.0));
+    let npcs = npcs.map(|n| (format!("npc:{}", n.slug), at.url(&format!("npcs/{}", n.id.0))));
+    npcs.chain(owners.map(|o| (format!("owner:{}", o.slug), at.url(&format!("owners/{}", o.id.0))))).collect()
 }
 
 /// What went wrong, if it is something that the person can mend; all else goes on.

@@ -16,23 +16,24 @@ use crate::{
     admin::{
         Frame, InCampaign, Tab,
         diff::{self, Differ, Piece},
+        in_the_way::{self, InTheWay},
         list::moment,
         query::all_given,
         submitted::Submitted,
         words,
         world::{form_id, once},
     },
+    auth::Scope,
     edits::{self, Step},
-    error::{Code, Error, Result},
-    http::{self, Reply, resource},
+    error::{Code, Error, FieldError, Result},
+    http::{self, Reply},
     lore::{
-        LoreEntries,
         bulk::{
             self, BulkInput, BulkReport,
             changes::{Changes, PriorityChange, TagChange},
             replace::{Part, Replace},
         },
-        overview,
+        links, overview,
     },
     revisions::{self, Touched},
     shown,
@@ -41,6 +42,8 @@ use crate::{
 
 /// Edits that are listed.
 const STEPS_MAX: i64 = 20;
+/// Filters of the list.
+const FILTERS: &[&str] = &["q", "scope", "state", "tag", "associated_id"];
 /// Entries of a step that are shown.
 const TOUCHED_MAX: i64 = 100;
 
@@ -92,6 +95,8 @@ impl Sent {
 /// What would happen.
 struct PreviewView {
     report: BulkReport,
+    /// Rules that would be broken, with the entries' titles.
+    wrong: Vec<String>,
     entries: Vec<EntryView>,
     more: usize,
 }
@@ -112,12 +117,19 @@ struct StepView {
     undone_at: Option<String>,
     /// What it did and in which entries, in a few words.
     what: String,
+    /// `changed`, `deleted` or `made again`.
+    did: &'static str,
     seqs: (i64, i64),
 }
 
 fn step_view(at: &InCampaign, step: Step) -> StepView {
     StepView {
         what: in_words(&step),
+        did: match step.op.as_deref() {
+            Some("delete") => "deleted",
+            Some("insert") => "made again",
+            _ => "changed",
+        },
         seqs: (step.first_seq, step.last_seq),
         path: format!("{}/bulk/{}", at.url("lore"), step.id),
         id: step.id,
@@ -179,13 +191,32 @@ async fn bulk_page(at: &InCampaign, chosen: Chosen, sent: Sent) -> Result<BulkPa
 pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let query = at.request.query_string();
     let all = all_given(query, "all").next().is_some();
-    let kept = url::form_urlencoded::parse(query.as_bytes()).filter(|(name, value)| {
-        matches!(&**name, "q" | "scope" | "state" | "tag" | "associated_id") && !value.is_empty()
-    });
+    let kept = url::form_urlencoded::parse(query.as_bytes())
+        .filter(|(name, value)| FILTERS.contains(&&**name) && !value.is_empty());
     let filters = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(kept).finish();
     let ids = if all { Vec::new() } else { all_given(query, "ids").take(bulk::ENTRIES_MAX).collect() };
     let page = bulk_page(&at, Chosen { ids, filters, all }, Sent::default()).await?;
     at.show(&page)
+}
+
+/// The entries that a form names, one or many a field.
+fn ids_of(form: &Submitted) -> Vec<String> {
+    form.all("ids").flat_map(str::split_whitespace).map(ToOwned::to_owned).collect()
+}
+
+/// The form for what was ticked in the list, or for all that its filters find.
+async fn chosen_in_list(at: &InCampaign) -> Result<HttpResponse> {
+    let ids = ids_of(&at.form);
+    if at.form.has("all") {
+        let kept = at.form.fields().filter(|(name, value)| FILTERS.contains(name) && !value.is_empty());
+        let filters = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(kept).finish();
+        return at.show(&bulk_page(at, Chosen { ids: Vec::new(), filters, all: true }, Sent::default()).await?);
+    }
+    if ids.len() > bulk::ENTRIES_MAX {
+        let why = format!("An edit is of {} entries at most; find them with a filter and edit all.", bulk::ENTRIES_MAX);
+        return Err(Error::new(Code::ValidationFailed, why));
+    }
+    at.show(&bulk_page(at, Chosen { ids, filters: String::new(), all: false }, Sent::default()).await?)
 }
 
 /// POST of the form: a preview, or the edit itself.
@@ -196,8 +227,12 @@ pub async fn run(at: InCampaign) -> Result<HttpResponse> {
     let form = &at.form;
     let all = form.has("all");
     let filters = form.text("filters").to_owned();
-    let ids: Vec<String> = form.all("ids").map(ToOwned::to_owned).collect();
+    let ids = ids_of(form);
     let is_run = form.text("do") == "run";
+    // From the list with what is ticked there: nothing is asked of it yet.
+    if !form.has("do") {
+        return chosen_in_list(&at).await;
+    }
     let changes = changes_of(form);
     let input = match changes {
         Ok(changes) => Ok(BulkInput {
@@ -283,7 +318,12 @@ fn problems(error: &Error) -> Vec<String> {
         return vec![error.detail.clone()];
     }
     let place = |pointer: &str| pointer.trim_start_matches('/').replace("changes/", "").replace('/', ", ");
-    error.errors.iter().map(|e| format!("{}: {}", place(&e.pointer), e.message)).collect()
+    error.errors.iter().map(|e| format!("{}: {}", place(&e.pointer), said(&e.message))).collect()
+}
+
+/// A rule as the form names its fields.
+fn said(message: &str) -> String {
+    message.replace("an associated_id", "a name").replace("no associated_id", "no name")
 }
 
 fn preview_view(at: &InCampaign, report: BulkReport) -> PreviewView {
@@ -308,7 +348,16 @@ fn preview_view(at: &InCampaign, report: BulkReport) -> PreviewView {
         })
         .collect();
     let more = (report.changed + report.deleted).saturating_sub(entries.len());
-    PreviewView { report, entries, more }
+    let wrong = report.errors.iter().map(|error| wrong_in_words(&report, error)).collect();
+    PreviewView { report, wrong, entries, more }
+}
+
+/// `/the_mill/associated_id` by the entry's title.
+fn wrong_in_words(report: &BulkReport, error: &FieldError) -> String {
+    let (slug, column) = error.pointer.trim_start_matches('/').split_once('/').unwrap_or((&error.pointer, ""));
+    let title = report.entries.iter().find(|entry| entry.slug == slug).map_or(slug, |entry| entry.title.as_str());
+    let label = if column == "associated_id" { "which one".to_owned() } else { column.replace('_', " ") };
+    format!("{title}, {label}: {}", said(&error.message))
 }
 
 /// The words of two excerpts; where both were cut, their ends are not what changed.
@@ -360,7 +409,9 @@ fn changes_of(form: &Submitted) -> Result<Changes> {
     Ok(Changes {
         tags,
         scope,
-        associated_id: Some(form.text("associated_id").trim().to_owned()).filter(|name| !name.is_empty()),
+        // What is about everything is about nothing by name, whatever stands in the field still.
+        associated_id: Some(form.text("associated_id").trim().to_owned())
+            .filter(|name| !name.is_empty() && scope != Some(LoreScope::Global)),
         priority,
         enabled: yes_no("enabled"),
         secret: yes_no("secret"),
@@ -401,8 +452,10 @@ struct StepPage {
     /// What it changed, entry by entry.
     entries: Vec<EntryView>,
     more: usize,
-    conflicts: Vec<String>,
+    rows: Vec<InTheWay>,
     detail: String,
+    /// Entries that it renamed and that are linked to by their former titles.
+    renamed: Vec<Renamed>,
 }
 shown!(StepPage: as_main);
 
@@ -412,6 +465,7 @@ async fn step_page(at: &InCampaign) -> Result<StepPage> {
     let step = edits::recent(&tx, at.campaign.id.0, bulk::STEP, Some(id), 1).await?.into_iter().next();
     let step = step_view(at, step.ok_or_else(|| Error::not_found("step"))?);
     let touched = revisions::of_stretch(&tx, at.campaign.id.0, step.seqs, TOUCHED_MAX).await?;
+    let renamed = renamed(at, &tx, &step, &touched).await?;
     drop(tx);
     let (list, shown) = (at.url("lore"), touched.len());
     // Comparing texts takes long: not on a thread that answers requests.
@@ -425,9 +479,38 @@ async fn step_page(at: &InCampaign) -> Result<StepPage> {
         entries: entries.await.map_err(Error::internal)?,
         more: usize::try_from(step.rows).unwrap_or_default().saturating_sub(shown),
         step,
-        conflicts: Vec::new(),
+        rows: Vec::new(),
         detail: String::new(),
+        renamed,
     })
+}
+
+/// An entry that an edit renamed.
+struct Renamed {
+    /// Where its links are mended.
+    path: String,
+    former: String,
+    title: String,
+    links: i64,
+}
+
+/// What the edit renamed that entries link to still, unless it was undone. One statement.
+async fn renamed(at: &InCampaign, tx: &TenantTx, step: &StepView, touched: &[Touched]) -> Result<Vec<Renamed>> {
+    if step.undone_at.is_some() || !at.may(Scope::Write) {
+        return Ok(Vec::new());
+    }
+    let text = |of: &Option<serde_json::Map<String, Value>>| Some(of.as_ref()?.get("title")?.as_str()?.to_owned());
+    let titles = touched.iter().filter(|touched| touched.revision.op == "update");
+    let titles: Vec<(Uuid, String, String)> = titles
+        .filter_map(|t| Some((t.row, text(&t.revision.before)?, text(&t.revision.after)?)))
+        .filter(|(_, former, title)| former != title)
+        .collect();
+    let formers: Vec<&str> = titles.iter().map(|(_, former, _)| former.as_str()).collect();
+    let counts = links::counts(tx, &at.caller, at.campaign.id.0, &formers).await?;
+    let with_links = titles.into_iter().zip(counts).filter(|(_, links)| *links > 0);
+    let list = at.url("lore");
+    let view = |((id, former, title), links)| Renamed { path: format!("{list}/{id}/mend"), former, title, links };
+    Ok(with_links.map(view).collect())
 }
 
 /// One entry of a step and what changed in it.
@@ -473,32 +556,20 @@ pub async fn undo(at: InCampaign) -> Result<HttpResponse> {
     let mut actor = at.caller.actor();
     actor.origin = Origin::Revert;
     let tx = TenantTx::write(&at.app.pool, &actor).await?;
-    match edits::undo_in(&tx, &at.caller, at.campaign.id.0, page.step.id, bulk::STEP).await {
+    let leaves_changed = at.form.has("rest");
+    match edits::undo_in(&tx, &at.caller, at.campaign.id.0, (page.step.id, bulk::STEP), leaves_changed).await {
         Ok(undone) => {
             tx.commit().await?;
             let path = undone.undo_step_id.map_or_else(|| at.url("lore"), |id| format!("{}/{id}", at.url("lore/bulk")));
-            Ok(at.done(&path, "The edit was undone."))
+            let but = if leaves_changed { ", but for what was changed since" } else { "" };
+            Ok(at.done(&path, &format!("The edit was undone{but}.")))
         }
         Err(error) if error.code == Code::UndoConflict => {
             drop(tx);
             page.detail = error.detail.clone();
-            page.conflicts = conflicting(&at, &error).await?;
+            page.rows = in_the_way::of(&at, &error).await?;
             at.show_with(StatusCode::CONFLICT, &page)
         }
         Err(error) => Err(error),
     }
-}
-
-/// The entries in the way, by their titles.
-async fn conflicting(at: &InCampaign, error: &Error) -> Result<Vec<String>> {
-    let tx = at.read().await?;
-    let mut named = Vec::new();
-    for conflict in error.errors.iter().take(10) {
-        let id = conflict.pointer.rsplit('/').next().unwrap_or_default();
-        let campaign = resource::Ref::Id(at.campaign.id.0);
-        let found = resource::find::<LoreEntries>(&tx, &at.caller, Some(&campaign), &resource::Ref::parse(id)).await;
-        let title = found.map_or_else(|_| id.to_owned(), |entry| entry.title);
-        named.push(format!("{title}: {}", conflict.message));
-    }
-    Ok(named)
 }

@@ -123,7 +123,7 @@ fn new_page(at: &InCampaign, form_id: String, texts: &Texts, errors: &Errors) ->
 /// # Errors
 /// What is no fault of the form's.
 pub async fn create(at: InCampaign) -> Result<HttpResponse> {
-    let texts = form::texts_sent(LoreEntries::GROUPS, &at.form);
+    let texts = settled(form::texts_sent(LoreEntries::GROUPS, &at.form));
     let (form_id, path) = (form_id(&at), at.url("lore"));
     let again = |errors: &Errors| at.show_again(&new_page(&at, form_id.clone(), &texts, errors));
     let value = match whole(LoreEntries::GROUPS, &texts, LoreEntries::blank()) {
@@ -235,6 +235,7 @@ pub async fn save(at: InCampaign) -> Result<HttpResponse> {
     };
     let mut saving = Saving::of(LoreEntries::GROUPS, &at.form)?;
     saving.take_theirs(&at.form, &row.view);
+    saving.texts = settled(saving.texts);
     // From the lab back to the form, with what is not saved yet.
     if !given(at.request.query_string(), "go_on").is_empty() && saving.version == row.version {
         let mut page = again(&at, &row, &saving, &Errors::default()).await?;
@@ -246,6 +247,16 @@ pub async fn save(at: InCampaign) -> Result<HttpResponse> {
         outcome if at.form.has("autosave") => told(&at, &row, outcome?).await,
         outcome => shown(&at, &row, &saving, outcome?).await,
     }
+}
+
+/// What is about everything is about nothing by name, whatever stands in the field still.
+pub fn settled(mut texts: Texts) -> Texts {
+    if texts.get("scope").is_some_and(|scope| scope == "global")
+        && let Some(name) = texts.get_mut("associated_id")
+    {
+        name.clear();
+    }
+    texts
 }
 
 /// The page again with what was written.

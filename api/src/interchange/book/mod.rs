@@ -39,14 +39,16 @@ pub struct Book {
 pub struct Entry {
     /// What tells it from the book's other entries, and is the same when the book is read again.
     pub key: String,
-    /// Members of `lore::LoreInput`.
+    /// Members of `lore::LoreInput` that the file says.
     pub lore: Members,
+    /// Those that it says nothing of, for an entry that is new here.
+    pub at_first: Members,
     /// Where it was left: if it was written by us, its slug.
     pub slug: Option<String>,
     /// If it was written by us, the id it had there.
     pub id: Option<Uuid>,
-    /// Slugs of those who know it, if it was written by us.
-    pub known_by: Vec<String>,
+    /// Slugs of those who know it, if it was written by us and says so.
+    pub known_by: Option<Vec<String>>,
 }
 
 /// Reads a lorebook of any format we know.
@@ -98,7 +100,7 @@ fn of_entries(
         return Err(Error::invalid(at, "too_many", format!("A book may have {ENTRIES_MAX} entries.")));
     }
     let mut book = Book { format, name: text::line(text::string(&about, "name")), about, entries: Vec::new() };
-    let scan_depth = book.about.get("scan_depth").and_then(|v| text::whole(v, 0, 100));
+    let scan_depth = book.about.get("scan_depth").and_then(|v| text::whole(v, 0, world_info::SCAN_DEPTH_MAX));
     for name in book.about.keys() {
         match name.as_str() {
             "name" => losses.kept(&format!("{at}/name"), "the book's name, and a tag of its entries"),
@@ -107,6 +109,13 @@ fn of_entries(
                     &format!("{at}/scan_depth"),
                     "scan_depth",
                     "given to each entry that has none of its own",
+                );
+                world_info::tell_number(
+                    &format!("{at}/scan_depth"),
+                    "scan_depth",
+                    book.about.get("scan_depth"),
+                    scan_depth,
+                    losses,
                 );
             }
             "spec" | "spec_version" | "kind" | "type" | "lorebookVersion" => {}

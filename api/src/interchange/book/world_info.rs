@@ -11,8 +11,17 @@ use crate::interchange::{
 
 /// Characters of an entry.
 const CONTENT_CHARS_MAX: usize = 100_000;
+/// Bytes of what an entry keeps of its source; beside it stand the client's own keys.
+const KEPT_BYTES_MAX: usize = 56 * 1024;
+/// The highest priority, and below zero the lowest.
+const PRIORITY_MAX: i64 = 1_000_000;
+/// Why a macro that we do not know is reported.
+pub const UNKNOWN_MACRO: &str = "there is no such macro here; it stays in the text as it is written";
+/// Messages that keys are looked for in.
+pub const SCAN_DEPTH_MAX: i64 = 100;
 
 /// How a book's entries are read.
+#[derive(Clone)]
 pub struct Reading<'a> {
     /// Where they stand, for reports.
     pub at: String,
@@ -96,12 +105,14 @@ impl Reading<'_> {
             Some(Value::Object(ours)) => ours,
             _ => Members::new(),
         };
-        let mut lore = self.lore(&info, losses)?;
+        // An entry of ours was read in another book before, which gave it its depth.
+        let scan_depth = ours.get("scan_depth").and_then(Value::as_i64).or(self.scan_depth);
+        let mut lore = Self { scan_depth, ..self.clone() }.lore(&info, losses)?;
         for name in self.format.strangers(&source) {
             losses.carried(&format!("{}/{name}", self.at));
         }
         let title = string(&lore, "title").to_owned();
-        let uid = match info.get("uid") {
+        let uid = match ours.get("uid").or_else(|| info.get("uid")) {
             Some(Value::String(uid)) => text::line(text::within(uid, 40)),
             Some(Value::Number(uid)) => uid.to_string(),
             _ => number.to_string(),
@@ -109,25 +120,31 @@ impl Reading<'_> {
         let (format, origin) =
             match ours.get("source").and_then(|s| Some((s.get("format")?.as_str()?, s.get("entry")?.as_object()?))) {
                 Some((format, entry)) => (Format::parse(format).unwrap_or(self.format), entry.clone()),
-                None => (self.format, without(source, "tavernkeep")),
+                None => (self.format, as_it_was(source, &ours)),
             };
+        let mut at_first: Members = unsaid(&info, scan_depth)
+            .filter(|name| !ours.contains_key(*name))
+            .filter_map(|name| lore.remove_entry(name))
+            .collect();
         // An entry that was made here has nothing else to give back.
         if ours.get("own") != Some(&Value::Bool(true)) {
             let mut kept = Members::new();
             kept.insert("format".to_owned(), format.as_str().into());
-            kept.insert("entry".to_owned(), keep(format, origin, &lore).into());
-            if let Some(depth) = self.scan_depth.or_else(|| ours.get("scan_depth").and_then(Value::as_i64)) {
+            kept.insert("entry".to_owned(), self.keep(format, origin, &lore, losses).into());
+            if let Some(depth) = scan_depth {
                 kept.insert("scan_depth".to_owned(), depth.into());
             }
             lore.insert("extensions".to_owned(), json!({ "lorebook": kept }));
         }
         apply_ours(&ours, &mut lore);
+        at_first.retain(|name, _| !lore.contains_key(name));
         let slug = ours.get("slug").and_then(Value::as_str).map(ToOwned::to_owned);
-        let known_by = list(&ours, "known_by").into_iter().take(200).map(ToOwned::to_owned).collect();
-        Some(Entry { key: format!("{uid}:{}", short(&title)), lore, slug, id: id_of(&ours), known_by })
+        let known_by = ours.contains_key("known_by");
+        let known_by = known_by.then(|| list(&ours, "known_by").into_iter().take(200).map(ToOwned::to_owned).collect());
+        Some(Entry { key: format!("{uid}:{}", short(&title)), lore, at_first, slug, id: id_of(&ours), known_by })
     }
 
-    /// The members of lore that an entry means; none if it has no content.
+    /// The members of lore that an entry means, also where it says nothing; none if it has no content.
     pub fn lore(&self, info: &Members, losses: &mut Losses) -> Option<Members> {
         let mut lore = Members::new();
         let (decorators, body) = text::decorators(string(info, "content"));
@@ -137,6 +154,10 @@ impl Reading<'_> {
         if content.trim().is_empty() {
             losses.dropped(&self.at, "an entry without content is never told to anybody");
             return None;
+        }
+        for name in text::unknown_macros(body) {
+            let path = format!("{} {{{{{name}}}}}", self.path("content"));
+            losses.approximated(&path, "content", UNKNOWN_MACRO);
         }
         if content.chars().count() > CONTENT_CHARS_MAX {
             losses.approximated(&self.path("content"), "content", "cut after 100000 characters");
@@ -217,6 +238,9 @@ impl Reading<'_> {
         if keys.unknown > 0 {
             losses.approximated(&self.path(from), "extensions", "a regular expression that matches no short list of words finds nothing here; it is given back on export");
         }
+        if keys.cut > 0 {
+            losses.approximated(&self.path(from), to, "a key is cut after 200 characters");
+        }
         if keys.too_many > 0 {
             losses.approximated(&self.path(from), to, "the first 100 are used");
         }
@@ -225,7 +249,10 @@ impl Reading<'_> {
     fn title(&self, info: &Members, lore: &mut Members, losses: &mut Losses) {
         let given = text::line(string(info, "comment"));
         let title = if !given.is_empty() {
-            losses.mapped(&self.path("comment"), "title", "");
+            match text::is_cut(string(info, "comment")) {
+                true => losses.approximated(&self.path("comment"), "title", "cut after 200 characters"),
+                false => losses.mapped(&self.path("comment"), "title", ""),
+            }
             given
         } else {
             let key = lore.get("keys").and_then(|k| k.get(0)).and_then(Value::as_str);
@@ -237,22 +264,25 @@ impl Reading<'_> {
     }
 
     fn order(&self, info: &Members, lore: &mut Members, losses: &mut Losses) {
-        let order = info.get("order").and_then(|v| text::whole(v, -1_000_000, 1_000_000));
-        let priority = info.get("priority").and_then(|v| text::whole(v, -1_000_000, 1_000_000));
+        let of = |name: &str| info.get(name).and_then(|v| text::whole(v, -PRIORITY_MAX, PRIORITY_MAX));
+        let (order, priority) = (of("order"), of("priority"));
+        let mut tell = |name: &'static str, number: Option<i64>| {
+            losses.mapped(&self.path(name), "priority", "higher enters a full prompt first");
+            tell_number(&self.path(name), "priority", info.get(name), number, losses);
+        };
         match (priority, order) {
             (Some(_), _) => {
-                losses.mapped(&self.path("priority"), "priority", "higher enters a full prompt first");
+                tell("priority", priority);
                 losses.carried(&self.path("order"));
             }
-            (None, Some(order)) if order != 100 => {
-                losses.mapped(&self.path("order"), "priority", "higher enters a full prompt first");
-            }
+            (None, Some(number)) if number != 100 => tell("order", order),
             _ => {}
         }
         lore.insert("priority".to_owned(), priority.or(order).unwrap_or(100).into());
-        let own = info.get("scanDepth").and_then(|v| text::whole(v, 0, 100));
+        let own = info.get("scanDepth").and_then(|v| text::whole(v, 0, SCAN_DEPTH_MAX));
         if own.is_some() {
             losses.mapped(&self.path("scanDepth"), "scan_depth", "");
+            tell_number(&self.path("scanDepth"), "scan_depth", info.get("scanDepth"), own, losses);
         }
         lore.insert("scan_depth".to_owned(), own.or(self.scan_depth).unwrap_or(2).into());
     }
@@ -264,19 +294,38 @@ impl Reading<'_> {
         let (to, member) = match name {
             "activate" => ("activation", json!("always")),
             "dont_activate" => ("enabled", json!(false)),
-            "scan_depth" => ("scan_depth", json!(value.parse::<i64>().unwrap_or(2).clamp(0, 100))),
+            "scan_depth" if value.parse::<i64>().is_ok_and(|depth| (0..=SCAN_DEPTH_MAX).contains(&depth)) => {
+                ("scan_depth", json!(value.parse::<i64>().unwrap_or(2)))
+            }
             "additional_keys" if is_free => ("secondary_keys", json!(words())),
             "exclude_keys" if is_free => {
                 lore.insert("logic".to_owned(), json!("not_any"));
                 ("secondary_keys", json!(words()))
             }
             _ => {
-                losses.carried(&path);
+                losses.approximated(&path, "extensions", "it has no effect here; it is kept and given back on export");
                 return;
             }
         };
         lore.insert(to.to_owned(), member);
         losses.mapped(&path, to, "");
+    }
+
+    /// What an entry keeps of its source: all of it but a content that is the lore's own, what says nothing, and, if that is too
+    /// much, what is largest.
+    fn keep(&self, format: Format, mut source: Members, lore: &Members, losses: &mut Losses) -> Members {
+        let content = format.name_of("content");
+        if source.get(content) == lore.get("content") {
+            source.remove(content);
+        }
+        if format == Format::SillyTavern {
+            let defaults = defaults();
+            source.retain(|name, value| defaults.get(name) != Some(value) && *value != json!({}));
+        }
+        for name in text::lighten(&mut source, KEPT_BYTES_MAX) {
+            losses.dropped(&format!("{}/{name}", self.at), "its own words are too many to be kept beside the entry");
+        }
+        source
     }
 
     fn behaviour(&self, info: &Members, losses: &mut Losses) {
@@ -318,24 +367,39 @@ fn is_nothing(name: &str, value: &Value) -> bool {
     value.is_null() || (!is_choice && (*value == Value::Bool(false) || value.as_f64() == Some(0.0)))
 }
 
-/// What an entry keeps of its source: all of it but a content that is the lore's own, and what says nothing.
-fn keep(format: Format, mut source: Members, lore: &Members) -> Members {
-    let content = format.name_of("content");
-    if source.get(content) == lore.get("content") {
-        source.remove(content);
+/// An entry without what we wrote into it: our own members, and a number in place of its own.
+fn as_it_was(mut source: Members, ours: &Members) -> Members {
+    if let Some(extensions) = source.get_mut("extensions").and_then(Value::as_object_mut) {
+        extensions.remove("tavernkeep");
     }
-    if format == Format::SillyTavern {
-        let defaults = defaults();
-        source.retain(|name, value| defaults.get(name) != Some(value) && *value != json!({}));
+    if let Some(uid) = ours.get("uid") {
+        let name = if source.contains_key("uid") { "uid" } else { "id" };
+        source.insert(name.to_owned(), uid.clone());
     }
     source
 }
 
-fn without(mut source: Members, name: &str) -> Members {
-    if let Some(extensions) = source.get_mut("extensions").and_then(Value::as_object_mut) {
-        extensions.remove(name);
+/// Members of lore that an entry says nothing of: what they are here by now is nobody's but ours.
+fn unsaid(info: &Members, scan_depth: Option<i64>) -> impl Iterator<Item = &'static str> {
+    let has = |name: &str| info.get(name).is_some_and(|value| text::whole(value, 0, 1).is_some());
+    let (decorators, _) = text::decorators(string(info, "content"));
+    let has_depth =
+        has("scanDepth") || scan_depth.is_some() || decorators.iter().any(|(name, _)| *name == "scan_depth");
+    [
+        ("scope", true),
+        ("title", text::line(string(info, "comment")).is_empty()),
+        ("priority", !has("order") && !has("priority")),
+        ("scan_depth", !has_depth),
+    ]
+    .into_iter()
+    .filter_map(|(name, is_unsaid)| is_unsaid.then_some(name))
+}
+
+/// Says that a number is another here, if it is.
+pub fn tell_number(path: &str, to: &str, given: Option<&Value>, number: Option<i64>, losses: &mut Losses) {
+    if given.and_then(Value::as_f64) != number.map(|n| n as f64) {
+        losses.approximated(path, to, "the nearest whole number that there may be stands for it");
     }
-    source
 }
 
 /// Members of lore that only our own books have.
@@ -346,5 +410,9 @@ fn apply_ours(ours: &Members, lore: &mut Members) {
         if let Some(value) = ours.get(*name) {
             lore.insert((*name).to_owned(), value.clone());
         }
+    }
+    // One without the other says that it is about nothing in particular.
+    if ours.contains_key("scope") {
+        lore.entry("associated_id").or_insert(Value::Null);
     }
 }

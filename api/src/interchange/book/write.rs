@@ -2,6 +2,8 @@
 //!
 //! An entry that was read from a file is that file's entry, with the fields written over that were changed here since.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -11,9 +13,47 @@ use super::{
 };
 use crate::interchange::{report::Losses, text::string};
 
+/// The highest number that a file's entry keeps.
+const UID_MAX: u64 = 1_000_000_000;
+
+/// Numbers of entries in a file that is written: each has one of its own, and the one that it was read with if no other has it.
+#[derive(Debug, Default)]
+pub struct Uids {
+    used: HashSet<u64>,
+    /// Those that entries were read with.
+    wished: HashSet<u64>,
+    next: u64,
+}
+
+impl Uids {
+    /// Numbers that are left for those who were read with them.
+    #[must_use]
+    pub fn beside(wished: impl IntoIterator<Item = u64>) -> Self {
+        Self { wished: wished.into_iter().collect(), ..Self::default() }
+    }
+
+    fn take(&mut self, wish: Option<u64>) -> u64 {
+        if let Some(uid) = wish.filter(|uid| self.used.insert(*uid)) {
+            return uid;
+        }
+        while self.wished.contains(&self.next) || self.used.contains(&self.next) {
+            self.next += 1;
+        }
+        self.used.insert(self.next);
+        self.next
+    }
+}
+
+/// The number that an entry was read with.
+#[must_use]
+pub fn uid_of(lore: &Members) -> Option<u64> {
+    let (format, source) = source_of(lore);
+    source.get(format.name_of("uid"))?.as_u64().filter(|uid| *uid <= UID_MAX)
+}
+
 /// A lore entry in SillyTavern's shape. `lore` has the members of `LoreInput`, with slugs in `known_by`, and the row's id.
 #[must_use]
-pub fn world_info_entry(lore: &Members, character: &str, number: usize) -> Members {
+pub fn world_info_entry(lore: &Members, character: &str, uids: &mut Uids) -> Members {
     let (format, source) = source_of(lore);
     let origin = with_content(format, source.clone(), lore);
     let mut info = format.to_world_info(&origin);
@@ -26,15 +66,16 @@ pub fn world_info_entry(lore: &Members, character: &str, number: usize) -> Membe
     for (name, value) in world_info::defaults() {
         info.entry(name).or_insert(value);
     }
-    info.entry("uid").or_insert(number.into());
-    let mut ours: Members = OURS
-        .iter()
-        .filter_map(|name| Some(((*name).to_owned(), lore.get(*name)?.clone())))
-        .filter(|(n, v)| !is_plain(n, v))
-        .collect();
+    let own_uid = info.get("uid").cloned();
+    let uid: Value = uids.take(uid_of(lore)).into();
+    info.insert("uid".to_owned(), uid.clone());
+    let mut ours: Members =
+        OURS.iter().map(|name| ((*name).to_owned(), lore.get(*name).cloned().unwrap_or_default())).collect();
+    ours.extend(own_uid.filter(|own| *own != uid).map(|own| ("uid".to_owned(), own)));
     ours.insert("slug".to_owned(), string(lore, "slug").into());
     ours.extend(lore.get("id").map(|id| ("id".to_owned(), id.clone())));
-    if lore.get("known_by").and_then(Value::as_array).is_some_and(|k| !k.is_empty()) {
+    let is_known = lore.get("known_by").and_then(Value::as_array).is_some_and(|k| !k.is_empty());
+    if is_known || lore.get("secret") == Some(&Value::Bool(true)) {
         ours.insert("known_by".to_owned(), lore.get("known_by").cloned().unwrap_or_default());
     }
     if kept.is_none() {
@@ -50,13 +91,6 @@ pub fn world_info_entry(lore: &Members, character: &str, number: usize) -> Membe
         extensions.insert("tavernkeep".to_owned(), ours.into());
     }
     info
-}
-
-fn is_plain(name: &str, value: &Value) -> bool {
-    match name {
-        "scope" => value == "global",
-        _ => matches!(value, Value::Null | Value::Bool(false)) || value.as_array().is_some_and(Vec::is_empty),
-    }
 }
 
 /// What an entry was read from; an empty one if it was made here.
@@ -115,8 +149,8 @@ fn overlay(lore: &Members, was: &Members, info: &mut Members) {
 
 /// A lore entry as an entry of a card's book.
 #[must_use]
-pub fn card_entry(lore: &Members, character: &str, number: usize) -> Members {
-    let mut info = world_info_entry(lore, character, number);
+pub fn card_entry(lore: &Members, character: &str, uids: &mut Uids) -> Members {
+    let mut info = world_info_entry(lore, character, uids);
     let (format, source) = source_of(lore);
     let mut entry = if format == Format::CharacterBook { source } else { Members::new() };
     let mut take = |name: &str| info.remove(name).unwrap_or_default();

@@ -239,7 +239,7 @@ async fn campaign(
         let campaign = Uuid::now_v7();
         let place = Place { tx, campaign, caller };
         resource::insert::<Campaigns>(&place, read(members)?).await?;
-        report.note(Imported { kind: "campaign", slug, id: Some(campaign), action: "created" });
+        report.note(noted(slug, Some(campaign), ("created", Vec::new())));
         return Ok(campaign);
     };
     let place = Place { tx, campaign: id, caller };
@@ -254,11 +254,17 @@ async fn campaign(
     shown.extend(members);
     let after = Campaigns::columns(&place, read(shown)?).await?;
     let action = if before == after { "unchanged" } else { "updated" };
+    let changes = rows::changed_names(&before, &after);
     if before != after {
         resource::write_columns::<Campaigns>(&place, id, after).await?;
     }
-    report.note(Imported { kind: "campaign", slug, id: Some(id), action });
+    report.note(noted(slug, Some(id), (action, changes)));
     Ok(id)
+}
+
+/// What became of the campaign itself.
+fn noted(slug: String, id: Option<Uuid>, (action, changes): (&'static str, Vec<String>)) -> Imported {
+    Imported { kind: "campaign", label: slug.clone(), slug, id, action, changes, edited_here: false }
 }
 
 /// Reads rows away from the threads that answer requests; `first` is the number of the first in its list.
@@ -282,7 +288,7 @@ fn row(text: &[u8], pointer: String, fit: fn(&mut Row) -> Result<()>) -> Result<
     let slug = members.get("slug").and_then(Value::as_str).map(ToOwned::to_owned);
     let slug =
         slug.ok_or_else(|| Error::invalid(format!("{pointer}/slug"), "required", "A row is known by its slug."))?;
-    let mut row = Row { members, known: Known::BySlug(slug), onto: Onto::Replace, beside: Map::new(), pointer };
+    let mut row = Row { members, known: Known::BySlug(slug), onto: Onto::Replace, ..Row::at(pointer) };
     fit(&mut row)?;
     Ok(row)
 }

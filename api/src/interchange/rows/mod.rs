@@ -1,6 +1,6 @@
 //! Rows written many at a time: those that are there are compared and changed where they differ, the others are made.
 //!
-//! Five hundred rows cost at most six statements, however many of them name actors. What is there is locked before it is
+//! Five hundred rows cost at most seven statements, however many of them name actors. What is there is locked before it is
 //! compared, so that nothing that happens meanwhile is overwritten. Nothing is ever deleted by an import.
 
 mod plan;
@@ -23,6 +23,7 @@ use super::report::{Imported, Report};
 use crate::{
     error::{Code, Error, Result},
     http::resource::{Place, Resource, col},
+    revisions,
 };
 
 /// Rows of one statement.
@@ -54,6 +55,8 @@ pub enum Onto {
 pub struct Row {
     /// Members of the kind's input; those that are absent stay what they are.
     pub members: Map<String, Value>,
+    /// Members that it has if it is new and the file says nothing of them.
+    pub at_first: Map<String, Value>,
     pub known: Known,
     pub onto: Onto,
     /// Columns that are no members of the input.
@@ -63,6 +66,26 @@ pub struct Row {
 }
 
 impl Row {
+    /// An empty one that stands there in the file.
+    #[must_use]
+    pub fn at(pointer: String) -> Self {
+        Self {
+            members: Map::new(),
+            at_first: Map::new(),
+            known: Known::BySlug(String::new()),
+            onto: Onto::Replace,
+            beside: Map::new(),
+            pointer,
+        }
+    }
+
+    /// What it is called, if it is new.
+    #[must_use]
+    pub fn label<R: Resource>(&self) -> &str {
+        let label = self.members.get(R::LABEL).or_else(|| self.at_first.get(R::LABEL));
+        label.and_then(Value::as_str).unwrap_or_default()
+    }
+
     /// The slug that the file names.
     #[must_use]
     pub fn slug(&self) -> Option<&str> {
@@ -109,10 +132,14 @@ where
                 }
             }
         }
+        let changed: Vec<Uuid> = plans.iter().filter(|plan| plan.action == "updated").map(|plan| plan.id).collect();
+        let edited = revisions::edited_since_import(place.tx, place.campaign, R::TABLE, &changed).await?;
         put::<R>(place, &plans).await?;
         for plan in plans {
             ids.push(plan.id);
-            report.note(Imported { kind: R::TABLE, slug: plan.slug, id: Some(plan.id), action: plan.action });
+            let Plan { id, slug, label, action, changes, .. } = plan;
+            let edited_here = edited.contains(&id);
+            report.note(Imported { kind: R::TABLE, slug, label, id: Some(id), action, changes, edited_here });
         }
     }
     Ok(ids)
@@ -130,6 +157,12 @@ fn refuse_twins(rows: &[Row]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What differs, by name.
+#[must_use]
+pub fn changed_names(before: &Map<String, Value>, after: &Map<String, Value>) -> Vec<String> {
+    after.iter().filter(|(name, value)| before.get(*name) != Some(value)).map(|(name, _)| name.clone()).collect()
 }
 
 /// Two rows of a file that are one here.

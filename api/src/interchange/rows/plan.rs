@@ -27,6 +27,10 @@ pub(super) struct Plan {
     pub(super) columns: Map<String, Value>,
     pub(super) action: &'static str,
     pub(super) slug: String,
+    /// What it is called here.
+    pub(super) label: String,
+    /// What is written over, by the names of its fields.
+    pub(super) changes: Vec<String>,
 }
 
 /// Rows of one kind on their way.
@@ -72,13 +76,17 @@ impl Writer<'_> {
             }
         };
         row.members.insert("slug".to_owned(), slug.as_str().into());
+        for (name, value) in row.at_first {
+            row.members.entry(name).or_insert(value);
+        }
+        let label = label_of::<R>(&row.members);
         let mut columns = R::columns_of_known(self.place, checked::<R>(row.members)?).await?;
         columns.extend(row.beside);
         let id = Uuid::now_v7();
         columns.insert("id".to_owned(), json!(id));
         columns.insert("tenant_id".to_owned(), json!(self.place.tx.tenant()));
         columns.insert("campaign_id".to_owned(), json!(self.place.campaign));
-        Ok(Plan { id, columns, action: "created", slug })
+        Ok(Plan { id, columns, action: "created", slug, label, changes: Vec::new() })
     }
 
     async fn changed<R: Resource>(
@@ -92,9 +100,11 @@ impl Writer<'_> {
         row.members.remove("slug");
         let before: R::Input = body::typed(Value::Object(shown.clone()))?;
         let after = checked::<R>(met(shown.clone(), row.members, row.onto))?;
-        let same = Plan { id: *id, columns: Map::new(), action: "unchanged", slug };
+        let label = label_of::<R>(shown);
+        let same = Plan { id: *id, columns: Map::new(), action: "unchanged", slug, label, changes: Vec::new() };
+        let mut changes = super::changed_names(&resource::plain_columns(&before)?, &resource::plain_columns(&after)?);
         // What reads the same is stored the same: nothing is to be resolved or counted for it.
-        if row.beside.is_empty() && resource::plain_columns(&before)? == resource::plain_columns(&after)? {
+        if row.beside.is_empty() && changes.is_empty() {
             return Ok(same);
         }
         let mut before = R::columns_of_known(self.place, before).await?;
@@ -103,15 +113,22 @@ impl Writer<'_> {
         let timed: Vec<String> = row.beside.keys().cloned().collect();
         after.extend(row.beside);
         // Moments that are columns of ours are set anew at each write; they are no difference unless the file names them.
-        let differs = after
-            .iter()
-            .any(|(name, value)| (!name.ends_with("_at") || timed.contains(name)) && before.get(name) != Some(value));
-        if !differs {
+        let mut differs = super::changed_names(&before, &after);
+        differs.retain(|name| !name.ends_with("_at") || timed.contains(name));
+        if differs.is_empty() {
             return Ok(same);
         }
+        if changes.is_empty() {
+            changes = differs;
+        }
         after.insert("id".to_owned(), json!(id));
-        Ok(Plan { columns: after, action: "updated", ..same })
+        Ok(Plan { columns: after, action: "updated", changes, ..same })
     }
+}
+
+/// What a row is called.
+fn label_of<R: Resource>(members: &Map<String, Value>) -> String {
+    members.get(R::LABEL).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 /// What is stored with what the file says of it.

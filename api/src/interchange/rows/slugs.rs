@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
 use sqlx::{AssertSqlSafe, Row as _};
 use uuid::Uuid;
 
@@ -57,7 +56,7 @@ impl Slugs {
     }
 
     fn names<R: Resource>(row: &Row) -> impl Iterator<Item = String> + use<R> {
-        let label = row.members.get(R::LABEL).and_then(Value::as_str).unwrap_or_default();
+        let label = row.label::<R>();
         let base = resource::slug_of(label, "_").filter(|slug| Uuid::try_parse(slug).is_err());
         let base = base.unwrap_or_else(|| R::TABLE.to_owned());
         std::iter::once(base.clone()).chain((2..=NAMES_TRIED).map(move |n| format!("{base}_{n}")))
