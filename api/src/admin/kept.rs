@@ -1,7 +1,7 @@
 //! A form that was sent after the session had ended: it is carried through signing in and asked about then, so that nobody loses what
 //! they wrote. It travels in the sign-in form itself; the server keeps none of it.
 
-use actix_web::{HttpMessage, HttpRequest, dev::Payload, http::header};
+use actix_web::{HttpMessage, HttpRequest, dev::Payload, http::header, web::Bytes};
 use askama::Template;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
@@ -36,13 +36,14 @@ pub(super) async fn leave(request: &HttpRequest, payload: &mut Payload) {
     if request.method() != "POST" || super::is_htmx(request) || from_our_page(request).is_err() {
         return;
     }
-    let fields = match is_form && is_small {
-        true => body(request, payload, BYTES_MAX)
-            .await
-            .map(|bytes| BASE64_URL_SAFE_NO_PAD.encode(bytes))
-            .unwrap_or_default(),
-        false => String::new(),
+    let bytes = match is_form && is_small {
+        true => body(request, payload, BYTES_MAX).await.unwrap_or_default(),
+        false => Bytes::new(),
     };
+    // A page that shows what was written is no place for secrets.
+    let is_secret =
+        url::form_urlencoded::parse(&bytes).any(|(name, _)| name.contains("password") || name.contains("api_key"));
+    let fields = if is_secret { String::new() } else { BASE64_URL_SAFE_NO_PAD.encode(bytes) };
     request.extensions_mut().insert(Kept { path: request.path().to_owned(), fields });
 }
 

@@ -179,7 +179,7 @@ pub fn sent_there(request: &HttpRequest) -> HttpResponse {
 }
 
 const NOT_SAVED: &str = "You were signed out meanwhile: what you wrote is not saved yet. Sign in, then send it again.";
-const NOT_CARRIED: &str = "You were signed out meanwhile: what you wrote is not saved, and it is too much to be carried along. \
+const NOT_CARRIED: &str = "You were signed out meanwhile: what you wrote is not saved, and it cannot be carried along. \
     Go back in your browser, copy it, and sign in then.";
 
 /// The form to sign in, which carries a form that could not be kept.
