@@ -199,7 +199,8 @@ pub async fn list(
     Reply::ok(&Items { items: views, next_cursor: items.next_cursor })
 }
 
-/// A turn. With the scope `gm` its full trace: lore decisions, model calls, the text the model saw, its journal range.
+/// A turn. With the scope `gm` its full trace: lore decisions, model calls, the text the model saw, its journal range. A player's
+/// token reads the turns of its own character.
 #[utoipa::path(tag = "turns", operation_id = "get_turn",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = TurnView), (status = "default", body = Problem)))]
