@@ -11,7 +11,8 @@ use uuid::Uuid;
 use super::{
     Job, OnBusy, OnFailure, Status, TurnView, runner,
     start::{Asker, TurnStarted, Wish, respond},
-    trace, undo,
+    trace::{self, TurnRecord},
+    undo,
 };
 use crate::{
     app::App,
@@ -154,7 +155,7 @@ impl Kind {
 /// The campaign's turns. `q` looks for words of actions, and asks for the scope `gm`.
 #[utoipa::path(tag = "turns", operation_id = "list_turns",
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, TurnFilter),
-    responses((status = 200, body = Items<TurnView>), (status = "default", body = Problem)))]
+    responses((status = 200, body = Items<TurnRecord>), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/turns")]
 pub async fn list(
     app: web::Data<App>,
@@ -203,7 +204,7 @@ pub async fn list(
 /// token reads the turns of its own character.
 #[utoipa::path(tag = "turns", operation_id = "get_turn",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
-    responses((status = 200, body = TurnView), (status = "default", body = Problem)))]
+    responses((status = 200, body = TurnRecord), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/turns/{x}")]
 pub async fn get(
     app: web::Data<App>,

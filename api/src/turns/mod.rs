@@ -92,7 +92,7 @@ pub enum CallStatus {
 pub struct ToolCall {
     pub id: String,
     pub name: String,
-    #[schema(value_type = Object)]
+    /// As the model gave them; what was not read is null.
     pub arguments: Value,
     pub status: CallStatus,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -3,15 +3,48 @@
 use serde_json::{Value, json};
 use sqlx::{Row, postgres::PgRow};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::Timings;
+use super::{CallError, Timings, TurnView};
 use crate::{
     auth::{Caller, Scope},
     error::{Error, Result},
-    llm::Usage,
+    llm::{ReplyMode, Usage},
     tenancy::TenantTx,
 };
+
+/// A turn as it is kept: its answer, and what is known since.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes what `shown` and `find` put together")]
+pub struct TurnRecord {
+    #[serde(flatten)]
+    turn: TurnView,
+    reply_mode: ReplyMode,
+    /// Why it failed or was cancelled.
+    error: Option<CallError>,
+    finished_at: Option<OffsetDateTime>,
+    undone_at: Option<OffsetDateTime>,
+    /// The turn that it is another attempt at.
+    parent_turn_id: Option<Uuid>,
+    /// What could not be taken back when it failed, since somebody else had changed it. Not for players.
+    #[schema(value_type = Option<Vec<Object>>)]
+    revert_conflicts: Option<Value>,
+    /// With the scope `gm`, of one turn: lore decisions, model calls, the text the model saw.
+    #[schema(value_type = Option<Object>)]
+    trace: Option<Value>,
+    /// With the scope `gm`, of one turn: where its changes stand in the journal.
+    journal: Option<Stretch>,
+}
+
+/// A stretch of the journal.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes what `find` has the database write")]
+pub struct Stretch {
+    /// None for a turn that changed nothing.
+    first_seq: Option<i64>,
+    last_seq: Option<i64>,
+}
 
 /// A turn, with its trace for a caller who sees secrets. A player's token reads its own, without prompts.
 ///
