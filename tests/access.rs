@@ -101,7 +101,16 @@ async fn a_key_without_the_scope_is_refused_and_one_with_only_the_scope_is_not()
     let before = counts(&server).await;
     for route in routes() {
         for scope in route.scopes() {
-            let answer = rows.send(&lacking[of(&lacking, scope)].1, route).await.problem(403, "forbidden");
+            let neither;
+            let client = match route.or {
+                Some(or) => {
+                    let others: Vec<_> = Scope::ALL.into_iter().filter(|s| *s != scope && *s != or).collect();
+                    neither = tenant.token(json!({ "scopes": others })).await;
+                    &neither
+                }
+                None => &lacking[of(&lacking, scope)].1,
+            };
+            let answer = rows.send(client, route).await.problem(403, "forbidden");
             let detail = answer.body["detail"].as_str().unwrap();
             assert!(detail.contains(scope.as_str()), "{}: {}", name(route), answer.text);
             assert!(!answer.text.contains(CANARY), "{}", name(route));
@@ -221,8 +230,16 @@ async fn a_players_token_does_what_the_table_says() {
     assert_eq!(counts(&server).await["turn"], before["turn"]);
     let body = json!({ "player_id": rows.alice, "action": "Hello." });
     alice.post("/v1/campaigns/port-town/npcs/innkeeper_bob/turns", body).await.expect(200);
-    // Another's turn cannot be cancelled: it is not there.
+    // What she asked for she may read, without what the model was told.
+    let turn = TABLE.iter().find(|r| r.method == "GET" && r.path.ends_with("/turns/{x}")).unwrap();
+    let read = rows.send(&alice, turn).await.expect(200).body;
+    assert!(read["narrative"].as_str().unwrap().contains(CANARY), "{read}");
+    for hidden in ["prompt", "trace", "journal", "revert_conflicts"] {
+        assert!(read.get(hidden).is_none(), "{read}");
+    }
+    // Another's turn cannot be cancelled, nor read: it is not there.
     let mallory = tenant.token(json!({ "campaign": rows.campaign, "player_id": rows.mallory })).await;
+    rows.send(&mallory, turn).await.problem(404, "not_found");
     let cancel = TABLE.iter().find(|r| r.path.ends_with("/cancel")).unwrap();
     rows.send(&mallory, cancel).await.problem(404, "not_found");
     rows.send(&alice, cancel).await.problem(409, "conflict");

@@ -23,7 +23,7 @@ fn writes() -> impl Iterator<Item = &'static Access> {
 
 async fn send(client: &Client<'_>, rows: &Rows, route: &Access, body: impl Into<Body>) -> Answer {
     let request = client.request(route.method.parse().unwrap(), &rows.path(route.path));
-    client.send(request.header("content-type", "application/json").body(body)).await
+    client.send_odd(request.header("content-type", "application/json").body(body)).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -51,3 +51,17 @@ fn arguments_of_commands_are_described() {
         assert_eq!(ours, theirs, "{}", command.name);
     }
 }
+
+/// Of two types of one name the document would hold one, and describe with it what the other is.
+#[test]
+fn no_two_types_share_a_name() {
+    let mut named = std::collections::BTreeMap::new();
+    let mut shared = std::collections::BTreeSet::new();
+    for (name, schema) in routes::schemas() {
+        if named.entry(name.clone()).or_insert_with(|| schema.clone()) != &schema {
+            shared.insert(name);
+        }
+    }
+    assert!(named.len() > 100);
+    assert!(shared.is_empty(), "give one of them another name, `#[schema(as = …)]`: {shared:?}");
+}

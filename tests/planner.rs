@@ -83,7 +83,11 @@ async fn words_become_a_roll() {
         (&turn["kind"], &turn["status"], &turn["usage"]["llm_calls"]),
         (&json!("planner"), &json!("succeeded"), &json!(1))
     );
-    assert_eq!((&turn["planned"]["command"], &turn["planned"]["outcome"]), (&json!("roll"), &json!("executed")));
+    assert_eq!(turn["planned"], done);
+    // It is the player's, as a turn that was asked of the rules.
+    assert_eq!((turn["entity_id"].is_string(), &turn["entity_id"]), (true, &turn["player_id"]));
+    let of_player = world.get(&format!("/turns?entity_id={}", turn["player_id"].as_str().unwrap())).await.expect(200);
+    assert_eq!(of_player.items().iter().map(|t| &t["id"]).collect::<Vec<_>>(), [&turn["id"]]);
     // The rationale is nowhere.
     assert!(!turn.to_string().contains("dice are named"), "{turn}");
 
@@ -234,4 +238,26 @@ async fn words_are_heard_while_they_are_planned() {
     let heard = Events::open(acme.request(reqwest::Method::GET, &path), None).await.rest().await;
     assert_eq!(heard.last().unwrap().data["turn"]["planned"]["outcome"], "executed");
     assert_eq!(rolls(&world).await, 2);
+
+    // A player's token finds the whole answer where it was sent to, and the turns of nobody else.
+    let token = json!({ "scopes": ["play"], "campaign": "port-town", "player_id": "player_alice" });
+    let alice = acme.token(token).await;
+    plans(&server, json!({ "command": "check", "args": { "skill": "stealth", "dc": 12 }, "confidence": 0.2 }));
+    let body = json!({ "player_id": "player_alice", "message": "hm" });
+    let ask = alice.request(reqwest::Method::POST, &world.path("/act")).json(&body);
+    let started = alice.send(ask.header("prefer", "respond-async")).await.expect(202);
+    let path = format!("{}/events", started.header("location"));
+    let heard = Events::open(alice.request(reqwest::Method::GET, &path), None).await.rest().await;
+    let told = &heard.last().unwrap().data["turn"];
+    let found = alice.get(started.header("location")).await.expect(200).body;
+    assert_eq!(found["planned"], told["planned"]);
+    let planned = &found["planned"];
+    assert_eq!((&planned["outcome"], &planned["visibility"]), (&json!("needs_clarification"), &json!("ephemeral")));
+    assert!(planned["options"].as_array().is_some_and(|options| options.len() > 1), "{found}");
+    assert!(!found.to_string().contains("llm_calls\":[") && found.get("trace").is_none(), "{found}");
+    for member in ["entity_id", "player_id", "created_at", "usage", "timings_ms"] {
+        assert_eq!(found[member], told[member], "{member}");
+    }
+    let mallory = json!({ "scopes": ["read", "play"], "campaign": "port-town", "player_id": "player_mallory" });
+    acme.token(mallory).await.get(started.header("location")).await.problem(404, "not_found");
 }

@@ -77,7 +77,9 @@ async fn a_turn_is_told_while_it_runs() {
     let id = turn_id(&events);
     assert!(events.iter().all(|e| e.id.starts_with(&format!("{id}:"))), "{events:?}");
     let kept = world.get(&format!("/turns/{id}")).await.expect(200).body;
-    for member in ["id", "status", "narrative", "tool_calls", "usage", "prompt", "timings_ms"] {
+    for member in
+        ["id", "status", "narrative", "tool_calls", "usage", "prompt", "timings_ms", "entity_id", "created_at"]
+    {
         assert_eq!(kept[member], turn[member], "{member}");
     }
     assert!(kept["usage"]["prompt_tokens"].as_u64().unwrap() > 100, "a stream says what it cost");

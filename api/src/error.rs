@@ -140,10 +140,27 @@ impl Error {
 
     /// 422 for several values.
     pub fn validation(errors: Vec<FieldError>) -> Self {
-        let detail = errors.first().map_or_else(String::new, |e| format!("{}: {}", e.pointer, e.message));
-        let mut error = Self::new(Code::ValidationFailed, detail);
+        let mut error = Self::new(Code::ValidationFailed, detail_of(&errors));
         error.errors = errors;
         error
+    }
+
+    /// The same for what stands elsewhere in the request than where it was read: pointers as `moved` makes them of its own, also in
+    /// the detail.
+    #[must_use]
+    pub fn with_pointers(mut self, moved: impl Fn(&str) -> String) -> Self {
+        let tells_first = self.detail == detail_of(&self.errors);
+        self.errors.iter_mut().for_each(|e| e.pointer = moved(&e.pointer));
+        if tells_first {
+            self.detail = detail_of(&self.errors);
+        }
+        self
+    }
+
+    /// The same for what stands at `pointer` in the request.
+    #[must_use]
+    pub fn below(self, pointer: &str) -> Self {
+        self.with_pointers(|own| format!("{pointer}{own}"))
     }
 
     /// 500 with a cause for the log.
@@ -247,6 +264,11 @@ impl Error {
             _ => Self::new(Code::Internal, "An unexpected error occurred."),
         }
     }
+}
+
+/// What the first of some broken rules says.
+fn detail_of(errors: &[FieldError]) -> String {
+    errors.first().map_or_else(String::new, |e| format!("{}: {}", e.pointer, e.message))
 }
 
 /// `npc_owner_owner_id_fkey` and `scene_channel_key` name a column in their middle.

@@ -277,11 +277,22 @@ pub fn is_told(column: &str) -> bool {
     !is_hidden(column) && !BOOKKEEPING.contains(&column)
 }
 
+/// Times as answers write them. The database, which wrote the row as JSON, says `+00:00` where they say `Z`.
+pub fn in_utc(column: &str, value: &mut serde_json::Value) {
+    if let serde_json::Value::String(time) = value
+        && column.ends_with("_at")
+        && time.ends_with("+00:00")
+    {
+        time.replace_range(time.len() - "+00:00".len().., "Z");
+    }
+}
+
 fn change(row: &sqlx::postgres::PgRow) -> Change {
     let shown = |name: &str| {
         let mut value: Option<serde_json::Value> = row.get(name);
         if let Some(serde_json::Value::Object(members)) = &mut value {
             members.retain(|key, _| !is_hidden(key));
+            members.iter_mut().for_each(|(column, value)| in_utc(column, value));
         }
         value
     };

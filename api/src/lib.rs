@@ -11,6 +11,7 @@ pub mod demo;
 pub mod embedded_postgres;
 pub mod error;
 pub mod feeds;
+pub mod openapi;
 pub mod ops;
 pub mod play;
 pub mod pool;

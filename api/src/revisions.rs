@@ -464,7 +464,7 @@ pub async fn deleted(
 /// The routes of a kind's revisions, beside `world_routes!`.
 #[macro_export]
 macro_rules! revision_routes {
-    ($resource:ty, $one:literal, $many:literal, $list:literal, $restore:literal) => {
+    ($resource:ty, $view:ty, $one:literal, $many:literal, $list:literal, $restore:literal) => {
         #[utoipa::path(
             tag = $many, operation_id = concat!("list_", $one, "_revisions"),
             params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug; of a deleted row its id"),
@@ -485,7 +485,7 @@ macro_rules! revision_routes {
             tag = $many, operation_id = concat!("restore_", $one),
             params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug; of a deleted row its id"),
                    ("seq" = i64, Path, description = "The revision's number")),
-            responses((status = 200, description = "As it is now"), (status = "default", body = $crate::error::Problem)),
+            responses((status = 200, description = "As it is now", body = $view), (status = "default", body = $crate::error::Problem)),
         )]
         #[post($restore)]
         /// Makes it what it was after a revision; what was deleted comes back.

@@ -5,17 +5,14 @@ use actix_web::{
     middleware::from_fn,
     web,
 };
-use utoipa::openapi::{
-    ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi, RefOr, Schema,
-    security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
-};
+use utoipa::openapi::{OpenApi, RefOr, Schema};
 use utoipa_actix_web::{AppExt as _, OpenApiFactory};
 
 use crate::{
     auth::{self, gate::gate},
     bridge, campaigns, characters, commands, dice, encounters,
     http::docs,
-    interchange, lore, memory, messages, npcs,
+    interchange, lore, memory, messages, npcs, openapi,
     ops::health,
     owners, planner, prompt, rules, scenes, sessions, tenants, tools, turns, users,
 };
@@ -36,8 +33,17 @@ pub fn document() -> OpenApi {
             config.service(v1(utoipa_actix_web::scope::scope(V1)));
         })
         .split_for_parts();
-    describe(&mut api);
+    openapi::complete(&mut api);
     api
+}
+
+/// The schemas that routes refer to, by the names they have in the document. Of two types of one name it would hold one.
+#[must_use]
+pub fn schemas() -> Vec<(String, RefOr<Schema>)> {
+    let mut schemas = Schemas(Vec::new());
+    open(&mut schemas);
+    v1(&mut schemas);
+    schemas.0
 }
 
 /// What routes are put into: a part of the server, or one that writes their OpenAPI document as well, which takes the memory
@@ -72,6 +78,15 @@ impl<T: Endpoint> Routes for utoipa_actix_web::scope::Scope<T> {
 impl Routes for &mut utoipa_actix_web::service_config::ServiceConfig<'_> {
     fn service(self, route: impl HttpServiceFactory + OpenApiFactory + 'static) -> Self {
         self.service(route)
+    }
+}
+
+struct Schemas(Vec<(String, RefOr<Schema>)>);
+
+impl Routes for &mut Schemas {
+    fn service(self, route: impl HttpServiceFactory + OpenApiFactory + 'static) -> Self {
+        route.schemas(&mut self.0);
+        self
     }
 }
 
@@ -229,55 +244,4 @@ fn v1<R: Routes>(routes: R) -> R {
         .service(memory::http::move_to)
         .service(memory::broadcasts::list)
         .service(memory::http::retract)
-}
-
-/// What the routes do not say of themselves.
-fn describe(api: &mut OpenApi) {
-    api.info = InfoBuilder::new()
-        .title("Tavernkeep")
-        .version(env!("CARGO_PKG_VERSION"))
-        .description(Some("The game-master backend for AI tabletop play: worlds, rules, AI turns."))
-        .license(Some(LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build()))
-        .contact(Some(ContactBuilder::new().name(Some("The Tavernkeep authors")).build()))
-        .build();
-    let bearer = HttpBuilder::new()
-        .scheme(HttpAuthScheme::Bearer)
-        .description(Some("An API key `tk_…` or an access token from `/v1/auth/token`."))
-        .build();
-    let components = api.components.get_or_insert_default();
-    for command in commands::REGISTRY {
-        // A schema in JSON is one of OpenAPI's; what could not be read as one would be missing, and a test would say so.
-        if let Ok(schema) = serde_json::from_value::<RefOr<Schema>>(command.schema().clone()) {
-            components.schemas.insert(format!("Arguments.{}", command.name), schema);
-        }
-    }
-    for (name, schema) in patches(api) {
-        api.components.get_or_insert_default().schemas.insert(name, schema);
-    }
-    let components = api.components.get_or_insert_default();
-    components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
-    api.security = Some(vec![SecurityRequirement::new("bearer", Vec::<String>::new())]);
-}
-
-/// Gives each JSON merge patch a schema of its own, in which nothing is required; returns those schemas by name.
-fn patches(api: &mut OpenApi) -> Vec<(String, RefOr<Schema>)> {
-    let known = api.components.clone().unwrap_or_default().schemas;
-    let mut patches = Vec::new();
-    let patched = api.paths.paths.values_mut().filter_map(|path| path.patch.as_mut());
-    for body in patched.filter_map(|operation| operation.request_body.as_mut()) {
-        let RefOr::T(body) = body else { continue };
-        let Some(RefOr::T(content)) = body.content.get_mut("application/merge-patch+json") else { continue };
-        let Some(RefOr::Ref(reference)) = &mut content.schema else { continue };
-        let name = reference.ref_location.rsplit('/').next().unwrap_or_default().to_owned();
-        if let Some(RefOr::T(Schema::Object(whole))) = known.get(&name)
-            && !whole.required.is_empty()
-        {
-            let patch = format!("{name}.Patch");
-            reference.ref_location = format!("#/components/schemas/{patch}");
-            let mut schema = whole.clone();
-            schema.required.clear();
-            patches.push((patch, RefOr::T(Schema::Object(schema))));
-        }
-    }
-    patches
 }

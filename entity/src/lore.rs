@@ -13,6 +13,7 @@ use crate::{CampaignId, Json, LoreId, TenantId, shapes::Extensions};
 )]
 #[sea_orm(rs_type = "String", db_type = "Text", rename_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
+#[schema(as = LoreScope)]
 pub enum Scope {
     #[default]
     Global,

@@ -302,8 +302,10 @@ const TABLES: &[TenantTable] = &[
         references: &[reference("campaign_id", "campaign", CASCADE)],
         indexes: &[
             "CREATE INDEX turn_list ON turn (tenant_id, campaign_id, id)",
-            "CREATE INDEX turn_queued ON turn (tenant_id, entity_id) WHERE status = 'queued'",
-            "CREATE UNIQUE INDEX turn_one_at_a_time ON turn (tenant_id, entity_id, player_id) WHERE status = 'running'",
+            "CREATE INDEX turn_under_way ON turn (tenant_id, entity_id) WHERE status = 'running' OR status = 'queued'",
+            // A player's texts are planned side by side.
+            "CREATE UNIQUE INDEX turn_one_at_a_time ON turn (tenant_id, entity_id, player_id) \
+             WHERE status = 'running' AND kind <> 'planner'",
         ],
     },
     TenantTable {
@@ -353,6 +355,7 @@ const TRIGGERS: &[&str] = &[
     "CREATE TRIGGER d_slug AFTER INSERT OR UPDATE OF slug OR DELETE ON character FOR EACH ROW EXECUTE FUNCTION keep_actor_slug()",
     "CREATE TRIGGER d_slug AFTER INSERT OR UPDATE OF slug OR DELETE ON npc FOR EACH ROW EXECUTE FUNCTION keep_actor_slug()",
     "CREATE TRIGGER d_slug AFTER INSERT OR UPDATE OF slug OR DELETE ON owner FOR EACH ROW EXECUTE FUNCTION keep_actor_slug()",
+    "CREATE TRIGGER b_created BEFORE INSERT ON turn FOR EACH ROW EXECUTE FUNCTION turn_created()",
     "CREATE TRIGGER e_owners AFTER INSERT OR UPDATE OF owner_ids ON npc FOR EACH ROW EXECUTE FUNCTION keep_npc_owner()",
 ];
 

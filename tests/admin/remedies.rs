@@ -222,7 +222,7 @@ async fn what_was_written_outlives_the_session() {
     // What is too much to be carried is said to be lost, and nothing of another site is carried.
     end().await;
     let page = mara.post(&path, &[("description", &"x".repeat(60_000))]).await.expect(401).text;
-    assert!(page.contains("too much to be carried") && !page.contains("name=\"kept\""), "{page}");
+    assert!(page.contains("cannot be carried") && !page.contains("name=\"kept\""), "{page}");
     let foreign = super::form(mara.request("POST", &path), &written).header("origin", "https://evil.example");
     assert!(!mara.send(foreign).await.text.contains("name=\"kept\""));
 }

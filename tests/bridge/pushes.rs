@@ -14,6 +14,7 @@ async fn told(socket: &mut Socket) -> Vec<String> {
     let mut told = Vec::new();
     loop {
         let message = socket.next_of("chat_response").await["data"]["message"].clone();
+        assert!(message["created_at"].as_str().is_some_and(|time| time.ends_with('Z')), "{message}");
         match message["content"].as_str().unwrap() {
             "The end." => return told,
             text => told.push(text.to_owned()),

@@ -63,6 +63,9 @@ async fn sessions_are_patched_like_everything_else() {
     };
     let body = json!({ "role": "player", "player_id": "player_alice" });
     let patched = tenant.send(patch(&etag, body)).await.expect(200);
+    let now = world.get(&session.path("")).await.expect(200);
+    assert_eq!((&now.body, now.header("etag")), (&patched.body, patched.header("etag")));
+    assert_eq!(patched.body["state"]["first_turn_complete"], false);
     assert_eq!(patched.body["player_id"], world.get("/characters/player_alice").await.expect(200).body["id"]);
     tenant.send(patch(&etag, json!({ "dice": "frontend" }))).await.problem(412, "precondition_failed");
     for (body, pointer) in [
@@ -72,10 +75,13 @@ async fn sessions_are_patched_like_everything_else() {
         (json!({ "client_id": "" }), "/client_id"),
         (json!({ "client_id": "x".repeat(65) }), "/client_id"),
         (json!({ "id": "x" }), "/id"),
+        (json!({ "state": { "cursor_seq": 0 } }), "/state"),
         (json!({ "nickname": "x" }), "/nickname"),
     ] {
         let answer = world.patch(&session.path(""), body.clone()).await.problem(422, "validation_failed");
         assert_eq!(answer.pointers(), [pointer], "{body}");
+        let is_read_only = ["/id", "/state"].contains(&pointer);
+        assert_eq!(answer.body["errors"][0]["code"] == "read_only", is_read_only, "{body}");
     }
     world.post("/sessions", json!({ "role": "gm" })).await.problem(422, "validation_failed");
     // A message may name its session, if it is one.

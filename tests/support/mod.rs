@@ -2,6 +2,7 @@
 
 pub mod browser;
 mod child;
+mod contract;
 mod database;
 mod routes;
 pub mod sse;
@@ -212,15 +213,29 @@ impl<'a> Client<'a> {
         if self.credential.is_empty() { request } else { request.bearer_auth(&self.credential) }
     }
 
-    /// Sends a request and reads the answer.
+    /// Sends a request and reads the answer, which is as `openapi.yaml` says.
     pub async fn send(&self, request: reqwest::RequestBuilder) -> Answer {
-        let response = request.send().await.unwrap();
+        let (sent, answer) = self.exchange(request).await;
+        contract::check(&sent, &answer).unwrap_or_else(|wrong| panic!("{wrong}"));
+        answer
+    }
+
+    /// The same for a request that `openapi.yaml` does not describe.
+    pub async fn send_odd(&self, request: reqwest::RequestBuilder) -> Answer {
+        self.exchange(request).await.1
+    }
+
+    async fn exchange(&self, request: reqwest::RequestBuilder) -> (contract::Sent, Answer) {
+        let (http, request) = request.build_split();
+        let request = request.unwrap();
+        let sent = contract::Sent::of(&request);
+        let response = http.execute(request).await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         // A stream of events does not end.
         let streams = headers.get("content-type").is_some_and(|t| t.as_bytes().starts_with(b"text/event-stream"));
         let text = if streams { String::new() } else { response.text().await.unwrap() };
         let body = serde_json::from_str(&text).unwrap_or(Value::Null);
-        Answer { status, headers, text, body }
+        (sent, Answer { status, headers, text, body })
     }
 
     pub async fn get(&self, path: &str) -> Answer {

@@ -127,7 +127,9 @@ async fn a_player_sees_its_words_and_no_machinery() {
     assert_eq!(turn.body.get("prompt"), None);
     assert!(turn.body["narrative"].is_string());
     player.npc_turn("port-town", "innkeeper_bob", "player_mallory", "Hello").await.problem(403, "forbidden");
-    player.get(&world.path(&format!("/turns/{}", turn.id()))).await.problem(403, "forbidden");
+    let kept = player.get(&world.path(&format!("/turns/{}", turn.id()))).await.expect(200).body;
+    assert_eq!((kept.get("prompt"), kept.get("trace"), &kept["narrative"]), (None, None, &turn.body["narrative"]));
+    player.get(&world.path("/turns")).await.problem(403, "forbidden");
     player.post(&world.path("/npcs/innkeeper_bob/prompt"), body("Hello")).await.problem(403, "forbidden");
     player.post(&world.path(&format!("/turns/{}/undo", turn.id())), json!({})).await.problem(403, "forbidden");
 }

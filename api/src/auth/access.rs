@@ -2,7 +2,10 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use super::Scope::{self, Admin, Gm, Play, Read, Tools, Write};
+use super::{
+    Scope::{self, Admin, Gm, Play, Read, Tools, Write},
+    Scopes,
+};
 
 /// What a token narrowed to a player character may do on a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +27,8 @@ pub struct Access {
     pub scope: Option<Scope>,
     /// A second scope, for what is two things at once.
     pub also: Option<Scope>,
+    /// A scope that does as well as `scope`, for what its holder asked for.
+    pub or: Option<Scope>,
     pub player: Player,
     /// Nothing is asked at the door: the credential comes in the first frame, since a browser's WebSocket sends no header of ours.
     /// `bridge::connect` asks for the scope `play` or `gm`, the tenant's origins, and of a player's token its own session.
@@ -31,12 +36,23 @@ pub struct Access {
 }
 
 const fn on(method: &'static str, path: &'static str, scope: Scope, player: Player) -> Access {
-    Access { method, path, scope: Some(scope), also: None, player, in_first_frame: false }
+    Access { method, path, scope: Some(scope), also: None, or: None, player, in_first_frame: false }
 }
 
 impl Access {
     const fn and(self, scope: Scope) -> Self {
         Self { also: Some(scope), ..self }
+    }
+
+    const fn or(self, scope: Scope) -> Self {
+        Self { or: Some(scope), ..self }
+    }
+
+    /// The scope that a caller lacks.
+    #[must_use]
+    pub fn lacking(&self, scopes: Scopes) -> Option<Scope> {
+        let does_as_well = |scope| Some(scope) == self.scope && self.or.is_some_and(|or| scopes.has(or));
+        self.scopes().find(|scope| !scopes.has(*scope) && !does_as_well(*scope))
     }
 
     /// The scopes it asks, all of them.
@@ -50,7 +66,7 @@ use Player::{Filtered, Never, Own};
 /// Every route under `/v1`.
 #[rustfmt::skip]
 pub const TABLE: &[Access] = &[
-    Access { method: "POST", path: "/v1/auth/token", scope: None, also: None, player: Never, in_first_frame: false },
+    Access { method: "POST", path: "/v1/auth/token", scope: None, also: None, or: None, player: Never, in_first_frame: false },
     on("GET",    "/v1/tenant", Read, Never),
     on("PATCH",  "/v1/tenant", Admin, Never),
     on("GET",    "/v1/usage", Read, Never),
@@ -164,7 +180,7 @@ pub const TABLE: &[Access] = &[
     on("POST",   "/v1/campaigns/{c}/sessions/{x}/prompt", Gm, Never),
     on("POST",   "/v1/campaigns/{c}/sessions/{x}/turns", Gm, Never),
 
-    Access { method: "GET", path: "/v1/campaigns/{c}/bridge", scope: None, also: None, player: Own, in_first_frame: true },
+    Access { method: "GET", path: "/v1/campaigns/{c}/bridge", scope: None, also: None, or: None, player: Own, in_first_frame: true },
 
     on("GET",    "/v1/campaigns/{c}/encounters", Read, Filtered),
     on("POST",   "/v1/campaigns/{c}/encounters", Play, Never),
@@ -193,7 +209,7 @@ pub const TABLE: &[Access] = &[
 
     on("POST",   "/v1/campaigns/{c}/rules/resolve", Play, Own),
     on("GET",    "/v1/campaigns/{c}/turns", Read, Never),
-    on("GET",    "/v1/campaigns/{c}/turns/{x}", Read, Never),
+    on("GET",    "/v1/campaigns/{c}/turns/{x}", Read, Own).or(Play),
     on("GET",    "/v1/campaigns/{c}/turns/{x}/events", Play, Own),
     on("POST",   "/v1/campaigns/{c}/turns/{x}/cancel", Play, Own),
     on("POST",   "/v1/campaigns/{c}/turns/{x}/undo", Gm, Never),

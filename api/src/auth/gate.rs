@@ -58,7 +58,7 @@ async fn admit(request: &ServiceRequest) -> Result<()> {
     if caller.is_player() && wanted.player == Player::Never {
         return Err(Error::new(Code::Forbidden, "A player's token cannot do this."));
     }
-    if let Some(scope) = wanted.scopes().find(|scope| !caller.scopes.has(*scope)) {
+    if let Some(scope) = wanted.lacking(caller.scopes) {
         return Err(Error::new(Code::Forbidden, format!("This needs the scope `{}`.", scope.as_str())));
     }
     // No name holds a NUL character, and PostgreSQL takes none to look for.

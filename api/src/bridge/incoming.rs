@@ -152,9 +152,6 @@ async fn event(app: &App, connection: &Connection, kind: &str, data: Value) -> R
 }
 
 /// Pointers of an event's errors are into a list of events; a frame holds one.
-fn in_frame(mut error: Error) -> Error {
-    let own = |pointer: &str| pointer.replacen("/events/0", "", 1);
-    error.errors.iter_mut().for_each(|e| e.pointer = own(&e.pointer));
-    error.detail = own(&error.detail);
-    error
+fn in_frame(error: Error) -> Error {
+    error.with_pointers(|pointer| pointer.replacen("/events/0", "", 1))
 }

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{frames::Frame, hub::Connection, outbox::Close};
-use crate::{app::App, error::Result, feeds::Feed, messages::service::Reader, tenancy::TenantTx};
+use crate::{app::App, error::Result, feeds::Feed, journal::in_utc, messages::service::Reader, tenancy::TenantTx};
 
 /// Messages read at once.
 const ROWS_MAX: i64 = 100;
@@ -162,6 +162,10 @@ fn frame(row: &PgRow) -> Frame {
         return Frame::new("message_deleted", None, &json!({ "id": message.get("id") }));
     }
     let kind = if is_of_ai(&message) { "chat_response" } else { "chat_message" };
-    let shown = SHOWN.iter().filter_map(|name| Some(((*name).to_owned(), message.get(*name)?.clone())));
+    let shown = SHOWN.iter().filter_map(|name| {
+        let mut value = message.get(*name)?.clone();
+        in_utc(name, &mut value);
+        Some(((*name).to_owned(), value))
+    });
     Frame::new(kind, None, &json!({ "message": shown.collect::<Map<_, _>>() }))
 }

@@ -52,10 +52,7 @@ fn begin(app: &web::Data<App>, caller: &Caller, connection: &Connection, frame: 
         validate::check(&input)?;
         Ok(input)
     };
-    let input = read().map_err(|mut error| {
-        error.errors.iter_mut().for_each(|field| field.pointer.insert_str(0, "/data"));
-        error
-    })?;
+    let input = read().map_err(|error| error.below("/data"))?;
     let session = &connection.session;
     let job: GmJob = input.job(app, caller, session.campaign.to_string(), session.id, None);
     let run = async move |app: web::Data<App>, caller: Caller, asker: Asker| gm::run(&app, &caller, &job, &asker).await;

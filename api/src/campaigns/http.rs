@@ -121,7 +121,8 @@ pub struct FollowParams {
 /// Follows the journal, as far as `GET …/changes` shows it, as server-sent events: `event: change`, the number as `id`, the change
 /// as `data`. A stream ends after ten minutes; come back with `Last-Event-ID`.
 #[utoipa::path(tag = "campaigns", operation_id = "follow_changes",
-    params(("c" = String, Path, description = "Campaign id or slug"), FollowParams),
+    params(("c" = String, Path, description = "Campaign id or slug"), FollowParams,
+        ("Last-Event-ID" = Option<String>, Header, description = "The number of the last change that was heard")),
     responses((status = 200, content_type = "text/event-stream", body = String), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/events")]
 pub async fn events(

@@ -278,6 +278,7 @@ world_routes!(
 
 crate::revision_routes!(
     Characters,
+    character::Model,
     "character",
     "characters",
     "/campaigns/{c}/characters/{x}/revisions",

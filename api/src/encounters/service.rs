@@ -406,12 +406,8 @@ fn refused(refusal: Refusal) -> Error {
 }
 
 /// The error with its pointers below another.
-fn below(mut error: Error, pointer: &str) -> Error {
-    for field in &mut error.errors {
-        let own = field.pointer.strip_prefix("/participant").unwrap_or(&field.pointer);
-        field.pointer = format!("{pointer}{own}");
-    }
-    error
+fn below(error: Error, pointer: &str) -> Error {
+    error.with_pointers(|own| format!("{pointer}{}", own.strip_prefix("/participant").unwrap_or(own)))
 }
 
 fn invalid(pointer: String, message: impl Into<String>) -> Error {

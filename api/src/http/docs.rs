@@ -6,7 +6,10 @@ use std::{fmt::Write as _, io::Write as _, sync::LazyLock};
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use askama::Template;
 use flate2::{Compression, write::GzEncoder};
-use utoipa::openapi::{Content, OpenApi, RefOr, path::Operation};
+use utoipa::openapi::{
+    Content, OpenApi, Ref, RefOr,
+    path::{Operation, Parameter},
+};
 
 use crate::{
     auth::{Scope, access},
@@ -66,7 +69,7 @@ fn groups(api: &OpenApi) -> Vec<Group> {
         ];
         for (method, operation) in methods.into_iter().filter_map(|(m, o)| Some((m, o.as_ref()?))) {
             let tag = operation.tags.as_ref().and_then(|t| t.first().cloned()).unwrap_or_else(|| "service".to_owned());
-            let route = route(method, path, operation);
+            let route = route(api, method, path, operation);
             match groups.iter_mut().find(|g| g.tag == tag) {
                 Some(group) => group.routes.push(route),
                 None => groups.push(Group { tag, routes: vec![route] }),
@@ -78,13 +81,17 @@ fn groups(api: &OpenApi) -> Vec<Group> {
 
 /// What a route asks, in words.
 fn scopes_of(access: &access::Access) -> String {
-    let scopes: Vec<_> = access.scopes().map(Scope::as_str).collect();
+    let scope = |scope: Scope| match access.or.filter(|_| Some(scope) == access.scope) {
+        Some(or) => format!("{} or {}", scope.as_str(), or.as_str()),
+        None => scope.as_str().to_owned(),
+    };
+    let scopes: Vec<_> = access.scopes().map(scope).collect();
     if scopes.is_empty() { "any credential".to_owned() } else { scopes.join(" and ") }
 }
 
-fn route(method: &'static str, path: &str, operation: &Operation) -> Route {
+fn route(api: &OpenApi, method: &'static str, path: &str, operation: &Operation) -> Route {
     let access = access::of(method, path);
-    let parameters = operation.parameters.iter().flatten().filter_map(here).map(|p| {
+    let parameters = operation.parameters.iter().flatten().filter_map(|p| parameter(api, p)).map(|p| {
         let place = serde_json::to_string(&p.parameter_in).unwrap_or_default().trim_matches('"').to_owned();
         (p.name.clone(), place, p.description.clone().unwrap_or_default())
     });
@@ -105,7 +112,18 @@ fn route(method: &'static str, path: &str, operation: &Operation) -> Route {
     }
 }
 
-/// What is written out where it is used; our documents hold no references but to schemas.
+/// A parameter, which is written once if many routes take it.
+fn parameter<'a>(api: &'a OpenApi, item: &'a RefOr<Parameter>) -> Option<&'a Parameter> {
+    match item {
+        RefOr::T(item) => Some(item),
+        RefOr::Ref(Ref { ref_location, .. }) => {
+            let known = &api.components.as_ref()?.parameters;
+            known.get(ref_location.rsplit('/').next()?).and_then(here)
+        }
+    }
+}
+
+/// What is written out where it is used; our documents hold no references but to schemas, parameters and headers.
 fn here<T>(item: &RefOr<T>) -> Option<&T> {
     match item {
         RefOr::T(item) => Some(item),

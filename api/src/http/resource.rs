@@ -69,7 +69,7 @@ pub struct Place<'a> {
 }
 
 /// One kind of world row.
-pub trait Resource: 'static {
+pub trait Resource: Sized + 'static {
     /// The table, and the word used in messages.
     const TABLE: &'static str;
     /// The column people know a row by: sorted and searched.
@@ -117,6 +117,12 @@ pub trait Resource: 'static {
     /// `bad_request` for a value that cannot be.
     fn filter(select: Select<Self::Entity>, _: &Self::Filter) -> Result<Select<Self::Entity>> {
         Ok(select)
+    }
+
+    /// A row that was changed, as a read of it answers; lists may show less.
+    fn whole(place: &Place<'_>, model: Self::Model) -> impl Future<Output = Result<Value>> {
+        let whole = view::<Self>(model, place.caller);
+        async { whole }
     }
 
     /// Whether a row may go, beside what foreign keys say.
@@ -446,9 +452,10 @@ pub async fn change<R: Resource>(
         let read_only: Vec<_> = READ_ONLY.iter().chain(R::READ_ONLY).copied().collect();
         let input: R::Input = super::body::typed(patch::apply(shown, changes.clone(), &read_only)?)?;
         validate::check(&input)?;
-        let model = update::<R>(&Place { tx, campaign, caller }, id, input).await?;
+        let place = Place { tx, campaign, caller };
+        let model = update::<R>(&place, id, input).await?;
         let version = R::stamp(&model).version;
-        Ok(Reply::ok(&view::<R>(model, caller)?)?.versioned(version))
+        Ok(Reply::ok(&R::whole(&place, model).await?)?.versioned(version))
     })
     .await
 }

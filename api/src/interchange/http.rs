@@ -125,7 +125,7 @@ pub async fn import_card(
 }
 
 /// Imports a lorebook: SillyTavern's world info, a card's book, or one of Agnai, Risu, NovelAI or AI Dungeon.
-#[utoipa::path(tag = "imports", operation_id = "import_lorebook", request_body(content = Object, description = "The book as JSON, at most 32 MiB"),
+#[utoipa::path(tag = "imports", operation_id = "import_lorebook", request_body(content = serde_json::Value, description = "The book as JSON, at most 32 MiB"),
     params(("c" = String, Path, description = "Campaign id or slug"), LorebookImportParams),
     responses((status = 200, body = Report), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/import/lorebook")]
@@ -142,7 +142,7 @@ pub async fn import_lorebook(
 }
 
 /// Imports entity documents: one, a list, or `{players, owners, npcs, lore}`; keys in PascalCase or snake_case.
-#[utoipa::path(tag = "imports", operation_id = "import_seed", request_body = Object,
+#[utoipa::path(tag = "imports", operation_id = "import_seed", request_body = serde_json::Value,
     params(("c" = String, Path, description = "Campaign id or slug"), SeedImportParams),
     responses((status = 200, body = Report), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/import/seed")]

@@ -250,6 +250,7 @@ world_routes!(
 
 crate::revision_routes!(
     LoreEntries,
+    lore::Model,
     "lore",
     "lore",
     "/campaigns/{c}/lore/{x}/revisions",

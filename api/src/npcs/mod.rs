@@ -149,6 +149,7 @@ world_routes!(Npcs, NpcInput, npc::Model, NpcFilter, "npc", "npcs", "/campaigns/
 
 crate::revision_routes!(
     Npcs,
+    npc::Model,
     "npc",
     "npcs",
     "/campaigns/{c}/npcs/{x}/revisions",

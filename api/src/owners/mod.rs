@@ -216,6 +216,7 @@ world_routes!(
 
 crate::revision_routes!(
     Owners,
+    OwnerView,
     "owner",
     "owners",
     "/campaigns/{c}/owners/{x}/revisions",

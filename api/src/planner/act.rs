@@ -1,6 +1,6 @@
 //! One text of a player, from its words to its outcome.
 
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::to_raw_value};
 use tokio::time::Instant;
 
 use super::{
@@ -22,7 +22,7 @@ use crate::{
     tenancy::Origin,
     tenants::Fallback,
     turns::{
-        PlannedView, Status, Trace, TurnView,
+        Status, Trace, TurnView,
         start::Asker,
         store::{self, Ended, NewTurn},
         talk::{Talk, written},
@@ -254,16 +254,9 @@ impl<'a> Acting<'a> {
         Ok(self.written(Status::Succeeded, Some(view))?.1)
     }
 
-    /// The turn as `GET …/turns/{id}` shows it, and its record.
+    /// The turn as `GET …/turns/{id}` shows it, and its record. Whoever did not wait for the answer finds all of it there.
     fn written(&self, status: Status, view: Option<&ActView>) -> Result<(Vec<u8>, String)> {
-        let planned = view.map(|view| PlannedView {
-            outcome: view.outcome.as_str(),
-            reason: view.reason.map(Reason::as_str),
-            command: view.plan.as_ref().map(|plan| plan.command),
-            args: view.plan.as_ref().map(|plan| plan.args.clone()),
-            confidence: self.confidence,
-            cached: view.cached,
-        });
+        let planned = view.map(to_raw_value).transpose().map_err(Error::internal)?;
         let turn = TurnView {
             narrative: view.map(|view| view.message.clone()).unwrap_or_default(),
             planned,

@@ -125,6 +125,7 @@ world_routes!(
 
 crate::revision_routes!(
     Scenes,
+    scene::Model,
     "scene",
     "scenes",
     "/campaigns/{c}/scenes/{x}/revisions",

@@ -61,6 +61,12 @@ pub struct SessionView {
 }
 
 impl SessionView {
+    /// A session of a campaign, and where it stands. One statement.
+    pub(super) async fn find(place: &Place<'_>, session: session::Model) -> Result<Self> {
+        let facts = facts(place.tx, place.campaign, session.id.0, None, Held::default()).await?;
+        Ok(Self::of(session, &facts))
+    }
+
     fn of(session: session::Model, facts: &Facts) -> Self {
         let cursor: Option<Position> = facts.standing.cursor;
         let state = State {
@@ -111,8 +117,7 @@ pub async fn create(
         if let Some(world) = world.clone() {
             take_world(tx, model.id.0, world).await?;
         }
-        let facts = facts(tx, campaign, model.id.0, None, Held::default()).await?;
-        let view = SessionView::of(model, &facts);
+        let view = SessionView::find(&place, model).await?;
         let version = view.session.version;
         let location = format!("{}/{}", request.path(), view.session.id);
         let reply = Reply::created(location, version, &view)?;
@@ -130,8 +135,7 @@ pub async fn get(app: web::Data<App>, caller: Caller, path: web::Path<(String, U
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
     let model = resource::find::<Sessions>(&tx, &caller, Some(&Ref::Id(campaign)), &Ref::Id(path.1)).await?;
-    let facts = facts(&tx, campaign, path.1, None, Held::default()).await?;
-    let view = SessionView::of(model, &facts);
+    let view = SessionView::find(&Place { tx: &tx, campaign, caller: &caller }, model).await?;
     let version = view.session.version;
     // Where it stands changes without its version: the ETag guards writes and answers no reads.
     Ok(Reply::ok(&view)?.versioned(version).into())
@@ -141,7 +145,7 @@ pub async fn get(app: web::Data<App>, caller: Caller, path: web::Path<(String, U
 #[utoipa::path(tag = "sessions", operation_id = "patch_session",
     request_body(content = SessionInput, content_type = "application/merge-patch+json", description = "JSON merge patch"),
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
-    responses((status = 200, body = session::Model), (status = "default", body = Problem)))]
+    responses((status = 200, body = SessionView), (status = "default", body = Problem)))]
 #[patch("/campaigns/{c}/sessions/{x}")]
 pub async fn patch(
     app: web::Data<App>,

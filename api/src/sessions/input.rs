@@ -16,10 +16,7 @@ pub const TEXT_CHARS_MAX: usize = 300;
 /// # Errors
 /// `validation_failed` with a pointer below `at`.
 pub fn read<T: DeserializeOwned>(value: Value, at: &str) -> Result<T> {
-    body::typed(value).map_err(|mut error| {
-        error.errors.iter_mut().for_each(|e| e.pointer.insert_str(0, at));
-        error
-    })
+    body::typed(value).map_err(|error: Error| error.below(at))
 }
 
 /// Sizes that were looked at.

@@ -34,7 +34,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     characters,
-    error::Result,
+    error::{Error, Result},
     http::{
         resource::{self, Place, Resource, Stamp, col},
         validate,
@@ -101,6 +101,7 @@ impl Resource for Sessions {
     const TABLE: &'static str = "session";
     const LABEL: &'static str = "client_id";
     const HAS_SLUG: bool = false;
+    const READ_ONLY: &'static [&'static str] = &["state"];
     type Entity = session::Entity;
     type Model = session::Model;
     type View = session::Model;
@@ -119,6 +120,11 @@ impl Resource for Sessions {
         Ok(select
             .apply_if(filter.client_id.clone(), |s, v| s.filter(col("client_id").eq(v)))
             .apply_if(filter.role, |s, v| s.filter(col("role").eq(v))))
+    }
+
+    async fn whole(place: &Place<'_>, model: session::Model) -> Result<Value> {
+        let view = http::SessionView::find(place, model).await?;
+        serde_json::to_value(view).map_err(Error::internal)
     }
 
     async fn columns(place: &Place<'_>, input: SessionInput) -> Result<Map<String, Value>> {

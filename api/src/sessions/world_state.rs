@@ -104,6 +104,7 @@ pub struct Light {
 /// The scene that is played.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
+#[schema(as = WorldScene)]
 pub struct Scene {
     pub id: String,
     pub name: String,

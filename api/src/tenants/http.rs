@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::{
-    Settings,
-    change::{TenantInput, apply},
+    Features, Settings,
+    change::{LlmInput, TenantInput, apply},
     service,
     usage::{UsageParams, UsageRow, summed},
 };
@@ -35,6 +35,17 @@ pub struct TenantView {
     version: i64,
 }
 
+/// What is sent to change a tenant; `features` and `llm` may also be given without the `settings` around them.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes a body that `change` reads as `TenantInput`")]
+pub struct TenantChange {
+    #[schema(inline)]
+    #[serde(flatten)]
+    tenant: TenantInput,
+    features: Option<Features>,
+    llm: Option<LlmInput>,
+}
+
 /// The caller's tenant: settings and limits.
 #[utoipa::path(tag = "tenant", operation_id = "get_tenant",
     responses((status = 200, body = TenantView), (status = "default", body = Problem)))]
@@ -47,7 +58,7 @@ pub async fn get(app: web::Data<App>, caller: Caller) -> Result<Reply> {
 
 /// Changes settings by a JSON merge patch. `settings.llm.api_key` is write only; limits are the operator's.
 #[utoipa::path(tag = "tenant", operation_id = "patch_tenant",
-    request_body(content = TenantInput, content_type = "application/merge-patch+json"),
+    request_body(content = TenantChange, content_type = "application/merge-patch+json"),
     responses((status = 200, body = TenantView), (status = "default", body = Problem)))]
 #[patch("/tenant")]
 pub async fn change(app: web::Data<App>, caller: Caller, request: HttpRequest, body: Body<Value>) -> Result<Reply> {

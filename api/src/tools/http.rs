@@ -184,11 +184,11 @@ fn reader_of(caller: &Caller, session: Option<&Playing>) -> Reader {
 
 /// Pointers of a tool's errors are into its arguments; the request holds those one level down. No tool takes its caller as
 /// an argument, so `/actor` is the request's own.
-fn in_arguments(mut error: Error) -> Error {
-    for e in error.errors.iter_mut().filter(|e| !["/actor", "/session_id"].contains(&e.pointer.as_str())) {
-        e.pointer.insert_str(0, "/arguments");
-    }
-    error
+fn in_arguments(error: Error) -> Error {
+    error.with_pointers(|own| match own {
+        "/actor" | "/session_id" => own.to_owned(),
+        own => format!("/arguments{own}"),
+    })
 }
 
 /// The actor as one that may call the tool. A tool that everyone may call needs none.

@@ -11,7 +11,8 @@ use uuid::Uuid;
 use super::{
     Job, OnBusy, OnFailure, Status, TurnView, runner,
     start::{Asker, TurnStarted, Wish, respond},
-    trace, undo,
+    trace::{self, TurnRecord},
+    undo,
 };
 use crate::{
     app::App,
@@ -154,7 +155,7 @@ impl Kind {
 /// The campaign's turns. `q` looks for words of actions, and asks for the scope `gm`.
 #[utoipa::path(tag = "turns", operation_id = "list_turns",
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, TurnFilter),
-    responses((status = 200, body = Items<TurnView>), (status = "default", body = Problem)))]
+    responses((status = 200, body = Items<TurnRecord>), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/turns")]
 pub async fn list(
     app: web::Data<App>,
@@ -199,10 +200,11 @@ pub async fn list(
     Reply::ok(&Items { items: views, next_cursor: items.next_cursor })
 }
 
-/// A turn. With the scope `gm` its full trace: lore decisions, model calls, the text the model saw, its journal range.
+/// A turn. With the scope `gm` its full trace: lore decisions, model calls, the text the model saw, its journal range. A player's
+/// token reads the turns of its own character.
 #[utoipa::path(tag = "turns", operation_id = "get_turn",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
-    responses((status = 200, body = TurnView), (status = "default", body = Problem)))]
+    responses((status = 200, body = TurnRecord), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/turns/{x}")]
 pub async fn get(
     app: web::Data<App>,

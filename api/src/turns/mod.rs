@@ -33,9 +33,12 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 use time::OffsetDateTime;
-use utoipa::ToSchema;
+use utoipa::{
+    ToSchema,
+    openapi::{Ref, RefOr, Schema},
+};
 use uuid::Uuid;
 
 use live::Live;
@@ -89,7 +92,7 @@ pub enum CallStatus {
 pub struct ToolCall {
     pub id: String,
     pub name: String,
-    #[schema(value_type = Object)]
+    /// As the model gave them; what was not read is null.
     pub arguments: Value,
     pub status: CallStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -146,16 +149,17 @@ pub struct TurnView {
     pub entity_id: Uuid,
     /// None for a session's turn.
     pub player_id: Option<Uuid>,
-    /// The model that answered; `rehearsal` when none is configured.
+    /// The model that answered; `rehearsal` when none is configured, empty while none has.
     pub model: String,
     pub narrative: String,
     pub tool_calls: Vec<ToolCall>,
     /// What the rules decided, told by a model, if it was to be told at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub narration: Option<String>,
-    /// What a planner's turn made of a player's words.
+    /// What a planner's turn made of a player's words: the answer of `POST …/act`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub planned: Option<PlannedView>,
+    #[schema(schema_with = planned_schema, required = false)]
+    pub planned: Option<Box<RawValue>>,
     /// What the rules decided about the action, if they were asked before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mechanics: Option<Mechanics>,
@@ -180,23 +184,16 @@ pub struct TurnView {
     pub created_at: OffsetDateTime,
 }
 
-/// What a planner's turn made of a player's words.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct PlannedView {
-    /// As `POST …/act` answers it.
-    pub outcome: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<&'static str>,
-    /// The command that was chosen, if it is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    pub args: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub confidence: Option<f64>,
-    /// Whether the plan was known.
-    pub cached: bool,
+/// When a turn was asked for: its id says so, also to the database.
+#[must_use]
+pub fn created_at(turn: Uuid) -> OffsetDateTime {
+    let (seconds, nanos) = turn.get_timestamp().map(|time| time.to_unix()).unwrap_or_default();
+    OffsetDateTime::UNIX_EPOCH + std::time::Duration::new(seconds, nanos)
+}
+
+/// A turn does not know the planner, whose answer it holds.
+fn planned_schema() -> RefOr<Schema> {
+    Ref::from_schema_name("ActView").into()
 }
 
 /// What a rules turn decided, as a later turn tells it.

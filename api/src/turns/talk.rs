@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::{
     CallStatus, LlmCall, PromptView, Status, Timings, ToolCall, Trace, TurnView, ask,
     calls::{self, Hands},
+    created_at,
     live::Speech,
     runner::{answer_calls, millis},
     start::Asker,
@@ -18,7 +19,6 @@ use super::{
 use crate::{
     app::App,
     auth::Caller,
-    clock,
     error::{Code, Error, Result},
     http::Reply,
     llm::{ChatRequest, Completion, Endpoint, Message, ReplyMode, Usage, reply},
@@ -76,7 +76,7 @@ impl<'a> Talk<'a> {
             asker,
             id,
             steps_max: app.config.turn_steps_max,
-            created_at: clock::now(),
+            created_at: created_at(id),
             started,
             in_model: Duration::ZERO,
             model: endpoint.model.clone(),

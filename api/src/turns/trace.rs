@@ -3,33 +3,78 @@
 use serde_json::{Value, json};
 use sqlx::{Row, postgres::PgRow};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::{CallError, Timings, TurnView};
 use crate::{
-    auth::Caller,
+    auth::{Caller, Scope},
     error::{Error, Result},
+    llm::{ReplyMode, Usage},
     tenancy::TenantTx,
 };
 
-/// A turn, with its trace for a caller who sees secrets.
+/// A turn as it is kept: its answer, and what is known since.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes what `shown` and `find` put together")]
+pub struct TurnRecord {
+    #[serde(flatten)]
+    turn: TurnView,
+    reply_mode: ReplyMode,
+    /// Why it failed or was cancelled.
+    error: Option<CallError>,
+    finished_at: Option<OffsetDateTime>,
+    undone_at: Option<OffsetDateTime>,
+    /// The turn that it is another attempt at.
+    parent_turn_id: Option<Uuid>,
+    /// What could not be taken back when it failed, since somebody else had changed it. Not for players.
+    #[schema(value_type = Option<Vec<Object>>)]
+    revert_conflicts: Option<Value>,
+    /// With the scope `gm`, of one turn: lore decisions, model calls, the text the model saw.
+    #[schema(value_type = Option<Object>)]
+    trace: Option<Value>,
+    /// With the scope `gm`, of one turn: where its changes stand in the journal.
+    journal: Option<Stretch>,
+}
+
+/// A stretch of the journal.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes what `find` has the database write")]
+pub struct Stretch {
+    /// None for a turn that changed nothing.
+    first_seq: Option<i64>,
+    last_seq: Option<i64>,
+}
+
+/// A turn, with its trace for a caller who sees secrets. A player's token reads its own, without prompts.
 ///
 /// # Errors
-/// `not_found`.
+/// `not_found`; `forbidden` for a session's without the scope `read`.
 pub async fn find(tx: &TenantTx, caller: &Caller, campaign: Uuid, turn: Uuid) -> Result<Value> {
     let row = sqlx::query(
         "SELECT t.*, (SELECT jsonb_build_object('first_seq', min(j.seq), 'last_seq', max(j.seq)) FROM journal j \
                       WHERE j.tenant_id = $1 AND j.turn_id = t.id) AS journal \
-         FROM turn t WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND t.id = $3",
+         FROM turn t WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND t.id = $3 AND ($4::uuid IS NULL OR t.player_id = $4)",
     )
     .bind(tx.tenant())
     .bind(campaign)
     .bind(turn)
+    .bind(caller.player)
     .fetch_optional(&mut *tx.connection().await)
     .await?
     .ok_or_else(|| Error::not_found("turn"))?;
+    if row.get::<&str, _>("kind") == "gm" {
+        caller.needs(Scope::Read, "A session's turn")?;
+    }
     let mut view = shown(&row, caller.sees_secrets(), caller.sees_secrets());
-    if let (true, Value::Object(members)) = (caller.sees_secrets(), &mut view) {
-        members.insert("journal".to_owned(), row.get("journal"));
+    if let Value::Object(members) = &mut view {
+        if caller.sees_secrets() {
+            members.insert("journal".to_owned(), row.get("journal"));
+        }
+        if caller.is_player() {
+            members.remove("prompt");
+            members.remove("revert_conflicts");
+        }
     }
     Ok(view)
 }
@@ -68,8 +113,10 @@ pub fn shown(row: &PgRow, sees_secrets: bool, with_trace: bool) -> Value {
     let time = |name: &str| row.get::<Option<OffsetDateTime>, _>(name).and_then(|t| t.format(&Rfc3339).ok());
     let record: Option<Value> = row.get("record");
     let mut record = record.unwrap_or_default();
-    let mut view =
-        record.get_mut("view").map(Value::take).unwrap_or_else(|| json!({ "narrative": "", "tool_calls": [] }));
+    let mut view = record.get_mut("view").map(Value::take).unwrap_or_else(|| {
+        let (usage, timings) = (Usage::default(), Timings::default());
+        json!({ "model": "", "narrative": "", "tool_calls": [], "usage": usage, "timings_ms": timings })
+    });
     if let Value::Object(members) = &mut view {
         let facts = [
             ("id", json!(row.get::<Uuid, _>("id"))),

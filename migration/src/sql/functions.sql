@@ -265,6 +265,15 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
     JOIN feed_head h ON h.tenant_id = watched.tenant AND h.campaign_id = watched.campaign
 $$
 -- ;;
+-- A turn's id (a UUID of version 7) holds when it was asked for. So the answer, which is written before the row is read again, says
+-- the same as the row.
+CREATE FUNCTION turn_created() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.created_at := timestamptz 'epoch'
+        + ('x' || left(replace(NEW.id::text, '-', ''), 12))::bit(48)::bigint * interval '1 millisecond';
+    RETURN NEW;
+END $$
+-- ;;
 -- The two transactions of a turn, each in one round trip. They run as the caller, bound by row security like any statement.
 -- The first claims the idempotency key (if there is one) and writes that the turn runs, if the version heads that its prompt
 -- was built from have not moved: versions only rise, so equal sums are equal versions. They are read after the turn took its

@@ -56,8 +56,9 @@ BEGIN
             state := 'known'; RETURN NEXT; RETURN;
         END IF;
     END IF;
-    INSERT INTO turn (tenant_id, id, campaign_id, kind, status, player_id, action, reply_mode, key_id, instance, lease_until)
-    VALUES (its_tenant, its_id, campaign, 'planner', 'running', player, said, its_mode, its_key_id, its_instance,
+    INSERT INTO turn (tenant_id, id, campaign_id, kind, status, entity_id, player_id, action, reply_mode, key_id, instance,
+                      lease_until)
+    VALUES (its_tenant, its_id, campaign, 'planner', 'running', player, player, said, its_mode, its_key_id, its_instance,
             now() + lease_seconds * interval '1 second');
     IF is_told THEN
         INSERT INTO message (tenant_id, id, campaign_id, scene_id, type, speaker, content, author, player_id, whisper_to, blind, turn_id)

@@ -172,14 +172,10 @@ pub fn twice(pointer: &str) -> Error {
 }
 
 /// The error with its pointers below where the row stands.
-pub fn at(mut error: Error, pointer: &str) -> Error {
-    for field in &mut error.errors {
-        field.pointer.insert_str(0, pointer);
-    }
+pub fn at(error: Error, pointer: &str) -> Error {
+    let mut error = error.below(pointer);
     if error.errors.is_empty() && error.code.status() < 500 {
         error.detail = format!("{pointer}: {}", error.detail);
-    } else if let Some(first) = error.errors.first() {
-        error.detail = format!("{}: {}", first.pointer, first.message);
     }
     error
 }

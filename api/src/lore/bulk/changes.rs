@@ -43,6 +43,7 @@ pub enum PriorityChange {
 /// What changes; at least one member, and `delete` alone.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields, default)]
+#[schema(as = LoreChanges)]
 #[garde(allow_unvalidated)]
 pub struct Changes {
     #[garde(dive)]

@@ -115,10 +115,12 @@ pub async fn turn(
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct GmPromptInput {
-    /// A sample instruction; `action`, as the other previews call it, is the same.
+    /// A sample instruction.
     #[garde(length(chars, max = 4000))]
-    #[serde(alias = "action")]
     instruction: Option<String>,
+    /// The same, as the other previews call it.
+    #[garde(length(chars, max = 4000))]
+    action: Option<String>,
     #[schema(inline)]
     role: Option<Role>,
     reply_mode: Option<ReplyMode>,
@@ -143,7 +145,7 @@ pub async fn preview(
     let work = async || {
         let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
         let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
-        let instruction = body.value.instruction.as_deref();
+        let instruction = body.value.instruction.as_deref().or(body.value.action.as_deref());
         let look = Look { campaign, session: path.1, role: body.value.role, mode, instruction };
         Reply::ok(&super::preview_in(&app.prompts, Some(&app.tables), &tx, &look).await?)
     };

@@ -4,11 +4,10 @@ use uuid::Uuid;
 
 use crate::{
     auth::Caller,
-    clock,
     error::Result,
     llm::Usage,
     tenancy::TenantTx,
-    turns::{Status, Timings, ToolCall, Trace, TurnView, talk::written},
+    turns::{Status, Timings, ToolCall, Trace, TurnView, created_at, talk::written},
 };
 
 /// Whose decision it is.
@@ -48,7 +47,7 @@ pub async fn keep(tx: &TenantTx, caller: &Caller, settled: Settled, action: &str
         prompt: None,
         usage: Usage::default(),
         timings_ms: Timings::default(),
-        created_at: clock::now(),
+        created_at: created_at(turn),
     };
     let trace = Trace {
         player_id: Some(player),
