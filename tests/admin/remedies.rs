@@ -226,3 +226,35 @@ async fn what_was_written_outlives_the_session() {
     let foreign = super::form(mara.request("POST", &path), &written).header("origin", "https://evil.example");
     assert!(!mara.send(foreign).await.text.contains("name=\"kept\""));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_would_write_over_somebodys_work_says_so_first() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
+    let book = |sea: &str| {
+        let entry = |title: &str, content: &str| json!({ "key": ["x"], "comment": title, "content": content });
+        json!({ "name": "Tides", "entries": { "0": entry("The ebb", "Low."), "1": entry("The flow", sea) } })
+    };
+    tenant.post("/v1/campaigns/port-town/import/lorebook", book("High.")).await.expect(200);
+    let token = mara.token();
+    let look = async |sea: &str| {
+        let body = format!(
+            "--x\r\ncontent-disposition: form-data; name=\"form_token\"\r\n\r\n{token}\r\n--x\r\n\
+             content-disposition: form-data; name=\"file\"; filename=\"t.json\"\r\n\r\n{}\r\n--x--\r\n",
+            book(sea)
+        );
+        let request = mara.request("POST", &format!("{CAMPAIGN}/exchange/look"));
+        let request = request.header("content-type", "multipart/form-data; boundary=x").body(body);
+        mara.send(request).await.expect(200).text
+    };
+    // What only the file changes is named; nobody's work is lost.
+    let page = look("Higher.").await;
+    assert!(page.contains("<b>The flow</b>: content") && !page.contains("id=\"edited\""), "{page}");
+    world.patch("/lore/the_flow", json!({ "content": "Mine." })).await.expect(200);
+    let page = look("High.").await;
+    assert!(page.contains("id=\"edited\"") && page.contains("changed here since</span>"), "{page}");
+    let (flow, ebb) = (page.find("<b>The flow</b>").unwrap(), page.find("<b>The ebb</b>").unwrap());
+    assert!(flow < ebb, "what changes stands first: {page}");
+}
