@@ -530,9 +530,9 @@ pub async fn remove<R: Resource>(
         R::may_delete(tx, &current).await?;
         let sql = format!("DELETE FROM {} WHERE tenant_id = $1 AND id = $2", R::TABLE);
         sqlx::query(AssertSqlSafe(sql)).bind(tx.tenant()).bind(stamp.id).execute(&mut *tx.connection().await).await?;
-        // Who is gone says nothing more.
+        // Who is gone says nothing more. A text that is being planned finds out by itself, and says so.
         let turns = "UPDATE turn SET cancel_requested = true \
-            WHERE tenant_id = $1 AND entity_id = $2 AND (status = 'running' OR status = 'queued')";
+            WHERE tenant_id = $1 AND entity_id = $2 AND kind <> 'planner' AND (status = 'running' OR status = 'queued')";
         sqlx::query(turns).bind(tx.tenant()).bind(stamp.id).execute(&mut *tx.connection().await).await?;
         Ok(Reply::no_content())
     })
