@@ -287,6 +287,7 @@ fn then<W: World>(at: &InCampaign, memories: u64) -> String {
     let with = match memories {
         0 => String::new(),
         1 => " with the one memory that it has or that is about it".to_owned(),
+        n if n > memory::service::COUNTED_MAX => " with all memories that it has or that are about it".to_owned(),
         n => format!(" with the {n} memories that it has or that are about it"),
     };
     let back = if at.may(crate::auth::Scope::Gm) { "It can" } else { "A game master can have it" };

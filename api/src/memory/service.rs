@@ -100,17 +100,22 @@ pub async fn broadcast(tx: &TenantTx, owner: Uuid, new: &NewMemory<'_>) -> Resul
     Ok((id, rows.iter().map(|row| row.get("holder_id")).collect()))
 }
 
-/// How many memories an actor has, or are about it. One statement.
+/// Memories that are counted for a question; beyond that their number says nothing more.
+pub const COUNTED_MAX: u64 = 1000;
+
+/// How many memories an actor has, or are about it; one more than [`COUNTED_MAX`] stands for all beyond. One statement.
 ///
 /// # Errors
 /// Those of the database.
 pub async fn of_actor(tx: &TenantTx, actor: Uuid) -> Result<u64> {
     let row = sqlx::query(
-        "SELECT (SELECT count(*) FROM memory WHERE tenant_id = $1 AND holder_id = $2) \
-              + (SELECT count(*) FROM memory WHERE tenant_id = $1 AND subject_id = $2 AND holder_id <> $2) AS n",
+        "SELECT count(*) AS n FROM ( \
+             (SELECT FROM memory WHERE tenant_id = $1 AND holder_id = $2 LIMIT $3) UNION ALL \
+             (SELECT FROM memory WHERE tenant_id = $1 AND subject_id = $2 AND holder_id <> $2 LIMIT $3) LIMIT $3) some",
     )
     .bind(tx.tenant())
     .bind(actor)
+    .bind(i64::try_from(COUNTED_MAX + 1).unwrap_or(i64::MAX))
     .fetch_one(&mut *tx.connection().await)
     .await?;
     Ok(row.get::<i64, _>("n").unsigned_abs())
