@@ -111,7 +111,7 @@ pub async fn of_actor(tx: &TenantTx, actor: Uuid) -> Result<u64> {
     let row = sqlx::query(
         "SELECT count(*) AS n FROM ( \
              (SELECT FROM memory WHERE tenant_id = $1 AND holder_id = $2 LIMIT $3) UNION ALL \
-             (SELECT FROM memory WHERE tenant_id = $1 AND subject_id = $2 AND holder_id <> $2 LIMIT $3) LIMIT $3) some",
+             (SELECT FROM memory WHERE tenant_id = $1 AND subject_id = $2 AND holder_id <> $2 LIMIT $3) LIMIT $3) counted",
     )
     .bind(tx.tenant())
     .bind(actor)
