@@ -22,7 +22,7 @@ async fn a_fight_is_told_of_anew_when_the_ai_looks() {
     // Without a fight at once, and the frontend is not asked.
     let started = Instant::now();
     assert_eq!(look(&world, session).await, json!({ "in_combat": false, "message": "No active encounter" }));
-    assert!(started.elapsed() < Duration::from_millis(1000));
+    assert!(started.elapsed() < Duration::from_millis(1800));
     assert!(socket.is_quiet(Duration::from_millis(200)).await);
     // With one it is asked, and what it tells is what the tool answers.
     socket.send(json!({ "type": "combat_state", "request_id": "1", "data": fight(1) })).await;
@@ -47,7 +47,7 @@ async fn a_fight_is_told_of_anew_when_the_ai_looks() {
     let started = Instant::now();
     let seen = look(&world, session).await;
     assert_eq!((&seen["round"], &seen["stale"]), (&json!(3), &json!(true)));
-    assert!((1800..4000).contains(&started.elapsed().as_millis()), "{:?}", started.elapsed());
+    assert!((1800..8000).contains(&started.elapsed().as_millis()), "{:?}", started.elapsed());
     // The fight is over by the time it answers.
     let ends = async {
         socket.next_of("combat_state_refresh").await;
@@ -87,5 +87,5 @@ async fn a_frontend_that_left_leaves_a_stale_fight() {
     assert_eq!(seen["round"], 1);
     let started = Instant::now();
     look(&world, session).await;
-    assert!(started.elapsed() < Duration::from_millis(1000));
+    assert!(started.elapsed() < Duration::from_millis(1800));
 }
