@@ -16,7 +16,7 @@ use crate::{
     auth::{Caller, Scope},
     error::{Code, Error, Problem, Result},
     http::{
-        Body, Reply, etag,
+        Body, Reply,
         paging::{Items, ListParams, Page},
         resource::{self, Ref, campaign_id},
     },
@@ -78,11 +78,8 @@ pub async fn get(
     let c = Ref::parse(&path.0);
     let cx = Cx { tx: &tx, place: place(&c, &caller), turn: None };
     let (mut view, version) = service::get(&cx, &path.1, params.verbosity).await?;
-    if etag::is_known(&request, version) {
-        return Ok(HttpResponse::NotModified().insert_header(("etag", etag::of(version))).finish());
-    }
     veil::veil(&mut view, &caller);
-    Ok(Reply::ok(&view)?.versioned(version).into())
+    Ok(Reply::ok(&view)?.versioned(version).unless_known(&request))
 }
 
 /// Changes the name, notes and extensions by a JSON merge patch.

@@ -55,15 +55,9 @@ impl Expected {
     }
 }
 
-/// Whether `If-None-Match` names `version`, so that the client already has the body.
+/// Whether `If-None-Match` names this ETag, so that the client already has the body.
 #[must_use]
-pub fn is_known(request: &HttpRequest, version: i64) -> bool {
-    names(request, &of(version))
-}
-
-/// Whether `If-None-Match` names this ETag.
-#[must_use]
-pub fn names(request: &HttpRequest, tag: &str) -> bool {
+pub fn is_known(request: &HttpRequest, tag: &str) -> bool {
     request.headers().get(header::IF_NONE_MATCH).is_some_and(|value| lists(value, tag))
 }
 

@@ -56,6 +56,24 @@ impl Reply {
         self.etag = Some(etag::of(version));
         self
     }
+
+    /// Adds the ETag of the body, for what has no version.
+    #[must_use]
+    pub fn tagged(mut self) -> Self {
+        self.etag = Some(etag::of_content(&self.body));
+        self
+    }
+
+    /// The answer to a read: 304 without a body if the client has this one already.
+    #[must_use]
+    pub fn unless_known(self, request: &HttpRequest) -> HttpResponse {
+        match &self.etag {
+            Some(tag) if etag::is_known(request, tag) => {
+                HttpResponse::NotModified().insert_header((header::ETAG, tag.as_str())).finish()
+            }
+            _ => self.into(),
+        }
+    }
 }
 
 impl From<Reply> for HttpResponse {

@@ -18,7 +18,7 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use uuid::Uuid;
 
 use super::{
-    Body, Reply, etag,
+    Body, Reply,
     etag::Expected,
     paging::{self, Items, Page, SortKey},
     patch, validate,
@@ -251,12 +251,9 @@ pub async fn get<R: Resource>(
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let model = find::<R>(&tx, caller, c.map(Ref::parse).as_ref(), &Ref::parse(x)).await?;
     let version = R::stamp(&model).version;
-    if etag::is_known(request, version) {
-        return Ok(HttpResponse::NotModified().insert_header(("etag", etag::of(version))).finish());
-    }
     let reply =
         if caller.is_player() { Reply::ok(&view::<R>(model, caller)?)? } else { Reply::ok(&R::View::from(model))? };
-    Ok(reply.versioned(version).into())
+    Ok(reply.versioned(version).unless_known(request))
 }
 
 /// GET of a list.

@@ -18,7 +18,7 @@ use crate::{
     characters,
     error::{Error, Problem, Result},
     http::{
-        Body, Reply, etag,
+        Body, Reply,
         etag::Expected,
         paging::{Items, ListParams, Page},
         patch as merge_patch,
@@ -194,10 +194,7 @@ pub async fn get(
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
     let view = service::find(&tx, campaign, path.1, caller.player).await?;
-    if etag::is_known(&request, view.version) {
-        return Ok(HttpResponse::NotModified().insert_header(("etag", etag::of(view.version))).finish());
-    }
-    Ok(Reply::ok(&view)?.versioned(view.version).into())
+    Ok(Reply::ok(&view)?.versioned(view.version).unless_known(&request))
 }
 
 /// Locks a memory and returns it with its campaign, after the ETag was checked.

@@ -19,7 +19,7 @@ use crate::{
     auth::Caller,
     error::{Code, Error, Problem, Result},
     http::{
-        Body, NoBody, Reply, etag,
+        Body, NoBody, Reply,
         paging::{Items, ListParams, Page, pattern},
         resource::{Ref, campaign_id},
         validate,
@@ -214,12 +214,7 @@ pub async fn get(
 ) -> Result<HttpResponse> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
-    let reply = Reply::ok(&trace::find(&tx, &caller, campaign, path.1).await?)?;
-    let tag = etag::of_content(&reply.body);
-    if etag::names(&request, &tag) {
-        return Ok(HttpResponse::NotModified().insert_header(("etag", tag)).finish());
-    }
-    Ok(Reply { etag: Some(tag), ..reply }.into())
+    Ok(Reply::ok(&trace::find(&tx, &caller, campaign, path.1).await?)?.tagged().unless_known(&request))
 }
 
 /// Asks a running turn to stop; its effects are taken back. Cancelling an ended turn is a conflict.
