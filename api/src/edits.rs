@@ -48,15 +48,14 @@ pub async fn take_time(tx: &TenantTx) -> Result<()> {
 /// # Errors
 /// Those of the database.
 pub async fn record(tx: &TenantTx, caller: &Caller, campaign: Uuid, what: &str) -> Result<Option<Uuid>> {
-    // The journal's rows are due at the commit; the step needs their numbers. The end of the feed is still written at the commit.
+    // The journal's rows are due at the commit; the step needs their numbers.
     tx.connection().await.execute("SET CONSTRAINTS b_journal IMMEDIATE").await?;
     let id = Uuid::now_v7();
     let done = sqlx::query(
         "INSERT INTO edit_step (tenant_id, id, campaign_id, author, what, first_seq, last_seq, rows) \
-         SELECT $1, $2, $3, $4, $5, h.seq + 1, f.last, f.last - h.seq FROM feed_head h, \
-             (SELECT nullif(split_part(current_setting('app.feed', true), ':', 2), '')::bigint AS last \
-              WHERE split_part(current_setting('app.feed', true), ':', 1) = $3::text) f \
-         WHERE h.tenant_id = $1 AND h.campaign_id = $3 AND f.last > h.seq",
+         SELECT $1, $2, $3, $4, $5, f.last - f.rows + 1, f.last, f.rows \
+         FROM (SELECT split_part(feed, ':', 2)::bigint AS last, split_part(feed, ':', 3)::bigint AS rows \
+               FROM current_setting('app.feed', true) AS feed WHERE split_part(feed, ':', 1) = $3::text) f",
     )
     .bind(tx.tenant())
     .bind(id)

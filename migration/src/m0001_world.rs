@@ -99,13 +99,13 @@ const TABLES: &[TenantTable] = &[
         columns: "campaign_id uuid NOT NULL, seq bigint NOT NULL, \
             at timestamptz NOT NULL DEFAULT now(), schema_version int NOT NULL DEFAULT 1, table_name text NOT NULL, \
             row_id uuid NOT NULL, op text NOT NULL, before jsonb, after jsonb, origin text NOT NULL, key_id uuid, \
-            turn_id uuid, request_id text, opens boolean NOT NULL",
+            turn_id uuid, request_id text, closes boolean NOT NULL",
         references: &[],
         indexes: &[
             "CREATE INDEX journal_row ON journal (tenant_id, row_id, seq)",
             "CREATE INDEX journal_turn ON journal (tenant_id, turn_id) WHERE turn_id IS NOT NULL",
             "CREATE CONSTRAINT TRIGGER journal_close AFTER INSERT ON journal DEFERRABLE INITIALLY DEFERRED \
-             FOR EACH ROW WHEN (NEW.opens) EXECUTE FUNCTION journal_close()",
+             FOR EACH ROW WHEN (NEW.closes) EXECUTE FUNCTION journal_close()",
         ],
     },
     TenantTable {

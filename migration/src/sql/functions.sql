@@ -12,8 +12,9 @@ END $$
 -- ;;
 -- One journal row for every change of world data, in the transaction that makes it. Who acts is the setting `app.who`:
 -- `origin|key|turn|request`, where all but the first may be empty and a user stands as `user:id` in the key's place. Deferred to
--- the commit, where the first row locks the campaign's feed and counts on from its head in a setting (`campaign:seq`); `journal_close` writes the last number back.
--- The lock lasts until the commit is visible: the order of `seq` is the order of commits, and a reader of `after=seq`
+-- the commit, where the first row locks the campaign's feed. The first two rows take their numbers from its head, as most
+-- transactions have no more; from then on rows count in a setting (`campaign:seq:rows`), and `journal_close` writes the last number
+-- back. The lock lasts until the commit is visible: the order of `seq` is the order of commits, and a reader of `after=seq`
 -- misses nothing. It is an advisory lock, because a row's lock costs those who wait for it twice as much.
 -- Hot trigger functions name the schema instead of setting a search path, which would cost more than their work.
 CREATE FUNCTION journal_row() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
@@ -26,33 +27,36 @@ DECLARE
     who text[] := string_to_array(current_setting('app.who', true), '|');
     is_user boolean := coalesce(starts_with(who[2], 'user:'), false);
     feed text[] := string_to_array(current_setting('app.feed', true), ':');
-    opens boolean := feed[1] IS DISTINCT FROM campaign::text;
+    begins boolean := feed[1] IS DISTINCT FROM campaign::text;
+    rows_now bigint := CASE WHEN begins THEN 1 ELSE feed[3]::bigint + 1 END;
     number bigint := feed[2]::bigint + 1;
     done text;
 BEGIN
-    IF opens THEN
-        IF feed[2] IS NOT NULL THEN
+    IF begins THEN
+        IF feed[3]::bigint > 2 THEN
             UPDATE public.feed_head SET seq = feed[2]::bigint WHERE tenant_id = tenant AND campaign_id = feed[1]::uuid;
         END IF;
+        -- An assignment is an expression; PERFORM would be a statement.
         done := (pg_advisory_xact_lock(hashtextextended(campaign::text, 0)) IS NULL)::text;
-        SELECT seq + 1 INTO number FROM public.feed_head WHERE tenant_id = tenant AND campaign_id = campaign;
+    END IF;
+    IF rows_now <= 2 THEN
+        UPDATE public.feed_head SET seq = seq + 1 WHERE tenant_id = tenant AND campaign_id = campaign RETURNING seq INTO number;
         IF NOT FOUND THEN
-            INSERT INTO public.feed_head (tenant_id, campaign_id, seq) VALUES (tenant, campaign, 0);
+            INSERT INTO public.feed_head (tenant_id, campaign_id, seq) VALUES (tenant, campaign, 1);
             number := 1;
         END IF;
     END IF;
-    -- An assignment is an expression; PERFORM would be a statement.
-    done := set_config('app.feed', campaign || ':' || number, true);
+    done := set_config('app.feed', campaign || ':' || number || ':' || rows_now, true);
     INSERT INTO public.journal (tenant_id, campaign_id, seq, table_name, row_id, op, before, after,
-                                origin, key_id, user_id, turn_id, request_id, opens)
+                                origin, key_id, user_id, turn_id, request_id, closes)
     VALUES (tenant, campaign, number, TG_TABLE_NAME, (any_row ->> 'id')::uuid, lower(TG_OP), old_row, new_row,
             coalesce(nullif(who[1], ''), 'api'), CASE WHEN NOT is_user THEN nullif(who[2], '')::uuid END,
             CASE WHEN is_user THEN substr(who[2], 6)::uuid END, nullif(who[3], '')::uuid,
-            nullif(array_to_string(who[4:], '|'), ''), opens);
+            nullif(array_to_string(who[4:], '|'), ''), rows_now = 3);
     RETURN NULL;
 END $$
 -- ;;
--- After the last journal row of a transaction: writes where the campaign's feed ends.
+-- After the last journal row of a transaction with many: writes where the campaign's feed ends.
 CREATE FUNCTION journal_close() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     feed text[] := string_to_array(current_setting('app.feed', true), ':');
