@@ -14,6 +14,9 @@ impl MigrationTrait for Migration {
         for statement in SEEDS.statements() {
             db.execute_unprepared(&statement).await?;
         }
+        for statement in include_str!("sql/dice.sql").split("-- ;;") {
+            db.execute_unprepared(statement).await?;
+        }
         Ok(())
     }
 }

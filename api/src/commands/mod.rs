@@ -35,13 +35,13 @@ use crate::{
     error::{Code, Error, Result},
     messages::service::{NewMessage, Reader},
     tenancy::TenantTx,
-    tools::{self, ActorKind, ToolCx},
+    tools::{self, ActorKind, ToolCx, Work},
     turns::{CallStatus, ToolCall},
 };
 
 /// Where and by whom a command is given.
 pub struct CommandCx<'a> {
-    pub tx: &'a TenantTx,
+    pub work: &'a Work<'a>,
     pub caller: &'a Caller,
     pub campaign: Uuid,
     /// The character who acts.
@@ -56,6 +56,14 @@ pub struct CommandCx<'a> {
 }
 
 impl CommandCx<'_> {
+    /// The transaction it runs in.
+    ///
+    /// # Errors
+    /// Those of [`Work::tx`].
+    async fn tx(&self) -> Result<&TenantTx> {
+        self.work.tx().await
+    }
+
     /// A message that everyone at the table reads.
     fn tell(&self, kind: Type, content: String) -> NewMessage {
         NewMessage {
@@ -71,7 +79,7 @@ impl CommandCx<'_> {
     async fn tool(&self, name: &str, arguments: Value) -> Result<Value> {
         let tool = tools::find(name).ok_or_else(|| Error::internal("a command's tool is missing"))?;
         let cx = ToolCx {
-            tx: self.tx,
+            work: self.work,
             campaign: self.campaign,
             kind: ActorKind::Character,
             entity: self.player,

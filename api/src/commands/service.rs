@@ -17,6 +17,7 @@ use crate::{
     ops::metrics,
     scenes,
     tenancy::{Origin, TenantTx},
+    tools::Work,
     turns::{
         rules::{
             self, AsCommand, RulesJob,
@@ -87,7 +88,8 @@ async fn at_once(app: &App, caller: &Caller, command: &Command, wanted: &Wanted)
         caller.may_act_as(player)?;
         let place = Place { tx, campaign, caller };
         let scene = scenes::service::named(&place, wanted.scene.as_deref(), wanted.channel.as_deref()).await?;
-        let cx = CommandCx { tx, caller, campaign, player, name: &name, scene, turn, said: None };
+        let work = Work::within(tx, campaign);
+        let cx = CommandCx { work: &work, caller, campaign, player, name: &name, scene, turn, said: None };
         let done = command.run(&cx, wanted.arguments.clone()).await.map_err(in_arguments)?;
         let Done { visibility, result, message, messages, call } = done;
         limits::check_rows_more(tx, caller.tenant.limits.rows_per_kind, "message", messages.len() as u64).await?;

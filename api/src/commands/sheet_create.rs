@@ -69,8 +69,8 @@ impl CommandSpec for SheetCreate {
 
 impl AtOnce for SheetCreate {
     async fn run(cx: &CommandCx<'_>, Arguments(input): Arguments) -> Result<Done> {
-        limits::check_rows(cx.tx, cx.caller.tenant.limits.rows_per_kind, Characters::TABLE).await?;
-        let place = Place { tx: cx.tx, campaign: cx.campaign, caller: cx.caller };
+        limits::check_rows(cx.tx().await?, cx.caller.tenant.limits.rows_per_kind, Characters::TABLE).await?;
+        let place = Place { tx: cx.tx().await?, campaign: cx.campaign, caller: cx.caller };
         let made = resource::insert::<Characters>(&place, input).await?;
         let message = format!("{} is ready to play as {}", made.name, made.slug);
         Ok(Done::ephemeral(resource::view::<Characters>(made, cx.caller)?, message))

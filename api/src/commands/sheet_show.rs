@@ -39,7 +39,7 @@ impl AtOnce for SheetShow {
             None => cx.player,
         };
         let campaign = Ref::Id(cx.campaign);
-        let sheet = resource::find::<Characters>(cx.tx, cx.caller, Some(&campaign), &Ref::Id(whose)).await?;
+        let sheet = resource::find::<Characters>(cx.tx().await?, cx.caller, Some(&campaign), &Ref::Id(whose)).await?;
         let message = format!(
             "{}: level {} {} {}, {} of {} hit points, armor class {}",
             sheet.name, sheet.level, sheet.race, sheet.profession, sheet.hp, sheet.max_hp, sheet.armor_class
@@ -51,7 +51,7 @@ impl AtOnce for SheetShow {
 /// The character that a name means. An NPC's sheet is not for players.
 async fn character(cx: &CommandCx<'_>, name: &str) -> Result<uuid::Uuid> {
     let unknown = |why: String| Error::invalid("/name", "unknown_reference", why);
-    match named_all(cx.tx, cx.campaign, &[name]).await?.pop() {
+    match named_all(cx.tx().await?, cx.campaign, &[name]).await?.pop() {
         Some(Named::One(Who::Character(id))) => Ok(id),
         Some(Named::Unclear(why)) => Err(unknown(why)),
         _ => Err(unknown("There is no such character in this campaign.".to_owned())),

@@ -38,7 +38,7 @@ impl CommandSpec for Move {
 
 impl AtOnce for Move {
     async fn run(cx: &CommandCx<'_>, Arguments { location }: Arguments) -> Result<Done> {
-        let version = characters::service::move_to(cx.tx, cx.player, &location.0).await?;
+        let version = characters::service::move_to(cx.tx().await?, cx.player, &location.0).await?;
         let result = json!({ "character_id": cx.player, "location": location.0, "version": version });
         Ok(Done::public(cx, Type::System, result, format!("{} goes to {}", cx.name, location.0)))
     }

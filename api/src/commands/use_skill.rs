@@ -44,7 +44,7 @@ impl AtOnce for UseSkill {
         let Arguments { skill, target, dc } = arguments;
         let mut on = None;
         if let Some(target) = &target {
-            match named_all(cx.tx, cx.campaign, &[&target.0]).await?.pop() {
+            match named_all(cx.tx().await?, cx.campaign, &[&target.0]).await?.pop() {
                 Some(Named::One(who)) => on = Some(who.id()),
                 Some(Named::Unclear(why)) => return Err(Error::invalid("/target", "unknown_reference", why)),
                 None => {}

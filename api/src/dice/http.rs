@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::{
     rolls::{self, RollInput, RollReport},
-    seeds,
+    seeds::{self, Taking},
     service::{Draw, Wish},
     variables::Values,
     verify::{Verified, VerifyInput, again},
@@ -93,7 +93,7 @@ pub async fn roll(app: web::Data<App>, caller: Caller, body: Body<RollRequest>) 
             Some(name) => Some(campaign_id(tx, &caller, &Ref::parse(name)).await?),
             None => caller.campaign,
         };
-        let mut draw = Draw::of_rolls(tx, campaign, &wish, rolls::number(rolls)).await?;
+        let mut draw = Draw::of_rolls(Taking::Within(tx), campaign, &wish, rolls::number(rolls)).await?;
         Reply::ok(&rolls::all(&mut draw, rolls, &|name| values.get(name)).await?)
     })
     .await

@@ -14,7 +14,8 @@ use uuid::Uuid;
 use crate::{
     error::{Code, Error, Result},
     http::paging::{Items, NoFilter, Page, pattern},
-    tenancy::TenantTx,
+    pool::Pool,
+    tenancy::{self, Actor, Call, TenantTx},
 };
 
 /// A seed of a fair stream as clients see it.
@@ -69,6 +70,8 @@ pub struct Taken {
     pub last: i64,
 }
 
+const TAKE: &str = "SELECT * FROM take_dice($1, $2, $3, $4, $5, $6, $7)";
+
 const COLUMNS: &str = "id, server_seed, client_seed, counter, created_at, revealed_at";
 
 fn secret(row: &PgRow) -> Result<[u8; 32]> {
@@ -86,24 +89,34 @@ fn fresh_client_seed() -> String {
     rand::rng().sample_iter(rand::distr::Alphanumeric).take(16).map(char::from).collect()
 }
 
-/// Counts the stream of a campaign up by `rolls`; a stream that was never used begins with a seed of its own.
+/// How counters are taken.
+#[derive(Clone, Copy)]
+pub enum Taking<'a> {
+    /// With what else a transaction does: if it comes to nothing, the next has them.
+    Within(&'a TenantTx),
+    /// At once, by whoever needs no transaction: if what they are rolled for comes to nothing, nobody has them.
+    Alone(&'a Pool, &'a Actor),
+}
+
+/// Counts the stream of a campaign up by `rolls`; a stream that was never used begins with a seed of its own. One round trip.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn take(tx: &TenantTx, campaign: Option<Uuid>, rolls: u32) -> Result<Taken> {
-    let row = sqlx::query(
-        "INSERT INTO dice_seed AS s (tenant_id, id, campaign_id, server_seed, client_seed, counter) VALUES ($1, $2, $3, $4, $5, $6) \
-         ON CONFLICT (tenant_id, campaign_id) WHERE revealed_at IS NULL DO UPDATE SET counter = s.counter + $6 \
-         RETURNING id, server_seed, client_seed, counter",
-    )
-    .bind(tx.tenant())
-    .bind(Uuid::now_v7())
-    .bind(campaign)
-    .bind(&fresh_secret()[..])
-    .bind(fresh_client_seed())
-    .bind(i64::from(rolls))
-    .fetch_one(&mut *tx.connection().await)
-    .await?;
+pub async fn take(taking: Taking<'_>, campaign: Option<Uuid>, rolls: u32) -> Result<Taken> {
+    let bind = |q: Call<'static>| {
+        q.bind(Uuid::now_v7())
+            .bind(campaign)
+            .bind(Vec::from(fresh_secret()))
+            .bind(fresh_client_seed())
+            .bind(i64::from(rolls))
+    };
+    let row = match taking {
+        Taking::Within(tx) => {
+            let q = sqlx::query(TAKE).bind(tx.tenant()).bind(None::<String>);
+            bind(q).fetch_one(&mut *tx.connection().await).await?
+        }
+        Taking::Alone(pool, actor) => tenancy::call(pool, actor, TAKE, bind).await?,
+    };
     let last: i64 = row.get("counter");
     let seed = FairSeed::new(&secret(&row)?, row.get("client_seed"));
     Ok(Taken { id: row.get("id"), seed, first: last - i64::from(rolls) + 1, last })

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::seeds;
+use super::seeds::{self, Taking};
 use crate::{
     error::{Code, Error, Result},
     ops::metrics,
@@ -56,14 +56,19 @@ impl<'a> Draw<'a> {
     /// # Errors
     /// `invalid_dice` if more dice are given than any roll needs; those of the database.
     pub async fn new(tx: &TenantTx, campaign: Option<Uuid>, wish: &Wish<'a>) -> Result<Self> {
-        Self::of_rolls(tx, campaign, wish, 1).await
+        Self::of_rolls(Taking::Within(tx), campaign, wish, 1).await
     }
 
     /// As [`Draw::new`] for so many rolls one after the other; [`Draw::next_roll`] goes from one to the next. One statement.
     ///
     /// # Errors
     /// As for [`Draw::new`].
-    pub async fn of_rolls(tx: &TenantTx, campaign: Option<Uuid>, wish: &Wish<'a>, rolls: u32) -> Result<Self> {
+    pub async fn of_rolls(
+        taking: Taking<'_>,
+        campaign: Option<Uuid>,
+        wish: &Wish<'a>,
+        rolls: u32,
+    ) -> Result<Self> {
         let draw = match *wish {
             Wish { given: Some(given), .. } if given.len() > GIVEN_MAX => {
                 return Err(Error::new(Code::InvalidDice, format!("At most {GIVEN_MAX} dice may be given.")));
@@ -74,7 +79,7 @@ impl<'a> Draw<'a> {
             Wish { seed: Some(seed), .. } => Self::random(StdRng::seed_from_u64(seed), "seeded"),
             Wish { preview: true, .. } => return Ok(Self::random(StdRng::from_rng(&mut rand::rng()), "server")),
             _ => {
-                let taken = seeds::take(tx, campaign, rolls).await?;
+                let taken = seeds::take(taking, campaign, rolls).await?;
                 let dice = taken.seed.roll(taken.first.unsigned_abs());
                 let fair = FairRoll { seed_id: taken.id, counter: taken.first };
                 let source = Source::Fair { seed: taken.seed, dice, last: taken.last };

@@ -19,7 +19,7 @@ use crate::{
     http::{Reply, answered, idempotency::IdempotencyKey},
     messages::service::NewMessage,
     ops::metrics,
-    tenancy::Origin,
+    tenancy::{Origin, TenantTx},
     tenants::Fallback,
     turns::{
         Status, Trace, TurnView,
@@ -195,19 +195,21 @@ impl<'a> Acting<'a> {
 
     /// Ends the turn with an outcome that did nothing.
     async fn settle(&self, view: ActView) -> Result<Reply> {
-        self.end_with(view, &[]).await
+        self.end_with(view, None, &[]).await
     }
 
-    pub(super) async fn end_with(&self, view: ActView, messages: &[NewMessage]) -> Result<Reply> {
+    /// Ends the turn with an outcome, what a transaction did for it, and what the table reads of it.
+    pub(super) async fn end_with(
+        &self,
+        view: ActView,
+        begun: Option<TenantTx>,
+        messages: &[NewMessage],
+    ) -> Result<Reply> {
         let reply = Reply::ok(&view)?;
         let record = self.record(&view)?;
         let actor = self.talk.caller.actor().in_turn(self.scene.turn, Origin::Turn);
         let (pool, row, ended) = (&self.talk.app.pool, self.row(), self.ended(record, &reply));
-        if messages.is_empty() {
-            store::finish(pool, &actor, &row, &ended, None).await?;
-        } else {
-            store::finish_with(pool, &actor, &row, &ended, messages).await?;
-        }
+        store::finish_saying(pool, begun, &actor, &row, &ended, messages).await?;
         self.told(&view);
         Ok(reply)
     }
@@ -235,11 +237,11 @@ impl<'a> Acting<'a> {
         }
     }
 
-    pub(super) fn row(&self) -> NewTurn<'a> {
+    fn row(&self) -> NewTurn<'a> {
         self.scene.row(self.talk.app, self.talk.caller, self.wanted)
     }
 
-    pub(super) fn ended<'e>(&'e self, record: String, reply: &'e Reply) -> Ended<'e> {
+    fn ended<'e>(&'e self, record: String, reply: &'e Reply) -> Ended<'e> {
         Ended {
             status: Status::Succeeded,
             record,
@@ -250,7 +252,7 @@ impl<'a> Acting<'a> {
         }
     }
 
-    pub(super) fn record(&self, view: &ActView) -> Result<String> {
+    fn record(&self, view: &ActView) -> Result<String> {
         Ok(self.written(Status::Succeeded, Some(view))?.1)
     }
 
@@ -275,7 +277,7 @@ impl<'a> Acting<'a> {
     }
 
     /// Says in the log and the metrics what came of it, in words of ours alone.
-    pub(super) fn told(&self, view: &ActView) {
+    fn told(&self, view: &ActView) {
         let (decision, took) = (view.decision(), self.talk.started.elapsed());
         metrics::PLANNER_DECISIONS.with_label_values(&[decision]).inc();
         metrics::PLANNER_SECONDS.with_label_values(&[decision]).observe(took.as_secs_f64());

@@ -12,10 +12,8 @@ use crate::{
     error::{Code, Error, FieldError, Result},
     http::Reply,
     tenancy::{Origin, TenantTx},
-    turns::{
-        rules::{self, Resolution, Teller, narrate, ruling::Ruling},
-        store,
-    },
+    tools::Work,
+    turns::rules::{self, Resolution, Teller, narrate, ruling::Ruling},
 };
 
 /// Whether the character who acts was deleted while the text was planned: it is not found, or what tells of it has nobody to
@@ -63,11 +61,11 @@ impl Acting<'_> {
         let mut attempts_left = 3;
         loop {
             // That the turn is still this server's is found out where it ends.
-            let tx = TenantTx::write(&app.pool, &actor).await?;
             let Scene { campaign, player, scene, turn, .. } = self.scene;
             let name = self.scene.player_name.as_str();
             let said = Some((turn, self.wanted.text.as_str()));
-            let cx = CommandCx { tx: &tx, caller, campaign, player, name, scene, turn: Some(turn), said };
+            let work = Work::new(&app.pool, &actor, campaign, None);
+            let cx = CommandCx { work: &work, caller, campaign, player, name, scene, turn: Some(turn), said };
             match command.run(&cx, plan.args.clone()).await {
                 Ok(Done { visibility, result, message, messages, call }) => {
                     self.talk.tool_calls = call.into_iter().collect();
@@ -78,12 +76,8 @@ impl Acting<'_> {
                         visibility,
                         ..ActView::quiet(turn, Outcome::Executed, message, self.cached)
                     };
-                    let reply = Reply::ok(&view)?;
-                    let record = self.record(&view)?;
-                    store::finish_in(&tx, &actor, &self.row(), &self.ended(record, &reply), &messages).await?;
-                    tx.commit().await?;
-                    self.told(&view);
-                    return Ok(reply);
+                    let (begun, said) = work.into_parts();
+                    return self.end_with(view, begun, &[said, messages].concat()).await;
                 }
                 Err(error) if error.is_transient() && attempts_left > 1 => attempts_left -= 1,
                 Err(error) => return Err(error),
@@ -114,6 +108,6 @@ impl Acting<'_> {
             ..ActView::quiet(turn, Outcome::Executed, message, self.cached)
         };
         tracing::debug!(turn_id = %turn, command = command.name, tool = decided.tool, "a deed was decided");
-        self.end_with(view, &messages).await
+        self.end_with(view, None, &messages).await
     }
 }

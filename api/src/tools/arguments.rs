@@ -32,7 +32,7 @@ impl Memorize {
         let player = match (cx.player, Ref::parse(&self.player_id)) {
             (Some((id, _)), Ref::Id(given)) if given == id => id,
             (Some((id, slug)), Ref::Slug(given)) if given == slug => id,
-            _ => characters::service::player_id(cx.tx, cx.campaign, &self.player_id).await?,
+            _ => characters::service::player_id(cx.tx().await?, cx.campaign, &self.player_id).await?,
         };
         Ok((player, text))
     }

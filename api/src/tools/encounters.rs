@@ -124,7 +124,7 @@ impl ToolSpec for ManageEncounter {
         let Manage { operation, encounter_id, rest } = arguments;
         let rest = Value::Object(rest);
         let campaign = Ref::Id(cx.campaign);
-        let at = at(cx, &campaign);
+        let at = at(cx, &campaign).await?;
         let id = || {
             encounter_id.as_deref().ok_or_else(|| Error::invalid("/encounter_id", "required", "Name the encounter."))
         };
@@ -135,7 +135,7 @@ impl ToolSpec for ManageEncounter {
                 if input.seed.is_some() && !is_master(cx) {
                     return Err(needs_gm("/seed"));
                 }
-                Ok(service::create(cx.tx, cx.campaign, &input).await?.view)
+                Ok(service::create(cx.tx().await?, cx.campaign, &input).await?.view)
             }
             Operation::Get => {
                 let Get { verbosity } = arguments::read(rest)?;
@@ -161,8 +161,8 @@ fn needs_gm(pointer: &str) -> Error {
     Error::invalid(pointer, "invalid_value", "Only a game master may say this.")
 }
 
-fn at<'a>(cx: &'a ToolCx<'_>, campaign: &'a Ref) -> Cx<'a> {
-    Cx { tx: cx.tx, place: Place { campaign, only: None }, turn: cx.turn }
+async fn at<'a>(cx: &'a ToolCx<'_>, campaign: &'a Ref) -> Result<Cx<'a>> {
+    Ok(Cx { tx: cx.tx().await?, place: Place { campaign, only: None }, turn: cx.turn })
 }
 
 async fn list(cx: &ToolCx<'_>, include_ended: bool) -> Result<Value> {
@@ -170,11 +170,11 @@ async fn list(cx: &ToolCx<'_>, include_ended: bool) -> Result<Value> {
         "SELECT id, nullif(name, '') AS name, status, round, participant_count, outcome FROM encounter \
          WHERE tenant_id = $1 AND campaign_id = $2 AND NOT hidden AND (status = 'active' OR $3) ORDER BY id DESC LIMIT $4",
     )
-    .bind(cx.tx.tenant())
+    .bind(cx.work.tenant())
     .bind(cx.campaign)
     .bind(include_ended)
     .bind(LIST_MAX)
-    .fetch_all(&mut *cx.tx.connection().await)
+    .fetch_all(&mut *cx.tx().await?.connection().await)
     .await?;
     let told = rows.iter().map(|row| {
         json!({
@@ -239,6 +239,6 @@ impl ToolSpec for EncounterAction {
         let own = if cx.kind == ActorKind::Character { Some(cx.entity) } else { cx.reader.player };
         let own = own.map(|id| id.to_string());
         let hand = own.as_deref().map_or(Hand::Table, Hand::Own);
-        service::act(&at(cx, &campaign), &arguments.encounter_id, &input, hand).await
+        service::act(&at(cx, &campaign).await?, &arguments.encounter_id, &input, hand).await
     }
 }

@@ -81,7 +81,7 @@ impl ToolSpec for GetActorDetails {
 
 /// The actor a token of the scene stands for.
 async fn token_actor(cx: &ToolCx<'_>, name: &str) -> Result<Option<String>> {
-    let scene = overview::scene(cx.tx, cx.campaign, cx.session).await?;
+    let scene = overview::scene(cx.tx().await?, cx.campaign, cx.session).await?;
     let token = scene.and_then(|s| s.tokens.into_iter().find(|t| t.id == name || t.name.eq_ignore_ascii_case(name)));
     Ok(token.and_then(|t| t.actor_id))
 }
@@ -91,19 +91,19 @@ async fn sheet(cx: &ToolCx<'_>, name: &str) -> Result<Option<Value>> {
         "SELECT kind, actor_id FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 AND kind IN ('character', 'npc') \
            AND (slug = $3 OR actor_id = $4)",
     )
-    .bind(cx.tx.tenant())
+    .bind(cx.work.tenant())
     .bind(cx.campaign)
     .bind(name)
     .bind(Uuid::try_parse(name).ok())
-    .fetch_optional(&mut *cx.tx.connection().await)
+    .fetch_optional(&mut *cx.tx().await?.connection().await)
     .await?;
     let Some(row) = row else { return Ok(None) };
-    let own = col("tenant_id").eq(cx.tx.tenant()).and(col("id").eq(row.get::<Uuid, _>("actor_id")));
+    let own = col("tenant_id").eq(cx.work.tenant()).and(col("id").eq(row.get::<Uuid, _>("actor_id")));
     let is_npc = row.get::<&str, _>("kind") == "npc";
     let data = if is_npc {
-        npc::Entity::find().filter(own).one(cx.tx).await?.map(serde_json::to_value)
+        npc::Entity::find().filter(own).one(cx.tx().await?).await?.map(serde_json::to_value)
     } else {
-        character::Entity::find().filter(own).one(cx.tx).await?.map(serde_json::to_value)
+        character::Entity::find().filter(own).one(cx.tx().await?).await?.map(serde_json::to_value)
     };
     let mut data = data.transpose().map_err(Error::internal)?;
     if let Some(Value::Object(members)) = &mut data {

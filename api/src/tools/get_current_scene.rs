@@ -25,7 +25,7 @@ impl ToolSpec for GetCurrentScene {
     type Arguments = Arguments;
 
     async fn run(cx: &ToolCx<'_>, _: Arguments) -> Result<Value> {
-        match overview::scene(cx.tx, cx.campaign, cx.session).await? {
+        match overview::scene(cx.tx().await?, cx.campaign, cx.session).await? {
             Some(scene) => serde_json::to_value(scene.seen_by(cx.reader.role)).map_err(Error::internal),
             None => Ok(json!({ "id": null, "message": "No active scene" })),
         }

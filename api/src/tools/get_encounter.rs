@@ -37,7 +37,7 @@ impl ToolSpec for GetEncounter {
     }
 
     async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
-        let fights = combat::going_on(cx.tx, cx.campaign, cx.session.map(|s| s.id)).await?;
+        let fights = combat::going_on(cx.tx().await?, cx.campaign, cx.session.map(|s| s.id)).await?;
         // A frontend that was there and does not tell may have gone on unseen.
         let stale = matches!(cx.heard, Some(Heard::Failed(_) | Heard::Nobody { left: true }));
         let fights = if stale { fights.into_iter().map(combat::Fight::gone_stale).collect() } else { fights };

@@ -42,7 +42,7 @@ impl ToolSpec for GetMessageHistory {
             let message = format!("count must be an integer between 1 and {COUNT_MAX}");
             return Err(Error::invalid("/count", "invalid_value", message));
         }
-        let mut messages = service::history(cx.tx, cx.campaign, cx.reader, count, arguments.compact).await?;
+        let mut messages = service::history(cx.tx().await?, cx.campaign, cx.reader, count, arguments.compact).await?;
         // A message of several rolls is several items.
         let over = messages.len().saturating_sub(usize::try_from(count).unwrap_or(usize::MAX));
         messages.drain(..over);

@@ -32,10 +32,10 @@ impl ToolSpec for GetPartyMembers {
             "SELECT id, slug, name, player_name, race, profession, level, hp, max_hp, temp_hp, armor_class, conditions, location \
              FROM character WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY id LIMIT $3",
         )
-        .bind(cx.tx.tenant())
+        .bind(cx.work.tenant())
         .bind(cx.campaign)
         .bind(MEMBERS_MAX)
-        .fetch_all(&mut *cx.tx.connection().await)
+        .fetch_all(&mut *cx.tx().await?.connection().await)
         .await?;
         let members: Vec<Value> = rows
             .iter()
@@ -51,7 +51,7 @@ impl ToolSpec for GetPartyMembers {
             })
             .collect();
         let told = match cx.session.filter(|_| members.is_empty()) {
-            Some(session) => service::known(cx.tx, session.id, false).await?.world_state.map(|w| w.party_compendium),
+            Some(session) => service::known(cx.tx().await?, session.id, false).await?.world_state.map(|w| w.party_compendium),
             None => None,
         };
         Ok(match told {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{ActorKind, Asking, REGISTRY, Tool, ToolCx};
+use super::{ActorKind, Asking, REGISTRY, Tool, ToolCx, Work};
 use crate::{
     app::App,
     auth::{Caller, Scope},
@@ -117,8 +117,9 @@ pub async fn call(
             None => None,
         };
         let (kind, entity) = actor_of(tx, campaign, tool, actor.as_ref()).await?;
+        let work = Work::within(tx, campaign);
         let cx = ToolCx {
-            tx,
+            work: &work,
             campaign,
             kind,
             entity,

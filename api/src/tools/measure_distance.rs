@@ -51,7 +51,7 @@ impl ToolSpec for MeasureDistance {
     type Arguments = Arguments;
 
     async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
-        let scene = overview::scene(cx.tx, cx.campaign, cx.session).await?.unwrap_or_default();
+        let scene = overview::scene(cx.tx().await?, cx.campaign, cx.session).await?.unwrap_or_default();
         let a = arguments;
         let from = point(&scene, "from", a.from_token.as_deref(), a.from_x, a.from_y)?;
         let to = point(&scene, "to", a.to_token.as_deref(), a.to_x, a.to_y)?;

@@ -23,8 +23,10 @@ mod post_message;
 pub(crate) mod resolve;
 mod roll_dice;
 mod search_lore;
+mod work;
 
 pub use hand::Hand;
+pub use work::{Hold, Work};
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -48,7 +50,7 @@ use crate::{
 
 /// Where and as whom a tool runs.
 pub struct ToolCx<'a> {
-    pub tx: &'a TenantTx,
+    pub work: &'a Work<'a>,
     pub campaign: Uuid,
     pub kind: ActorKind,
     /// Who calls it; the nil id for the game master.
@@ -91,7 +93,15 @@ impl<'a> ToolCx<'a> {
     /// Those of [`Draw::of_rolls`].
     pub async fn draw_rolls(&self, rolls: u32) -> Result<Draw<'a>> {
         let wish = Wish { given: self.dice, seed: None, preview: self.preview };
-        Draw::of_rolls(self.tx, Some(self.campaign), &wish, rolls).await
+        Draw::of_rolls(self.work.dice(), Some(self.campaign), &wish, rolls).await
+    }
+
+    /// The transaction it runs in.
+    ///
+    /// # Errors
+    /// Those of [`Work::tx`].
+    pub async fn tx(&self) -> Result<&TenantTx> {
+        self.work.tx().await
     }
 }
 

@@ -21,7 +21,7 @@ impl ToolSpec for OwnerMemorize {
 
     async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Value> {
         let (player, text) = arguments.checked(cx).await?;
-        check_rows(cx.tx, cx.rows_max, "memory").await?;
+        check_rows(cx.tx().await?, cx.rows_max, "memory").await?;
         let new = NewMemory {
             campaign: cx.campaign,
             holder_type: "owner",
@@ -32,6 +32,6 @@ impl ToolSpec for OwnerMemorize {
             author: cx.key,
             turn: cx.turn,
         };
-        Ok(json!({ "memory_id": insert(cx.tx, &new).await? }))
+        Ok(json!({ "memory_id": insert(cx.tx().await?, &new).await? }))
     }
 }

@@ -22,7 +22,7 @@ impl ToolSpec for OwnerMemorizeDependables {
     async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Value> {
         let (player, text) = arguments.checked(cx).await?;
         if cx.rows_max > 0 {
-            check_rows_more(cx.tx, cx.rows_max, "memory", dependents(cx.tx, cx.entity).await?).await?;
+            check_rows_more(cx.tx().await?, cx.rows_max, "memory", dependents(cx.tx().await?, cx.entity).await?).await?;
         }
         let new = NewMemory {
             campaign: cx.campaign,
@@ -34,7 +34,7 @@ impl ToolSpec for OwnerMemorizeDependables {
             author: cx.key,
             turn: cx.turn,
         };
-        let (id, npcs) = broadcast(cx.tx, cx.entity, &new).await?;
+        let (id, npcs) = broadcast(cx.tx().await?, cx.entity, &new).await?;
         Ok(json!({ "broadcast_id": id, "count": npcs.len(), "npc_ids": npcs }))
     }
 }

@@ -104,7 +104,7 @@ impl ToolSpec for PostMessage {
         let posts = arguments.posts()?;
         let names: BTreeSet<&str> =
             posts.iter().flat_map(|p| &p.whisper_to).map(String::as_str).filter(|n| *n != "gm").collect();
-        let people = characters_named(cx.tx, cx.campaign, &names.into_iter().collect::<Vec<_>>()).await?;
+        let people = characters_named(cx.tx().await?, cx.campaign, &names.into_iter().collect::<Vec<_>>()).await?;
         let mut results = Vec::with_capacity(posts.len());
         let mut messages = Vec::with_capacity(posts.len());
         for post in posts {
@@ -127,7 +127,7 @@ impl ToolSpec for PostMessage {
                 }
             }
         }
-        service::insert(cx.tx, cx.campaign, &messages).await?;
+        service::insert(cx.tx().await?, cx.campaign, &messages).await?;
         Ok(json!({ "sent_count": messages.len(), "results": results }))
     }
 }

@@ -71,7 +71,7 @@ impl ToolSpec for RollDice {
             Some(hand) => {
                 let left = hand.left();
                 let wish = Wish { given: Some(left), ..Wish::default() };
-                let mut draw = Draw::of_rolls(cx.tx, Some(cx.campaign), &wish, rolls::number(&rolls)).await?;
+                let mut draw = Draw::of_rolls(cx.work.dice(), Some(cx.campaign), &wish, rolls::number(&rolls)).await?;
                 let report = rolls::some(&mut draw, &rolls, &value).await?;
                 hand.take(left.len() - draw.unused().len());
                 report
@@ -145,17 +145,17 @@ async fn say(cx: &ToolCx<'_>, session: &Playing, report: &RollReport) -> Result<
         ..session.message(cx.turn, session.speaker(), messages::roll_text(&rolled))
     };
     message.extensions.insert("dice".to_owned(), json!(report.source));
-    messages::insert(cx.tx, cx.campaign, &[message]).await.map(drop)
+    cx.work.say(message).await
 }
 
 /// The sheet of whoever calls; owners and the game master have none.
 async fn sheet_of(cx: &ToolCx<'_>) -> Result<Option<Creature>> {
-    let own = col("tenant_id").eq(cx.tx.tenant()).and(col("campaign_id").eq(cx.campaign)).and(col("id").eq(cx.entity));
+    let own = col("tenant_id").eq(cx.work.tenant()).and(col("campaign_id").eq(cx.campaign)).and(col("id").eq(cx.entity));
     Ok(match cx.kind {
         ActorKind::Character => {
-            character::Entity::find().filter(own).one(cx.tx).await?.as_ref().map(sheet::of_character)
+            character::Entity::find().filter(own).one(cx.tx().await?).await?.as_ref().map(sheet::of_character)
         }
-        ActorKind::Npc => npc::Entity::find().filter(own).one(cx.tx).await?.as_ref().map(sheet::of_npc),
+        ActorKind::Npc => npc::Entity::find().filter(own).one(cx.tx().await?).await?.as_ref().map(sheet::of_npc),
         ActorKind::Owner | ActorKind::Gm => None,
     })
 }

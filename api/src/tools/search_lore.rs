@@ -64,13 +64,13 @@ async fn found(cx: &ToolCx<'_>, words: &str, limit: i64) -> Result<Vec<PgRow>> {
          WHERE tenant_id = $1 AND campaign_id = $2 AND id IN (SELECT search_lore($2, $3, 1000)) AND enabled \
            AND (NOT secret OR $6) ORDER BY priority DESC, id LIMIT $4",
     )
-    .bind(cx.tx.tenant())
+    .bind(cx.work.tenant())
     .bind(cx.campaign)
     .bind(words)
     .bind(limit)
     .bind(CONTENT_CHARS)
     .bind(cx.reader.role != Role::Player)
-    .fetch_all(&mut *cx.tx.connection().await)
+    .fetch_all(&mut *cx.tx().await?.connection().await)
     .await?)
 }
 

@@ -16,8 +16,8 @@ use crate::{
     messages::service::Reader,
     ops::metrics,
     sessions::service::Playing,
-    tenancy::{Actor, TenantTx},
-    tools::{self, ActorKind, Asking, Hand, Tool, ToolCx},
+    tenancy::Actor,
+    tools::{self, ActorKind, Asking, Hand, Hold, Tool, ToolCx, Work},
 };
 
 /// Who calls, and with which tools.
@@ -215,22 +215,24 @@ impl Batch<'_> {
     ) -> Result<Attempt> {
         let hands = self.hands;
         hands.hand.inspect(|hand| hand.begin());
-        let tx = TenantTx::hold_turn(&self.app.pool, self.actor, self.turn, self.app.running.instance).await?;
+        let hold = Hold { turn: self.turn, instance: self.app.running.instance };
+        let work = Work::new(&self.app.pool, self.actor, hands.campaign, Some(hold));
         let mut results: Results = Vec::with_capacity(part.len());
         for i in part.clone() {
             let Some(Checked::Run(tool, arguments)) = self.checked.get(i).filter(|_| !broken.contains_key(&i)) else {
                 results.push(None);
                 continue;
             };
-            let cx = self.context(&tx, i);
+            let cx = self.context(&work, i);
             match tool.run(&cx, arguments.clone()).await {
                 Ok(value) => results.push(Some(Ok(value))),
+                Err(error) if work.is_broken() => return Err(error),
                 Err(error) if error.cause().is_none() => results.push(Some(Err(told(&error)))),
                 Err(error) if error.code == Code::Unavailable || (error.is_transient() && !last) => return Err(error),
                 Err(error) => return Ok(Attempt::Broke(i, told(&error))),
             }
         }
-        tx.commit().await?;
+        work.commit().await?;
         hands.hand.inspect(|hand| hand.keep());
         Ok(Attempt::Committed(results))
     }
@@ -254,10 +256,10 @@ impl Batch<'_> {
         ToolCall { id, name, arguments, status, result, error }
     }
 
-    fn context<'c>(&'c self, tx: &'c TenantTx, i: usize) -> ToolCx<'c> {
+    fn context<'c>(&'c self, work: &'c Work<'c>, i: usize) -> ToolCx<'c> {
         let hands = self.hands;
         ToolCx {
-            tx,
+            work,
             campaign: hands.campaign,
             kind: hands.kind,
             entity: hands.entity,

@@ -411,37 +411,30 @@ pub async fn finish(
     if row.get("done") { Ok(()) } else { Err(lost()) }
 }
 
-/// The same for a turn that says something else than a player's question and its answer.
+/// The same for a turn that says something else than a player's question and its answer, or nothing; with what a transaction
+/// did for it, if one has begun.
 ///
 /// # Errors
 /// `conflict` if the turn is no longer this server's; those of the database.
-pub async fn finish_with(
+pub async fn finish_saying(
     pool: &Pool,
+    begun: Option<TenantTx>,
     actor: &Actor,
     new: &NewTurn<'_>,
     ended: &Ended<'_>,
     messages: &[NewMessage],
 ) -> Result<()> {
+    if messages.is_empty() && begun.is_none() {
+        return finish(pool, actor, new, ended, None).await;
+    }
     let messages = serde_json::to_value(messages).map_err(Error::internal)?;
-    let row = tenancy::call(pool, actor, FINISH_WITH, |q| bind_end(q, new, ended, None).bind(messages)).await?;
-    if row.get("done") { Ok(()) } else { Err(lost()) }
-}
-
-/// The same within a transaction that did the turn's work. One statement.
-///
-/// # Errors
-/// `conflict` if the turn is no longer this server's; those of the database.
-pub async fn finish_in(
-    tx: &TenantTx,
-    actor: &Actor,
-    new: &NewTurn<'_>,
-    ended: &Ended<'_>,
-    messages: &[NewMessage],
-) -> Result<()> {
-    let messages = serde_json::to_value(messages).map_err(Error::internal)?;
-    let q = sqlx::query(FINISH_WITH).bind(actor.tenant).bind(actor.signature());
+    let Some(tx) = begun else {
+        let row = tenancy::call(pool, actor, FINISH_SAYING, |q| bind_end(q, new, ended, None).bind(messages)).await?;
+        return if row.get("done") { Ok(()) } else { Err(lost()) };
+    };
+    let q = sqlx::query(FINISH_SAYING).bind(actor.tenant).bind(actor.signature());
     let row = bind_end(q, new, ended, None).bind(messages).fetch_one(&mut *tx.connection().await).await?;
-    if row.get("done") { Ok(()) } else { Err(lost()) }
+    if row.get("done") { tx.commit().await } else { Err(lost()) }
 }
 
 /// Notes up to where a session's turn is told what happened, and as what; it counts once the turn completes.
@@ -469,7 +462,7 @@ macro_rules! finish {
 
 const FINISH: &str = concat!("SELECT ", finish!(), " AS done");
 /// A `CASE` keeps the order.
-const FINISH_WITH: &str =
+const FINISH_SAYING: &str =
     concat!("SELECT CASE WHEN ", finish!(), " THEN write_messages($1, $3, $30) IS NOT NULL ELSE false END AS done");
 
 /// What follows tenant and signature in [`FINISH`].

@@ -23,6 +23,7 @@ use crate::{
         cast::{Cast, Named, Who, named_all},
         service::{self, How},
     },
+    tenancy::TenantTx,
     tools::{ActorKind, ToolCx},
 };
 
@@ -168,6 +169,7 @@ macro_rules! resolver_arguments {
                     apply: self.apply || cx.apply || fight.is_some(),
                     tool,
                     cx,
+                    tx: cx.tx().await?,
                     fight,
                 })
             }
@@ -179,7 +181,7 @@ pub(super) use resolver_arguments;
 /// The encounter a call is about.
 pub(super) async fn fight(cx: &ToolCx<'_>, id: &str, lock: bool) -> Result<Stored> {
     let campaign = Ref::Id(cx.campaign);
-    let found = store::read(cx.tx, Place { campaign: &campaign, only: None }, id, lock).await;
+    let found = store::read(cx.tx().await?, Place { campaign: &campaign, only: None }, id, lock).await;
     let fight = found.map_err(|error| match error.code {
         Code::NotFound => {
             Error::invalid("/encounter_id", "unknown_reference", "There is no such encounter in this campaign.")
@@ -208,6 +210,7 @@ pub(super) struct Call<'a> {
     pub(super) apply: bool,
     pub(super) tool: &'static str,
     pub(super) cx: &'a ToolCx<'a>,
+    pub(super) tx: &'a TenantTx,
     /// The encounter it happens in: who takes part stands as it says, and what changes, changes there.
     pub(super) fight: Option<Stored>,
 }
@@ -262,13 +265,13 @@ impl Call<'_> {
         {
             return Ok(vec![Named::One(own)]);
         }
-        let found = named_all(self.cx.tx, self.cx.campaign, names).await?;
+        let found = named_all(self.tx, self.cx.campaign, names).await?;
         Ok(names.iter().zip(found).map(|(name, found)| is_own(name).map_or(found, Named::One)).collect())
     }
 
     fn how(&self, harm: Harm, spares_damage: bool) -> How<'_> {
         How {
-            tx: self.cx.tx,
+            tx: self.tx,
             campaign: self.cx.campaign,
             tool: self.tool,
             given: self.cx.dice,
@@ -330,7 +333,7 @@ impl Call<'_> {
         if let Some(fight) = &self.fight {
             return self.in_fight(fight, &Cast::of_fight(&fight.now, who), run).await;
         }
-        let cast = Cast::read(self.cx.tx, self.cx.campaign, who, !self.preview).await?;
+        let cast = Cast::read(self.tx, self.cx.campaign, who, !self.preview).await?;
         service::resolve(&self.how(harm, harm == Harm::WhenAsked), cast, run).await
     }
 
@@ -352,14 +355,14 @@ impl Call<'_> {
         };
         let how = self.how(Harm::Always, false);
         let wish = Wish { given: self.cx.dice, seed: None, preview: self.preview };
-        let ((outcome, decision), rolled) = dice::service::roll(self.cx.tx, self.cx.campaign, &wish, decide).await?;
+        let ((outcome, decision), rolled) = dice::service::roll(self.tx, self.cx.campaign, &wish, decide).await?;
         if !outcome.impossible {
             rolled.used_up(0)?;
         }
         if !self.preview && !decision.events.is_empty() {
             let action = json!({ "action": self.tool, "participant_id": by }).to_string();
             let entry = Entry { action, turn: self.cx.turn, notes: None, hide: false, member: None };
-            store::append(self.cx.tx, &mut fight.clone(), decision.events, &entry).await?;
+            store::append(self.tx, &mut fight.clone(), decision.events, &entry).await?;
         }
         let applied = vec![!self.preview; outcome.effects.len()];
         let mut told = service::told(&how, &outcome, &applied, &rolled)?;
@@ -372,7 +375,7 @@ impl Call<'_> {
     /// Does an action of the encounter instead, whose turns, positions and economy count; answers as a resolver.
     pub(super) async fn as_action(&self, fight: &Stored, action: &Action) -> Result<Value> {
         let how = encounters::service::How { given: self.cx.dice, preview: self.preview, turn: self.cx.turn };
-        let mut told = encounters::service::act_in(self.cx.tx, fight.clone(), action, &how).await?;
+        let mut told = encounters::service::act_in(self.tx, fight.clone(), action, &how).await?;
         let mut outcomes = match told["outcomes"].take() {
             Value::Array(outcomes) => outcomes.into_iter(),
             _ => Vec::new().into_iter(),

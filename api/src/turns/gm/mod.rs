@@ -278,7 +278,7 @@ impl GmTurn<'_> {
         let mut attempts_left = 3;
         talk.save_told().await;
         loop {
-            match store::finish_with(&talk.app.pool, &actor, &row, &ended, &said).await {
+            match store::finish_saying(&talk.app.pool, None, &actor, &row, &ended, &said).await {
                 Err(e) if Error::is_transient(&e) && attempts_left > 1 => attempts_left -= 1,
                 result => break result?,
             }

@@ -244,11 +244,7 @@ impl<'a> RulesTurn<'a> {
         self.talk.save_told().await;
         let actor = self.talk.caller.actor().in_turn(self.talk.id, Origin::Turn);
         let pool = &self.talk.app.pool;
-        if messages.is_empty() {
-            store::finish(pool, &actor, &self.row(), &ended, None).await?;
-        } else {
-            store::finish_with(pool, &actor, &self.row(), &ended, &messages).await?;
-        }
+        store::finish_saying(pool, None, &actor, &self.row(), &ended, &messages).await?;
         metrics::TURNS.with_label_values(&["rules", Status::Succeeded.as_str()]).inc();
         Ok(reply)
     }

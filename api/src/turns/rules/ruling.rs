@@ -9,8 +9,8 @@ use crate::{
     llm::{ChatRequest, Message, ReplyMode, Role, ToolChoice, reply},
     messages::service::Reader,
     ops::metrics,
-    tenancy::{Origin, TenantTx},
-    tools::{self, ActorKind, ToolCx},
+    tenancy::Origin,
+    tools::{self, ActorKind, Hold, ToolCx, Work},
     turns::{CallError, CallStatus, ToolCall, live::Item, runner::answer_calls, talk::Talk},
 };
 
@@ -113,11 +113,12 @@ impl Ruling<'_, '_> {
     async fn run(&self, tool: &tools::Tool, arguments: &Value, decides: bool) -> Result<Value> {
         let talk = &*self.talk;
         let actor = talk.caller.actor().in_turn(talk.id, Origin::Turn);
+        let hold = Hold { turn: talk.id, instance: talk.app.running.instance };
         let mut attempts_left = 3;
         loop {
-            let tx = TenantTx::hold_turn(&talk.app.pool, &actor, talk.id, talk.app.running.instance).await?;
+            let work = Work::new(&talk.app.pool, &actor, self.campaign, Some(hold));
             let cx = ToolCx {
-                tx: &tx,
+                work: &work,
                 campaign: self.campaign,
                 kind: ActorKind::Character,
                 entity: self.player,
@@ -135,7 +136,7 @@ impl Ruling<'_, '_> {
             };
             match tool.run(&cx, arguments.clone()).await {
                 Ok(result) => {
-                    tx.commit().await?;
+                    work.commit().await?;
                     return Ok(result);
                 }
                 Err(error) if error.is_transient() && attempts_left > 1 => attempts_left -= 1,

@@ -1,0 +1,20 @@
+-- Counts the stream of a campaign (of the tenant without one) up by `rolls`; a stream that was never used begins with the seed
+-- that is given. With `who` it is a transaction of its own, in one round trip; its commit does not wait for the disk, since that
+-- of what is rolled does.
+CREATE FUNCTION take_dice(its_tenant uuid, who text, seed_id uuid, its_campaign uuid, fresh_server bytea, fresh_client text, rolls bigint)
+RETURNS TABLE (id uuid, server_seed bytea, client_seed text, counter bigint) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    settings text := CASE WHEN who IS NOT NULL THEN
+        set_config('app.tenant_id', its_tenant::text, true) || set_config('synchronous_commit', 'off', true) END;
+BEGIN
+    INSERT INTO dice_seed AS s (tenant_id, id, campaign_id, server_seed, client_seed, counter)
+    VALUES (its_tenant, seed_id, its_campaign, fresh_server, fresh_client, rolls)
+    ON CONFLICT (tenant_id, campaign_id) WHERE revealed_at IS NULL DO UPDATE SET counter = s.counter + rolls
+    RETURNING s.id, s.server_seed, s.client_seed, s.counter INTO take_dice.id, take_dice.server_seed, take_dice.client_seed, take_dice.counter;
+    RETURN NEXT;
+END $$
+-- ;;
+REVOKE ALL ON FUNCTION take_dice FROM PUBLIC
+-- ;;
+GRANT EXECUTE ON FUNCTION take_dice TO tavernkeep_app
