@@ -1,5 +1,6 @@
 //! Dice over HTTP: formulas good and bad, dice given by hand, statistics, and fair dice that anybody can check.
 
+mod ahead;
 mod fair;
 mod formulas;
 mod given;

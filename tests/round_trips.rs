@@ -78,7 +78,7 @@ async fn a_turn_costs_few_statements() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_planned_command_costs_three() {
+async fn a_planned_command_costs_two() {
     let prepared = Prepared::new().await;
     let model = rehearsal::start(rehearsal::Options::default()).await.unwrap();
     let child = prepared.start(&model).await;
@@ -95,7 +95,7 @@ async fn a_planned_command_costs_three() {
     child.post("/act", say("warm")).await.unwrap().expect(200);
     let mut found = Vec::new();
     for (what, plan_of, before_model, after) in [
-        ("a roll: the seed, the end with its message", roll, 1, 2),
+        ("a roll: the end with its message and its dice", roll, 1, 1),
         ("a check: the sheet as well", check, 1, 3),
         ("what is refused: the record", json!({ "command": "bananas" }), 1, 1),
     ] {
@@ -111,8 +111,8 @@ async fn a_planned_command_costs_three() {
         }
     }
     let before = statements(&child).await;
-    let cached = child.post("/act", say("a roll: the seed, the end with its message")).await.unwrap().expect(200);
-    assert_eq!((cached.body["cached"].as_bool(), statements(&child).await - before), (Some(true), 3));
+    let cached = child.post("/act", say("a roll: the end with its message and its dice")).await.unwrap().expect(200);
+    assert_eq!((cached.body["cached"].as_bool(), statements(&child).await - before), (Some(true), 2));
     assert!(found.is_empty(), "other statements than they should cost: {found:?}");
 }
 
@@ -214,15 +214,15 @@ async fn a_sessions_turn_costs_few_statements() {
     let roll = json!({ "rolls": [{ "formula": "1d20+5" }] });
     let said = json!({ "events": [{ "type": "chat_message", "data": { "content": "Is anyone there?" } }] });
     let mut found = Vec::new();
-    // Statements until the last model call, and from then on: a roll is two, words at the table are one to be counted; a stream is
-    // saved twice and its end is read.
+    // Statements until the last model call, and from then on: a first roll is two, a roll one, words at the table are one to be
+    // counted; a stream is saved twice and its end is read.
     for (what, speaks, steps, stream, until, after) in [
         ("the first, with an overview and lore that is not kept yet", false, 1, false, 10, 1),
         ("whole", false, 1, false, 1, 1),
         ("streamed", false, 1, true, 1, 4),
         ("a first roll", false, 2, false, 3, 1),
-        ("whole with a roll", false, 2, false, 3, 1),
-        ("streamed with a roll", false, 2, true, 3, 4),
+        ("whole with a roll", false, 2, false, 2, 1),
+        ("streamed with a roll", false, 2, true, 2, 4),
         ("whole after words", true, 1, false, 2, 1),
         ("whole after a roll", false, 1, false, 1, 1),
     ] {

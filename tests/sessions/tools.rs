@@ -1,5 +1,6 @@
 //! The tools of a session's AI, called by hand.
 
+use rehearsal::{Reply, Script};
 use serde_json::json;
 use tavernkeep::auth::Scope;
 
@@ -181,4 +182,27 @@ async fn a_key_without_gm_is_told_no_secrets() {
         assert!(tenant.post(&path, body.clone()).await.expect(200).text.contains(secret), "{tool}");
         assert!(!caller.post(&path, body).await.expect(200).text.contains(secret), "{tool}");
     }
+}
+
+/// Dice and words need no transaction until something is read; what is read then has them.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_of_one_reply_see_those_before_them() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let session = Session::open(&world, "vtt").await;
+    let roll = json!({ "rolls": [{ "formula": "1d20" }] });
+    let calls = Reply::tool("roll_dice", roll.clone())
+        .with_tool("post_message", json!({ "content": "The door opens." }))
+        .with_tool("get_message_history", json!({}))
+        .with_tool("roll_dice", roll);
+    server.model.set_script(Script::replies([calls, Reply::text("And so it is.")]));
+    let turn = session.turn().await;
+    let calls = turn["tool_calls"].as_array().unwrap();
+    assert!(calls.iter().all(|call| call["status"] == "succeeded"), "{turn}");
+    let told = calls[2]["result"]["messages"].to_string();
+    assert!(told.contains("1d20") && told.contains("The door opens."), "{told}");
+    assert_eq!([0, 3].map(|n| calls[n]["result"]["counter"].clone()), [json!(1), json!(2)]);
+    let rolls = world.get("/messages?type=roll").await.expect(200);
+    assert_eq!(rolls.items().len(), 2);
 }

@@ -131,16 +131,20 @@ impl Child {
 
     /// GET below the campaign, or anywhere if the path begins with two slashes.
     pub async fn get(&self, path: &str) -> Answer {
+        send(self.credential.clone(), self.http.get(self.place(path))).await.unwrap()
+    }
+
+    /// POST below the campaign, or anywhere if the path begins with two slashes; it outlives this borrow.
+    pub fn post(&self, path: &str, body: Value) -> impl Future<Output = reqwest::Result<Answer>> + Send + use<> {
+        send(self.credential.clone(), self.http.post(self.place(path)).json(&body))
+    }
+
+    fn place(&self, path: &str) -> String {
         let path = path
             .strip_prefix('/')
             .filter(|p| p.starts_with('/'))
             .map_or_else(|| format!("/v1/campaigns/port-town{path}"), str::to_owned);
-        send(self.credential.clone(), self.http.get(format!("{}{path}", self.url))).await.unwrap()
-    }
-
-    /// POST below the campaign; it outlives this borrow.
-    pub fn post(&self, path: &str, body: Value) -> impl Future<Output = reqwest::Result<Answer>> + Send + use<> {
-        send(self.credential.clone(), self.http.post(format!("{}/v1/campaigns/port-town{path}", self.url)).json(&body))
+        format!("{}{path}", self.url)
     }
 
     /// A request below the campaign, to be changed and sent.

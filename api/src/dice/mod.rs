@@ -1,7 +1,7 @@
 //! Dice for everyone who rolls: the fair stream of each campaign, dice somebody rolled by hand, and seeded ones.
 //!
 //! A roll of the fair stream uses a counter of the campaign's seed and no counter is used twice: it rises in the transaction
-//! that keeps the roll's effects. A seed is never shown before it is revealed. What dice mean is the crate `rules`'s affair.
+//! that keeps the roll's effects, whether it was taken there or, by `ahead`, hoped for before it began. A seed is never shown before it is revealed. What dice mean is the crate `rules`'s affair.
 //!
 //! - `service`: where the dice of a request fall from; `rolls`: formulas rolled with them, as clients see them.
 //! - `reported`: dice that a frontend rolled, believed as far as they can be true.
@@ -10,6 +10,7 @@
 //!
 //! To add a source of dice: a member of [`service::Wish`], a variant of its source, its name as an origin.
 
+pub mod ahead;
 pub mod http;
 pub mod http_seeds;
 pub mod reported;

@@ -11,11 +11,11 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::ahead::{self, Ahead, Claim};
 use crate::{
     error::{Code, Error, Result},
     http::paging::{Items, NoFilter, Page, pattern},
-    pool::Pool,
-    tenancy::{self, Actor, Call, TenantTx},
+    tenancy::{self, Call, TenantTx},
 };
 
 /// A seed of a fair stream as clients see it.
@@ -94,11 +94,21 @@ fn fresh_client_seed() -> String {
 pub enum Taking<'a> {
     /// With what else a transaction does: if it comes to nothing, the next has them.
     Within(&'a TenantTx),
-    /// At once, by whoever needs no transaction: if what they are rolled for comes to nothing, nobody has them.
-    Alone(&'a Pool, &'a Actor),
+    /// Before there is a transaction.
+    Ahead(&'a Ahead<'a>),
 }
 
-/// Counts the stream of a campaign up by `rolls`; a stream that was never used begins with a seed of its own. One round trip.
+impl Taking<'_> {
+    fn tenant(self) -> Uuid {
+        match self {
+            Self::Within(tx) => tx.tenant(),
+            Self::Ahead(ahead) => ahead.actor.tenant,
+        }
+    }
+}
+
+/// Counts the stream of a campaign up by `rolls`; a stream that was never used begins with a seed of its own. One round trip,
+/// or none.
 ///
 /// # Errors
 /// Those of the database.
@@ -110,16 +120,37 @@ pub async fn take(taking: Taking<'_>, campaign: Option<Uuid>, rolls: u32) -> Res
             .bind(fresh_client_seed())
             .bind(i64::from(rolls))
     };
+    let tenant = taking.tenant();
     let row = match taking {
         Taking::Within(tx) => {
             let q = sqlx::query(TAKE).bind(tx.tenant()).bind(None::<String>);
             bind(q).fetch_one(&mut *tx.connection().await).await?
         }
-        Taking::Alone(pool, actor) => tenancy::call(pool, actor, TAKE, bind).await?,
+        Taking::Ahead(ahead) => match ahead.hope(campaign, rolls) {
+            Some(taken) => return Ok(taken),
+            None => tenancy::call(ahead.pool, ahead.actor, TAKE, bind).await?,
+        },
     };
     let last: i64 = row.get("counter");
     let seed = FairSeed::new(&secret(&row)?, row.get("client_seed"));
-    Ok(Taken { id: row.get("id"), seed, first: last - i64::from(rolls) + 1, last })
+    let taken = Taken { id: row.get("id"), seed, first: last - i64::from(rolls) + 1, last };
+    ahead::stands((tenant, campaign), &taken);
+    Ok(taken)
+}
+
+/// Takes counters that were used already.
+///
+/// # Errors
+/// A conflict to be tried again ([`Error::is_transient`]) if the stream does not stand before them; those of the database.
+pub async fn claim(tx: &TenantTx, claim: &Claim) -> Result<()> {
+    let q = sqlx::query("SELECT claim_dice($1, $2, $3, $4)").bind(tx.tenant());
+    bind_claim(q, Some(claim)).execute(&mut *tx.connection().await).await?;
+    Ok(())
+}
+
+/// The same as part of another statement: what `claim_dice` takes after the tenant.
+pub fn bind_claim<'q>(q: Call<'q>, claim: Option<&Claim>) -> Call<'q> {
+    q.bind(claim.map(|c| c.seed)).bind(claim.map(|c| c.before)).bind(claim.map(|c| c.after))
 }
 
 /// Whether the stream of a campaign, or the tenant's own, has a seed in use, so that its commitment can be seen.

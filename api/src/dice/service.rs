@@ -63,12 +63,7 @@ impl<'a> Draw<'a> {
     ///
     /// # Errors
     /// As for [`Draw::new`].
-    pub async fn of_rolls(
-        taking: Taking<'_>,
-        campaign: Option<Uuid>,
-        wish: &Wish<'a>,
-        rolls: u32,
-    ) -> Result<Self> {
+    pub async fn of_rolls(taking: Taking<'_>, campaign: Option<Uuid>, wish: &Wish<'a>, rolls: u32) -> Result<Self> {
         let draw = match *wish {
             Wish { given: Some(given), .. } if given.len() > GIVEN_MAX => {
                 return Err(Error::new(Code::InvalidDice, format!("At most {GIVEN_MAX} dice may be given.")));

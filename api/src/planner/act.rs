@@ -19,8 +19,9 @@ use crate::{
     http::{Reply, answered, idempotency::IdempotencyKey},
     messages::service::NewMessage,
     ops::metrics,
-    tenancy::{Origin, TenantTx},
+    tenancy::Origin,
     tenants::Fallback,
+    tools::Rest,
     turns::{
         Status, Trace, TurnView,
         start::Asker,
@@ -195,21 +196,16 @@ impl<'a> Acting<'a> {
 
     /// Ends the turn with an outcome that did nothing.
     async fn settle(&self, view: ActView) -> Result<Reply> {
-        self.end_with(view, None, &[]).await
+        self.end_with(view, &[], Rest::default()).await
     }
 
-    /// Ends the turn with an outcome, what a transaction did for it, and what the table reads of it.
-    pub(super) async fn end_with(
-        &self,
-        view: ActView,
-        begun: Option<TenantTx>,
-        messages: &[NewMessage],
-    ) -> Result<Reply> {
+    /// Ends the turn with an outcome, what the table reads of it, and what is left of the work for it.
+    pub(super) async fn end_with(&self, view: ActView, messages: &[NewMessage], rest: Rest) -> Result<Reply> {
         let reply = Reply::ok(&view)?;
         let record = self.record(&view)?;
         let actor = self.talk.caller.actor().in_turn(self.scene.turn, Origin::Turn);
         let (pool, row, ended) = (&self.talk.app.pool, self.row(), self.ended(record, &reply));
-        store::finish_saying(pool, begun, &actor, &row, &ended, messages).await?;
+        store::finish_saying(pool, &actor, &row, &ended, messages, rest).await?;
         self.told(&view);
         Ok(reply)
     }

@@ -12,7 +12,7 @@ use crate::{
     error::{Code, Error, FieldError, Result},
     http::Reply,
     tenancy::{Origin, TenantTx},
-    tools::Work,
+    tools::{Rest, Work},
     turns::rules::{self, Resolution, Teller, narrate, ruling::Ruling},
 };
 
@@ -66,23 +66,30 @@ impl Acting<'_> {
             let said = Some((turn, self.wanted.text.as_str()));
             let work = Work::new(&app.pool, &actor, campaign, None);
             let cx = CommandCx { work: &work, caller, campaign, player, name, scene, turn: Some(turn), said };
-            match command.run(&cx, plan.args.clone()).await {
-                Ok(Done { visibility, result, message, messages, call }) => {
-                    self.talk.tool_calls = call.into_iter().collect();
-                    let view = ActView {
-                        reason,
-                        plan: Some(plan.clone()),
-                        result: Some(result),
-                        visibility,
-                        ..ActView::quiet(turn, Outcome::Executed, message, self.cached)
-                    };
-                    let (begun, said) = work.into_parts();
-                    return self.end_with(view, begun, &[said, messages].concat()).await;
-                }
+            let done = match command.run(&cx, plan.args.clone()).await {
+                Ok(done) => self.done(done, plan, reason, work).await,
+                Err(error) => Err(error),
+            };
+            match done {
                 Err(error) if error.is_transient() && attempts_left > 1 => attempts_left -= 1,
-                Err(error) => return Err(error),
+                done => return done,
             }
         }
+    }
+
+    /// Ends the turn with what came of its command.
+    async fn done(&mut self, done: Done, plan: &PlanView, reason: Option<Reason>, work: Work<'_>) -> Result<Reply> {
+        let Done { visibility, result, message, messages, call } = done;
+        self.talk.tool_calls = call.into_iter().collect();
+        let view = ActView {
+            reason,
+            plan: Some(plan.clone()),
+            result: Some(result),
+            visibility,
+            ..ActView::quiet(self.scene.turn, Outcome::Executed, message, self.cached)
+        };
+        let (rest, said) = work.into_rest();
+        self.end_with(view, &[said, messages].concat(), rest).await
     }
 
     /// A deed: the rules decide it, a narrator tells it, and all of it is this turn's.
@@ -108,6 +115,6 @@ impl Acting<'_> {
             ..ActView::quiet(turn, Outcome::Executed, message, self.cached)
         };
         tracing::debug!(turn_id = %turn, command = command.name, tool = decided.tool, "a deed was decided");
-        self.end_with(view, None, &messages).await
+        self.end_with(view, &messages, Rest::default()).await
     }
 }

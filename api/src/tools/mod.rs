@@ -26,7 +26,7 @@ mod search_lore;
 mod work;
 
 pub use hand::Hand;
-pub use work::{Hold, Work};
+pub use work::{Hold, Rest, Work};
 
 use std::{collections::BTreeMap, sync::LazyLock};
 

@@ -22,7 +22,8 @@ impl ToolSpec for OwnerMemorizeDependables {
     async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Value> {
         let (player, text) = arguments.checked(cx).await?;
         if cx.rows_max > 0 {
-            check_rows_more(cx.tx().await?, cx.rows_max, "memory", dependents(cx.tx().await?, cx.entity).await?).await?;
+            check_rows_more(cx.tx().await?, cx.rows_max, "memory", dependents(cx.tx().await?, cx.entity).await?)
+                .await?;
         }
         let new = NewMemory {
             campaign: cx.campaign,

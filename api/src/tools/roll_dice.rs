@@ -150,7 +150,8 @@ async fn say(cx: &ToolCx<'_>, session: &Playing, report: &RollReport) -> Result<
 
 /// The sheet of whoever calls; owners and the game master have none.
 async fn sheet_of(cx: &ToolCx<'_>) -> Result<Option<Creature>> {
-    let own = col("tenant_id").eq(cx.work.tenant()).and(col("campaign_id").eq(cx.campaign)).and(col("id").eq(cx.entity));
+    let own =
+        col("tenant_id").eq(cx.work.tenant()).and(col("campaign_id").eq(cx.campaign)).and(col("id").eq(cx.entity));
     Ok(match cx.kind {
         ActorKind::Character => {
             character::Entity::find().filter(own).one(cx.tx().await?).await?.as_ref().map(sheet::of_character)

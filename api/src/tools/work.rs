@@ -1,8 +1,8 @@
 //! The transaction of a batch of tool calls or of a command, which begins when something needs it.
 //!
-//! Dice and what is said at the table need none: dice are taken at once, and what was said is written at the end, in one
-//! round trip with everything else that an end writes. Whatever reads or writes the world comes by [`Work::tx`], which
-//! first writes what was said so far, so that every call sees what those before it did.
+//! Dice and what is said at the table need none: dice are used ahead of it, and they are taken and what was said is written at the
+//! end, in one round trip with everything else that an end writes. Whatever reads or writes the world comes by [`Work::tx`],
+//! which first does that, so that every call sees what those before it did.
 
 use std::cell::{Cell, RefCell};
 
@@ -11,7 +11,10 @@ use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 use crate::{
-    dice::seeds::Taking,
+    dice::{
+        ahead::{Ahead, Claim, settled},
+        seeds::{self, Taking},
+    },
     error::{Error, Result},
     messages::service::{self as messages, NewMessage},
     pool::Pool,
@@ -28,10 +31,11 @@ pub struct Hold {
 enum Tx<'a> {
     /// Somebody else's, who commits it.
     Given(&'a TenantTx),
-    Late(Late<'a>),
+    Late(Box<Late<'a>>),
 }
 
 struct Late<'a> {
+    ahead: Ahead<'a>,
     pool: &'a Pool,
     actor: &'a Actor,
     hold: Option<Hold>,
@@ -57,8 +61,15 @@ impl<'a> Work<'a> {
     /// A transaction of its own, which holds a turn if it is part of one that others may cancel.
     #[must_use]
     pub fn new(pool: &'a Pool, actor: &'a Actor, campaign: Uuid, hold: Option<Hold>) -> Self {
-        let late = Late { pool, actor, hold, begun: OnceCell::new(), failed: Cell::new(false) };
-        Self { tx: Tx::Late(late), tenant: actor.tenant, campaign, said: RefCell::default() }
+        let late = Late {
+            ahead: Ahead::new(pool, actor),
+            pool,
+            actor,
+            hold,
+            begun: OnceCell::new(),
+            failed: Cell::new(false),
+        };
+        Self { tx: Tx::Late(Box::new(late)), tenant: actor.tenant, campaign, said: RefCell::default() }
     }
 
     /// The transaction; it begins if it has not. One round trip then, and one more if something was said.
@@ -81,6 +92,10 @@ impl<'a> Work<'a> {
             Some(Hold { turn, instance }) => TenantTx::hold_turn(late.pool, late.actor, turn, instance).await?,
             None => TenantTx::write(late.pool, late.actor).await?,
         };
+        if let Some(claim) = late.ahead.claim() {
+            let taken = seeds::claim(&tx, &claim).await;
+            settled(Some(claim), taken)?;
+        }
         messages::insert(&tx, self.campaign, &self.said.take()).await?;
         Ok(tx)
     }
@@ -104,7 +119,7 @@ impl<'a> Work<'a> {
             Tx::Given(tx) => Taking::Within(tx),
             Tx::Late(late) => match late.begun.get() {
                 Some(tx) => Taking::Within(tx),
-                None => Taking::Alone(late.pool, late.actor),
+                None => Taking::Ahead(&late.ahead),
             },
         }
     }
@@ -121,14 +136,14 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// The transaction to be committed with what follows, if it has begun. What was said without one is the caller's to write.
+    /// What is left to be written by whoever ends it, and what was said.
     #[must_use]
-    pub fn into_parts(self) -> (Option<TenantTx>, Vec<NewMessage>) {
-        let begun = match self.tx {
-            Tx::Given(_) => None,
-            Tx::Late(late) => late.begun.into_inner(),
+    pub fn into_rest(self) -> (Rest, Vec<NewMessage>) {
+        let rest = match self.tx {
+            Tx::Given(_) => Rest::default(),
+            Tx::Late(late) => Rest { claim: late.ahead.claim(), begun: late.begun.into_inner() },
         };
-        (begun, self.said.into_inner())
+        (rest, self.said.into_inner())
     }
 
     /// Commits it. One round trip, none if there is nothing to write.
@@ -136,25 +151,32 @@ impl<'a> Work<'a> {
     /// # Errors
     /// `conflict` if the turn is no longer this server's; those of the database.
     pub async fn commit(self) -> Result<()> {
-        let Tx::Late(Late { pool, actor, hold, .. }) = &self.tx else { return Ok(()) };
-        let (pool, actor, hold, campaign) = (*pool, *actor, *hold, self.campaign);
-        let (begun, said) = self.into_parts();
-        match (begun, hold) {
-            (Some(tx), _) => tx.commit().await,
-            (None, _) if said.is_empty() => Ok(()),
-            (None, Some(Hold { turn, instance })) => {
-                let said: Value = serde_json::to_value(said).map_err(Error::internal)?;
-                // The turn is held first: the function's row is what the messages wait for.
-                let statement = "SELECT write_messages($1, $5, $6) FROM turn_hold($1, $2, $3, $4)";
-                tenancy::call(pool, actor, statement, |q| q.bind(turn).bind(instance).bind(campaign).bind(said))
-                    .await
-                    .map(drop)
-            }
-            (None, None) => {
-                let tx = TenantTx::write(pool, actor).await?;
-                messages::insert(&tx, campaign, &said).await?;
-                tx.commit().await
-            }
+        let Tx::Late(late) = &self.tx else { return Ok(()) };
+        let (pool, actor, hold, campaign) = (late.pool, late.actor, late.hold, self.campaign);
+        if hold.is_none() {
+            self.tx().await?;
         }
+        let (Rest { begun, claim }, said) = self.into_rest();
+        let hold = match (begun, hold) {
+            (Some(tx), _) => return tx.commit().await,
+            (None, Some(hold)) if claim.is_some() || !said.is_empty() => hold,
+            _ => return Ok(()),
+        };
+        let said: Value = serde_json::to_value(said).map_err(Error::internal)?;
+        let written = tenancy::call(pool, actor, WRITE, |q| {
+            seeds::bind_claim(q.bind(hold.turn).bind(hold.instance).bind(campaign).bind(said), claim.as_ref())
+        });
+        let written = written.await.map(drop);
+        settled(claim, written)
     }
+}
+
+/// The turn is held first: the function's row is what the rest waits for.
+const WRITE: &str = "SELECT claim_dice($1, $7, $8, $9), write_messages($1, $5, $6) FROM turn_hold($1, $2, $3, $4)";
+
+/// What is left of some work: its transaction if it has begun, else the dice that are to be taken.
+#[derive(Default)]
+pub struct Rest {
+    pub begun: Option<TenantTx>,
+    pub claim: Option<Claim>,
 }

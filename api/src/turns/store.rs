@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::{OnFailure, Status, live::Live};
 use crate::{
     auth::Caller,
+    dice::{ahead::settled, seeds},
     edits, encounters,
     error::{Code, Error, Result},
     http::{
@@ -27,6 +28,7 @@ use crate::{
         service::Position,
     },
     tenancy::{self, Actor, Call, Origin, TenantTx},
+    tools::Rest,
 };
 
 /// Seconds that a turn is its server's without a sign of life.
@@ -411,29 +413,30 @@ pub async fn finish(
     if row.get("done") { Ok(()) } else { Err(lost()) }
 }
 
-/// The same for a turn that says something else than a player's question and its answer, or nothing; with what a transaction
-/// did for it, if one has begun.
+/// The same for a turn that says something else than a player's question and its answer, or nothing; with what is left of the
+/// work that was done for it.
 ///
 /// # Errors
 /// `conflict` if the turn is no longer this server's; those of the database.
 pub async fn finish_saying(
     pool: &Pool,
-    begun: Option<TenantTx>,
     actor: &Actor,
     new: &NewTurn<'_>,
     ended: &Ended<'_>,
     messages: &[NewMessage],
+    Rest { begun, claim }: Rest,
 ) -> Result<()> {
-    if messages.is_empty() && begun.is_none() {
+    if messages.is_empty() && begun.is_none() && claim.is_none() {
         return finish(pool, actor, new, ended, None).await;
     }
     let messages = serde_json::to_value(messages).map_err(Error::internal)?;
+    let bind = |q| seeds::bind_claim(bind_end(q, new, ended, None).bind(messages), claim.as_ref());
     let Some(tx) = begun else {
-        let row = tenancy::call(pool, actor, FINISH_SAYING, |q| bind_end(q, new, ended, None).bind(messages)).await?;
+        let row = settled(claim.clone(), tenancy::call(pool, actor, FINISH_SAYING, bind).await)?;
         return if row.get("done") { Ok(()) } else { Err(lost()) };
     };
-    let q = sqlx::query(FINISH_SAYING).bind(actor.tenant).bind(actor.signature());
-    let row = bind_end(q, new, ended, None).bind(messages).fetch_one(&mut *tx.connection().await).await?;
+    let q = bind(sqlx::query(FINISH_SAYING).bind(actor.tenant).bind(actor.signature()));
+    let row = q.fetch_one(&mut *tx.connection().await).await?;
     if row.get("done") { tx.commit().await } else { Err(lost()) }
 }
 
@@ -462,8 +465,12 @@ macro_rules! finish {
 
 const FINISH: &str = concat!("SELECT ", finish!(), " AS done");
 /// A `CASE` keeps the order.
-const FINISH_SAYING: &str =
-    concat!("SELECT CASE WHEN ", finish!(), " THEN write_messages($1, $3, $30) IS NOT NULL ELSE false END AS done");
+const FINISH_SAYING: &str = concat!(
+    "SELECT CASE WHEN ",
+    finish!(),
+    " THEN claim_dice($1, $31, $32, $33) AND write_messages($1, $3, $30) IS NOT NULL \
+            ELSE false END AS done"
+);
 
 /// What follows tenant and signature in [`FINISH`].
 fn bind_end<'q>(q: Call<'q>, new: &NewTurn<'_>, ended: &Ended<'_>, said: Option<&Said<'_>>) -> Call<'q> {

@@ -15,6 +15,19 @@ BEGIN
     RETURN NEXT;
 END $$
 -- ;;
-REVOKE ALL ON FUNCTION take_dice FROM PUBLIC
+-- Takes counters that were used already, in the transaction that writes what they were used for. A conflict, to be tried again, if
+-- the stream does not stand before them, or its seed was revealed. No seed: nothing was used.
+CREATE FUNCTION claim_dice(its_tenant uuid, seed uuid, before bigint, after bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    IF seed IS NOT NULL THEN
+        UPDATE dice_seed SET counter = after WHERE tenant_id = its_tenant AND id = seed AND counter = before AND revealed_at IS NULL;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'these dice were rolled by another' USING ERRCODE = 'serialization_failure';
+        END IF;
+    END IF;
+    RETURN true;
+END $$
 -- ;;
-GRANT EXECUTE ON FUNCTION take_dice TO tavernkeep_app
+REVOKE ALL ON FUNCTION take_dice, claim_dice FROM PUBLIC
+-- ;;
+GRANT EXECUTE ON FUNCTION take_dice, claim_dice TO tavernkeep_app

@@ -129,17 +129,23 @@ END $$
 -- Returns the ids of those that were written.
 CREATE FUNCTION write_messages(its_tenant uuid, its_campaign uuid, messages jsonb) RETURNS uuid[] LANGUAGE plpgsql AS $$
 DECLARE
-    ids uuid[];
+    ids uuid[] := '{}';
+    m jsonb;
+    one uuid;
 BEGIN
-    WITH written AS (
-        INSERT INTO message (tenant_id, campaign_id, id, session_id, scene_id, type, speaker, content, flavor, roll, author, player_id,
-            entity_id, whisper_to, blind, turn_id, prompt_text, tokens, window_start, told_as, extensions, external_ref)
-        SELECT its_tenant, its_campaign, m.id, m.session_id,
-            (SELECT s.id FROM scene s WHERE s.tenant_id = its_tenant AND s.id = m.scene_id), m.type, m.speaker, m.content, m.flavor,
-            m.roll, m.author, m.player_id, m.entity_id, m.whisper_to, m.blind, m.turn_id, m.prompt_text, m.tokens, m.window_start, m.told_as,
-            m.extensions, m.external_ref
-        FROM jsonb_populate_recordset(NULL::message, messages) m
-        ON CONFLICT (tenant_id, campaign_id, external_ref) WHERE external_ref IS NOT NULL DO NOTHING RETURNING id)
-    SELECT coalesce(array_agg(id), '{}') INTO ids FROM written;
+    FOR i IN 0 .. jsonb_array_length(messages) - 1 LOOP
+        m := messages -> i;
+        INSERT INTO message (tenant_id, campaign_id, id, session_id, scene_id, type, speaker, content, flavor, roll, author,
+            player_id, entity_id, whisper_to, blind, turn_id, prompt_text, tokens, window_start, told_as, extensions, external_ref)
+        VALUES (its_tenant, its_campaign, (m ->> 'id')::uuid, (m ->> 'session_id')::uuid,
+            (SELECT s.id FROM scene s WHERE s.tenant_id = its_tenant AND s.id = (m ->> 'scene_id')::uuid), m ->> 'type',
+            m -> 'speaker', m ->> 'content', m ->> 'flavor', nullif(m -> 'roll', 'null'), m ->> 'author', (m ->> 'player_id')::uuid,
+            (m ->> 'entity_id')::uuid, m -> 'whisper_to', (m ->> 'blind')::boolean, (m ->> 'turn_id')::uuid, m ->> 'prompt_text',
+            (m ->> 'tokens')::int, (m ->> 'window_start')::uuid, m ->> 'told_as', m -> 'extensions', m ->> 'external_ref')
+        ON CONFLICT (tenant_id, campaign_id, external_ref) WHERE external_ref IS NOT NULL DO NOTHING RETURNING id INTO one;
+        IF FOUND THEN
+            ids := ids || one;
+        END IF;
+    END LOOP;
     RETURN ids;
 END $$

@@ -42,7 +42,7 @@ use crate::{
         service::{self, Playing},
     },
     tenancy::{Origin, TenantTx},
-    tools::{ActorKind, Hand},
+    tools::{ActorKind, Hand, Rest},
 };
 use kept::Kept;
 use prompt::{Asked, GmPrompt, Reads};
@@ -278,7 +278,7 @@ impl GmTurn<'_> {
         let mut attempts_left = 3;
         talk.save_told().await;
         loop {
-            match store::finish_saying(&talk.app.pool, None, &actor, &row, &ended, &said).await {
+            match store::finish_saying(&talk.app.pool, &actor, &row, &ended, &said, Rest::default()).await {
                 Err(e) if Error::is_transient(&e) && attempts_left > 1 => attempts_left -= 1,
                 result => break result?,
             }

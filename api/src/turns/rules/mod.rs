@@ -46,6 +46,7 @@ use crate::{
     ops::metrics,
     scenes,
     tenancy::{Origin, TenantTx},
+    tools::Rest,
 };
 
 /// An action to be decided.
@@ -244,7 +245,7 @@ impl<'a> RulesTurn<'a> {
         self.talk.save_told().await;
         let actor = self.talk.caller.actor().in_turn(self.talk.id, Origin::Turn);
         let pool = &self.talk.app.pool;
-        store::finish_saying(pool, None, &actor, &self.row(), &ended, &messages).await?;
+        store::finish_saying(pool, &actor, &self.row(), &ended, &messages, Rest::default()).await?;
         metrics::TURNS.with_label_values(&["rules", Status::Succeeded.as_str()]).inc();
         Ok(reply)
     }

@@ -1,0 +1,106 @@
+//! Counters of a fair stream that are used before they are taken.
+//!
+//! Whoever knows where a stream stood a moment ago rolls the next counters at once, and takes them in the transaction that writes
+//! what was rolled: if the stream stands elsewhere by then, or its seed was revealed, nothing is written, and it is rolled again.
+//! So a roll costs no round trip of its own, and still no counter is used twice or passed over. Nobody sees dice before they are
+//! written.
+
+use std::{cell::RefCell, sync::LazyLock, time::Duration};
+
+use moka::sync::Cache;
+use rules::dice::FairSeed;
+use uuid::Uuid;
+
+use super::seeds::Taken;
+use crate::{error::Result, pool::Pool, tenancy::Actor};
+
+/// A tenant's stream: a campaign's, or its own.
+type Stream = (Uuid, Option<Uuid>);
+
+/// Where a stream stands, as far as this server knows.
+#[derive(Clone)]
+struct Known {
+    id: Uuid,
+    seed: FairSeed,
+    counter: i64,
+}
+
+/// Streams that this server rolled of within a minute. None: others roll of it, too, and it is not worth trying.
+static KNOWN: LazyLock<Cache<Stream, Option<Known>>> =
+    LazyLock::new(|| Cache::builder().max_capacity(10_000).time_to_live(Duration::from_secs(60)).build());
+
+/// Counters that were used and are yet to be taken: those after `before` up to `after`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    stream: Stream,
+    pub seed: Uuid,
+    pub before: i64,
+    pub after: i64,
+}
+
+/// What came of the transaction that was to take them. After a conflict this stream's counters are taken before they are used,
+/// for a minute.
+///
+/// # Errors
+/// The transaction's.
+pub fn settled<T>(claim: Option<Claim>, result: Result<T>) -> Result<T> {
+    match (&result, claim) {
+        (Err(error), Some(claim)) if error.is_transient() => KNOWN.insert(claim.stream, None),
+        (Err(_), Some(claim)) => KNOWN.invalidate(&claim.stream),
+        _ => {}
+    }
+    result
+}
+
+/// Remembers where a stream stands once what took its counters is committed.
+pub(super) fn stands(stream: Stream, taken: &Taken) {
+    if !matches!(KNOWN.get(&stream), Some(None)) {
+        KNOWN.insert(stream, Some(Known { id: taken.id, seed: taken.seed.clone(), counter: taken.last }));
+    }
+}
+
+/// What was used ahead of a transaction.
+pub struct Ahead<'a> {
+    pub(super) pool: &'a Pool,
+    pub(super) actor: &'a Actor,
+    claim: RefCell<Option<Claim>>,
+}
+
+impl<'a> Ahead<'a> {
+    #[must_use]
+    pub fn new(pool: &'a Pool, actor: &'a Actor) -> Self {
+        Self { pool, actor, claim: RefCell::default() }
+    }
+
+    /// What is to be taken, by whoever asks first.
+    #[must_use]
+    pub fn claim(&self) -> Option<Claim> {
+        self.claim.take()
+    }
+
+    /// The next counters, if it is known where the stream stood.
+    pub(super) fn hope(&self, campaign: Option<Uuid>, rolls: u32) -> Option<Taken> {
+        let stream = (self.actor.tenant, campaign);
+        let known = KNOWN.get(&stream)??;
+        let after = known.counter + i64::from(rolls);
+        let mut claim = self.claim.borrow_mut();
+        let before = match &*claim {
+            None => known.counter,
+            Some(claim) if claim.seed == known.id && claim.after == known.counter => claim.before,
+            Some(_) => return None,
+        };
+        *claim = Some(Claim { stream, seed: known.id, before, after });
+        let taken = Taken { id: known.id, seed: known.seed.clone(), first: known.counter + 1, last: after };
+        KNOWN.insert(stream, Some(Known { counter: after, ..known }));
+        Some(taken)
+    }
+}
+
+impl Drop for Ahead<'_> {
+    /// What was used came to nothing: the stream stands where it stood.
+    fn drop(&mut self) {
+        if let Some(claim) = self.claim.take() {
+            KNOWN.invalidate(&claim.stream);
+        }
+    }
+}
