@@ -54,7 +54,7 @@ const MAY_USE_THE_POOL: &[&str] = &[
     "ops",
     "tenancy.rs",
     "tenants/service.rs",
-    "turns/store.rs",
+    "turns/store/end.rs",
     "users/sessions.rs",
 ];
 

@@ -237,7 +237,7 @@ impl GmPrompt {
         };
         let woken = talk.as_ref().map(words).unwrap_or_default();
         let turn = Part::new("turn", format!("{}{}", woken.text, turn_text(role, asked)), woken.cut);
-        let scoped = Part::new("scoped_lore", place.text, place.cut);
+        let scoped = Part::lasting("scoped_lore", place.text, place.cut);
         let key = [tenant.into_bytes(), facts.playing.campaign.into_bytes(), session.into_bytes()];
         Ok(Self {
             text: format!("{}{}{}", told.text, scoped.text, turn.text).into(),

@@ -1,0 +1,275 @@
+//! How a turn begins: it takes its place and claims its key, or finds what the key led to before.
+
+use entity::session::Role;
+use sea_orm::ActiveEnum;
+use sqlx::Row;
+use uuid::Uuid;
+
+use super::{LEASE_SECONDS, NewTurn, Opened, Place, lost};
+use crate::{
+    auth::Caller,
+    error::{Error, Result},
+    http::{
+        idempotency::{IdempotencyKey, in_flight},
+        reply::Reply as Stored,
+        resource::Ref,
+    },
+    pool::Pool,
+    prompt::assemble::BasePrompt,
+    sessions::{
+        facts::{Facts, Held},
+        service::Position,
+    },
+    tenancy::{self, Actor, Origin, TenantTx},
+};
+
+/// The same as [`open`] for a cached prompt, if the heads it was built from have not moved and the key is fresh: one round
+/// trip for the whole transaction. False if not; nothing is written then.
+///
+/// # Errors
+/// `turn_in_progress`.
+pub async fn open_cached(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, base: &BasePrompt) -> Result<bool> {
+    let opened = tenancy::call(
+        pool,
+        actor,
+        "SELECT turn_open($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) AS runs",
+        |q| {
+            q.bind(new.campaign)
+                .bind(base.head_keys())
+                .bind(base.head_versions().iter().sum::<i64>())
+                .bind(new.id)
+                .bind(new.kind)
+                .bind(new.entity)
+                .bind(new.player)
+                .bind(new.action)
+                .bind(new.mode.as_str())
+                .bind(new.on_failure.as_str())
+                .bind(new.key_id)
+                .bind(new.instance)
+                .bind(LEASE_SECONDS)
+                .bind(Uuid::now_v7())
+                .bind(new.key.map(|k| k.route.as_str()))
+                .bind(new.key.map(|k| k.key.as_str()))
+                .bind(new.key.map(|k| &k.fingerprint[..]))
+        },
+    );
+    Ok(opened.await?.get("runs"))
+}
+
+/// Opens a session's turn and reads what it is told from, in one round trip; `campaign` is as the client named it. None, and nothing
+/// written, if the key is known or something is not there.
+///
+/// # Errors
+/// `turn_in_progress`.
+pub async fn open_session(
+    pool: &Pool,
+    caller: &Caller,
+    campaign: &Ref,
+    role: Option<Role>,
+    new: &NewTurn<'_>,
+    held: Held<'_>,
+) -> Result<Option<Facts>> {
+    let (named, slug) = match campaign {
+        Ref::Id(id) => (Some(*id), None),
+        Ref::Slug(slug) => (None, Some(slug.as_str())),
+    };
+    let actor = caller.actor().in_turn(new.id, Origin::Turn);
+    let opened = tenancy::call_optional(
+        pool,
+        &actor,
+        "SELECT o.campaign, o.upto_seq, o.upto_event, f.* FROM session_turn_open($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, \
+             $15, $16, $17, $18) o CROSS JOIN LATERAL session_facts($1, o.campaign, $6, $7, $19, $20) f",
+        |q| {
+            q.bind(named)
+                .bind(slug)
+                .bind(caller.campaign)
+                .bind(new.entity)
+                .bind(role.as_ref().map(ActiveEnum::to_value))
+                .bind(new.id)
+                .bind(new.action)
+                .bind(new.mode.as_str())
+                .bind(new.on_failure.as_str())
+                .bind(new.key_id)
+                .bind(new.instance)
+                .bind(LEASE_SECONDS)
+                .bind(Uuid::now_v7())
+                .bind(new.key.map(|k| k.route.as_str()))
+                .bind(new.key.map(|k| k.key.as_str()))
+                .bind(new.key.map(|k| &k.fingerprint[..]))
+                .bind(held.campaign)
+                .bind(held.heads)
+        },
+    );
+    let Some(row) = opened.await? else { return Ok(None) };
+    let mut facts = Facts::of_row(&row, row.get("campaign"), new.entity)?;
+    // What the turn is told reaches no further than what is written of it.
+    facts.standing.now = Position { seq: row.get("upto_seq"), event: row.get("upto_event") };
+    Ok(Some(facts))
+}
+
+/// Writes that a turn runs or waits, and claims its key. One statement for a fresh key or none.
+///
+/// # Errors
+/// `turn_in_progress`, `idempotency_in_flight`, `idempotency_key_reused`; `conflict` for a turn that waited and was cancelled.
+pub async fn open(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
+    if let Place::Queued(turn) = new.place {
+        return next_in_line(tx, new, turn).await;
+    }
+    let Some(key) = new.key else { return insert(tx, new).await };
+    let claimed = sqlx::query(
+        "WITH claim AS (INSERT INTO idempotency (tenant_id, id, key, route, fingerprint, state, turn_id) \
+           VALUES ($1, $2, $3, $4, $5, 'running', $6) ON CONFLICT (tenant_id, route, key) DO NOTHING RETURNING turn_id) \
+         INSERT INTO turn (tenant_id, id, campaign_id, kind, status, entity_id, player_id, action, reply_mode, on_failure, \
+                           key_id, instance, lease_until) \
+         SELECT $1, turn_id, $7, $8, $18, $9, $10, $11, $12, $13, $14, $15, now() + $16 * interval '1 second' FROM claim \
+         RETURNING head_now($1, $7, $17) AS talk",
+    )
+    .bind(tx.tenant())
+    .bind(Uuid::now_v7())
+    .bind(&key.key)
+    .bind(&key.route)
+    .bind(&key.fingerprint)
+    .bind(new.id)
+    .bind(new.campaign)
+    .bind(new.kind)
+    .bind(new.entity)
+    .bind(new.player)
+    .bind(new.action)
+    .bind(new.mode.as_str())
+    .bind(new.on_failure.as_str())
+    .bind(new.key_id)
+    .bind(new.instance)
+    .bind(LEASE_SECONDS)
+    .bind(new.talk_head())
+    .bind(new.place.status())
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    match claimed {
+        Some(row) => Ok(new.placed(new.id, &row)),
+        None => reopen(tx, new, key).await,
+    }
+}
+
+async fn insert(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
+    let row = sqlx::query(
+        "INSERT INTO turn (tenant_id, id, campaign_id, kind, status, entity_id, player_id, action, reply_mode, on_failure, \
+                           key_id, instance, lease_until) \
+         VALUES ($1, $2, $3, $4, $14, $5, $6, $7, $8, $9, $10, $11, now() + $12 * interval '1 second') \
+         RETURNING head_now($1, $3, $13) AS talk",
+    )
+    .bind(tx.tenant())
+    .bind(new.id)
+    .bind(new.campaign)
+    .bind(new.kind)
+    .bind(new.entity)
+    .bind(new.player)
+    .bind(new.action)
+    .bind(new.mode.as_str())
+    .bind(new.on_failure.as_str())
+    .bind(new.key_id)
+    .bind(new.instance)
+    .bind(LEASE_SECONDS)
+    .bind(new.talk_head())
+    .bind(new.place.status())
+    .fetch_one(&mut *tx.connection().await)
+    .await?;
+    Ok(new.placed(new.id, &row))
+}
+
+/// A turn that waited takes its place.
+async fn next_in_line(tx: &TenantTx, new: &NewTurn<'_>, turn: Uuid) -> Result<Opened> {
+    let begun = sqlx::query(
+        "UPDATE turn SET status = 'running', lease_until = now() + $4 * interval '1 second' \
+         WHERE tenant_id = $1 AND id = $2 AND instance = $3 AND status = 'queued' AND NOT cancel_requested \
+         RETURNING head_now($1, $5, $6) AS talk",
+    )
+    .bind(tx.tenant())
+    .bind(turn)
+    .bind(new.instance)
+    .bind(LEASE_SECONDS)
+    .bind(new.campaign)
+    .bind(new.talk_head())
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    Ok(new.placed(turn, &begun.ok_or_else(lost)?))
+}
+
+/// A key that was used before: replays what it led to, or starts a turn that came to nothing anew under its id.
+///
+/// # Errors
+/// `idempotency_in_flight`, `idempotency_key_reused`.
+pub async fn reopen(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey) -> Result<Opened> {
+    let row = sqlx::query(
+        "SELECT fingerprint, state, headers, body, turn_id FROM idempotency \
+         WHERE tenant_id = $1 AND route = $2 AND key = $3 FOR UPDATE",
+    )
+    .bind(tx.tenant())
+    .bind(&key.route)
+    .bind(&key.key)
+    .fetch_one(&mut *tx.connection().await)
+    .await?;
+    key.check_same(&row.get::<Vec<u8>, _>("fingerprint"))?;
+    match row.get::<&str, _>("state") {
+        "done" => {
+            let mut reply: Stored = serde_json::from_value(row.get("headers")).map_err(Error::internal)?;
+            reply.body = row.get::<Option<Vec<u8>>, _>("body").unwrap_or_default();
+            reply.replayed = true;
+            Ok(Opened::Replay(reply))
+        }
+        "retry" => {
+            let turn: Uuid =
+                row.get::<Option<Uuid>, _>("turn_id").ok_or_else(|| Error::internal("a key without its turn"))?;
+            restart(tx, new, key, turn).await
+        }
+        _ => Err(match row.get("turn_id") {
+            Some(turn) => in_flight().for_turn(turn),
+            None => in_flight(),
+        }),
+    }
+}
+
+async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: Uuid) -> Result<Opened> {
+    let restarted = sqlx::query(
+        "WITH claim AS (UPDATE idempotency SET state = 'running' WHERE tenant_id = $1 AND route = $2 AND key = $3 RETURNING 1), \
+           untold AS (DELETE FROM turn_event WHERE tenant_id = $1 AND turn_id = $4) \
+         UPDATE turn SET status = $9, runs_before = runs_before + 1, error = NULL, record = NULL, finished_at = NULL, undone_at = NULL, \
+                cancel_requested = false, revert_conflicts = NULL, instance = $5, lease_until = now() + $6 * interval '1 second' \
+         WHERE tenant_id = $1 AND id = $4 AND EXISTS (SELECT 1 FROM claim) RETURNING runs_before, head_now($1, $7, $8) AS talk",
+    )
+    .bind(tx.tenant())
+    .bind(&key.route)
+    .bind(&key.key)
+    .bind(turn)
+    .bind(new.instance)
+    .bind(LEASE_SECONDS)
+    .bind(new.campaign)
+    .bind(new.talk_head())
+    .bind(new.place.status())
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    match restarted {
+        Some(row) => {
+            if let Some(live) = new.live {
+                live.run_before(usize::try_from(row.get::<i32, _>("runs_before")).unwrap_or_default());
+            }
+            Ok(new.placed(turn, &row))
+        }
+        None => insert(tx, &NewTurn { id: turn, key: None, ..*new }).await,
+    }
+}
+
+/// Notes up to where a session's turn is told what happened, and as what; it counts once the turn completes.
+///
+/// # Errors
+/// Those of the database.
+pub async fn tell(tx: &TenantTx, turn: Uuid, facts: &Facts) -> Result<()> {
+    sqlx::query("UPDATE turn SET seen_seq = $3, seen_event = $4, told_as = $5 WHERE tenant_id = $1 AND id = $2")
+        .bind(tx.tenant())
+        .bind(turn)
+        .bind(facts.standing.now.seq)
+        .bind(facts.standing.now.event)
+        .bind(facts.playing.told_as())
+        .execute(&mut *tx.connection().await)
+        .await?;
+    Ok(())
+}
