@@ -1,7 +1,10 @@
 //! The tools of a session's AI, called by hand.
 
+use std::time::Duration;
+
 use rehearsal::{Reply, Script};
 use serde_json::json;
+use sqlx::{Connection, PgConnection};
 use tavernkeep::auth::Scope;
 
 use super::Session;
@@ -205,4 +208,31 @@ async fn calls_of_one_reply_see_those_before_them() {
     assert_eq!([0, 3].map(|n| calls[n]["result"]["counter"].clone()), [json!(1), json!(2)]);
     let rolls = world.get("/messages?type=roll").await.expect(200);
     assert_eq!(rolls.items().len(), 2);
+}
+
+/// What is rolled for a turn that was cancelled meanwhile, elsewhere, is told to nobody; its counter is the next roll's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_roll_of_a_cancelled_turn_never_was() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let session = Session::open(&world, "vtt").await;
+    let roll = || Reply::tool("roll_dice", json!({ "rolls": [{ "formula": "1d20" }] }));
+    let end = || Reply::text("So be it.");
+    server.model.set_script(Script::replies([roll(), end(), roll().delay_ms(500), roll(), end()]));
+    let first = session.turn().await;
+    assert_eq!(first["tool_calls"][0]["result"]["counter"], 1, "{first}");
+    let cancel = async {
+        while server.model.request_count() < 3 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let mut db = PgConnection::connect(&server.db.url).await.unwrap();
+        let asked = sqlx::query("UPDATE turn SET cancel_requested = true WHERE status = 'running'").execute(&mut db);
+        assert_eq!(asked.await.unwrap().rows_affected(), 1);
+    };
+    let path = session.path("/turns");
+    let (cancelled, ()) = tokio::join!(world.post(&path, json!({})), cancel);
+    assert_eq!(cancelled.expect(200).body["status"], "cancelled");
+    assert_eq!(world.get("/messages?type=roll").await.expect(200).items().len(), 1);
+    assert_eq!(session.turn().await["tool_calls"][0]["result"]["counter"], 2);
 }

@@ -352,12 +352,10 @@ BEGIN
     RETURN true;
 END $$
 -- ;;
--- Opens a batch of tool calls: holds the turn until the transaction ends, if it is still this server's. Its commit does not wait
--- for the disk; the commit that ends the turn does, and what came before reaches the disk before it.
+-- Opens a batch of tool calls: holds the turn until the transaction ends, if it is still this server's.
 CREATE FUNCTION turn_hold(its_tenant uuid, who text, its_id uuid, its_instance bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    settings text := set_config('app.tenant_id', its_tenant::text, true) || set_config('app.who', who, true)
-        || set_config('synchronous_commit', 'off', true);
+    settings text := set_config('app.tenant_id', its_tenant::text, true) || set_config('app.who', who, true);
 BEGIN
     PERFORM FROM turn WHERE tenant_id = its_tenant AND id = its_id AND instance = its_instance
       AND status = 'running' AND NOT cancel_requested FOR NO KEY UPDATE;
