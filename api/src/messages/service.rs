@@ -7,13 +7,10 @@ use entity::{
 };
 use serde::Serialize;
 use serde_json::{Map, Number, Value, json};
-use sqlx::Row;
+use sqlx::{Row, types::Json};
 use uuid::Uuid;
 
-use crate::{
-    error::{Error, Result},
-    tenancy::TenantTx,
-};
+use crate::{error::Result, tenancy::TenantTx};
 
 /// Characters of a message.
 pub const CONTENT_CHARS_MAX: usize = 20_000;
@@ -88,7 +85,7 @@ pub async fn insert(tx: &TenantTx, campaign: Uuid, messages: &[NewMessage]) -> R
     let row = sqlx::query("SELECT write_messages($1, $2, $3) AS ids")
         .bind(tx.tenant())
         .bind(campaign)
-        .bind(serde_json::to_value(messages).map_err(Error::internal)?)
+        .bind(Json(messages))
         .fetch_one(&mut *tx.connection().await)
         .await?;
     Ok(row.get("ids"))

@@ -1,6 +1,6 @@
 //! `post_message`: the AI of a session says something at the table.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{ActorKind, ToolCx, ToolSpec};
 use crate::{
     error::{Error, Result},
-    messages::service::{self, CONTENT_CHARS_MAX, NewMessage},
+    messages::service::{CONTENT_CHARS_MAX, NewMessage},
     sessions::events::characters_named,
 };
 
@@ -104,7 +104,11 @@ impl ToolSpec for PostMessage {
         let posts = arguments.posts()?;
         let names: BTreeSet<&str> =
             posts.iter().flat_map(|p| &p.whisper_to).map(String::as_str).filter(|n| *n != "gm").collect();
-        let people = characters_named(cx.tx().await?, cx.campaign, &names.into_iter().collect::<Vec<_>>()).await?;
+        let people = if names.is_empty() {
+            HashMap::new()
+        } else {
+            characters_named(cx.tx().await?, cx.campaign, &names.into_iter().collect::<Vec<_>>()).await?
+        };
         let mut results = Vec::with_capacity(posts.len());
         let mut messages = Vec::with_capacity(posts.len());
         for post in posts {
@@ -127,8 +131,9 @@ impl ToolSpec for PostMessage {
                 }
             }
         }
-        service::insert(cx.tx().await?, cx.campaign, &messages).await?;
-        Ok(json!({ "sent_count": messages.len(), "results": results }))
+        let sent = messages.len();
+        cx.work.say(messages).await?;
+        Ok(json!({ "sent_count": sent, "results": results }))
     }
 }
 

@@ -145,7 +145,7 @@ async fn say(cx: &ToolCx<'_>, session: &Playing, report: &RollReport) -> Result<
         ..session.message(cx.turn, session.speaker(), messages::roll_text(&rolled))
     };
     message.extensions.insert("dice".to_owned(), json!(report.source));
-    cx.work.say(message).await
+    cx.work.say(vec![message]).await
 }
 
 /// The sheet of whoever calls; owners and the game master have none.

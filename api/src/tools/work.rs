@@ -6,7 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use serde_json::Value;
+use sqlx::types::Json;
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
@@ -15,7 +15,7 @@ use crate::{
         ahead::{Ahead, Claim, settled},
         seeds::{self, Taking},
     },
-    error::{Error, Result},
+    error::Result,
     messages::service::{self as messages, NewMessage},
     pool::Pool,
     tenancy::{self, Actor, TenantTx},
@@ -128,10 +128,10 @@ impl<'a> Work<'a> {
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn say(&self, message: NewMessage) -> Result<()> {
+    pub async fn say(&self, messages: Vec<NewMessage>) -> Result<()> {
         match &self.tx {
-            Tx::Late(late) if !late.begun.initialized() => self.said.borrow_mut().push(message),
-            _ => drop(messages::insert(self.tx().await?, self.campaign, &[message]).await?),
+            Tx::Late(late) if !late.begun.initialized() => self.said.borrow_mut().extend(messages),
+            _ => drop(messages::insert(self.tx().await?, self.campaign, &messages).await?),
         }
         Ok(())
     }
@@ -162,9 +162,8 @@ impl<'a> Work<'a> {
             (None, Some(hold)) if claim.is_some() || !said.is_empty() => hold,
             _ => return Ok(()),
         };
-        let said: Value = serde_json::to_value(said).map_err(Error::internal)?;
         let written = tenancy::call(pool, actor, WRITE, |q| {
-            seeds::bind_claim(q.bind(hold.turn).bind(hold.instance).bind(campaign).bind(said), claim.as_ref())
+            seeds::bind_claim(q.bind(hold.turn).bind(hold.instance).bind(campaign).bind(Json(said)), claim.as_ref())
         });
         let written = written.await.map(drop);
         settled(claim, written)

@@ -1,14 +1,14 @@
 //! How a turn ends: with its answer, or with what it did taken back.
 
 use serde_json::{Value, json};
-use sqlx::Row;
+use sqlx::{Row, types::Json};
 use uuid::Uuid;
 
 use super::{NewTurn, lost};
 use crate::{
     dice::{ahead::settled, seeds},
     edits, encounters,
-    error::{Error, Result},
+    error::Result,
     http::reply::Reply as Stored,
     llm::Usage,
     messages::service::NewMessage,
@@ -75,8 +75,7 @@ pub async fn finish_saying(
     if messages.is_empty() && begun.is_none() && claim.is_none() {
         return finish(pool, actor, new, ended, None).await;
     }
-    let messages = serde_json::to_value(messages).map_err(Error::internal)?;
-    let bind = |q| seeds::bind_claim(bind_end(q, new, ended, None).bind(messages), claim.as_ref());
+    let bind = |q| seeds::bind_claim(bind_end(q, new, ended, None).bind(Json(messages)), claim.as_ref());
     let Some(tx) = begun else {
         let row = settled(claim.clone(), tenancy::call(pool, actor, FINISH_SAYING, bind).await)?;
         return if row.get("done") { Ok(()) } else { Err(lost()) };

@@ -1,6 +1,6 @@
 //! What a turn writes of itself: that it runs, how it ended, its messages, its usage, its idempotency key.
 //!
-//! [`open`] is how it begins, or begins anew under its key; [`end`] how it ends, well or not, and how it is taken back.
+//! `open` is how it begins, or begins anew under its key; `end` how it ends, well or not, and how it is taken back.
 
 mod end;
 mod open;
