@@ -3,12 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use entity::shapes::ToolRef;
-use sqlx::{Row, postgres::PgRow};
+use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
 use crate::{
     error::{Code, Error, FieldError, Result},
     http::resource::{Place, Ref},
+    stored::{self, Columns},
     tenancy::TenantTx,
 };
 
@@ -41,8 +42,8 @@ impl Known {
         .fetch_all(&mut *place.tx.connection().await)
         .await?;
         for row in rows {
-            known.ids.insert(row.get("actor_id"));
-            known.by_slug.insert(row.get("slug"), row.get("actor_id"));
+            known.ids.insert(row.read("actor_id")?);
+            known.by_slug.insert(row.read("slug")?, row.read("actor_id")?);
         }
         Ok(known)
     }
@@ -94,7 +95,7 @@ pub async fn all(tx: &TenantTx, campaign: Uuid) -> Result<Vec<(String, String)>>
     .bind(campaign)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    Ok(rows.iter().map(|row| (row.get("slug"), row.get("kind"))).collect())
+    rows.iter().map(|row| Ok((row.read("slug")?, row.read("kind")?))).collect()
 }
 
 /// What actors are called, by their ids. One statement, none without ids.
@@ -114,7 +115,7 @@ pub async fn called(tx: &TenantTx, ids: &[Uuid]) -> Result<HashMap<Uuid, String>
     .bind(ids)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    Ok(rows.iter().map(|row| (row.get("id"), row.get("name"))).collect())
+    rows.iter().map(|row| Ok((row.read("id")?, row.read("name")?))).collect()
 }
 
 /// The slugs of actors, or the ids of those that are gone, in the order given. One statement, none without ids.
@@ -133,7 +134,7 @@ pub async fn names(tx: &TenantTx, ids: &[Uuid]) -> Result<Vec<String>> {
     .bind(ids)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    Ok(rows.iter().map(|row| row.get("name")).collect())
+    rows.iter().map(|row| row.read("name")).collect()
 }
 
 /// Those of some actors that are there, in the order given.
@@ -149,7 +150,7 @@ pub async fn existing(place: &Place<'_>, ids: &[Uuid]) -> Result<Vec<Uuid>> {
     .bind(ids)
     .fetch_all(&mut *place.tx.connection().await)
     .await?;
-    Ok(rows.iter().map(|row| row.get("id")).collect())
+    rows.iter().map(|row| row.read("id")).collect()
 }
 
 /// Whether no secret is left to an actor that is about to be deleted.
@@ -168,17 +169,19 @@ pub async fn may_be_forgotten(tx: &TenantTx, campaign: Uuid, actor: Uuid) -> Res
     .fetch_all(&mut *tx.connection().await)
     .await?;
     let Some(first) = named.first() else { return Ok(()) };
-    let detail = match first.get::<i64, _>("n") {
-        1 => format!("The lore entry `{}` names it in known_by.", first.get::<&str, _>("slug")),
-        n => format!("{n} lore entries name it in known_by, `{}` among them.", first.get::<&str, _>("slug")),
+    let detail = match first.read::<i64>("n")? {
+        1 => format!("The lore entry `{}` names it in known_by.", first.read::<&str>("slug")?),
+        n => format!("{n} lore entries name it in known_by, `{}` among them.", first.read::<&str>("slug")?),
     };
     let mut error = Error::new(Code::Referenced, detail);
-    let field = |row: &PgRow| FieldError {
-        pointer: format!("/lore/{}", row.get::<Uuid, _>("id")),
-        code: "referenced".into(),
-        message: format!("`{}` names it in known_by.", row.get::<&str, _>("slug")),
+    let field = |row: &PgRow| {
+        Ok(FieldError {
+            pointer: format!("/lore/{}", row.read::<Uuid>("id")?),
+            code: "referenced".into(),
+            message: format!("`{}` names it in known_by.", row.read::<&str>("slug")?),
+        })
     };
-    error.errors = named.iter().map(field).collect();
+    error.errors = stored::each(&named, field);
     Err(error)
 }
 

@@ -10,7 +10,6 @@ use std::{
 
 use actix_web::{App as ActixApp, HttpServer, dev::Server, middleware::from_fn, web};
 use moka::future::Cache;
-use sqlx::Row;
 
 use crate::{
     admin,
@@ -29,6 +28,7 @@ use crate::{
     prompt::cache::Prompts,
     routes,
     secrets::Secrets,
+    stored::Columns,
     turns::{Running, gm::kept::Cache as Tables},
     users::passwords::Passwords,
 };
@@ -106,7 +106,7 @@ impl App {
             let rows = sqlx::query("SELECT * FROM all_origins() AS origin")
                 .fetch_all(&mut *self.pool.acquire().await?)
                 .await?;
-            Ok::<_, sqlx::Error>(Arc::new(rows.iter().map(|row| row.get("origin")).collect::<Vec<String>>()))
+            rows.iter().map(|row| row.read("origin")).collect::<Result<Vec<String>>>().map(Arc::new)
         };
         if let Some(known) = self.origins.get(&()).await {
             return known;

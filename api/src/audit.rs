@@ -4,10 +4,11 @@
 //! reads [`crate::journal`].
 
 use serde_json::Value;
-use sqlx::{Row, postgres::PgRow};
+use sqlx::postgres::PgRow;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::stored::{self, Columns};
 use crate::{error::Result, journal, tenancy::TenantTx};
 
 /// Rows of a page.
@@ -93,7 +94,7 @@ pub async fn page(tx: &TenantTx, campaign: Uuid, filter: &Filter) -> Result<Page
     .fetch_all(&mut *tx.connection().await)
     .await?;
     let is_full = rows.len() > usize::try_from(SHOWN).unwrap_or(usize::MAX);
-    let entries: Vec<Entry> = rows.iter().take(usize::try_from(SHOWN).unwrap_or(usize::MAX)).map(entry).collect();
+    let entries = stored::each(rows.iter().take(usize::try_from(SHOWN).unwrap_or(usize::MAX)), entry);
     let before = match (is_full, entries.last()) {
         (true, Some(last)) => Some(last.seq),
         _ => Some(from.saturating_add(1)).filter(|_| from > pruned),
@@ -101,26 +102,26 @@ pub async fn page(tx: &TenantTx, campaign: Uuid, filter: &Filter) -> Result<Page
     Ok(Page { entries, before })
 }
 
-fn entry(row: &PgRow) -> Entry {
-    let (before, after): (Option<Value>, Option<Value>) = (row.get("before"), row.get("after"));
+fn entry(row: &PgRow) -> Result<Entry> {
+    let (before, after): (Option<Value>, Option<Value>) = (row.read("before")?, row.read("after")?);
     let label = |row: &Option<Value>| {
         let named = ["name", "title", "text", "content"].iter().find_map(|column| row.as_ref()?.get(column)?.as_str());
         named.map(|name| name.chars().take(80).collect::<String>())
     };
-    Entry {
-        seq: row.get("seq"),
-        at: row.get("at"),
-        table: row.get("table_name"),
-        row: row.get("row_id"),
+    Ok(Entry {
+        seq: row.read("seq")?,
+        at: row.read("at")?,
+        table: row.read("table_name")?,
+        row: row.read("row_id")?,
         label: label(&after).or_else(|| label(&before)).unwrap_or_default(),
-        op: row.get("op"),
-        origin: row.get("origin"),
-        is_user: row.get::<Option<Uuid>, _>("user_id").is_some(),
-        actor: row.get::<Option<Uuid>, _>("user_id").or(row.get("key_id")),
-        actor_name: row.get("actor_name"),
-        turn: row.get("turn_id"),
+        op: row.read("op")?,
+        origin: row.read("origin")?,
+        is_user: row.read::<Option<Uuid>>("user_id")?.is_some(),
+        actor: row.read::<Option<Uuid>>("user_id")?.or(row.read("key_id")?),
+        actor_name: row.read("actor_name")?,
+        turn: row.read("turn_id")?,
         changes: changes(before.as_ref(), after.as_ref()),
-    }
+    })
 }
 
 /// The columns that differ; of a row that came or went, those that hold something. What every change changes is left out.

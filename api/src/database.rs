@@ -3,11 +3,12 @@
 use std::str::FromStr;
 
 use migration::{Migrator, MigratorTrait};
-use sqlx::{Connection, Executor, PgConnection, Row, postgres::PgConnectOptions};
+use sqlx::{Connection, Executor, PgConnection, postgres::PgConnectOptions};
 
 use crate::{
     error::{Error, Result},
     pool::Pool,
+    stored::Columns,
 };
 
 /// The number under which one server at a time migrates.
@@ -24,7 +25,7 @@ const SERVER_VERSION_MIN: i32 = 150_000;
 pub async fn migrate(owner_url: &str, app_url: &str) -> Result<()> {
     let mut lock = PgConnection::connect(owner_url).await?;
     let version: i32 =
-        sqlx::query("SELECT current_setting('server_version_num')::int AS v").fetch_one(&mut lock).await?.get("v");
+        sqlx::query("SELECT current_setting('server_version_num')::int AS v").fetch_one(&mut lock).await?.read("v")?;
     if version < SERVER_VERSION_MIN {
         return Err(Error::internal(format!("PostgreSQL 15 or newer is needed; this one is {}", version / 10_000)));
     }
@@ -54,8 +55,8 @@ pub async fn connect(url: &str, connections_max: u32) -> Result<Pool> {
     )
     .fetch_one(&mut *pool.acquire().await?)
     .await?;
-    if row.get::<bool, _>("free") {
-        let name: String = row.get("name");
+    if row.read::<bool>("free")? {
+        let name: String = row.read("name")?;
         return Err(Error::internal(format!("refusing to run as `{name}`, which row security does not bind")));
     }
     Ok(pool)

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use sqlx::{Executor, Row, postgres::PgRow};
+use sqlx::{Executor, postgres::PgRow};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -20,6 +20,7 @@ use crate::{
         resource::{Ref, campaign_id},
     },
     journal,
+    stored::{self, Columns},
     tenancy::{Origin, TenantTx},
 };
 
@@ -116,20 +117,21 @@ pub async fn undo_in(
     .fetch_optional(&mut *tx.connection().await)
     .await?
     .ok_or_else(|| Error::not_found("step"))?;
-    if row.get::<Option<OffsetDateTime>, _>("undone_at").is_some() {
+    if row.read::<Option<OffsetDateTime>>("undone_at")?.is_some() {
         return Err(Error::new(Code::Conflict, "The step was undone already."));
     }
-    if row.get::<i64, _>("first_seq") <= journal::head(tx, campaign).await?.1 {
+    if row.read::<i64>("first_seq")? <= journal::head(tx, campaign).await?.1 {
         return Err(Error::new(Code::Gone, "The journal of this step has been pruned."));
     }
     let conflicts = sqlx::query("SELECT * FROM revert_step($1, $2, $3)")
         .bind(campaign)
-        .bind(row.get::<i64, _>("first_seq"))
-        .bind(row.get::<i64, _>("last_seq"))
+        .bind(row.read::<i64>("first_seq")?)
+        .bind(row.read::<i64>("last_seq")?)
         .fetch_all(&mut *tx.connection().await)
         .await?;
     if !leaves_changed {
-        refuse_conflicts(conflicts.iter().map(conflict).filter(|c| c.reason != GONE), "step")?;
+        let conflicts = conflicts.iter().map(conflict).collect::<Result<Vec<_>>>()?;
+        refuse_conflicts(conflicts.into_iter().filter(|c| c.reason != GONE), "step")?;
     }
     let undo_step_id = record(tx, caller, campaign, what).await?;
     let undone =
@@ -138,7 +140,12 @@ pub async fn undo_in(
             .bind(step)
             .fetch_one(&mut *tx.connection().await)
             .await?;
-    Ok(Undone { step_id: step, undone_at: undone.get("undone_at"), changes_reverted: row.get("rows"), undo_step_id })
+    Ok(Undone {
+        step_id: step,
+        undone_at: undone.read("undone_at")?,
+        changes_reverted: row.read("rows")?,
+        undo_step_id,
+    })
 }
 
 /// A step that was taken.
@@ -187,19 +194,21 @@ pub async fn recent(tx: &TenantTx, campaign: Uuid, what: &str, one: Option<Uuid>
     .bind(rows_max)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    let step = |row: &PgRow| Step {
-        id: row.get("id"),
-        at: row.get("created_at"),
-        rows: row.get("rows"),
-        undone_at: row.get("undone_at"),
-        first_seq: row.get("first_seq"),
-        last_seq: row.get("last_seq"),
-        is_undo: row.get("is_undo"),
-        labels: row.get("labels"),
-        columns: row.get("columns"),
-        op: row.get("op"),
+    let step = |row: &PgRow| {
+        Ok(Step {
+            id: row.read("id")?,
+            at: row.read("created_at")?,
+            rows: row.read("rows")?,
+            undone_at: row.read("undone_at")?,
+            first_seq: row.read("first_seq")?,
+            last_seq: row.read("last_seq")?,
+            is_undo: row.read("is_undo")?,
+            labels: row.read("labels")?,
+            columns: row.read("columns")?,
+            op: row.read("op")?,
+        })
     };
-    Ok(rows.iter().map(step).collect())
+    Ok(stored::each(&rows, step))
 }
 
 /// Why there was nothing to revert: somebody else took the new row away. It is in nobody's way.
@@ -228,13 +237,13 @@ impl Conflict {
     }
 }
 
-fn conflict(row: &PgRow) -> Conflict {
-    Conflict {
-        table: row.get("table_name"),
-        id: row.get::<Uuid, _>("row_id").to_string(),
-        column: row.get("column_name"),
-        reason: row.get("reason"),
-    }
+fn conflict(row: &PgRow) -> Result<Conflict> {
+    Ok(Conflict {
+        table: row.read("table_name")?,
+        id: row.read::<Uuid>("row_id")?.to_string(),
+        column: row.read("column_name")?,
+        reason: row.read("reason")?,
+    })
 }
 
 /// Conflicts listed in one answer.

@@ -7,13 +7,13 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use sqlx::Row;
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::{
     error::{Code, Error, Result},
     pool::Pool,
+    stored::Columns,
 };
 
 /// Streams of one tenant on one server.
@@ -84,5 +84,5 @@ pub async fn ends(pool: &Pool, feeds: &[Feed]) -> Result<Vec<(Feed, i64)>> {
         .bind(feeds.iter().map(|feed| feed.1).collect::<Vec<_>>())
         .fetch_all(&mut *pool.acquire().await?)
         .await?;
-    Ok(rows.iter().map(|row| ((row.get("tenant_id"), row.get("campaign_id")), row.get("seq"))).collect())
+    rows.iter().map(|row| Ok(((row.read("tenant_id")?, row.read("campaign_id")?), row.read("seq")?))).collect()
 }

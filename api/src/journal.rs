@@ -11,7 +11,7 @@ use actix_web::{
 use entity::session::Role;
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
-use sqlx::{AssertSqlSafe, Row};
+use sqlx::AssertSqlSafe;
 use time::OffsetDateTime;
 use tokio::{
     sync::watch,
@@ -30,6 +30,7 @@ use crate::{
         sse,
     },
     messages::service::Reader,
+    stored::{self, Columns},
     tenancy::TenantTx,
 };
 
@@ -129,7 +130,7 @@ async fn page(tx: &TenantTx, caller: &Caller, campaign: Uuid, after: i64, limit:
         ));
     }
     let limit = usize::try_from(limit).unwrap_or(200);
-    let items: Vec<Change> = rows.iter().take(limit).map(change).collect();
+    let items = stored::each(rows.iter().take(limit), change);
     let is_cut = rows.len() > limit;
     let next_after = match (end, items.last()) {
         (Some(end), _) if !is_cut => end.max(after),
@@ -158,7 +159,7 @@ pub async fn head(tx: &TenantTx, campaign: Uuid) -> Result<(i64, i64)> {
         .bind(campaign)
         .fetch_optional(&mut *tx.connection().await)
         .await?;
-    Ok(row.map_or((0, 0), |row| (row.get("seq"), row.get("pruned_seq"))))
+    row.map_or(Ok((0, 0)), |row| Ok((row.read("seq")?, row.read("pruned_seq")?)))
 }
 
 /// Follows a campaign: the changes after `after`, or from now on, as server-sent events whose ids are their numbers. It ends
@@ -287,28 +288,28 @@ pub fn in_utc(column: &str, value: &mut serde_json::Value) {
     }
 }
 
-fn change(row: &sqlx::postgres::PgRow) -> Change {
-    let shown = |name: &str| {
-        let mut value: Option<serde_json::Value> = row.get(name);
+fn change(row: &sqlx::postgres::PgRow) -> Result<Change> {
+    let shown = |name: &str| -> Result<_> {
+        let mut value: Option<serde_json::Value> = row.read(name)?;
         if let Some(serde_json::Value::Object(members)) = &mut value {
             members.retain(|key, _| !is_hidden(key));
             members.iter_mut().for_each(|(column, value)| in_utc(column, value));
         }
-        value
+        Ok(value)
     };
-    Change {
-        seq: row.get("seq"),
-        at: row.get("at"),
-        schema_version: row.get("schema_version"),
-        table: row.get("table_name"),
-        id: row.get("row_id"),
-        op: row.get("op"),
-        before: shown("before"),
-        after: shown("after"),
-        origin: row.get("origin"),
-        actor: row.get("key_id"),
-        user_id: row.get("user_id"),
-        turn_id: row.get("turn_id"),
-        request_id: row.get("request_id"),
-    }
+    Ok(Change {
+        seq: row.read("seq")?,
+        at: row.read("at")?,
+        schema_version: row.read("schema_version")?,
+        table: row.read("table_name")?,
+        id: row.read("row_id")?,
+        op: row.read("op")?,
+        before: shown("before")?,
+        after: shown("after")?,
+        origin: row.read("origin")?,
+        actor: row.read("key_id")?,
+        user_id: row.read("user_id")?,
+        turn_id: row.read("turn_id")?,
+        request_id: row.read("request_id")?,
+    })
 }

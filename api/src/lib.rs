@@ -23,6 +23,7 @@ mod threads;
 pub mod auth;
 pub mod http;
 pub mod limits;
+pub mod stored;
 pub mod tenancy;
 pub mod users;
 

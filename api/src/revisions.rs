@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use sqlx::{AssertSqlSafe, Row, postgres::PgRow};
+use sqlx::{AssertSqlSafe, postgres::PgRow};
 use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
@@ -25,6 +25,7 @@ use crate::{
         resource::{self, Place, Ref, Resource, campaign_id},
     },
     journal,
+    stored::{self, Columns},
     tenancy::TenantTx,
 };
 
@@ -154,7 +155,7 @@ pub async fn page(tx: &TenantTx, campaign: Uuid, table: &str, id: Uuid, asked: &
         return Err(Error::new(Code::Gone, format!("The journal begins after {pruned_seq}.")));
     }
     let more = rows.len() > usize::try_from(asked.limit).unwrap_or(200);
-    let items: Vec<Revision> = rows.iter().take(usize::try_from(asked.limit).unwrap_or(200)).map(revision).collect();
+    let items = stored::each(rows.iter().take(usize::try_from(asked.limit).unwrap_or(200)), revision);
     let pruned = pruned_seq > 0 && !more && items.last().is_none_or(|r| r.op != "insert");
     let next_before = items.last().filter(|_| more).map(|r| r.seq);
     Ok(Revisions { items, next_before, pruned })
@@ -190,8 +191,9 @@ pub async fn of_stretch(
     .bind(rows_max)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    let touched = |row: &PgRow| Touched { row: row.get("row_id"), label: row.get("label"), revision: revision(row) };
-    Ok(rows.iter().map(touched).collect())
+    let touched =
+        |row: &PgRow| Ok(Touched { row: row.read("row_id")?, label: row.read("label")?, revision: revision(row)? });
+    Ok(stored::each(&rows, touched))
 }
 
 /// What rows are called, or were when they went, by their ids. One statement.
@@ -210,7 +212,7 @@ pub async fn labels(tx: &TenantTx, campaign: Uuid, ids: &[Uuid]) -> Result<HashM
     .bind(ids)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    Ok(rows.iter().map(|row| (row.get("id"), row.get("label"))).collect())
+    rows.iter().map(|row| Ok((row.read("id")?, row.read("label")?))).collect()
 }
 
 /// Which of these rows were changed here since an import last wrote them, as far as the journal goes back. One statement.
@@ -234,11 +236,11 @@ pub async fn edited_since_import(tx: &TenantTx, campaign: Uuid, table: &str, ids
     .bind(ids)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    Ok(rows.iter().map(|row| row.get("id")).collect())
+    rows.iter().map(|row| row.read("id")).collect()
 }
 
-fn revision(row: &PgRow) -> Revision {
-    let (before, after): (Option<Value>, Option<Value>) = (row.get("before"), row.get("after"));
+fn revision(row: &PgRow) -> Result<Revision> {
+    let (before, after): (Option<Value>, Option<Value>) = (row.read("before")?, row.read("after")?);
     let members = |value: &Option<Value>| value.as_ref().and_then(Value::as_object).cloned().unwrap_or_default();
     let (old, new) = (members(&before), members(&after));
     let changed: Vec<String> = old
@@ -251,21 +253,21 @@ fn revision(row: &PgRow) -> Revision {
         changed.iter().filter_map(|k| from.get(k).map(|v| (k.clone(), v.clone()))).collect::<Map<_, _>>()
     };
     let version = |of: &Map<String, Value>| of.get("version").and_then(Value::as_i64);
-    Revision {
-        seq: row.get("seq"),
-        at: row.get("at"),
-        op: row.get("op"),
-        origin: row.get("origin"),
-        actor: row.get("key_id"),
-        user_id: row.get("user_id"),
-        actor_name: row.get("actor_name"),
-        turn_id: row.get("turn_id"),
-        request_id: row.get("request_id"),
+    Ok(Revision {
+        seq: row.read("seq")?,
+        at: row.read("at")?,
+        op: row.read("op")?,
+        origin: row.read("origin")?,
+        actor: row.read("key_id")?,
+        user_id: row.read("user_id")?,
+        actor_name: row.read("actor_name")?,
+        turn_id: row.read("turn_id")?,
+        request_id: row.read("request_id")?,
         version: version(&new).or_else(|| version(&old)).unwrap_or_default(),
         before: before.as_ref().map(|_| pick(&old)),
         after: after.as_ref().map(|_| pick(&new)),
         changed,
-    }
+    })
 }
 
 /// POST that makes a row what it was after a revision, or, if that deleted it, before.
@@ -363,7 +365,7 @@ pub async fn restore_memory(tx: &TenantTx, campaign: Uuid, id: Uuid, seq: i64, i
     .bind(&named)
     .fetch_one(&mut *tx.connection().await)
     .await?;
-    if row.get::<i64, _>("n") < 2 {
+    if row.read::<i64>("n")? < 2 {
         let why = "Who remembers this, or about whom it is, was deleted. Bring them back first.";
         return Err(Error::new(Code::Conflict, why));
     }
@@ -386,7 +388,7 @@ pub async fn content(tx: &TenantTx, campaign: Uuid, table: &str, id: Uuid, seq: 
     .bind(table)
     .fetch_optional(&mut *tx.connection().await)
     .await?;
-    match row.map(|row| row.get::<Value, _>("content")) {
+    match row.map(|row| row.read::<Value>("content")).transpose()? {
         Some(Value::Object(content)) => Ok(content),
         _ if seq <= journal::head(tx, campaign).await?.1 => {
             Err(Error::new(Code::Gone, "This revision has been pruned."))
@@ -455,10 +457,10 @@ pub async fn deleted(
         .bind(rows_max)
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    Ok(rows
-        .iter()
-        .map(|r| Deleted { id: r.get("row_id"), seq: r.get("seq"), at: r.get("at"), label: r.get("label") })
-        .collect())
+    let gone = |r: &PgRow| {
+        Ok(Deleted { id: r.read("row_id")?, seq: r.read("seq")?, at: r.read("at")?, label: r.read("label")? })
+    };
+    Ok(stored::each(&rows, gone))
 }
 
 /// The routes of a kind's revisions, beside `world_routes!`.

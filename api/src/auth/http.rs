@@ -186,7 +186,7 @@ pub async fn patch_key(
             .bind(&names)
             .fetch_one(&mut *tx.connection().await)
             .await?;
-        let view = KeyView::of(&row);
+        let view = KeyView::of(&row)?;
         Ok(Reply::ok(&view)?.versioned(view.version))
     })
     .await?;

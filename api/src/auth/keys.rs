@@ -9,7 +9,6 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use moka::future::Cache;
 use rand::Rng;
 use sha2::{Digest, Sha256};
-use sqlx::Row;
 use subtle::ConstantTimeEq;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -19,6 +18,7 @@ use crate::{
     clock,
     error::{Error, Result},
     pool::Pool,
+    stored::Columns,
     tenancy::TenantTx,
     tenants::Tenant,
 };
@@ -143,13 +143,13 @@ impl Keys {
         else {
             return Ok(None);
         };
-        let names: Vec<String> = row.get("scopes");
+        let names: Vec<String> = row.read("scopes")?;
         Ok(Some(Arc::new(KeyRecord {
-            id: row.get("key_id"),
+            id: row.read("key_id")?,
             scopes: names.iter().filter_map(|n| Scope::parse(n)).collect(),
-            hash: row.get("hash"),
-            expires_at: row.get("expires_at"),
-            revoked_at: row.get("revoked_at"),
+            hash: row.read("hash")?,
+            expires_at: row.read("expires_at")?,
+            revoked_at: row.read("revoked_at")?,
             tenant: Arc::new(Tenant::from_row(&row)?),
         })))
     }
@@ -168,5 +168,5 @@ pub async fn lives(tx: &TenantTx, key: Uuid) -> Result<bool> {
     .bind(key)
     .fetch_optional(&mut *tx.connection().await)
     .await?;
-    Ok(row.is_some_and(|row| row.get("lives")))
+    row.map_or(Ok(false), |row| row.read("lives"))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use garde::Validate;
 use serde::{Deserialize, Serialize};
-use sqlx::{AssertSqlSafe, PgExecutor, Row, postgres::PgRow};
+use sqlx::{AssertSqlSafe, PgExecutor, postgres::PgRow};
 use time::{Duration, OffsetDateTime, format_description::well_known::Rfc3339};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -21,6 +21,7 @@ use crate::{
         paging::{Items, NoFilter, Page, pattern},
         validate,
     },
+    stored::{self, Columns},
     tenancy::TenantTx,
 };
 
@@ -50,21 +51,21 @@ impl KeyView {
         Reply::created(format!("/v1/api-keys/{}", self.id), self.version, self)
     }
 
-    pub(super) fn of(row: &PgRow) -> Self {
+    pub(super) fn of(row: &PgRow) -> Result<Self> {
         let time = |at: OffsetDateTime| at.format(&Rfc3339).unwrap_or_default();
-        let names: Vec<String> = row.get("scopes");
-        Self {
-            id: row.get("id"),
-            name: row.get("name"),
-            prefix: row.get("prefix"),
+        let names: Vec<String> = row.read("scopes")?;
+        Ok(Self {
+            id: row.read("id")?,
+            name: row.read("name")?,
+            prefix: row.read("prefix")?,
             scopes: names.iter().filter_map(|n| Scope::parse(n)).collect(),
-            expires_at: row.get::<Option<OffsetDateTime>, _>("expires_at").map(time),
-            revoked_at: row.get::<Option<OffsetDateTime>, _>("revoked_at").map(time),
-            last_used_at: row.get::<Option<OffsetDateTime>, _>("last_used_at").map(time),
-            created_at: time(row.get("created_at")),
-            version: row.get("version"),
+            expires_at: row.read::<Option<OffsetDateTime>>("expires_at")?.map(time),
+            revoked_at: row.read::<Option<OffsetDateTime>>("revoked_at")?.map(time),
+            last_used_at: row.read::<Option<OffsetDateTime>>("last_used_at")?.map(time),
+            created_at: time(row.read("created_at")?),
+            version: row.read("version")?,
             key: None,
-        }
+        })
     }
 }
 
@@ -130,7 +131,7 @@ pub async fn list(tx: &TenantTx, page: &Page<NoFilter>) -> Result<Items<KeyView>
     .bind(page.updated_since)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    Ok(page.finish(rows.iter().map(KeyView::of).collect(), |k| (k.id, None)))
+    Ok(page.finish(stored::each(&rows, KeyView::of), |k| (k.id, None)))
 }
 
 /// Makes a key of some of the caller's own scopes. What is given back is the only place that shows it: none if `once` was used
@@ -159,10 +160,10 @@ pub async fn create(
     let row = store_key(&mut *tx.connection().await, tx.tenant(), &new, &name, &scopes, expires_at).await?;
     if let Some(once) = once {
         // The key itself is nowhere but in the first answer.
-        once.store(&tx, &KeyView::of(&row).made()?).await?;
+        once.store(&tx, &KeyView::of(&row)?.made()?).await?;
     }
     tx.commit().await?;
-    Ok(Some(KeyView { key: Some(new.key), ..KeyView::of(&row) }))
+    Ok(Some(KeyView { key: Some(new.key), ..KeyView::of(&row)? }))
 }
 
 /// Nobody gives what they do not have.
@@ -198,7 +199,7 @@ async fn one(tx: &TenantTx, x: &str, lock: &'static str) -> Result<KeyView> {
     let sql = format!("SELECT * FROM api_key WHERE tenant_id = $1 AND (id::text = $2 OR prefix = $2) {lock}");
     let row =
         sqlx::query(AssertSqlSafe(sql)).bind(tx.tenant()).bind(x).fetch_optional(&mut *tx.connection().await).await?;
-    row.as_ref().map(KeyView::of).ok_or_else(|| Error::not_found("API key"))
+    KeyView::of(&row.ok_or_else(|| Error::not_found("API key"))?)
 }
 
 /// Revokes a key: within a second neither it nor its tokens are accepted. Its record stays.

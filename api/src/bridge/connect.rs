@@ -8,7 +8,6 @@ use entity::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-use sqlx::Row;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -32,6 +31,7 @@ use crate::{
         open::{self, Wish},
         service,
     },
+    stored::Columns,
     tenancy::TenantTx,
 };
 
@@ -205,7 +205,7 @@ async fn join(
     })));
     let first = app.bridge.add(&connection, app.config.bridge.connections_max)?;
     if let Some(empty) = first {
-        tokio::spawn(pushes::follow(app.clone(), connection.feed(), row.get("seq"), empty));
+        tokio::spawn(pushes::follow(app.clone(), connection.feed(), row.read("seq")?, empty));
     }
     let written = async {
         mail::register(&tx, &connection, app.running.instance).await?;

@@ -4,7 +4,6 @@
 use std::{sync::PoisonError, time::Duration};
 
 use serde_json::{Value, json};
-use sqlx::Row;
 use tokio::{sync::oneshot, time::timeout};
 use uuid::Uuid;
 
@@ -16,6 +15,7 @@ use crate::{
     app::App,
     error::{Error, Result},
     sessions::service::Playing,
+    stored::{self, Columns},
     tenancy::{Actor, TenantTx},
 };
 
@@ -93,8 +93,8 @@ pub async fn find(tx: &TenantTx, session: Uuid, own_instance: i64) -> Result<Fro
     .await?;
     Ok(match row {
         None => Frontend::Nowhere { left: false },
-        Some(row) if row.get("lives") => {
-            Frontend::There { instance: row.get("instance"), connection: row.get("connection_id") }
+        Some(row) if row.read("lives")? => {
+            Frontend::There { instance: row.read("instance")?, connection: row.read("connection_id")? }
         }
         Some(_) => Frontend::Nowhere { left: true },
     })
@@ -193,16 +193,17 @@ pub async fn take(app: &App) -> Result<Vec<Mail>> {
         .bind(app.running.instance)
         .fetch_all(&mut *app.pool.acquire().await?)
         .await?;
-    let mail = rows.iter().map(|row| Mail {
-        tenant: row.get("tenant_id"),
-        id: row.get("id"),
-        campaign: row.get("campaign_id"),
-        session: row.get("session_id"),
-        connection: row.get("connection_id"),
-        kind: row.get("kind"),
-        data: row.get("data"),
-    });
-    Ok(mail.collect())
+    Ok(stored::each(&rows, |row| {
+        Ok(Mail {
+            tenant: row.read("tenant_id")?,
+            id: row.read("id")?,
+            campaign: row.read("campaign_id")?,
+            session: row.read("session_id")?,
+            connection: row.read("connection_id")?,
+            kind: row.read("kind")?,
+            data: row.read("data")?,
+        })
+    }))
 }
 
 /// Answers a question of another server.
@@ -247,12 +248,12 @@ pub async fn fetch_replies(app: &App) -> Result<()> {
         .fetch_all(&mut *app.pool.acquire().await?)
         .await?;
     for row in rows {
-        let reply: Option<Value> = row.get("reply");
+        let reply: Option<Value> = row.read("reply")?;
         let answer = reply.map_or(Err(Failure::Gone), |mut reply| match reply.get_mut("failed") {
             Some(failed) => Err(serde_json::from_value(failed.take()).unwrap_or(Failure::Gone)),
             None => Ok(reply.get_mut("told").map(Value::take).unwrap_or_default()),
         });
-        let waits = app.bridge.awaited.lock().unwrap_or_else(PoisonError::into_inner).remove(&row.get("id"));
+        let waits = app.bridge.awaited.lock().unwrap_or_else(PoisonError::into_inner).remove(&row.read("id")?);
         if let Some((_, waits)) = waits {
             let _ = waits.send(answer);
         }
@@ -274,7 +275,7 @@ pub async fn seen(app: &App) -> Result<Vec<Uuid>> {
         .bind(&own)
         .fetch_all(&mut *app.pool.acquire().await?)
         .await?;
-    Ok(rows.iter().map(|row| row.get("id")).collect())
+    rows.iter().map(|row| row.read("id")).collect()
 }
 
 /// Forgets mail that nobody fetched and connections that ended long ago.

@@ -6,12 +6,13 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use entity::session::Role;
 use serde_json::{Map, Value, json};
-use sqlx::{AssertSqlSafe, Row, postgres::PgRow};
+use sqlx::{AssertSqlSafe, postgres::PgRow};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{frames::Frame, hub::Connection, outbox::Close};
+use crate::stored::Columns;
 use crate::{app::App, error::Result, feeds::Feed, journal::in_utc, messages::service::Reader, tenancy::TenantTx};
 
 /// Messages read at once.
@@ -75,31 +76,36 @@ async fn tell(app: &App, feed: Feed, after: i64, end: i64) -> Result<i64> {
     let players: BTreeSet<Uuid> = room.iter().filter_map(|c| c.reader().player).collect();
     let rows = read(app, feed, (after, end), &players).await?;
     for row in &rows {
-        if row.get::<&str, _>("table_name") == "session" {
-            let its_own = |c: &&Arc<Connection>| c.session.id == row.get::<Uuid, _>("row_id");
-            room.iter().filter(its_own).for_each(|connection| close(connection, row));
+        if row.read::<&str>("table_name")? == "session" {
+            let session: Uuid = row.read("row_id")?;
+            let its_own = |c: &&Arc<Connection>| c.session.id == session;
+            room.iter().filter(its_own).try_for_each(|connection| close(connection, row))?;
             continue;
         }
-        for connection in room.iter().filter(|c| is_for(c, row)) {
-            connection.outbox.send(frame(row));
+        for connection in room.iter() {
+            if is_for(connection, row)? {
+                connection.outbox.send(frame(row)?);
+            }
         }
     }
     let whole = rows.len() < usize::try_from(ROWS_MAX).unwrap_or(usize::MAX);
-    Ok(rows.last().filter(|_| !whole).map_or(end, |row| row.get("seq")))
+    rows.last().filter(|_| !whole).map_or(Ok(end), |row| row.read("seq"))
 }
 
 /// Ends a connection whose session was deleted or is no longer what it was told.
-fn close(connection: &Connection, row: &PgRow) {
-    if row.get::<&str, _>("op") == "delete" {
-        return connection.outbox.close(Close::TakenOver);
+fn close(connection: &Connection, row: &PgRow) -> Result<()> {
+    if row.read::<&str>("op")? == "delete" {
+        connection.outbox.close(Close::TakenOver);
+        return Ok(());
     }
-    let Some(now) = row.get::<Option<Value>, _>("session") else { return };
+    let Some(now) = row.read::<Option<Value>>("session")? else { return Ok(()) };
     let told = &connection.session;
     let told = json!({ "connection": connection.id, "role": told.role, "dice": told.dice, "player": told.player });
     // Who took over may have changed it; who was taken over is told so elsewhere.
     if now["connection"] == told["connection"] && now != told {
         connection.outbox.close(Close::Changed);
     }
+    Ok(())
 }
 
 /// The messages that came or went, each with who may see it, and the sessions that went or changed. One statement.
@@ -135,14 +141,15 @@ async fn read(app: &App, feed: Feed, window: (i64, i64), players: &BTreeSet<Uuid
 }
 
 /// Whether a connection is told of a message: if it may read it, and has not said or rolled it itself.
-fn is_for(connection: &Connection, row: &PgRow) -> bool {
+fn is_for(connection: &Connection, row: &PgRow) -> Result<bool> {
     let reader = connection.reader();
-    let own = reader.player.is_some_and(|player| row.get::<Vec<Uuid>, _>("players").contains(&player));
+    let players: Vec<Uuid> = row.read("players")?;
+    let own = reader.player.is_some_and(|player| players.contains(&player));
     let sees = match reader.role {
-        Role::Gm | Role::Assistant => row.get::<bool, _>("gm"),
-        Role::Player => row.get::<bool, _>("anyone"),
+        Role::Gm | Role::Assistant => row.read::<bool>("gm")?,
+        Role::Player => row.read::<bool>("anyone")?,
     };
-    (own || sees) && !is_from(connection, &row.get("message"))
+    Ok((own || sees) && !is_from(connection, &row.read("message")?))
 }
 
 /// Whether people's words were told by a connection's frontend, or its AI's dice rolled there.
@@ -156,10 +163,10 @@ fn is_of_ai(message: &Value) -> bool {
     message.get("author") == Some(&json!("ai"))
 }
 
-fn frame(row: &PgRow) -> Frame {
-    let message: Value = row.get("message");
-    if row.get::<&str, _>("op") == "delete" {
-        return Frame::new("message_deleted", None, &json!({ "id": message.get("id") }));
+fn frame(row: &PgRow) -> Result<Frame> {
+    let message: Value = row.read("message")?;
+    if row.read::<&str>("op")? == "delete" {
+        return Ok(Frame::new("message_deleted", None, &json!({ "id": message.get("id") })));
     }
     let kind = if is_of_ai(&message) { "chat_response" } else { "chat_message" };
     let shown = SHOWN.iter().filter_map(|name| {
@@ -167,5 +174,5 @@ fn frame(row: &PgRow) -> Frame {
         in_utc(name, &mut value);
         Some(((*name).to_owned(), value))
     });
-    Frame::new(kind, None, &json!({ "message": shown.collect::<Map<_, _>>() }))
+    Ok(Frame::new(kind, None, &json!({ "message": shown.collect::<Map<_, _>>() })))
 }

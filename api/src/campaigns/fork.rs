@@ -12,7 +12,7 @@ use entity::{campaign, shapes::ForkedFrom};
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use sqlx::{Row, postgres::PgRow};
+use sqlx::postgres::PgRow;
 use time::OffsetDateTime;
 use tokio::time::{Instant, sleep};
 use utoipa::ToSchema;
@@ -29,6 +29,7 @@ use crate::{
         resource::{self, Place, Ref, Resource},
         validate, write_in,
     },
+    stored::Columns,
     tenancy::{Actor, Origin, TenantTx},
 };
 
@@ -147,7 +148,7 @@ async fn place(app: &App, actor: &Actor) -> Result<TenantTx> {
             .bind(tx.tenant().to_string())
             .fetch_one(&mut *tx.connection().await)
             .await?;
-        let is_free = row.get("free");
+        let is_free = row.read("free")?;
         if is_free && was_free {
             return Ok(tx);
         }
@@ -194,31 +195,31 @@ async fn end_of(tx: &TenantTx, source: Uuid, turn: Uuid) -> Result<End> {
         .fetch_optional(&mut *tx.connection().await)
         .await?
         .ok_or_else(|| Error::invalid("/at_turn", "unknown_reference", "There is no such turn in this campaign."))?;
-    let finished: Option<OffsetDateTime> = row.get("finished_at");
-    let (Some(moment), false) = (finished, matches!(row.get("status"), "queued" | "running")) else {
+    let finished: Option<OffsetDateTime> = row.read("finished_at")?;
+    let (Some(moment), false) = (finished, matches!(row.read("status")?, "queued" | "running")) else {
         return Err(Error::new(
             Code::Conflict,
             "The turn is still running; its world can be copied when it has ended.",
         ));
     };
-    match seq_of(&row, moment) {
+    match seq_of(&row, moment)? {
         Some(seq) => Ok(End { seq, moment }),
         None => Err(Error::new(Code::Gone, "The journal does not reach back to this turn any more.")),
     }
 }
 
 /// The end of a turn in the journal, if the journal reaches back to it.
-fn seq_of(row: &PgRow, moment: OffsetDateTime) -> Option<i64> {
-    let pruned: i64 = row.get("pruned");
-    let seq = match row.get::<Option<i64>, _>("last") {
+fn seq_of(row: &PgRow, moment: OffsetDateTime) -> Result<Option<i64>> {
+    let pruned: i64 = row.read("pruned")?;
+    let seq = match row.read::<Option<i64>>("last")? {
         Some(last) => last,
         // Its rows may have been there once.
-        None if pruned > 0 && row.get::<Option<OffsetDateTime>, _>("kept_since").is_none_or(|at| moment < at) => {
-            return None;
+        None if pruned > 0 && row.read::<Option<OffsetDateTime>>("kept_since")?.is_none_or(|at| moment < at) => {
+            return Ok(None);
         }
-        None => row.get::<Option<i64>, _>("by_clock").unwrap_or(pruned),
+        None => row.read::<Option<i64>>("by_clock")?.unwrap_or(pruned),
     };
-    (seq >= pruned).then_some(seq)
+    Ok((seq >= pruned).then_some(seq))
 }
 
 /// The campaign's name as of a position in its journal.
@@ -232,5 +233,5 @@ async fn name_at(tx: &TenantTx, source: Uuid, seq: Option<i64>) -> Result<String
     .bind(seq)
     .fetch_one(&mut *tx.connection().await)
     .await?;
-    Ok(row.get("name"))
+    Ok(row.read("name")?)
 }

@@ -1,8 +1,9 @@
 //! What is in a campaign, counted.
 
-use sqlx::{AssertSqlSafe, Row};
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
+use crate::stored::Columns;
 use crate::{auth::Caller, error::Result, tenancy::TenantTx};
 
 /// Nobody needs to know more exactly, and counting takes longer the more there is.
@@ -37,6 +38,6 @@ pub async fn counts(tx: &TenantTx, caller: &Caller, campaign: Uuid) -> Result<Ve
         .bind(campaign)
         .fetch_one(&mut *tx.connection().await)
         .await?;
-    let counts: Vec<i64> = row.get("counts");
+    let counts: Vec<i64> = row.read("counts")?;
     Ok(KINDS.iter().zip(counts).map(|((label, path, _), n)| (*label, *path, n)).collect())
 }

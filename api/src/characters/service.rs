@@ -1,11 +1,11 @@
 //! Finding characters by what others call them.
 
-use sqlx::Row;
 use uuid::Uuid;
 
 use crate::{
     error::{Error, Result},
     http::resource::Ref,
+    stored::Columns,
     tenancy::TenantTx,
 };
 
@@ -30,7 +30,7 @@ pub async fn move_to(tx: &TenantTx, character: Uuid, location: &str) -> Result<i
         .bind(location)
         .fetch_optional(&mut *tx.connection().await)
         .await?;
-    Ok(row.ok_or_else(|| Error::not_found("character"))?.get("version"))
+    row.ok_or_else(|| Error::not_found("character"))?.read("version")
 }
 
 /// The id of a character named by id or slug, if there is one.
@@ -50,5 +50,5 @@ pub async fn find(tx: &TenantTx, campaign: Uuid, name: &str) -> Result<Option<Uu
             .bind(slug)
             .fetch_optional(&mut *tx.connection().await)
             .await?;
-    Ok(row.map(|row| row.get("id")))
+    row.map(|row| row.read("id")).transpose()
 }

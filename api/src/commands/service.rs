@@ -1,6 +1,5 @@
 //! A command given by itself: by a frontend, or from the command line.
 
-use sqlx::Row;
 use uuid::Uuid;
 
 use super::{Command, CommandCx, Done, deed, http::CommandView};
@@ -16,6 +15,7 @@ use crate::{
     limits, messages,
     ops::metrics,
     scenes,
+    stored::Columns,
     tenancy::{Origin, TenantTx},
     tools::Work,
     turns::{
@@ -120,7 +120,7 @@ async fn player(tx: &TenantTx, campaign: Uuid, wanted: &str) -> Result<(Uuid, St
     .fetch_optional(&mut *tx.connection().await)
     .await?
     .ok_or_else(|| Error::invalid("/player_id", "unknown_reference", "There is no such character in this campaign."))?;
-    Ok((row.get("id"), row.get("name")))
+    Ok((row.read("id")?, row.read("name")?))
 }
 
 /// Pointers of a command's errors are into its arguments; the request holds those one level down.

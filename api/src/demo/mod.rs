@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sqlx::{Connection, PgConnection, Row};
+use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 use crate::{
@@ -19,6 +19,7 @@ use crate::{
     interchange::{report::Report, seed},
     limits::TenantLimits,
     scenes::{SceneInput, Scenes},
+    stored::Columns,
     tenancy::{Actor, Origin, TenantTx},
     tenants::{self, Settings, Tenant},
     users::{
@@ -72,7 +73,7 @@ pub async fn ensure(owner_url: &str, pool: &crate::pool::Pool, fixed: &Fixed<'_>
     let found =
         sqlx::query("SELECT tenant_id FROM tenant WHERE slug = $1").bind(TENANT).fetch_optional(&mut owner).await?;
     let (tenant, is_new) = match found {
-        Some(row) => (row.get::<Uuid, _>("tenant_id"), false),
+        Some(row) => (row.read::<Uuid>("tenant_id")?, false),
         None => (tenants::service::create(&mut owner, TENANT, "Demo", &TenantLimits::unlimited()).await?, true),
     };
     world(pool, tenant).await?;
@@ -84,7 +85,7 @@ pub async fn ensure(owner_url: &str, pool: &crate::pool::Pool, fixed: &Fixed<'_>
         None => keys.is_empty().then(NewKey::generate),
     };
     if let Some(new) = &new
-        && !keys.iter().any(|row| row.get::<&str, _>("prefix") == new.prefix)
+        && !keys.iter().any(|row| row.read::<&str>("prefix").is_ok_and(|prefix| prefix == new.prefix))
     {
         store_key(&mut owner, tenant, new, "demo", &Scope::ALL, None).await?;
     }

@@ -6,7 +6,7 @@
 use rand::RngExt;
 use rules::dice::{FairSeed, commitment};
 use serde::Serialize;
-use sqlx::{AssertSqlSafe, Row, postgres::PgRow};
+use sqlx::{AssertSqlSafe, postgres::PgRow};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -15,6 +15,7 @@ use super::ahead::{self, Ahead, Claim};
 use crate::{
     error::{Code, Error, Result},
     http::paging::{Items, NoFilter, Page, pattern},
+    stored::Columns,
     tenancy::{self, Call, TenantTx},
 };
 
@@ -41,13 +42,13 @@ pub struct SeedView {
 impl SeedView {
     fn of(row: &PgRow) -> Result<Self> {
         let server_seed = secret(row)?;
-        let revealed_at: Option<OffsetDateTime> = row.get("revealed_at");
+        let revealed_at: Option<OffsetDateTime> = row.read("revealed_at")?;
         Ok(Self {
-            id: row.get("id"),
+            id: row.read("id")?,
             commitment: commitment(&server_seed),
-            client_seed: row.get("client_seed"),
-            counter: row.get("counter"),
-            created_at: row.get("created_at"),
+            client_seed: row.read("client_seed")?,
+            counter: row.read("counter")?,
+            created_at: row.read("created_at")?,
             revealed_at,
             server_seed: revealed_at.map(|_| super::verify::hex(&server_seed)),
         })
@@ -75,7 +76,7 @@ const TAKE: &str = "SELECT * FROM take_dice($1, $2, $3, $4, $5, $6, $7)";
 const COLUMNS: &str = "id, server_seed, client_seed, counter, created_at, revealed_at";
 
 fn secret(row: &PgRow) -> Result<[u8; 32]> {
-    let bytes: Vec<u8> = row.get("server_seed");
+    let bytes: Vec<u8> = row.read("server_seed")?;
     bytes.as_slice().try_into().map_err(Error::internal)
 }
 
@@ -131,9 +132,9 @@ pub async fn take(taking: Taking<'_>, campaign: Option<Uuid>, rolls: u32) -> Res
             None => tenancy::call(ahead.pool, ahead.actor, TAKE, bind).await?,
         },
     };
-    let last: i64 = row.get("counter");
-    let seed = FairSeed::new(&secret(&row)?, row.get("client_seed"));
-    let taken = Taken { id: row.get("id"), seed, first: last - i64::from(rolls) + 1, last };
+    let last: i64 = row.read("counter")?;
+    let seed = FairSeed::new(&secret(&row)?, row.read("client_seed")?);
+    let taken = Taken { id: row.read("id")?, seed, first: last - i64::from(rolls) + 1, last };
     ahead::stands((tenant, campaign), &taken);
     Ok(taken)
 }
@@ -251,9 +252,9 @@ pub async fn revealed(tx: &TenantTx, id: Uuid, only: Option<Uuid>) -> Result<Rev
     .fetch_optional(&mut *tx.connection().await)
     .await?
     .ok_or_else(|| Error::not_found("seed"))?;
-    if !row.get::<bool, _>("revealed") {
+    if !row.read::<bool>("revealed")? {
         let why = "This seed is still in use and so a secret. Rotate it; then its rolls can be verified.";
         return Err(Error::new(Code::Conflict, why));
     }
-    Ok(Revealed { server_seed: secret(&row)?, client_seed: row.get("client_seed"), counter: row.get("counter") })
+    Ok(Revealed { server_seed: secret(&row)?, client_seed: row.read("client_seed")?, counter: row.read("counter")? })
 }

@@ -1,11 +1,11 @@
 //! The fights that go on, as a game master's model sees them.
 
 use serde_json::{Value, json};
-use sqlx::Row;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use uuid::Uuid;
 
 use super::store::{self, Stored};
+use crate::stored::Columns;
 use crate::{error::Result, tenancy::TenantTx};
 
 /// Fights looked at, the newest first.
@@ -29,7 +29,7 @@ pub async fn going_on(tx: &TenantTx, campaign: Uuid) -> Result<Vec<Combat>> {
         .bind(FIGHTS_MAX)
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    rows.iter().map(|row| Ok(shown(&Stored::of(row)?, row.get("updated_at")))).collect()
+    rows.iter().map(|row| Ok(shown(&Stored::of(row)?, row.read("updated_at")?))).collect()
 }
 
 fn shown(it: &Stored, updated_at: OffsetDateTime) -> Combat {

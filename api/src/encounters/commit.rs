@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use rules::encounter::{MergeOptions, ParticipantUpdate, Status, merge};
 use serde_json::{Value, json};
-use sqlx::Row;
 use uuid::Uuid;
 
 use super::{input::CommitInput, service::Cx, store};
@@ -12,6 +11,7 @@ use crate::{
     error::{Code, Error, Result},
     ops::metrics,
     rules::cast::{Cast, Who},
+    stored::Columns,
     tools::resolve::values::Words,
 };
 
@@ -124,11 +124,14 @@ async fn members(cx: &Cx<'_>, encounter: Uuid) -> Result<HashMap<String, Member>
     .fetch_all(&mut *cx.tx.connection().await)
     .await?;
     let member = |row: &sqlx::postgres::PgRow| {
-        let id = row.get("record_id");
-        let who = if row.get::<&str, _>("kind") == "npc" { Who::Npc(id) } else { Who::Character(id) };
-        (row.get("participant_id"), Member { who, version: row.get("version"), committed: row.get("committed") })
+        let id = row.read("record_id")?;
+        let who = if row.read::<&str>("kind")? == "npc" { Who::Npc(id) } else { Who::Character(id) };
+        Ok((
+            row.read("participant_id")?,
+            Member { who, version: row.read("version")?, committed: row.read("committed")? },
+        ))
     };
-    Ok(rows.iter().map(member).collect())
+    rows.iter().map(member).collect()
 }
 
 /// Marks who has had its commit. The encounter changes with it, so that the journal knows when.

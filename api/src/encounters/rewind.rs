@@ -5,12 +5,12 @@
 
 use rules::encounter::{Encounter, Event};
 use serde_json::{Value, json};
-use sqlx::Row;
 use uuid::Uuid;
 
 use super::store;
 use crate::{
     error::{Error, Result},
+    stored::Columns,
     tenancy::TenantTx,
 };
 
@@ -39,7 +39,7 @@ pub async fn rewind(tx: &TenantTx, turn: Uuid) -> Result<Vec<Value>> {
     .await?;
     let mut conflicts = Vec::new();
     for row in &rows {
-        let (id, first): (Uuid, i64) = (row.get("encounter_id"), row.get("first"));
+        let (id, first): (Uuid, i64) = (row.read("encounter_id")?, row.read("first")?);
         if !rewind_one(tx, turn, id, first).await? {
             conflicts.push(json!({ "table": "encounter", "id": id, "column": null, "reason": "changed_since" }));
         }
@@ -69,12 +69,17 @@ async fn rewind_one(tx: &TenantTx, turn: Uuid, id: Uuid, first: i64) -> Result<b
     .bind(turn)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    if log.iter().any(|row| row.get::<i64, _>("seq") > first && !row.get::<bool, _>("own")) {
-        return Ok(false);
+    for row in &log {
+        if row.read::<i64>("seq")? > first && !row.read::<bool>("own")? {
+            return Ok(false);
+        }
     }
-    let mut then: Encounter = serde_json::from_str(beginning.get("beginning")).map_err(Error::internal)?;
-    for row in log.iter().filter(|row| row.get::<i64, _>("seq") < first) {
-        let events: Vec<Event> = serde_json::from_str(row.get("events")).map_err(Error::internal)?;
+    let mut then: Encounter = serde_json::from_str(beginning.read("beginning")?).map_err(Error::internal)?;
+    for row in &log {
+        if row.read::<i64>("seq")? >= first {
+            continue;
+        }
+        let events: Vec<Event> = serde_json::from_str(row.read("events")?).map_err(Error::internal)?;
         then.apply_all(&events);
     }
     store::put_back(tx, id, first, &then).await?;

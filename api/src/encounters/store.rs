@@ -5,13 +5,14 @@
 
 use rules::encounter::{Encounter, Event};
 use serde::Serialize;
-use sqlx::{Row, postgres::PgRow};
+use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
 use super::news::Before;
 use crate::{
     error::{Error, Result},
     http::resource::Ref,
+    stored::Columns,
     tenancy::TenantTx,
 };
 
@@ -37,17 +38,17 @@ pub struct Stored {
 
 impl Stored {
     pub(super) fn of(row: &PgRow) -> Result<Self> {
-        let mut now: Encounter = serde_json::from_str(row.get("state")).map_err(Error::internal)?;
-        let tail: Vec<Event> = serde_json::from_str(row.get("tail")).map_err(Error::internal)?;
+        let mut now: Encounter = serde_json::from_str(row.read("state")?).map_err(Error::internal)?;
+        let tail: Vec<Event> = serde_json::from_str(row.read("tail")?).map_err(Error::internal)?;
         now.apply_all(&tail);
         Ok(Self {
-            id: row.get("id"),
-            campaign: row.get("campaign_id"),
-            version: row.get("version"),
-            seq: row.get("seq"),
-            hidden: row.get("hidden"),
-            name: row.get("name"),
-            notes: row.get("notes"),
+            id: row.read("id")?,
+            campaign: row.read("campaign_id")?,
+            version: row.read("version")?,
+            seq: row.read("seq")?,
+            hidden: row.read("hidden")?,
+            name: row.read("name")?,
+            notes: row.read("notes")?,
             now,
             tail,
         })
@@ -146,7 +147,7 @@ pub async fn insert(tx: &TenantTx, campaign: Uuid, id: Uuid, it: &Encounter, mem
     .bind(members.iter().map(|m| m.version).collect::<Vec<_>>())
     .fetch_one(&mut *tx.connection().await)
     .await?;
-    Ok(row.get("version"))
+    Ok(row.read("version")?)
 }
 
 /// A word of the rules as it is on the wire.
@@ -219,7 +220,7 @@ pub async fn append(tx: &TenantTx, it: &mut Stored, events: Vec<Event>, entry: &
     .fetch_one(&mut *tx.connection().await)
     .await?;
     it.seq += 1;
-    it.version = row.get("version");
+    it.version = row.read("version")?;
     it.hidden |= entry.hide;
     Ok(())
 }

@@ -8,13 +8,13 @@
 
 use actix_web::{HttpMessage, HttpRequest};
 use sha2::{Digest, Sha256};
-use sqlx::Row;
 use uuid::Uuid;
 
 use super::Reply;
 use crate::{
     auth::Caller,
     error::{Code, Error, Result},
+    stored::Columns,
     tenancy::TenantTx,
 };
 
@@ -100,15 +100,15 @@ impl IdempotencyKey {
         else {
             return Ok(None);
         };
-        self.check_same(&row.get::<Vec<u8>, _>("fingerprint"))?;
-        match (row.get("state"), row.get("turn_id")) {
+        self.check_same(&row.read::<Vec<u8>>("fingerprint")?)?;
+        match (row.read("state")?, row.read("turn_id")?) {
             ("done", _) => {}
             ("retry", _) => return Ok(None),
             (_, Some(turn)) => return Err(in_flight().for_turn(turn)),
             (_, None) => return Err(in_flight()),
         }
-        let mut reply: Reply = serde_json::from_value(row.get("headers")).map_err(Error::internal)?;
-        reply.body = row.get::<Option<Vec<u8>>, _>("body").unwrap_or_default();
+        let mut reply: Reply = row.read_json("headers")?;
+        reply.body = row.read::<Option<Vec<u8>>>("body")?.unwrap_or_default();
         reply.replayed = true;
         Ok(Some(reply))
     }

@@ -13,7 +13,7 @@ use sea_orm::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
-use sqlx::{AssertSqlSafe, Row};
+use sqlx::AssertSqlSafe;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use uuid::Uuid;
 
@@ -27,6 +27,7 @@ use crate::{
     app::App,
     auth::Caller,
     error::{Code, Error, Result},
+    stored::Columns,
     tenancy::TenantTx,
 };
 
@@ -201,7 +202,8 @@ pub async fn campaign_id(tx: &TenantTx, caller: &Caller, campaign: &Ref) -> Resu
         .bind(slug)
         .fetch_optional(&mut *tx.connection().await)
         .await?;
-    row.map(|row| row.get::<Uuid, _>("id"))
+    row.map(|row| row.read::<Uuid>("id"))
+        .transpose()?
         .filter(|id| caller.campaign.is_none_or(|only| only == *id))
         .ok_or_else(|| Error::not_found("campaign"))
 }
@@ -582,7 +584,7 @@ pub async fn free_slug<R: Resource>(place: &Place<'_>, label: &str) -> Result<St
         .bind(&candidates)
         .fetch_all(&mut *place.tx.connection().await)
         .await?;
-    let taken: HashSet<String> = rows.iter().map(|row| row.get("slug")).collect();
+    let taken: HashSet<String> = rows.iter().map(|row| row.read("slug")).collect::<Result<_>>()?;
     candidates
         .into_iter()
         .find(|c| !HashSet::contains(&taken, c))

@@ -6,7 +6,6 @@ use sea_orm::{
     sea_query::{Expr, ExprTrait},
 };
 use serde_json::Value;
-use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::{
@@ -24,6 +23,7 @@ use crate::{
     http::resource::{Place, Ref, Resource, campaign_id, col},
     lore::LoreEntries,
     pool::Pool,
+    stored::Columns,
     tenancy::TenantTx,
 };
 
@@ -148,7 +148,8 @@ async fn uids(place: &Place<'_>) -> Result<Vec<u64>> {
     .bind(2 * ENTRIES_MAX as i64)
     .fetch_all(&mut *place.tx.connection().await)
     .await?;
-    Ok(rows.iter().filter_map(|row| u64::try_from(row.get::<i64, _>("uid")).ok()).collect())
+    let uids = rows.iter().map(|row| row.read::<i64>("uid")).collect::<Result<Vec<_>>>()?;
+    Ok(uids.into_iter().filter_map(|uid| u64::try_from(uid).ok()).collect())
 }
 
 /// What an imported book said of itself.
@@ -160,7 +161,7 @@ async fn about(place: &Place<'_>, book: &str) -> Result<Members> {
             .bind(book)
             .fetch_one(&mut *place.tx.connection().await)
             .await?;
-    match row.get::<Option<Value>, _>("about") {
+    match row.read::<Option<Value>>("about")? {
         Some(Value::Object(mut about)) => {
             about.remove("entries");
             Ok(about)

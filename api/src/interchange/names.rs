@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use sqlx::Row as _;
 use uuid::Uuid;
 
 use crate::{
     error::{Code, Error, Result},
     http::resource::Place,
+    stored::Columns,
 };
 
 /// Actors that are known at once; of a campaign that has more nothing is exported, and no file that names actors imported.
@@ -42,8 +42,8 @@ impl Names {
         }
         let mut names = Self::default();
         for row in rows {
-            let (slug, id): (String, Uuid) = (row.get("slug"), row.get("actor_id"));
-            let kind = row.get::<&str, _>("kind").chars().next().unwrap_or_default();
+            let (slug, id): (String, Uuid) = (row.read("slug")?, row.read("actor_id")?);
+            let kind = row.read::<&str>("kind")?.chars().next().unwrap_or_default();
             names.by_id.insert(id, slug.clone());
             names.by_slug.insert(slug, (id, kind));
         }

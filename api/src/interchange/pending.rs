@@ -1,11 +1,11 @@
 //! A file whose report somebody is reading. It waits in the database, so that any replica can go on with it; one for each user,
 //! for an hour.
 
-use sqlx::Row as _;
 use uuid::Uuid;
 
 use crate::{
     error::{Code, Error, Result},
+    stored::Columns,
     tenancy::TenantTx,
 };
 
@@ -47,7 +47,7 @@ pub async fn read(tx: &TenantTx, user: Uuid, campaign: Uuid, id: Uuid) -> Result
     .fetch_optional(&mut *tx.connection().await)
     .await?
     .ok_or_else(gone)?;
-    Ok((row.get("name"), row.get("bytes")))
+    Ok((row.read("name")?, row.read("bytes")?))
 }
 
 /// Takes a file out; if the transaction does not commit it is still there.

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use actix_web::web;
 use futures_util::{Stream, stream};
-use sqlx::Row as _;
 
 use crate::{
     error::{Code, Error, Result},
+    stored::Columns,
     tenancy::TenantTx,
 };
 
@@ -57,7 +57,7 @@ pub async fn alone(tx: &TenantTx) -> Result<()> {
         .bind(tx.tenant().to_string())
         .fetch_one(&mut *tx.connection().await)
         .await?;
-    if row.get::<bool, _>("mine") {
+    if row.read::<bool>("mine")? {
         return Ok(());
     }
     Err(Error::new(Code::Conflict, "Another export of this tenant is being sent; try again when it has ended."))

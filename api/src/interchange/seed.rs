@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Map, Value, json};
-use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::{
@@ -25,6 +24,7 @@ use crate::{
     memory,
     npcs::Npcs,
     owners::Owners,
+    stored::Columns,
 };
 
 /// Entities of an import.
@@ -454,7 +454,7 @@ async fn new_memories(place: &Place<'_>, all: &[Remembered<'_>]) -> Result<u32> 
     .fetch_all(&mut *place.tx.connection().await)
     .await?;
     let mut seen = HashSet::new();
-    let known: HashSet<i64> = known.iter().map(|row| row.get("n")).collect();
+    let known: HashSet<i64> = known.iter().map(|row| row.read("n")).collect::<Result<_>>()?;
     let new: Vec<Value> = (1_i64..)
         .zip(all)
         .filter(|(n, m)| !known.contains(n) && seen.insert((m.holder, m.player, m.text)))

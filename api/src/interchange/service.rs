@@ -21,6 +21,7 @@ use crate::{
     limits,
     ops::metrics,
     pool::Pool,
+    stored::Columns,
     tenancy::{Actor, Origin, TenantTx},
 };
 
@@ -169,13 +170,12 @@ fn of_file(stem: &str) -> String {
 }
 
 async fn slug_of(tx: &TenantTx, campaign: uuid::Uuid) -> Result<String> {
-    use sqlx::Row as _;
     let row = sqlx::query("SELECT slug FROM campaign WHERE tenant_id = $1 AND id = $2")
         .bind(tx.tenant())
         .bind(campaign)
         .fetch_one(&mut *tx.connection().await)
         .await?;
-    Ok(row.get("slug"))
+    Ok(row.read("slug")?)
 }
 
 /// Says of a picture that is no PNG that it carries no card.

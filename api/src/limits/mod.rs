@@ -8,7 +8,7 @@ mod local;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
-use sqlx::{AssertSqlSafe, Row};
+use sqlx::AssertSqlSafe;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -17,6 +17,7 @@ pub use local::{Counted, Permit, Permits};
 use crate::{
     auth::Caller,
     error::{Code, Error, Result},
+    stored::Columns,
     tenancy::TenantTx,
     tenants::Tenant,
 };
@@ -160,7 +161,7 @@ pub async fn check_rows_more(tx: &TenantTx, rows_max: u64, table: &'static str, 
         .bind(i64::try_from(rows_max).unwrap_or(i64::MAX))
         .fetch_one(&mut *tx.connection().await)
         .await?;
-    let n = row.get::<i64, _>("n").unsigned_abs();
+    let n = row.read::<i64>("n")?.unsigned_abs();
     if n.saturating_add(more) > rows_max { Err(rows_exceeded(rows_max, table)) } else { Ok(()) }
 }
 
@@ -185,7 +186,7 @@ pub async fn check_rows_kept(tx: &TenantTx, rows_max: u64, tables: &[&'static st
         .await?;
     match row {
         None => Ok(()),
-        Some(row) => Err(rows_exceeded(rows_max, row.get("kind"))),
+        Some(row) => Err(rows_exceeded(rows_max, row.read("kind")?)),
     }
 }
 
@@ -281,9 +282,9 @@ impl Limits {
         .bind(tx.tenant())
         .fetch_one(&mut *tx.connection().await)
         .await?;
-        if row.get::<i64, _>("used").unsigned_abs() >= tokens_max {
+        if row.read::<i64>("used")?.unsigned_abs() >= tokens_max {
             let detail = format!("The {tokens_max} model tokens of today are used up.");
-            return Err(Error::new(Code::QuotaExceeded, detail).retry_after(row.get::<i64, _>("rest").unsigned_abs()));
+            return Err(Error::new(Code::QuotaExceeded, detail).retry_after(row.read::<i64>("rest")?.unsigned_abs()));
         }
         Ok(())
     }

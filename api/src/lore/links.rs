@@ -8,7 +8,6 @@ use std::{collections::HashSet, sync::LazyLock};
 use actix_web::{get, post, web};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
-use sqlx::Row;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -29,6 +28,7 @@ use crate::{
         resource::{self, Ref, campaign_id},
         validate,
     },
+    stored::{self, Columns},
     tenancy::TenantTx,
 };
 
@@ -110,10 +110,10 @@ pub async fn resolve(tx: &TenantTx, caller: &Caller, campaign: Uuid, text: &str)
     .await?;
     let mut links: Vec<Link> = names.into_iter().map(|name| Link { name, kind: None, id: None, slug: None }).collect();
     for row in rows {
-        let nth = usize::try_from(row.get::<i32, _>("nth")).unwrap_or_default();
-        if let (Some(link), Some(slug)) = (links.get_mut(nth.saturating_sub(1)), row.get::<Option<String>, _>("slug")) {
-            link.kind = row.get("kind");
-            link.id = row.get("id");
+        let nth = usize::try_from(row.read::<i32>("nth")?).unwrap_or_default();
+        if let (Some(link), Some(slug)) = (links.get_mut(nth.saturating_sub(1)), row.read::<Option<String>>("slug")?) {
+            link.kind = row.read("kind")?;
+            link.id = row.read("id")?;
             link.slug = Some(slug);
         }
     }
@@ -145,9 +145,10 @@ pub async fn backlinks(
     .bind(rows_max)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    let total = rows.first().map_or(0, |row| row.get("total"));
-    let items = rows.iter().map(|r| Backlink { id: r.get("id"), slug: r.get("slug"), title: r.get("title") });
-    Ok((items.collect(), total))
+    let total = rows.first().map_or(Ok(0), |row| row.read("total"))?;
+    let item =
+        |r: &sqlx::postgres::PgRow| Ok(Backlink { id: r.read("id")?, slug: r.read("slug")?, title: r.read("title")? });
+    Ok((stored::each(&rows, item), total))
 }
 
 /// How many entries link to each of these names, in their order. One statement, none without names.
@@ -170,7 +171,7 @@ pub async fn counts(tx: &TenantTx, caller: &Caller, campaign: Uuid, names: &[&st
     .bind(caller.sees_secrets())
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    Ok(rows.iter().map(|row| row.get("n")).collect())
+    rows.iter().map(|row| row.read("n")).collect()
 }
 
 /// What an entry links to, and what links to it.

@@ -8,7 +8,6 @@ use garde::Validate;
 use sea_orm::{FromQueryResult, QueryOrder, QuerySelect, sea_query::Expr};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sqlx::Row;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -23,6 +22,7 @@ use crate::{
         resource::{self, Place, READ_ONLY, Ref, Resource, campaign_id},
         validate,
     },
+    stored::{self, Columns},
     tenancy::TenantTx,
 };
 
@@ -110,7 +110,7 @@ pub async fn tags(tx: &TenantTx, caller: &Caller, campaign: Uuid) -> Result<Vec<
     .bind(TAGS_MAX)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    Ok(rows.iter().map(|row| (row.get("tag"), row.get("n"))).collect())
+    rows.iter().map(|row| Ok((row.read("tag")?, row.read("n")?))).collect()
 }
 
 /// Names that lore may be associated with, for those who choose one: of lore itself, and where NPCs, characters and owners are
@@ -138,7 +138,7 @@ pub async fn names(tx: &TenantTx, caller: &Caller, campaign: Uuid) -> Result<Vec
     .bind(caller.sees_secrets())
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    Ok(rows.iter().map(|row| (row.get("scope"), row.get("name"))).collect())
+    rows.iter().map(|row| Ok((row.read("scope")?, row.read("name")?))).collect()
 }
 
 /// A name in links that nothing has, and where it stands.
@@ -171,12 +171,14 @@ pub async fn broken_links(tx: &TenantTx, campaign: Uuid) -> Result<Vec<Broken>> 
     .bind(GROUPS_MAX)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    let broken = |row: &sqlx::postgres::PgRow| Broken {
-        name: row.get("name"),
-        entries: row.get::<sqlx::types::Json<Vec<Backlink>>, _>("entries").0,
-        total: row.get("total"),
+    let broken = |row: &sqlx::postgres::PgRow| {
+        Ok(Broken {
+            name: row.read("name")?,
+            entries: row.read::<sqlx::types::Json<Vec<Backlink>>>("entries")?.0,
+            total: row.read("total")?,
+        })
     };
-    Ok(rows.iter().map(broken).collect())
+    Ok(stored::each(&rows, broken))
 }
 
 /// What an entry is called and what wakes it.
@@ -200,14 +202,13 @@ pub async fn waking(tx: &TenantTx, ids: &[Uuid]) -> Result<HashMap<Uuid, Waking>
     .bind(ids)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    let list = |row: &sqlx::postgres::PgRow, name: &str| row.get::<sqlx::types::Json<Vec<String>>, _>(name).0;
-    Ok(rows
-        .iter()
+    let list = |row: &sqlx::postgres::PgRow, name: &str| row.read_json::<Vec<String>>(name);
+    rows.iter()
         .map(|row| {
-            let (keys, secondary_keys) = (list(row, "keys"), list(row, "secondary_keys"));
-            (row.get("id"), Waking { title: row.get("title"), keys, secondary_keys, logic: row.get("logic") })
+            let (keys, secondary_keys) = (list(row, "keys")?, list(row, "secondary_keys")?);
+            Ok((row.read("id")?, Waking { title: row.read("title")?, keys, secondary_keys, logic: row.read("logic")? }))
         })
-        .collect())
+        .collect()
 }
 
 /// Entries that are the same in something.
@@ -266,8 +267,8 @@ pub async fn equals(tx: &TenantTx, caller: &Caller, campaign: Uuid) -> Result<Ve
     .await?;
     rows.iter()
         .map(|row| {
-            let entries = serde_json::from_value(row.get::<Value, _>("entries")).map_err(Error::internal)?;
-            Ok(Equals { same: row.get("same"), entries, total: row.get("total") })
+            let entries = serde_json::from_value(row.read::<Value>("entries")?).map_err(Error::internal)?;
+            Ok(Equals { same: row.read("same")?, entries, total: row.read("total")? })
         })
         .collect()
 }

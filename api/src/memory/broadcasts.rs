@@ -2,7 +2,7 @@
 
 use actix_web::{get, web};
 use serde::{Deserialize, Serialize};
-use sqlx::{AssertSqlSafe, Row, postgres::PgRow};
+use sqlx::{AssertSqlSafe, postgres::PgRow};
 use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
@@ -17,6 +17,7 @@ use crate::{
         paging::{Items, ListParams, Page},
         resource::{Ref, campaign_id},
     },
+    stored::{self, Columns},
     tenancy::TenantTx,
 };
 
@@ -136,22 +137,22 @@ pub async fn page_of(
         .bind(i64::try_from(page.limit + 1).unwrap_or(201))
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    Ok(page.finish(rows.iter().map(view).collect(), |b| (b.id, None)))
+    Ok(page.finish(stored::each(&rows, view), |b| (b.id, None)))
 }
 
-fn view(row: &PgRow) -> BroadcastView {
-    BroadcastView {
-        id: row.get("id"),
-        player_id: row.get("subject_id"),
-        player_slug: row.get("player_slug"),
-        text: row.get("text"),
-        edited: row.get::<Option<bool>, _>("edited").unwrap_or_default(),
-        owner_id: row.get("owner_id"),
-        owner_slug: row.get("owner_slug"),
-        author: row.get("author"),
-        turn_id: row.get("turn_id"),
-        audience: serde_json::from_value(row.get("audience")).unwrap_or_default(),
-        audience_total: row.get("total"),
-        created_at: row.get("created_at"),
-    }
+fn view(row: &PgRow) -> Result<BroadcastView> {
+    Ok(BroadcastView {
+        id: row.read("id")?,
+        player_id: row.read("subject_id")?,
+        player_slug: row.read("player_slug")?,
+        text: row.read("text")?,
+        edited: row.read::<Option<bool>>("edited")?.unwrap_or_default(),
+        owner_id: row.read("owner_id")?,
+        owner_slug: row.read("owner_slug")?,
+        author: row.read("author")?,
+        turn_id: row.read("turn_id")?,
+        audience: serde_json::from_value(row.read("audience")?).unwrap_or_default(),
+        audience_total: row.read("total")?,
+        created_at: row.read("created_at")?,
+    })
 }

@@ -1,7 +1,7 @@
 //! Memories in pages, narrowed by who remembers, about whom, and where it comes from.
 
 use serde::Deserialize;
-use sqlx::{AssertSqlSafe, Row};
+use sqlx::AssertSqlSafe;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use utoipa::IntoParams;
 use uuid::Uuid;
@@ -15,6 +15,7 @@ use crate::{
         paging::{Items, Page, SortKey},
         resource::Ref,
     },
+    stored::{self, Columns},
     tenancy::TenantTx,
 };
 
@@ -53,7 +54,7 @@ pub async fn find_actor(tx: &TenantTx, campaign: Uuid, kinds: &[&str], name: &st
     .bind(slug)
     .fetch_optional(&mut *tx.connection().await)
     .await?;
-    Ok(row.map(|row| row.get("actor_id")))
+    row.map(|row| row.read("actor_id")).transpose()
 }
 
 /// A page of memories, of one holder if it is given. One statement, and one for each name in the filters.
@@ -116,7 +117,7 @@ pub async fn page_of(
         .bind(i64::try_from(page.limit + 1).unwrap_or(201))
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    let rows: Vec<_> = rows.iter().map(MemoryView::of).collect();
+    let rows = stored::each(&rows, MemoryView::of);
     let time = |at: OffsetDateTime| at.format(&Rfc3339).ok();
     Ok(page.finish(rows, |m| {
         let value = match page.sort.key {

@@ -11,10 +11,12 @@ pub mod service;
 
 use entity::memory::{Holder, Source};
 use serde::Serialize;
-use sqlx::{Row, postgres::PgRow};
+use sqlx::postgres::PgRow;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
+
+use crate::{error::Result, stored::Columns};
 
 /// Characters of a memory.
 pub const TEXT_CHARS_MAX: usize = 2000;
@@ -58,31 +60,31 @@ pub struct HolderView {
 impl MemoryView {
     /// Reads a row of [`service::SELECT`].
     #[must_use]
-    pub fn of(row: &PgRow) -> Self {
-        let kind = if row.get::<String, _>("holder_type") == "npc" { Holder::Npc } else { Holder::Owner };
-        let source = match row.get::<String, _>("source").as_str() {
+    pub fn of(row: &PgRow) -> Result<Self> {
+        let kind = if row.read::<String>("holder_type")? == "npc" { Holder::Npc } else { Holder::Owner };
+        let source = match row.read::<String>("source")?.as_str() {
             "personal" => Source::Personal,
             "private" => Source::Private,
             "broadcast" => Source::Broadcast,
             "import" => Source::Import,
             _ => Source::Editor,
         };
-        Self {
-            id: row.get("id"),
-            campaign_id: row.get("campaign_id"),
-            holder: HolderView { kind, id: row.get("holder_id"), slug: row.get("holder_slug") },
-            player_id: row.get("subject_id"),
-            player_slug: row.get("player_slug"),
-            text: row.get("text"),
+        Ok(Self {
+            id: row.read("id")?,
+            campaign_id: row.read("campaign_id")?,
+            holder: HolderView { kind, id: row.read("holder_id")?, slug: row.read("holder_slug")? },
+            player_id: row.read("subject_id")?,
+            player_slug: row.read("player_slug")?,
+            text: row.read("text")?,
             source,
-            broadcast_id: row.get("broadcast_id"),
-            author: row.get("author"),
-            turn_id: row.get("turn_id"),
-            extensions: row.get("extensions"),
-            external_ref: row.get("external_ref"),
-            version: row.get("version"),
-            created_at: row.get("created_at"),
-            updated_at: row.get("updated_at"),
-        }
+            broadcast_id: row.read("broadcast_id")?,
+            author: row.read("author")?,
+            turn_id: row.read("turn_id")?,
+            extensions: row.read("extensions")?,
+            external_ref: row.read("external_ref")?,
+            version: row.read("version")?,
+            created_at: row.read("created_at")?,
+            updated_at: row.read("updated_at")?,
+        })
     }
 }

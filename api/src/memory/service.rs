@@ -1,7 +1,7 @@
 //! Writing and finding memories, for the API and the AI tools alike.
 
 use serde::Deserialize;
-use sqlx::{AssertSqlSafe, Row};
+use sqlx::AssertSqlSafe;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -10,6 +10,7 @@ use crate::{
     characters,
     error::{Error, Result},
     http::etag::Expected,
+    stored::Columns,
     tenancy::TenantTx,
 };
 
@@ -97,7 +98,7 @@ pub async fn broadcast(tx: &TenantTx, owner: Uuid, new: &NewMemory<'_>) -> Resul
     .bind(new.turn)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    Ok((id, rows.iter().map(|row| row.get("holder_id")).collect()))
+    Ok((id, rows.iter().map(|row| row.read("holder_id")).collect::<Result<_>>()?))
 }
 
 /// Memories that are counted for a question; beyond that their number says nothing more.
@@ -118,7 +119,7 @@ pub async fn of_actor(tx: &TenantTx, actor: Uuid) -> Result<u64> {
     .bind(i64::try_from(COUNTED_MAX + 1).unwrap_or(i64::MAX))
     .fetch_one(&mut *tx.connection().await)
     .await?;
-    Ok(row.get::<i64, _>("n").unsigned_abs())
+    Ok(row.read::<i64>("n")?.unsigned_abs())
 }
 
 /// How many NPCs a broadcast of this owner would reach. One statement.
@@ -131,7 +132,7 @@ pub async fn dependents(tx: &TenantTx, owner: Uuid) -> Result<u64> {
         .bind(owner)
         .fetch_one(&mut *tx.connection().await)
         .await?;
-    Ok(row.get::<i64, _>("n").unsigned_abs())
+    Ok(row.read::<i64>("n")?.unsigned_abs())
 }
 
 /// Deletes every memory of a broadcast.
@@ -162,8 +163,8 @@ pub async fn broadcast_told(tx: &TenantTx, campaign: Uuid, broadcast: Uuid) -> R
     .bind(broadcast)
     .fetch_one(&mut *tx.connection().await)
     .await?;
-    let text: Option<String> = row.get("text");
-    Ok((text.ok_or_else(|| Error::not_found("broadcast"))?, row.get("many")))
+    let text: Option<String> = row.read("text")?;
+    Ok((text.ok_or_else(|| Error::not_found("broadcast"))?, row.read("many")?))
 }
 
 /// One memory; `player` limits it to those about that character.
@@ -181,7 +182,7 @@ pub async fn find(tx: &TenantTx, campaign: Uuid, id: Uuid, player: Option<Uuid>)
         .bind(player)
         .fetch_optional(&mut *tx.connection().await)
         .await?;
-    row.as_ref().map(MemoryView::of).ok_or_else(|| Error::not_found("memory"))
+    MemoryView::of(&row.ok_or_else(|| Error::not_found("memory"))?)
 }
 
 /// Those of some memories that are there still. One statement.
@@ -195,7 +196,7 @@ pub async fn existing(tx: &TenantTx, campaign: Uuid, ids: &[Uuid]) -> Result<Vec
         .bind(ids)
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    Ok(rows.iter().map(|row| row.get("id")).collect())
+    rows.iter().map(|row| row.read("id")).collect()
 }
 
 /// Locks a memory that is at the version expected. Two statements.
@@ -278,7 +279,7 @@ pub async fn holder(tx: &TenantTx, campaign: Uuid, name: &str) -> Result<Option<
     .bind(name)
     .fetch_optional(&mut *tx.connection().await)
     .await?;
-    Ok(row.map(|row| (row.get("kind"), row.get("actor_id"))))
+    row.map(|row| Ok((row.read("kind")?, row.read("actor_id")?))).transpose()
 }
 
 /// Where a memory goes.

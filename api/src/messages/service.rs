@@ -7,9 +7,10 @@ use entity::{
 };
 use serde::Serialize;
 use serde_json::{Map, Number, Value, json};
-use sqlx::{Row, types::Json};
+use sqlx::types::Json;
 use uuid::Uuid;
 
+use crate::stored::{self, Columns};
 use crate::{error::Result, tenancy::TenantTx};
 
 /// Characters of a message.
@@ -88,7 +89,7 @@ pub async fn insert(tx: &TenantTx, campaign: Uuid, messages: &[NewMessage]) -> R
         .bind(Json(messages))
         .fetch_one(&mut *tx.connection().await)
         .await?;
-    Ok(row.get("ids"))
+    Ok(row.read("ids")?)
 }
 
 /// For whom messages are read.
@@ -194,7 +195,7 @@ pub async fn history(tx: &TenantTx, campaign: Uuid, reader: Reader, count: i64, 
         .bind(count)
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    Ok(rows.iter().rev().flat_map(|row| shown(row, compact)).collect())
+    Ok(stored::each(rows.iter().rev(), |row| shown(row, compact)).into_iter().flatten().collect())
 }
 
 /// Which messages are wanted.
@@ -265,32 +266,34 @@ pub async fn seen(tx: &TenantTx, campaign: Uuid, reader: Reader, which: Which<'_
         .fetch_all(&mut *tx.connection().await)
         .await?;
     let seen = |row: &sqlx::postgres::PgRow| {
-        let speaker: sqlx::types::Json<Speaker> = row.get("speaker");
-        let roll: Option<Value> = row.get("roll");
-        let facts = roll.as_ref().map(|roll| rolls(roll, row.get("flavor"))).unwrap_or_default();
-        Seen {
-            id: row.get("id"),
+        let speaker: sqlx::types::Json<Speaker> = row.read("speaker")?;
+        let roll: Option<Value> = row.read("roll")?;
+        let flavor: Option<&str> = row.read("flavor")?;
+        let facts = roll.as_ref().map(|roll| rolls(roll, flavor)).unwrap_or_default();
+        Ok(Seen {
+            id: row.read("id")?,
             speaker: speaker.0.alias.unwrap_or(speaker.0.name),
-            content: row.get("content"),
-            author: row.get("author"),
-            is_whisper: row.get("whispered"),
-            turn_id: row.get("turn_id"),
+            content: row.read("content")?,
+            author: row.read("author")?,
+            is_whisper: row.read("whispered")?,
+            turn_id: row.read("turn_id")?,
             rolls: facts.into_iter().map(SeenRoll::of).collect(),
-        }
+        })
     };
-    Ok(rows.iter().rev().map(seen).collect())
+    Ok(stored::each(rows.iter().rev(), seen))
 }
 
 /// A message as a model reads it; a message of several rolls is one item each.
-fn shown(row: &sqlx::postgres::PgRow, compact: bool) -> Vec<Value> {
-    let at = row.get::<time::OffsetDateTime, _>("created_at");
+fn shown(row: &sqlx::postgres::PgRow, compact: bool) -> Result<Vec<Value>> {
+    let at = row.read::<time::OffsetDateTime>("created_at")?;
     let millis = i64::try_from(at.unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX);
-    let speaker: sqlx::types::Json<Speaker> = row.get("speaker");
-    let kind: &str = row.get("type");
-    let flavor: Option<&str> = row.get("flavor");
+    let speaker: sqlx::types::Json<Speaker> = row.read("speaker")?;
+    let kind: &str = row.read("type")?;
+    let flavor: Option<&str> = row.read("flavor")?;
+    let is_whisper: bool = row.read("whispered")?;
     let base = |code: &str| {
         let mut item = Map::new();
-        let kind = if row.get::<bool, _>("whispered") && !compact { "whisper" } else { kind };
+        let kind = if is_whisper && !compact { "whisper" } else { kind };
         item.insert(key("type", compact), if compact { code.into() } else { kind.into() });
         item.insert("ts".to_owned(), millis.into());
         item.insert(key("speaker", compact), speaker.name.as_str().into());
@@ -299,10 +302,10 @@ fn shown(row: &sqlx::postgres::PgRow, compact: bool) -> Vec<Value> {
         }
         item
     };
-    let roll: Option<Value> = row.get("roll");
+    let roll: Option<Value> = row.read("roll")?;
     let rolls = roll.as_ref().map(|roll| rolls(roll, flavor)).unwrap_or_default();
     if kind == "roll" && !rolls.is_empty() {
-        return rolls
+        return Ok(rolls
             .into_iter()
             .map(|roll| {
                 let mut item = base("dr");
@@ -312,20 +315,20 @@ fn shown(row: &sqlx::postgres::PgRow, compact: bool) -> Vec<Value> {
                 item.insert(key("flavor", compact), roll.flavor.into());
                 Value::Object(item)
             })
-            .collect();
+            .collect());
     }
-    let code = match (kind, row.get::<bool, _>("whispered")) {
+    let code = match (kind, is_whisper) {
         (_, true) => "wp",
         ("card", _) => "cc",
-        _ if row.get::<&str, _>("author") == "gm" => "gm",
+        _ if row.read::<&str>("author")? == "gm" => "gm",
         _ => "cm",
     };
     let mut item = base(code);
-    item.insert(key("content", compact), row.get::<&str, _>("content").into());
+    item.insert(key("content", compact), row.read::<&str>("content")?.into());
     if let Some(flavor) = flavor {
         item.insert(key("flavor", compact), flavor.into());
     }
-    vec![Value::Object(item)]
+    Ok(vec![Value::Object(item)])
 }
 
 /// The name of a member, or its short form.

@@ -5,7 +5,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use sqlx::{Connection, PgConnection, Row};
+use sqlx::{Connection, PgConnection};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use uuid::Uuid;
 
@@ -15,6 +15,7 @@ use crate::{
     bridge, database,
     error::Result,
     prompt::assemble::BasePrompt,
+    stored::Columns,
     turns::store::{LEASE_SECONDS, sweep},
 };
 
@@ -74,7 +75,7 @@ async fn renew(app: &App, turns: &[Uuid]) -> Result<()> {
         .fetch_all(&mut *app.pool.acquire().await?)
         .await?;
     for row in &rows {
-        app.running.cancel(row.get("id"));
+        app.running.cancel(row.read("id")?);
     }
     Ok(())
 }
@@ -132,9 +133,9 @@ async fn tail_once(app: &App, seen: &mut HashMap<(Uuid, Uuid), i64>) -> Result<u
         .fetch_all(&mut *app.pool.acquire().await?)
         .await?;
     for row in &rows {
-        let (tenant, campaign): (Uuid, Uuid) = (row.get("tenant_id"), row.get("campaign_id"));
-        seen.insert((tenant, campaign), row.get("seq"));
-        let (heads, versions): (Vec<String>, Vec<i64>) = (row.get("heads"), row.get("versions"));
+        let (tenant, campaign): (Uuid, Uuid) = (row.read("tenant_id")?, row.read("campaign_id")?);
+        seen.insert((tenant, campaign), row.read("seq")?);
+        let (heads, versions): (Vec<String>, Vec<i64>) = (row.read("heads")?, row.read("versions")?);
         let is_stale =
             |base: &BasePrompt| heads.iter().zip(&versions).any(|(head, version)| base.is_older(head, *version));
         let gone = app.prompts.base.forget(tenant, |key, base| key.campaign == campaign && is_stale(base));

@@ -49,6 +49,10 @@ pub static SIGN_INS: LazyLock<IntCounterVec> =
 pub static STATEMENTS: LazyLock<IntCounter> =
     LazyLock::new(|| counter("db_statements_total", "Statements inside tenant transactions, without BEGIN and COMMIT"));
 /// Connections of the pool.
+pub static ROWS_UNREADABLE: LazyLock<IntCounter> = LazyLock::new(|| {
+    counter("db_rows_unreadable_total", "Stored rows that could not be read and were left out of a list")
+});
+
 pub static POOL: LazyLock<IntGauge> = LazyLock::new(|| gauge("db_pool_connections", "Open database connections"));
 /// Ended turns.
 pub static TURNS: LazyLock<IntCounterVec> =

@@ -2,7 +2,7 @@
 //! history, writes that the turn runs and claims its idempotency key.
 
 use serde_json::Value;
-use sqlx::{Row, postgres::PgRow};
+use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
 use super::act::Wanted;
@@ -16,6 +16,7 @@ use crate::{
         resource::{Place, Ref, campaign_id},
     },
     limits, scenes,
+    stored::Columns,
     tenancy::{self, Call, TenantTx},
     turns::{
         OnFailure,
@@ -93,7 +94,7 @@ async fn attempt(app: &App, caller: &Caller, wanted: &Wanted, asker: &Asker) -> 
             bind(q, app, caller, wanted, turn, wanted.scene.as_deref(), wanted.channel.as_deref())
         })
         .await?;
-        if !matches!(row.get("state"), "new_channel" | "known") {
+        if !matches!(row.read("state")?, "new_channel" | "known") {
             return begun(&row, turn);
         }
     }
@@ -103,18 +104,18 @@ async fn attempt(app: &App, caller: &Caller, wanted: &Wanted, asker: &Asker) -> 
     limits::check_rows_more(&tx, limits.rows_per_kind, "message", MESSAGES).await?;
     let channel = wanted.channel.as_deref();
     let mut row = opened(&tx, app, caller, wanted, turn, (wanted.scene.as_deref(), channel)).await?;
-    if row.get::<&str, _>("state") == "new_channel" {
+    if row.read::<&str>("state")? == "new_channel" {
         row = if wanted.dry_run {
             // What is only tried makes no scene: it is planned without one.
             opened(&tx, app, caller, wanted, turn, (None, None)).await?
         } else {
-            let place = Place { tx: &tx, campaign: row.get("campaign"), caller };
+            let place = Place { tx: &tx, campaign: row.read("campaign")?, caller };
             let scene = scenes::service::of_channel(&place, channel.unwrap_or_default()).await?;
             opened(&tx, app, caller, wanted, turn, (Some(&scene.to_string()), channel)).await?
         };
     }
-    if let (Some(key), "known") = (&wanted.key, row.get("state")) {
-        let scene = scene(&row, turn);
+    if let (Some(key), "known") = (&wanted.key, row.read("state")?) {
+        let scene = scene(&row, turn)?;
         let new = NewTurn { id: turn, live: asker.live.as_deref(), ..scene.row(app, caller, wanted) };
         let begun = match store::reopen(&tx, &new, key).await? {
             Opened::Replay(reply) => Begun::Replay(reply),
@@ -186,8 +187,8 @@ fn begun(row: &PgRow, turn: Uuid) -> Result<Begun> {
     let unknown = |pointer: &str, what: &str| {
         Error::invalid(pointer, "unknown_reference", format!("There is no such {what} in this campaign."))
     };
-    match row.get("state") {
-        "open" => Ok(Begun::Runs(scene(row, turn))),
+    match row.read("state")? {
+        "open" => Ok(Begun::Runs(scene(row, turn)?)),
         "campaign" => Err(Error::not_found("campaign")),
         "player" => Err(unknown("/player_id", "character")),
         "other_player" => Err(Error::new(Code::Forbidden, "This token can only act as the player it was made for.")),
@@ -200,16 +201,16 @@ fn begun(row: &PgRow, turn: Uuid) -> Result<Begun> {
     }
 }
 
-fn scene(row: &PgRow, turn: Uuid) -> Scene {
-    Scene {
+fn scene(row: &PgRow, turn: Uuid) -> Result<Scene> {
+    Ok(Scene {
         turn,
-        campaign: row.get("campaign"),
-        allowed: row.get("allowed"),
-        player: row.get("player"),
-        player_slug: row.get("player_slug"),
-        player_name: row.get("player_name"),
-        scene: row.get("scene"),
-    }
+        campaign: row.read("campaign")?,
+        allowed: row.read("allowed")?,
+        player: row.read("player")?,
+        player_slug: row.read("player_slug")?,
+        player_name: row.read("player_name")?,
+        scene: row.read("scene")?,
+    })
 }
 
 impl Scene {

@@ -1,11 +1,12 @@
 //! A player's link, made by an operator: what a game master makes with `POST /v1/auth/token`.
 
-use sqlx::{PgConnection, Row};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::{
     auth::jwt::{Narrowed, Tokens},
     error::{Code, Error, Result},
+    stored::Columns,
 };
 
 /// How long a link is good for.
@@ -33,12 +34,12 @@ pub async fn make(
     .fetch_optional(db)
     .await?
     .ok_or_else(|| Error::not_found("tenant, campaign or character"))?;
-    let key: Option<String> = row.get("key");
+    let key: Option<String> = row.read("key")?;
     let key = key.ok_or_else(|| {
         Error::new(Code::Conflict, "A link belongs to a key: make one first with the scopes `read` and `play`.")
     })?;
-    let (campaign_id, player_id): (Uuid, Uuid) = (row.get("campaign"), row.get("player"));
+    let (campaign_id, player_id): (Uuid, Uuid) = (row.read("campaign")?, row.read("player")?);
     let narrowed = Narrowed { scope: "read play".to_owned(), campaign: Some(campaign_id), player: Some(player_id) };
-    let token = tokens.sign(&key, row.get("tenant_id"), narrowed, LINK_SECONDS)?;
+    let token = tokens.sign(&key, row.read("tenant_id")?, narrowed, LINK_SECONDS)?;
     Ok(format!("/play/{campaign}#{token}"))
 }

@@ -9,7 +9,6 @@ use actix_web::{
 use askama::Template;
 use futures_util::{StreamExt, stream};
 use serde::Deserialize;
-use sqlx::Row;
 use tokio::{
     sync::watch,
     time::{Instant, timeout},
@@ -27,6 +26,7 @@ use crate::{
     error::{Code, Error, Result},
     http::sse,
     messages::service::Which,
+    stored::Columns,
     turns::events::{Event, Heard, Listener, listener},
 };
 
@@ -151,10 +151,14 @@ impl Onlooker {
         .fetch_all(&mut *seat.tx.connection().await)
         .await?;
         let Some(last) = rows.last() else { return Ok(Bytes::new()) };
-        self.after = last.get("seq");
+        self.after = last.read("seq")?;
+        let rows = rows
+            .iter()
+            .map(|row| Ok((row.read("table_name")?, row.read("op")?, row.read("row_id")?)))
+            .collect::<Result<Vec<(&str, &str, Uuid)>>>()?;
         let changed = |table: &str, op: Option<&str>| -> Vec<Uuid> {
-            let here = rows.iter().filter(|row| row.get::<&str, _>("table_name") == table);
-            here.filter(|row| op.is_none_or(|op| row.get::<&str, _>("op") == op)).map(|row| row.get("row_id")).collect()
+            let here = rows.iter().filter(|(name, ..)| *name == table);
+            here.filter(|(_, done, _)| op.is_none_or(|op| *done == op)).map(|(.., row)| *row).collect()
         };
         let mut pieces: Vec<(&str, String)> = Vec::new();
         for message in &seat.messages(Which::These(&changed("message", Some("insert")))).await? {

@@ -5,7 +5,6 @@ use askama::Template;
 use entity::{character, session::Role};
 use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
 use serde_json::Value;
-use sqlx::Row;
 use uuid::Uuid;
 
 use super::{rendered, shown, visit::Visitor};
@@ -18,6 +17,7 @@ use crate::{
     journal,
     messages::service::{Reader, Seen, Which, seen},
     planner,
+    stored::{self, Columns},
     tenancy::TenantTx,
 };
 
@@ -87,7 +87,7 @@ impl Seat {
         .await?;
         let mut fights = Vec::new();
         for row in &rows {
-            let view = encounters::veil::seen_by(&self.tx, self.campaign, row.get("id"), &self.caller).await?;
+            let view = encounters::veil::seen_by(&self.tx, self.campaign, row.read("id")?, &self.caller).await?;
             fights.push(Fight::of(&view));
         }
         Ok(Fights { fights })
@@ -231,7 +231,7 @@ async fn sat_down(app: &App, visitor: &Visitor, link: &str) -> Result<HttpRespon
         .bind(seat.campaign)
         .fetch_one(&mut *seat.tx.connection().await)
         .await?
-        .get("name");
+        .read("name")?;
     let shown = Page {
         link,
         campaign,
@@ -258,7 +258,8 @@ async fn people(seat: &Seat, place: Option<&str>) -> Result<Vec<Person>> {
     .bind(PEOPLE_SHOWN)
     .fetch_all(&mut *seat.tx.connection().await)
     .await?;
-    let person =
-        |row: &sqlx::postgres::PgRow| Person { slug: row.get("slug"), name: row.get("name"), is_here: row.get("here") };
-    Ok(rows.iter().map(person).collect())
+    let person = |row: &sqlx::postgres::PgRow| {
+        Ok(Person { slug: row.read("slug")?, name: row.read("name")?, is_here: row.read("here")? })
+    };
+    Ok(stored::each(&rows, person))
 }

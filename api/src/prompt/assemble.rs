@@ -12,7 +12,6 @@ use entity::{
 use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
-use sqlx::Row;
 use uuid::Uuid;
 
 use super::{
@@ -33,6 +32,7 @@ use crate::{
     http::resource::{Ref, campaign_id, col},
     llm::{Message, ReplyMode},
     ops::metrics,
+    stored::Columns,
     tenancy::TenantTx,
     tools,
 };
@@ -298,7 +298,7 @@ async fn heads(tx: &TenantTx, campaign: Uuid, keys: &[String]) -> Result<Heads> 
     .bind(keys)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    Ok(rows.iter().map(|row| (row.get("key"), row.get("version"))).collect())
+    rows.iter().map(|row| Ok((row.read("key")?, row.read("version")?))).collect()
 }
 
 async fn resolve(tx: &TenantTx, caller: &Caller, wanted: &Wanted<'_>) -> Result<PromptKey> {
@@ -313,14 +313,17 @@ async fn resolve(tx: &TenantTx, caller: &Caller, wanted: &Wanted<'_>) -> Result<
     .bind([wanted.entity, wanted.player].iter().filter_map(|n| Uuid::try_parse(n).ok()).collect::<Vec<_>>())
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    let find = |kind: &str, name: &str| {
-        rows.iter().find_map(|row| {
-            let (id, slug): (Uuid, &str) = (row.get("actor_id"), row.get("slug"));
+    let actors = rows
+        .iter()
+        .map(|row| Ok((row.read("kind")?, row.read("actor_id")?, row.read("slug")?)))
+        .collect::<Result<Vec<(&str, Uuid, &str)>>>()?;
+    let find = |wanted: &str, name: &str| {
+        actors.iter().find_map(|&(kind, id, slug)| {
             let named = match Ref::parse(name) {
                 Ref::Id(given) => given == id,
                 Ref::Slug(given) => given == slug,
             };
-            (named && row.get::<&str, _>("kind") == kind).then_some(id)
+            (named && kind == wanted).then_some(id)
         })
     };
     let entity = find(wanted.kind.as_str(), wanted.entity).ok_or_else(|| Error::not_found(wanted.kind.as_str()))?;
@@ -527,7 +530,7 @@ pub async fn lore_now(
         .bind(&keys)
         .fetch_one(&mut *tx.connection().await)
         .await?;
-    let versions: Vec<i64> = row.get("versions");
+    let versions: Vec<i64> = row.read("versions")?;
     let known = keys.into_iter().zip(versions.iter().copied()).collect();
     Ok((cached_lore(prompts, tx, campaign, scopes, &known).await?, versions))
 }

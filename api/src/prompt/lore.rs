@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use entity::lore::Logic;
-use sqlx::{Row, postgres::PgRow};
+use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
 use super::{LoreDecision, cache::Weigh, scope::LoreScope};
+use crate::stored::Columns;
 use crate::{error::Result, tenancy::TenantTx};
 
 /// Entries of one scope that are looked at for the base prompt; by priority, then age.
@@ -45,26 +46,26 @@ pub struct Entry {
 
 impl Entry {
     fn of(row: &PgRow) -> Result<Self> {
-        let logic = match row.try_get::<&str, _>("logic")? {
+        let logic = match row.read::<&str>("logic")? {
             "and_all" => Logic::AndAll,
             "not_any" => Logic::NotAny,
             "not_all" => Logic::NotAll,
             _ => Logic::AndAny,
         };
-        let secondary: sqlx::types::Json<Vec<String>> = row.try_get("secondary_keys")?;
+        let secondary: sqlx::types::Json<Vec<String>> = row.read("secondary_keys")?;
         Ok(Self {
-            id: row.try_get("id")?,
-            slug: row.try_get("slug")?,
-            title: row.try_get("title")?,
-            content: row.try_get::<String, _>("content")?.into(),
-            priority: row.try_get("priority")?,
-            tokens: u32::try_from(row.try_get::<i32, _>("tokens")?).unwrap_or_default(),
-            version: row.try_get("version")?,
-            secret: row.try_get("secret")?,
-            known_by: row.try_get::<Vec<Uuid>, _>("known_by")?.into(),
+            id: row.read("id")?,
+            slug: row.read("slug")?,
+            title: row.read("title")?,
+            content: row.read::<String>("content")?.into(),
+            priority: row.read("priority")?,
+            tokens: u32::try_from(row.read::<i32>("tokens")?).unwrap_or_default(),
+            version: row.read("version")?,
+            secret: row.read("secret")?,
+            known_by: row.read::<Vec<Uuid>>("known_by")?.into(),
             secondary: secondary.0.into_iter().map(|k| k.to_lowercase()).collect(),
             logic,
-            scan_depth: usize::try_from(row.try_get::<i32, _>("scan_depth")?).unwrap_or_default(),
+            scan_depth: usize::try_from(row.read::<i32>("scan_depth")?).unwrap_or_default(),
         })
     }
 
@@ -174,13 +175,13 @@ impl ScopeLore {
     pub async fn load(tx: &TenantTx, campaign: Uuid, scope: &LoreScope) -> Result<Self> {
         // What is always in is told scope by scope.
         let always = if scope.is_any() { Vec::new() } else { rows(tx, campaign, scope, "always", ALWAYS_MAX).await? };
-        let always_count = always.first().map_or(0, |row| row.get::<i64, _>("matching"));
+        let always_count = always.first().map_or(Ok(0), |row| row.read::<i64>("matching"))?;
         let always = always.iter().map(Entry::of).collect::<Result<Vec<_>>>()?;
         let mut keyword = Vec::new();
         let (mut keys, mut patterns, mut bytes) = (Vec::new(), Vec::new(), 0);
         for row in rows(tx, campaign, scope, "keyword", KEYWORD_MAX).await? {
             let entry = Entry::of(&row)?;
-            let primary: sqlx::types::Json<Vec<String>> = row.try_get("keys")?;
+            let primary: sqlx::types::Json<Vec<String>> = row.read("keys")?;
             bytes += entry.bytes() + primary.0.iter().map(|k| k.len() * 8).sum::<usize>();
             if bytes > KEYWORD_BYTES_MAX {
                 break;

@@ -3,7 +3,6 @@
 use std::{collections::HashMap, sync::Arc};
 
 use serde::Serialize;
-use sqlx::Row;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -14,6 +13,7 @@ use super::{
     lore::ScopeLore,
     section::Section,
 };
+use crate::stored::Columns;
 use crate::{app::App, auth::Caller, error::Result, llm::Role, tenancy::TenantTx};
 
 /// Entries a preview explains.
@@ -142,24 +142,26 @@ async fn explain(
     .fetch_all(&mut *tx.connection().await)
     .await?;
     let mut decided: HashMap<Uuid, LoreDecision> = decided.into_iter().map(|d| (d.id, d)).collect();
-    Ok(rows
-        .iter()
+    rows.iter()
         .map(|row| {
-            let id: Uuid = row.get("id");
-            decided.remove(&id).unwrap_or_else(|| {
-                let (scope, key): (&str, &str) = (row.get("scope"), row.get("associated_key"));
-                let concerns = lores.iter().any(|l| l.scope.scope == scope && l.scope.key == key);
-                let reason = if !row.get::<bool, _>("enabled") {
-                    "disabled".to_owned()
-                } else if row.get::<&str, _>("activation") == "keyword" && concerns {
-                    "keyword: none of its keys was met".to_owned()
-                } else if concerns {
-                    "budget: beyond the entries of its scope that are looked at".to_owned()
-                } else {
-                    format!("scope: {scope} {key} does not concern this entity and player")
-                };
-                LoreDecision { id, slug: row.get("slug"), included: false, reason }
-            })
+            let id: Uuid = row.read("id")?;
+            decided.remove(&id).map_or_else(
+                || {
+                    let (scope, key): (&str, &str) = (row.read("scope")?, row.read("associated_key")?);
+                    let concerns = lores.iter().any(|l| l.scope.scope == scope && l.scope.key == key);
+                    let reason = if !row.read::<bool>("enabled")? {
+                        "disabled".to_owned()
+                    } else if row.read::<&str>("activation")? == "keyword" && concerns {
+                        "keyword: none of its keys was met".to_owned()
+                    } else if concerns {
+                        "budget: beyond the entries of its scope that are looked at".to_owned()
+                    } else {
+                        format!("scope: {scope} {key} does not concern this entity and player")
+                    };
+                    Ok(LoreDecision { id, slug: row.read("slug")?, included: false, reason })
+                },
+                Ok,
+            )
         })
-        .collect())
+        .collect()
 }

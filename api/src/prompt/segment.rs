@@ -3,7 +3,6 @@
 use std::{fmt::Write as _, sync::Arc};
 
 use sha2::{Digest, Sha256};
-use sqlx::Row;
 
 use super::{
     LoreDecision,
@@ -13,6 +12,7 @@ use super::{
     section::Section,
     tokens,
 };
+use crate::stored::Columns;
 use crate::{error::Result, llm::ReplyMode, tenancy::TenantTx, tools};
 
 /// Memories looked at; the budget decides how many of them are in.
@@ -183,10 +183,10 @@ pub async fn memories(tx: &TenantTx, cast: &Cast, budget: u32) -> Result<Segment
     let (mut lines, mut used) = (Vec::new(), 0u32);
     for row in rows.iter().take(usize::try_from(MEMORIES_MAX).unwrap_or(usize::MAX)) {
         let mut line = String::from("-");
-        if row.get::<&str, _>("source") == "broadcast" {
+        if row.read::<&str>("source")? == "broadcast" {
             line.push_str(" [told by those you answer to]");
         }
-        for word in row.get::<&str, _>("text").split_whitespace() {
+        for word in row.read::<&str>("text")?.split_whitespace() {
             let _ = write!(line, " {}", fence::inside(word));
         }
         line.push('\n');

@@ -6,13 +6,14 @@
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use sqlx::{Row, postgres::PgRow};
+use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
 use super::segment::short_hash;
 use crate::{
     error::Result,
     llm::{Message, Role},
+    stored::Columns,
     tenancy::TenantTx,
 };
 
@@ -82,7 +83,7 @@ impl Transcript {
         .bind(EXCHANGES_MAX * 2)
         .fetch_all(&mut *tx.connection().await)
         .await?;
-        Ok(Self::of_rows(&rows, version))
+        Self::of_rows(&rows, version)
     }
 
     /// Loads the window of a session: what its AI was told, and what it told. One statement.
@@ -103,26 +104,27 @@ impl Transcript {
         .bind(told_as)
         .fetch_all(&mut *tx.connection().await)
         .await?;
-        Ok(Self::of_rows(&rows, version))
+        Self::of_rows(&rows, version)
     }
 
     /// Pairs questions and answers; the newest row is the first.
-    fn of_rows(rows: &[PgRow], version: i64) -> Self {
+    fn of_rows(rows: &[PgRow], version: i64) -> Result<Self> {
         let mut transcript = Self { version, ..Self::default() };
         let mut rows = rows.iter().rev().peekable();
         while let Some(row) = rows.next() {
-            if row.get::<&str, _>("author") == "ai" {
+            if row.read::<&str>("author")? == "ai" {
                 continue; // an answer whose question was deleted
             }
-            let turn: Option<Uuid> = row.get("turn_id");
-            let Some(answer) = rows.next_if(|a| a.get::<Option<Uuid>, _>("turn_id") == turn) else { continue };
-            let said: Arc<str> = row.get::<String, _>("content").into();
-            let user = row.get::<Option<String>, _>("prompt_text").map_or_else(|| said.clone(), Into::into);
-            let assistant = answer.get::<String, _>("content").into();
-            let tokens = row.get::<i32, _>("tokens").saturating_add(answer.get("tokens")).unsigned_abs();
-            transcript.push(Exchange { id: row.get("id"), said, user, assistant, tokens });
+            let turn: Option<Uuid> = row.read("turn_id")?;
+            let is_its_answer = |a: &&PgRow| a.read::<Option<Uuid>>("turn_id").is_ok_and(|of| of == turn);
+            let Some(answer) = rows.next_if(is_its_answer) else { continue };
+            let said: Arc<str> = row.read::<String>("content")?.into();
+            let user = row.read::<Option<String>>("prompt_text")?.map_or_else(|| said.clone(), Into::into);
+            let assistant = answer.read::<String>("content")?.into();
+            let tokens = row.read::<i32>("tokens")?.saturating_add(answer.read("tokens")?).unsigned_abs();
+            transcript.push(Exchange { id: row.read("id")?, said, user, assistant, tokens });
         }
-        transcript
+        Ok(transcript)
     }
 
     /// This conversation and one exchange more.

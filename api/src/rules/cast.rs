@@ -12,13 +12,14 @@ use rules::{
 };
 use sea_orm::{EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::ExprTrait};
 use serde_json::{Map, Value};
-use sqlx::{AssertSqlSafe, Row};
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::sheet;
 use crate::{
     error::{Error, Result},
     http::resource::col,
+    stored::Columns,
     tenancy::TenantTx,
 };
 
@@ -72,8 +73,8 @@ pub async fn named_all(tx: &TenantTx, campaign: Uuid, wanted: &[&str]) -> Result
     .await?;
     let mut all = Vec::with_capacity(wanted.len());
     for (n, name) in (1_i64..).zip(wanted) {
-        all.push(match rows.iter().find(|row| row.get::<i64, _>("n") == n) {
-            Some(row) => Named::One(who(row.get("kind"), row.get("actor_id"))),
+        all.push(match rows.iter().find(|row| row.read::<i64>("n").is_ok_and(|at| at == n)) {
+            Some(row) => Named::One(who(row.read("kind")?, row.read("actor_id")?)),
             None => by_name(tx, campaign, name.trim()).await?,
         });
     }
@@ -100,16 +101,15 @@ async fn by_name(tx: &TenantTx, campaign: Uuid, wanted: &str) -> Result<Named> {
     .bind(i64::try_from(CANDIDATES_MAX).unwrap_or(20))
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    let tier = |column: &str| rows.iter().filter(|r| r.get::<bool, _>(column)).collect::<Vec<_>>();
+    let tier = |column: &str| rows.iter().filter(|r| r.read::<bool>(column).unwrap_or(false)).collect::<Vec<_>>();
     let fitting = ["exact", "same", "holds"].into_iter().map(tier).find(|fitting| !fitting.is_empty());
     Ok(match fitting.as_deref() {
         None => Named::Unclear(format!("there is nobody called \"{wanted}\" here")),
-        Some([one]) => Named::One(who(one.get("kind"), one.get("id"))),
+        Some([one]) => Named::One(who(one.read("kind")?, one.read("id")?)),
         Some(several) => {
-            let names: Vec<String> = several
-                .iter()
-                .map(|r| format!("{} ({})", r.get::<&str, _>("name"), r.get::<&str, _>("slug")))
-                .collect();
+            let name =
+                |r: &&sqlx::postgres::PgRow| Ok(format!("{} ({})", r.read::<&str>("name")?, r.read::<&str>("slug")?));
+            let names = several.iter().map(name).collect::<Result<Vec<String>>>()?;
             Named::Unclear(format!("\"{wanted}\" may be {}", names.join(", ")))
         }
     })

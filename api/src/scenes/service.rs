@@ -1,6 +1,5 @@
 //! Scenes as requests name them: by id or slug, or by a frontend's channel, whose scene is made when it is first named.
 
-use sqlx::Row;
 use uuid::Uuid;
 
 use super::Scenes;
@@ -8,6 +7,7 @@ use crate::{
     error::{Code, Error, Result},
     http::resource::{self, Place, Ref, Resource as _},
     limits,
+    stored::Columns,
 };
 
 /// How often a scene is looked for and made before somebody who makes and deletes it all the time has won.
@@ -62,7 +62,7 @@ async fn find(place: &Place<'_>, channel: &str) -> Result<Option<Uuid>> {
         .bind(channel)
         .fetch_optional(&mut *place.tx.connection().await)
         .await?;
-    Ok(row.map(|row| row.get("id")))
+    row.map(|row| row.read("id")).transpose()
 }
 
 /// Makes a channel's scene, unless somebody else has its channel or its slug: then it is to be looked for again. Who is in the
@@ -81,5 +81,5 @@ async fn make(place: &Place<'_>, channel: &str) -> Result<Option<Uuid>> {
     .bind(channel)
     .fetch_optional(&mut *place.tx.connection().await)
     .await?;
-    Ok(row.map(|row| row.get("id")))
+    row.map(|row| row.read("id")).transpose()
 }

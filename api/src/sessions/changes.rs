@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use entity::session::Role;
 use serde_json::Value;
-use sqlx::{AssertSqlSafe, Row, postgres::PgRow};
+use sqlx::{AssertSqlSafe, postgres::PgRow};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -18,8 +18,9 @@ use super::{
 };
 use crate::{
     encounters::news::LastAction,
-    error::{Error, Result},
+    error::Result,
     messages::service::rolls,
+    stored::{self, Columns},
     tenancy::TenantTx,
 };
 
@@ -42,7 +43,7 @@ pub async fn delta(tx: &TenantTx, facts: &Facts) -> Result<Delta> {
     let mut pieces: Vec<(OffsetDateTime, Delta)> = Vec::new();
     if has_moved {
         let rows = moved(tx, session, standing).await?;
-        pieces.extend(rows.iter().map(|row| (row.get("at"), change_of(row, session))));
+        pieces.extend(stored::each(&rows, |row| Ok((row.read("at")?, change_of(row, session)?))));
     }
     if standing.since().event < standing.now.event {
         pieces.extend(told(tx, session, standing).await?);
@@ -68,8 +69,7 @@ async fn told(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<V
     .bind(standing.now.event)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    let read =
-        |row: PgRow| Ok((row.get("created_at"), serde_json::from_value(row.get("delta")).map_err(Error::internal)?));
+    let read = |row: PgRow| Ok((row.read("created_at")?, row.read_json("delta")?));
     let mut pieces = events.into_iter().map(read).collect::<Result<Vec<_>>>()?;
     if session.role == Role::Player {
         veil(tx, session, &mut pieces).await?;
@@ -124,11 +124,11 @@ async fn said(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<(
     );
     let row = window(AssertSqlSafe(counts), tx, session, standing).fetch_one(&mut *tx.connection().await).await?;
     let mut delta = Delta {
-        new_messages: row.get::<i64, _>("new").unsigned_abs(),
-        deleted_messages: row.get::<i64, _>("deleted").unsigned_abs(),
+        new_messages: row.read::<i64>("new")?.unsigned_abs(),
+        deleted_messages: row.read::<i64>("deleted")?.unsigned_abs(),
         ..Delta::default()
     };
-    let (with_rolls, has_moved): (i64, bool) = (row.get("rolls"), row.get("moved"));
+    let (with_rolls, has_moved): (i64, bool) = (row.read("rolls")?, row.read("moved")?);
     if with_rolls == 0 {
         return Ok((delta, has_moved));
     }
@@ -139,8 +139,8 @@ async fn said(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<(
     let rows = window(AssertSqlSafe(newest), tx, session, standing).fetch_all(&mut *tx.connection().await).await?;
     delta.leave_out("NewDiceRolls", (with_rolls - ROWS_MAX).max(0).unsigned_abs());
     for row in rows.iter().rev() {
-        let roll: Option<Value> = row.get("roll");
-        let found = rolls(&roll.unwrap_or_default(), row.get::<Option<&str>, _>("flavor"));
+        let roll: Option<Value> = row.read("roll")?;
+        let found = rolls(&roll.unwrap_or_default(), row.read::<Option<&str>>("flavor")?);
         let told = found.into_iter().map(|r| DiceRoll { formula: r.formula, result: r.total, flavor: r.flavor });
         delta.add(Delta { new_dice_rolls: told.collect(), ..Delta::default() });
     }
@@ -174,15 +174,15 @@ async fn moved(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<
     Ok(window(AssertSqlSafe(sql), tx, session, standing).fetch_all(&mut *tx.connection().await).await?)
 }
 
-fn change_of(row: &PgRow, session: &Playing) -> Delta {
-    let (before, after): (Option<Value>, Option<Value>) = (row.get("before"), row.get("after"));
+fn change_of(row: &PgRow, session: &Playing) -> Result<Delta> {
+    let (before, after): (Option<Value>, Option<Value>) = (row.read("before")?, row.read("after")?);
     let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
-    match row.get::<&str, _>("table_name") {
+    Ok(match row.read::<&str>("table_name")? {
         "scene" => scene_change(&before, &after, session.scene),
         "encounter" => encounter_change(&before, &after, session.role),
         "session" => {
             let now = text(&after, "scene_id");
-            match row.get::<Option<String>, _>("scene_name") {
+            match row.read::<Option<String>>("scene_name")? {
                 Some(name) if !before.is_null() && now != text(&before, "scene_id") => arrived(now, name),
                 _ => Delta::default(),
             }
@@ -190,13 +190,13 @@ fn change_of(row: &PgRow, session: &Playing) -> Delta {
         _ if before.is_null() => Delta::default(),
         _ => {
             let mut delta = character_change(&before, &after);
-            if row.get("is_commit") {
+            if row.read("is_commit")? {
                 // It was told when it happened in the fight.
                 delta.combatant_changed.clear();
             }
             delta
         }
-    }
+    })
 }
 
 fn text(row: &Value, name: &str) -> String {

@@ -3,7 +3,6 @@
 use entity::session::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value, json};
-use sqlx::Row;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use uuid::Uuid;
 
@@ -14,6 +13,7 @@ use super::{
 use crate::{
     encounters,
     error::{Error, Result},
+    stored::Columns,
     tenancy::TenantTx,
 };
 
@@ -263,7 +263,7 @@ pub async fn going_on(tx: &TenantTx, campaign: Uuid, session: Option<Uuid>) -> R
     .fetch_optional(&mut *tx.connection().await)
     .await?;
     if let Some(row) = row {
-        let told: Vec<Encounter> = serde_json::from_value(row.get("combat")).map_err(Error::internal)?;
+        let told: Vec<Encounter> = row.read_json("combat")?;
         fights.extend(told.into_iter().map(|e| Fight { shown: e.shown(), own: false, id: e.combat_id }));
     }
     Ok(fights)
@@ -280,7 +280,7 @@ pub async fn is_told_of(tx: &TenantTx, session: Uuid) -> Result<bool> {
             .bind(session)
             .fetch_optional(&mut *tx.connection().await)
             .await?;
-    Ok(row.is_some_and(|row| row.get("fights")))
+    row.map_or(Ok(false), |row| row.read("fights"))
 }
 
 /// Fights as a role may see them: a player sees how many blows its foes took, not how many they can take.

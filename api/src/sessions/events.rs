@@ -9,7 +9,6 @@ use entity::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Number, Value, json};
-use sqlx::Row;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -26,6 +25,7 @@ use crate::{
     http::resource::Ref,
     messages::service::{self as messages, NewMessage, RollFacts},
     ops::metrics,
+    stored::Columns,
     tenancy::TenantTx,
 };
 
@@ -408,7 +408,7 @@ pub async fn characters_named(tx: &TenantTx, campaign: Uuid, names: &[&str]) -> 
     .await?;
     let mut found = HashMap::new();
     for row in rows {
-        let (id, slug): (Uuid, String) = (row.get("id"), row.get("slug"));
+        let (id, slug): (Uuid, String) = (row.read("id")?, row.read("slug")?);
         for name in names {
             let named = match Ref::parse(name) {
                 Ref::Id(given) => given == id,
@@ -508,8 +508,8 @@ async fn delete(tx: &TenantTx, session: &Playing, ids: &[(usize, String)]) -> Re
     .fetch_all(&mut *tx.connection().await)
     .await?;
     let names = |row: &sqlx::postgres::PgRow| {
-        let named: Option<String> = row.get("external_ref");
-        (named.unwrap_or_default(), row.get::<Uuid, _>("id").to_string())
+        let named: Option<String> = row.read("external_ref")?;
+        Ok((named.unwrap_or_default(), row.read::<Uuid>("id")?.to_string()))
     };
-    Ok(rows.iter().map(names).collect())
+    rows.iter().map(names).collect()
 }

@@ -3,12 +3,13 @@
 
 use entity::{session::Role, shapes::Extensions};
 use sea_orm::ActiveEnum;
-use sqlx::{Row, postgres::PgRow, types::Json};
+use sqlx::{postgres::PgRow, types::Json};
 use uuid::Uuid;
 
 use super::service::{Playing, Position, Standing};
 use crate::{
     error::{Error, Result},
+    stored::Columns,
     tenancy::TenantTx,
 };
 
@@ -66,32 +67,37 @@ impl Facts {
     /// # Errors
     /// `internal` if the row is not one.
     pub fn of_row(row: &PgRow, campaign: Uuid, id: Uuid) -> Result<Self> {
-        let settings: Option<Json<Extensions>> = row.try_get("settings").map_err(Error::internal)?;
-        let now = settings.map(|settings| CampaignNow {
-            version: row.get("campaign_version"),
-            name: row.get("campaign_name"),
-            game_system: row.get("game_system"),
-            game_time: row.get("game_time"),
-            description: row.get("description"),
-            settings: settings.0,
+        let settings: Option<Json<Extensions>> = row.read("settings")?;
+        let now = settings.map(|settings| -> Result<_> {
+            Ok(CampaignNow {
+                version: row.read("campaign_version")?,
+                name: row.read("campaign_name")?,
+                game_system: row.read("game_system")?,
+                game_time: row.read("game_time")?,
+                description: row.read("description")?,
+                settings: settings.0,
+            })
         });
-        let seen: Option<i64> = row.get("seen_seq");
+        let seen: Option<i64> = row.read("seen_seq")?;
         Ok(Self {
-            playing: Playing::of_row(row, campaign, id),
+            playing: Playing::of_row(row, campaign, id)?,
             standing: Standing {
                 cursor: seen
-                    .map(|seq| Position { seq, event: row.get::<Option<i64>, _>("seen_event").unwrap_or_default() }),
-                began: Position { seq: row.get("from_seq"), event: 0 },
-                now: Position { seq: row.get("seq"), event: row.get("events") },
-                pruned: row.get("pruned"),
+                    .map(|seq| -> Result<_> {
+                        Ok(Position { seq, event: row.read::<Option<i64>>("seen_event")?.unwrap_or_default() })
+                    })
+                    .transpose()?,
+                began: Position { seq: row.read("from_seq")?, event: 0 },
+                now: Position { seq: row.read("seq")?, event: row.read("events")? },
+                pruned: row.read("pruned")?,
             },
-            at: Whereabouts { place: row.get("place"), race: row.get("race"), profession: row.get("profession") },
-            campaign: now,
-            talk: row.get("talk"),
-            heads: row.get("heads"),
-            has_fights: row.get("has_fights"),
-            has_news: row.get("has_news"),
-            has_played: row.get("has_played"),
+            at: Whereabouts { place: row.read("place")?, race: row.read("race")?, profession: row.read("profession")? },
+            campaign: now.transpose()?,
+            talk: row.read("talk")?,
+            heads: row.read("heads")?,
+            has_fights: row.read("has_fights")?,
+            has_news: row.read("has_news")?,
+            has_played: row.read("has_played")?,
         })
     }
 }

@@ -4,7 +4,6 @@ use entity::campaign;
 use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
 use serde::Serialize;
 use serde_json::Value;
-use sqlx::Row;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -17,6 +16,7 @@ use crate::{
     error::{Error, Result},
     http::resource::col,
     prompt::tokens,
+    stored::{self, Columns},
     tenancy::TenantTx,
 };
 
@@ -71,12 +71,14 @@ pub async fn party(tx: &TenantTx, campaign: Uuid) -> Result<Vec<PartyMember>> {
     .bind(PARTY_MAX)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    let member = |row: &sqlx::postgres::PgRow| PartyMember {
-        id: row.get::<Uuid, _>("id").to_string(),
-        name: row.get("name"),
-        player: row.get("player_name"),
+    let member = |row: &sqlx::postgres::PgRow| {
+        Ok(PartyMember {
+            id: row.read::<Uuid>("id")?.to_string(),
+            name: row.read("name")?,
+            player: row.read("player_name")?,
+        })
     };
-    Ok(rows.iter().map(member).collect())
+    Ok(stored::each(&rows, member))
 }
 
 async fn session_info(
@@ -133,7 +135,7 @@ pub async fn own_scene(tx: &TenantTx, campaign: Uuid, own: Option<Uuid>) -> Resu
     .bind(own)
     .fetch_optional(&mut *tx.connection().await)
     .await?;
-    Ok(row.map(|row| Scene::of_row(&row.get("row"))))
+    row.map(|row| Ok(Scene::of_row(&row.read("row")?))).transpose()
 }
 
 impl Overview {

@@ -5,7 +5,7 @@ use entity::{
     session::{Dice, Role},
 };
 use serde_json::Value;
-use sqlx::{AssertSqlSafe, Row, postgres::PgRow};
+use sqlx::{AssertSqlSafe, postgres::PgRow};
 use uuid::Uuid;
 
 use super::{
@@ -17,6 +17,7 @@ use crate::{
     clock,
     error::{Error, Result},
     messages::service::{NewMessage, Reader},
+    stored::Columns,
     tenancy::TenantTx,
 };
 
@@ -41,22 +42,22 @@ pub struct Playing {
 }
 
 impl Playing {
-    pub(super) fn of_row(row: &PgRow, campaign: Uuid, id: Uuid) -> Self {
-        let role = match row.get::<&str, _>("role") {
+    pub(super) fn of_row(row: &PgRow, campaign: Uuid, id: Uuid) -> Result<Self> {
+        let role = match row.read::<&str>("role")? {
             "assistant" => Role::Assistant,
             "player" => Role::Player,
             _ => Role::Gm,
         };
-        Self {
+        Ok(Self {
             id,
             campaign,
-            client_id: row.get("client_id"),
+            client_id: row.read("client_id")?,
             role,
-            dice: if row.get::<&str, _>("dice") == "frontend" { Dice::Frontend } else { Dice::Server },
-            player: row.get("player_id"),
-            scene: row.get("scene_id"),
-            player_name: row.get("player_name"),
-        }
+            dice: if row.read::<&str>("dice")? == "frontend" { Dice::Frontend } else { Dice::Server },
+            player: row.read("player_id")?,
+            scene: row.read("scene_id")?,
+            player_name: row.read("player_name")?,
+        })
     }
 
     /// What its AI is, and for whom if it plays a character. Each has a conversation and a cursor of its own: a game master's is
@@ -117,7 +118,7 @@ pub async fn playing(tx: &TenantTx, campaign: Uuid, id: Uuid) -> Result<Playing>
     .fetch_optional(&mut *tx.connection().await)
     .await?
     .ok_or_else(|| Error::not_found("session"))?;
-    Ok(Playing::of_row(&row, campaign, id))
+    Playing::of_row(&row, campaign, id)
 }
 
 /// The same for a session named in a request's body.
@@ -208,11 +209,11 @@ pub async fn known(tx: &TenantTx, session: Uuid, hold: bool) -> Result<Known> {
         .fetch_optional(&mut *tx.connection().await)
         .await?
         .ok_or_else(|| Error::not_found("session"))?;
-    let world_state: Option<Value> = row.get("world_state");
+    let world_state: Option<Value> = row.read("world_state")?;
     Ok(Known {
-        scene: row.get("scene_id"),
+        scene: row.read("scene_id")?,
         world_state: world_state.map(serde_json::from_value).transpose().map_err(Error::internal)?,
-        encounters: serde_json::from_value(row.get("combat")).map_err(Error::internal)?,
+        encounters: row.read_json("combat")?,
     })
 }
 

@@ -9,15 +9,11 @@ pub mod usage;
 
 use entity::shapes::Extensions;
 use serde::{Deserialize, Serialize};
-use sqlx::{Row, postgres::PgRow};
+use sqlx::postgres::PgRow;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{
-    error::{Error, Result},
-    limits::TenantLimits,
-    llm::ReplyMode,
-};
+use crate::{error::Result, limits::TenantLimits, llm::ReplyMode, stored::Columns};
 
 /// A tenant as requests see it.
 #[derive(Clone, Debug)]
@@ -40,13 +36,13 @@ impl Tenant {
     /// `internal` if the stored settings do not fit their type.
     pub fn from_row(row: &PgRow) -> Result<Self> {
         Ok(Self {
-            id: row.get("tenant_id"),
-            version: row.get("tenant_version"),
-            limits: serde_json::from_value(row.get("limits")).map_err(Error::internal)?,
-            settings: serde_json::from_value(row.get("settings")).map_err(Error::internal)?,
-            origins: row.get("origins"),
-            llm_api_key: row.get("llm_api_key"),
-            switched_off: row.get("switched_off"),
+            id: row.read("tenant_id")?,
+            version: row.read("tenant_version")?,
+            limits: row.read_json("limits")?,
+            settings: row.read_json("settings")?,
+            origins: row.read("origins")?,
+            llm_api_key: row.read("llm_api_key")?,
+            switched_off: row.read("switched_off")?,
         })
     }
 }

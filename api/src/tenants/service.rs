@@ -1,7 +1,7 @@
 //! Reading and changing a tenant. Used by the API and the command line.
 
 use serde_json::{Value, json};
-use sqlx::{PgExecutor, Row};
+use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use super::{Settings, Tenant};
@@ -9,6 +9,7 @@ use crate::{
     app::App,
     error::{Code, Error, Result},
     limits::TenantLimits,
+    stored::Columns,
     tenancy::TenantTx,
 };
 
@@ -23,13 +24,13 @@ pub async fn view(tx: &TenantTx, lock: bool) -> Result<(i64, Value)> {
         "SELECT * FROM tenant WHERE tenant_id = $1"
     };
     let row = sqlx::query(sql).bind(tx.tenant()).fetch_one(&mut *tx.connection().await).await?;
-    let settings: Settings = serde_json::from_value(row.get("settings")).map_err(Error::internal)?;
-    let limits: TenantLimits = serde_json::from_value(row.get("limits")).map_err(Error::internal)?;
-    let version = row.get("version");
+    let settings: Settings = row.read_json("settings")?;
+    let limits: TenantLimits = row.read_json("limits")?;
+    let version = row.read("version")?;
     let view = json!({
-        "id": row.get::<Uuid, _>("tenant_id"), "slug": row.get::<String, _>("slug"), "name": row.get::<String, _>("name"),
-        "settings": settings, "limits": limits, "origins": row.get::<Vec<String>, _>("origins"),
-        "has_llm_api_key": row.get::<Option<Vec<u8>>, _>("llm_api_key").is_some(), "version": version,
+        "id": row.read::<Uuid>("tenant_id")?, "slug": row.read::<String>("slug")?, "name": row.read::<String>("name")?,
+        "settings": settings, "limits": limits, "origins": row.read::<Vec<String>>("origins")?,
+        "has_llm_api_key": row.read::<Option<Vec<u8>>>("llm_api_key")?.is_some(), "version": version,
     });
     Ok((version, view))
 }
@@ -100,7 +101,7 @@ pub async fn create(db: impl PgExecutor<'_>, slug: &str, name: &str, limits: &Te
 pub async fn by_slug(db: impl PgExecutor<'_>, slug: &str) -> Result<(Uuid, TenantLimits)> {
     let row = sqlx::query("SELECT tenant_id, limits FROM tenant WHERE slug = $1").bind(slug).fetch_optional(db).await?;
     let row = row.ok_or_else(|| Error::not_found("tenant"))?;
-    Ok((row.get("tenant_id"), serde_json::from_value(row.get("limits")).map_err(Error::internal)?))
+    Ok((row.read("tenant_id")?, row.read_json("limits")?))
 }
 
 /// A tenant by its slug, as requests see it. For the operator.

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sqlx::Row;
 use time::{
     Date, OffsetDateTime, Time,
     format_description::well_known::{Iso8601, Rfc3339},
@@ -14,6 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     clock,
     error::{Code, Error, Result},
+    stored::Columns,
     tenancy::TenantTx,
 };
 
@@ -88,7 +88,7 @@ pub async fn summed(tx: &TenantTx, asked: &UsageParams, campaign: Option<uuid::U
         .bind(campaign)
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    Ok(rows.iter().map(|row| row.get("row")).collect())
+    rows.iter().map(|row| row.read("row")).collect()
 }
 
 /// What campaigns are called, by their ids. One statement.
@@ -101,7 +101,7 @@ pub async fn campaign_names(tx: &TenantTx, ids: &[uuid::Uuid]) -> Result<HashMap
         .bind(ids)
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    Ok(rows.iter().map(|row| (row.get::<uuid::Uuid, _>("id").to_string(), row.get("name"))).collect())
+    rows.iter().map(|row| Ok((row.read::<uuid::Uuid>("id")?.to_string(), row.read("name")?))).collect()
 }
 
 fn instant(text: Option<&str>, end_of_day: bool) -> Result<Option<OffsetDateTime>> {

@@ -7,7 +7,6 @@ use rules::encounter::Verbosity;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use sqlx::Row;
 
 use super::{ActorKind, ToolCx, ToolSpec, arguments};
 use crate::{
@@ -19,6 +18,7 @@ use crate::{
     },
     error::{Error, Result},
     http::resource::Ref,
+    stored::{self, Columns},
 };
 
 /// Encounters listed at most.
@@ -176,17 +176,17 @@ async fn list(cx: &ToolCx<'_>, include_ended: bool) -> Result<Value> {
     .bind(LIST_MAX)
     .fetch_all(&mut *cx.tx().await?.connection().await)
     .await?;
-    let told = rows.iter().map(|row| {
-        json!({
-            "encounter_id": row.get::<uuid::Uuid, _>("id"),
-            "name": row.get::<Option<&str>, _>("name"),
-            "status": row.get::<&str, _>("status"),
-            "round": row.get::<i32, _>("round"),
-            "participant_count": row.get::<i32, _>("participant_count"),
-            "outcome": row.get::<Option<&str>, _>("outcome"),
-        })
+    let told = stored::each(&rows, |row| {
+        Ok(json!({
+            "encounter_id": row.read::<uuid::Uuid>("id")?,
+            "name": row.read::<Option<&str>>("name")?,
+            "status": row.read::<&str>("status")?,
+            "round": row.read::<i32>("round")?,
+            "participant_count": row.read::<i32>("participant_count")?,
+            "outcome": row.read::<Option<&str>>("outcome")?,
+        }))
     });
-    Ok(json!({ "encounters": told.collect::<Vec<_>>() }))
+    Ok(json!({ "encounters": told }))
 }
 
 /// An action, and the encounter it is done in.

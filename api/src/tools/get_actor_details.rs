@@ -5,7 +5,6 @@ use schemars::JsonSchema;
 use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use sqlx::Row;
 use uuid::Uuid;
 
 use super::{ActorKind, ToolCx, ToolSpec};
@@ -13,6 +12,7 @@ use crate::{
     error::{Error, Result},
     http::resource::col,
     sessions::overview,
+    stored::Columns,
 };
 
 pub(super) struct GetActorDetails;
@@ -98,8 +98,8 @@ async fn sheet(cx: &ToolCx<'_>, name: &str) -> Result<Option<Value>> {
     .fetch_optional(&mut *cx.tx().await?.connection().await)
     .await?;
     let Some(row) = row else { return Ok(None) };
-    let own = col("tenant_id").eq(cx.work.tenant()).and(col("id").eq(row.get::<Uuid, _>("actor_id")));
-    let is_npc = row.get::<&str, _>("kind") == "npc";
+    let own = col("tenant_id").eq(cx.work.tenant()).and(col("id").eq(row.read::<Uuid>("actor_id")?));
+    let is_npc = row.read::<&str>("kind")? == "npc";
     let data = if is_npc {
         npc::Entity::find().filter(own).one(cx.tx().await?).await?.map(serde_json::to_value)
     } else {

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use sqlx::Row;
 use uuid::Uuid;
 
 use super::{ActorKind, ToolCx, ToolSpec};
+use crate::stored::{self, Columns};
 use crate::{error::Result, sessions::service};
 
 pub(super) struct GetPartyMembers;
@@ -37,19 +37,16 @@ impl ToolSpec for GetPartyMembers {
         .bind(MEMBERS_MAX)
         .fetch_all(&mut *cx.tx().await?.connection().await)
         .await?;
-        let members: Vec<Value> = rows
-            .iter()
-            .map(|row| {
-                let text = |name: &str| row.get::<Option<String>, _>(name);
-                let number = |name: &str| row.get::<i32, _>(name);
-                json!({
-                    "id": row.get::<Uuid, _>("id"), "slug": text("slug"), "name": text("name"), "player": text("player_name"),
-                    "race": text("race"), "profession": text("profession"), "level": number("level"), "hp": number("hp"),
-                    "max_hp": number("max_hp"), "temp_hp": number("temp_hp"), "armor_class": number("armor_class"),
-                    "conditions": row.get::<Value, _>("conditions"), "location": text("location"),
-                })
-            })
-            .collect();
+        let members = stored::each(&rows, |row| {
+            let text = |name: &str| row.read::<Option<String>>(name);
+            let number = |name: &str| row.read::<i32>(name);
+            Ok(json!({
+                "id": row.read::<Uuid>("id")?, "slug": text("slug")?, "name": text("name")?, "player": text("player_name")?,
+                "race": text("race")?, "profession": text("profession")?, "level": number("level")?, "hp": number("hp")?,
+                "max_hp": number("max_hp")?, "temp_hp": number("temp_hp")?, "armor_class": number("armor_class")?,
+                "conditions": row.read::<Value>("conditions")?, "location": text("location")?,
+            }))
+        });
         let told = match cx.session.filter(|_| members.is_empty()) {
             Some(session) => {
                 service::known(cx.tx().await?, session.id, false).await?.world_state.map(|w| w.party_compendium)

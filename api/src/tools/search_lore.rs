@@ -4,10 +4,11 @@ use entity::session::Role;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use sqlx::{Row, postgres::PgRow};
+use sqlx::postgres::PgRow;
 
 use super::{ActorKind, ToolCx, ToolSpec};
 use crate::error::{Error, Result};
+use crate::stored::{self, Columns};
 
 pub(super) struct SearchLore;
 
@@ -53,7 +54,7 @@ impl ToolSpec for SearchLore {
             let any: Vec<_> = query.split_whitespace().collect();
             rows = found(cx, &any.join(" or "), limit).await?;
         }
-        let entries: Vec<_> = rows.iter().map(shown).collect();
+        let entries = stored::each(&rows, shown);
         Ok(json!({ "count": entries.len(), "entries": entries }))
     }
 }
@@ -74,10 +75,10 @@ async fn found(cx: &ToolCx<'_>, words: &str, limit: i64) -> Result<Vec<PgRow>> {
     .await?)
 }
 
-fn shown(row: &PgRow) -> Value {
-    json!({
-        "slug": row.get::<&str, _>("slug"), "title": row.get::<&str, _>("title"), "scope": row.get::<&str, _>("scope"),
-        "associated_id": row.get::<Option<&str>, _>("associated_id"), "content": row.get::<&str, _>("content"),
-        "cut": row.get::<bool, _>("is_cut"), "secret": row.get::<bool, _>("secret"),
-    })
+fn shown(row: &PgRow) -> Result<Value> {
+    Ok(json!({
+        "slug": row.read::<&str>("slug")?, "title": row.read::<&str>("title")?, "scope": row.read::<&str>("scope")?,
+        "associated_id": row.read::<Option<&str>>("associated_id")?, "content": row.read::<&str>("content")?,
+        "cut": row.read::<bool>("is_cut")?, "secret": row.read::<bool>("secret")?,
+    }))
 }

@@ -9,7 +9,7 @@ use actix_web::{
 };
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
-use sqlx::{Row, postgres::PgRow};
+use sqlx::postgres::PgRow;
 use tokio::{
     sync::watch,
     time::{Instant, sleep, sleep_until, timeout},
@@ -27,6 +27,7 @@ use crate::{
     },
     limits::Permit,
     ops::metrics,
+    stored::Columns,
     tenancy::TenantTx,
 };
 
@@ -177,20 +178,20 @@ impl Listener {
             let data = raw(&json!({ "turn_id": self.turn }));
             return Ok(vec![Told { at: self.at, name: "turn.cancelled", data }]);
         };
-        let saved: Vec<(usize, String, String)> = serde_json::from_value(row.get("told")).map_err(Error::internal)?;
-        let status: &str = row.get("status");
+        let saved: Vec<(usize, String, String)> = row.read_json("told")?;
+        let status: &str = row.read("status")?;
         let ended = !matches!(status, "queued" | "running");
-        let first = saved.first().map_or_else(|| first_of(&row), |(seq, ..)| *seq);
+        let first = saved.first().map_or_else(|| first_of(&row), |(seq, ..)| Ok(*seq))?;
         let mut items: Vec<Item> =
             saved.into_iter().filter_map(|(_, name, data)| Some(Item { name: known(&name)?, data })).collect();
         if items.is_empty() && status != "queued" {
             // It was not streamed, or has told nothing yet but that it began.
-            items = of_record(self.turn, &row.get::<Option<Value>, _>("view").unwrap_or_default());
+            items = of_record(self.turn, &row.read::<Option<Value>>("view")?.unwrap_or_default());
         }
         let mut told = unheard(&items, first, &mut self.at);
         if ended {
             self.at = Position { seq: self.at.seq + 1, offset: None };
-            let (name, data) = self.end(&row);
+            let (name, data) = self.end(&row)?;
             told.push(Told { at: self.at, name, data: raw(&data) });
             self.over = true;
         }
@@ -198,21 +199,21 @@ impl Listener {
     }
 
     /// How the turn ended.
-    fn end(&self, row: &PgRow) -> (&'static str, Value) {
-        match row.get::<&str, _>("status") {
+    fn end(&self, row: &PgRow) -> Result<(&'static str, Value)> {
+        Ok(match row.read::<&str>("status")? {
             "failed" => {
-                let error: Option<Value> = row.get("error");
+                let error: Option<Value> = row.read("error")?;
                 ("turn.failed", json!({ "turn_id": self.turn, "error": error }))
             }
             "cancelled" => ("turn.cancelled", json!({ "turn_id": self.turn })),
             _ => {
-                let mut turn = row.get::<Option<Value>, _>("view").unwrap_or_default();
+                let mut turn = row.read::<Option<Value>>("view")?.unwrap_or_default();
                 if let (true, Value::Object(members)) = (self.caller.is_player(), &mut turn) {
                     members.remove("prompt");
                 }
                 ("turn.completed", json!({ "turn": turn }))
             }
-        }
+        })
     }
 }
 
@@ -247,8 +248,8 @@ fn of_record(turn: Uuid, view: &Value) -> Vec<Item> {
 }
 
 /// The number of the first event of a turn's last run.
-fn first_of(row: &PgRow) -> usize {
-    usize::try_from(row.get::<i32, _>("runs_before")).unwrap_or_default() * NUMBERS_PER_RUN + 1
+fn first_of(row: &PgRow) -> Result<usize> {
+    Ok(usize::try_from(row.read::<i32>("runs_before")?).unwrap_or_default() * NUMBERS_PER_RUN + 1)
 }
 
 /// Where the client is that comes back with this id, of a turn whose events have numbers from `first` on; none if it has heard
@@ -334,11 +335,12 @@ pub async fn listener(
     .fetch_optional(&mut *tx.connection().await)
     .await?
     .ok_or_else(|| Error::not_found("turn"))?;
-    if found.get::<&str, _>("kind") == "gm" && !caller.sees_secrets() {
+    if found.read::<&str>("kind")? == "gm" && !caller.sees_secrets() {
         return Err(Error::new(Code::Forbidden, "A session's turn tells secrets: hearing it needs the scope `gm`."));
     }
+    let first = first_of(&found)?;
     drop(tx);
-    let Some(at) = last.map_or(Ok(Some(Position::default())), |id| position(turn, id, first_of(&found)))? else {
+    let Some(at) = last.map_or(Ok(Some(Position::default())), |id| position(turn, id, first))? else {
         return Ok(None);
     };
     Listener::new(app, caller, turn, at).map(Some)

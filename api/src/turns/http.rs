@@ -4,7 +4,6 @@ use actix_web::{HttpRequest, HttpResponse, get, post, web};
 use garde::Validate;
 use serde::Deserialize;
 use serde_json::json;
-use sqlx::Row;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
@@ -26,6 +25,7 @@ use crate::{
     },
     llm::ReplyMode,
     prompt::EntityKind,
+    stored::{self, Columns},
     tenancy::TenantTx,
 };
 
@@ -195,8 +195,10 @@ pub async fn list(
         .bind(slug)
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    let items = page.finish(rows, |row| (row.get("id"), None));
-    let views: Vec<_> = items.items.iter().map(|row| trace::shown(row, caller.sees_secrets(), false)).collect();
+    let shown =
+        |row: &sqlx::postgres::PgRow| Ok((row.read::<Uuid>("id")?, trace::shown(row, caller.sees_secrets(), false)?));
+    let items = page.finish(stored::each(&rows, shown), |(id, _)| (*id, None));
+    let views: Vec<_> = items.items.into_iter().map(|(_, view)| view).collect();
     Reply::ok(&Items { items: views, next_cursor: items.next_cursor })
 }
 
@@ -242,7 +244,7 @@ pub async fn cancel_turn(
         .fetch_optional(&mut *tx.connection().await)
         .await?
         .ok_or_else(|| Error::not_found("turn"))?;
-        let status: String = row.get("status");
+        let status: String = row.read("status")?;
         if status != "queued" && status != "running" {
             return Err(Error::new(Code::Conflict, format!("The turn has ended: {status}.")));
         }

@@ -3,7 +3,6 @@
 
 use actix_web::web;
 use serde_json::{Value, json};
-use sqlx::Row as _;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -27,6 +26,7 @@ use crate::{
         scope,
     },
     revisions,
+    stored::Columns,
     tenancy::TenantTx,
 };
 
@@ -333,9 +333,9 @@ pub async fn of_turn(tx: &TenantTx, campaign: Uuid, turn: Uuid) -> Result<Option
     .fetch_optional(&mut *tx.connection().await)
     .await?
     .ok_or_else(|| Error::not_found("turn"))?;
-    let (entity, player): (Option<Uuid>, Option<Uuid>) = (row.get("entity_id"), row.get("player_id"));
-    let action = row.get::<Option<String>, _>("action").unwrap_or_default();
-    let subject = match (row.get::<&str, _>("kind"), entity, player) {
+    let (entity, player): (Option<Uuid>, Option<Uuid>) = (row.read("entity_id")?, row.read("player_id")?);
+    let action = row.read::<Option<String>>("action")?.unwrap_or_default();
+    let subject = match (row.read::<&str>("kind")?, entity, player) {
         ("npc", Some(entity), Some(player)) => {
             Subject::Entity { kind: EntityKind::Npc, entity: entity.to_string(), player: player.to_string() }
         }

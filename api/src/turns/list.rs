@@ -1,7 +1,6 @@
 //! Turns in a few words each, newest first: for the editor's list, which loads no record.
 
 use serde::Deserialize;
-use sqlx::Row;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -9,6 +8,7 @@ use crate::{
     auth::Caller,
     error::{Code, Error, Result},
     http::paging::{Items, Page, pattern},
+    stored::{self, Columns},
     tenancy::TenantTx,
 };
 
@@ -82,15 +82,17 @@ pub async fn summaries(
     .bind(caller.sees_secrets())
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    let summaries = rows.iter().map(|row| Summary {
-        id: row.get("id"),
-        kind: row.get("kind"),
-        status: row.get("status"),
-        entity: row.get("entity"),
-        player: row.get("player"),
-        action: row.get::<Option<String>, _>("action").unwrap_or_default(),
-        created_at: row.get("created_at"),
-        is_undone: row.get("is_undone"),
-    });
-    Ok(page.finish(summaries.collect(), |turn| (turn.id, None)))
+    let summary = |row: &sqlx::postgres::PgRow| {
+        Ok(Summary {
+            id: row.read("id")?,
+            kind: row.read("kind")?,
+            status: row.read("status")?,
+            entity: row.read("entity")?,
+            player: row.read("player")?,
+            action: row.read::<Option<String>>("action")?.unwrap_or_default(),
+            created_at: row.read("created_at")?,
+            is_undone: row.read("is_undone")?,
+        })
+    };
+    Ok(page.finish(stored::each(&rows, summary), |turn| (turn.id, None)))
 }

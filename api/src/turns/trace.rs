@@ -1,7 +1,7 @@
 //! A turn as it is kept: the answer as it was given, what is known since, and for those who may see secrets the whole trace.
 
 use serde_json::{Value, json};
-use sqlx::{Row, postgres::PgRow};
+use sqlx::postgres::PgRow;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -11,6 +11,7 @@ use crate::{
     auth::{Caller, Scope},
     error::{Error, Result},
     llm::{ReplyMode, Usage},
+    stored::Columns,
     tenancy::TenantTx,
 };
 
@@ -63,13 +64,13 @@ pub async fn find(tx: &TenantTx, caller: &Caller, campaign: Uuid, turn: Uuid) ->
     .fetch_optional(&mut *tx.connection().await)
     .await?
     .ok_or_else(|| Error::not_found("turn"))?;
-    if row.get::<&str, _>("kind") == "gm" {
+    if row.read::<&str>("kind")? == "gm" {
         caller.needs(Scope::Read, "A session's turn")?;
     }
-    let mut view = shown(&row, caller.sees_secrets(), caller.sees_secrets());
+    let mut view = shown(&row, caller.sees_secrets(), caller.sees_secrets())?;
     if let Value::Object(members) = &mut view {
         if caller.sees_secrets() {
-            members.insert("journal".to_owned(), row.get("journal"));
+            members.insert("journal".to_owned(), row.read("journal")?);
         }
         if caller.is_player() {
             members.remove("prompt");
@@ -103,15 +104,19 @@ pub async fn names(tx: &TenantTx, turn: Uuid) -> Result<Names> {
     .fetch_optional(&mut *tx.connection().await)
     .await?
     .ok_or_else(|| Error::not_found("turn"))?;
-    let named = |id: &str, name: &str| row.get::<Option<Uuid>, _>(id).zip(row.get::<Option<String>, _>(name));
-    Ok(Names { entity: named("entity_id", "entity"), player: named("player_id", "player") })
+    let named = |id: &str, name: &str| -> Result<_> {
+        Ok(row.read::<Option<Uuid>>(id)?.zip(row.read::<Option<String>>(name)?))
+    };
+    Ok(Names { entity: named("entity_id", "entity")?, player: named("player_id", "player")? })
 }
 
 /// A turn's record: the answer as it was given, and what is known since.
 #[must_use]
-pub fn shown(row: &PgRow, sees_secrets: bool, with_trace: bool) -> Value {
-    let time = |name: &str| row.get::<Option<OffsetDateTime>, _>(name).and_then(|t| t.format(&Rfc3339).ok());
-    let record: Option<Value> = row.get("record");
+pub fn shown(row: &PgRow, sees_secrets: bool, with_trace: bool) -> Result<Value> {
+    let time = |name: &str| -> Result<_> {
+        Ok(row.read::<Option<OffsetDateTime>>(name)?.and_then(|t| t.format(&Rfc3339).ok()))
+    };
+    let record: Option<Value> = row.read("record")?;
     let mut record = record.unwrap_or_default();
     let mut view = record.get_mut("view").map(Value::take).unwrap_or_else(|| {
         let (usage, timings) = (Usage::default(), Timings::default());
@@ -119,19 +124,19 @@ pub fn shown(row: &PgRow, sees_secrets: bool, with_trace: bool) -> Value {
     });
     if let Value::Object(members) = &mut view {
         let facts = [
-            ("id", json!(row.get::<Uuid, _>("id"))),
-            ("kind", json!(row.get::<String, _>("kind"))),
-            ("status", json!(row.get::<String, _>("status"))),
-            ("campaign_id", json!(row.get::<Uuid, _>("campaign_id"))),
-            ("entity_id", json!(row.get::<Option<Uuid>, _>("entity_id"))),
-            ("player_id", json!(row.get::<Option<Uuid>, _>("player_id"))),
-            ("reply_mode", json!(row.get::<String, _>("reply_mode"))),
-            ("error", row.get::<Option<Value>, _>("error").unwrap_or_default()),
-            ("undone_at", json!(time("undone_at"))),
-            ("finished_at", json!(time("finished_at"))),
-            ("created_at", json!(time("created_at"))),
-            ("parent_turn_id", json!(row.get::<Option<Uuid>, _>("parent_turn_id"))),
-            ("revert_conflicts", row.get::<Option<Value>, _>("revert_conflicts").unwrap_or_default()),
+            ("id", json!(row.read::<Uuid>("id")?)),
+            ("kind", json!(row.read::<String>("kind")?)),
+            ("status", json!(row.read::<String>("status")?)),
+            ("campaign_id", json!(row.read::<Uuid>("campaign_id")?)),
+            ("entity_id", json!(row.read::<Option<Uuid>>("entity_id")?)),
+            ("player_id", json!(row.read::<Option<Uuid>>("player_id")?)),
+            ("reply_mode", json!(row.read::<String>("reply_mode")?)),
+            ("error", row.read::<Option<Value>>("error")?.unwrap_or_default()),
+            ("undone_at", json!(time("undone_at")?)),
+            ("finished_at", json!(time("finished_at")?)),
+            ("created_at", json!(time("created_at")?)),
+            ("parent_turn_id", json!(row.read::<Option<Uuid>>("parent_turn_id")?)),
+            ("revert_conflicts", row.read::<Option<Value>>("revert_conflicts")?.unwrap_or_default()),
         ];
         members.extend(facts.map(|(name, value)| (name.to_owned(), value)));
         if let Some(prompt) = record.get_mut("prompt") {
@@ -146,5 +151,5 @@ pub fn shown(row: &PgRow, sees_secrets: bool, with_trace: bool) -> Value {
             members.insert("trace".to_owned(), trace.take());
         }
     }
-    view
+    Ok(view)
 }

@@ -1,7 +1,6 @@
 //! Taking a turn back: every effect, or none.
 
 use serde_json::json;
-use sqlx::Row;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use uuid::Uuid;
 
@@ -16,6 +15,7 @@ use crate::{
         idempotency::IdempotencyKey,
         resource::{Ref, campaign_id},
     },
+    stored::Columns,
     tenancy::{Origin, TenantTx},
 };
 
@@ -80,20 +80,20 @@ async fn attempt(
     .fetch_optional(&mut *tx.connection().await)
     .await?
     .ok_or_else(|| Error::not_found("turn"))?;
-    match row.get::<&str, _>("status") {
+    match row.read::<&str>("status")? {
         "queued" | "running" => {
             return Err(Error::new(Code::TurnInProgress, "The turn is still running; cancel it instead."));
         }
         "succeeded" | "limit_reached" => {}
         // A failed turn that kept its effects has them to give back.
-        _ if row.get::<&str, _>("on_failure") == "keep" => {}
+        _ if row.read::<&str>("on_failure")? == "keep" => {}
         _ => return Err(Error::new(Code::Conflict, "The turn failed: it left nothing to undo.")),
     }
-    if row.get::<Option<OffsetDateTime>, _>("undone_at").is_some() {
+    if row.read::<Option<OffsetDateTime>>("undone_at")?.is_some() {
         return Err(Error::new(Code::Conflict, "The turn was undone already."));
     }
-    let effects: i64 = row.get("effects");
-    if effects == 0 && row.get::<Option<i64>, _>("pruned").unwrap_or(0) > 0 {
+    let effects: i64 = row.read("effects")?;
+    if effects == 0 && row.read::<Option<i64>>("pruned")?.unwrap_or(0) > 0 {
         return Err(Error::new(Code::Gone, "The journal of this turn has been pruned."));
     }
     let store::Reverted { conflicts, gone } = store::revert(&tx, turn).await?;
@@ -110,7 +110,7 @@ async fn attempt(
     .fetch_one(&mut *tx.connection().await)
     .await?;
     let reply = Reply::ok(
-        &json!({ "turn_id": turn, "undone_at": row.get::<OffsetDateTime, _>("at").format(&Rfc3339).map_err(Error::internal)?, "changes_reverted": effects - gone }),
+        &json!({ "turn_id": turn, "undone_at": row.read::<OffsetDateTime>("at")?.format(&Rfc3339).map_err(Error::internal)?, "changes_reverted": effects - gone }),
     )?;
     if let Some(key) = key {
         key.store(&tx, &reply).await?;

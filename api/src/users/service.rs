@@ -3,7 +3,7 @@
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sqlx::{AssertSqlSafe, Connection, PgConnection, Row, postgres::PgRow};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, postgres::PgRow};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -21,6 +21,7 @@ use crate::{
         paging::{Items, NoFilter, Page, pattern},
         patch as merge_patch, validate,
     },
+    stored::{self, Columns},
     tenancy::TenantTx,
 };
 
@@ -54,20 +55,20 @@ impl UserView {
         Reply::created(format!("/v1/users/{}", self.id), self.version, self)
     }
 
-    fn of(row: &PgRow) -> Self {
-        let role: String = row.get("role");
-        Self {
-            id: row.get("id"),
-            email: row.get("email"),
-            name: row.get("name"),
+    fn of(row: &PgRow) -> Result<Self> {
+        let role: String = row.read("role")?;
+        Ok(Self {
+            id: row.read("id")?,
+            email: row.read("email")?,
+            name: row.read("name")?,
             role: Role::parse(&role).unwrap_or(Role::Viewer),
-            is_shared: row.get::<i64, _>("tenants") > 1,
-            created_at: row.get("created_at"),
-            updated_at: row.get("updated_at"),
-            last_sign_in_at: row.get("last_sign_in_at"),
-            version: row.get("version"),
+            is_shared: row.read::<i64>("tenants")? > 1,
+            created_at: row.read("created_at")?,
+            updated_at: row.read("updated_at")?,
+            last_sign_in_at: row.read("last_sign_in_at")?,
+            version: row.read("version")?,
             password: None,
-        }
+        })
     }
 }
 
@@ -137,7 +138,7 @@ pub async fn list(tx: &TenantTx, page: &Page<NoFilter>) -> Result<Items<UserView
     .bind(page.updated_since)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    Ok(page.finish(rows.iter().map(UserView::of).collect(), |user| (user.id, None)))
+    Ok(page.finish(stored::each(&rows, UserView::of), |user| (user.id, None)))
 }
 
 /// One user of the tenant, by id or email.
@@ -150,7 +151,7 @@ pub async fn get(tx: &TenantTx, x: &str) -> Result<UserView> {
         .bind(x)
         .fetch_optional(&mut *tx.connection().await)
         .await?;
-    row.as_ref().map(UserView::of).ok_or_else(|| Error::not_found("user"))
+    UserView::of(&row.ok_or_else(|| Error::not_found("user"))?)
 }
 
 /// Holds the tenant's memberships, and reads one.
@@ -333,7 +334,7 @@ async fn has_other_owner(db: &mut PgConnection, tenant: Uuid, user: Uuid) -> Res
     .bind(user)
     .fetch_one(db)
     .await?;
-    Ok(row.get("yes"))
+    Ok(row.read("yes")?)
 }
 
 fn last_owner() -> Error {
@@ -365,7 +366,7 @@ pub async fn bring(db: &mut PgConnection, wanted: &Wanted<'_>) -> Result<(Uuid, 
         .fetch_optional(&mut *tx)
         .await?;
     let (id, password) = match found {
-        Some(row) => (row.get("id"), None),
+        Some(row) => (row.read("id")?, None),
         None => {
             let password = wanted.password.map_or_else(passwords::generate, ToOwned::to_owned);
             let id = Uuid::now_v7();
@@ -392,7 +393,8 @@ async fn join(db: &mut PgConnection, wanted: &Wanted<'_>, id: Uuid) -> Result<()
         .await?;
     let is_owner = held
         .iter()
-        .any(|row| row.get::<Uuid, _>("user_id") == id && row.get::<&str, _>("role") == Role::Owner.as_str());
+        .map(|row| Ok(row.read::<Uuid>("user_id")? == id && row.read::<&str>("role")? == Role::Owner.as_str()));
+    let is_owner = is_owner.collect::<Result<Vec<bool>>>()?.contains(&true);
     if is_owner && wanted.role != Role::Owner && !has_other_owner(&mut *db, wanted.tenant, id).await? {
         return Err(last_owner());
     }
@@ -419,10 +421,10 @@ pub async fn keep_password(db: &mut PgConnection, email: &str, password: &str) -
         .fetch_optional(&mut *tx)
         .await?
         .ok_or_else(|| Error::not_found("user"))?;
-    if passwords::is_it(password, row.get("password_hash")) {
+    if passwords::is_it(password, row.read("password_hash")?) {
         return Ok(());
     }
-    let id: Uuid = row.get("id");
+    let id: Uuid = row.read("id")?;
     sqlx::query("UPDATE app_user SET password_hash = $2, updated_at = now() WHERE id = $1")
         .bind(id)
         .bind(passwords::hash(password)?)

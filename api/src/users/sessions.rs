@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use rand::Rng;
 use sha2::{Digest, Sha256};
-use sqlx::{Row, postgres::PgRow};
+use sqlx::postgres::PgRow;
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
@@ -16,6 +16,7 @@ use super::Role;
 use crate::{
     error::{Error, Result},
     pool::Pool,
+    stored::Columns,
     tenants::Tenant,
 };
 
@@ -111,18 +112,18 @@ pub struct Choice {
 
 impl User {
     fn of(row: &PgRow) -> Result<Self> {
-        let role: Option<String> = row.get("role");
+        let role: Option<String> = row.read("role")?;
         let place = match role.as_deref().and_then(Role::parse) {
             None => None,
             Some(role) => {
-                Some(Place { tenant: Arc::new(Tenant::from_row(row)?), tenant_name: row.get("tenant_name"), role })
+                Some(Place { tenant: Arc::new(Tenant::from_row(row)?), tenant_name: row.read("tenant_name")?, role })
             }
         };
         Ok(Self {
-            id: row.get("user_id"),
-            email: row.get("email"),
-            name: row.get("name"),
-            tenants: row.get("tenants"),
+            id: row.read("user_id")?,
+            email: row.read("email")?,
+            name: row.read("name")?,
+            tenants: row.read("tenants")?,
             place,
         })
     }
@@ -137,7 +138,7 @@ pub async fn account(pool: &Pool, email: &str) -> Result<Option<(Uuid, String)>>
         .bind(email)
         .fetch_optional(&mut *pool.acquire().await?)
         .await?;
-    Ok(row.map(|row| (row.get("user_id"), row.get("password_hash"))))
+    row.map(|row| Ok((row.read("user_id")?, row.read("password_hash")?))).transpose()
 }
 
 /// Begins a session, in place of what the browser held before; none if `password_hash`, which was verified, is no longer the
@@ -155,7 +156,7 @@ pub async fn begin(pool: &Pool, user: Uuid, password_hash: &str, before: Option<
         .bind(password_hash)
         .fetch_one(&mut *pool.acquire().await?)
         .await?;
-    Ok(row.get::<bool, _>("has_begun").then_some(secret))
+    Ok(row.read::<bool>("has_begun")?.then_some(secret))
 }
 
 /// Who holds a session, if it lives. One round trip.
@@ -180,7 +181,9 @@ pub async fn choices(pool: &Pool, secret: &Secret) -> Result<Vec<Choice>> {
         .bind(secret.hash())
         .fetch_all(&mut *pool.acquire().await?)
         .await?;
-    Ok(rows.iter().map(|r| Choice { tenant: r.get("tenant_id"), name: r.get("name"), role: r.get("role") }).collect())
+    rows.iter()
+        .map(|r| Ok(Choice { tenant: r.read("tenant_id")?, name: r.read("name")?, role: r.read("role")? }))
+        .collect()
 }
 
 /// Goes to another tenant.
@@ -193,7 +196,7 @@ pub async fn choose(pool: &Pool, secret: &Secret, tenant: Uuid) -> Result<()> {
         .bind(tenant)
         .fetch_one(&mut *pool.acquire().await?)
         .await?;
-    if row.get("done") { Ok(()) } else { Err(Error::not_found("tenant")) }
+    if row.read("done")? { Ok(()) } else { Err(Error::not_found("tenant")) }
 }
 
 /// Ends a session, or all of its user.
@@ -218,7 +221,7 @@ pub async fn own_password(pool: &Pool, secret: &Secret) -> Result<Option<String>
         .bind(secret.hash())
         .fetch_one(&mut *pool.acquire().await?)
         .await?;
-    Ok(row.get("hash"))
+    Ok(row.read("hash")?)
 }
 
 /// Sets the own password; every other session of the user ends.

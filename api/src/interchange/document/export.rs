@@ -6,7 +6,7 @@ use entity::{memory, message, owner};
 use sea_orm::{EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::ExprTrait};
 use serde::Serialize;
 use serde_json::{Value, json};
-use sqlx::{AssertSqlSafe, Row as _};
+use sqlx::AssertSqlSafe;
 use time::format_description::well_known::Rfc3339;
 use uuid::Uuid;
 
@@ -29,6 +29,7 @@ use crate::{
     owners::Owners,
     pool::Pool,
     scenes::Scenes,
+    stored::Columns,
     tenancy::TenantTx,
 };
 
@@ -298,7 +299,7 @@ async fn refuse_too_large(tx: &TenantTx, campaign: Uuid) -> Result<()> {
     match row {
         None => Ok(()),
         Some(row) => {
-            let kind: &str = row.get("kind");
+            let kind: &str = row.read("kind")?;
             let detail = format!("A document holds {ROWS_MAX} rows of a kind; this campaign has more of {kind}.");
             Err(Error::new(Code::PayloadTooLarge, detail))
         }
@@ -335,5 +336,5 @@ async fn scenes(place: &Place<'_>) -> Result<HashMap<Uuid, String>> {
         .bind(place.campaign)
         .fetch_all(&mut *place.tx.connection().await)
         .await?;
-    Ok(rows.iter().map(|row| (row.get("id"), row.get("slug"))).collect())
+    rows.iter().map(|row| Ok((row.read("id")?, row.read("slug")?))).collect()
 }

@@ -9,7 +9,6 @@ use serde::{
     de::{Error as _, SeqAccess, Visitor},
 };
 use serde_json::{Map, Value, json, value::RawValue};
-use sqlx::Row as _;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use uuid::Uuid;
 
@@ -37,6 +36,7 @@ use crate::{
     npcs::Npcs,
     owners::Owners,
     scenes::Scenes,
+    stored::Columns,
     tenancy::TenantTx,
 };
 
@@ -225,7 +225,7 @@ async fn campaign(
         .bind(&slug)
         .fetch_optional(&mut *tx.connection().await)
         .await?;
-    let id = found.map(|row| row.get::<Uuid, _>("id"));
+    let id = found.map(|row| row.read::<Uuid>("id")).transpose()?;
     if caller.campaign.is_some() && caller.campaign != id {
         return Err(Error::new(Code::Forbidden, "This token is for one campaign only, and not for this one."));
     }

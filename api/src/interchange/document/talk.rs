@@ -7,7 +7,6 @@ use futures_util::TryStreamExt as _;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use sqlx::Row as _;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use uuid::Uuid;
 
@@ -19,6 +18,7 @@ use crate::{
     interchange::{names::Names, report::Report, rows, strict},
     memory,
     prompt::tokens,
+    stored::Columns,
 };
 
 /// Rows of one statement.
@@ -85,8 +85,8 @@ impl Known {
                 );
                 return Err(Error::new(Code::PayloadTooLarge, detail));
             }
-            let hash = row.get::<&[u8], _>("hash").try_into().map_err(Error::internal)?;
-            known.0.entry(hash).or_default().push((row.get("created_at"), row.get("id"), row.get("together")));
+            let hash = row.read::<&[u8]>("hash")?.try_into().map_err(Error::internal)?;
+            known.0.entry(hash).or_default().push((row.read("created_at")?, row.read("id")?, row.read("together")?));
         }
         Ok(known)
     }
@@ -224,7 +224,7 @@ async fn scenes(place: &Place<'_>) -> Result<HashMap<String, Uuid>> {
         .bind(place.campaign)
         .fetch_all(&mut *place.tx.connection().await)
         .await?;
-    Ok(rows.iter().map(|row| (row.get("slug"), row.get("id"))).collect())
+    rows.iter().map(|row| Ok((row.read("slug")?, row.read("id")?))).collect()
 }
 
 struct Messages<'a> {

@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 
-use sqlx::{AssertSqlSafe, Row as _};
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::{Known, Row, stored::Stored};
 use crate::{
     error::Result,
     http::resource::{self, Place, Resource},
+    stored::Columns,
 };
 
 /// Names tried for a row whose slug is taken.
@@ -51,7 +52,9 @@ impl Slugs {
             .bind(&candidates)
             .fetch_all(&mut *place.tx.connection().await)
             .await?;
-        self.taken.extend(taken.iter().map(|row| row.get::<String, _>("slug")));
+        for row in &taken {
+            self.taken.insert(row.read("slug")?);
+        }
         Ok(())
     }
 

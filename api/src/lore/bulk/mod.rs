@@ -15,7 +15,7 @@ use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, se
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use sqlx::{AssertSqlSafe, Row};
+use sqlx::AssertSqlSafe;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -28,6 +28,7 @@ use crate::{
         resource::{self, Ref},
         validate,
     },
+    stored::Columns,
     tenancy::TenantTx,
 };
 use changes::{Changes, Entry};
@@ -240,7 +241,7 @@ async fn check_size(tx: &TenantTx, ids: &[Uuid]) -> Result<()> {
     .bind(ids)
     .fetch_one(&mut *tx.connection().await)
     .await?;
-    if row.get::<i64, _>("n") > CONTENT_BYTES_MAX {
+    if row.read::<i64>("n")? > CONTENT_BYTES_MAX {
         let megabytes = CONTENT_BYTES_MAX / 1024 / 1024;
         return Err(Error::new(
             Code::PayloadTooLarge,

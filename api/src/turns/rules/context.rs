@@ -8,7 +8,6 @@ use entity::{
 };
 use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
 use serde_json::Value;
-use sqlx::Row;
 use uuid::Uuid;
 
 use super::offer;
@@ -17,6 +16,7 @@ use crate::{
     http::resource::{col, scope_key},
     llm::ReplyMode,
     prompt::fence,
+    stored::{self, Columns},
     tenancy::TenantTx,
 };
 
@@ -158,13 +158,15 @@ async fn present(tx: &TenantTx, campaign: Uuid, actor: &character::Model) -> Res
     .bind(Stats::default().armor_class)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    let npc = |row: &sqlx::postgres::PgRow| Present {
-        slug: row.get("slug"),
-        name: row.get("name"),
-        disposition: row.get("disposition"),
-        armor_class: row.get("armor_class"),
+    let npc = |row: &sqlx::postgres::PgRow| {
+        Ok(Present {
+            slug: row.read("slug")?,
+            name: row.read("name")?,
+            disposition: row.read("disposition")?,
+            armor_class: row.read("armor_class")?,
+        })
     };
-    Ok(rows.iter().map(npc).collect())
+    Ok(stored::each(&rows, npc))
 }
 
 /// The ways in which NPCs have this place written: `Old Crypt` and `old-crypt` are one. The key is made here, not in SQL, so

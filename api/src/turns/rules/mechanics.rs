@@ -1,7 +1,6 @@
 //! What an earlier turn decided, for a turn that tells it.
 
 use serde_json::Value;
-use sqlx::Row;
 use uuid::Uuid;
 
 use crate::{
@@ -10,6 +9,7 @@ use crate::{
     characters,
     error::{Error, Result},
     http::resource::{Ref, campaign_id},
+    stored::Columns,
     tenancy::TenantTx,
     turns::Mechanics,
 };
@@ -42,7 +42,7 @@ pub async fn mechanics(
     .bind(player)
     .fetch_optional(&mut *tx.connection().await)
     .await?;
-    let calls: Option<Value> = row.map(|row| row.get("calls"));
+    let calls: Option<Value> = row.map(|row| row.read("calls")).transpose()?;
     let decided = calls.as_ref().and_then(Value::as_array).and_then(|calls| calls.last()?.get("result").cloned());
     let Some(Value::Object(mut parsed)) = decided else {
         let message = "There is no turn here that had something decided by the rules and stands.";

@@ -1,7 +1,7 @@
 //! How a turn ends: with its answer, or with what it did taken back.
 
 use serde_json::{Value, json};
-use sqlx::{Row, types::Json};
+use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::{NewTurn, lost};
@@ -14,6 +14,7 @@ use crate::{
     messages::service::NewMessage,
     ops::metrics,
     pool::Pool,
+    stored::{self, Columns},
     tenancy::{self, Actor, Call, Origin, TenantTx},
     tools::Rest,
     turns::Status,
@@ -56,7 +57,7 @@ pub async fn finish(
     said: Option<&Said<'_>>,
 ) -> Result<()> {
     let row = tenancy::call(pool, actor, FINISH, |q| bind_end(q, new, ended, said)).await?;
-    if row.get("done") { Ok(()) } else { Err(lost()) }
+    if row.read("done")? { Ok(()) } else { Err(lost()) }
 }
 
 /// The same for a turn that says something else than a player's question and its answer, or nothing; with what is left of the
@@ -78,11 +79,11 @@ pub async fn finish_saying(
     let bind = |q| seeds::bind_claim(bind_end(q, new, ended, None).bind(Json(messages)), claim.as_ref());
     let Some(tx) = begun else {
         let row = settled(claim.clone(), tenancy::call(pool, actor, FINISH_SAYING, bind).await)?;
-        return if row.get("done") { Ok(()) } else { Err(lost()) };
+        return if row.read("done")? { Ok(()) } else { Err(lost()) };
     };
     let q = bind(sqlx::query(FINISH_SAYING).bind(actor.tenant).bind(actor.signature()));
     let row = q.fetch_one(&mut *tx.connection().await).await?;
-    if row.get("done") { tx.commit().await } else { Err(lost()) }
+    if row.read("done")? { tx.commit().await } else { Err(lost()) }
 }
 
 macro_rules! finish {
@@ -165,7 +166,7 @@ pub async fn fail(pool: &Pool, actor: &Actor, turn: Uuid, instance: i64, failure
     .fetch_optional(&mut *tx.connection().await)
     .await?;
     let Some(mine) = mine else { return Ok(Value::Null) };
-    let conflicts = if mine.get::<&str, _>("on_failure") == "keep" {
+    let conflicts = if mine.read::<&str>("on_failure")? == "keep" {
         Value::Array(Vec::new())
     } else {
         revert(&tx, turn).await?.conflicts
@@ -184,8 +185,8 @@ pub async fn fail(pool: &Pool, actor: &Actor, turn: Uuid, instance: i64, failure
     .bind(&conflicts)
     .bind(&failure.record)
     .bind(Uuid::now_v7())
-    .bind(mine.get::<Uuid, _>("campaign_id"))
-    .bind(mine.get::<String, _>("kind"))
+    .bind(mine.read::<Uuid>("campaign_id")?)
+    .bind(mine.read::<String>("kind")?)
     .bind(failure.model)
     .bind(i32::try_from(failure.usage.llm_calls).unwrap_or(i32::MAX))
     .bind(clamp(failure.usage.prompt_tokens))
@@ -213,12 +214,13 @@ pub struct Reverted {
 pub async fn revert(tx: &TenantTx, turn: Uuid) -> Result<Reverted> {
     let fights = encounters::rewind::rewind(tx, turn).await?;
     let rows = sqlx::query("SELECT * FROM revert_turn($1)").bind(turn).fetch_all(&mut *tx.connection().await).await?;
-    let (gone, stopped): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.get::<&str, _>("reason") == edits::GONE);
-    let conflicts = stopped.into_iter().map(|row| {
-        json!({
-            "table": row.get::<String, _>("table_name"), "id": row.get::<Uuid, _>("row_id"),
-            "column": row.get::<Option<String>, _>("column_name"), "reason": row.get::<String, _>("reason"),
-        })
+    let (gone, stopped): (Vec<_>, Vec<_>) =
+        rows.iter().partition(|row| row.read::<&str>("reason").is_ok_and(|reason| reason == edits::GONE));
+    let conflicts = stored::each(stopped, |row| {
+        Ok(json!({
+            "table": row.read::<String>("table_name")?, "id": row.read::<Uuid>("row_id")?,
+            "column": row.read::<Option<String>>("column_name")?, "reason": row.read::<String>("reason")?,
+        }))
     });
     let conflicts = Value::Array(fights.into_iter().chain(conflicts).collect());
     Ok(Reverted { conflicts, gone: i64::try_from(gone.len()).unwrap_or(i64::MAX) })
@@ -231,7 +233,7 @@ pub async fn revert(tx: &TenantTx, turn: Uuid) -> Result<Reverted> {
 pub async fn sweep(pool: &Pool) -> Result<usize> {
     let orphans = sqlx::query("SELECT * FROM orphaned_turns(100)").fetch_all(&mut *pool.acquire().await?).await?;
     for row in &orphans {
-        let (tenant, turn): (Uuid, Uuid) = (row.get("tenant_id"), row.get("turn_id"));
+        let (tenant, turn): (Uuid, Uuid) = (row.read("tenant_id")?, row.read("turn_id")?);
         let tx = TenantTx::write(pool, &Actor::system(tenant).in_turn(turn, Origin::Revert)).await?;
         let held = sqlx::query(
             "SELECT on_failure FROM turn WHERE tenant_id = $1 AND id = $2 AND status IN ('queued', 'running') \
@@ -242,7 +244,7 @@ pub async fn sweep(pool: &Pool) -> Result<usize> {
         .fetch_optional(&mut *tx.connection().await)
         .await?;
         let Some(held) = held else { continue };
-        let keep = held.get::<&str, _>("on_failure") == "keep";
+        let keep = held.read::<&str>("on_failure")? == "keep";
         let conflicts = if keep { Value::Array(Vec::new()) } else { revert(&tx, turn).await?.conflicts };
         sqlx::query(
             "WITH freed AS (UPDATE idempotency SET state = 'retry' WHERE tenant_id = $1 AND turn_id = $2) \

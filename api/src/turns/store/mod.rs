@@ -5,7 +5,7 @@
 mod end;
 mod open;
 
-use sqlx::{Row, postgres::PgRow};
+use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
 pub use self::{
@@ -18,6 +18,7 @@ use crate::{
     http::{Reply, idempotency::IdempotencyKey},
     llm::ReplyMode,
     pool::Pool,
+    stored::Columns,
     tenancy::{self, Actor, TenantTx},
 };
 
@@ -84,12 +85,12 @@ impl NewTurn<'_> {
     }
 
     /// What taking the place led to, by the conversation's version from then on.
-    fn placed(&self, id: Uuid, row: &PgRow) -> Opened {
-        let now = row.get::<i64, _>("talk");
+    fn placed(&self, id: Uuid, row: &PgRow) -> Result<Opened> {
+        let now = row.read::<i64>("talk")?;
         if self.place == Place::Queue || self.talk_version.is_none_or(|read| read == now) {
-            Opened::Runs(id)
+            Ok(Opened::Runs(id))
         } else {
-            Opened::Moved
+            Ok(Opened::Moved)
         }
     }
 }
@@ -125,5 +126,5 @@ pub async fn cancel_requested(pool: &Pool, tenant: Uuid, turn: Uuid) -> Result<b
         .bind(turn)
         .fetch_optional(&mut *tx.connection().await)
         .await?;
-    Ok(row.is_some_and(|row| row.get("cancel_requested")))
+    row.map_or(Ok(false), |row| row.read("cancel_requested"))
 }

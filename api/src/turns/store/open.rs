@@ -2,7 +2,6 @@
 
 use entity::session::Role;
 use sea_orm::ActiveEnum;
-use sqlx::Row;
 use uuid::Uuid;
 
 use super::{LEASE_SECONDS, NewTurn, Opened, Place, lost};
@@ -20,6 +19,7 @@ use crate::{
         facts::{Facts, Held},
         service::Position,
     },
+    stored::Columns,
     tenancy::{self, Actor, Origin, TenantTx},
 };
 
@@ -53,7 +53,7 @@ pub async fn open_cached(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, base: &B
                 .bind(new.key.map(|k| &k.fingerprint[..]))
         },
     );
-    Ok(opened.await?.get("runs"))
+    opened.await?.read("runs")
 }
 
 /// Opens a session's turn and reads what it is told from, in one round trip; `campaign` is as the client named it. None, and nothing
@@ -101,9 +101,9 @@ pub async fn open_session(
         },
     );
     let Some(row) = opened.await? else { return Ok(None) };
-    let mut facts = Facts::of_row(&row, row.get("campaign"), new.entity)?;
+    let mut facts = Facts::of_row(&row, row.read("campaign")?, new.entity)?;
     // What the turn is told reaches no further than what is written of it.
-    facts.standing.now = Position { seq: row.get("upto_seq"), event: row.get("upto_event") };
+    facts.standing.now = Position { seq: row.read("upto_seq")?, event: row.read("upto_event")? };
     Ok(Some(facts))
 }
 
@@ -145,7 +145,7 @@ pub async fn open(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
     .fetch_optional(&mut *tx.connection().await)
     .await?;
     match claimed {
-        Some(row) => Ok(new.placed(new.id, &row)),
+        Some(row) => new.placed(new.id, &row),
         None => reopen(tx, new, key).await,
     }
 }
@@ -173,7 +173,7 @@ async fn insert(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
     .bind(new.place.status())
     .fetch_one(&mut *tx.connection().await)
     .await?;
-    Ok(new.placed(new.id, &row))
+    new.placed(new.id, &row)
 }
 
 /// A turn that waited takes its place.
@@ -191,7 +191,7 @@ async fn next_in_line(tx: &TenantTx, new: &NewTurn<'_>, turn: Uuid) -> Result<Op
     .bind(new.talk_head())
     .fetch_optional(&mut *tx.connection().await)
     .await?;
-    Ok(new.placed(turn, &begun.ok_or_else(lost)?))
+    new.placed(turn, &begun.ok_or_else(lost)?)
 }
 
 /// A key that was used before: replays what it led to, or starts a turn that came to nothing anew under its id.
@@ -208,20 +208,20 @@ pub async fn reopen(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey) -> R
     .bind(&key.key)
     .fetch_one(&mut *tx.connection().await)
     .await?;
-    key.check_same(&row.get::<Vec<u8>, _>("fingerprint"))?;
-    match row.get::<&str, _>("state") {
+    key.check_same(&row.read::<Vec<u8>>("fingerprint")?)?;
+    match row.read::<&str>("state")? {
         "done" => {
-            let mut reply: Stored = serde_json::from_value(row.get("headers")).map_err(Error::internal)?;
-            reply.body = row.get::<Option<Vec<u8>>, _>("body").unwrap_or_default();
+            let mut reply: Stored = row.read_json("headers")?;
+            reply.body = row.read::<Option<Vec<u8>>>("body")?.unwrap_or_default();
             reply.replayed = true;
             Ok(Opened::Replay(reply))
         }
         "retry" => {
             let turn: Uuid =
-                row.get::<Option<Uuid>, _>("turn_id").ok_or_else(|| Error::internal("a key without its turn"))?;
+                row.read::<Option<Uuid>>("turn_id")?.ok_or_else(|| Error::internal("a key without its turn"))?;
             restart(tx, new, key, turn).await
         }
-        _ => Err(match row.get("turn_id") {
+        _ => Err(match row.read("turn_id")? {
             Some(turn) => in_flight().for_turn(turn),
             None => in_flight(),
         }),
@@ -250,9 +250,9 @@ async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: U
     match restarted {
         Some(row) => {
             if let Some(live) = new.live {
-                live.run_before(usize::try_from(row.get::<i32, _>("runs_before")).unwrap_or_default());
+                live.run_before(usize::try_from(row.read::<i32>("runs_before")?).unwrap_or_default());
             }
-            Ok(new.placed(turn, &row))
+            new.placed(turn, &row)
         }
         None => insert(tx, &NewTurn { id: turn, key: None, ..*new }).await,
     }
