@@ -23,6 +23,7 @@ mod fork;
 mod idempotency;
 mod interchange;
 mod journal;
+mod json;
 mod limits;
 mod llm_client;
 mod llm_reply;

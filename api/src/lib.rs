@@ -22,6 +22,7 @@ mod threads;
 // What every request passes.
 pub mod auth;
 pub mod http;
+pub mod json;
 pub mod limits;
 pub mod stored;
 pub mod tenancy;

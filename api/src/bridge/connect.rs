@@ -26,6 +26,7 @@ use crate::{
         RequestId, body,
         resource::{Place, Ref, campaign_id},
     },
+    json,
     limits::Class,
     sessions::{
         open::{self, Wish},
@@ -140,7 +141,7 @@ fn read(frame: Incoming) -> Result<Connect, Refusal> {
     if let Value::Object(data) = frame.data {
         members.extend(data);
     }
-    let fits = body::refuse_nul(&Value::Object(members.clone()), &mut String::new());
+    let fits = json::sound(&Value::Object(members.clone()), &mut String::new());
     fits.and_then(|()| body::typed(Value::Object(members))).map_err(Refusal::of(Close::BadConnect))
 }
 

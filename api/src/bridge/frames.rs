@@ -6,7 +6,7 @@ use time::format_description::well_known::Rfc3339;
 use crate::{
     clock,
     error::{Code, Error, Result},
-    http::body::refuse_nul,
+    json,
     sessions::world_state,
 };
 
@@ -39,8 +39,9 @@ impl Incoming {
     /// `bad_request`, `payload_too_large`, `validation_failed`: what is wrong with it, and its `request_id` if that could be read.
     pub fn read(text: &str) -> Result<Self, Unreadable> {
         let bad = |why: String| Error::new(Code::BadRequest, why);
-        let members: Map<String, Value> = serde_json::from_str(text)
-            .map_err(|e| Unreadable { error: bad(format!("A frame is a JSON object: {e}")), request_id: None })?;
+        let none = |error| Unreadable { error, request_id: None };
+        let read = json::parse(text).map_err(|e| none(json::refused("The frame", &e)))?;
+        let Value::Object(members) = read else { return Err(none(bad("A frame is a JSON object.".to_owned()))) };
         let request_id = match members.get("request_id") {
             None | Some(Value::Null) => None,
             Some(Value::String(id)) if id.chars().count() <= REQUEST_ID_CHARS_MAX => Some(id.clone()),
@@ -62,7 +63,7 @@ impl Incoming {
         }
         let data = members.remove("data").unwrap_or(Value::Null);
         let read = Self { kind, request_id, data, members };
-        refuse_nul(&read.data, &mut "/data".to_owned())?;
+        json::sound(&read.data, &mut "/data".to_owned())?;
         Ok(read)
     }
 }

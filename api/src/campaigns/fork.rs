@@ -233,5 +233,5 @@ async fn name_at(tx: &TenantTx, source: Uuid, seq: Option<i64>) -> Result<String
     .bind(seq)
     .fetch_one(&mut *tx.connection().await)
     .await?;
-    Ok(row.read("name")?)
+    row.read("name")
 }

@@ -147,7 +147,7 @@ pub async fn insert(tx: &TenantTx, campaign: Uuid, id: Uuid, it: &Encounter, mem
     .bind(members.iter().map(|m| m.version).collect::<Vec<_>>())
     .fetch_one(&mut *tx.connection().await)
     .await?;
-    Ok(row.read("version")?)
+    row.read("version")
 }
 
 /// A word of the rules as it is on the wire.

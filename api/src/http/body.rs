@@ -9,12 +9,15 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::idempotency::IdempotencyKey;
-use crate::error::{Code, Error, FieldError, Result};
+use crate::{
+    error::{Code, Error, FieldError, Result},
+    json::{self, Named, escape},
+};
 
 /// Bytes of a JSON body unless a route says otherwise.
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 
-/// A JSON body read as `T`. An empty body reads as `{}`.
+/// A JSON body read as `T`. Only a route that takes none may be called without.
 pub struct Body<T, const BYTES_MAX: usize = BODY_BYTES_MAX> {
     pub value: T,
     /// The client's `Idempotency-Key`, bound to this body.
@@ -35,8 +38,17 @@ impl<T: DeserializeOwned + 'static, const BYTES_MAX: usize> FromRequest for Body
         Box::pin(async move {
             let bytes = read(&request, &mut payload, BYTES_MAX).await?;
             let idempotency = IdempotencyKey::from_request(&request, &Sha256::digest(&bytes))?;
-            let value =
-                if bytes.is_empty() { Value::Object(serde_json::Map::default()) } else { parse(&request, &bytes)? };
+            let value = match bytes.is_empty() {
+                // What a client forgot to send must not be taken for "nothing is wanted".
+                true if TypeId::of::<T>() != TypeId::of::<NoBody>() => {
+                    return Err(Error::new(
+                        Code::BadRequest,
+                        "This needs a JSON body; an object without members is `{}`.",
+                    ));
+                }
+                true => Value::Object(serde_json::Map::default()),
+                false => parse(&request, &bytes)?,
+            };
             // serde reads an array as a struct's members in their order; a body's members have names.
             if !value.is_object() && TypeId::of::<T>() != TypeId::of::<Value>() {
                 return Err(Error::invalid("", "invalid_value", "The body is an object."));
@@ -78,40 +90,7 @@ fn parse(request: &HttpRequest, bytes: &[u8]) -> Result<Value> {
         return Err(Error::new(Code::UnsupportedMediaType, "Send `Content-Type: application/json`."));
     }
     let text = std::str::from_utf8(bytes).map_err(|_| Error::new(Code::BadRequest, "The body is not UTF-8."))?;
-    let value =
-        serde_json::from_str(text).map_err(|e| Error::new(Code::BadRequest, format!("The body is not JSON: {e}")))?;
-    refuse_nul(&value, &mut String::new())?;
-    Ok(value)
-}
-
-/// PostgreSQL stores no NUL character; say so with a pointer instead of failing there.
-///
-/// # Errors
-/// `validation_failed` at the first text that holds one.
-pub fn refuse_nul(value: &Value, pointer: &mut String) -> Result<()> {
-    let nul = |pointer: &str| Error::invalid(pointer, "invalid_text", "Text may not hold NUL characters.");
-    match value {
-        Value::String(text) if text.contains('\0') => Err(nul(pointer)),
-        Value::Array(items) => items.iter().enumerate().try_for_each(|(i, item)| {
-            let length = pointer.len();
-            pointer.push_str(&format!("/{i}"));
-            let result = refuse_nul(item, pointer);
-            pointer.truncate(length);
-            result
-        }),
-        Value::Object(members) => members.iter().try_for_each(|(key, member)| {
-            if key.contains('\0') {
-                return Err(nul(pointer));
-            }
-            let length = pointer.len();
-            pointer.push('/');
-            pointer.push_str(&escape(key));
-            let result = refuse_nul(member, pointer);
-            pointer.truncate(length);
-            result
-        }),
-        _ => Ok(()),
-    }
+    json::read("The body", text)
 }
 
 /// Reads `value` as `T`.
@@ -119,7 +98,7 @@ pub fn refuse_nul(value: &Value, pointer: &mut String) -> Result<()> {
 /// # Errors
 /// `validation_failed` with a pointer to the first value that does not fit.
 pub fn typed<T: DeserializeOwned>(value: Value) -> Result<T> {
-    serde_path_to_error::deserialize(value).map_err(|e| {
+    serde_path_to_error::deserialize(Named(value)).map_err(|e| {
         let mut pointer = String::new();
         for segment in e.path() {
             use serde_path_to_error::Segment;
@@ -145,8 +124,4 @@ pub fn typed<T: DeserializeOwned>(value: Value) -> Result<T> {
         };
         Error::validation(vec![FieldError { pointer, code: code.into(), message }])
     })
-}
-
-fn escape(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
 }

@@ -16,10 +16,12 @@ use super::{
     book::{self, Book, Members, world_info::UNKNOWN_MACRO, write::Uids},
     charx, png,
     report::Losses,
-    strict,
     text::{self, string},
 };
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    json,
+};
 
 /// Characters of a description and of a personality.
 const TEXT_CHARS_MAX: usize = 20_000;
@@ -51,7 +53,7 @@ pub struct Card {
 /// `bad_request` for what is no JSON, `validation_failed` for what is no sound card.
 pub fn read(bytes: &[u8], losses: &mut Losses) -> Result<Card> {
     if png::is_png(bytes) {
-        return of_value(strict::parse(&in_picture(bytes)?)?, losses);
+        return of_value(json::file(&in_picture(bytes)?)?, losses);
     }
     super::service::refuse_other_pictures(bytes)?;
     if charx::is_zip(bytes) {
@@ -59,9 +61,9 @@ pub fn read(bytes: &[u8], losses: &mut Losses) -> Result<Card> {
         if others > 0 {
             losses.dropped("assets/*", "pictures and sounds are not kept");
         }
-        return of_value(strict::parse(&card)?, losses);
+        return of_value(json::file(&card)?, losses);
     }
-    of_value(strict::parse(bytes)?, losses)
+    of_value(json::file(bytes)?, losses)
 }
 
 /// The card's JSON out of a picture: `ccv3` before `chara`.

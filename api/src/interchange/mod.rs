@@ -2,7 +2,7 @@
 //!
 //! - [`document`] is a campaign as one file; [`seed`] reads the entity documents of the MUD design that Tavernkeep unites.
 //! - [`card`] and [`book`] are pure: bytes to what they mean here and a report of what was lost, and back. [`png`] and [`charx`] are
-//!   their envelopes, [`strict`] reads their JSON, [`text`] their texts.
+//!   their envelopes, [`crate::json`] reads their JSON, [`text`] their texts.
 //! - [`apply`] puts what was read into a campaign, [`rows`] writes many rows in few statements, [`report`] says what became of it all.
 //! - [`out`] and [`lorebook`] write cards and lorebooks, [`pieces`] sends what is long while it is written.
 //!
@@ -27,7 +27,6 @@ pub mod report;
 pub mod rows;
 pub mod seed;
 pub mod service;
-pub mod strict;
 pub mod text;
 
 /// Bytes of an import.

@@ -10,7 +10,6 @@ use super::{
     names::Names,
     report::Report,
     rows::{self, Known, Onto, Row},
-    strict,
     text::string,
 };
 use crate::{
@@ -20,6 +19,7 @@ use crate::{
         resource::{Place, slug_of},
         validate,
     },
+    json,
     lore::LoreEntries,
     memory,
     npcs::Npcs,
@@ -45,7 +45,7 @@ struct Entity {
 /// # Errors
 /// `bad_request` for what is no JSON, `validation_failed` for what is no entity.
 pub fn read(bytes: &[u8]) -> Result<Entities> {
-    of_value(strict::parse(bytes)?)
+    of_value(json::file(bytes)?)
 }
 
 /// Makes or changes what the documents say, in a transaction of the caller's.

@@ -18,7 +18,7 @@ use crate::{
     campaigns::fork,
     error::{Code, Error, Result},
     http::resource::{Place, Ref, campaign_id},
-    limits,
+    json, limits,
     ops::metrics,
     pool::Pool,
     stored::Columns,
@@ -175,7 +175,7 @@ async fn slug_of(tx: &TenantTx, campaign: uuid::Uuid) -> Result<String> {
         .bind(campaign)
         .fetch_one(&mut *tx.connection().await)
         .await?;
-    Ok(row.read("slug")?)
+    row.read("slug")
 }
 
 /// Says of a picture that is no PNG that it carries no card.
@@ -209,12 +209,12 @@ pub fn guess(campaign: &str, file: Option<String>, bytes: &[u8]) -> Result<Wante
         return Ok(Wanted::Card { campaign });
     }
     refuse_other_pictures(bytes)?;
-    let start = text::within(super::strict::text(bytes)?, 4000);
+    let start = text::within(json::text(bytes)?, 4000);
     let compact: String = start.chars().filter(|c| !c.is_whitespace()).collect();
     if compact.contains("\"format\":\"tavernkeep.campaign\"") {
         return Ok(Wanted::Campaign { slug: None });
     }
-    let value = super::strict::parse(bytes)?;
+    let value = json::file(bytes)?;
     let has = |name: &str| value.get(name).is_some();
     if value.get("spec").and_then(|s| s.as_str()).is_some_and(|s| s.starts_with("chara_card"))
         || has("first_mes")

@@ -59,7 +59,8 @@ pub struct HolderView {
 
 impl MemoryView {
     /// Reads a row of [`service::SELECT`].
-    #[must_use]
+    /// # Errors
+    /// `internal` if the row cannot be read.
     pub fn of(row: &PgRow) -> Result<Self> {
         let kind = if row.read::<String>("holder_type")? == "npc" { Holder::Npc } else { Holder::Owner };
         let source = match row.read::<String>("source")?.as_str() {

@@ -89,7 +89,7 @@ pub async fn insert(tx: &TenantTx, campaign: Uuid, messages: &[NewMessage]) -> R
         .bind(Json(messages))
         .fetch_one(&mut *tx.connection().await)
         .await?;
-    Ok(row.read("ids")?)
+    row.read("ids")
 }
 
 /// For whom messages are read.

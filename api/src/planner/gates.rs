@@ -14,6 +14,7 @@ use crate::{
     auth::Caller,
     commands::{Command, REGISTRY, arguments::coerce},
     error::Result,
+    json,
     rules::cast::{Named, Who, named_all},
     tenancy::TenantTx,
 };
@@ -187,9 +188,9 @@ async fn named(stage: Stage<'_>, command: &Command, args: &mut Map<String, Value
 pub fn fitting(command: &Command, args: Map<String, Value>) -> std::result::Result<Value, Refused> {
     let mut args = Value::Object(args);
     coerce(command.schema(), &mut args);
-    let has_nul = crate::http::body::refuse_nul(&args, &mut String::new()).is_err();
+    let is_unsound = json::sound(&args, &mut String::new()).is_err();
     match command.check(&args) {
-        Ok(()) if !has_nul => Ok(args),
+        Ok(()) if !is_unsound => Ok(args),
         _ => Err(Reason::ArgValidation.into()),
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     characters,
     error::{Error, Result},
     http::{body, resource::Ref},
-    memory,
+    json, memory,
 };
 
 /// What a memory tool takes.
@@ -59,5 +59,6 @@ pub(crate) fn read<T: DeserializeOwned>(given: Value) -> Result<T> {
     if !given.is_object() {
         return Err(Error::invalid("", "invalid_value", "Arguments are an object."));
     }
+    json::sound(&given, &mut String::new())?;
     body::typed(given)
 }

@@ -111,7 +111,9 @@ pub async fn names(tx: &TenantTx, turn: Uuid) -> Result<Names> {
 }
 
 /// A turn's record: the answer as it was given, and what is known since.
-#[must_use]
+///
+/// # Errors
+/// `internal` if the row cannot be read.
 pub fn shown(row: &PgRow, sees_secrets: bool, with_trace: bool) -> Result<Value> {
     let time = |name: &str| -> Result<_> {
         Ok(row.read::<Option<OffsetDateTime>>(name)?.and_then(|t| t.format(&Rfc3339).ok()))

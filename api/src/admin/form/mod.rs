@@ -17,6 +17,7 @@ pub use view::FormView;
 use super::{submitted::Submitted, words};
 use crate::{
     error::{Code, Error},
+    json,
     lore::CONTENT_CHARS_MAX,
     prompt::EntityKind,
 };
@@ -134,7 +135,7 @@ impl Field {
                 number.ok().filter(|n| !n.is_null()).ok_or_else(|| "Write a number.".to_owned())
             }
             Kind::Words => Ok(words::of_lines(trimmed).map(Value::from).collect()),
-            Kind::Json { .. } => serde_json::from_str(trimmed).map_err(|e| format!("This is not JSON: {e}.")),
+            Kind::Json { .. } => json::parse(trimmed).map_err(|e| format!("This is not JSON: {e}.")),
             Kind::Text { .. } => Ok(text.into()),
             _ => Ok(trimmed.into()),
         }

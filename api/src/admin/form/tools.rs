@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::{
+    json,
     prompt::EntityKind,
     tools::{self, Tool},
 };
@@ -55,7 +56,7 @@ pub fn value_of(kind: EntityKind, text: &str) -> Result<Value, String> {
     let (ticked, others) = split(kind, text);
     let mut all: Vec<Value> = ticked.into_iter().map(Value::from).collect();
     if !others.is_empty() {
-        let others: Value = serde_json::from_str(others).map_err(|e| format!("This is not JSON: {e}."))?;
+        let others = json::parse(others).map_err(|e| format!("This is not JSON: {e}."))?;
         let Value::Array(others) = others else { return Err("Needed here: a list in brackets.".to_owned()) };
         all.extend(others);
     }

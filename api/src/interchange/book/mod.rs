@@ -12,8 +12,9 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::{report::Losses, strict, text};
+use super::{report::Losses, text};
 use crate::error::{Error, Result};
+use crate::json;
 use formats::Format;
 
 /// The members of a JSON object.
@@ -56,7 +57,7 @@ pub struct Entry {
 /// # Errors
 /// `bad_request` for what is no JSON, `validation_failed` for what is no lorebook, or holds nothing.
 pub fn read(bytes: &[u8], losses: &mut Losses) -> Result<Book> {
-    let book = of_value(strict::parse(bytes)?, losses)?;
+    let book = of_value(json::file(bytes)?, losses)?;
     if book.entries.is_empty() {
         return Err(Error::invalid("", "invalid_file", "There is no entry with content in this lorebook."));
     }

@@ -28,10 +28,9 @@ use crate::{
         names::Names,
         report::{Imported, Report},
         rows::{self, Known, Onto, Row},
-        strict,
         text::string,
     },
-    limits,
+    json, limits,
     lore::LoreEntries,
     npcs::Npcs,
     owners::Owners,
@@ -172,11 +171,11 @@ pub async fn import(
 
 /// What is no JSON is said before what is no document.
 fn split(bytes: &[u8]) -> Result<Split<'_>> {
-    serde_json::from_str(strict::text(bytes)?).or_else(|e| {
+    serde_json::from_str(json::text(bytes)?).or_else(|e| {
         if !e.is_data() {
-            return Err(strict::refused(e));
+            return Err(json::refused("The file", &e));
         }
-        strict::parse(bytes)?;
+        json::file(bytes)?;
         Err(Error::invalid("", "invalid_value", format!("This is no campaign's document: {e}.")))
     })
 }
@@ -195,7 +194,7 @@ pub async fn alone(tx: &TenantTx) -> Result<()> {
 
 /// The members of a row.
 fn object(text: &[u8], pointer: &str) -> Result<Members> {
-    match strict::parse(text).map_err(|e| rows::at(e, pointer))? {
+    match json::file(text).map_err(|e| rows::at(e, pointer))? {
         Value::Object(members) => Ok(members),
         _ => Err(Error::invalid(pointer, "invalid_value", "A row is an object.")),
     }

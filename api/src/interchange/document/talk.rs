@@ -15,8 +15,8 @@ use crate::{
     clock,
     error::{Code, Error, Result},
     http::{body, resource::Place, validate},
-    interchange::{names::Names, report::Report, rows, strict},
-    memory,
+    interchange::{names::Names, report::Report, rows},
+    json, memory,
     prompt::tokens,
     stored::Columns,
 };
@@ -93,7 +93,7 @@ impl Known {
 }
 
 fn read<T: DeserializeOwned + garde::Validate<Context = ()>>(text: &[u8], pointer: String) -> Result<(T, String)> {
-    let row = strict::parse(text).and_then(body::typed::<T>).map_err(|e| rows::at(e, &pointer))?;
+    let row = json::file(text).and_then(body::typed::<T>).map_err(|e| rows::at(e, &pointer))?;
     validate::check(&row).map_err(|e| rows::at(e, &pointer))?;
     Ok((row, pointer))
 }

@@ -1,60 +1,48 @@
-//! JSON of strangers: UTF-8, no key twice in one object, not too deep, not too many values, no NUL.
+//! Reading a text of JSON strictly: no key twice in one object, not too deep, not too many values.
 //!
-//! A parser that takes the last of two equal keys lets a file say one thing to one reader and another to the next.
+//! A parser that takes the last of two equal keys lets a text say one thing to one reader and another to the next.
 
 use std::{cell::Cell, fmt};
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use crate::{
-    error::{Code, Error, Result},
-    http::body,
-};
+use super::{DEPTH_MAX, VALUES_MAX};
 
-/// Values of one file, all together.
-const VALUES_MAX: usize = 1_000_000;
-
-/// Reads a file as JSON; a byte order mark before it is passed over.
+/// Reads a text as one value of JSON.
 ///
 /// # Errors
-/// `bad_request` saying where it stops being JSON, or which key stands twice; `validation_failed` for NUL characters.
-pub fn parse(bytes: &[u8]) -> Result<Value> {
-    let text = text(bytes)?;
+/// Where it stops being JSON, which key stands twice, or that it is too deep or holds too many values.
+pub fn parse(text: &str) -> serde_json::Result<Value> {
     let left = Cell::new(VALUES_MAX);
     let mut reader = serde_json::Deserializer::from_str(text);
-    let value =
-        Strict(&left).deserialize(&mut reader).and_then(|value| reader.end().map(|()| value)).map_err(refused)?;
-    body::refuse_nul(&value, &mut String::new())?;
+    let value = Strict { left: &left, deeper: DEPTH_MAX }.deserialize(&mut reader)?;
+    reader.end()?;
     Ok(value)
 }
 
-/// The file as text.
-///
-/// # Errors
-/// `bad_request` if it is not UTF-8.
-pub fn text(bytes: &[u8]) -> Result<&str> {
-    let text = std::str::from_utf8(bytes).map_err(|e| {
-        let detail = format!("The file is not UTF-8: see the byte at position {}.", e.valid_up_to());
-        Error::new(Code::BadRequest, detail)
-    })?;
-    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
-}
-
-/// What is wrong with the JSON, for who sent it.
-pub fn refused(error: serde_json::Error) -> Error {
-    Error::new(Code::BadRequest, format!("The file is not JSON that can be read: {error}."))
-}
-
+/// How much may still come: values of the whole text, and objects and lists within this one.
 #[derive(Clone, Copy)]
-struct Strict<'a>(&'a Cell<usize>);
+struct Strict<'a> {
+    left: &'a Cell<usize>,
+    deeper: usize,
+}
+
+impl<'a> Strict<'a> {
+    fn inside<E: serde::de::Error>(self) -> Result<Strict<'a>, E> {
+        match self.deeper.checked_sub(1) {
+            Some(deeper) => Ok(Strict { deeper, ..self }),
+            None => Err(E::custom(format!("its objects and lists lie more than {DEPTH_MAX} deep within each other"))),
+        }
+    }
+}
 
 impl<'de> DeserializeSeed<'de> for Strict<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        match self.0.get().checked_sub(1) {
-            Some(left) => self.0.set(left),
+        match self.left.get().checked_sub(1) {
+            Some(left) => self.left.set(left),
             None => return Err(D::Error::custom(format!("it holds more than {VALUES_MAX} values"))),
         }
         deserializer.deserialize_any(self)
@@ -97,21 +85,23 @@ impl<'de> Visitor<'de> for Strict<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let inside = self.inside()?;
         let mut items = Vec::new();
-        while let Some(item) = seq.next_element_seed(self)? {
+        while let Some(item) = seq.next_element_seed(inside)? {
             items.push(item);
         }
         Ok(Value::Array(items))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let inside = self.inside()?;
         let mut members = Map::new();
         while let Some(key) = map.next_key::<String>()? {
             if members.contains_key(&key) {
                 let shown: String = key.chars().take(60).collect();
                 return Err(A::Error::custom(format!("the key `{shown}` stands twice in one object")));
             }
-            let value = map.next_value_seed(self)?;
+            let value = map.next_value_seed(inside)?;
             members.insert(key, value);
         }
         Ok(Value::Object(members))
