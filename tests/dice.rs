@@ -4,6 +4,7 @@ mod ahead;
 mod fair;
 mod formulas;
 mod given;
+mod spent;
 mod tool;
 
 use serde_json::{Value, json};

@@ -4,6 +4,8 @@
 //! row security and the journal read them. Nothing else in the server may run a statement on a tenant table. Commit is
 //! explicit; a transaction that is dropped rolls back. Never hold one across a model call.
 
+use std::sync::PoisonError;
+
 use futures_util::lock::{Mutex, MutexGuard};
 use sea_orm::{ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, RuntimeErr, Statement};
 use sqlx::{
@@ -128,10 +130,19 @@ pub async fn call_optional<'q>(
 /// A statement and what is bound to it.
 pub type Call<'q> = Query<'q, Postgres, PgArguments>;
 
+/// Something that hangs on whether a transaction is committed. If it is not, this is dropped before others can see that.
+pub trait Fate: Send {
+    /// It was committed.
+    fn committed(self: Box<Self>);
+}
+
 /// A transaction within one tenant.
 pub struct TenantTx {
+    /// The first field, because it is to be dropped before the connection is given back.
+    fates: std::sync::Mutex<Vec<Box<dyn Fate>>>,
     inner: Mutex<Lease>,
     tenant: Uuid,
+    pool: Pool,
 }
 
 impl TenantTx {
@@ -241,7 +252,7 @@ impl TenantTx {
     async fn open(pool: &Pool, tenant: Uuid, sql: &str) -> Result<Self> {
         let mut lease = pool.acquire().await?;
         lease.begin(sql).await?;
-        Ok(Self { inner: Mutex::new(lease), tenant })
+        Ok(Self { fates: std::sync::Mutex::default(), inner: Mutex::new(lease), tenant, pool: pool.clone() })
     }
 
     /// The tenant whose rows this transaction sees.
@@ -261,7 +272,22 @@ impl TenantTx {
     /// # Errors
     /// What a deferred constraint found.
     pub async fn commit(self) -> Result<()> {
-        Ok(self.inner.into_inner().commit().await?)
+        let Self { fates, inner, .. } = self;
+        inner.into_inner().commit().await?;
+        let fates = fates.into_inner().unwrap_or_else(PoisonError::into_inner);
+        fates.into_iter().for_each(Fate::committed);
+        Ok(())
+    }
+
+    /// Tells something when this is committed, and drops it if that does not happen.
+    pub fn bind_fate(&self, fate: Box<dyn Fate>) {
+        self.fates.lock().unwrap_or_else(PoisonError::into_inner).push(fate);
+    }
+
+    /// Where its connection is from, for what has to be written even if this is not committed.
+    #[must_use]
+    pub fn pool(&self) -> &Pool {
+        &self.pool
     }
 }
 

@@ -18,6 +18,7 @@ use crate::{
         resource::{self, Place, Resource, Stamp},
         validate,
     },
+    memory::subject::ABOUT_OTHERS,
 };
 
 /// What a client writes of a campaign.
@@ -60,11 +61,15 @@ fn known_rules(value: &str, _: &()) -> garde::Result {
     if value == "dnd5e" { Ok(()) } else { Err(garde::Error::new("the only rules there are: `dnd5e`")) }
 }
 
-/// Settings are a client's own, but for those that the server reads: `planner_commands` is a list of commands.
+/// Settings are a client's own, but for those that the server reads: `planner_commands` is a list of commands,
+/// [`ABOUT_OTHERS`] is true or false.
 fn settings_fit(value: &Extensions, cx: &()) -> garde::Result {
     if let Some(names) = value.get("planner_commands").filter(|names| !names.is_null()) {
         let names: Option<Vec<String>> = serde_json::from_value(names.clone()).ok();
         commands::are_known(&names.ok_or_else(|| garde::Error::new("planner_commands is a list of commands"))?)?;
+    }
+    if value.get(ABOUT_OTHERS).is_some_and(|allowed| !allowed.is_boolean() && !allowed.is_null()) {
+        return Err(garde::Error::new(format!("{ABOUT_OTHERS} is true or false")));
     }
     validate::extensions(value, cx)
 }

@@ -2,8 +2,8 @@
 //!
 //! Whoever knows where a stream stood a moment ago rolls the next counters at once, and takes them in the transaction that writes
 //! what was rolled: if the stream stands elsewhere by then, or its seed was revealed, nothing is written, and it is rolled again.
-//! So a roll costs no round trip of its own, and still no counter is used twice or passed over. Nobody sees dice before they are
-//! written.
+//! So a roll costs no round trip of its own, and still no counter is used twice. Nobody sees dice before they are written; what was
+//! used and comes to nothing is spent ([`Looked`]), unless another roll was first and it is tried again.
 
 use std::{cell::RefCell, sync::LazyLock, time::Duration};
 
@@ -11,8 +11,12 @@ use moka::sync::Cache;
 use rules::dice::FairSeed;
 use uuid::Uuid;
 
-use super::seeds::Taken;
-use crate::{error::Result, pool::Pool, tenancy::Actor};
+use super::{seeds::Taken, spent::Looked};
+use crate::{
+    error::Result,
+    pool::Pool,
+    tenancy::{Actor, TenantTx},
+};
 
 /// A tenant's stream: a campaign's, or its own.
 type Stream = (Uuid, Option<Uuid>);
@@ -29,25 +33,36 @@ struct Known {
 static KNOWN: LazyLock<Cache<Stream, Option<Known>>> =
     LazyLock::new(|| Cache::builder().max_capacity(10_000).time_to_live(Duration::from_secs(60)).build());
 
-/// Counters that were used and are yet to be taken: those after `before` up to `after`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Counters that were used and are yet to be taken: those after `before` up to `after`. One that is dropped is spent.
 pub struct Claim {
     stream: Stream,
     pub seed: Uuid,
     pub before: i64,
     pub after: i64,
+    looked: Looked,
+}
+
+impl Claim {
+    /// They are taken if this transaction is committed, and spent if not.
+    pub fn taken_in(self, tx: &TenantTx) {
+        tx.bind_fate(Box::new(self.looked));
+    }
 }
 
 /// What came of the transaction that was to take them. After a conflict this stream's counters are taken before they are used,
-/// for a minute.
+/// for a minute; what was used is nobody's then, and another's roll.
 ///
 /// # Errors
 /// The transaction's.
 pub fn settled<T>(claim: Option<Claim>, result: Result<T>) -> Result<T> {
-    match (&result, claim) {
-        (Err(error), Some(claim)) if error.is_transient() => KNOWN.insert(claim.stream, None),
-        (Err(_), Some(claim)) => KNOWN.invalidate(&claim.stream),
-        _ => {}
+    let Some(claim) = claim else { return result };
+    match &result {
+        Ok(_) => claim.looked.kept(),
+        Err(error) if error.is_transient() => {
+            KNOWN.insert(claim.stream, None);
+            claim.looked.kept();
+        }
+        Err(_) => KNOWN.invalidate(&claim.stream),
     }
     result
 }
@@ -89,7 +104,12 @@ impl<'a> Ahead<'a> {
             Some(claim) if claim.seed == known.id && claim.after == known.counter => claim.before,
             Some(_) => return None,
         };
-        *claim = Some(Claim { stream, seed: known.id, before, after });
+        // What was claimed so far goes on in the new claim.
+        if let Some(claim) = claim.take() {
+            claim.looked.kept();
+        }
+        let looked = Looked::new(self.pool, stream.0, known.id, after);
+        *claim = Some(Claim { stream, seed: known.id, before, after, looked });
         let taken = Taken { id: known.id, seed: known.seed.clone(), first: known.counter + 1, last: after };
         KNOWN.insert(stream, Some(Known { counter: after, ..known }));
         Some(taken)
@@ -97,7 +117,7 @@ impl<'a> Ahead<'a> {
 }
 
 impl Drop for Ahead<'_> {
-    /// What was used came to nothing: the stream stands where it stood.
+    /// What was used came to nothing: it is spent, and others ask where the stream stands.
     fn drop(&mut self) {
         if let Some(claim) = self.claim.take() {
             KNOWN.invalidate(&claim.stream);

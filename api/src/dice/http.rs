@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use super::{
     rolls::{self, RollInput, RollReport},
     seeds::{self, Taking},
-    service::{Draw, Wish},
+    service::Wish,
     variables::Values,
     verify::{Verified, VerifyInput, again},
 };
@@ -93,8 +93,7 @@ pub async fn roll(app: web::Data<App>, caller: Caller, body: Body<RollRequest>) 
             Some(name) => Some(campaign_id(tx, &caller, &Ref::parse(name)).await?),
             None => caller.campaign,
         };
-        let mut draw = Draw::of_rolls(Taking::Within(tx), campaign, &wish, rolls::number(rolls)).await?;
-        Reply::ok(&rolls::all(&mut draw, rolls, &|name| values.get(name)).await?)
+        Reply::ok(&rolls::roll(Taking::Within(tx), campaign, &wish, rolls, &|name| values.get(name)).await?)
     })
     .await
 }

@@ -11,7 +11,10 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::service::{Draw, FairRoll, given_error};
+use super::{
+    seeds::Taking,
+    service::{Draw, FairRoll, Wish, given_error},
+};
 use crate::{
     clock,
     error::{Error, Result},
@@ -163,11 +166,46 @@ pub fn number(rolls: &[RollInput]) -> u32 {
     u32::try_from(rolls.len()).unwrap_or(u32::MAX)
 }
 
+/// Rolls checked formulas with the dice that are wished for. If none of them can be rolled, whatever the dice show, the fair stream
+/// is left alone.
+///
+/// # Errors
+/// `invalid_dice` when given dice run out, do not fit or are left over; those of the database.
+pub async fn roll(
+    taking: Taking<'_>,
+    campaign: Option<Uuid>,
+    wish: &Wish<'_>,
+    rolls: &[RollInput],
+    variables: &Variables<'_>,
+) -> Result<RollReport> {
+    if wish.is_fair()
+        && let Some(report) = impossible(rolls, variables)
+    {
+        return Ok(report);
+    }
+    let mut draw = Draw::of_rolls(taking, campaign, wish, number(rolls)).await?;
+    all(&mut draw, rolls, variables).await
+}
+
+/// What is said of formulas of which none can be rolled.
+fn impossible(rolls: &[RollInput], variables: &Variables<'_>) -> Option<RollReport> {
+    let timestamp = Some(clock::now());
+    let failed = |roll: &RollInput| {
+        let error = match Formula::parse(&roll.formula) {
+            Ok(formula) => formula.certain_error(variables)?,
+            Err(error) => error,
+        };
+        Some(Rolled { timestamp, error: Some(error.into()), ..Rolled::of_input(roll) })
+    };
+    let results: Vec<_> = rolls.iter().map(failed).collect::<Option<_>>()?;
+    Some(RollReport { count: results.len(), source: "server", results, seed_id: None, counter: None })
+}
+
 /// Rolls checked formulas with dice taken for so many.
 ///
 /// # Errors
 /// `invalid_dice` when given dice run out, do not fit or are left over.
-pub async fn all(draw: &mut Draw<'_>, rolls: &[RollInput], variables: &Variables<'_>) -> Result<RollReport> {
+async fn all(draw: &mut Draw<'_>, rolls: &[RollInput], variables: &Variables<'_>) -> Result<RollReport> {
     let report = some(draw, rolls, variables).await?;
     draw.all_used()?;
     Ok(report)
@@ -205,7 +243,7 @@ pub async fn some(draw: &mut Draw<'_>, rolls: &[RollInput], variables: &Variable
 /// # Errors
 /// `invalid_dice` when given dice run out or do not fit.
 pub fn one(dice: &mut impl rules::dice::Dice, roll: &RollInput, variables: &Variables<'_>) -> Result<Rolled> {
-    let mut rolled = Rolled { formula: roll.formula.clone(), flavor: roll.flavor.clone(), ..Rolled::default() };
+    let mut rolled = Rolled::of_input(roll);
     match Formula::parse(&roll.formula).and_then(|formula| formula.roll(dice, variables)) {
         Ok(result) => {
             rolled.success = true;
@@ -220,6 +258,10 @@ pub fn one(dice: &mut impl rules::dice::Dice, roll: &RollInput, variables: &Vari
 }
 
 impl Rolled {
+    fn of_input(roll: &RollInput) -> Self {
+        Self { formula: roll.formula.clone(), flavor: roll.flavor.clone(), ..Self::default() }
+    }
+
     /// The same with the place of its dice in the fair stream.
     #[must_use]
     pub fn of(self, fair: Option<FairRoll>) -> Self {

@@ -11,7 +11,10 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::ahead::{self, Ahead, Claim};
+use super::{
+    ahead::{self, Ahead, Claim},
+    spent::{self, Looked},
+};
 use crate::{
     error::{Code, Error, Result},
     http::paging::{Items, NoFilter, Page, pattern},
@@ -93,7 +96,7 @@ fn fresh_client_seed() -> String {
 /// How counters are taken.
 #[derive(Clone, Copy)]
 pub enum Taking<'a> {
-    /// With what else a transaction does: if it comes to nothing, the next has them.
+    /// With what else a transaction does: if it comes to nothing, they are spent all the same.
     Within(&'a TenantTx),
     /// Before there is a transaction.
     Ahead(&'a Ahead<'a>),
@@ -114,29 +117,37 @@ impl Taking<'_> {
 /// # Errors
 /// Those of the database.
 pub async fn take(taking: Taking<'_>, campaign: Option<Uuid>, rolls: u32) -> Result<Taken> {
+    if let Taking::Ahead(ahead) = taking
+        && let Some(taken) = ahead.hope(campaign, rolls)
+    {
+        return Ok(taken);
+    }
+    let mut row = raise(taking, campaign, i64::from(rolls)).await?;
+    let (id, mut last): (Uuid, i64) = (row.read("id")?, row.read("counter")?);
+    if let Some(looked) = spent::floor(id).filter(|looked| *looked > last - i64::from(rolls)) {
+        row = raise(taking, campaign, i64::from(rolls) + (looked - last).max(0)).await?;
+        last = row.read("counter")?;
+    }
+    let seed = FairSeed::new(&secret(&row)?, row.read("client_seed")?);
+    let taken = Taken { id, seed, first: last - i64::from(rolls) + 1, last };
+    if let Taking::Within(tx) = taking {
+        tx.bind_fate(Box::new(Looked::new(tx.pool(), tx.tenant(), id, last)));
+    }
+    ahead::stands((taking.tenant(), campaign), &taken);
+    Ok(taken)
+}
+
+async fn raise(taking: Taking<'_>, campaign: Option<Uuid>, by: i64) -> Result<PgRow> {
     let bind = |q: Call<'static>| {
-        q.bind(Uuid::now_v7())
-            .bind(campaign)
-            .bind(Vec::from(fresh_secret()))
-            .bind(fresh_client_seed())
-            .bind(i64::from(rolls))
+        q.bind(Uuid::now_v7()).bind(campaign).bind(Vec::from(fresh_secret())).bind(fresh_client_seed()).bind(by)
     };
-    let tenant = taking.tenant();
-    let row = match taking {
+    match taking {
         Taking::Within(tx) => {
             let q = sqlx::query(TAKE).bind(tx.tenant()).bind(None::<String>);
-            bind(q).fetch_one(&mut *tx.connection().await).await?
+            Ok(bind(q).fetch_one(&mut *tx.connection().await).await?)
         }
-        Taking::Ahead(ahead) => match ahead.hope(campaign, rolls) {
-            Some(taken) => return Ok(taken),
-            None => tenancy::call(ahead.pool, ahead.actor, TAKE, bind).await?,
-        },
-    };
-    let last: i64 = row.read("counter")?;
-    let seed = FairSeed::new(&secret(&row)?, row.read("client_seed")?);
-    let taken = Taken { id: row.read("id")?, seed, first: last - i64::from(rolls) + 1, last };
-    ahead::stands((tenant, campaign), &taken);
-    Ok(taken)
+        Taking::Ahead(ahead) => tenancy::call(ahead.pool, ahead.actor, TAKE, bind).await,
+    }
 }
 
 /// Takes counters that were used already.

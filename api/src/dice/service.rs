@@ -27,6 +27,14 @@ pub struct Wish<'a> {
     pub preview: bool,
 }
 
+impl Wish<'_> {
+    /// Whether the fair stream is meant.
+    #[must_use]
+    pub fn is_fair(&self) -> bool {
+        self.given.is_none() && self.seed.is_none() && !self.preview
+    }
+}
+
 /// Which roll of which seed this is, so that it can be verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct FairRoll {

@@ -16,6 +16,7 @@ use super::{RequestId, cors};
 use crate::{
     app::App,
     auth::{Caller, access::Access},
+    dice::spent,
     error::{Code, Error, Problem},
     limits::Rate,
     ops::metrics,
@@ -42,6 +43,8 @@ pub async fn observe<B: MessageBody + 'static>(
     } else {
         next.call(request).await?.map_into_boxed_body()
     };
+    // A failure may tell of dice; nobody hears it before they are spent.
+    spent::written().await;
     if response.response().error().is_some() || response.status().as_u16() == 404 {
         response = with_problem(response, &id);
     }

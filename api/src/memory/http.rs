@@ -11,6 +11,7 @@ use super::{
     MemoryView,
     list::{MemoryFilter, find_actor, page_of},
     service::{self, MoveInput, move_in},
+    subject::Subject,
 };
 use crate::{
     app::App,
@@ -93,7 +94,7 @@ async fn create(app: &App, caller: &Caller, c: &str, holder: HolderPath, body: B
             campaign,
             holder_type: holder.kind,
             holder: holder_id,
-            player,
+            player: Subject::chosen(player),
             text,
             source: "editor",
             author: Some(caller.author()),

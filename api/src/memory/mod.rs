@@ -1,6 +1,8 @@
 //! Memories: what an NPC or an owner remembers about a player. People add, correct and delete them; AI tools write them
 //! through the same [`service`].
 //!
+//! [`subject`] decides about whom a tool may write one.
+//!
 //! A broadcast is one row for each NPC of an owner, sharing `broadcast_id`; retracting it deletes them all. [`broadcasts`] shows
 //! each as one thing. A copy that is moved to another holder or player leaves its broadcast.
 
@@ -8,6 +10,7 @@ pub mod broadcasts;
 pub mod http;
 pub mod list;
 pub mod service;
+pub mod subject;
 
 use entity::memory::{Holder, Source};
 use serde::Serialize;

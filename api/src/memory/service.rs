@@ -5,7 +5,7 @@ use sqlx::AssertSqlSafe;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{MemoryView, TEXT_CHARS_MAX};
+use super::{MemoryView, TEXT_CHARS_MAX, subject::Subject};
 use crate::{
     characters,
     error::{Error, Result},
@@ -25,7 +25,7 @@ pub struct NewMemory<'a> {
     /// `npc` or `owner`.
     pub holder_type: &'static str,
     pub holder: Uuid,
-    pub player: Uuid,
+    pub player: Subject,
     pub text: &'a str,
     /// `personal`, `private`, `editor` or `import`.
     pub source: &'static str,
@@ -66,7 +66,7 @@ pub async fn insert(tx: &TenantTx, new: &NewMemory<'_>) -> Result<Uuid> {
     .bind(new.campaign)
     .bind(new.holder_type)
     .bind(new.holder)
-    .bind(new.player)
+    .bind(new.player.id())
     .bind(new.text)
     .bind(new.source)
     .bind(new.author)
@@ -91,7 +91,7 @@ pub async fn broadcast(tx: &TenantTx, owner: Uuid, new: &NewMemory<'_>) -> Resul
     .bind(tx.tenant())
     .bind(new.campaign)
     .bind(owner)
-    .bind(new.player)
+    .bind(new.player.id())
     .bind(new.text)
     .bind(id)
     .bind(new.author)

@@ -90,6 +90,10 @@ pub static TOOL_CALLS: LazyLock<IntCounterVec> =
 pub static DICE_ROLLS: LazyLock<IntCounterVec> = LazyLock::new(|| {
     counters("dice_rolls_total", "Dice rolls by source: server, frontend, manual, seeded", &["source"])
 });
+/// Counters of fair dice that were spent without a result.
+pub static DICE_SPENT: LazyLock<IntCounter> = LazyLock::new(|| {
+    counter("dice_spent_total", "Failed requests that had looked at fair dice, whose counters were spent")
+});
 /// What frontends report.
 pub static SESSION_EVENTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
     counters(
@@ -188,6 +192,7 @@ pub fn register_all() {
     for counter in [
         &STATEMENTS,
         &TURNS_SWEPT,
+        &DICE_SPENT,
         &PARSE_ERRORS,
         &PROMPT_CACHE_EVICTED,
         &RATE_LIMITED,

@@ -12,7 +12,8 @@ use crate::{
     auth::Caller,
     dice::{
         rolls::{self, RollInput},
-        service::{Draw, Wish},
+        seeds::Taking,
+        service::Wish,
         sheet,
     },
     error::{Error, Result},
@@ -186,8 +187,8 @@ async fn rolled(
     let (caller, campaign) = seat.leave();
     let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
     app.limits.check_rows(&tx, &caller, "message").await?;
-    let mut draw = Draw::new(&tx, Some(campaign), &Wish::default()).await?;
-    let report = rolls::all(&mut draw, &rolls, &|name: &str| sheet::value(&own, name)).await?;
+    let value = |name: &str| sheet::value(&own, name);
+    let report = rolls::roll(Taking::Within(&tx), Some(campaign), &Wish::default(), &rolls, &value).await?;
     let Some((result, total)) = report.results.first().and_then(|first| Some((first, first.total.clone()?))) else {
         let error = report.results.into_iter().find_map(|result| result.error);
         let message = error.map_or_else(|| "These dice cannot be rolled.".to_owned(), |error| error.message);

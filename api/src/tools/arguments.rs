@@ -3,14 +3,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
-use uuid::Uuid;
 
 use super::ToolCx;
 use crate::{
-    characters,
     error::{Error, Result},
-    http::{body, resource::Ref},
-    json, memory,
+    http::body,
+    memory::{
+        self,
+        subject::{self, Subject},
+    },
 };
 
 /// What a memory tool takes.
@@ -26,13 +27,12 @@ pub(super) struct Memorize {
 }
 
 impl Memorize {
-    /// The player's id and the cleaned text.
-    pub(super) async fn checked<'a>(&'a self, cx: &ToolCx<'_>) -> Result<(Uuid, &'a str)> {
+    /// The player, about whom the call may remember, and the cleaned text.
+    pub(super) async fn checked<'a>(&'a self, cx: &ToolCx<'_>) -> Result<(Subject, &'a str)> {
         let text = memory::service::text(&self.memory_string, "/memory_string")?;
-        let player = match (cx.player, Ref::parse(&self.player_id)) {
-            (Some((id, _)), Ref::Id(given)) if given == id => id,
-            (Some((id, slug)), Ref::Slug(given)) if given == slug => id,
-            _ => characters::service::player_id(cx.tx().await?, cx.campaign, &self.player_id).await?,
+        let player = match subject::of_turn(cx.player, &self.player_id) {
+            Some(player) => player,
+            None => subject::named(cx.tx().await?, cx.campaign, cx.bound(), &self.player_id).await?,
         };
         Ok((player, text))
     }

@@ -50,6 +50,7 @@ impl ToolSpec for GetActorDetails {
         "Read the sheet of a character or NPC: all of it, or what a search phrase finds in it.";
     const CALLERS: &'static [ActorKind] = &[ActorKind::Gm];
     const INFORMS: bool = true;
+    const READS: bool = true;
     type Arguments = Arguments;
 
     async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {

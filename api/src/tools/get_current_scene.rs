@@ -22,6 +22,7 @@ impl ToolSpec for GetCurrentScene {
     const DESCRIPTION: &'static str = "See the scene that is played: its size, tokens, notes and lights.";
     const CALLERS: &'static [ActorKind] = &[ActorKind::Gm];
     const INFORMS: bool = true;
+    const READS: bool = true;
     type Arguments = Arguments;
 
     async fn run(cx: &ToolCx<'_>, _: Arguments) -> Result<Value> {

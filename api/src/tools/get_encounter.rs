@@ -29,6 +29,7 @@ impl ToolSpec for GetEncounter {
     const CALLERS: &'static [ActorKind] = &[ActorKind::Gm];
     const LISTED: bool = false;
     const INFORMS: bool = true;
+    const READS: bool = true;
     type Arguments = Arguments;
 
     /// With a fight told of, what it is now.

@@ -34,6 +34,7 @@ impl ToolSpec for GetMessageHistory {
     const DESCRIPTION: &'static str = "Read the newest chat messages and dice rolls, oldest first.";
     const CALLERS: &'static [ActorKind] = &[ActorKind::Gm];
     const INFORMS: bool = true;
+    const READS: bool = true;
     type Arguments = Arguments;
 
     async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {

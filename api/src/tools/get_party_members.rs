@@ -25,6 +25,7 @@ impl ToolSpec for GetPartyMembers {
         "See the player characters: who plays them, level, hit points, conditions, place.";
     const CALLERS: &'static [ActorKind] = &[ActorKind::Gm];
     const INFORMS: bool = true;
+    const READS: bool = true;
     type Arguments = Arguments;
 
     async fn run(cx: &ToolCx<'_>, _: Arguments) -> Result<Value> {

@@ -13,6 +13,7 @@ use crate::{
     app::App,
     auth::{Caller, Scope},
     bridge::{self, Heard},
+    characters,
     error::{Code, Error, Problem, Result},
     http::{
         Body, Reply, answered,
@@ -47,6 +48,10 @@ pub struct ToolInput {
     actor: Option<ActorInput>,
     /// The session it happens in: what is posted or rolled is then said there, and read as its AI may read it.
     session_id: Option<Uuid>,
+    /// The player character of whose turn the call is part, by id or slug: what is remembered is about it alone then, unless the
+    /// campaign allows more. Without one, and outside of a player's session, the caller chooses.
+    #[serde(default)]
+    player_id: Option<String>,
     /// Dice rolled by hand, in the order they are consumed; needs the scope `gm`.
     #[serde(default)]
     dice: Option<Vec<u32>>,
@@ -96,7 +101,7 @@ pub async fn call(
     }
     let (c, name) = path.into_inner();
     let tool = super::find(&name).ok_or_else(|| Error::not_found("tool"))?;
-    let ToolInput { arguments, actor, session_id, dice, preview, apply } = &body.value;
+    let ToolInput { arguments, actor, session_id, player_id, dice, preview, apply } = &body.value;
     if dice.is_some() {
         caller.needs(Scope::Gm, "Giving dice")?;
     }
@@ -117,13 +122,17 @@ pub async fn call(
             None => None,
         };
         let (kind, entity) = actor_of(tx, campaign, tool, actor.as_ref()).await?;
+        let player = match player_id {
+            Some(named) => Some((characters::service::player_id(tx, campaign, named).await?, named.as_str())),
+            None => None,
+        };
         let work = Work::within(tx, campaign);
         let cx = ToolCx {
             work: &work,
             campaign,
             kind,
             entity,
-            player: None,
+            player,
             session: session.as_ref(),
             reader: reader_of(&caller, session.as_ref()),
             turn: None,

@@ -30,7 +30,7 @@ pub use work::{Hold, Rest, Work};
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
-use entity::shapes::ToolRef;
+use entity::{session::Role, shapes::ToolRef};
 use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
@@ -40,8 +40,9 @@ use uuid::Uuid;
 
 use crate::{
     bridge::{Heard, Question},
-    dice::service::{Draw, Wish},
+    dice::service::Wish,
     error::Result,
+    memory::subject::Bound,
     messages::service::Reader,
     prompt::EntityKind,
     sessions::service::Playing,
@@ -80,20 +81,20 @@ pub struct ToolCx<'a> {
 
 impl<'a> ToolCx<'a> {
     /// The dice of this call.
-    ///
-    /// # Errors
-    /// Those of [`Draw::new`].
-    pub async fn draw(&self) -> Result<Draw<'a>> {
-        self.draw_rolls(1).await
+    #[must_use]
+    pub fn wish(&self) -> Wish<'a> {
+        Wish { given: self.dice, seed: None, preview: self.preview }
     }
 
-    /// The dice of a call that rolls so many formulas, each verifiable by itself.
-    ///
-    /// # Errors
-    /// Those of [`Draw::of_rolls`].
-    pub async fn draw_rolls(&self, rolls: u32) -> Result<Draw<'a>> {
-        let wish = Wish { given: self.dice, seed: None, preview: self.preview };
-        Draw::of_rolls(self.work.dice(), Some(self.campaign), &wish, rolls).await
+    /// Whose turn the call is part of, for what is remembered.
+    #[must_use]
+    pub fn bound(&self) -> Bound {
+        let played = self.session.filter(|session| session.role == Role::Player).and_then(|session| session.player);
+        match (self.player.map(|(id, _)| id).or(played), self.turn) {
+            (Some(player), _) => Bound::To(player),
+            (None, Some(_)) => Bound::Nobody,
+            (None, None) => Bound::Free,
+        }
     }
 
     /// The transaction it runs in.
@@ -146,6 +147,8 @@ pub trait ToolSpec {
     const LISTED: bool = true;
     /// Whether the model needs the result to go on (in XML mode; native mode always shows it).
     const INFORMS: bool;
+    /// Whether it looks up what its caller may know. Others who read the turn are not told what it found.
+    const READS: bool = false;
     type Arguments: DeserializeOwned + JsonSchema;
 
     /// What it has to ask the session's frontend before it runs; what comes of it is [`ToolCx::heard`]. No transaction is open
@@ -166,6 +169,7 @@ pub struct Tool {
     pub callers: &'static [ActorKind],
     pub listed: bool,
     pub informs: bool,
+    pub reads: bool,
     schema: fn() -> Value,
     asks: fn(&Asking<'_>, &Value) -> Option<Question>,
     run: for<'a> fn(&'a ToolCx<'a>, Value) -> LocalBoxFuture<'a, Result<Value>>,
@@ -188,6 +192,7 @@ const fn tool<T: ToolSpec>() -> Tool {
         callers: T::CALLERS,
         listed: T::LISTED,
         informs: T::INFORMS,
+        reads: T::READS,
         schema: schema::<T>,
         asks: asks::<T>,
         run: run::<T>,

@@ -76,10 +76,7 @@ impl ToolSpec for RollDice {
                 hand.take(left.len() - draw.unused().len());
                 report
             }
-            None => {
-                let mut draw = cx.draw_rolls(rolls::number(&rolls)).await?;
-                rolls::all(&mut draw, &rolls, &value).await?
-            }
+            None => rolls::roll(cx.work.dice(), Some(cx.campaign), &cx.wish(), &rolls, &value).await?,
         };
         finish(cx, report).await
     }

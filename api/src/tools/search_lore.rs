@@ -37,6 +37,7 @@ impl ToolSpec for SearchLore {
         "Look something up in the lore of the world. Entries marked secret are for you alone.";
     const CALLERS: &'static [ActorKind] = &[ActorKind::Gm];
     const INFORMS: bool = true;
+    const READS: bool = true;
     type Arguments = Arguments;
 
     async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {

@@ -93,8 +93,10 @@ impl<'a> Work<'a> {
             None => TenantTx::write(late.pool, late.actor).await?,
         };
         if let Some(claim) = late.ahead.claim() {
-            let taken = seeds::claim(&tx, &claim).await;
-            settled(Some(claim), taken)?;
+            match seeds::claim(&tx, &claim).await {
+                Ok(()) => claim.taken_in(&tx),
+                refused => settled(Some(claim), refused)?,
+            }
         }
         messages::insert(&tx, self.campaign, &self.said.take()).await?;
         Ok(tx)

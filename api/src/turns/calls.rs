@@ -11,6 +11,7 @@ use super::{CallError, CallStatus, ToolCall, live::Item, start::Asker};
 use crate::{
     app::App,
     bridge::{Frontend, Heard, Question},
+    dice::spent,
     error::{Code, Error, Result},
     llm::reply::ProposedCall,
     messages::service::Reader,
@@ -202,7 +203,11 @@ impl Batch<'_> {
             let last = attempts_left == 1;
             match self.attempt_once(part, broken, last).await {
                 Err(error) if error.is_transient() && !last => attempts_left -= 1,
-                result => return result,
+                result => {
+                    // What comes of it is told while the turn runs.
+                    spent::written().await;
+                    return result;
+                }
             }
         }
     }

@@ -16,7 +16,11 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::live::{CALL, Item, Live, NUMBERS_PER_RUN, Position, RESULT, STARTED, TEXT, Told, raw, unheard};
+use super::{
+    live::{CALL, Item, Live, NUMBERS_PER_RUN, Position, RESULT, STARTED, TEXT, Told, raw, unheard},
+    trace,
+    words::{self, Words},
+};
 use crate::{
     app::App,
     auth::Caller,
@@ -145,7 +149,13 @@ impl Listener {
         }
     }
 
-    fn event(&self, told: Told) -> Event {
+    fn event(&self, mut told: Told) -> Event {
+        if told.name == RESULT && !self.caller.sees_secrets() {
+            let mut data: Value = serde_json::from_str(told.data.get()).unwrap_or_default();
+            // Whoever hears a turn may read it; only what its calls looked up is withheld.
+            Words::of_listener(&self.caller).narrow_event(&mut data);
+            told.data = raw(&data);
+        }
         let is_last = !matches!(told.name, STARTED | TEXT | CALL | RESULT);
         let Position { seq, offset } = told.at;
         let id = match offset {
@@ -160,7 +170,7 @@ impl Listener {
     async fn recorded(&mut self) -> Result<Vec<Told>> {
         let tx = TenantTx::read(&self.app.pool, self.caller.tenant_id()).await?;
         let row = sqlx::query(
-            "SELECT status, runs_before, error, CASE WHEN status NOT IN ('queued', 'running') THEN record -> 'view' END AS view, \
+            "SELECT kind, told_as, status, undone_at, player_id, runs_before, error, CASE WHEN status NOT IN ('queued', 'running') THEN record -> 'view' END AS view, \
                 (SELECT coalesce(json_agg(json_build_array(e.seq, e.name, e.data) ORDER BY e.seq), '[]') FROM turn_event e \
                  WHERE e.tenant_id = $1 AND e.turn_id = $2 AND e.seq >= $3) AS told \
              FROM turn WHERE tenant_id = $1 AND id = $2",
@@ -208,9 +218,7 @@ impl Listener {
             "cancelled" => ("turn.cancelled", json!({ "turn_id": self.turn })),
             _ => {
                 let mut turn = row.read::<Option<Value>>("view")?.unwrap_or_default();
-                if let (true, Value::Object(members)) = (self.caller.is_player(), &mut turn) {
-                    members.remove("prompt");
-                }
+                trace::words(row, &self.caller).narrow(&mut turn);
                 ("turn.completed", json!({ "turn": turn }))
             }
         })
@@ -239,7 +247,7 @@ fn of_record(turn: Uuid, view: &Value) -> Vec<Item> {
                 .into()
         };
         items.push(Item::event(CALL, &part(&["id", "name", "arguments"])));
-        items.push(Item::event(RESULT, &part(&["id", "status", "result", "error"])));
+        items.push(Item::event(RESULT, &part(&["id", "name", "status", "result", "error"])));
     }
     if let Some(narrative) = view["narrative"].as_str().filter(|n| !n.is_empty()) {
         items.push(Item { name: TEXT, data: narrative.to_owned() });
@@ -335,10 +343,7 @@ pub async fn listener(
     .fetch_optional(&mut *tx.connection().await)
     .await?
     .ok_or_else(|| Error::not_found("turn"))?;
-    if found.read::<&str>("kind")? == "gm" && !caller.sees_secrets() {
-        return Err(Error::new(Code::Forbidden, "A session's turn tells secrets: hearing it needs the scope `gm`."));
-    }
-    let first = first_of(&found)?;
+    words::may_hear(caller, found.read("kind")?)?;
     drop(tx);
     let Some(at) = last.map_or(Ok(Some(Position::default())), |id| position(turn, id, first))? else {
         return Ok(None);

@@ -11,7 +11,7 @@ use super::{
     Job, OnBusy, OnFailure, Status, TurnView, runner,
     start::{Asker, TurnStarted, Wish, respond},
     trace::{self, TurnRecord},
-    undo,
+    undo, words,
 };
 use crate::{
     app::App,
@@ -195,10 +195,8 @@ pub async fn list(
         .bind(slug)
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    let shown =
-        |row: &sqlx::postgres::PgRow| Ok((row.read::<Uuid>("id")?, trace::shown(row, caller.sees_secrets(), false)?));
-    let items = page.finish(stored::each(&rows, shown), |(id, _)| (*id, None));
-    let views: Vec<_> = items.items.into_iter().map(|(_, view)| view).collect();
+    let items = page.finish(rows, |row| (row.read("id")?, None));
+    let views: Vec<_> = items.items.iter().map(|row| trace::shown(row, &caller, false)).collect();
     Reply::ok(&Items { items: views, next_cursor: items.next_cursor })
 }
 
@@ -235,7 +233,7 @@ pub async fn cancel_turn(
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
         let row = sqlx::query(
             "UPDATE turn SET cancel_requested = cancel_requested OR status IN ('queued', 'running') \
-             WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND ($4::uuid IS NULL OR player_id = $4) RETURNING status",
+             WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND ($4::uuid IS NULL OR player_id = $4) RETURNING status, kind",
         )
         .bind(tx.tenant())
         .bind(campaign)
@@ -244,6 +242,7 @@ pub async fn cancel_turn(
         .fetch_optional(&mut *tx.connection().await)
         .await?
         .ok_or_else(|| Error::not_found("turn"))?;
+        words::may_hear(&caller, row.read("kind")?)?;
         let status: String = row.read("status")?;
         if status != "queued" && status != "running" {
             return Err(Error::new(Code::Conflict, format!("The turn has ended: {status}.")));

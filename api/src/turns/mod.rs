@@ -4,6 +4,7 @@
 //! - [`http`] takes the request, [`start`] runs the turn in a task of its own and answers as the client wishes; [`live`] is what a
 //!   turn tells while it runs, [`events`] how it is heard.
 //! - [`runner`] is one turn from beginning to end; [`talk`] is its part with the model; [`calls`] executes a batch of tool calls.
+//! - [`words`] decides who reads what of a turn.
 //! - [`store`] is everything a turn writes of itself; [`undo`] takes a turn back.
 //!
 //! A turn runs in a task of its own: the handler that waits for it is not its owner. No transaction is open while a model
@@ -26,6 +27,7 @@ pub mod store;
 pub(crate) mod talk;
 pub mod trace;
 pub mod undo;
+pub mod words;
 
 use std::{
     collections::HashMap,

@@ -17,6 +17,7 @@ use super::{
     Status,
     events::{Listener, answer},
     live::{Live, Position},
+    words::Words,
 };
 use crate::{
     app::App,
@@ -185,7 +186,7 @@ where
         }
     };
     let (turn, status, replayed) = match begun {
-        Ok(Err(reply)) if wish == Wish::Whole => return Ok(reply.into()),
+        Ok(Err(reply)) if wish == Wish::Whole => return Ok(for_reader(reply, &caller)?.into()),
         Ok(Err(reply)) => {
             let (turn, status) = turn_of(&reply)?;
             (turn, status, reply.replayed)
@@ -214,6 +215,17 @@ where
         put(&mut response, "idempotency-replayed", "true");
     }
     Ok(response)
+}
+
+/// A turn's answer as its asker reads it. It is kept whole under its key, so a repeated one comes by here, too.
+fn for_reader(mut reply: Reply, caller: &Caller) -> Result<Reply> {
+    if caller.sees_secrets() {
+        return Ok(reply);
+    }
+    let mut view: serde_json::Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
+    Words::of_answer(caller, &view).narrow(&mut view);
+    reply.body = serde_json::to_vec(&view).map_err(Error::internal)?;
+    Ok(reply)
 }
 
 fn put(response: &mut HttpResponse, name: &'static str, value: &'static str) {

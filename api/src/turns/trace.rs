@@ -6,7 +6,10 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{CallError, Timings, TurnView};
+use super::{
+    CallError, Timings, TurnView,
+    words::{About, Words},
+};
 use crate::{
     auth::{Caller, Scope},
     error::{Error, Result},
@@ -67,15 +70,11 @@ pub async fn find(tx: &TenantTx, caller: &Caller, campaign: Uuid, turn: Uuid) ->
     if row.read::<&str>("kind")? == "gm" {
         caller.needs(Scope::Read, "A session's turn")?;
     }
-    let mut view = shown(&row, caller.sees_secrets(), caller.sees_secrets())?;
-    if let Value::Object(members) = &mut view {
-        if caller.sees_secrets() {
-            members.insert("journal".to_owned(), row.read("journal")?);
-        }
-        if caller.is_player() {
-            members.remove("prompt");
-            members.remove("revert_conflicts");
-        }
+    let mut view = shown(&row, caller, true);
+    if caller.sees_secrets()
+        && let Value::Object(members) = &mut view
+    {
+        members.insert("journal".to_owned(), row.read("journal")?);
     }
     Ok(view)
 }
@@ -110,14 +109,23 @@ pub async fn names(tx: &TenantTx, turn: Uuid) -> Result<Names> {
     Ok(Names { entity: named("entity_id", "entity")?, player: named("player_id", "player")? })
 }
 
-/// A turn's record: the answer as it was given, and what is known since.
-///
-/// # Errors
-/// `internal` if the row cannot be read.
-pub fn shown(row: &PgRow, sees_secrets: bool, with_trace: bool) -> Result<Value> {
-    let time = |name: &str| -> Result<_> {
-        Ok(row.read::<Option<OffsetDateTime>>(name)?.and_then(|t| t.format(&Rfc3339).ok()))
+/// What somebody reads of a turn's row.
+#[must_use]
+pub fn words(row: &PgRow, caller: &Caller) -> Words {
+    let about = About {
+        kind: row.read("kind")?,
+        told_as: row.read("told_as")?,
+        status: row.read("status")?,
+        is_undone: row.read::<Option<OffsetDateTime>>("undone_at")?.is_some(),
+        player: row.read("player_id")?,
     };
+    Words::of(caller, &about)
+}
+
+/// A turn's record as this caller reads it: the answer as it was given, and what is known since.
+#[must_use]
+pub fn shown(row: &PgRow, caller: &Caller, with_trace: bool) -> Value {
+    let time = |name: &str| row.read::<Option<OffsetDateTime>>(name)?.and_then(|t| t.format(&Rfc3339).ok());
     let record: Option<Value> = row.read("record")?;
     let mut record = record.unwrap_or_default();
     let mut view = record.get_mut("view").map(Value::take).unwrap_or_else(|| {
@@ -144,14 +152,10 @@ pub fn shown(row: &PgRow, sees_secrets: bool, with_trace: bool) -> Result<Value>
         if let Some(prompt) = record.get_mut("prompt") {
             members.insert("prompt".to_owned(), prompt.take());
         }
-        // What a session's AI called, and was told, holds whispers and secrets.
-        if !sees_secrets && members.get("kind").is_some_and(|kind| kind == "gm") {
-            members.insert("tool_calls".to_owned(), json!([]));
-            members.remove("prompt");
-        }
         if with_trace && let Some(trace) = record.get_mut("trace") {
             members.insert("trace".to_owned(), trace.take());
         }
     }
-    Ok(view)
+    words(row, caller).narrow(&mut view);
+    view
 }

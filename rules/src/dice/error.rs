@@ -123,6 +123,20 @@ impl Fault {
         self
     }
 
+    /// The same without the number that was computed at the roll: it would tell what the dice showed.
+    #[cold]
+    pub(super) fn untold(mut self: Box<Self>) -> Box<Self> {
+        match self.kind {
+            FormulaErrorKind::Count => self.message = "the computed number of dice is no number of dice".into(),
+            FormulaErrorKind::Faces => self.message = "a die of the computed number of faces cannot be rolled".into(),
+            FormulaErrorKind::TooManyDice => {
+                self.message = "the computed number of dice is more than is allowed".into()
+            }
+            _ => {}
+        }
+        self
+    }
+
     /// The public error: bytes become characters.
     #[cold]
     pub(super) fn locate(self, source: &str) -> FormulaError {

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use super::{
     Dice, Variables,
-    error::FormulaError,
+    error::{Fault, FormulaError, FormulaErrorKind},
     limits::Limits,
     parse::parse,
     program::Program,
@@ -67,6 +67,23 @@ impl Formula {
         self.program.variables.iter().filter_map(|r| self.source.get(r.start as usize..r.end as usize))
     }
 
+    /// Why every roll of it fails, if that can be told without a die: a division by zero, a number of dice below zero, an
+    /// unknown variable. Whoever asks this first draws nothing for a formula that cannot be.
+    #[must_use]
+    pub fn certain_error(&self, variables: &Variables<'_>) -> Option<FormulaError> {
+        roll::certain_fault(&self.program, &self.source, &self.limits, variables).map(|f| f.locate(&self.source))
+    }
+
+    /// An error of a roll: what fails in any case comes before what these dice led to, whose error names no value.
+    #[cold]
+    fn failed(&self, fault: Box<Fault>, variables: &Variables<'_>) -> FormulaError {
+        let certain = match fault.kind {
+            FormulaErrorKind::Dice(_) => None,
+            _ => self.certain_error(variables),
+        };
+        certain.unwrap_or_else(|| fault.locate(&self.source))
+    }
+
     /// Rolls it and reports every die.
     ///
     /// # Errors
@@ -90,7 +107,7 @@ impl Formula {
     ) -> Result<(), FormulaError> {
         let named = (&*self.source, &*self.flavours);
         roll::report(&self.program, named, &self.limits, dice, variables, roll)
-            .map_err(|fault| fault.locate(&self.source))
+            .map_err(|fault| self.failed(fault, variables))
     }
 
     /// Rolls it for the total alone: the same dice in the same order, none reported.
@@ -99,7 +116,7 @@ impl Formula {
     /// As for [`Formula::roll`].
     pub fn total<D: Dice>(&self, dice: &mut D, variables: &Variables<'_>) -> Result<f64, FormulaError> {
         roll::total(&self.program, &self.source, &self.limits, dice, variables)
-            .map_err(|fault| fault.locate(&self.source))
+            .map_err(|fault| self.failed(fault, variables))
     }
 }
 

@@ -276,7 +276,7 @@ impl Modifier {
     /// A number of dice.
     fn whole(&self, number: f64) -> Outcome<u32> {
         if number < 0.0 || number.fract() != 0.0 {
-            return Err(self.fault(format!("`{}` needs a whole number of 0 or more, not {number}", self.name.text())));
+            return Err(self.fault(format!("`{}` needs a whole number of 0 or more", self.name.text())));
         }
         Ok(number as u32)
     }

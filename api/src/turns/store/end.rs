@@ -78,8 +78,9 @@ pub async fn finish_saying(
     }
     let bind = |q| seeds::bind_claim(bind_end(q, new, ended, None).bind(Json(messages)), claim.as_ref());
     let Some(tx) = begun else {
-        let row = settled(claim.clone(), tenancy::call(pool, actor, FINISH_SAYING, bind).await)?;
-        return if row.read("done")? { Ok(()) } else { Err(lost()) };
+        let row = tenancy::call(pool, actor, FINISH_SAYING, bind).await;
+        let done = row.and_then(|row| if row.read("done")? { Ok(()) } else { Err(lost()) });
+        return settled(claim, done);
     };
     let q = bind(sqlx::query(FINISH_SAYING).bind(actor.tenant).bind(actor.signature()));
     let row = q.fetch_one(&mut *tx.connection().await).await?;

@@ -57,7 +57,7 @@ impl<D: Dice> Table<'_, D> {
     fn late<const RECORD: bool>(&mut self, program: &Program, term: &Term, computed: &[Slot]) -> Outcome<f64> {
         let values: Vec<f64> = computed.iter().map(|slot| slot.value).collect();
         let modifiers = part(&program.modifiers, &term.modifiers);
-        let resolved = resolve::term(term, modifiers, &values, self.limits)?;
+        let resolved = resolve::term(term, modifiers, &values, self.limits).map_err(Fault::untold)?;
         self.general::<RECORD>(resolved.count, resolved.sides, &resolved.actions, term.at)
     }
 

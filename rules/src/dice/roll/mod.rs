@@ -1,7 +1,8 @@
 //! Rolling a formula. It draws dice from what it is given and from nowhere else.
 //!
-//! `machine` runs the steps, `dice` and `pool` do the work of their steps, `select` keeps and drops, `result` is what comes out.
+//! `certain` finds what fails without a die; `machine` runs the steps, `dice` and `pool` do the work of their steps, `select` keeps and drops, `result` is what comes out.
 
+mod certain;
 mod dice;
 mod machine;
 mod pool;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 pub use result::{DieRoll, Flavour, Roll, Verdict};
 
+pub(super) use certain::fault as certain_fault;
 pub(super) use dice::touch;
 pub(super) use machine::{not_finite, variable_value};
 pub(super) use pool::{Member, apply as apply_to_members, late_actions, sum as members_sum};

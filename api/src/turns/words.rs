@@ -1,0 +1,171 @@
+//! Who reads the words of a turn: what was asked, told, called and why it failed.
+//!
+//! Every door that shows a turn (one, a list, a stream, an answer, the editor) asks [`Words::of`] and passes what it shows through
+//! [`Words::narrow`] or [`Words::narrow_event`]; nothing else decides it. A game master reads everything. What a session's AI said
+//! at the table is for who reads the campaign; what it said as an assistant, what it was told and what it called are the game
+//! master's. A tool that looks something up tells its caller's secrets, so its results go no further.
+//!
+//! To add a member to a turn's view that holds words: a line in `narrow`. Whatever is unknown here is withheld.
+
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::{
+    auth::{Caller, Scope},
+    error::{Code, Error, Result},
+    tools,
+};
+
+/// What the decision hangs on.
+#[derive(Clone, Copy, Debug)]
+pub struct About<'a> {
+    pub kind: &'a str,
+    /// What a session's AI was: `gm`, `assistant` or `player:` and whom it played.
+    pub told_as: Option<&'a str>,
+    pub status: &'a str,
+    pub is_undone: bool,
+    pub player: Option<Uuid>,
+}
+
+/// What of a turn somebody reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Words {
+    /// Everything, also instruction, trace and prompt.
+    pub all: bool,
+    narrative: bool,
+    /// What was called, and what came of calls that look nothing up.
+    calls: bool,
+    /// Why it failed, in words.
+    reason: bool,
+    /// The sizes and hashes of the prompt's sections.
+    sections: bool,
+    /// What a planner told the player alone.
+    asides: bool,
+}
+
+impl Words {
+    const NONE: Self =
+        Self { all: false, narrative: false, calls: false, reason: false, sections: false, asides: false };
+
+    /// What this caller reads of this turn.
+    #[must_use]
+    pub fn of(caller: &Caller, turn: &About<'_>) -> Self {
+        if caller.sees_secrets() {
+            return Self { all: true, narrative: true, calls: true, reason: true, sections: true, asides: true };
+        }
+        match turn.kind {
+            "gm" => Self { narrative: is_at_the_table(turn) && !caller.is_player(), ..Self::NONE },
+            "npc" | "owner" | "rules" | "planner" => {
+                let theirs = caller.player.is_some() && caller.player == turn.player;
+                let plays = caller.player.is_none() && caller.scopes.has(Scope::Play);
+                if caller.is_player() && !theirs {
+                    return Self::NONE;
+                }
+                Self {
+                    all: false,
+                    narrative: true,
+                    calls: true,
+                    reason: true,
+                    sections: !theirs,
+                    asides: theirs || plays,
+                }
+            }
+            _ => Self::NONE,
+        }
+    }
+
+    /// What this caller reads of an answer to what they asked for. One that is no turn's has no such words.
+    #[must_use]
+    pub fn of_answer(caller: &Caller, view: &Value) -> Self {
+        let text = |name: &str| view.get(name).and_then(Value::as_str);
+        let told_as = match text("role") {
+            Some("player") => Some("player:"),
+            role => role,
+        };
+        let about = About {
+            kind: text("kind").unwrap_or("rules"),
+            told_as,
+            status: text("status").unwrap_or("succeeded"),
+            is_undone: false,
+            player: text("player_id").and_then(|id| Uuid::try_parse(id).ok()).or(caller.player),
+        };
+        Self::of(caller, &about)
+    }
+
+    /// What somebody is told while a turn runs that they may hear.
+    #[must_use]
+    pub fn of_listener(caller: &Caller) -> Self {
+        Self { all: caller.sees_secrets(), narrative: true, calls: true, ..Self::NONE }
+    }
+
+    /// Takes from a turn's view what is not for them.
+    pub fn narrow(self, view: &mut Value) {
+        let Value::Object(members) = view else { return };
+        if self.all {
+            return;
+        }
+        members.remove("trace");
+        members.remove("journal");
+        if !self.narrative {
+            members.insert("narrative".to_owned(), json!(""));
+        }
+        match members.get_mut("tool_calls").and_then(Value::as_array_mut) {
+            Some(calls) if self.calls => {
+                calls.iter_mut().filter_map(Value::as_object_mut).for_each(withhold);
+            }
+            Some(calls) => calls.clear(),
+            None => {}
+        }
+        if !self.calls {
+            for told in ["mechanics", "narration", "parse_error", "dice_unused"] {
+                members.remove(told);
+            }
+        }
+        if !self.sections {
+            members.remove("prompt");
+            members.remove("revert_conflicts");
+        }
+        if !self.asides && members.get("planned").is_some_and(|planned| planned["visibility"] != "public") {
+            members.remove("planned");
+        }
+        if !self.reason
+            && let Some(Value::Object(error)) = members.get_mut("error")
+        {
+            error.insert("message".to_owned(), json!("Why it failed is the game master's to read."));
+        }
+    }
+
+    /// The same for an event that tells what came of a call.
+    pub fn narrow_event(self, event: &mut Value) {
+        if !self.all
+            && let Value::Object(members) = event
+        {
+            withhold(members);
+        }
+    }
+}
+
+/// Takes away what a call found that looks something up, or whose tool is not known any more.
+fn withhold(call: &mut Map<String, Value>) {
+    let tool = call.get("name").and_then(Value::as_str).and_then(tools::find);
+    if tool.is_none_or(|tool| tool.reads) {
+        call.remove("result");
+    }
+}
+
+/// Whether what a session's AI said is among the messages that everyone reads.
+fn is_at_the_table(turn: &About<'_>) -> bool {
+    let openly = turn.told_as.is_some_and(|told_as| told_as == "gm" || told_as.starts_with("player:"));
+    openly && matches!(turn.status, "succeeded" | "limit_reached") && !turn.is_undone
+}
+
+/// Whether somebody may hear a turn of this kind while it runs, and so may stop it.
+///
+/// # Errors
+/// `forbidden`.
+pub fn may_hear(caller: &Caller, kind: &str) -> Result<()> {
+    if kind != "gm" || caller.sees_secrets() {
+        return Ok(());
+    }
+    Err(Error::new(Code::Forbidden, "A session's turn tells secrets: hearing or stopping it needs the scope `gm`."))
+}
