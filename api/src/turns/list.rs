@@ -92,5 +92,5 @@ pub async fn summaries(
         created_at: row.get("created_at"),
         is_undone: row.get("is_undone"),
     });
-    Ok(page.finish(summaries.collect(), |turn| (turn.id, None)))
+    Ok(page.finish(summaries.collect(), false, |turn| (turn.id, None)))
 }

@@ -1,7 +1,7 @@
 //! A turn as it is kept: the answer as it was given, what is known since, and for those who may see secrets the whole trace.
 
 use serde_json::{Value, json};
-use sqlx::{Row, postgres::PgRow};
+use sqlx::{AssertSqlSafe, Row, postgres::PgRow};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -51,24 +51,30 @@ pub struct Stretch {
 /// # Errors
 /// `not_found`; `forbidden` for a session's without the scope `read`.
 pub async fn find(tx: &TenantTx, caller: &Caller, campaign: Uuid, turn: Uuid) -> Result<Value> {
-    let row = sqlx::query(
-        "SELECT t.*, (SELECT jsonb_build_object('first_seq', min(j.seq), 'last_seq', max(j.seq)) FROM journal j \
-                      WHERE j.tenant_id = $1 AND j.turn_id = t.id) AS journal \
-         FROM turn t WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND t.id = $3 AND ($4::uuid IS NULL OR t.player_id = $4)",
-    )
-    .bind(tx.tenant())
-    .bind(campaign)
-    .bind(turn)
-    .bind(caller.player)
-    .fetch_optional(&mut *tx.connection().await)
-    .await?
-    .ok_or_else(|| Error::not_found("turn"))?;
+    let sql = format!(
+        "SELECT {COLUMNS}, CASE WHEN $5 THEN record -> 'trace' END AS trace, \
+             (SELECT jsonb_build_object('first_seq', min(j.seq), 'last_seq', max(j.seq)) FROM journal j \
+              WHERE j.tenant_id = $1 AND j.turn_id = t.id) AS journal \
+         FROM turn t WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND t.id = $3 AND ($4::uuid IS NULL OR t.player_id = $4)"
+    );
+    let row = sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(turn)
+        .bind(caller.player)
+        .bind(caller.sees_secrets())
+        .fetch_optional(&mut *tx.connection().await)
+        .await?
+        .ok_or_else(|| Error::not_found("turn"))?;
     if row.get::<&str, _>("kind") == "gm" {
         caller.needs(Scope::Read, "A session's turn")?;
     }
-    let mut view = shown(&row, caller.sees_secrets(), caller.sees_secrets());
+    let mut view = shown(&row, caller.sees_secrets());
     if let Value::Object(members) = &mut view {
         if caller.sees_secrets() {
+            if let Some(trace) = row.get::<Option<Value>, _>("trace") {
+                members.insert("trace".to_owned(), trace);
+            }
             members.insert("journal".to_owned(), row.get("journal"));
         }
         if caller.is_player() {
@@ -107,13 +113,15 @@ pub async fn names(tx: &TenantTx, turn: Uuid) -> Result<Names> {
     Ok(Names { entity: named("entity_id", "entity"), player: named("player_id", "player") })
 }
 
+/// What [`shown`] reads of a turn: of its record the answer and the prompt, not the trace.
+pub const COLUMNS: &str = "id, kind, status, campaign_id, entity_id, player_id, reply_mode, error, undone_at, finished_at, created_at, \
+    parent_turn_id, revert_conflicts, record -> 'view' AS view, record -> 'prompt' AS prompt";
+
 /// A turn's record: the answer as it was given, and what is known since.
 #[must_use]
-pub fn shown(row: &PgRow, sees_secrets: bool, with_trace: bool) -> Value {
+pub fn shown(row: &PgRow, sees_secrets: bool) -> Value {
     let time = |name: &str| row.get::<Option<OffsetDateTime>, _>(name).and_then(|t| t.format(&Rfc3339).ok());
-    let record: Option<Value> = row.get("record");
-    let mut record = record.unwrap_or_default();
-    let mut view = record.get_mut("view").map(Value::take).unwrap_or_else(|| {
+    let mut view = row.get::<Option<Value>, _>("view").unwrap_or_else(|| {
         let (usage, timings) = (Usage::default(), Timings::default());
         json!({ "model": "", "narrative": "", "tool_calls": [], "usage": usage, "timings_ms": timings })
     });
@@ -134,16 +142,13 @@ pub fn shown(row: &PgRow, sees_secrets: bool, with_trace: bool) -> Value {
             ("revert_conflicts", row.get::<Option<Value>, _>("revert_conflicts").unwrap_or_default()),
         ];
         members.extend(facts.map(|(name, value)| (name.to_owned(), value)));
-        if let Some(prompt) = record.get_mut("prompt") {
-            members.insert("prompt".to_owned(), prompt.take());
+        if let Some(prompt) = row.get::<Option<Value>, _>("prompt") {
+            members.insert("prompt".to_owned(), prompt);
         }
         // What a session's AI called, and was told, holds whispers and secrets.
         if !sees_secrets && members.get("kind").is_some_and(|kind| kind == "gm") {
             members.insert("tool_calls".to_owned(), json!([]));
             members.remove("prompt");
-        }
-        if with_trace && let Some(trace) = record.get_mut("trace") {
-            members.insert("trace".to_owned(), trace.take());
         }
     }
     view
