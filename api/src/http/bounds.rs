@@ -329,11 +329,12 @@ pub fn check<T: ToSchema + 'static>(value: &Value) -> Result<()> {
 /// a limit.
 ///
 /// # Errors
-/// Those of [`check`]; `validation_failed` also if the whole is larger than [`ROW_BYTES_MAX`].
-pub fn check_patched<T: ToSchema + 'static>(document: &Value, patch: &Value) -> Result<()> {
+/// Those of [`check`]; `validation_failed` also if the whole became larger than [`ROW_BYTES_MAX`], or larger still: `bytes_before` are those
+/// of what is patched.
+pub fn check_patched<T: ToSchema + 'static>(document: &Value, patch: &Value, bytes_before: usize) -> Result<()> {
     check_only::<T>(document, |member| patch.get(member).is_some())?;
     match size(document) {
-        n if n <= ROW_BYTES_MAX => Ok(()),
+        n if n <= ROW_BYTES_MAX.max(bytes_before) => Ok(()),
         n => {
             let message = format!("The whole may have {ROW_BYTES_MAX} bytes of JSON; with this change it has {n}.");
             Err(Error::invalid("", "invalid_value", message))

@@ -451,8 +451,9 @@ pub async fn change<R: Resource>(
         let shown = serde_json::to_value(R::View::from(current)).map_err(Error::internal)?;
         let campaign = shown.get("campaign_id").and_then(Value::as_str).and_then(|c| c.parse().ok()).unwrap_or(id);
         let read_only: Vec<_> = READ_ONLY.iter().chain(R::READ_ONLY).copied().collect();
+        let bytes_before = bounds::size(&shown);
         let document = patch::apply(shown, changes.clone(), &read_only)?;
-        bounds::check_patched::<R::Input>(&document, &changes)?;
+        bounds::check_patched::<R::Input>(&document, &changes, bytes_before)?;
         let input: R::Input = super::body::typed(document)?;
         validate::check(&input)?;
         let place = Place { tx, campaign, caller };
