@@ -8,6 +8,7 @@ mod admin;
 mod architecture;
 mod auth;
 mod bad_input;
+mod bounds;
 mod bridge;
 mod catalogue;
 mod concurrency;

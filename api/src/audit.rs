@@ -4,12 +4,17 @@
 //! reads [`crate::journal`].
 
 use serde_json::Value;
-use sqlx::postgres::PgRow;
+use sqlx::{AssertSqlSafe, postgres::PgRow};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::stored::{self, Columns};
-use crate::{error::Result, journal, tenancy::TenantTx};
+use crate::{
+    error::Result,
+    http::budget,
+    journal,
+    stored::{self, Columns},
+    tenancy::TenantTx,
+};
 
 /// Rows of a page.
 const SHOWN: i64 = 50;
@@ -71,7 +76,7 @@ pub async fn page(tx: &TenantTx, campaign: Uuid, filter: &Filter) -> Result<Page
     let (head, pruned) = journal::head(tx, campaign).await?;
     let before = filter.before.unwrap_or(head.saturating_add(1)).min(head.saturating_add(1));
     let from = before.saturating_sub(LOOKED_AT).max(pruned);
-    let rows = sqlx::query(
+    let sql = budget::within(
         "SELECT j.*, coalesce(u.name, k.name) AS actor_name FROM journal j \
          LEFT JOIN api_key k ON k.tenant_id = $1 AND k.id = j.key_id LEFT JOIN tenant_users(NULL) AS u ON u.id = j.user_id \
          WHERE j.tenant_id = $1 AND j.campaign_id = $2 AND j.seq < $3 AND j.seq > $4 \
@@ -79,21 +84,23 @@ pub async fn page(tx: &TenantTx, campaign: Uuid, filter: &Filter) -> Result<Page
            AND ($7::text IS NULL OR j.op = $7) AND ($8::uuid IS NULL OR j.row_id = $8) \
            AND ($9::uuid IS NULL OR j.user_id = $9 OR j.key_id = $9) AND ($10::uuid IS NULL OR j.turn_id = $10) \
          ORDER BY j.seq DESC LIMIT $11",
-    )
-    .bind(tx.tenant())
-    .bind(campaign)
-    .bind(before)
-    .bind(from)
-    .bind(&filter.table)
-    .bind(&filter.origin)
-    .bind(&filter.op)
-    .bind(filter.row)
-    .bind(filter.actor)
-    .bind(filter.turn)
-    .bind(SHOWN + 1)
-    .fetch_all(&mut *tx.connection().await)
-    .await?;
-    let is_full = rows.len() > usize::try_from(SHOWN).unwrap_or(usize::MAX);
+        ["before", "after"],
+    );
+    let rows = sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(before)
+        .bind(from)
+        .bind(&filter.table)
+        .bind(&filter.origin)
+        .bind(&filter.op)
+        .bind(filter.row)
+        .bind(filter.actor)
+        .bind(filter.turn)
+        .bind(SHOWN + 1)
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    let is_full = budget::is_cut(&rows) || rows.len() > usize::try_from(SHOWN).unwrap_or(usize::MAX);
     let entries = stored::each(rows.iter().take(usize::try_from(SHOWN).unwrap_or(usize::MAX)), entry);
     let before = match (is_full, entries.last()) {
         (true, Some(last)) => Some(last.seq),

@@ -25,7 +25,7 @@ use crate::{
     auth::{Caller, keys},
     error::{Code, Error, Result},
     http::{
-        Reply,
+        Reply, budget,
         resource::{Ref, campaign_id},
         sse,
     },
@@ -112,7 +112,7 @@ async fn page(tx: &TenantTx, caller: &Caller, campaign: Uuid, after: i64, limit:
         "SELECT * FROM journal WHERE tenant_id = $1 AND campaign_id = $2 AND seq > $3 AND ($5::bigint IS NULL OR seq <= $5) \
          AND ({shown} OR $6::uuid IS NULL AND false) ORDER BY seq LIMIT $4"
     );
-    let rows = sqlx::query(AssertSqlSafe(sql))
+    let rows = sqlx::query(AssertSqlSafe(budget::within(&sql, ["before", "after"])))
         .bind(tx.tenant())
         .bind(campaign)
         .bind(after)
@@ -130,8 +130,8 @@ async fn page(tx: &TenantTx, caller: &Caller, campaign: Uuid, after: i64, limit:
         ));
     }
     let limit = usize::try_from(limit).unwrap_or(200);
-    let items = stored::each(rows.iter().take(limit), change);
-    let is_cut = rows.len() > limit;
+    let mut items = stored::each(rows.iter().take(limit), change);
+    let is_cut = budget::keep(&mut items) | budget::is_cut(&rows) | (rows.len() > limit);
     let next_after = match (end, items.last()) {
         (Some(end), _) if !is_cut => end.max(after),
         (_, last) => last.map_or(after, |c| c.seq),

@@ -13,14 +13,22 @@ use utoipa::openapi::{
 };
 
 use crate::{
-    campaigns::Campaigns, characters::Characters, commands, encounters::Encounters, http::resource::Resource,
-    lore::LoreEntries, npcs::Npcs, owners::Owners, scenes::Scenes,
+    campaigns::Campaigns,
+    characters::Characters,
+    commands,
+    encounters::Encounters,
+    http::{bounds, resource::Resource},
+    lore::LoreEntries,
+    npcs::Npcs,
+    owners::Owners,
+    scenes::Scenes,
 };
 
 /// Completes the document that routes were put together to.
 pub fn complete(api: &mut OpenApi) {
     describe(api);
     api.components.get_or_insert_default().schemas.values_mut().for_each(mend);
+    bounds::declare(api);
     for (name, schema) in patches(api) {
         api.components.get_or_insert_default().schemas.insert(name, schema);
     }

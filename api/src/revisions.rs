@@ -18,7 +18,7 @@ use crate::{
     auth::Caller,
     error::{Code, Error, Result},
     http::{
-        self, Reply,
+        self, Reply, budget,
         etag::Expected,
         idempotency::IdempotencyKey,
         paging,
@@ -135,27 +135,30 @@ pub async fn list<R: Resource>(app: &App, caller: &Caller, c: &str, x: &str, ask
 /// # Errors
 /// `gone` if everything before `before` is pruned.
 pub async fn page(tx: &TenantTx, campaign: Uuid, table: &str, id: Uuid, asked: &RevisionParams) -> Result<Revisions> {
-    let rows = sqlx::query(
+    let sql = budget::within(
         "SELECT j.*, coalesce(k.name, u.name) AS actor_name FROM journal j \
          LEFT JOIN api_key k ON k.tenant_id = j.tenant_id AND k.id = j.key_id \
          LEFT JOIN LATERAL (SELECT t.name FROM tenant_users(j.user_id) t WHERE j.user_id IS NOT NULL) u ON true \
          WHERE j.tenant_id = $1 AND j.row_id = $2 AND j.campaign_id = $3 AND j.table_name = $4 AND j.seq < $5 \
          ORDER BY j.seq DESC LIMIT $6",
-    )
-    .bind(tx.tenant())
-    .bind(id)
-    .bind(campaign)
-    .bind(table)
-    .bind(asked.before.unwrap_or(i64::MAX))
-    .bind(asked.limit + 1)
-    .fetch_all(&mut *tx.connection().await)
-    .await?;
+        ["before", "after"],
+    );
+    let rows = sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(id)
+        .bind(campaign)
+        .bind(table)
+        .bind(asked.before.unwrap_or(i64::MAX))
+        .bind(asked.limit + 1)
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
     let (_, pruned_seq) = journal::head(tx, campaign).await?;
     if asked.before.is_some_and(|before| before <= pruned_seq) {
         return Err(Error::new(Code::Gone, format!("The journal begins after {pruned_seq}.")));
     }
-    let more = rows.len() > usize::try_from(asked.limit).unwrap_or(200);
-    let items = stored::each(rows.iter().take(usize::try_from(asked.limit).unwrap_or(200)), revision);
+    let limit = usize::try_from(asked.limit).unwrap_or(200);
+    let mut items = stored::each(rows.iter().take(limit), revision);
+    let more = budget::keep(&mut items) | budget::is_cut(&rows) | (rows.len() > limit);
     let pruned = pruned_seq > 0 && !more && items.last().is_none_or(|r| r.op != "insert");
     let next_before = items.last().filter(|_| more).map(|r| r.seq);
     Ok(Revisions { items, next_before, pruned })
@@ -179,18 +182,20 @@ pub async fn of_stretch(
     (first, last): (i64, i64),
     rows_max: i64,
 ) -> Result<Vec<Touched>> {
-    let rows = sqlx::query(
+    let sql = budget::within(
         "SELECT j.*, NULL::text AS actor_name, left(coalesce(c ->> 'title', c ->> 'name', c ->> 'text', ''), 120) AS label \
          FROM journal j CROSS JOIN LATERAL (SELECT coalesce(j.after, j.before) AS c) content \
          WHERE j.tenant_id = $1 AND j.campaign_id = $2 AND j.seq BETWEEN $3 AND $4 ORDER BY j.seq LIMIT $5",
-    )
-    .bind(tx.tenant())
-    .bind(campaign)
-    .bind(first)
-    .bind(last)
-    .bind(rows_max)
-    .fetch_all(&mut *tx.connection().await)
-    .await?;
+        ["before", "after"],
+    );
+    let rows = sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(first)
+        .bind(last)
+        .bind(rows_max)
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
     let touched =
         |row: &PgRow| Ok(Touched { row: row.read("row_id")?, label: row.read("label")?, revision: revision(row)? });
     Ok(stored::each(&rows, touched))
@@ -444,7 +449,7 @@ pub async fn deleted(
     rows_max: i64,
 ) -> Result<Vec<Deleted>> {
     let sql = format!(
-        "SELECT j.row_id, j.seq, j.at, coalesce(j.before ->> '{label}', '') AS label FROM journal j \
+        "SELECT j.row_id, j.seq, j.at, left(coalesce(j.before ->> '{label}', ''), 200) AS label FROM journal j \
          WHERE j.tenant_id = $1 AND j.campaign_id = $2 AND j.table_name = $3 AND j.op = 'delete' \
            AND NOT EXISTS (SELECT FROM {table} r WHERE r.tenant_id = $1 AND r.id = j.row_id) \
            AND NOT EXISTS (SELECT FROM journal l WHERE l.tenant_id = $1 AND l.row_id = j.row_id AND l.seq > j.seq) \

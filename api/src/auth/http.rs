@@ -175,7 +175,7 @@ pub async fn patch_key(
         let shown = serde_json::to_value(&current).map_err(Error::internal)?;
         let read_only =
             ["id", "prefix", "expires_at", "revoked_at", "last_used_at", "created_at", "updated_at", "version", "key"];
-        let change: KeyChange = crate::http::body::typed(merge_patch::apply(shown, body.value.clone(), &read_only)?)?;
+        let change: KeyChange = crate::http::bounds::read(merge_patch::apply(shown, body.value.clone(), &read_only)?)?;
         validate::check(&change)?;
         service::may_give(&caller, &change.scopes)?;
         let names: Vec<&str> = change.scopes.iter().map(|s| s.as_str()).collect();

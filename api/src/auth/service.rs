@@ -131,7 +131,7 @@ pub async fn list(tx: &TenantTx, page: &Page<NoFilter>) -> Result<Items<KeyView>
     .bind(page.updated_since)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    Ok(page.finish(stored::each(&rows, KeyView::of), |k| (k.id, None)))
+    Ok(page.finish(stored::each(&rows, KeyView::of), page.has_more(&rows), |k| (k.id, None)))
 }
 
 /// Makes a key of some of the caller's own scopes. What is given back is the only place that shows it: none if `once` was used

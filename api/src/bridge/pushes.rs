@@ -12,8 +12,10 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{frames::Frame, hub::Connection, outbox::Close};
-use crate::stored::Columns;
-use crate::{app::App, error::Result, feeds::Feed, journal::in_utc, messages::service::Reader, tenancy::TenantTx};
+use crate::{
+    app::App, error::Result, feeds::Feed, http::budget, journal::in_utc, messages::service::Reader, stored::Columns,
+    tenancy::TenantTx,
+};
 
 /// Messages read at once.
 const ROWS_MAX: i64 = 100;
@@ -88,7 +90,7 @@ async fn tell(app: &App, feed: Feed, after: i64, end: i64) -> Result<i64> {
             }
         }
     }
-    let whole = rows.len() < usize::try_from(ROWS_MAX).unwrap_or(usize::MAX);
+    let whole = !budget::is_cut(&rows) && rows.len() < usize::try_from(ROWS_MAX).unwrap_or(usize::MAX);
     rows.last().filter(|_| !whole).map_or(Ok(end), |row| row.read("seq"))
 }
 
@@ -129,7 +131,7 @@ async fn read(app: &App, feed: Feed, window: (i64, i64), players: &BTreeSet<Uuid
          ORDER BY n.seq LIMIT {ROWS_MAX}"
     );
     let tx = TenantTx::read(&app.pool, feed.0).await?;
-    let rows = sqlx::query(AssertSqlSafe(sql))
+    let rows = sqlx::query(AssertSqlSafe(budget::within(&sql, ["message"])))
         .bind(feed.0)
         .bind(feed.1)
         .bind(window.0)

@@ -15,7 +15,7 @@ use crate::{
     app::App,
     auth::{Caller, Scope},
     error::{Code, Error, Result},
-    http::{body, validate},
+    http::{bounds, validate},
     turns::{
         events::{Heard, Listener},
         gm::{self, GmJob, http::GmTurnInput},
@@ -48,7 +48,7 @@ fn begin(app: &web::Data<App>, caller: &Caller, connection: &Connection, frame: 
     caller.needs(Scope::Gm, "Starting a session's turn")?;
     let data = if frame.data.is_null() { json!({}) } else { frame.data.clone() };
     let read = || -> Result<GmTurnInput> {
-        let input = body::typed(data)?;
+        let input = bounds::read(data)?;
         validate::check(&input)?;
         Ok(input)
     };

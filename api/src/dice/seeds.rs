@@ -245,7 +245,7 @@ pub async fn list(tx: &TenantTx, campaign: Option<Uuid>, page: &Page<NoFilter>) 
         .fetch_all(&mut *tx.connection().await)
         .await?;
     let rows = rows.iter().map(SeedView::of).collect::<Result<Vec<_>>>()?;
-    Ok(page.finish(rows, |seed| (seed.id, None)))
+    Ok(page.finish(rows, false, |seed| (seed.id, None)))
 }
 
 /// A seed of the tenant that was revealed; of one campaign only if `only` says so.

@@ -7,8 +7,9 @@ use futures_util::{StreamExt, future::LocalBoxFuture};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
 
-use super::idempotency::IdempotencyKey;
+use super::{bounds, idempotency::IdempotencyKey};
 use crate::{
     error::{Code, Error, FieldError, Result},
     json::{self, Named, escape},
@@ -25,11 +26,11 @@ pub struct Body<T, const BYTES_MAX: usize = BODY_BYTES_MAX> {
 }
 
 /// The body of a route that takes none: whatever is sent must be `{}`.
-#[derive(serde::Deserialize)]
+#[derive(serde::Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoBody {}
 
-impl<T: DeserializeOwned + 'static, const BYTES_MAX: usize> FromRequest for Body<T, BYTES_MAX> {
+impl<T: DeserializeOwned + ToSchema + 'static, const BYTES_MAX: usize> FromRequest for Body<T, BYTES_MAX> {
     type Error = Error;
     type Future = LocalBoxFuture<'static, Result<Self>>;
 
@@ -52,6 +53,10 @@ impl<T: DeserializeOwned + 'static, const BYTES_MAX: usize> FromRequest for Body
             // serde reads an array as a struct's members in their order; a body's members have names.
             if !value.is_object() && TypeId::of::<T>() != TypeId::of::<Value>() {
                 return Err(Error::invalid("", "invalid_value", "The body is an object."));
+            }
+            // A merge patch is held to the limits of what it leads to, where that is known.
+            if TypeId::of::<T>() != TypeId::of::<Value>() {
+                bounds::check::<T>(&value)?;
             }
             Ok(Self { value: typed(value)?, idempotency })
         })

@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use actix_web::{FromRequest, HttpRequest, dev::Payload};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
+use sqlx::postgres::PgRow;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
+use super::budget;
 use crate::error::{Code, Error, Result};
 
 /// Query parameters of every list.
@@ -17,7 +20,7 @@ use crate::error::{Code, Error, Result};
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "describes the parameters for the OpenAPI file; `Page` reads them")]
 pub struct ListParams {
-    /// Rows a page, 1..200.
+    /// Rows a page, 1..200. A page of large rows has fewer, and a cursor: it ends with the row that reaches 4 MiB of JSON.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
@@ -136,15 +139,52 @@ impl<F: DeserializeOwned> Page<F> {
         }
     }
 
-    /// Cuts `rows`, fetched with one more than the limit, to a page. `key` gives a row's id and sorted value.
-    pub fn finish<T>(&self, mut rows: Vec<T>, key: impl Fn(&T) -> (Uuid, Option<String>)) -> Items<T> {
-        let more = rows.len() as u64 > self.limit;
+    /// Whether there are more rows than a page of these: the database found one more than the limit, or had no room for some. A row
+    /// that cannot be read counts too.
+    #[must_use]
+    pub fn has_more(&self, rows: &[PgRow]) -> bool {
+        budget::is_cut(rows) || rows.len() as u64 > self.limit
+    }
+
+    /// Cuts `rows`, fetched with one more than the limit, to a page; `is_cut` says that the database left out what it has no room
+    /// for. `key` gives a row's id and sorted value.
+    pub fn finish<T>(&self, mut rows: Vec<T>, is_cut: bool, key: impl Fn(&T) -> (Uuid, Option<String>)) -> Items<T> {
+        let more = is_cut || rows.len() as u64 > self.limit;
         rows.truncate(usize::try_from(self.limit).unwrap_or(usize::MAX));
         let next_cursor = rows.last().filter(|_| more).map(|row| {
             let (id, value) = key(row);
-            Cursor { value, id, fingerprint: self.fingerprint.clone() }.encode()
+            self.cursor(id, value)
         });
         Items { items: rows, next_cursor }
+    }
+
+    fn cursor(&self, id: Uuid, value: Option<String>) -> String {
+        Cursor { value, id, fingerprint: self.fingerprint.clone() }.encode()
+    }
+
+    /// The page as it is answered: its rows as JSON until it is full ([`budget::PAGE_BYTES_MAX`]), and the cursor to go on from there.
+    /// `key` is that of [`Self::finish`].
+    ///
+    /// # Errors
+    /// Those of `view`; `internal` if a row cannot be written as JSON.
+    pub fn written<T, V: Serialize>(
+        &self,
+        page: Items<T>,
+        key: impl Fn(&T) -> (Uuid, Option<String>),
+        view: impl Fn(T) -> Result<V>,
+    ) -> Result<Items<Box<RawValue>>> {
+        let count = page.items.len();
+        let mut last = None;
+        let views = page.items.into_iter().map(|row| {
+            last = Some(key(&row));
+            view(row)
+        });
+        let items = budget::written(views)?;
+        let next_cursor = match last {
+            Some((id, value)) if items.len() < count => Some(self.cursor(id, value)),
+            _ => page.next_cursor,
+        };
+        Ok(Items { items, next_cursor })
     }
 }
 

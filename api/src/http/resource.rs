@@ -15,10 +15,11 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use sqlx::AssertSqlSafe;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    Body, Reply,
+    Body, Reply, bounds, budget,
     etag::Expected,
     paging::{self, Items, Page, SortKey},
     patch, validate,
@@ -97,7 +98,7 @@ pub trait Resource: Sized + 'static {
     type Entity: EntityTrait<Model = Self::Model>;
     type Model: FromQueryResult + Send + Sync;
     type View: Serialize + From<Self::Model>;
-    type Input: Serialize + DeserializeOwned + garde::Validate<Context = ()>;
+    type Input: Serialize + DeserializeOwned + ToSchema + garde::Validate<Context = ()>;
     type Filter: DeserializeOwned;
 
     fn stamp(model: &Self::Model) -> Stamp<'_>;
@@ -268,9 +269,8 @@ pub async fn list<R: Resource>(app: &App, caller: &Caller, c: Option<&str>, page
         Some(c) => Some(campaign_id(&tx, caller, &Ref::parse(c)).await?),
         None => None,
     };
-    let items = find_page::<R>(&tx, caller, campaign, page).await?;
-    let views = items.items.into_iter().map(|row| view::<R>(row, caller)).collect::<Result<Vec<_>>>()?;
-    Reply::ok(&Items { items: views, next_cursor: items.next_cursor })
+    let rows = find_page::<R>(&tx, caller, campaign, page).await?;
+    Reply::ok(&page.written(rows, |row| key::<R>(row, page.sort.key), |row| view::<R>(row, caller))?)
 }
 
 /// A page of rows; of a campaign that the caller was found to see.
@@ -284,17 +284,20 @@ pub async fn find_page<R: Resource>(
     page: &Page<R::Filter>,
 ) -> Result<Items<R::Model>> {
     let select = selected::<R>(caller, campaign, page.q.as_deref(), &page.filter)?;
-    let rows = paged::<R>(select, page)?.all(tx).await?;
-    Ok(page.finish(rows, |row| {
-        let stamp = R::stamp(row);
-        let value = match page.sort.key {
-            SortKey::Created => None,
-            SortKey::Updated => stamp.updated_at.format(&Rfc3339).ok(),
-            SortKey::Name => Some(stamp.label.to_owned()),
-            SortKey::Priority | SortKey::Tokens => R::number(row, page.sort.key).map(|n| n.to_string()),
-        };
-        (stamp.id, value)
-    }))
+    let (rows, is_cut) = budget::rows(tx, paged::<R>(select, page)?).await?;
+    Ok(page.finish(rows, is_cut, |row| key::<R>(row, page.sort.key)))
+}
+
+/// Where a row stands in a list of this order.
+fn key<R: Resource>(row: &R::Model, order: SortKey) -> (Uuid, Option<String>) {
+    let stamp = R::stamp(row);
+    let value = match order {
+        SortKey::Created => None,
+        SortKey::Updated => stamp.updated_at.format(&Rfc3339).ok(),
+        SortKey::Name => Some(stamp.label.to_owned()),
+        SortKey::Priority | SortKey::Tokens => R::number(row, order).map(|n| n.to_string()),
+    };
+    (stamp.id, value)
 }
 
 /// The rows of a campaign that the caller may see and that match words and filters: those a list pages through.
@@ -368,6 +371,7 @@ pub async fn create<R: Resource>(
 ) -> Result<Reply> {
     validate::check(&body.value)?;
     let input = serde_json::to_value(&body.value).map_err(Error::internal)?;
+    bounds::check::<R::Input>(&input)?;
     super::write(app, caller, body.idempotency.as_ref(), async |tx| {
         let campaign = match c {
             Some(c) => campaign_id(tx, caller, &Ref::parse(c)).await?,
@@ -449,7 +453,10 @@ pub async fn change<R: Resource>(
         let shown = serde_json::to_value(R::View::from(current)).map_err(Error::internal)?;
         let campaign = shown.get("campaign_id").and_then(Value::as_str).and_then(|c| c.parse().ok()).unwrap_or(id);
         let read_only: Vec<_> = READ_ONLY.iter().chain(R::READ_ONLY).copied().collect();
-        let input: R::Input = super::body::typed(patch::apply(shown, changes.clone(), &read_only)?)?;
+        let bytes_before = bounds::size(&shown);
+        let document = patch::apply(shown, changes.clone(), &read_only)?;
+        bounds::check_patched::<R::Input>(&document, &changes, bytes_before)?;
+        let input: R::Input = super::body::typed(document)?;
         validate::check(&input)?;
         let place = Place { tx, campaign, caller };
         let model = update::<R>(&place, id, input).await?;

@@ -78,3 +78,11 @@ pub fn extensions(value: &entity::shapes::Extensions, _: &()) -> garde::Result {
     }
     Err(garde::Error::new(format!("must have at most {EXTENSIONS_BYTES_MAX} bytes of JSON")))
 }
+
+/// JSON that may be anything: at most as large as what has no shape is.
+pub fn shapeless(value: &serde_json::Value, _: &()) -> garde::Result {
+    if super::bounds::size(value) <= super::bounds::BYTES {
+        return Ok(());
+    }
+    Err(garde::Error::new(format!("must have at most {} bytes of JSON", super::bounds::BYTES)))
+}

@@ -13,7 +13,7 @@ use crate::{
     characters,
     error::{Problem, Result},
     http::{
-        Reply,
+        Reply, budget,
         paging::{Items, ListParams, Page},
         resource::{Ref, campaign_id},
     },
@@ -80,7 +80,8 @@ pub async fn list(
 ) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
-    Reply::ok(&page_of(&tx, &caller, campaign, &page).await?)
+    let broadcasts = page_of(&tx, &caller, campaign, &page).await?;
+    Reply::ok(&page.written(broadcasts, |b| (b.id, None), Ok)?)
 }
 
 /// The same within a transaction. Two statements, three if a player is named.
@@ -126,7 +127,7 @@ pub async fn page_of(
          LEFT JOIN actor_slug o ON o.tenant_id = $1 AND o.actor_id = t.entity_id \
          ORDER BY i.id {order}"
     );
-    let rows = sqlx::query(AssertSqlSafe(sql))
+    let rows = sqlx::query(AssertSqlSafe(budget::within(&sql, ["text", "audience"])))
         .bind(tx.tenant())
         .bind(campaign)
         .bind(player)
@@ -137,7 +138,7 @@ pub async fn page_of(
         .bind(i64::try_from(page.limit + 1).unwrap_or(201))
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    Ok(page.finish(stored::each(&rows, view), |b| (b.id, None)))
+    Ok(page.finish(stored::each(&rows, view), page.has_more(&rows), |b| (b.id, None)))
 }
 
 fn view(row: &PgRow) -> Result<BroadcastView> {

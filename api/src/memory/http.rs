@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{
     MemoryView,
-    list::{MemoryFilter, find_actor, page_of},
+    list::{self as pages, MemoryFilter, find_actor, page_of},
     service::{self, MoveInput, move_in},
     subject::Subject,
 };
@@ -79,7 +79,7 @@ async fn list(
         Some(holder) => Some(holder_id(&tx, campaign, holder).await?),
         None => None,
     };
-    Reply::ok(&page_of(&tx, caller, campaign, holder_id, page).await?)
+    pages::reply(page, page_of(&tx, caller, campaign, holder_id, page).await?)
 }
 
 async fn create(app: &App, caller: &Caller, c: &str, holder: HolderPath, body: Body<MemoryInput>) -> Result<Reply> {
@@ -235,7 +235,7 @@ pub async fn patch(
             "updated_at",
         ];
         let change: MemoryChange =
-            crate::http::body::typed(merge_patch::apply(shown, body.value.clone(), &read_only)?)?;
+            crate::http::bounds::read(merge_patch::apply(shown, body.value.clone(), &read_only)?)?;
         validate::check(&change)?;
         sqlx::query("UPDATE memory SET text = $3, extensions = $4, external_ref = $5 WHERE tenant_id = $1 AND id = $2")
             .bind(tx.tenant())

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use sqlx::AssertSqlSafe;
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use time::format_description::well_known::Rfc3339;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
@@ -12,6 +12,7 @@ use crate::{
     characters,
     error::{Code, Error, Result},
     http::{
+        Reply, budget,
         paging::{Items, Page, SortKey},
         resource::Ref,
     },
@@ -102,7 +103,7 @@ pub async fn page_of(
         service::SELECT
     );
     let after = page.after.as_ref();
-    let rows = sqlx::query(AssertSqlSafe(sql))
+    let rows = sqlx::query(AssertSqlSafe(budget::within(&sql, ["text", "extensions"])))
         .bind(tx.tenant())
         .bind(campaign)
         .bind(holder_id)
@@ -117,14 +118,24 @@ pub async fn page_of(
         .bind(i64::try_from(page.limit + 1).unwrap_or(201))
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    let rows = stored::each(&rows, MemoryView::of);
-    let time = |at: OffsetDateTime| at.format(&Rfc3339).ok();
-    Ok(page.finish(rows, |m| {
-        let value = match page.sort.key {
-            SortKey::Created | SortKey::Priority | SortKey::Tokens => None,
-            SortKey::Updated => time(m.updated_at),
-            SortKey::Name => Some(m.text.clone()),
-        };
-        (m.id, value)
-    }))
+    let views = stored::each(&rows, MemoryView::of);
+    Ok(page.finish(views, page.has_more(&rows), |memory| key(memory, page.sort.key)))
+}
+
+/// Where a memory stands in a list of this order.
+fn key(memory: &MemoryView, order: SortKey) -> (Uuid, Option<String>) {
+    let value = match order {
+        SortKey::Created | SortKey::Priority | SortKey::Tokens => None,
+        SortKey::Updated => memory.updated_at.format(&Rfc3339).ok(),
+        SortKey::Name => Some(memory.text.clone()),
+    };
+    (memory.id, value)
+}
+
+/// A page as it is answered.
+///
+/// # Errors
+/// `internal`.
+pub fn reply(page: &Page<MemoryFilter>, memories: Items<MemoryView>) -> Result<Reply> {
+    Reply::ok(&page.written(memories, |memory| key(memory, page.sort.key), Ok)?)
 }

@@ -88,13 +88,15 @@ async fn other(tx: &TenantTx, campaign: Uuid, own: Uuid, player: Uuid) -> Result
     .bind(ABOUT_OTHERS)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    let row = |id: Uuid| rows.iter().find(|row| row.read::<Uuid>("id")? == id);
-    let place = |id: Uuid| {
-        let location: Option<&str> = row(id)?.get("location");
-        location.map(scope_key).filter(|place| !place.is_empty())
-    };
-    let is_allowed = rows.iter().any(|row| row.read::<Option<Value>>("allowed")? == Some(Value::Bool(true)));
-    let name = row(own).map_or("its player", |row| row.read::<&str>("slug")?);
+    let mut people = Vec::with_capacity(rows.len());
+    let mut is_allowed = false;
+    for row in &rows {
+        people.push((row.read::<Uuid>("id")?, row.read::<&str>("slug")?, row.read::<Option<&str>>("location")?));
+        is_allowed |= row.read::<Option<Value>>("allowed")? == Some(Value::Bool(true));
+    }
+    let person = |wanted: Uuid| people.iter().find(|(id, ..)| *id == wanted);
+    let place = |id: Uuid| person(id)?.2.map(scope_key).filter(|place| !place.is_empty());
+    let name = person(own).map_or("its player", |(_, slug, _)| slug);
     if !is_allowed {
         return Err(refused(format!("In this turn you remember only about {name}.")));
     }

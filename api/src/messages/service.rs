@@ -10,8 +10,12 @@ use serde_json::{Map, Number, Value, json};
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::stored::{self, Columns};
-use crate::{error::Result, tenancy::TenantTx};
+use crate::{
+    error::Result,
+    http::budget,
+    stored::{self, Columns},
+    tenancy::TenantTx,
+};
 
 /// Characters of a message.
 pub const CONTENT_CHARS_MAX: usize = 20_000;
@@ -188,7 +192,7 @@ pub async fn history(tx: &TenantTx, campaign: Uuid, reader: Reader, count: i64, 
            AND m.content <> '' AND {sees} \
          ORDER BY m.id DESC LIMIT $4"
     );
-    let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+    let rows = sqlx::query(sqlx::AssertSqlSafe(budget::within(&sql, ["content", "roll"])))
         .bind(tx.tenant())
         .bind(campaign)
         .bind(reader.player)
@@ -257,7 +261,7 @@ pub async fn seen(tx: &TenantTx, campaign: Uuid, reader: Reader, which: Which<'_
          WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND NOT (m.author = 'system' AND m.turn_id IS NOT NULL) \
            AND m.content <> '' AND {sees} AND ($4::uuid[] IS NULL OR m.id = ANY($4)) ORDER BY m.id DESC LIMIT $5"
     );
-    let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+    let rows = sqlx::query(sqlx::AssertSqlSafe(budget::within(&sql, ["content", "roll"])))
         .bind(tx.tenant())
         .bind(campaign)
         .bind(reader.player)

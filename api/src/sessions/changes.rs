@@ -19,6 +19,7 @@ use super::{
 use crate::{
     encounters::news::LastAction,
     error::Result,
+    http::budget,
     messages::service::rolls,
     stored::{self, Columns},
     tenancy::TenantTx,
@@ -136,7 +137,8 @@ async fn said(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<(
         "SELECT n.after -> 'roll' AS roll, n.after ->> 'flavor' AS flavor FROM ({NEWS}) n \
          WHERE {counted} AND {sees_after} AND n.after ->> 'type' = 'roll' ORDER BY n.seq DESC LIMIT {ROWS_MAX}"
     );
-    let rows = window(AssertSqlSafe(newest), tx, session, standing).fetch_all(&mut *tx.connection().await).await?;
+    let newest = AssertSqlSafe(budget::within(&newest, ["roll", "flavor"]));
+    let rows = window(newest, tx, session, standing).fetch_all(&mut *tx.connection().await).await?;
     delta.leave_out("NewDiceRolls", (with_rolls - ROWS_MAX).max(0).unsigned_abs());
     for row in rows.iter().rev() {
         let roll: Option<Value> = row.read("roll")?;
@@ -163,15 +165,18 @@ fn window<'q>(sql: AssertSqlSafe<String>, tx: &TenantTx, session: &Playing, stan
 /// Scenes and characters of the campaign that changed; the newest, oldest first.
 async fn moved(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<Vec<PgRow>> {
     let sql = format!(
-        "SELECT * FROM (SELECT n.seq, n.at, n.table_name, n.before, n.after, \
+        "SELECT n.seq, n.at, n.table_name, n.before, n.after, \
              n.table_name = 'character' AND EXISTS (SELECT 1 FROM encounter_member m \
                WHERE m.tenant_id = $1 AND m.record_id = n.row_id AND m.committed_at = n.at) AS is_commit, \
              CASE n.table_name WHEN 'session' THEN (SELECT s.name FROM scene s WHERE s.tenant_id = $1 \
                AND s.id = (n.after ->> 'scene_id')::uuid) END AS scene_name \
            FROM ({NEWS}) n WHERE (n.table_name IN ('scene', 'character', 'encounter') OR n.table_name = 'session' AND n.row_id = $5) \
-           AND (n.op <> 'delete' OR n.table_name = 'encounter') ORDER BY n.seq DESC LIMIT {ROWS_MAX}) newest ORDER BY seq"
+           AND (n.op <> 'delete' OR n.table_name = 'encounter') ORDER BY n.seq DESC LIMIT {ROWS_MAX}"
     );
-    Ok(window(AssertSqlSafe(sql), tx, session, standing).fetch_all(&mut *tx.connection().await).await?)
+    let sql = AssertSqlSafe(budget::within(&sql, ["before", "after"]));
+    let mut rows = window(sql, tx, session, standing).fetch_all(&mut *tx.connection().await).await?;
+    rows.reverse();
+    Ok(rows)
 }
 
 fn change_of(row: &PgRow, session: &Playing) -> Result<Delta> {

@@ -22,7 +22,7 @@ use crate::{
     bridge,
     error::{Error, Problem, Result},
     http::{
-        Body, Reply,
+        Body, Reply, bounds,
         paging::{Items, ListParams, Page},
         resource::{self, Place, Ref, campaign_id},
         validate, write,
@@ -107,7 +107,7 @@ pub async fn create(
     let mut value = body.value;
     let members = value.as_object_mut().ok_or_else(|| Error::invalid("", "invalid_value", "The body is an object."))?;
     let world = members.remove("world_state").filter(|w| !w.is_null());
-    let input: SessionInput = crate::http::body::typed(value)?;
+    let input: SessionInput = crate::http::bounds::read(value)?;
     validate::check(&input)?;
     let world = world.map(|w| read_world(w, "/world_state")).transpose()?;
     write(&app, &caller, body.idempotency.as_ref(), async |tx| {
@@ -179,6 +179,7 @@ fn read_world(value: Value, at: &str) -> Result<WorldState> {
     if !value.is_object() {
         return Err(Error::invalid(at, "invalid_value", "A world state is an object."));
     }
+    bounds::check::<WorldState>(&value).map_err(|error| error.below(at))?;
     let state: WorldState = super::input::read(value, at)?;
     state.check(at)?;
     events::too_large(&state)?;

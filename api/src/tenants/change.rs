@@ -91,7 +91,7 @@ pub async fn apply(app: &App, caller: &Caller, expected: &Expected, patch: &Valu
             return Err(Error::invalid("/settings/limits", "read_only", "Limits are the operator's."));
         }
         let read_only = ["id", "slug", "limits", "has_llm_api_key", "version"];
-        let input: TenantInput = crate::http::body::typed(merge_patch::apply(current, patch, &read_only)?)?;
+        let input: TenantInput = crate::http::bounds::read(merge_patch::apply(current, patch, &read_only)?)?;
         validate::check(&input)?;
         let SettingsInput { features, llm, journal_retention_days, turn_retention_days, extensions } = input.settings;
         let LlmInput { endpoint, model, reply_mode, prices, api_key } = llm;

@@ -8,6 +8,7 @@ use super::ToolCx;
 use crate::{
     error::{Error, Result},
     http::body,
+    json,
     memory::{
         self,
         subject::{self, Subject},

@@ -4,9 +4,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{ActorKind, ToolCx, ToolSpec};
+use super::{
+    ActorKind, ToolCx, ToolSpec,
+    shorten::{NOTE, RESULT_BYTES_MAX},
+};
 use crate::{
     error::{Error, Result},
+    http::bounds::size,
     messages::service,
 };
 
@@ -14,6 +18,16 @@ pub(super) struct GetMessageHistory;
 
 const COUNT: i64 = 15;
 const COUNT_MAX: i64 = 50;
+
+/// How many of the newest messages have room in one result. One always has: what makes it too large is shortened later.
+fn newest_that_fit(messages: &[Value]) -> usize {
+    let mut bytes = 0;
+    let fit = messages.iter().rev().take_while(|message| {
+        bytes += size(message) + 1;
+        bytes < RESULT_BYTES_MAX - 1024
+    });
+    fit.count().max(messages.len().min(1))
+}
 
 /// How many, and how.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -47,6 +61,12 @@ impl ToolSpec for GetMessageHistory {
         // A message of several rolls is several items.
         let over = messages.len().saturating_sub(usize::try_from(count).unwrap_or(usize::MAX));
         messages.drain(..over);
-        Ok(json!({ "count": messages.len(), "messages": messages }))
+        let over = messages.len() - newest_that_fit(&messages);
+        messages.drain(..over);
+        let mut told = json!({ "count": messages.len(), "messages": messages });
+        if over > 0 {
+            told[NOTE] = format!("The {over} oldest of them have no room here. Ask for fewer.").into();
+        }
+        Ok(told)
     }
 }

@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{ActorKind, Asking, REGISTRY, Tool, ToolCx, Work};
+use super::{
+    ActorKind, Asking, REGISTRY, Tool, ToolCx, Work,
+    shorten::{ANSWER_BYTES_MAX, shorten},
+};
 use crate::{
     app::App,
     auth::{Caller, Scope},
@@ -145,6 +148,7 @@ pub async fn call(
             rows_max: caller.tenant.limits.rows_per_kind,
         };
         let result = tool.run(&cx, super::called_as(&name, arguments.clone())).await.map_err(in_arguments)?;
+        let result = shorten(result, ANSWER_BYTES_MAX);
         Reply::ok(&ToolResult { call_id: Uuid::now_v7(), tool: tool.name, status: "succeeded", result })
     });
     let done = done.await;

@@ -23,6 +23,7 @@ mod post_message;
 pub(crate) mod resolve;
 mod roll_dice;
 mod search_lore;
+pub mod shorten;
 mod work;
 
 pub use hand::Hand;

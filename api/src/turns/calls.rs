@@ -18,7 +18,10 @@ use crate::{
     ops::metrics,
     sessions::service::Playing,
     tenancy::Actor,
-    tools::{self, ActorKind, Asking, Hand, Hold, Tool, ToolCx, Work},
+    tools::{
+        self, ActorKind, Asking, Hand, Hold, Tool, ToolCx, Work,
+        shorten::{ARGUMENTS_BYTES_KEPT, Allowance, shorten},
+    },
 };
 
 /// Who calls, and with which tools.
@@ -67,7 +70,7 @@ fn clean(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(64).collect()
 }
 
-/// Runs a reply's calls for a turn and commits them together; what has to ask the session's frontend first is asked between two
+/// Runs a reply's calls for a turn, which follow those `before`, and commits them together; what has to ask the session's frontend first is asked between two
 /// commits. A call that fails does not hold up the others.
 ///
 /// # Errors
@@ -78,15 +81,15 @@ pub async fn execute(
     turn: Uuid,
     hands: &Hands<'_>,
     calls: &[ProposedCall],
-    first: usize,
+    before: &[ToolCall],
     asker: &Asker,
 ) -> Result<Vec<ToolCall>> {
     let mut batch =
         Batch { app, actor, turn, hands, checked: calls.iter().map(|c| check(hands, c)).collect(), heard: Vec::new() };
     batch.heard.resize_with(calls.len(), || None);
     let named = |i: usize, call: &ProposedCall| {
-        let id = call.id.clone().unwrap_or_else(|| format!("call_{}", first + i + 1));
-        (id, clean(&call.name), call.arguments.clone().unwrap_or(Value::Null))
+        let id = call.id.clone().unwrap_or_else(|| format!("call_{}", before.len() + i + 1));
+        (id, clean(&call.name), shorten(call.arguments.clone().unwrap_or(Value::Null), ARGUMENTS_BYTES_KEPT))
     };
     if let Some(live) = &asker.live {
         for (i, call) in calls.iter().enumerate() {
@@ -95,6 +98,7 @@ pub async fn execute(
         }
     }
     let frontend = batch.frontend().await?;
+    let mut allowance = Allowance::after(before.iter().filter_map(|call| call.result.as_ref()));
     let mut done: Vec<ToolCall> = Vec::with_capacity(calls.len());
     while done.len() < calls.len() {
         let begin = done.len();
@@ -109,6 +113,7 @@ pub async fn execute(
         };
         let results = batch.run(begin..end).await?;
         for ((i, call), result) in calls.iter().enumerate().skip(begin).zip(results) {
+            let result = result.map(|result| result.map(|value| allowance.fit(value)));
             let call = batch.done(i, named(i, call), result);
             asker.live.iter().for_each(|live| live.tell(Item::result(&call)));
             done.push(call);

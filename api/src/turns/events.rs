@@ -218,7 +218,7 @@ impl Listener {
             "cancelled" => ("turn.cancelled", json!({ "turn_id": self.turn })),
             _ => {
                 let mut turn = row.read::<Option<Value>>("view")?.unwrap_or_default();
-                trace::words(row, &self.caller).narrow(&mut turn);
+                trace::words(row, &self.caller)?.narrow(&mut turn);
                 ("turn.completed", json!({ "turn": turn }))
             }
         })
@@ -344,6 +344,7 @@ pub async fn listener(
     .await?
     .ok_or_else(|| Error::not_found("turn"))?;
     words::may_hear(caller, found.read("kind")?)?;
+    let first = first_of(&found)?;
     drop(tx);
     let Some(at) = last.map_or(Ok(Some(Position::default())), |id| position(turn, id, first))? else {
         return Ok(None);

@@ -4,6 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, get, post, web};
 use garde::Validate;
 use serde::Deserialize;
 use serde_json::json;
+use sqlx::postgres::PgRow;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
@@ -18,7 +19,7 @@ use crate::{
     auth::Caller,
     error::{Code, Error, Problem, Result},
     http::{
-        Body, NoBody, Reply,
+        Body, NoBody, Reply, budget,
         paging::{Items, ListParams, Page, pattern},
         resource::{Ref, campaign_id},
         validate,
@@ -168,20 +169,22 @@ pub async fn list(
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
     let (sign, order) = if page.by_creation()? { ("<", "DESC") } else { (">", "ASC") };
     let sql = format!(
-        "SELECT * FROM turn WHERE tenant_id = $1 AND campaign_id = $2 AND ($3::uuid IS NULL OR id {sign} $3) \
+        "SELECT {} FROM turn WHERE tenant_id = $1 AND campaign_id = $2 AND ($3::uuid IS NULL OR id {sign} $3) \
            AND ($4::uuid IS NULL OR entity_id = $4) AND ($5::uuid IS NULL OR player_id = $5) \
            AND ($6::text IS NULL OR status = $6) AND ($7::text IS NULL OR kind = $7) \
            AND ($8::timestamptz IS NULL OR coalesce(finished_at, created_at) >= $8) \
            AND ($9::text IS NULL OR action ILIKE $9) \
            AND ($11::text IS NULL OR player_id = (SELECT c.id FROM character c \
-                WHERE c.tenant_id = $1 AND c.campaign_id = $2 AND c.slug = $11)) ORDER BY id {order} LIMIT $10"
+                WHERE c.tenant_id = $1 AND c.campaign_id = $2 AND c.slug = $11)) ORDER BY id {order} LIMIT $10",
+        trace::COLUMNS
     );
     let (player, slug) = match page.filter.player_id.as_deref().map(Ref::parse) {
         Some(Ref::Id(id)) => (Some(id), None),
         Some(Ref::Slug(slug)) => (None, Some(slug)),
         None => (None, None),
     };
-    let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+    let columns = ["view", "prompt", "error", "revert_conflicts"];
+    let rows = sqlx::query(sqlx::AssertSqlSafe(budget::within(&sql, columns)))
         .bind(tx.tenant())
         .bind(campaign)
         .bind(page.after.as_ref().map(|a| a.id))
@@ -195,9 +198,10 @@ pub async fn list(
         .bind(slug)
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    let items = page.finish(rows, |row| (row.read("id")?, None));
-    let views: Vec<_> = items.items.iter().map(|row| trace::shown(row, &caller, false)).collect();
-    Reply::ok(&Items { items: views, next_cursor: items.next_cursor })
+    let shown = |row: &PgRow| Ok((row.read::<Uuid>("id")?, trace::shown(row, &caller)?));
+    let key = |(id, _): &(Uuid, serde_json::Value)| (*id, None);
+    let turns = page.finish(stored::each(&rows, shown), page.has_more(&rows), key);
+    Reply::ok(&page.written(turns, key, |(_, view)| Ok(view))?)
 }
 
 /// A turn. With the scope `gm` its full trace: lore decisions, model calls, the text the model saw, its journal range. A player's

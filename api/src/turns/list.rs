@@ -94,5 +94,5 @@ pub async fn summaries(
             is_undone: row.read("is_undone")?,
         })
     };
-    Ok(page.finish(stored::each(&rows, summary), |turn| (turn.id, None)))
+    Ok(page.finish(stored::each(&rows, summary), page.has_more(&rows), |turn| (turn.id, None)))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use time::OffsetDateTime;
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
@@ -24,9 +24,14 @@ use crate::{
     llm::{ChatRequest, Completion, Endpoint, Message, ReplyMode, Usage, reply},
     ops::metrics,
     tenancy::Origin,
-    tools,
+    tools::{self, shorten::shorten},
 };
 
+/// Bytes of everything that a model says in one turn.
+const NARRATIVES_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of a turn's answer, and of its trace: its record has no more than both.
+const VIEW_BYTES_MAX: usize = 1024 * 1024;
+const TRACE_BYTES_MAX: usize = 1024 * 1024;
 /// How often what a turn tells is saved while the model writes.
 const SAVE_EVERY: Duration = Duration::from_millis(250);
 
@@ -113,7 +118,7 @@ impl<'a> Talk<'a> {
                 speech.finish(narrative);
             }
             if !narrative.is_empty() {
-                self.narratives.push(narrative.to_owned());
+                self.say(narrative);
             }
             if let Some(error) = parsed.parse_error {
                 metrics::PARSE_ERRORS.inc();
@@ -123,9 +128,8 @@ impl<'a> Talk<'a> {
                 return Ok(Status::Succeeded);
             }
             let actor = self.caller.actor().in_turn(self.id, Origin::Turn);
-            let first = self.tool_calls.len();
-            let calls = &parsed.calls;
-            let done = Box::pin(calls::execute(self.app, &actor, self.id, hands, calls, first, self.asker)).await?;
+            let (calls, before) = (&parsed.calls, &self.tool_calls);
+            let done = Box::pin(calls::execute(self.app, &actor, self.id, hands, calls, before, self.asker)).await?;
             let goes_on = self.mode == ReplyMode::Native
                 || done
                     .iter()
@@ -190,6 +194,15 @@ impl<'a> Talk<'a> {
     pub async fn save_told(&self) {
         if let Some(live) = &self.asker.live {
             store::save_told(&self.app.pool, &self.caller.actor(), self.id, live).await;
+        }
+    }
+
+    /// Keeps what the model said, as far as a turn has room for it.
+    fn say(&mut self, narrative: &str) {
+        let said: usize = self.narratives.iter().map(String::len).sum();
+        let room = NARRATIVES_BYTES_MAX.saturating_sub(said);
+        if room > 0 {
+            self.narratives.push(narrative.get(..narrative.floor_char_boundary(room)).unwrap_or_default().to_owned());
         }
     }
 
@@ -337,10 +350,30 @@ pub fn written(view: &TurnView, hidden: Option<PromptView>, trace: &Trace<'_>) -
         /// Where the view, being a player's, has none.
         #[serde(skip_serializing_if = "Option::is_none")]
         prompt: Option<PromptView>,
-        trace: &'a Trace<'a>,
+        trace: &'a RawValue,
     }
-    let body = serde_json::to_string(view).map_err(Error::internal)?;
+    let body = whole_or_short(view)?;
     let raw = serde_json::from_str::<&RawValue>(&body).map_err(Error::internal)?;
-    let record = serde_json::to_string(&Record { view: raw, prompt: hidden, trace }).map_err(Error::internal)?;
+    let mut told = to_raw_value(trace).map_err(Error::internal)?;
+    if told.get().len() > TRACE_BYTES_MAX {
+        let whole = serde_json::to_value(trace).map_err(Error::internal)?;
+        told = to_raw_value(&shorten(whole, TRACE_BYTES_MAX)).map_err(Error::internal)?;
+    }
+    let record = serde_json::to_string(&Record { view: raw, prompt: hidden, trace: &told }).map_err(Error::internal)?;
     Ok((body.into_bytes(), record))
+}
+
+/// The answer, in which many large calls share what it has room for.
+fn whole_or_short(view: &TurnView) -> Result<String> {
+    let body = serde_json::to_string(view).map_err(Error::internal)?;
+    if body.len() <= VIEW_BYTES_MAX || view.tool_calls.is_empty() {
+        return Ok(body);
+    }
+    let mut view = view.clone();
+    let share = VIEW_BYTES_MAX / 2 / (2 * view.tool_calls.len());
+    for call in &mut view.tool_calls {
+        call.arguments = shorten(call.arguments.take(), share);
+        call.result = call.result.take().map(|result| shorten(result, share));
+    }
+    serde_json::to_string(&view).map_err(Error::internal)
 }

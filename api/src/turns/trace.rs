@@ -1,7 +1,7 @@
 //! A turn as it is kept: the answer as it was given, what is known since, and for those who may see secrets the whole trace.
 
 use serde_json::{Value, json};
-use sqlx::postgres::PgRow;
+use sqlx::{AssertSqlSafe, postgres::PgRow};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -55,25 +55,31 @@ pub struct Stretch {
 /// # Errors
 /// `not_found`; `forbidden` for a session's without the scope `read`.
 pub async fn find(tx: &TenantTx, caller: &Caller, campaign: Uuid, turn: Uuid) -> Result<Value> {
-    let row = sqlx::query(
-        "SELECT t.*, (SELECT jsonb_build_object('first_seq', min(j.seq), 'last_seq', max(j.seq)) FROM journal j \
-                      WHERE j.tenant_id = $1 AND j.turn_id = t.id) AS journal \
-         FROM turn t WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND t.id = $3 AND ($4::uuid IS NULL OR t.player_id = $4)",
-    )
-    .bind(tx.tenant())
-    .bind(campaign)
-    .bind(turn)
-    .bind(caller.player)
-    .fetch_optional(&mut *tx.connection().await)
-    .await?
-    .ok_or_else(|| Error::not_found("turn"))?;
+    let sql = format!(
+        "SELECT {COLUMNS}, CASE WHEN $5 THEN record -> 'trace' END AS trace, \
+             (SELECT jsonb_build_object('first_seq', min(j.seq), 'last_seq', max(j.seq)) FROM journal j \
+              WHERE j.tenant_id = $1 AND j.turn_id = t.id) AS journal \
+         FROM turn t WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND t.id = $3 AND ($4::uuid IS NULL OR t.player_id = $4)"
+    );
+    let row = sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(turn)
+        .bind(caller.player)
+        .bind(caller.sees_secrets())
+        .fetch_optional(&mut *tx.connection().await)
+        .await?
+        .ok_or_else(|| Error::not_found("turn"))?;
     if row.read::<&str>("kind")? == "gm" {
         caller.needs(Scope::Read, "A session's turn")?;
     }
-    let mut view = shown(&row, caller, true);
+    let mut view = shown(&row, caller)?;
     if caller.sees_secrets()
         && let Value::Object(members) = &mut view
     {
+        if let Some(trace) = row.read::<Option<Value>>("trace")? {
+            members.insert("trace".to_owned(), trace);
+        }
         members.insert("journal".to_owned(), row.read("journal")?);
     }
     Ok(view)
@@ -109,9 +115,15 @@ pub async fn names(tx: &TenantTx, turn: Uuid) -> Result<Names> {
     Ok(Names { entity: named("entity_id", "entity")?, player: named("player_id", "player")? })
 }
 
+/// What [`shown`] and [`words`] read of a turn: of its record the answer and the prompt, not the trace.
+pub const COLUMNS: &str = "id, kind, told_as, status, campaign_id, entity_id, player_id, reply_mode, error, undone_at, finished_at, \
+    created_at, parent_turn_id, revert_conflicts, record -> 'view' AS view, record -> 'prompt' AS prompt";
+
 /// What somebody reads of a turn's row.
-#[must_use]
-pub fn words(row: &PgRow, caller: &Caller) -> Words {
+///
+/// # Errors
+/// `internal` if the row cannot be read.
+pub fn words(row: &PgRow, caller: &Caller) -> Result<Words> {
     let about = About {
         kind: row.read("kind")?,
         told_as: row.read("told_as")?,
@@ -119,16 +131,18 @@ pub fn words(row: &PgRow, caller: &Caller) -> Words {
         is_undone: row.read::<Option<OffsetDateTime>>("undone_at")?.is_some(),
         player: row.read("player_id")?,
     };
-    Words::of(caller, &about)
+    Ok(Words::of(caller, &about))
 }
 
 /// A turn's record as this caller reads it: the answer as it was given, and what is known since.
-#[must_use]
-pub fn shown(row: &PgRow, caller: &Caller, with_trace: bool) -> Value {
-    let time = |name: &str| row.read::<Option<OffsetDateTime>>(name)?.and_then(|t| t.format(&Rfc3339).ok());
-    let record: Option<Value> = row.read("record")?;
-    let mut record = record.unwrap_or_default();
-    let mut view = record.get_mut("view").map(Value::take).unwrap_or_else(|| {
+///
+/// # Errors
+/// `internal` if the row cannot be read.
+pub fn shown(row: &PgRow, caller: &Caller) -> Result<Value> {
+    let time = |name: &str| -> Result<_> {
+        Ok(row.read::<Option<OffsetDateTime>>(name)?.and_then(|t| t.format(&Rfc3339).ok()))
+    };
+    let mut view = row.read::<Option<Value>>("view")?.unwrap_or_else(|| {
         let (usage, timings) = (Usage::default(), Timings::default());
         json!({ "model": "", "narrative": "", "tool_calls": [], "usage": usage, "timings_ms": timings })
     });
@@ -149,13 +163,10 @@ pub fn shown(row: &PgRow, caller: &Caller, with_trace: bool) -> Value {
             ("revert_conflicts", row.read::<Option<Value>>("revert_conflicts")?.unwrap_or_default()),
         ];
         members.extend(facts.map(|(name, value)| (name.to_owned(), value)));
-        if let Some(prompt) = record.get_mut("prompt") {
-            members.insert("prompt".to_owned(), prompt.take());
-        }
-        if with_trace && let Some(trace) = record.get_mut("trace") {
-            members.insert("trace".to_owned(), trace.take());
+        if let Some(prompt) = row.read::<Option<Value>>("prompt")? {
+            members.insert("prompt".to_owned(), prompt);
         }
     }
-    words(row, caller).narrow(&mut view);
-    view
+    words(row, caller)?.narrow(&mut view);
+    Ok(view)
 }

@@ -14,8 +14,7 @@ use crate::{
     auth::Caller,
     error::{Code, Error, Result},
     http::{
-        Reply,
-        body::typed,
+        Reply, bounds,
         etag::Expected,
         idempotency::IdempotencyKey,
         paging::{Items, NoFilter, Page, pattern},
@@ -138,7 +137,7 @@ pub async fn list(tx: &TenantTx, page: &Page<NoFilter>) -> Result<Items<UserView
     .bind(page.updated_since)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    Ok(page.finish(stored::each(&rows, UserView::of), |user| (user.id, None)))
+    Ok(page.finish(stored::each(&rows, UserView::of), page.has_more(&rows), |user| (user.id, None)))
 }
 
 /// One user of the tenant, by id or email.
@@ -211,7 +210,7 @@ pub async fn update(app: &App, caller: &Caller, expected: &Expected, x: &str, pa
     const READ_ONLY: [&str; 7] = ["id", "email", "is_shared", "created_at", "updated_at", "last_sign_in_at", "version"];
     let read = |user: &UserView| -> Result<UserChange> {
         let shown = serde_json::to_value(user).map_err(Error::internal)?;
-        let wanted: UserChange = typed(merge_patch::apply(shown, patch.clone(), &READ_ONLY)?)?;
+        let wanted: UserChange = bounds::read(merge_patch::apply(shown, patch.clone(), &READ_ONLY)?)?;
         validate::check(&wanted)?;
         Ok(wanted)
     };

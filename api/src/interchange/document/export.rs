@@ -16,7 +16,10 @@ use crate::{
     campaigns::Campaigns,
     characters::Characters,
     error::{Code, Error, Result},
-    http::resource::{self, Place, Ref, Resource, campaign_id, col},
+    http::{
+        budget,
+        resource::{self, Place, Ref, Resource, campaign_id, col},
+    },
     interchange::{
         book::Members,
         names::Names,
@@ -131,16 +134,15 @@ impl Export {
         members: impl Fn(R::Model, &Names) -> Result<Members>,
     ) -> Result<Option<String>> {
         let place = Place { tx: &self.tx, campaign: self.campaign, caller: &self.caller };
-        let models = rows::page::<R>(&place, after, PAGE_ROWS).await?;
+        let (models, is_full) = rows::page::<R>(&place, after, PAGE_ROWS).await?;
         self.open(out, name);
-        let is_last = (models.len() as u64) < PAGE_ROWS;
         let mut last = None;
         for model in models {
             let members = members(model, &self.names)?;
             last = members.get("slug").and_then(Value::as_str).map(ToOwned::to_owned);
             self.row(out, &members)?;
         }
-        if is_last {
+        if !is_full {
             out.push(']');
             return Ok(None);
         }
@@ -148,16 +150,15 @@ impl Export {
     }
 
     async fn memories(&mut self, out: &mut String, after: Uuid) -> Result<Option<Uuid>> {
-        let rows = memory::Entity::find()
+        let select = memory::Entity::find()
             .filter(col("tenant_id").eq(self.tx.tenant()))
             .filter(col("campaign_id").eq(self.campaign))
             .filter(col("id").gt(after))
             .order_by(col("id"), sea_orm::Order::Asc)
-            .limit(PAGE_ROWS)
-            .all(&self.tx)
-            .await?;
+            .limit(PAGE_ROWS);
+        let (rows, is_cut) = budget::rows(&self.tx, select).await?;
         self.open(out, "memories");
-        let last = rows.last().map(|row| row.id.0).filter(|_| rows.len() as u64 == PAGE_ROWS);
+        let last = rows.last().map(|row| row.id.0).filter(|_| is_cut || rows.len() as u64 == PAGE_ROWS);
         for m in rows {
             let (Some(holder), Some(player)) = (self.names.of(m.holder_id), self.names.of(m.subject_id)) else {
                 continue;
@@ -182,16 +183,15 @@ impl Export {
     }
 
     async fn messages(&mut self, out: &mut String, after: Uuid) -> Result<Option<Uuid>> {
-        let rows = message::Entity::find()
+        let select = message::Entity::find()
             .filter(col("tenant_id").eq(self.tx.tenant()))
             .filter(col("campaign_id").eq(self.campaign))
             .filter(col("id").gt(after))
             .order_by(col("id"), sea_orm::Order::Asc)
-            .limit(PAGE_ROWS)
-            .all(&self.tx)
-            .await?;
+            .limit(PAGE_ROWS);
+        let (rows, is_cut) = budget::rows(&self.tx, select).await?;
         self.open(out, "messages");
-        let last = rows.last().map(|row| row.id.0).filter(|_| rows.len() as u64 == PAGE_ROWS);
+        let last = rows.last().map(|row| row.id.0).filter(|_| is_cut || rows.len() as u64 == PAGE_ROWS);
         for m in rows {
             let place = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
             self.places.insert(m.id.0, place);

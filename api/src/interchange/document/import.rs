@@ -19,7 +19,7 @@ use crate::{
     characters::Characters,
     error::{Code, Error, Result},
     http::{
-        body,
+        bounds,
         resource::{self, Place, Ref, Resource},
         validate,
     },
@@ -230,7 +230,7 @@ async fn campaign(
     }
     report.campaign.clone_from(&slug);
     let read = |members: Members| -> Result<_> {
-        let input = body::typed(Value::Object(members)).map_err(|e| rows::at(e, "/campaign"))?;
+        let input = bounds::read(Value::Object(members)).map_err(|e| rows::at(e, "/campaign"))?;
         validate::check(&input).map_err(|e| rows::at(e, "/campaign"))?;
         Ok(input)
     };

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use time::OffsetDateTime;
 
-use crate::http::validate;
+use crate::http::{bounds, validate};
 
 /// The document's name for itself.
 pub const FORMAT: &str = "tavernkeep.campaign";
@@ -70,6 +70,7 @@ pub struct MessageDocument {
     pub kind: Type,
     #[serde(default)]
     pub author: Author,
+    #[garde(custom(speaker_fits))]
     #[serde(default)]
     pub speaker: Speaker,
     #[garde(length(chars, max = 100_000))]
@@ -77,6 +78,7 @@ pub struct MessageDocument {
     #[garde(length(chars, max = 2000))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flavor: Option<String>,
+    #[garde(inner(custom(validate::shapeless)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roll: Option<Value>,
     /// The scene's slug.
@@ -112,4 +114,13 @@ pub struct MessageDocument {
     #[garde(custom(validate::opt_line))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_ref: Option<String>,
+}
+
+/// Who speaks has names as everybody has.
+fn speaker_fits(speaker: &Speaker, _: &()) -> garde::Result {
+    let is_short = |name: &str| name.chars().count() <= bounds::CHARS;
+    if is_short(&speaker.name) && speaker.alias.as_deref().is_none_or(is_short) {
+        return Ok(());
+    }
+    Err(garde::Error::new(format!("names have at most {} characters", bounds::CHARS)))
 }

@@ -22,7 +22,10 @@ use self::{
 use super::report::{Imported, Report};
 use crate::{
     error::{Code, Error, Result},
-    http::resource::{Place, Resource, col},
+    http::{
+        budget,
+        resource::{Place, Resource, col},
+    },
     revisions,
 };
 
@@ -226,18 +229,19 @@ fn same_columns(rows: &[&Map<String, Value>], names: &[&String]) -> Result<()> {
     Err(Error::new(Code::Internal, "Rows of one kind have different columns."))
 }
 
-/// Rows of one kind after a slug, in the order of slugs.
+/// Rows of one kind after a slug, in the order of slugs, and whether there may be more.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn page<R: Resource>(place: &Place<'_>, after: &str, limit: u64) -> Result<Vec<R::Model>> {
+pub async fn page<R: Resource>(place: &Place<'_>, after: &str, limit: u64) -> Result<(Vec<R::Model>, bool)> {
     use sea_orm::{QueryFilter, QueryOrder, QuerySelect};
-    Ok(R::Entity::find()
+    let select = R::Entity::find()
         .filter(col("tenant_id").eq(place.tx.tenant()))
         .filter(col("campaign_id").eq(place.campaign))
         .filter(col("slug").gt(after))
         .order_by(col("slug"), sea_orm::Order::Asc)
-        .limit(limit)
-        .all(place.tx)
-        .await?)
+        .limit(limit);
+    let (rows, is_cut) = budget::rows(place.tx, select).await?;
+    let is_full = is_cut || rows.len() as u64 == limit;
+    Ok((rows, is_full))
 }

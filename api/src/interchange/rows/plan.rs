@@ -15,7 +15,7 @@ use crate::{
     actors,
     error::{Code, Error, Result},
     http::{
-        body, patch,
+        body, bounds, patch,
         resource::{self, Place, Resource},
         validate,
     },
@@ -153,7 +153,7 @@ fn met(mut shown: Map<String, Value>, mut members: Map<String, Value>, onto: Ont
 }
 
 fn checked<R: Resource>(members: Map<String, Value>) -> Result<R::Input> {
-    let input: R::Input = body::typed(Value::Object(members))?;
+    let input: R::Input = bounds::read(Value::Object(members))?;
     validate::check(&input)?;
     Ok(input)
 }

@@ -1,0 +1,112 @@
+//! How large a page of a list may be: rows until [`PAGE_BYTES_MAX`] of JSON, then a cursor. A page has at least one row.
+//!
+//! Every list takes its rows through [`within`] (or [`rows`], for a kind's own): the database leaves out what the page has no room for, so that it is
+//! neither read nor sent. What the rows are as JSON is counted once more when the page is written
+//! ([`Page::written`](super::paging::Page::written)), since text in JSON is longer than the text.
+
+use std::fmt::Write as _;
+
+use sea_orm::{
+    ColumnTrait, ColumnType, ConnectionTrait, DbBackend, EntityTrait, FromQueryResult, Iden, Iterable, QueryTrait,
+    Select, Statement,
+};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use sqlx::postgres::PgRow;
+
+use super::bounds;
+use crate::{
+    error::{Error, Result},
+    stored::{self, Columns},
+    tenancy::TenantTx,
+};
+
+/// Bytes of JSON of a page's rows; the row that reaches it is still there.
+pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// The column that says how many rows there were before the page's end was found.
+const FOUND: &str = "page_rows_found";
+
+/// The select `inner`, which has an order and a limit, up to the row that fills a page. `columns` of it are those that may be large.
+///
+/// A column's size is known without reading it, but for JSON that is stored compressed.
+#[must_use]
+pub fn within<'a>(inner: &str, columns: impl IntoIterator<Item = &'a str>) -> String {
+    let mut size = "0".to_owned();
+    for column in columns {
+        let _ = write!(
+            size,
+            " + coalesce(CASE WHEN pg_column_compression(p.\"{column}\") IS NULL THEN pg_column_size(p.\"{column}\") \
+             ELSE octet_length(p.\"{column}\"::text) END, 0)"
+        );
+    }
+    format!(
+        "SELECT * FROM (SELECT s.*, count(*) OVER () AS {FOUND}, \
+             coalesce(sum(s.page_row_bytes) OVER (ORDER BY s.page_row ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS page_bytes \
+         FROM (SELECT p.*, ({size})::bigint AS page_row_bytes FROM (SELECT q.*, row_number() OVER () AS page_row FROM ({inner}) q) p) s) r \
+         WHERE r.page_bytes < {PAGE_BYTES_MAX} ORDER BY r.page_row"
+    )
+}
+
+/// Whether [`within`] left rows out.
+#[must_use]
+pub fn is_cut(rows: &[PgRow]) -> bool {
+    let found = rows.first().and_then(|row| row.read::<i64>(FOUND).ok()).unwrap_or_default();
+    usize::try_from(found).is_ok_and(|found| found > rows.len())
+}
+
+/// The rows of a kind's select that a page has room for and that can be read, and whether some were left out.
+///
+/// # Errors
+/// Those of the database.
+pub async fn rows<E: EntityTrait>(tx: &TenantTx, select: Select<E>) -> Result<(Vec<E::Model>, bool)>
+where
+    E::Model: FromQueryResult,
+{
+    let Statement { sql, values, .. } = select.build(DbBackend::Postgres);
+    let columns: Vec<String> =
+        E::Column::iter().filter(may_be_large::<E>).map(|column| Iden::unquoted(&column).to_owned()).collect();
+    let sql = within(&sql, columns.iter().map(String::as_str));
+    let rows = tx.query_all_raw(Statement { sql, values, db_backend: DbBackend::Postgres }).await?;
+    let found: i64 = rows.first().map_or(Ok(0), |row| row.try_get("", FOUND))?;
+    let models = stored::each(&rows, |row| Ok(E::Model::from_query_result(row, "")?));
+    let is_cut = usize::try_from(found).is_ok_and(|found| found > models.len());
+    Ok((models, is_cut))
+}
+
+/// Whether a column holds texts or JSON.
+fn may_be_large<E: EntityTrait>(column: &E::Column) -> bool {
+    use ColumnType::{Array, Json, JsonBinary, String, Text, VarBinary};
+    matches!(column.def().get_column_type(), String(_) | Text | Json | JsonBinary | Array(_) | VarBinary(_))
+}
+
+/// Cuts rows to those of a page; whether some were cut off.
+pub fn keep<T: Serialize>(rows: &mut Vec<T>) -> bool {
+    let mut bytes = 0;
+    let fits = rows.iter().take_while(|row| {
+        let has_room = bytes < PAGE_BYTES_MAX;
+        bytes += bounds::size(row);
+        has_room
+    });
+    let (count, kept) = (rows.len(), fits.count());
+    rows.truncate(kept);
+    kept < count
+}
+
+/// Views as JSON until the page is full.
+///
+/// # Errors
+/// `internal` if one cannot be written as JSON.
+pub fn written<T: Serialize>(views: impl IntoIterator<Item = Result<T>>) -> Result<Vec<Box<RawValue>>> {
+    let mut bytes = 0;
+    let mut kept = Vec::new();
+    for view in views {
+        let row = to_raw_value(&view?).map_err(Error::internal)?;
+        bytes += row.get().len();
+        kept.push(row);
+        if bytes >= PAGE_BYTES_MAX {
+            break;
+        }
+    }
+    Ok(kept)
+}
