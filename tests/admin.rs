@@ -27,7 +27,7 @@ use crate::support::{Answer, Server, browser::Browser};
 const EMAIL: &str = "mara@example.org";
 
 /// Somebody with a browser without script: a cookie, pages and forms.
-struct Visitor {
+pub struct Visitor {
     http: reqwest::Client,
     base: String,
     cookie: String,
@@ -40,7 +40,7 @@ impl Visitor {
     }
 
     /// Somebody of this role who has signed in.
-    async fn signed_in(server: &Server, tenant: Uuid, role: Role) -> Self {
+    pub async fn signed_in(server: &Server, tenant: Uuid, role: Role) -> Self {
         let email = format!("{}-{}@example.org", role.as_str(), Uuid::now_v7().simple());
         let password = server.user(tenant, &email, role).await;
         let mut visitor = Self::at(server);
@@ -73,7 +73,7 @@ impl Visitor {
         self.http.request(method.parse().unwrap(), format!("{}{path}", self.base))
     }
 
-    async fn get(&mut self, path: &str) -> Answer {
+    pub async fn get(&mut self, path: &str) -> Answer {
         let answer = self.send(self.request("GET", path)).await;
         self.keep(&answer);
         answer

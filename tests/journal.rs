@@ -93,8 +93,7 @@ async fn every_change_is_told_with_who_made_it() {
         assert_eq!((&item["table"], &item["id"]), (&json!("scene"), &json!(made.id())));
         assert_eq!((&item["actor"], &item["origin"], &item["turn_id"]), (&json!(key), &json!("api"), &Value::Null));
         assert_eq!(item["request_id"], request);
-        time::OffsetDateTime::parse(item["at"].as_str().unwrap(), &time::format_description::well_known::Rfc3339)
-            .unwrap();
+        tavernkeep::clock::parse(item["at"].as_str().unwrap()).unwrap();
     }
     let without_time = |row: &Value| {
         let mut row = row.clone();

@@ -14,13 +14,13 @@ const ALICE: &str = "player_alice";
 const MALLORY: &str = "player_mallory";
 
 /// A player's token for the campaign.
-async fn token(client: &Client<'_>, player: &str) -> String {
+pub async fn token(client: &Client<'_>, player: &str) -> String {
     let body = json!({ "scopes": ["read", "play"], "campaign": "port-town", "player_id": player });
     client.post("/v1/auth/token", body).await.expect(200).body["access_token"].as_str().unwrap().to_owned()
 }
 
 /// Somebody at the table without a browser: a cookie and forms.
-struct Guest {
+pub struct Guest {
     http: reqwest::Client,
     base: String,
     cookie: String,
@@ -33,7 +33,7 @@ impl Guest {
     }
 
     /// Sits down with a token.
-    async fn seated(server: &Server, token: &str) -> Self {
+    pub async fn seated(server: &Server, token: &str) -> Self {
         let mut guest = Self::at(server);
         let answer = guest.enter("port-town", token).await.expect(303);
         assert_eq!(answer.header("location"), "/play/port-town");
@@ -45,19 +45,19 @@ impl Guest {
         self.send(self.form(&format!("/play/{campaign}/enter"), &[("token", token)])).await
     }
 
-    fn form(&self, path: &str, fields: &[(&str, &str)]) -> reqwest::RequestBuilder {
+    pub fn form(&self, path: &str, fields: &[(&str, &str)]) -> reqwest::RequestBuilder {
         let body: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
         let request = self.http.post(format!("{}{path}", self.base)).body(body.join("&"));
         request.header("content-type", "application/x-www-form-urlencoded").header("cookie", &self.cookie)
     }
 
-    async fn send(&self, request: reqwest::RequestBuilder) -> Answer {
+    pub async fn send(&self, request: reqwest::RequestBuilder) -> Answer {
         let response = request.send().await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         Answer { status, headers, text: response.text().await.unwrap(), body: Value::Null }
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    pub async fn get(&self, path: &str) -> Answer {
         self.send(self.http.get(format!("{}{path}", self.base)).header("cookie", &self.cookie)).await
     }
 

@@ -1,7 +1,7 @@
 //! Prompts as models get them: what is in, in which order, within which budgets, and that nobody's words leave their place.
 
 mod budgets;
-mod fences;
+pub mod fences;
 mod history;
 mod keywords;
 mod scopes;

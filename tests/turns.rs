@@ -6,7 +6,9 @@ mod failures;
 mod records;
 mod replies;
 mod settings;
+mod subjects;
 mod tool_calls;
+mod words;
 
 use std::time::Duration;
 

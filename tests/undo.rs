@@ -36,6 +36,7 @@ async fn an_undone_turn_leaves_nothing_but_its_record() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
+    world.patch("", json!({ "settings": { "memories_about_others": true } })).await.expect(200);
     let base = async || world.prompt("innkeeper_bob", "player_alice", "Hello").await["messages"].clone();
     let before = base().await;
     let memories = world.memories(BOB, "player_alice").await;

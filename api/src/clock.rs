@@ -1,6 +1,13 @@
-//! The one place that reads the wall clock, so that everything else can be given a time.
+//! The one place that reads the wall clock, so that everything else can be given a time, and that reads times from outside.
+//!
+//! A time that somebody writes may be the last there is, or lie beyond it once it is told in UTC. What passes [`parse`] is in UTC and
+//! one that the database keeps; what is added to it is [`later`], which ends where time ends. Never parse, convert or add
+//! elsewhere: those operators panic at the end of time.
 
-use time::OffsetDateTime;
+use time::{
+    Date, Duration, OffsetDateTime, Time, UtcOffset,
+    format_description::well_known::{Iso8601, Rfc3339},
+};
 
 /// The time now, in UTC, as exact as the database keeps it: to the microsecond.
 #[must_use]
@@ -8,4 +15,71 @@ use time::OffsetDateTime;
 pub fn now() -> OffsetDateTime {
     let now = OffsetDateTime::now_utc();
     now.replace_nanosecond(now.nanosecond() / 1000 * 1000).unwrap_or(now)
+}
+
+/// A time in RFC 3339, in UTC; none for what is no time, or is not in the years 1 to 9999 there.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "this is where times from outside are read")]
+pub fn parse(text: &str) -> Option<OffsetDateTime> {
+    in_utc(OffsetDateTime::parse(text, &Rfc3339).ok()?)
+}
+
+/// The beginning of a day such as `2026-01-31`, in UTC.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "this is where times from outside are read")]
+pub fn parse_day(text: &str) -> Option<OffsetDateTime> {
+    in_utc(Date::parse(text, &Iso8601::DATE).ok()?.with_time(Time::MIDNIGHT).assume_utc())
+}
+
+fn in_utc(time: OffsetDateTime) -> Option<OffsetDateTime> {
+    time.checked_to_offset(UtcOffset::UTC).filter(|time| time.year() >= 1)
+}
+
+/// So much later, or earlier; at most the last time there is.
+#[must_use]
+pub fn later(time: OffsetDateTime, by: Duration) -> OffsetDateTime {
+    time.saturating_add(by)
+}
+
+/// Times of documents: written as RFC 3339, read by [`parse`].
+pub mod written {
+    use serde::{Deserialize, Deserializer, de::Error};
+    use time::OffsetDateTime;
+
+    pub use time::serde::rfc3339::option::serialize;
+
+    /// Reads one that may be missing.
+    ///
+    /// # Errors
+    /// What is no time, or none that is kept.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<OffsetDateTime>, D::Error> {
+        let text: Option<String> = Option::deserialize(from)?;
+        let read = |text: String| super::parse(&text).ok_or_else(|| D::Error::custom("is a time in RFC 3339"));
+        text.map(read).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_time_from_outside_is_beyond_the_end() {
+        for text in ["9999-12-31T23:59:59.999999999Z", "9999-12-31T23:59:59+23:59", "0001-01-01T00:00:00Z"] {
+            let time = parse(text).unwrap();
+            for days in [1, -1, 1_000_000_000, -1_000_000_000] {
+                let _ = later(time, Duration::days(days));
+            }
+            assert_eq!(time.offset(), UtcOffset::UTC);
+        }
+        for text in ["9999-12-31T23:59:59-23:59", "0000-01-01T00:00:00+23:59", "0000-12-31T00:00:00Z", "", "soon", "1"]
+        {
+            assert_eq!(parse(text), None, "{text}");
+        }
+        assert!(
+            parse_day("9999-12-31").is_some()
+                && parse_day("0000-01-01").is_none()
+                && parse_day("10000-01-01").is_none()
+        );
+    }
 }

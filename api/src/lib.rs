@@ -13,6 +13,7 @@ pub mod error;
 pub mod feeds;
 pub mod openapi;
 pub mod ops;
+pub mod panics;
 pub mod play;
 pub mod pool;
 pub mod routes;

@@ -26,7 +26,7 @@ async fn every_die_is_reported() {
     assert_eq!((&second["flavor"], &second["flavors"][0]["text"]), (&Value::Null, &json!("fire")));
     assert_eq!(second["flavors"][0]["total"], second["total"]);
     let time = first["timestamp"].as_str().unwrap();
-    time::OffsetDateTime::parse(time, &time::format_description::well_known::Rfc3339).unwrap();
+    tavernkeep::clock::parse(time).unwrap();
     assert!(time.ends_with('Z'));
 }
 

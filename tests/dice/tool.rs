@@ -3,7 +3,7 @@
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Server, World};
+use crate::support::{Answer, Server, World, fenced};
 
 async fn call(world: &World<'_>, formulas: &[&str], more: Value) -> Answer {
     let rolls: Vec<Value> = formulas.iter().map(|f| json!({ "formula": f })).collect();
@@ -132,7 +132,7 @@ async fn a_model_rolls_in_its_turn() {
     // The model is told the same result, and anyone can check it later.
     let requests = server.model.requests();
     let told = requests[1]["messages"].as_array().unwrap().iter().find(|m| m["role"] == "tool").unwrap();
-    assert_eq!(&serde_json::from_str::<Value>(told["content"].as_str().unwrap()).unwrap(), result);
+    assert_eq!(&fenced(told["content"].as_str().unwrap()), result);
     world.post("/dice/seeds/rotate", json!({})).await.expect(200);
     let again = json!({ "seed_id": result["seed_id"], "counter": 1, "formula": "1d20" });
     let again = tenant.post("/v1/dice/verify", again).await.expect(200);

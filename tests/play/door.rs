@@ -67,9 +67,12 @@ async fn a_visit_is_kept_safe() {
     let stranger = Guest::at(&server);
     let entered = stranger.enter("port-town", &token(&tenant, ALICE).await).await.expect(303);
     let cookie = entered.header("set-cookie");
-    for part in ["HttpOnly", "SameSite=Lax", "Path=/play/port-town", "Max-Age=43200"] {
+    for part in ["HttpOnly", "SameSite=Lax", "Path=/play/port-town"] {
         assert!(cookie.contains(part), "{cookie}");
     }
+    let (_, age) = cookie.split_once("Max-Age=").unwrap();
+    let age: i64 = age.split(';').next().unwrap().parse().unwrap();
+    assert!((1..=900).contains(&age), "no longer than the token: {cookie}");
     assert!(!cookie.contains("Secure"), "it is plain HTTP here");
     // What it holds opens the table and nothing else.
     let held = cookie.split(['=', ';']).nth(1).unwrap();
@@ -104,6 +107,30 @@ async fn a_visit_is_kept_safe() {
         assert!(answer.status == 404 || location.starts_with("/play/"), "{path}: {} {location}", answer.status);
         assert_eq!(answer.header("x"), "");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_visit_lives_no_longer_than_its_token_and_ends_when_one_leaves() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    tenant.world().await;
+    let body = json!({ "scopes": ["read", "play"], "campaign": "port-town", "player_id": ALICE, "ttl_seconds": 60 });
+    let short = tenant.token(body).await.credential;
+    let entered = Guest::at(&server).enter("port-town", &short).await.expect(303);
+    let age = entered.header("set-cookie").split_once("Max-Age=").unwrap().1.split(';').next().unwrap().to_owned();
+    assert!(age.parse::<i64>().unwrap() <= 60, "{age}");
+    let link = token(&tenant, ALICE).await;
+    let (leaver, stays) = (Guest::seated(&server, &link).await, Guest::seated(&server, &link).await);
+    assert!(leaver.page().await.contains("<title>Alice"));
+    leaver.send(leaver.form("/play/port-town/leave", &[])).await.expect(303);
+    // Whoever has kept the cookie has nothing any more.
+    assert!(leaver.page().await.contains("Sit down at the table"));
+    let said = leaver.send(leaver.form("/play/port-town/say", &[("text", "Still here?")])).await;
+    assert_eq!(said.status, 401, "{}", said.text);
+    leaver.send(leaver.form("/play/port-town/leave", &[])).await.expect(303);
+    // Another visit of the same player goes on, and the link is good for one more.
+    assert!(stays.page().await.contains("<title>Alice"));
+    assert!(Guest::seated(&server, &link).await.page().await.contains("<title>Alice"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

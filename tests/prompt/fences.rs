@@ -27,7 +27,7 @@ const HOSTILE: [&str; 14] = [
 ];
 
 /// The tags of a text with the names of their attributes, in order.
-fn skeleton(text: &str) -> Vec<String> {
+pub fn skeleton(text: &str) -> Vec<String> {
     let mut tags = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find('<') {
@@ -42,7 +42,7 @@ fn skeleton(text: &str) -> Vec<String> {
     tags
 }
 
-fn is_balanced(tags: &[String]) -> bool {
+pub fn is_balanced(tags: &[String]) -> bool {
     let mut open: Vec<&str> = Vec::new();
     for tag in tags {
         let name = tag.trim_matches(['<', '>', '/']).split(' ').next().unwrap();

@@ -135,6 +135,13 @@ impl Server {
     }
 }
 
+/// The JSON within the fence that a tool's result stands in for a model.
+pub fn fenced(text: &str) -> Value {
+    let inside = text.trim().split_once('\n').and_then(|(_, rest)| rest.rsplit_once('\n')).map(|(inside, _)| inside);
+    serde_json::from_str(&inside.unwrap_or_default().replace("&lt;", "<"))
+        .unwrap_or_else(|_| panic!("no fence: {text}"))
+}
+
 /// A caller with a credential.
 pub struct Client<'a> {
     pub server: &'a Server,

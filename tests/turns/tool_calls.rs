@@ -4,7 +4,7 @@ use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 
 use super::{BOB, learnt, remember, statuses};
-use crate::support::{Server, World};
+use crate::support::{Server, World, fenced};
 
 fn arguments(words: &str) -> Value {
     json!({ "player_id": "player_alice", "memory_string": words })
@@ -49,7 +49,7 @@ async fn a_bad_call_does_not_hold_up_the_others() {
     assert_eq!(results.len(), 10);
     for (call, result) in turn.body["tool_calls"].as_array().unwrap().iter().zip(results) {
         assert_eq!(call["id"], result["tool_call_id"]);
-        let content: Value = serde_json::from_str(result["content"].as_str().unwrap()).unwrap();
+        let content: Value = fenced(result["content"].as_str().unwrap());
         assert_eq!(content["error"]["code"], call["error"]["code"]);
     }
 }

@@ -115,6 +115,7 @@ impl Editor {
             player: None,
             is_token: false,
             token_until: None,
+            visit: None,
             request: RequestId::of(&request),
         });
         let rate = app.limits.check(&caller.tenant, Class::Requests);

@@ -1,7 +1,7 @@
 //! A list of a campaign's rows: search, order, pages. `GET` parameters are those of the API's lists.
 
 use askama::Template;
-use time::{OffsetDateTime, format_description::well_known::Rfc3339, macros::format_description};
+use time::{OffsetDateTime, macros::format_description};
 
 use super::{
     Frame, InCampaign, Tab,
@@ -88,5 +88,5 @@ pub fn moment(at: OffsetDateTime) -> String {
 /// A time as an answer writes it, as a person reads it; itself if it is none.
 #[must_use]
 pub fn moment_of(text: &str) -> String {
-    OffsetDateTime::parse(text, &Rfc3339).map_or_else(|_| text.to_owned(), moment)
+    crate::clock::parse(text).map_or_else(|| text.to_owned(), moment)
 }

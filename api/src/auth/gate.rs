@@ -110,6 +110,7 @@ pub async fn caller_of(app: &App, credential: &str, request: RequestId) -> Resul
                 player: None,
                 is_token: false,
                 token_until: None,
+                visit: None,
                 request,
             })
         }));
@@ -120,12 +121,15 @@ pub async fn caller_of(app: &App, credential: &str, request: RequestId) -> Resul
     }
 }
 
-/// The caller of a token's claims, if its key lives.
+/// The caller of a token's claims, if its key and its character live.
 ///
 /// # Errors
 /// `unavailable` when the database cannot be asked.
 pub async fn caller_with(app: &App, claims: Claims, request: RequestId) -> Result<Option<Caller>> {
     let record = app.keys.record(&claims.sub).await?.filter(|r| r.is_live() && r.tenant.id == claims.tid);
+    if record.is_none() || !app.keys.stands(claims.tid, claims.player, claims.jti).await? {
+        return Ok(None);
+    }
     Ok(record.map(|r| {
         let narrowed: Scopes = claims.scope.split(' ').filter_map(Scope::parse).collect();
         Caller::new(CallerParts {
@@ -138,6 +142,7 @@ pub async fn caller_with(app: &App, claims: Claims, request: RequestId) -> Resul
             player: claims.player,
             is_token: true,
             token_until: Some(claims.exp),
+            visit: claims.jti,
             request,
         })
     }))

@@ -32,6 +32,9 @@ pub struct Claims {
     pub campaign: Option<Uuid>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub player: Option<Uuid>,
+    /// Of a visit: its id, by which it is ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jti: Option<Uuid>,
     pub iat: i64,
     pub nbf: i64,
     pub exp: i64,
@@ -102,6 +105,7 @@ impl Tokens {
             scope: narrowed.scope,
             campaign: narrowed.campaign,
             player: narrowed.player,
+            jti: (audience == VISITS).then(Uuid::now_v7),
             iat: now,
             nbf: now,
             exp: now + ttl_seconds,
@@ -117,10 +121,10 @@ impl Tokens {
         self.checked(token, &self.validation)
     }
 
-    /// The claims of a visit.
+    /// The claims of a visit, which has an id.
     #[must_use]
     pub fn check_visit(&self, token: &str) -> Option<Claims> {
-        self.checked(token, &self.visits)
+        self.checked(token, &self.visits).filter(|claims| claims.jti.is_some())
     }
 
     fn checked(&self, token: &str, validation: &Validation) -> Option<Claims> {

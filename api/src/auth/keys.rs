@@ -18,10 +18,12 @@ use crate::{
     clock,
     error::{Error, Result},
     pool::Pool,
-    stored::Columns,
-    tenancy::TenantTx,
+    tenancy::{self, Actor, TenantTx},
     tenants::Tenant,
 };
+
+const STANDS: &str = "SELECT token_stands($1, $2, $3, $4) AS stands";
+const END_VISIT: &str = "SELECT end_visit($1, $2, $3, $4)";
 
 const FRESH: Duration = Duration::from_millis(500);
 const RECORDS_MAX: u64 = 10_000;
@@ -98,12 +100,26 @@ fn hash(key: &str) -> Vec<u8> {
 pub struct Keys {
     pool: Pool,
     records: Cache<String, Option<Arc<KeyRecord>>>,
+    /// Whether what a token is narrowed to is still there.
+    standing: Cache<Narrowing, bool>,
+}
+
+/// What a token hangs on beside its key: the tenant's character, and the visit to the table that it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Narrowing {
+    tenant: Uuid,
+    player: Option<Uuid>,
+    visit: Option<Uuid>,
 }
 
 impl Keys {
     #[must_use]
     pub fn new(pool: Pool) -> Self {
-        Self { pool, records: Cache::builder().max_capacity(RECORDS_MAX).time_to_live(FRESH).build() }
+        Self {
+            pool,
+            records: Cache::builder().max_capacity(RECORDS_MAX).time_to_live(FRESH).build(),
+            standing: Cache::builder().max_capacity(RECORDS_MAX).time_to_live(FRESH).build(),
+        }
     }
 
     /// The record of a prefix, at most half a second old.
@@ -127,12 +143,45 @@ impl Keys {
         if caller.token_until.is_some_and(|until| until <= clock::now().unix_timestamp()) {
             return Ok(false);
         }
-        Ok(self.record(&caller.key_prefix).await?.is_some_and(|record| record.is_live()))
+        Ok(self.record(&caller.key_prefix).await?.is_some_and(|record| record.is_live())
+            && self.stands(caller.tenant_id(), caller.player, caller.visit).await?)
+    }
+
+    /// Whether the character that a token plays is still there, and the visit that it is has not ended, as of half a second ago.
+    ///
+    /// # Errors
+    /// `unavailable` when the database cannot be asked.
+    pub async fn stands(&self, tenant: Uuid, player: Option<Uuid>, visit: Option<Uuid>) -> Result<bool> {
+        if player.is_none() && visit.is_none() {
+            return Ok(true);
+        }
+        let narrowing = Narrowing { tenant, player, visit };
+        if let Some(known) = self.standing.get(&narrowing).await {
+            return Ok(known);
+        }
+        let ask = async {
+            let actor = Actor::system(tenant);
+            let asked = tenancy::call(&self.pool, &actor, STANDS, |q| q.bind(player).bind(visit)).await?;
+            Ok::<bool, Error>(asked.get("stands"))
+        };
+        let asking = self.standing.try_get_with(narrowing, ask);
+        Box::pin(asking).await.map_err(|shared: Arc<Error>| Error::new(shared.code, shared.detail.clone()))
+    }
+
+    /// Ends a visit, here at once and elsewhere within half a second. `until` is when it would have ended by itself.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn end_visit(&self, caller: &Caller, visit: Uuid, until: OffsetDateTime) -> Result<()> {
+        tenancy::call(&self.pool, &caller.actor(), END_VISIT, |q| q.bind(visit).bind(until)).await?;
+        self.standing.invalidate_all();
+        Ok(())
     }
 
     /// Forgets all records, so that a change made here is seen here at once; other replicas see it as their records age.
     pub fn forget(&self) {
         self.records.invalidate_all();
+        self.standing.invalidate_all();
     }
 
     async fn load(&self, prefix: &str) -> Result<Option<Arc<KeyRecord>>> {

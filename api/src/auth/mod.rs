@@ -120,6 +120,8 @@ pub struct CallerParts {
     pub is_token: bool,
     /// When the access token ends, in seconds of the Unix epoch.
     pub token_until: Option<i64>,
+    /// The visit to the table in a browser that it is.
+    pub visit: Option<Uuid>,
     pub request: RequestId,
 }
 
@@ -149,6 +151,7 @@ impl Caller {
             player: None,
             is_token: false,
             token_until: None,
+            visit: None,
             request: RequestId::generate(),
         })
     }

@@ -149,7 +149,7 @@ pub async fn create(
     let KeyInput { name, scopes, expires_in_seconds } = input;
     may_give(caller, &scopes)?;
     let scopes: Vec<Scope> = scopes.into_iter().collect();
-    let expires_at = expires_in_seconds.map(|s| clock::now() + Duration::seconds(s));
+    let expires_at = expires_in_seconds.map(|s| clock::later(clock::now(), Duration::seconds(s)));
     let new = NewKey::generate();
     let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
     if let Some(once) = once

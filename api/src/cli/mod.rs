@@ -355,7 +355,7 @@ async fn key(url: &str, command: KeyCommand, json: bool) -> Result<()> {
             }
             let expires_at = match expires_in {
                 None => None,
-                Some(text) => Some(clock::now() + duration(&text)?),
+                Some(text) => Some(clock::later(clock::now(), duration(&text)?)),
             };
             let (id, _) = tenants::by_slug(&mut db, &tenant).await?;
             let new = NewKey::generate();

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     app::App,
-    auth::{Caller, Scope},
+    auth::Caller,
     error::{Code, Error, FieldError, Problem, Result},
     http::{
         Body, Reply, computed,
@@ -77,10 +77,10 @@ pub struct Statistics {
 pub async fn roll(app: web::Data<App>, caller: Caller, body: Body<RollRequest>) -> Result<Reply> {
     let RollRequest { rolls, variables, dice, seed, campaign } = &body.value;
     if dice.is_some() {
-        only_game_masters(&caller, "Giving dice")?;
+        caller.needs_game_master("Giving dice")?;
     }
     if seed.is_some() {
-        only_game_masters(&caller, "Choosing a seed")?;
+        caller.needs_game_master("Choosing a seed")?;
     }
     if dice.is_some() && seed.is_some() {
         return Err(Error::invalid("/seed", "invalid_value", "Give dice or a seed, not both."));
@@ -96,15 +96,6 @@ pub async fn roll(app: web::Data<App>, caller: Caller, body: Body<RollRequest>) 
         Reply::ok(&rolls::roll(Taking::Within(tx), campaign, &wish, rolls, &|name| values.get(name)).await?)
     })
     .await
-}
-
-/// What a route that players use leaves to game masters.
-fn only_game_masters(caller: &Caller, what: &str) -> Result<()> {
-    caller.needs(Scope::Gm, what)?;
-    if caller.is_player() {
-        return Err(Error::new(Code::Forbidden, format!("{what} is not for players.")));
-    }
-    Ok(())
 }
 
 /// Least and greatest total, mean, deviation and distribution of a formula.

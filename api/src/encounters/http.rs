@@ -208,9 +208,5 @@ fn gives_dice(caller: &Caller, dice: Option<&Vec<u32>>) -> Result<()> {
     if dice.is_none() {
         return Ok(());
     }
-    caller.needs(Scope::Gm, "Giving dice")?;
-    if caller.is_player() {
-        return Err(Error::new(Code::Forbidden, "A player's token gives no dice."));
-    }
-    Ok(())
+    caller.needs_game_master("Giving dice")
 }

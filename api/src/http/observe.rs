@@ -6,7 +6,7 @@ use actix_web::{
     HttpMessage, HttpResponse,
     body::{BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
-    http::{Method, header},
+    http::{Method, StatusCode, header},
     middleware::Next,
     web,
 };
@@ -15,11 +15,15 @@ use tokio::time::Instant;
 use super::{RequestId, cors};
 use crate::{
     app::App,
-    auth::{Caller, access::Access},
+    auth::{
+        Caller,
+        access::{self, Access},
+    },
     dice::spent,
     error::{Code, Error, Problem},
     limits::Rate,
     ops::metrics,
+    panics::{self, Panicked},
 };
 
 /// Wraps one request.
@@ -34,14 +38,26 @@ pub async fn observe<B: MessageBody + 'static>(
     let id = RequestId::from_header(request.headers().get("x-request-id").map(header::HeaderValue::as_bytes));
     request.extensions_mut().insert(id.clone());
     let origin = request.headers().get(header::ORIGIN).cloned();
-    let mut response = if request.method() == Method::OPTIONS && origin.is_some() {
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let answered = panics::caught("a request", async {
+        if method != Method::OPTIONS || origin.is_none() {
+            return next.call(request).await.map(ServiceResponse::map_into_boxed_body);
+        }
         let answer = match request.app_data::<web::Data<App>>().cloned() {
             Some(app) => cors::preflight(&app, &request).await,
             None => HttpResponse::NoContent().finish(),
         };
-        request.into_response(answer)
-    } else {
-        next.call(request).await?.map_into_boxed_body()
+        Ok(request.into_response(answer))
+    });
+    let mut response = match answered.await {
+        Ok(answered) => answered?,
+        Err(Panicked) => {
+            spent::written().await;
+            let route = access::fitting(method.as_str(), uri.path()).map_or("unmatched", |access| access.path);
+            count(&method, route, StatusCode::INTERNAL_SERVER_ERROR, started);
+            tracing::error!(request_id = %id, method = %method, route, "a request panicked");
+            return Err(panics::answer(&id));
+        }
     };
     // A failure may tell of dice; nobody hears it before they are spent.
     spent::written().await;
@@ -87,8 +103,7 @@ fn with_problem(response: ServiceResponse, id: &RequestId) -> ServiceResponse {
         response.request().extensions_mut().insert(Refused(limit));
     }
     let body = serde_json::to_vec(&Problem::of(error, &id.to_string())).unwrap_or_default();
-    let mut answer =
-        HttpResponse::build(actix_web::http::StatusCode::from_u16(error.code.status()).unwrap_or_default());
+    let mut answer = HttpResponse::build(StatusCode::from_u16(error.code.status()).unwrap_or_default());
     answer.content_type("application/problem+json");
     if let Some(seconds) = error.retry_after_seconds {
         answer.insert_header((header::RETRY_AFTER, seconds.to_string()));
@@ -133,6 +148,18 @@ fn finish_headers(response: &mut ServiceResponse, id: &RequestId, origin: Option
     }
 }
 
+/// Counts an answer; gives its method as metrics name it, and how long it took.
+fn count<'m>(method: &'m Method, route: &str, status: StatusCode, started: Instant) -> (&'m str, f64) {
+    let seconds = started.elapsed().as_secs_f64();
+    let method = match method.as_str() {
+        m @ ("GET" | "POST" | "PATCH" | "PUT" | "DELETE" | "OPTIONS" | "HEAD") => m,
+        _ => "other",
+    };
+    metrics::REQUESTS.with_label_values(&[method, route, status.as_str()]).inc();
+    metrics::REQUEST_SECONDS.with_label_values(&[route]).observe(seconds);
+    (method, seconds)
+}
+
 fn record(response: &ServiceResponse, id: &RequestId, started: Instant) {
     let request = response.request();
     // The gate has matched the route already; only the few routes outside it are matched again.
@@ -143,13 +170,7 @@ fn record(response: &ServiceResponse, id: &RequestId, started: Instant) {
     };
     let route: &str = &route;
     let status = response.status();
-    let seconds = started.elapsed().as_secs_f64();
-    let method = match request.method().as_str() {
-        m @ ("GET" | "POST" | "PATCH" | "PUT" | "DELETE" | "OPTIONS" | "HEAD") => m,
-        _ => "other",
-    };
-    metrics::REQUESTS.with_label_values(&[method, route, status.as_str()]).inc();
-    metrics::REQUEST_SECONDS.with_label_values(&[route]).observe(seconds);
+    let (method, seconds) = count(request.method(), route, status, started);
     if status.as_u16() == 429 {
         metrics::RATE_LIMITED.inc();
     }

@@ -7,13 +7,14 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
-use sqlx::postgres::PgRow;
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::budget;
-use crate::error::{Code, Error, Result};
+use crate::{
+    clock,
+    error::{Code, Error, Result},
+};
 
 /// Query parameters of every list.
 #[derive(Debug, Default, IntoParams)]
@@ -121,7 +122,7 @@ impl<F: DeserializeOwned> Page<F> {
         let since = given.remove("updated_since");
         let updated_since = since
             .map(|text| {
-                OffsetDateTime::parse(&text, &Rfc3339).map_err(|_| bad("updated_since", "is a time in RFC 3339"))
+                clock::parse(&text).ok_or_else(|| bad("updated_since", "is a time in RFC 3339, up to the year 9999"))
             })
             .transpose()?;
         let after = cursor.map(|c| Cursor::decode(&c, &fingerprint, sort.key)).transpose()?;
@@ -261,7 +262,7 @@ impl Cursor {
     fn fits(&self, key: SortKey) -> bool {
         match (key, self.value.as_deref()) {
             (SortKey::Created, value) => value.is_none(),
-            (SortKey::Updated, Some(value)) => OffsetDateTime::parse(value, &Rfc3339).is_ok(),
+            (SortKey::Updated, Some(value)) => clock::parse(value).is_some(),
             (SortKey::Name, Some(value)) => !value.contains('\0'),
             (SortKey::Priority | SortKey::Tokens, Some(value)) => value.parse::<i32>().is_ok(),
             (_, None) => false,

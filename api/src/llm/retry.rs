@@ -57,6 +57,7 @@ fn jittered(made: u32) -> Duration {
 }
 
 /// `Retry-After` as seconds or as a date; a date is measured from the answer's own `Date`, so that neither clock matters.
+#[expect(clippy::disallowed_methods, reason = "these times are only compared with each other")]
 pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let wait = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -90,6 +90,10 @@ pub static TOOL_CALLS: LazyLock<IntCounterVec> =
 pub static DICE_ROLLS: LazyLock<IntCounterVec> = LazyLock::new(|| {
     counters("dice_rolls_total", "Dice rolls by source: server, frontend, manual, seeded", &["source"])
 });
+/// Panics that were caught.
+pub static PANICS: LazyLock<IntCounter> = LazyLock::new(|| {
+    counter("panics_total", "Panics of requests and turns that were caught; each is a fault of the server")
+});
 /// Counters of fair dice that were spent without a result.
 pub static DICE_SPENT: LazyLock<IntCounter> = LazyLock::new(|| {
     counter("dice_spent_total", "Failed requests that had looked at fair dice, whose counters were spent")
@@ -193,6 +197,7 @@ pub fn register_all() {
         &STATEMENTS,
         &TURNS_SWEPT,
         &DICE_SPENT,
+        &PANICS,
         &PARSE_ERRORS,
         &PROMPT_CACHE_EVICTED,
         &RATE_LIMITED,

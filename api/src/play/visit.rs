@@ -9,6 +9,7 @@ use actix_web::{
     post, web,
 };
 use serde::Deserialize;
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::{Filled, filled, shown, table_of};
@@ -19,6 +20,7 @@ use crate::{
         gate::{caller_of, caller_with},
         jwt::Narrowed,
     },
+    clock,
     error::{Code, Error, Result},
     http::{
         RequestId,
@@ -30,7 +32,7 @@ use crate::{
 };
 
 const COOKIE: &str = "tavernkeep_play";
-/// How long a visit lasts, if its key lives that long.
+/// How long a visit lasts at most, if its token and its key live that long.
 const VISIT_SECONDS: i64 = 12 * 3600;
 
 /// A player at the table.
@@ -107,23 +109,44 @@ async fn entered(request: &HttpRequest, campaign: &str, form: Filled<Enter>) -> 
     let scopes = [Scope::Read, Scope::Play].into_iter().filter(|scope| caller.scopes.has(*scope));
     let scope = scopes.map(Scope::as_str).collect::<Vec<_>>().join(" ");
     let narrowed = Narrowed { scope, campaign: Some(id), player: Some(player) };
-    let visit = app.tokens.sign_visit(&caller.key_prefix, caller.tenant_id(), narrowed, VISIT_SECONDS)?;
+    let seconds = lasts(&caller);
+    let visit = app.tokens.sign_visit(&caller.key_prefix, caller.tenant_id(), narrowed, seconds)?;
     Ok(HttpResponse::SeeOther()
         .insert_header(("location", table_of(request)))
-        .cookie(cookie(request, visit, VISIT_SECONDS))
+        .cookie(cookie(request, visit, seconds))
         .finish())
 }
 
-/// Ends a visit.
+/// For how long a visit is: never longer than the token it was traded for.
+fn lasts(caller: &Caller) -> i64 {
+    let left = caller.token_until.map_or(0, |until| until.saturating_sub(clock::now().unix_timestamp()));
+    left.clamp(0, VISIT_SECONDS)
+}
+
+/// Ends a visit: what the browser held is good for nothing any more, whoever has it.
 #[post("/{campaign}/leave")]
 pub async fn leave(request: HttpRequest) -> HttpResponse {
-    if let Err(error) = from_our_page(&request) {
+    if let Err(error) = left(&request).await {
         return super::alert(&request, &error);
     }
     HttpResponse::SeeOther()
         .insert_header(("location", table_of(&request)))
         .cookie(cookie(&request, String::new(), 0))
         .finish()
+}
+
+async fn left(request: &HttpRequest) -> Result<()> {
+    from_our_page(request)?;
+    let app = app_of(request)?;
+    let claims = request.cookie(COOKIE).and_then(|cookie| app.tokens.check_visit(cookie.value()));
+    let Some((claims, visit)) = claims.and_then(|claims| claims.jti.map(|visit| (claims, visit))) else {
+        return Ok(());
+    };
+    let until = clock::later(OffsetDateTime::UNIX_EPOCH, time::Duration::seconds(claims.exp));
+    match caller_with(&app, claims, request_id(request)).await? {
+        Some(caller) => app.keys.end_visit(&caller, visit, until).await,
+        None => Ok(()),
+    }
 }
 
 /// A visit is to one table; at another, the same browser may be somebody else.

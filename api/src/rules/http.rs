@@ -13,9 +13,9 @@ use super::{
 };
 use crate::{
     app::App,
-    auth::{Caller, Scope},
+    auth::Caller,
     characters,
-    error::{Code, Error, Problem, Result},
+    error::{Error, Problem, Result},
     http::{
         Body, Reply,
         resource::{Ref, campaign_id},
@@ -87,10 +87,7 @@ pub async fn rest(
     let input = &body.value;
     let args = input.checked()?;
     if input.dice.is_some() {
-        caller.needs(Scope::Gm, "Giving dice")?;
-        if caller.is_player() {
-            return Err(Error::new(Code::Forbidden, "A player's token gives no dice."));
-        }
+        caller.needs_game_master("Giving dice")?;
     }
     crate::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&c)).await?;

@@ -4,10 +4,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use time::{
-    Date, OffsetDateTime, Time,
-    format_description::well_known::{Iso8601, Rfc3339},
-};
+use time::{Duration, OffsetDateTime};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
@@ -52,7 +49,8 @@ pub struct UsageRow {
 /// # Errors
 /// `bad_request` for a day or a group that is none.
 pub async fn summed(tx: &TenantTx, asked: &UsageParams, campaign: Option<uuid::Uuid>) -> Result<Vec<Value>> {
-    let from = instant(asked.from.as_deref(), false)?.unwrap_or_else(|| clock::now() - time::Duration::days(30));
+    let from =
+        instant(asked.from.as_deref(), false)?.unwrap_or_else(|| clock::later(clock::now(), Duration::days(-30)));
     let to = instant(asked.to.as_deref(), true)?.unwrap_or_else(clock::now);
     if let (Some(from), Some(to)) = (&asked.from, &asked.to)
         && instant(Some(from), false)? >= instant(Some(to), true)?
@@ -106,11 +104,11 @@ pub async fn campaign_names(tx: &TenantTx, ids: &[uuid::Uuid]) -> Result<HashMap
 
 fn instant(text: Option<&str>, end_of_day: bool) -> Result<Option<OffsetDateTime>> {
     let Some(text) = text else { return Ok(None) };
-    if let Ok(time) = OffsetDateTime::parse(text, &Rfc3339) {
+    if let Some(time) = clock::parse(text) {
         return Ok(Some(time));
     }
-    let day = Date::parse(text, &Iso8601::DATE)
-        .map_err(|_| Error::new(Code::BadRequest, "`from` and `to` are days (2026-01-31) or times in RFC 3339."))?;
-    let midnight = day.with_time(Time::MIDNIGHT).assume_utc();
-    Ok(Some(if end_of_day { midnight + time::Duration::days(1) } else { midnight }))
+    let midnight = clock::parse_day(text).ok_or_else(|| {
+        Error::new(Code::BadRequest, "`from` and `to` are days (2026-01-31) or times in RFC 3339, up to the year 9999.")
+    })?;
+    Ok(Some(if end_of_day { clock::later(midnight, Duration::days(1)) } else { midnight }))
 }

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     app::App,
-    auth::{Caller, Scope},
+    auth::Caller,
     bridge::{self, Heard},
     characters,
     error::{Code, Error, Problem, Result},
@@ -106,7 +106,7 @@ pub async fn call(
     let tool = super::find(&name).ok_or_else(|| Error::not_found("tool"))?;
     let ToolInput { arguments, actor, session_id, player_id, dice, preview, apply } = &body.value;
     if dice.is_some() {
-        caller.needs(Scope::Gm, "Giving dice")?;
+        caller.needs_game_master("Giving dice")?;
     }
     let own_dice = dice.is_some() || *preview;
     let heard = match session_id {

@@ -257,12 +257,7 @@ impl Batch<'_> {
         };
         let (id, name, arguments) = named;
         let known = tools::find(&name).map_or("unknown", |t| t.name);
-        let outcome = match status {
-            CallStatus::Succeeded => "succeeded",
-            CallStatus::Failed => "failed",
-            CallStatus::Rejected => "rejected",
-        };
-        metrics::TOOL_CALLS.with_label_values(&[known, outcome]).inc();
+        metrics::TOOL_CALLS.with_label_values(&[known, status.as_str()]).inc();
         ToolCall { id, name, arguments, status, result, error }
     }
 

@@ -47,6 +47,7 @@ use live::Live;
 use start::Asker;
 
 use crate::{
+    clock,
     llm::Usage,
     prompt::{EntityKind, LoreDecision},
 };
@@ -87,6 +88,18 @@ pub enum CallStatus {
     Failed,
     /// It was not allowed, or there is no such tool.
     Rejected,
+}
+
+impl CallStatus {
+    /// The name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CallStatus::Succeeded => "succeeded",
+            CallStatus::Failed => "failed",
+            CallStatus::Rejected => "rejected",
+        }
+    }
 }
 
 /// One tool call of a turn.
@@ -190,7 +203,8 @@ pub struct TurnView {
 #[must_use]
 pub fn created_at(turn: Uuid) -> OffsetDateTime {
     let (seconds, nanos) = turn.get_timestamp().map(|time| time.to_unix()).unwrap_or_default();
-    OffsetDateTime::UNIX_EPOCH + std::time::Duration::new(seconds, nanos)
+    let since = time::Duration::new(i64::try_from(seconds).unwrap_or(i64::MAX), 0);
+    clock::later(clock::later(OffsetDateTime::UNIX_EPOCH, since), time::Duration::nanoseconds(i64::from(nanos)))
 }
 
 /// A turn does not know the planner, whose answer it holds.

@@ -24,6 +24,7 @@ use crate::{
     ops::metrics,
     prompt::{
         assemble::{Assembled, BasePrompt, TurnText, Wanted, assemble, cached, turn_text},
+        fence,
         section::Section,
         tokens,
         transcript::{Exchange, Transcript},
@@ -334,13 +335,19 @@ pub(super) fn answer_calls(more: &mut Vec<Message>, completion: Completion, done
     match mode {
         ReplyMode::Native => {
             more.push(Message::assistant(completion.text, completion.tool_calls));
-            more.extend(done.iter().map(|call| Message::tool_result(call.id.clone(), outcome(call).to_string())));
+            more.extend(done.iter().map(|call| {
+                // What a tool found was written by others, also where a provider keeps it apart.
+                let mut text = String::new();
+                let attributes = [("tool", call.name.as_str()), ("status", call.status.as_str())];
+                fence::put(&mut text, "tool_result", &attributes, &outcome(call).to_string());
+                Message::tool_result(call.id.clone(), text)
+            }));
         }
         ReplyMode::Xml => {
             let results: Vec<_> =
                 done.iter().map(|c| json!({ "tool_name": c.name, "status": c.status, "result": outcome(c) })).collect();
             let mut text = String::new();
-            crate::prompt::fence::put(&mut text, "tool_results", &[], &Value::Array(results).to_string());
+            fence::put(&mut text, "tool_results", &[], &Value::Array(results).to_string());
             more.push(Message::assistant(completion.text, Vec::new()));
             more.push(Message::text(Role::User, text));
         }

@@ -25,6 +25,7 @@ use crate::{
     error::{Code, Error, Result},
     http::{Reply, answered, idempotency::IdempotencyKey},
     limits::{Counted, Permit},
+    panics::{self, Panicked},
 };
 
 /// How a client wants its answer.
@@ -130,7 +131,10 @@ fn admitted(app: &App, caller: &Caller) -> Result<(Permit, Counted)> {
 fn in_task<T: 'static>(permit: Permit, work: impl Future<Output = Result<T>> + 'static) -> JoinHandle<Result<T>> {
     actix_web::rt::spawn(async move {
         let _permit = permit;
-        work.await
+        match panics::caught("a turn", work).await {
+            Ok(done) => done,
+            Err(Panicked) => Err(Error::internal("a turn panicked")),
+        }
     })
 }
 

@@ -8,6 +8,25 @@ BEGIN
     RETURN FOUND;
 END $$
 -- ;;
-REVOKE ALL ON FUNCTION spend_dice FROM PUBLIC
+-- Whether the character that a token plays is still there, and the visit to the table that it is has not ended.
+CREATE FUNCTION token_stands(its_tenant uuid, who text, player uuid, visit uuid) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    settings text := set_config('app.tenant_id', its_tenant::text, true) || set_config('app.who', who, true);
+BEGIN
+    RETURN (player IS NULL OR EXISTS (SELECT FROM character c WHERE c.tenant_id = its_tenant AND c.id = player))
+        AND (visit IS NULL OR NOT EXISTS (SELECT FROM ended_visit e WHERE e.tenant_id = its_tenant AND e.id = visit));
+END $$
 -- ;;
-GRANT EXECUTE ON FUNCTION spend_dice TO tavernkeep_app
+-- A visit that its player ended before its time. Those of this tenant that would be over by now are forgotten.
+CREATE FUNCTION end_visit(its_tenant uuid, who text, visit uuid, over_at timestamptz) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    settings text := set_config('app.tenant_id', its_tenant::text, true) || set_config('app.who', who, true);
+BEGIN
+    DELETE FROM ended_visit e WHERE e.tenant_id = its_tenant AND e.until < now() - interval '1 minute';
+    INSERT INTO ended_visit (tenant_id, id, until) VALUES (its_tenant, visit, over_at) ON CONFLICT DO NOTHING;
+    RETURN true;
+END $$
+-- ;;
+REVOKE ALL ON FUNCTION spend_dice, token_stands, end_visit FROM PUBLIC
+-- ;;
+GRANT EXECUTE ON FUNCTION spend_dice, token_stands, end_visit TO tavernkeep_app

@@ -9,7 +9,7 @@ use serde::{
     de::{Error as _, SeqAccess, Visitor},
 };
 use serde_json::{Map, Value, json, value::RawValue};
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use time::format_description::well_known::Rfc3339;
 use uuid::Uuid;
 
 use super::{FORMAT, ROWS_MAX, VERSION, talk};
@@ -327,10 +327,10 @@ fn plainly(row: &mut Row) -> Result<()> {
 fn with_influence(row: &mut Row) -> Result<()> {
     let Some(Value::Object(influence)) = row.members.get_mut("influence") else { return Ok(()) };
     let Some(at) = influence.remove("at") else { return Ok(()) };
-    let at = at.as_str().and_then(|at| OffsetDateTime::parse(at, &Rfc3339).ok()).ok_or_else(|| {
+    let at = at.as_str().and_then(crate::clock::parse).ok_or_else(|| {
         Error::invalid(format!("{}/influence/at", row.pointer), "invalid_value", "This is no time in RFC 3339.")
     })?;
-    let at = at.min(crate::clock::now()).to_offset(time::UtcOffset::UTC);
+    let at = at.min(crate::clock::now());
     row.beside.insert("influence_at".to_owned(), at.format(&Rfc3339).map_err(Error::internal)?.into());
     Ok(())
 }

@@ -51,7 +51,7 @@ pub struct MemoryDocument {
     /// Memories of the same number were broadcast together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broadcast: Option<u32>,
-    #[serde(default, with = "time::serde::rfc3339::option", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "crate::clock::written", skip_serializing_if = "Option::is_none")]
     pub created_at: Option<OffsetDateTime>,
     #[garde(custom(validate::extensions))]
     #[serde(default, skip_serializing_if = "Extensions::is_empty")]
@@ -106,7 +106,7 @@ pub struct MessageDocument {
     /// Where the conversation as the model sees it begins since then: the place of a message in this list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_start: Option<u32>,
-    #[serde(default, with = "time::serde::rfc3339::option", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "crate::clock::written", skip_serializing_if = "Option::is_none")]
     pub created_at: Option<OffsetDateTime>,
     #[garde(custom(validate::extensions))]
     #[serde(default, skip_serializing_if = "Extensions::is_empty")]

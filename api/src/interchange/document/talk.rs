@@ -109,7 +109,6 @@ fn time(at: OffsetDateTime) -> Result<String> {
 /// To the microsecond, as the database keeps it.
 fn moment(at: Option<OffsetDateTime>) -> Option<OffsetDateTime> {
     at.and_then(|at| at.replace_nanosecond(at.nanosecond() / 1000 * 1000).ok())
-        .map(|at| at.to_offset(time::UtcOffset::UTC))
 }
 
 /// Makes the memories that are not there.

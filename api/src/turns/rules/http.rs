@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::{Resolution, RulesJob, run};
 use crate::{
     app::App,
-    auth::{Caller, Scope},
+    auth::Caller,
     error::{Problem, Result},
     http::{Body, validate},
     llm::ReplyMode,
@@ -56,7 +56,7 @@ pub async fn resolve(
     validate::check(&body.value)?;
     let ResolveInput { player_id, action, dice, preview, stream, reply_mode } = body.value;
     if dice.is_some() {
-        caller.needs(Scope::Gm, "Giving dice")?;
+        caller.needs_game_master("Giving dice")?;
     }
     let mode = reply_mode.unwrap_or_else(|| app.llm.reply_mode(&caller.tenant));
     let job = RulesJob {

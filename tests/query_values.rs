@@ -1,0 +1,137 @@
+//! Query parameters with values that nobody means well: every GET of the document, every parameter, and none is a fault of ours.
+
+use futures_util::{StreamExt, stream};
+use reqwest::Method;
+
+use crate::support::{Rows, Server};
+
+/// Values as they stand in a query string.
+const NASTY: &[&str] = &[
+    "",
+    "0",
+    "-0",
+    "-1",
+    "1.5",
+    "1e309",
+    "-1e309",
+    "NaN",
+    "inf",
+    "201",
+    "2147483648",
+    "4294967296",
+    "9223372036854775807",
+    "9223372036854775808",
+    "-9223372036854775808",
+    "18446744073709551616",
+    "99999999999999999999999999999999999999999",
+    "0001-01-01",
+    "0000-01-01",
+    "-0001-01-01",
+    "%2B999999-12-31",
+    "9999-12-31",
+    "10000-01-01",
+    "9999-12-31T23:59:59Z",
+    "9999-12-31T23:59:59-23:59",
+    "9999-12-31T23:59:60Z",
+    "0000-01-01T00:00:00%2B23:59",
+    "0001-01-01T00:00:00%2B23:59",
+    "9999-12-31T23:59:59.999999999Z",
+    "2026-02-30",
+    "%00",
+    "a%00b",
+    "%FF%FE",
+    "%C0%AF",
+    "%ED%A0%80",
+    "%F0%9F%8E%B2",
+    "%E2%80%AE%E2%80%8B",
+    "%F4%90%80%80",
+    "'%3B--",
+    "%25",
+    "%25%25%5C",
+    "%5C",
+    "_",
+    "%26a%3Db",
+    "%0D%0Ax%3A%20y",
+    "null",
+    "true",
+    "%5B%5D",
+    "%7B%7D",
+    "-",
+    "--created_at",
+    "created_at%2Cname",
+    "..%2F..%2F",
+    "00000000-0000-0000-0000-000000000000",
+    "ffffffff-ffff-ffff-ffff-ffffffffffff",
+    "eyJ2IjoiMSIsImkiOiJ4IiwiZiI6IiJ9",
+    "%28%28%28%28",
+    "*",
+    "%3A*",
+    "a%26%21%7C",
+    "%22%22",
+    "<b>",
+];
+
+/// Parameters that many lists have, also where the document names none.
+const COMMON: &[&str] = &["limit", "cursor", "q", "updated_since", "sort", "after", "from", "to", "nobody_knows_this"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_value_of_a_query_parameter_is_a_fault_of_ours() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let rows = Rows::make(&tenant, "x").await;
+    let long = "%C3%A4".repeat(1500);
+    let mut asked: Vec<String> = Vec::new();
+    let mut operations = 0;
+    let document = serde_json::to_value(tavernkeep::routes::document()).unwrap();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        if item.get("get").is_none() || !path.starts_with("/v1/") || path.ends_with("/bridge") {
+            continue;
+        }
+        operations += 1;
+        let parameters = item["get"]["parameters"].as_array().into_iter().flatten().map(|parameter| {
+            let place = parameter["$ref"].as_str().map(|place| place.trim_start_matches('#'));
+            place.map_or(parameter, |place| document.pointer(place).unwrap())
+        });
+        let named = parameters.filter(|parameter| parameter["in"] == "query");
+        let mut names: Vec<&str> = named.map(|parameter| parameter["name"].as_str().unwrap()).collect();
+        names.extend(COMMON.iter().filter(|name| !names.contains(name)).copied().collect::<Vec<_>>());
+        let place = rows.path(path);
+        for name in &names {
+            asked.extend(NASTY.iter().map(|value| format!("{place}?{name}={value}")));
+            asked.push(format!("{place}?{name}={long}"));
+            asked.push(format!("{place}?{name}=1&{name}=2"));
+            asked.push(format!("{place}?{name}"));
+        }
+        // Spans of time that end before they begin, and all there is.
+        asked.push(format!("{place}?from=9999-12-31&to=0001-01-01"));
+        asked.push(format!("{place}?from=0001-01-01&to=9999-12-31"));
+    }
+    assert!(operations > 40, "{operations} operations");
+    let tenant = &tenant;
+    let faults: Vec<String> = stream::iter(asked)
+        .map(async |path| match tenant.request(Method::GET, &path).send().await {
+            // The rest of a stream is not waited for.
+            Ok(answer) if answer.status().as_u16() < 500 => None,
+            Ok(answer) => Some(format!("{path}: {} {}", answer.status(), answer.text().await.unwrap_or_default())),
+            Err(error) => Some(format!("{path}: {error}")),
+        })
+        .buffer_unordered(8)
+        .filter_map(async |fault| fault)
+        .collect()
+        .await;
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults[..faults.len().min(40)].join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn usage_up_to_the_last_day_there_is() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    world.bob("player_alice", "Hello.").await.expect(200);
+    for to in ["9999-12-31", "9999-12-31T23:59:59.999999Z"] {
+        let usage = tenant.get(&format!("/v1/usage?from=0001-01-01&to={to}")).await.expect(200);
+        assert_eq!(usage.items().len(), 1, "{}", usage.text);
+    }
+    tenant.get("/v1/usage?to=9999-12-31T23:59:59-23:59").await.problem(400, "bad_request");
+    tenant.get("/v1/npcs").await.problem(404, "not_found");
+}
