@@ -55,6 +55,7 @@ const MAY_USE_THE_POOL: &[&str] = &[
     "tenancy.rs",
     "tenants/service.rs",
     "turns/store/end.rs",
+    "users/links.rs",
     "users/sessions.rs",
 ];
 

@@ -1,6 +1,8 @@
 //! The application: its state, and the service made of it, the same for `serve` and for tests.
 
 use std::{
+    io,
+    net::{IpAddr, SocketAddr},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -8,14 +10,24 @@ use std::{
     time::Duration,
 };
 
-use actix_web::{App as ActixApp, HttpServer, dev::Server, middleware::from_fn, web};
+use actix_http::{HttpService, Request, Response, error::DispatchError};
+use actix_service::{IntoServiceFactory, ServiceFactory, ServiceFactoryExt, fn_service, map_config};
+use actix_web::{
+    App as ActixApp, HttpRequest,
+    body::BoxBody,
+    dev::{AppConfig, Server, ServiceResponse},
+    middleware::from_fn,
+    web,
+};
 use moka::future::Cache;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::{
     admin,
     auth::{jwt::Tokens, keys::Keys},
     bridge::Hub,
     config::Config,
+    connections::{Connection, Connections},
     error::{Error, Result},
     feeds::Feeds,
     http::{docs, docs::Documents, observe::observe},
@@ -41,6 +53,7 @@ pub struct App {
     pub tokens: Tokens,
     pub secrets: Secrets,
     pub limits: Limits,
+    pub connections: Arc<Connections>,
     pub llm: Models,
     pub prompts: Prompts,
     /// What is kept of sessions' prompts.
@@ -71,7 +84,8 @@ impl App {
             keys: Keys::new(pool.clone()),
             tokens: Tokens::new(&secrets),
             limits: Limits::default(),
-            llm: Models::new(config.llm.clone(), model, config.reply_mode)?,
+            connections: Arc::default(),
+            llm: Models::new(config.llm.clone(), model, config.models_allowed.clone(), config.reply_mode)?,
             prompts: Prompts::new(config.prompt_cache_bytes_max / 4 * 3),
             tables: Tables::new(config.prompt_cache_bytes_max / 4),
             planner: Planner::new(config.planner.plan_kept),
@@ -91,6 +105,12 @@ impl App {
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// The address of whoever sent a request.
+    #[must_use]
+    pub fn client(&self, request: &HttpRequest) -> IpAddr {
+        self.config.proxies.client(request.peer_addr(), request.headers())
     }
 
     /// From now on readiness fails, and streams and frontends' connections end.
@@ -116,35 +136,102 @@ impl App {
     }
 }
 
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 2048;
+
 /// Binds and starts the HTTP server.
 ///
 /// # Errors
 /// `internal` if the address cannot be bound.
-pub fn serve(app: web::Data<App>) -> Result<(Server, std::net::SocketAddr)> {
+pub fn serve(app: web::Data<App>) -> Result<(Server, SocketAddr)> {
     let documents = web::Data::new(Documents::of(&routes::document())?);
-    let (workers, shutdown, bind) = (app.config.workers, app.config.shutdown_seconds, app.config.bind);
-    let server = HttpServer::new(move || {
-        ActixApp::new()
-            .app_data(app.clone())
-            .app_data(documents.clone())
-            .configure(routes::configure)
-            .service(docs::asset)
-            .service(docs::favicon)
-            .configure(play::configure)
-            .configure(admin::configure)
-            .route("/", web::get().to(admin::front_door))
-            .default_service(web::to(docs::fallback))
-            .wrap(from_fn(observe))
+    let bind = app.config.bind;
+    let failed = |e: io::Error| Error::internal(format!("cannot listen on {bind}: {e}"));
+    let listener = listen(bind).map_err(failed)?;
+    let addr = listener.local_addr().map_err(failed)?;
+    let builder = Server::build()
+        .workers(app.config.workers)
+        .shutdown_timeout(app.config.shutdown_seconds)
+        .disable_signals();
+    let ending = builder.graceful_shutdown_signal();
+    let server = builder.listen("http", listener, move || {
+        let (ending, head_timeout) = (ending.clone(), app.config.connections.head_timeout);
+        let http = HttpService::build()
+            .graceful_shutdown_signal(move || {
+                let ending = ending.clone();
+                async move { ending.notified().await }
+            })
+            .h1_allow_half_closed(false)
+            .client_request_timeout(head_timeout)
+            .local_addr(addr)
+            .on_connect_ext(|connection: &Connection, data| {
+                data.insert(connection.line());
+            })
+            .h1(map_config(service(app.clone(), documents.clone()), |()| AppConfig::default()));
+        accept(app.clone()).and_then(http)
+    });
+    Ok((server.map_err(failed)?.run(), addr))
+}
+
+fn listen(bind: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let socket = if bind.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(bind)?;
+    socket.listen(BACKLOG)?.into_std()
+}
+
+/// Takes a connection, unless its address holds as many as it may.
+fn accept(
+    app: web::Data<App>,
+) -> impl ServiceFactory<
+    TcpStream,
+    Config = (),
+    Response = (Connection, Option<SocketAddr>),
+    Error = DispatchError,
+    InitError = (),
+> {
+    fn_service(move |io: TcpStream| {
+        let app = app.clone();
+        async move {
+            let peer = io.peer_addr()?;
+            // Events and frames are small, and are not to wait for each other.
+            io.set_nodelay(true)?;
+            let limits = app.config.connections;
+            let held = match app.config.proxies.trust(peer.ip()) {
+                true => None,
+                false => {
+                    let held = app.connections.hold(peer.ip(), limits.per_address_max);
+                    Some(held.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionRefused))?)
+                }
+            };
+            Ok((Connection::new(io, limits.head_timeout, held), Some(peer)))
+        }
     })
-    .workers(workers)
-    .h1_allow_half_closed(false)
-    // Events and frames are small, and are not to wait for each other.
-    .tcp_nodelay(true)
-    .client_request_timeout(Duration::from_secs(10))
-    .shutdown_timeout(shutdown)
-    .disable_signals()
-    .bind(bind)
-    .map_err(|e| Error::internal(format!("cannot listen on {bind}: {e}")))?;
-    let addr = server.addrs().first().copied().unwrap_or(bind);
-    Ok((server.run(), addr))
+}
+
+fn service(
+    app: web::Data<App>,
+    documents: web::Data<Documents>,
+) -> impl ServiceFactory<
+    Request,
+    Config = AppConfig,
+    Response = ServiceResponse<BoxBody>,
+    Error = Response<BoxBody>,
+    InitError = (),
+    Future: 'static,
+    Service: 'static,
+> {
+    ActixApp::new()
+        .app_data(app)
+        .app_data(documents)
+        .configure(routes::configure)
+        .service(docs::asset)
+        .service(docs::favicon)
+        .configure(play::configure)
+        .configure(admin::configure)
+        .route("/", web::get().to(admin::front_door))
+        .default_service(web::to(docs::fallback))
+        .wrap(from_fn(observe))
+        .into_factory()
+        .map_err(|error: actix_web::Error| Response::from(error))
 }

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 
 use crate::{
+    http::client::Proxies,
     llm::{AllowedHost, Endpoint, LlmSettings, ReplyMode, Secret},
     secrets::Secrets,
 };
@@ -20,8 +21,13 @@ pub struct Config {
     pub secrets: Option<Secrets>,
     /// None: the rehearsal model.
     pub model: Option<Endpoint>,
+    /// What tenants may name at the operator's endpoint, beside its own model.
+    pub models_allowed: Vec<String>,
     pub reply_mode: ReplyMode,
     pub llm: LlmSettings,
+    /// Whose word about the address of a client is believed.
+    pub proxies: Proxies,
+    pub connections: ConnectionSettings,
     pub prompt_cache_bytes_max: usize,
     pub turn_steps_max: u32,
     pub journal_retention_days: Option<u32>,
@@ -33,6 +39,17 @@ pub struct Config {
     pub planner: PlannerSettings,
     pub workers: usize,
     pub shutdown_seconds: u64,
+}
+
+/// Clients' connections.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionSettings {
+    /// Of one address at a time; 0: any number.
+    pub per_address_max: usize,
+    /// How long the head of a request may take.
+    pub head_timeout: Duration,
+    /// How long its body may take.
+    pub body_timeout: Duration,
 }
 
 /// Frontends' connections.
@@ -67,6 +84,11 @@ pub const HELP: &str = "Environment:
   TAVERNKEEP_SECRET_KEY            at least 32 characters; two, separated by a comma, while rotating; without it one is
                                    made and kept in the data directory (replicas must share one)
   TAVERNKEEP_WORKERS               HTTP threads; the number of cores
+  TAVERNKEEP_TRUSTED_PROXIES       addresses and networks (10.0.0.0/8), separated by commas, whose X-Forwarded-For is
+                                   believed; unset: nobody's
+  TAVERNKEEP_CONNECTIONS_PER_ADDRESS_MAX  1000: connections of one address at a time, but of trusted proxies; 0: any number
+  TAVERNKEEP_HEAD_TIMEOUT_MS       10000: how long the head of a request may take
+  TAVERNKEEP_BODY_TIMEOUT_MS       60000: how long its body may take
   TAVERNKEEP_SHUTDOWN_SECONDS      30: how long running work may take to end
   TAVERNKEEP_METRICS_TOKEN         if set, /metrics asks for it as bearer token
   TAVERNKEEP_DEMO_API_KEY          fixes the demo tenant's API key (tk_<8>_<43>)
@@ -80,6 +102,7 @@ pub const HELP: &str = "Environment:
   TAVERNKEEP_BRIDGE_ROLL_TIMEOUT_MS  10000: how long a frontend may take to roll dice
   LLM_API_ENDPOINT                 base URL or chat-completions URL; without it the rehearsal model answers
   LLM_API_KEY, LLM_MODEL_NAME      for that endpoint
+  LLM_MODELS_ALLOWED               models, separated by commas, that tenants may name at that endpoint; unset: LLM_MODEL_NAME
   LLM_REPLY_MODE                   native (tool calls) or xml
   LLM_CONNECT_TIMEOUT_MS           3000
   LLM_FIRST_TOKEN_TIMEOUT_MS       20000
@@ -151,8 +174,11 @@ impl Config {
             database_connections_max: r.parsed("DATABASE_CONNECTIONS_MAX", 16, "a number"),
             secrets: secrets(&mut r),
             model: model(&mut r),
+            models_allowed: listed(&r, "LLM_MODELS_ALLOWED"),
             reply_mode: r.parsed("LLM_REPLY_MODE", ReplyMode::Native, "native or xml"),
             llm: llm(&mut r),
+            proxies: proxies(&mut r),
+            connections: connections(&mut r),
             prompt_cache_bytes_max: r
                 .parsed("TAVERNKEEP_PROMPT_CACHE_MIB", 64usize, "a number of MiB")
                 .saturating_mul(1024 * 1024),
@@ -221,6 +247,29 @@ fn demo_password(r: &mut Reader<'_>) -> Option<String> {
     Some(password)
 }
 
+fn listed(r: &Reader<'_>, name: &str) -> Vec<String> {
+    let text = r.text(name).unwrap_or_default();
+    text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(ToOwned::to_owned).collect()
+}
+
+fn proxies(r: &mut Reader<'_>) -> Proxies {
+    match Proxies::parse(&listed(r, "TAVERNKEEP_TRUSTED_PROXIES")) {
+        Ok(proxies) => proxies,
+        Err(wrong) => {
+            r.errors.push(format!("TAVERNKEEP_TRUSTED_PROXIES: `{wrong}` is no address and no network"));
+            Proxies::default()
+        }
+    }
+}
+
+fn connections(r: &mut Reader<'_>) -> ConnectionSettings {
+    ConnectionSettings {
+        per_address_max: r.parsed("TAVERNKEEP_CONNECTIONS_PER_ADDRESS_MAX", 1000, "a number"),
+        head_timeout: r.millis("TAVERNKEEP_HEAD_TIMEOUT_MS", Duration::from_secs(10)),
+        body_timeout: r.millis("TAVERNKEEP_BODY_TIMEOUT_MS", Duration::from_secs(60)),
+    }
+}
+
 fn bridge(r: &mut Reader<'_>) -> BridgeSettings {
     let ping = r.parsed("TAVERNKEEP_BRIDGE_PING_SECONDS", 20u64, "a number of seconds");
     if !(1..=3600).contains(&ping) {
@@ -248,9 +297,7 @@ fn planner(r: &mut Reader<'_>) -> PlannerSettings {
 fn llm(r: &mut Reader<'_>) -> LlmSettings {
     let defaults = LlmSettings::default();
     let mut allowed_hosts = Vec::new();
-    for host in
-        r.text("LLM_TENANT_HOSTS_ALLOWED").unwrap_or_default().split(',').map(str::trim).filter(|h| !h.is_empty())
-    {
+    for host in listed(r, "LLM_TENANT_HOSTS_ALLOWED") {
         match host.parse::<AllowedHost>() {
             Ok(host) => allowed_hosts.push(host),
             Err(_) => r.errors.push(format!("LLM_TENANT_HOSTS_ALLOWED: `{host}` is no host")),

@@ -39,6 +39,7 @@ codes! {
     Forbidden 403 "forbidden" "The credential does not allow this" "Use a key with the scope named in the detail, or act as the player the token was made for.";
     NotFound 404 "not_found" "There is no such thing" "Check the id or slug. What belongs to someone else reads as absent.";
     MethodNotAllowed 405 "method_not_allowed" "The method is not allowed here" "Use one of the methods in the Allow header.";
+    RequestTimeout 408 "request_timeout" "The request took too long to arrive" "Send the whole body at once, over a connection that is fast enough.";
     Conflict 409 "conflict" "The request conflicts with the present state" "Read the current state and send the request again.";
     TurnInProgress 409 "turn_in_progress" "A turn is in progress" "Wait for the turn to end, cancel it, or send `on_busy: queue`.";
     EncounterNotEnded 409 "encounter_not_ended" "The encounter has not ended" "End the encounter first.";

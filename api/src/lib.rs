@@ -6,6 +6,7 @@ pub mod app;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod connections;
 pub mod database;
 pub mod demo;
 pub mod embedded_postgres;

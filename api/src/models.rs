@@ -9,10 +9,11 @@ use crate::{
     tenants::Tenant,
 };
 
-/// The client and the operator's endpoint.
+/// The client and the operator's endpoint, with the models that tenants may name at it.
 pub struct Models {
     client: LlmClient,
     operator: Endpoint,
+    allowed: Vec<String>,
     reply_mode: ReplyMode,
 }
 
@@ -21,8 +22,26 @@ impl Models {
     ///
     /// # Errors
     /// `internal` if no TLS is to be had.
-    pub fn new(settings: LlmSettings, operator: Endpoint, reply_mode: ReplyMode) -> Result<Self> {
-        Ok(Self { client: LlmClient::new(settings).map_err(Error::internal)?, operator, reply_mode })
+    pub fn new(
+        settings: LlmSettings,
+        operator: Endpoint,
+        allowed: Vec<String>,
+        reply_mode: ReplyMode,
+    ) -> Result<Self> {
+        Ok(Self { client: LlmClient::new(settings).map_err(Error::internal)?, operator, allowed, reply_mode })
+    }
+
+    /// Whether a tenant's turns may ask a model of the operator's endpoint: its own, or one of the operator's list.
+    ///
+    /// # Errors
+    /// A sentence that names the models there are.
+    pub fn check_model(&self, model: &str) -> std::result::Result<(), String> {
+        if model == self.operator.model || self.allowed.iter().any(|allowed| allowed == model) {
+            return Ok(());
+        }
+        let others = self.allowed.iter().filter(|allowed| **allowed != self.operator.model);
+        let known: Vec<&str> = std::iter::once(&self.operator.model).chain(others).map(String::as_str).collect();
+        Err(format!("The operator's endpoint offers no model `{model}` but: {}.", known.join(", ")))
     }
 
     #[must_use]
@@ -40,7 +59,7 @@ impl Models {
     /// The endpoint of a tenant. The operator's key goes to the operator's endpoint alone.
     ///
     /// # Errors
-    /// `feature_disabled` if the tenant switched AI off; `llm_unavailable` if its endpoint is not allowed.
+    /// `feature_disabled` if the tenant switched AI off; `llm_unavailable` if its endpoint or model is not allowed.
     pub fn endpoint<'a>(&'a self, tenant: &Tenant, secrets: &Secrets) -> Result<Cow<'a, Endpoint>> {
         if !tenant.settings.features.llm {
             return Err(Error::new(Code::FeatureDisabled, "AI turns are switched off for this tenant."));
@@ -48,7 +67,11 @@ impl Models {
         let llm = &tenant.settings.llm;
         match (&llm.endpoint, &llm.model) {
             (None, None) => Ok(Cow::Borrowed(&self.operator)),
-            (None, Some(model)) => Ok(Cow::Owned(Endpoint { model: model.clone(), ..self.operator.clone() })),
+            (None, Some(model)) => {
+                // What was allowed when it was set may no longer be.
+                self.check_model(model).map_err(|why| Error::new(Code::LlmUnavailable, why))?;
+                Ok(Cow::Owned(Endpoint { model: model.clone(), ..self.operator.clone() }))
+            }
             (Some(url), model) => {
                 let key = tenant.llm_api_key.as_deref().map(|sealed| secrets.open(tenant.id, sealed)).transpose()?;
                 let model = model.clone().unwrap_or_else(|| "default".to_owned());

@@ -4,12 +4,12 @@ use actix_web::HttpResponse;
 use askama::Template;
 use uuid::Uuid;
 
-use super::{Editor, Frame, Tab, editor::peer};
+use super::{Editor, Frame, Tab};
 use crate::{
     error::{Error, Result},
     shown,
     users::{
-        passwords,
+        email, passwords,
         sessions::{self, Choice},
     },
 };
@@ -35,6 +35,16 @@ pub async fn page(editor: Editor) -> Result<HttpResponse> {
     shown_with(&editor, None)
 }
 
+/// Whether who is signed in knows their password. Wrong ones are slowed down as at the door.
+async fn knows_password(editor: &Editor, password: String) -> Result<bool> {
+    let (app, folded) = (&editor.app, email::fold(&editor.user.email));
+    let attempt = app.limits.sign_ins.password(app.client(&editor.request), &folded).await?;
+    let stored = sessions::own_password(&app.pool, &editor.secret).await?;
+    let is_right = password.len() <= 1024 && app.passwords.is(password, stored).await?;
+    if is_right { attempt.right() } else { attempt.wrong() }
+    Ok(is_right)
+}
+
 /// Sets the own password, for who knows the old one; every other session ends.
 pub async fn set_password(editor: Editor) -> Result<HttpResponse> {
     let (old, new) = (editor.form.text("password").to_owned(), editor.form.text("new_password"));
@@ -44,9 +54,7 @@ pub async fn set_password(editor: Editor) -> Result<HttpResponse> {
     if let Err(error) = passwords::check("/new_password", new, &editor.user.email) {
         return shown_with(&editor, error.errors.first().map(|e| e.message.clone()));
     }
-    editor.app.limits.check_sign_in(peer(&editor.request), &editor.user.email)?;
-    let stored = sessions::own_password(&editor.app.pool, &editor.secret).await?;
-    if old.len() > 1024 || !editor.app.passwords.is(old, stored).await? {
+    if !knows_password(&editor, old).await? {
         return shown_with(&editor, Some("The old password is another.".to_owned()));
     }
     let hash = editor.app.passwords.hash(new.to_owned()).await?;

@@ -1,6 +1,6 @@
 //! The proofs that a page's handler takes: somebody is signed in, may see this page, and sent a form of ours.
 
-use std::{future::Future, net::IpAddr, pin::Pin};
+use std::{future::Future, pin::Pin};
 
 use actix_web::{
     FromRequest, HttpMessage, HttpRequest, HttpResponse,
@@ -244,11 +244,6 @@ async fn who(app: &App, request: &HttpRequest) -> Result<Option<(Secret, User)>>
 
 pub(super) fn app_of(request: &HttpRequest) -> Result<web::Data<App>> {
     request.app_data::<web::Data<App>>().cloned().ok_or_else(|| Error::internal("no application state"))
-}
-
-/// The address that a request came from.
-pub(super) fn peer(request: &HttpRequest) -> IpAddr {
-    request.peer_addr().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.ip())
 }
 
 fn is_secure(request: &HttpRequest) -> bool {

@@ -58,6 +58,7 @@ mod in_the_way;
 mod kept;
 mod keys;
 mod lab;
+mod links;
 pub mod list;
 mod lore;
 mod markdown;
@@ -153,6 +154,10 @@ pub const PAGES: &[Page] = &[
     open("GET",  "/sign-in", || web::get().to(sign_in::page)),
     open("POST", "/sign-in", || web::post().to(sign_in::enter)),
     open("POST", "/sign-out", || web::post().to(sign_in::leave)),
+    open("GET",  "/invitation/{x}", || web::get().to(links::invitation)),
+    open("POST", "/invitation/{x}", || web::post().to(links::accept)),
+    open("GET",  "/reset/{x}", || web::get().to(links::reset)),
+    open("POST", "/reset/{x}", || web::post().to(links::set_password)),
 
     // The own account.
     open("GET",  "/account", || web::get().to(account::page)),
@@ -169,6 +174,7 @@ pub const PAGES: &[Page] = &[
     post("/users", Admin, || web::post().to(users::create)),
     get ("/users/{x}", Admin, || web::get().to(users::page)),
     post("/users/{x}", Admin, || web::post().to(users::save)),
+    post("/users/{x}/link", Admin, || web::post().to(users::link)),
     get ("/users/{x}/remove", Admin, || web::get().to(users::ask)),
     post("/users/{x}/remove", Admin, || web::post().to(users::remove)),
     get ("/usage", Admin, || web::get().to(usage::page)),

@@ -31,8 +31,8 @@ const GROUPS: &[Group] = &[
         title: "Model",
         is_folded: false,
         fields: &[
-            Field::new("/settings/llm/endpoint", "Endpoint", Kind::Line).hint("The operator's if left empty."),
-            Field::new("/settings/llm/model", "Model", Kind::Line),
+            Field::new("/settings/llm/endpoint", "Endpoint", Kind::Line).hint("The operator's if left empty. Another endpoint needs its key anew."),
+            Field::new("/settings/llm/model", "Model", Kind::Line).hint("At the operator's endpoint one that the operator offers."),
             Field::new(
                 "/settings/llm/reply_mode",
                 "Replies",

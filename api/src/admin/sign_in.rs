@@ -4,7 +4,7 @@ use actix_web::{FromRequest, HttpRequest, HttpResponse, dev::Payload, http::Stat
 use askama::Template;
 
 use super::{
-    editor::{app_of, keep_secret, peer, secret_of},
+    editor::{app_of, keep_secret, secret_of},
     html, is_htmx,
     kept::{self, Kept, KeptPage},
     query::given,
@@ -15,7 +15,7 @@ use crate::{
     error::{Code, Error, Result},
     ops::metrics,
     users::{
-        service,
+        email,
         sessions::{self, Secret},
     },
 };
@@ -35,8 +35,8 @@ struct SignInPage<'a> {
 /// Somebody who is not signed in, with the form that they sent. The browser holds a secret from the first page on, which signing
 /// in replaces.
 pub struct Stranger {
-    secret: Option<Secret>,
-    form: Submitted,
+    pub(super) secret: Option<Secret>,
+    pub(super) form: Submitted,
 }
 
 impl FromRequest for Stranger {
@@ -87,27 +87,34 @@ const WRONG: &str = "This email and password do not go together.";
 pub async fn enter(request: HttpRequest, stranger: Stranger) -> Result<HttpResponse> {
     let app = app_of(&request)?;
     let Some(before) = stranger.secret else { return Err(Error::new(Code::Forbidden, "Load the page again.")) };
-    let (email, next) = (stranger.form.text("email").trim(), stranger.form.text("next"));
+    let (address, next) = (stranger.form.text("email").trim(), stranger.form.text("next"));
     let password = stranger.form.text("password").to_owned();
     let kept = Kept { path: stranger.form.text("kept_path").to_owned(), fields: stranger.form.text("kept").to_owned() };
-    let refuse = |status, why: &str| shown(&request, status, &before, (next, email), Some(why), &kept);
-    if service::is_email(email, &()).is_err() || password.is_empty() || password.len() > 1024 {
+    let refuse = |status, why: &str| shown(&request, status, &before, (next, address), Some(why), &kept);
+    // Accounts of before may have an address that a new one may not.
+    if !address.contains('@') || address.len() > 1024 || password.is_empty() || password.len() > 1024 {
         return refuse(StatusCode::UNPROCESSABLE_ENTITY, "Write your email and your password.");
     }
-    if let Err(error) = app.limits.check_sign_in(peer(&request), email) {
-        metrics::SIGN_INS.with_label_values(&["throttled"]).inc();
-        let mut answer = refuse(StatusCode::TOO_MANY_REQUESTS, &error.detail)?;
-        let seconds = error.retry_after_seconds.unwrap_or(1);
-        answer.headers_mut().insert(actix_web::http::header::RETRY_AFTER, seconds.into());
-        return Ok(answer);
-    }
-    let account = sessions::account(&app.pool, email).await?;
+    let folded = email::fold(address);
+    let attempt = match app.limits.sign_ins.password(app.client(&request), &folded).await {
+        Ok(attempt) => attempt,
+        Err(error) => {
+            metrics::SIGN_INS.with_label_values(&["throttled"]).inc();
+            let mut answer = refuse(StatusCode::TOO_MANY_REQUESTS, &error.detail)?;
+            let seconds = error.retry_after_seconds.unwrap_or(1);
+            answer.headers_mut().insert(actix_web::http::header::RETRY_AFTER, seconds.into());
+            return Ok(answer);
+        }
+    };
+    let account = sessions::account(&app.pool, &folded).await?;
     let hash = account.as_ref().map(|(_, hash)| hash.clone());
     let is_right = app.passwords.is(password, hash).await?;
     let Some((user, hash)) = account.filter(|_| is_right) else {
+        attempt.wrong();
         metrics::SIGN_INS.with_label_values(&["refused"]).inc();
         return refuse(StatusCode::UNAUTHORIZED, WRONG);
     };
+    attempt.right();
     // Whoever changed the password meanwhile ended all sessions that the old one began.
     let Some(secret) = sessions::begin(&app.pool, user, &hash, Some(&before)).await? else {
         metrics::SIGN_INS.with_label_values(&["refused"]).inc();

@@ -10,7 +10,7 @@ use futures_util::{StreamExt, stream};
 
 use crate::{
     error::{Code, Error, Result},
-    http::forms::from_our_page,
+    http::{body::broken, forms::from_our_page},
     users::sessions::Secret,
 };
 
@@ -207,8 +207,7 @@ pub(super) async fn body(request: &HttpRequest, payload: &mut Payload, bytes_max
     }
     let mut bytes = BytesMut::new();
     while let Some(chunk) = payload.next().await {
-        let chunk =
-            chunk.map_err(|e| Error::new(Code::BadRequest, "The form ended early.").with_cause(e.to_string()))?;
+        let chunk = chunk.map_err(|e| broken(&e))?;
         if bytes.len() + chunk.len() > bytes_max {
             return Err(too_large());
         }

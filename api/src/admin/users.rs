@@ -19,7 +19,7 @@ use crate::{
     shown,
     users::{
         Role,
-        service::{self, UserInput, UserView},
+        service::{self, Status, UserInput, UserView},
     },
 };
 
@@ -27,14 +27,14 @@ use crate::{
 #[template(path = "admin/users.html", blocks = ["main"])]
 struct UsersPage {
     frame: Frame,
-    /// With when they signed in last.
+    /// With when they signed in last, or until when they are invited.
     users: Vec<(UserView, String)>,
     next: Option<String>,
     email: String,
     name: String,
     role: Role,
     problem: Option<String>,
-    /// Somebody who was just made, with their password.
+    /// Somebody who was just invited, with their link.
     made: Option<(String, String)>,
 }
 shown!(UsersPage: as_main);
@@ -57,11 +57,21 @@ async fn users_page(editor: &Editor, problem: Option<String>, made: Option<(Stri
 }
 
 fn with_moment(user: UserView) -> (UserView, String) {
-    let seen = user.last_sign_in_at.map_or_else(|| "never".to_owned(), moment);
+    let seen = match (user.last_sign_in_at, user.expires_at) {
+        (Some(at), _) => moment(at),
+        (None, Some(until)) => format!("invited until {}", moment(until)),
+        (None, None) => "never".to_owned(),
+    };
     (user, seen)
 }
 
-/// The list, and the form for a new one.
+/// A link as it is passed on, for whoever reaches the server as this browser does.
+fn whole(editor: &Editor, path: &str) -> String {
+    let info = editor.request.connection_info();
+    format!("{}://{}{path}", info.scheme(), info.host())
+}
+
+/// The list, and the form for an invitation.
 pub async fn list(editor: Editor) -> Result<HttpResponse> {
     editor.show(&users_page(&editor, None, None).await?)
 }
@@ -81,23 +91,26 @@ fn role_of(editor: &Editor) -> Result<Role> {
     role.ok_or_else(|| Error::invalid("/role", "invalid_value", "Choose a role."))
 }
 
-/// Makes a user and shows the password that was made, once.
+/// Invites somebody and shows the link, once.
 pub async fn create(editor: Editor) -> Result<HttpResponse> {
     let text = |name: &str| Some(editor.form.text(name).trim().to_owned()).filter(|text| !text.is_empty());
     let made = async {
         let email = text("email").unwrap_or_default();
-        let input = UserInput { email, name: text("name"), role: role_of(&editor)?, password: None };
+        let input = UserInput { email, name: text("name"), role: role_of(&editor)? };
         let sent: Vec<_> = editor.form.fields().collect();
         let once = once(&editor, &form_id(&editor), &sent);
-        service::create(&editor.app, &editor.caller, input, once.as_ref()).await
+        service::invite(&editor.app, &editor.caller, input, once.as_ref()).await
     };
     match made.await {
         Ok(None) => {
-            let message = "The user was made by the first click, and the password is shown once. \
-                Give them another on their page if you did not see it.";
+            let message = "They were invited by the first click, and the link is shown once. \
+                Make another on their page if you did not see it.";
             Ok(editor.done("/admin/users", message))
         }
-        Ok(Some(view)) => editor.show(&users_page(&editor, None, view.password.map(|p| (view.email, p))).await?),
+        Ok(Some(view)) => {
+            let made = view.link.map(|path| (view.email, whole(&editor, &path)));
+            editor.show(&users_page(&editor, None, made).await?)
+        }
         Err(error) => {
             let problem = told(error)?;
             editor.show_again(&users_page(&editor, Some(problem), None).await?)
@@ -112,25 +125,60 @@ struct UserPage {
     user: UserView,
     created: String,
     seen: Option<String>,
+    /// Until when they are invited, if they have not come.
+    until: Option<String>,
     problem: Option<String>,
+    /// A link that was just made.
+    made: Option<String>,
 }
 shown!(UserPage: as_main);
 
 async fn user_page(editor: &Editor, problem: Option<String>) -> Result<UserPage> {
+    shown_of(editor, editor.path("x"), problem).await
+}
+
+async fn shown_of(editor: &Editor, x: &str, problem: Option<String>) -> Result<UserPage> {
     let tx = editor.read().await?;
-    let user = service::get(&tx, editor.path("x")).await?;
+    let user = service::get(&tx, x).await?;
     Ok(UserPage {
         frame: editor.frame(&user.name, Tab::Users),
         created: moment(user.created_at),
         seen: user.last_sign_in_at.map(moment),
+        until: user.expires_at.map(moment),
         user,
         problem,
+        made: None,
     })
 }
 
 /// One user.
 pub async fn page(editor: Editor) -> Result<HttpResponse> {
     editor.show(&user_page(&editor, None).await?)
+}
+
+/// Makes a link and shows it, once: for somebody invited another invitation, for a user one to set a new password with.
+pub async fn link(editor: Editor) -> Result<HttpResponse> {
+    let user = service::get(&editor.read().await?, editor.path("x")).await?;
+    let made = async {
+        match user.status {
+            Status::Active => {
+                let path = service::reset(&editor.app, &editor.caller, editor.path("x"), None).await?;
+                Ok((user.id, path))
+            }
+            Status::Invited => {
+                let input = UserInput { email: user.email, name: Some(user.name), role: user.role };
+                let again = service::invite(&editor.app, &editor.caller, input, None).await?;
+                Ok(again.map_or((user.id, None), |view| (view.id, view.link)))
+            }
+        }
+    };
+    match made.await {
+        Ok((id, path)) => {
+            let page = shown_of(&editor, &id.to_string(), None).await?;
+            editor.show(&UserPage { made: path.map(|path| whole(&editor, &path)), ..page })
+        }
+        Err(error) => editor.show_again(&user_page(&editor, Some(told(error)?)).await?),
+    }
 }
 
 fn expected(editor: &Editor) -> Expected {
@@ -157,10 +205,6 @@ pub async fn save(editor: Editor) -> Result<HttpResponse> {
     if let Some(name) = editor.form.get("name") {
         patch["name"] = name.trim().into();
     }
-    let password = editor.form.text("password");
-    if !password.is_empty() {
-        patch["password"] = password.into();
-    }
     let saved = service::update(&editor.app, &editor.caller, &expected(&editor), editor.path("x"), &patch).await;
     answered(&editor, saved, "was saved.").await
 }
@@ -169,7 +213,9 @@ pub async fn save(editor: Editor) -> Result<HttpResponse> {
 pub async fn ask(editor: Editor) -> Result<HttpResponse> {
     let tx = editor.read().await?;
     let user = service::get(&tx, editor.path("x")).await?;
-    let then = if user.is_shared {
+    let then = if user.status == Status::Invited {
+        "Their link is no longer good. They can be invited again."
+    } else if user.is_shared {
         "They cannot come into this tenant any more; in others they stay. What they wrote here stays."
     } else {
         "Their account goes, and whoever needs it again is made anew. What they wrote stays."

@@ -1,7 +1,5 @@
 //! The middleware in front of every `/v1` route: credential, scope, player, request limit, in this order.
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use actix_web::{
     HttpMessage,
     body::{BoxBody, MessageBody},
@@ -11,7 +9,12 @@ use actix_web::{
     web,
 };
 
-use super::{Caller, CallerParts, Scope, Scopes, access, access::Player, jwt::Claims, keys};
+use super::{
+    Caller, CallerParts, Scope, Scopes, access,
+    access::{Player, Reach},
+    jwt::Claims,
+    keys,
+};
 use crate::{
     app::App,
     error::{Code, Error, Result},
@@ -55,6 +58,9 @@ async fn admit(request: &ServiceRequest) -> Result<()> {
     request.extensions_mut().insert(rate);
     request.extensions_mut().insert(caller.clone());
     rate.allowed("requests")?;
+    if caller.is_narrowed() && wanted.reach == Reach::Tenant {
+        return Err(Error::new(Code::Forbidden, "This token is for one campaign only."));
+    }
     if caller.is_player() && wanted.player == Player::Never {
         return Err(Error::new(Code::Forbidden, "A player's token cannot do this."));
     }
@@ -70,8 +76,7 @@ async fn admit(request: &ServiceRequest) -> Result<()> {
 
 /// Guessing credentials is slowed down by address.
 fn throttle_failures(app: &App, request: &ServiceRequest, error: Error) -> Error {
-    let peer = request.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |a| a.ip());
-    let rate = app.limits.check_failure(peer);
+    let rate = app.limits.check_failure(app.client(request.request()));
     request.extensions_mut().insert(rate);
     rate.allowed("failed sign-ins").err().unwrap_or(error)
 }

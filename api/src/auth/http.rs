@@ -36,7 +36,7 @@ const TOKEN_SECONDS: i64 = 900;
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct TokenRequest {
-    /// A part of the key's scopes; all of them unless given.
+    /// A part of the key's scopes; all of them but `admin` unless given.
     scopes: Option<BTreeSet<Scope>>,
     /// The one campaign, by id or slug.
     campaign: Option<String>,
@@ -69,7 +69,7 @@ pub async fn token(app: web::Data<App>, caller: Caller, body: Body<TokenRequest>
     validate::check(&body.value)?;
     let TokenRequest { scopes, campaign, player_id, ttl_seconds } = body.value;
     let scopes: Scopes = match scopes {
-        None => caller.scopes,
+        None => caller.scopes.without(Scope::Admin),
         Some(asked) => {
             if let Some(scope) = asked.iter().find(|s| !caller.scopes.has(**s)) {
                 return Err(Error::new(

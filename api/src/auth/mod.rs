@@ -82,6 +82,12 @@ impl Scopes {
         Self(self.0 & other.0)
     }
 
+    /// All but one.
+    #[must_use]
+    pub fn without(self, scope: Scope) -> Self {
+        Self(self.0 & !(1 << scope as u8))
+    }
+
     pub fn iter(self) -> impl Iterator<Item = Scope> {
         Scope::ALL.into_iter().filter(move |s| self.has(*s))
     }
@@ -165,6 +171,12 @@ impl Caller {
     #[must_use]
     pub fn is_player(&self) -> bool {
         self.player.is_some()
+    }
+
+    /// Whether the credential is for one campaign: then it reaches nothing else of the tenant, whatever its scopes.
+    #[must_use]
+    pub fn is_narrowed(&self) -> bool {
+        self.campaign.is_some() || self.is_player()
     }
 
     /// Whether secrets may be shown.

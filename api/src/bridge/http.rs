@@ -1,7 +1,5 @@
 //! `GET /v1/campaigns/{c}/bridge`: the upgrade to a WebSocket.
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use actix_web::{HttpRequest, HttpResponse, get, http::header, web};
 
 use super::{connect::Upgrade, frames::MESSAGE_BYTES_MAX, socket};
@@ -24,7 +22,7 @@ pub async fn bridge(
     path: web::Path<String>,
     body: web::Payload,
 ) -> Result<HttpResponse> {
-    let peer = request.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |a| a.ip());
+    let peer = app.client(&request);
     let place = app.bridge.admit(peer)?;
     let (response, session, stream) = actix_ws::handle(&request, body)
         .map_err(|e| Error::new(Code::BadRequest, format!("This is a WebSocket: open it as one ({e}).")))?;

@@ -9,14 +9,16 @@ use crate::{
     error::{Code, Error, Result},
     tenants::service as tenants,
     users::{
-        Role, passwords,
-        service::{self as users, Wanted},
+        Role, links,
+        operator::{self, Brought, Wanted},
+        passwords,
     },
 };
 
 #[derive(Subcommand)]
 pub(super) enum UserCommand {
-    /// Bring somebody to a tenant, or change their role there. Prints the password of a new account.
+    /// Bring somebody to a tenant, or change their role there. Prints the password of a new account; for an account that is there, the
+    /// path of a link that its owner accepts with.
     Create {
         #[arg(long)]
         tenant: String,
@@ -30,6 +32,14 @@ pub(super) enum UserCommand {
         /// For a new account; one is made unless given. Others on this machine can see it while the command runs.
         #[arg(long, env = "TAVERNKEEP_USER_PASSWORD", hide_env_values = true)]
         password: Option<String>,
+        /// Print the path of a link in any case: a new account's owner then sets the password.
+        #[arg(long, conflicts_with = "password")]
+        invite: bool,
+    },
+    /// Print the path of a link to set a new password with, good once and for a day.
+    Reset {
+        #[arg(long)]
+        email: String,
     },
     /// Set a password, made and printed unless given, and end the account's sessions.
     Password {
@@ -43,7 +53,7 @@ pub(super) enum UserCommand {
 pub(super) async fn run(url: &str, command: UserCommand, as_json: bool) -> Result<()> {
     let mut db = PgConnection::connect(url).await?;
     match command {
-        UserCommand::Create { tenant, email, role, name, password } => {
+        UserCommand::Create { tenant, email, role, name, password, invite } => {
             let known = Role::parse(&role);
             let role = known.ok_or_else(|| Error::new(Code::ValidationFailed, format!("`{role}` is no role.")))?;
             if let Some(password) = &password {
@@ -51,14 +61,22 @@ pub(super) async fn run(url: &str, command: UserCommand, as_json: bool) -> Resul
             }
             let (tenant_id, _) = tenants::by_slug(&mut db, &tenant).await?;
             let (name, password) = (name.as_deref(), password.as_deref());
-            let wanted = Wanted { tenant: tenant_id, email: &email, name, role, password };
-            let (id, made) = users::bring(&mut db, &wanted).await?;
-            let text = match &made {
-                Some(password) => password.clone(),
-                None => format!("{email} has an account already and is now {} of {tenant}.", role.as_str()),
+            let wanted = Wanted { tenant: tenant_id, email: &email, name, role, password, invite };
+            let (id, made, link) = match operator::bring(&mut db, &wanted).await? {
+                Brought::Made { id, password } => (Some(id), Some(password), None),
+                Brought::Changed { id } => (Some(id), None, None),
+                Brought::Invited { path } => (None, None, Some(path)),
             };
-            let shown = json!({ "id": id, "email": email, "tenant": tenant, "role": role, "password": made });
-            say(as_json, &shown, &text);
+            let changed = format!("{email} has an account already and is now {} of {tenant}.", role.as_str());
+            let text = made.as_ref().or(link.as_ref()).unwrap_or(&changed);
+            let shown = json!({
+                "id": id, "email": email, "tenant": tenant, "role": role, "password": made, "link": link,
+            });
+            say(as_json, &shown, text);
+        }
+        UserCommand::Reset { email } => {
+            let link = links::reset_by_operator(&mut db, &email).await?;
+            say(as_json, &json!({ "email": email, "link": link }), &link);
         }
         UserCommand::Password { email, password } => {
             let password = match password {
@@ -68,7 +86,7 @@ pub(super) async fn run(url: &str, command: UserCommand, as_json: bool) -> Resul
                 }
                 None => passwords::generate(),
             };
-            users::keep_password(&mut db, &email, &password).await?;
+            operator::keep_password(&mut db, &email, &password).await?;
             say(as_json, &json!({ "email": email, "password": password }), &password);
         }
     }

@@ -24,7 +24,7 @@ use crate::{
     tenants::{self, Settings, Tenant},
     users::{
         Role,
-        service::{self as users, Wanted},
+        operator::{self, Brought, Wanted},
     },
 };
 
@@ -89,11 +89,19 @@ pub async fn ensure(owner_url: &str, pool: &crate::pool::Pool, fixed: &Fixed<'_>
     {
         store_key(&mut owner, tenant, new, "demo", &Scope::ALL, None).await?;
     }
-    let wanted = Wanted { tenant, email: EMAIL, name: Some("Demo"), role: Role::Owner, password: fixed.password };
-    let (_, mut password) = users::bring(&mut owner, &wanted).await?;
-    if let (None, Some(fixed)) = (&password, fixed.password) {
-        users::keep_password(&mut owner, EMAIL, fixed).await?;
-        password = Some(fixed.to_owned());
+    let wanted =
+        Wanted { tenant, email: EMAIL, name: Some("Demo"), role: Role::Owner, password: fixed.password, invite: false };
+    let mut password = None;
+    match operator::bring(&mut owner, &wanted).await? {
+        Brought::Made { password: made, .. } => password = Some(made),
+        Brought::Changed { .. } => {
+            if let Some(fixed) = fixed.password {
+                operator::keep_password(&mut owner, EMAIL, fixed).await?;
+                password = Some(fixed.to_owned());
+            }
+        }
+        // Somebody else has an account of this name: the demo has no user of the editor then.
+        Brought::Invited { .. } => {}
     }
     owner.close().await?;
     Ok(Demo { api_key: new.map(|n| n.key), password, is_new })

@@ -2,17 +2,17 @@
 
 use std::any::TypeId;
 
-use actix_web::{FromRequest, HttpRequest, dev::Payload, http::header, web};
+use actix_web::{FromRequest, HttpRequest, dev::Payload, error::PayloadError, http::header, web};
 use futures_util::{StreamExt, future::LocalBoxFuture};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
-use super::{bounds, idempotency::IdempotencyKey};
+use super::idempotency::IdempotencyKey;
 use crate::{
+    connections::took_too_long,
     error::{Code, Error, FieldError, Result},
-    json::{self, Named, escape},
 };
 
 /// Bytes of a JSON body unless a route says otherwise.
@@ -66,7 +66,8 @@ impl<T: DeserializeOwned + ToSchema + 'static, const BYTES_MAX: usize> FromReque
 /// Reads a body of at most `bytes_max` bytes.
 ///
 /// # Errors
-/// `payload_too_large`, `unsupported_media_type` for an encoded body, `bad_request` for one that ends early.
+/// `payload_too_large`, `unsupported_media_type` for an encoded body, `bad_request` for one that ends early, `request_timeout` for one
+/// that takes too long.
 pub async fn read(request: &HttpRequest, payload: &mut Payload, bytes_max: usize) -> Result<web::BytesMut> {
     if request.headers().get(header::CONTENT_ENCODING).is_some_and(|e| e != "identity") {
         return Err(Error::new(Code::UnsupportedMediaType, "Send the body without a content encoding."));
@@ -78,14 +79,21 @@ pub async fn read(request: &HttpRequest, payload: &mut Payload, bytes_max: usize
     }
     let mut bytes = web::BytesMut::with_capacity(announced.unwrap_or(0).min(64 * 1024));
     while let Some(chunk) = payload.next().await {
-        let chunk =
-            chunk.map_err(|e| Error::new(Code::BadRequest, "The body ended early.").with_cause(e.to_string()))?;
+        let chunk = chunk.map_err(|e| broken(&e))?;
         if bytes.len() + chunk.len() > bytes_max {
             return Err(too_large());
         }
         bytes.extend_from_slice(&chunk);
     }
     Ok(bytes)
+}
+
+/// Why a body could not be read to its end.
+pub fn broken(error: &PayloadError) -> Error {
+    if took_too_long(error) {
+        return Error::new(Code::RequestTimeout, "The body did not arrive in time.");
+    }
+    Error::new(Code::BadRequest, "The body ended early.").with_cause(error.to_string())
 }
 
 fn parse(request: &HttpRequest, bytes: &[u8]) -> Result<Value> {

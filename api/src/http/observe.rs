@@ -1,6 +1,6 @@
 //! The outermost middleware: request ids, problem bodies, headers of every answer, metrics, the access log.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, rc::Rc};
 
 use actix_web::{
     HttpMessage, HttpResponse,
@@ -15,11 +15,8 @@ use tokio::time::Instant;
 use super::{RequestId, cors};
 use crate::{
     app::App,
-    auth::{
-        Caller,
-        access::{self, Access},
-    },
-    dice::spent,
+    auth::{Caller, access::Access},
+    connections::{self, Line, Work},
     error::{Code, Error, Problem},
     limits::Rate,
     ops::metrics,
@@ -31,10 +28,11 @@ use crate::{
 /// # Errors
 /// None of its own.
 pub async fn observe<B: MessageBody + 'static>(
-    request: ServiceRequest,
+    mut request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
     let started = Instant::now();
+    let work = begun(&mut request);
     let id = RequestId::from_header(request.headers().get("x-request-id").map(header::HeaderValue::as_bytes));
     request.extensions_mut().insert(id.clone());
     let origin = request.headers().get(header::ORIGIN).cloned();
@@ -66,7 +64,19 @@ pub async fn observe<B: MessageBody + 'static>(
     }
     finish_headers(&mut response, &id, origin.as_ref());
     record(&response, &id, started);
-    Ok(response)
+    Ok(response.map_body(|_, body| connections::until_it_ends(body, work)))
+}
+
+/// The request as its connection's work. A body has to arrive in time, whoever reads it.
+fn begun(request: &mut ServiceRequest) -> Option<Work> {
+    let work = request.conn_data::<Rc<Line>>().map(Line::work)?;
+    let has_body = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING].iter().any(|h| request.headers().contains_key(h));
+    if has_body && let Some(app) = request.app_data::<web::Data<App>>() {
+        let within = app.config.connections.body_timeout;
+        let payload = request.take_payload();
+        request.set_payload(work.timely(payload, within));
+    }
+    Some(work)
 }
 
 /// The limit that refused a request.

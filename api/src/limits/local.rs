@@ -9,7 +9,6 @@ use std::{
         Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
-    time::Duration,
 };
 
 use governor::{
@@ -19,21 +18,18 @@ use governor::{
     nanos::Nanos,
     state::{InMemoryState, NotKeyed, StateStore},
 };
-use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{Class, Rate};
-use crate::error::{Code, Error, Result};
+use crate::{
+    error::{Code, Error, Result},
+    http::client::household,
+};
 
 type Limiter = RateLimiter<NotKeyed, Count, DefaultClock, StateInformationMiddleware>;
 
 /// Failed sign-ins a minute from one address.
 const FAILURES_PER_MINUTE: u32 = 300;
-/// Tries to sign in to the editor a minute from one address.
-const SIGN_INS_PER_MINUTE: u32 = 60;
-/// Tries to sign in to one account at once; then one comes back every half minute.
-const SIGN_INS_AT_ONCE: u32 = 10;
-const SIGN_IN_EVERY: Duration = Duration::from_secs(30);
 /// Limiters kept; beyond it all are forgotten, which forgives at most one minute.
 const LIMITERS_MAX: usize = 100_000;
 
@@ -106,9 +102,6 @@ pub(super) struct Local {
     tenants: RwLock<HashMap<(Uuid, Class), Arc<Entry>>>,
     players: RwLock<HashMap<(Uuid, Uuid), Arc<Entry>>>,
     failures: RwLock<HashMap<IpAddr, Arc<Entry>>>,
-    sign_ins_from: RwLock<HashMap<IpAddr, Arc<Entry>>>,
-    /// By a hash of the email, known or not.
-    sign_ins_as: RwLock<HashMap<[u8; 32], Arc<Entry>>>,
     clock: DefaultClock,
 }
 
@@ -126,22 +119,7 @@ impl Local {
     }
 
     pub(super) fn check_failure(&self, peer: IpAddr) -> Rate {
-        self.count(&self.failures, peer, "failed-sign-ins", FAILURES_PER_MINUTE).0
-    }
-
-    pub(super) fn check_sign_in_from(&self, peer: IpAddr) -> Rate {
-        self.count(&self.sign_ins_from, peer, "sign-ins", SIGN_INS_PER_MINUTE).0
-    }
-
-    pub(super) fn check_sign_in_as(&self, account: &str) -> Rate {
-        let account: [u8; 32] = Sha256::digest(account.to_lowercase().as_bytes()).into();
-        let quota = Quota::with_period(SIGN_IN_EVERY)
-            .zip(NonZeroU32::new(SIGN_INS_AT_ONCE))
-            .map(|(quota, at_once)| quota.allow_burst(at_once));
-        match quota {
-            Some(quota) => self.count_in(&self.sign_ins_as, account, "sign-ins", (SIGN_INS_AT_ONCE, quota)).0,
-            None => Rate::unlimited("sign-ins"),
-        }
+        self.count(&self.failures, household(peer), "failed-sign-ins", FAILURES_PER_MINUTE).0
     }
 
     fn count<K: std::hash::Hash + Eq>(

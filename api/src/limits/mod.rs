@@ -4,6 +4,7 @@
 //! every limit passes; a tenant's numbers are the operator's (`tavernkeep tenant limits`), 0 meaning no limit.
 
 mod local;
+pub mod sign_in;
 
 use std::net::IpAddr;
 
@@ -198,6 +199,8 @@ fn rows_exceeded(rows_max: u64, table: &str) -> Error {
 #[derive(Default)]
 pub struct Limits {
     local: local::Local,
+    /// Who tries to sign in to the editor.
+    pub sign_ins: sign_in::SignIns,
     pub turns: Permits,
     /// Who hears turns while they run.
     pub listeners: Permits,
@@ -232,20 +235,6 @@ impl Limits {
     #[must_use]
     pub fn check_failure(&self, peer: IpAddr) -> Rate {
         self.local.check_failure(peer)
-    }
-
-    /// Counts one try to sign in, of an account and from an address; the account's quota comes back slowly.
-    ///
-    /// # Errors
-    /// `rate_limited`.
-    pub fn check_sign_in(&self, peer: IpAddr, account: &str) -> Result<()> {
-        for rate in [self.local.check_sign_in_from(peer), self.local.check_sign_in_as(account)] {
-            if let Some(seconds) = rate.retry_after_seconds {
-                let detail = format!("Too many tries to sign in. Wait {seconds} seconds and try again.");
-                return Err(Error::new(Code::RateLimited, detail).retry_after(seconds));
-            }
-        }
-        Ok(())
     }
 
     /// Whether the tenant may add a row of a kind.

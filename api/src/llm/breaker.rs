@@ -1,8 +1,9 @@
-//! A circuit breaker per endpoint and key: after a run of failed calls an endpoint is left alone for a while,
+//! A circuit breaker per endpoint, model and key: after a run of failed calls an endpoint is left alone for a while,
 //! then one call at a time probes it.
 //!
-//! The key is part of the identity so that one tenant's troubles never close an endpoint to another. Only endpoints
-//! whose last call failed are kept, so memory is bounded by what is broken, and by [`TRACKED_MAX`].
+//! Model and key are part of the identity so that one tenant's troubles never close an endpoint to another. Only endpoints
+//! whose last call failed are kept, so memory is bounded by what is broken, and by [`TRACKED_MAX`]: beyond it the one that
+//! failed longest ago is forgotten, so that nobody's broken endpoints keep others' from being noticed.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -58,6 +59,8 @@ pub struct BreakerCounts {
 struct Entry {
     host: String,
     failures: u32,
+    /// When it failed last.
+    failed_at: Option<Instant>,
     open_until: Option<Instant>,
     probing: bool,
 }
@@ -92,7 +95,8 @@ impl Breakers {
     /// # Errors
     /// [`LlmError::BreakerOpen`] while the endpoint is left alone or being probed by another call.
     pub(super) fn enter(self: &Arc<Self>, endpoint: &Endpoint) -> Result<Permit, LlmError> {
-        let key = self.hasher.hash_one((endpoint.base_url.as_str(), endpoint.api_key.as_ref().map(|key| key.expose())));
+        let secret = endpoint.api_key.as_ref().map(|key| key.expose());
+        let key = self.hasher.hash_one((endpoint.base_url.as_str(), endpoint.model.as_str(), secret));
         let mut probe = false;
         if let Some(entry) = self.lock().get_mut(&key)
             && let Some(until) = entry.open_until
@@ -129,17 +133,16 @@ impl Breakers {
         }
         let mut entries = self.lock();
         if entries.len() >= TRACKED_MAX && !entries.contains_key(&key) {
-            entries.retain(|_, entry| entry.open_until.is_some());
-            if entries.len() >= TRACKED_MAX {
-                return;
-            }
+            let oldest = entries.iter().min_by_key(|(_, entry)| entry.failed_at).map(|(key, _)| *key);
+            oldest.and_then(|oldest| entries.remove(&oldest));
         }
+        let now = Instant::now();
         let entry = entries.entry(key).or_insert_with(|| Entry { host: host_and_port(url), ..Entry::default() });
         entry.failures = entry.failures.saturating_add(1);
+        entry.failed_at = Some(now);
         entry.probing &= !was_probe;
         // A call that began before the breaker opened may fail after it; it must not end a probe or move the end.
         if entry.failures >= self.failures_max && !entry.probing {
-            let now = Instant::now();
             if entry.state(now) != BreakerState::Open {
                 entry.open_until = Some(now + self.open_for);
             }

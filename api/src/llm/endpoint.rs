@@ -68,6 +68,16 @@ impl Endpoint {
         Ok(Self { trusted: false, ..Self::trusted(url, api_key, model)? })
     }
 
+    /// Whether two addresses are one endpoint, to which the same key may go: in scheme, host, port and path, however they are
+    /// spelled. What is no address is the same only to the letter.
+    #[must_use]
+    pub fn is_same(one: &str, other: &str) -> bool {
+        match (parse_url(one), parse_url(other)) {
+            (Ok(one), Ok(other)) => base_of(one) == base_of(other),
+            _ => one == other,
+        }
+    }
+
     /// The key to send, if there is one.
     pub(super) fn key(&self) -> Option<&Secret> {
         self.api_key.as_ref().filter(|key| !key.is_empty())

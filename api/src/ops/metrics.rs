@@ -45,6 +45,9 @@ pub static REQUEST_SECONDS: LazyLock<HistogramVec> =
 /// Tries to sign in to the editor.
 pub static SIGN_INS: LazyLock<IntCounterVec> =
     LazyLock::new(|| counters("sign_ins_total", "Tries to sign in to the editor by outcome", &["outcome"]));
+/// Connections that were not taken, because their address held as many as it may.
+pub static CONNECTIONS_REFUSED: LazyLock<IntCounter> =
+    LazyLock::new(|| counter("connections_refused_total", "Connections of addresses that held as many as they may"));
 /// Statements sent to the database inside tenant transactions.
 pub static STATEMENTS: LazyLock<IntCounter> =
     LazyLock::new(|| counter("db_statements_total", "Statements inside tenant transactions, without BEGIN and COMMIT"));

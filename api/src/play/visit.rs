@@ -98,7 +98,7 @@ async fn entered(request: &HttpRequest, campaign: &str, form: Filled<Enter>) -> 
     let Enter { token } = filled(form)?;
     let app = app_of(request)?;
     let caller = caller_of(&app, token.trim(), request_id(request)).await?;
-    let peer = request.peer_addr().map_or(std::net::IpAddr::from([0, 0, 0, 0]), |peer| peer.ip());
+    let peer = app.client(request);
     let Some(Visitor { caller, player }) = caller.and_then(Visitor::of) else {
         app.limits.check_failure(peer).allowed("failed sign-ins")?;
         let why = "This is no player's link, or it is no longer good: links are for an hour. Ask your game master for another.";

@@ -57,7 +57,7 @@ pub struct LlmInput {
     model: Option<String>,
     reply_mode: Option<crate::llm::ReplyMode>,
     prices: Option<super::Prices>,
-    /// Write only; null removes it.
+    /// Write only; null removes it. It belongs to its endpoint: another endpoint without another key removes it too.
     #[garde(length(min = 1, max = 500))]
     api_key: Option<String>,
 }

@@ -111,6 +111,7 @@ pub enum Fallback {
 pub struct LlmSettings {
     /// Base URL of an OpenAI-compatible endpoint, or its chat-completions URL.
     pub endpoint: Option<String>,
+    /// At the operator's endpoint one of the operator's list.
     pub model: Option<String>,
     pub reply_mode: Option<ReplyMode>,
     /// What tokens cost, for the usage ledger.

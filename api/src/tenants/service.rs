@@ -9,7 +9,7 @@ use crate::{
     app::App,
     error::{Code, Error, Result},
     limits::TenantLimits,
-    stored::Columns,
+    llm::Endpoint,
     tenancy::TenantTx,
 };
 
@@ -40,15 +40,34 @@ pub struct Change {
     pub name: String,
     pub settings: Settings,
     pub origins: Vec<String>,
-    /// None keeps the provider's key, `Some(None)` removes it.
+    /// None keeps the provider's key if its endpoint stays, `Some(None)` removes it.
     pub llm_api_key: Option<Option<String>>,
 }
 
-/// Stores a checked change. The provider's key is sealed.
+/// Stores a checked change. The provider's key is sealed. A key goes with its endpoint: without a new one it is forgotten when the
+/// endpoint becomes another, or nobody's but the operator's.
 ///
 /// # Errors
-/// `validation_failed` for an endpoint the operator does not allow.
+/// `validation_failed` for an endpoint or a model the operator does not allow.
 pub async fn store(app: &App, tx: &TenantTx, change: Change) -> Result<()> {
+    let row = sqlx::query("SELECT settings FROM tenant WHERE tenant_id = $1 FOR UPDATE")
+        .bind(tx.tenant())
+        .fetch_one(&mut *tx.connection().await)
+        .await?;
+    let before: Settings = serde_json::from_value(row.get("settings")).map_err(Error::internal)?;
+    let (was, is) = (&before.llm, &change.settings.llm);
+    if let (None, Some(model)) = (&is.endpoint, &is.model)
+        && (was.endpoint.is_some() || was.model.as_ref() != Some(model))
+    {
+        let refused = |why| Error::invalid("/settings/llm/model", "model_not_allowed", why);
+        app.llm.check_model(model).map_err(refused)?;
+    }
+    let is_same_endpoint = match (&was.endpoint, &is.endpoint) {
+        (Some(was), Some(is)) => Endpoint::is_same(was, is),
+        (None, None) => true,
+        _ => false,
+    };
+    let sets_key = change.llm_api_key.is_some() || !is_same_endpoint;
     if let Some(endpoint) = &change.settings.llm.endpoint {
         app.llm
             .client()
@@ -68,7 +87,7 @@ pub async fn store(app: &App, tx: &TenantTx, change: Change) -> Result<()> {
     .bind(change.name)
     .bind(settings)
     .bind(change.origins)
-    .bind(change.llm_api_key.is_some())
+    .bind(sets_key)
     .bind(sealed)
     .execute(&mut *tx.connection().await)
     .await?;

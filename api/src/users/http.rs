@@ -1,7 +1,9 @@
 //! `/v1/users`.
 
 use actix_web::{HttpRequest, delete, get, patch, post, web};
+use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::service::{self, UserChange, UserInput, UserView};
 use crate::{
@@ -9,7 +11,7 @@ use crate::{
     auth::Caller,
     error::{Problem, Result},
     http::{
-        Body, Reply, answered,
+        Body, NoBody, Reply, answered,
         etag::Expected,
         idempotency::in_flight,
         paging::{Items, ListParams, NoFilter, Page},
@@ -17,7 +19,7 @@ use crate::{
     tenancy::TenantTx,
 };
 
-/// The tenant's users.
+/// The tenant's users, and who is invited.
 #[utoipa::path(tag = "users", operation_id = "list_users", params(ListParams),
     responses((status = 200, body = Items<UserView>), (status = "default", body = Problem)))]
 #[get("/users")]
@@ -26,17 +28,56 @@ pub async fn list(app: web::Data<App>, caller: Caller, page: Page<NoFilter>) -> 
     Reply::ok(&service::list(&tx, &page).await?)
 }
 
-/// Makes a user. A password that the server made is in this answer only; replayed, it holds none. A request that gives a password
-/// is not replayed: an email has one user.
+/// Invites somebody. The answer holds a link, good once and for seven days, that they come with: who has no account sets name and
+/// password then, who has one signs in. Pass it on to them alone; replayed, the answer holds none. Somebody who is invited already is
+/// given another link, and the old one is no longer good.
 #[utoipa::path(tag = "users", operation_id = "create_user", request_body = UserInput,
     responses((status = 201, body = UserView), (status = "default", body = Problem)))]
 #[post("/users")]
-pub async fn create(app: web::Data<App>, caller: Caller, body: Body<UserInput>) -> Result<Reply> {
-    // A key keeps a quick hash of the body: none of one that holds a password.
-    let key = body.idempotency.filter(|_| body.value.password.is_none());
-    match service::create(&app, &caller, body.value, key.as_ref()).await? {
-        Some(view) => view.made(),
-        None => answered(&app, &caller, key.as_ref()).await?.ok_or_else(in_flight),
+pub async fn create(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    body: Body<UserInput>,
+) -> Result<Reply> {
+    let key = body.idempotency.as_ref();
+    match service::invite(&app, &caller, body.value, key).await? {
+        Some(view) => UserView { link: view.link.as_deref().map(|path| link(&request, path)), ..view }.made(),
+        None => answered(&app, &caller, key).await?.ok_or_else(in_flight),
+    }
+}
+
+/// A link, for whoever reaches the server as the request did.
+fn link(request: &HttpRequest, path: &str) -> String {
+    let info = request.connection_info();
+    format!("{}://{}{path}", info.scheme(), info.host())
+}
+
+/// A link to set a new password with.
+#[derive(Serialize, ToSchema)]
+pub struct ResetView {
+    /// Good once and for a day; only in the first answer. Pass it on to nobody else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<String>,
+}
+
+/// Makes a link for a user to set a new password with, which ends every session of theirs. Only for those who belong to no other
+/// tenant; others ask the operator. Replayed, the answer holds no link.
+#[utoipa::path(tag = "users", operation_id = "reset_user", params(("x" = String, Path, description = "Id or email")),
+    responses((status = 200, body = ResetView), (status = "default", body = Problem)))]
+#[post("/users/{x}/reset")]
+pub async fn reset(
+    app: web::Data<App>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+    body: Body<NoBody>,
+) -> Result<Reply> {
+    let replayed = Reply::ok(&ResetView { link: None })?;
+    let key = body.idempotency.as_ref();
+    match service::reset(&app, &caller, &path, key.map(|key| (key, &replayed))).await? {
+        Some(path) => Reply::ok(&ResetView { link: Some(link(&request, &path)) }),
+        None => answered(&app, &caller, key).await?.ok_or_else(in_flight),
     }
 }
 
@@ -50,7 +91,7 @@ pub async fn get(app: web::Data<App>, caller: Caller, path: web::Path<String>) -
     Ok(Reply::ok(&view)?.versioned(view.version))
 }
 
-/// Changes a user's name, role or password by a JSON merge patch.
+/// Changes a user's name or role by a JSON merge patch.
 #[utoipa::path(tag = "users", operation_id = "patch_user", params(("x" = String, Path, description = "Id or email")),
     request_body(content = UserChange, content_type = "application/merge-patch+json"),
     responses((status = 200, body = UserView), (status = "default", body = Problem)))]
@@ -66,7 +107,7 @@ pub async fn patch(
     Ok(Reply::ok(&view)?.versioned(view.version))
 }
 
-/// Takes a user out of the tenant; who belongs to no other is forgotten.
+/// Takes a user out of the tenant, or withdraws an invitation; who belongs to no other tenant is forgotten.
 #[utoipa::path(tag = "users", operation_id = "delete_user", params(("x" = String, Path, description = "Id or email")),
     responses((status = 204), (status = "default", body = Problem)))]
 #[delete("/users/{x}")]

@@ -2,12 +2,17 @@
 //!
 //! - [`passwords`]: argon2id, away from the threads that answer requests, a few at a time.
 //! - [`sessions`]: who is signed in. A browser holds a secret, the database its hash.
-//! - [`service`]: the users of a tenant, for `/v1/users`, the editor and the command line.
+//! - [`email`]: addresses, which are folded in one way.
+//! - [`links`]: invitations and resets, good once.
+//! - [`service`]: the users of a tenant, for `/v1/users` and the editor; [`operator`]: accounts, for the command line.
 //!
 //! Users are global: their tables are reached through functions of the database alone (`migration/src/sql/users.sql`). A role is
 //! a set of scopes, so that the editor lets a person do what the API lets a key with these scopes do.
 
+pub mod email;
 pub mod http;
+pub mod links;
+pub mod operator;
 pub mod passwords;
 pub mod service;
 pub mod sessions;

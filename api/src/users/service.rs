@@ -1,14 +1,17 @@
-//! The users of a tenant.
+//! The users of a tenant, as its administrators handle them.
+//!
+//! An administrator invites, and gives and takes roles. No way here sets a password: accounts are whose address they are, and open
+//! with links that are good once (`links`).
 
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sqlx::{AssertSqlSafe, Connection, PgConnection, postgres::PgRow};
+use sqlx::{AssertSqlSafe, PgConnection, postgres::PgRow};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{Role, passwords};
+use super::{Role, email, links};
 use crate::{
     app::App,
     auth::Caller,
@@ -31,7 +34,8 @@ pub struct UserView {
     pub email: String,
     pub name: String,
     pub role: Role,
-    /// Whether they belong to other tenants too: then name and password are theirs alone to change.
+    pub status: Status,
+    /// Whether they belong to other tenants too: then the name is theirs alone to change.
     pub is_shared: bool,
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
@@ -40,9 +44,22 @@ pub struct UserView {
     #[serde(with = "time::serde::rfc3339::option")]
     pub last_sign_in_at: Option<OffsetDateTime>,
     pub version: i64,
-    /// The password that was made for a new user; only in the answer that makes it.
+    /// Until when an invitation can be accepted.
+    #[serde(with = "time::serde::rfc3339::option", skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<OffsetDateTime>,
+    /// The link of an invitation, good once; only in the answer that makes it. Pass it on to nobody else.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub password: Option<String>,
+    pub link: Option<String>,
+}
+
+/// Whether somebody has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// They belong to the tenant.
+    Active,
+    /// They have not opened their link yet.
+    Invited,
 }
 
 impl UserView {
@@ -66,26 +83,26 @@ impl UserView {
             updated_at: row.read("updated_at")?,
             last_sign_in_at: row.read("last_sign_in_at")?,
             version: row.read("version")?,
-            password: None,
-        })
+            status: if row.read::<&str>("status")? == "invited" { Status::Invited } else { Status::Active },
+            expires_at: row.read("expires_at")?,
+            link: None,
+        }
     }
 }
 
-/// A new user.
+/// Who is invited.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct UserInput {
-    #[garde(custom(is_email))]
+    /// In ASCII: one @, a name before it and a host behind it.
+    #[garde(custom(email::check))]
     pub email: String,
-    /// The part of the email before the @ unless given.
+    /// What the invitation calls them: the part of the email before the @ unless given. Who has no account chooses a name then.
     #[garde(custom(validate::opt_line))]
     #[serde(default)]
     pub name: Option<String>,
     pub role: Role,
-    /// 10 to 128 characters; one is made and shown once unless given.
-    #[serde(default)]
-    pub password: Option<String>,
 }
 
 /// What can be changed of a user.
@@ -96,28 +113,6 @@ pub struct UserChange {
     #[garde(custom(validate::line))]
     pub name: String,
     pub role: Role,
-    /// A new password, which ends every session of theirs.
-    #[serde(default)]
-    pub password: Option<String>,
-}
-
-/// Something that mail could be sent to: one @ with something on both sides, no spaces.
-pub fn is_email(value: &str, _: &()) -> garde::Result {
-    let fits = value.chars().count() <= 254
-        && !value.chars().any(|c| c.is_whitespace() || c.is_control())
-        && value
-            .split_once('@')
-            .is_some_and(|(name, host)| !name.is_empty() && !host.is_empty() && !host.contains('@'));
-    if fits { Ok(()) } else { Err(garde::Error::new("must be an email address")) }
-}
-
-/// A new user, checked and with a hash.
-struct NewUser {
-    id: Uuid,
-    email: String,
-    name: String,
-    role: Role,
-    hash: String,
 }
 
 /// A page of the tenant's users.
@@ -127,7 +122,7 @@ struct NewUser {
 pub async fn list(tx: &TenantTx, page: &Page<NoFilter>) -> Result<Items<UserView>> {
     let (sign, order) = if page.by_creation()? { ("<", "DESC") } else { (">", "ASC") };
     let rows = sqlx::query(AssertSqlSafe(format!(
-        "SELECT * FROM tenant_users(NULL) AS u WHERE ($1::uuid IS NULL OR id {sign} $1) \
+        "SELECT * FROM tenant_people(NULL, NULL) AS u WHERE ($1::uuid IS NULL OR id {sign} $1) \
          AND ($3::text IS NULL OR email ILIKE $3 OR name ILIKE $3) AND ($4::timestamptz IS NULL OR updated_at >= $4) \
          ORDER BY id {order} LIMIT $2"
     )))
@@ -140,17 +135,22 @@ pub async fn list(tx: &TenantTx, page: &Page<NoFilter>) -> Result<Items<UserView
     Ok(page.finish(stored::each(&rows, UserView::of), page.has_more(&rows), |user| (user.id, None)))
 }
 
-/// One user of the tenant, by id or email.
+/// One user of the tenant, or somebody invited, by id or email.
 ///
 /// # Errors
 /// `not_found`.
 pub async fn get(tx: &TenantTx, x: &str) -> Result<UserView> {
-    let row = sqlx::query("SELECT * FROM tenant_users($1) AS u WHERE $1 IS NOT NULL OR lower(email) = lower($2)")
-        .bind(Uuid::try_parse(x).ok())
-        .bind(x)
+    find(tx, x).await?.ok_or_else(|| Error::not_found("user"))
+}
+
+async fn find(tx: &TenantTx, x: &str) -> Result<Option<UserView>> {
+    let id = Uuid::try_parse(x).ok();
+    let row = sqlx::query("SELECT * FROM tenant_people($1, $2) ORDER BY status LIMIT 1")
+        .bind(id)
+        .bind(id.is_none().then(|| email::fold(x)))
         .fetch_optional(&mut *tx.connection().await)
         .await?;
-    UserView::of(&row.ok_or_else(|| Error::not_found("user"))?)
+    Ok(row.as_ref().map(UserView::of))
 }
 
 /// Holds the tenant's memberships, and reads one.
@@ -162,12 +162,12 @@ async fn hold(tx: &TenantTx, x: &str) -> Result<UserView> {
     get(tx, x).await
 }
 
-/// Makes a user of the caller's tenant. A password that was made is in what is given back, and nowhere else: none if the form
-/// `once` was sent before.
+/// Invites somebody to the caller's tenant, in place of an invitation of theirs that is open. The path of the link is in what is given
+/// back, and nowhere else: none if the form `once` was sent before. The answer does not tell whether the address has an account.
 ///
 /// # Errors
-/// `validation_failed`, `conflict` if the email is somebody's already.
-pub async fn create(
+/// `validation_failed`, `conflict` if they belong to the tenant already, `forbidden` for a role of more than the caller's scopes.
+pub async fn invite(
     app: &App,
     caller: &Caller,
     input: UserInput,
@@ -175,31 +175,66 @@ pub async fn create(
 ) -> Result<Option<UserView>> {
     validate::check(&input)?;
     may_give(caller, input.role)?;
-    let UserInput { email, name, role, password } = input;
-    let (password, made) = match password {
-        Some(password) => (password, None),
-        None => {
-            let made = passwords::generate();
-            (made.clone(), Some(made))
-        }
-    };
-    passwords::check("/password", &password, &email)?;
-    // Hashing takes long: before the transaction.
-    let hash = app.passwords.hash(password).await?;
-    let name = name.unwrap_or_else(|| name_of(&email).to_owned());
-    let new = NewUser { id: Uuid::now_v7(), email, name, role, hash };
     let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
     if let Some(once) = once
         && once.claim(&tx).await?.is_some()
     {
         return Ok(None);
     }
-    let view = add(&tx, &new).await?;
+    if let Some(invited) = find(&tx, &input.email).await?.filter(|user| user.status == Status::Invited) {
+        may_give(caller, invited.role)?;
+    }
+    let name = input.name.unwrap_or_else(|| email::name_of(&input.email).to_owned());
+    let asked = links::Asked { email: input.email.trim(), name: &name, role: input.role, by: Some(caller.author()) };
+    let (id, path) = links::invite(&mut *tx.connection().await, &asked).await?;
+    let view = get(&tx, &id.to_string()).await?;
     if let Some(once) = once {
         once.store(&tx, &view.made()?).await?;
     }
     tx.commit().await?;
-    Ok(Some(UserView { password: made, ..view }))
+    Ok(Some(UserView { link: Some(path), ..view }))
+}
+
+/// A link for a user of the caller's tenant to set a new password with; its path. None if the form `once` was sent before.
+///
+/// # Errors
+/// `not_found`, `conflict` for somebody who is only invited, `forbidden` for somebody who may do more than the caller or belongs to
+/// another tenant too.
+pub async fn reset(
+    app: &App,
+    caller: &Caller,
+    x: &str,
+    once: Option<(&IdempotencyKey, &Reply)>,
+) -> Result<Option<String>> {
+    let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
+    if let Some((once, _)) = once
+        && once.claim(&tx).await?.is_some()
+    {
+        return Ok(None);
+    }
+    let user = hold(&tx, x).await?;
+    must_have_come(&user)?;
+    may_give(caller, user.role)?;
+    let path = links::reset(&mut *tx.connection().await, user.id).await?.ok_or_else(|| {
+        let detail = "This user belongs to other tenants too: only the operator resets them (`tavernkeep user reset`).";
+        Error::new(Code::Forbidden, detail)
+    })?;
+    if let Some((once, reply)) = once {
+        once.store(&tx, reply).await?;
+    }
+    tx.commit().await?;
+    Ok(Some(path))
+}
+
+fn must_have_come(user: &UserView) -> Result<()> {
+    match user.status {
+        Status::Active => Ok(()),
+        Status::Invited => {
+            let detail = "They have not accepted their invitation yet. Withdraw it, or invite them again, which gives \
+                another link.";
+            Err(Error::new(Code::Conflict, detail))
+        }
+    }
 }
 
 /// Changes a user of the caller's tenant by a merge patch.
@@ -207,39 +242,33 @@ pub async fn create(
 /// # Errors
 /// `not_found`, `precondition_failed`, `validation_failed`, and those of [`change`].
 pub async fn update(app: &App, caller: &Caller, expected: &Expected, x: &str, patch: &Value) -> Result<UserView> {
-    const READ_ONLY: [&str; 7] = ["id", "email", "is_shared", "created_at", "updated_at", "last_sign_in_at", "version"];
-    let read = |user: &UserView| -> Result<UserChange> {
-        let shown = serde_json::to_value(user).map_err(Error::internal)?;
-        let wanted: UserChange = bounds::read(merge_patch::apply(shown, patch.clone(), &READ_ONLY)?)?;
-        validate::check(&wanted)?;
-        Ok(wanted)
-    };
-    // What it will be is checked, and a password hashed, before anything is held.
-    let seen = get(&TenantTx::read(&app.pool, caller.tenant_id()).await?, x).await?;
-    expected.check(seen.version)?;
-    // Whoever sets a password can be that user.
-    may_give(caller, seen.role)?;
-    may_give(caller, read(&seen)?.role)?;
-    let hash = match read(&seen)?.password {
-        None => None,
-        Some(password) => {
-            passwords::check("/password", &password, &seen.email)?;
-            Some(app.passwords.hash(password).await?)
-        }
-    };
+    const READ_ONLY: [&str; 10] = [
+        "id",
+        "email",
+        "status",
+        "is_shared",
+        "created_at",
+        "updated_at",
+        "last_sign_in_at",
+        "version",
+        "expires_at",
+        "link",
+    ];
     let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
     let user = hold(&tx, x).await?;
     expected.check(user.version)?;
-    // Somebody may have made them another while the password was hashed.
-    let wanted = read(&user)?;
+    let shown = serde_json::to_value(&user).map_err(Error::internal)?;
+    let wanted: UserChange = typed(merge_patch::apply(shown, patch.clone(), &READ_ONLY)?)?;
+    validate::check(&wanted)?;
+    must_have_come(&user)?;
     may_give(caller, user.role)?;
     may_give(caller, wanted.role)?;
-    let view = change(&tx, &user, &wanted, hash.as_deref()).await?;
+    let view = change(&tx, &user, &wanted).await?;
     tx.commit().await?;
     Ok(view)
 }
 
-/// Takes a user out of the caller's tenant.
+/// Takes a user out of the caller's tenant, or withdraws an invitation.
 ///
 /// # Errors
 /// `not_found`, `precondition_failed`, `conflict` for the last owner.
@@ -248,7 +277,10 @@ pub async fn leave(app: &App, caller: &Caller, expected: &Expected, x: &str) -> 
     let user = hold(&tx, x).await?;
     expected.check(user.version)?;
     may_give(caller, user.role)?;
-    remove(&tx, &user).await?;
+    match user.status {
+        Status::Active => remove(&tx, &user).await?,
+        Status::Invited => links::withdraw(&mut *tx.connection().await, user.id).await?,
+    }
     tx.commit().await?;
     Ok(user)
 }
@@ -262,46 +294,22 @@ fn may_give(caller: &Caller, role: Role) -> Result<()> {
     Err(Error::new(Code::Forbidden, detail))
 }
 
-/// Adds a user to the tenant.
-async fn add(tx: &TenantTx, new: &NewUser) -> Result<UserView> {
-    let added = sqlx::query("SELECT tenant_user_add($1, $2, $3, $4, $5)")
-        .bind(new.id)
-        .bind(&new.email)
-        .bind(&new.name)
-        .bind(&new.hash)
-        .bind(new.role.as_str())
-        .execute(&mut *tx.connection().await)
-        .await
-        .map_err(Error::from);
-    match added {
-        Err(error) if error.broke("app_user_email_key") => {
-            // An account that is there was given its password by somebody else: only an operator brings it here.
-            let detail = "There is a user with this email. Somebody of another tenant is added by the operator: \
-                `tavernkeep user create`.";
-            Err(Error::new(Code::Conflict, detail))
-        }
-        Err(error) => Err(error),
-        Ok(_) => get(tx, &new.id.to_string()).await,
-    }
-}
-
 /// Changes a user whose row is held.
 ///
 /// # Errors
 /// `forbidden` for what is the user's alone, `conflict` for the last owner.
-async fn change(tx: &TenantTx, user: &UserView, change: &UserChange, hash: Option<&str>) -> Result<UserView> {
-    if user.is_shared && (change.name != user.name || hash.is_some()) {
-        let detail = "This user belongs to other tenants too: name and password are theirs to change.";
+async fn change(tx: &TenantTx, user: &UserView, change: &UserChange) -> Result<UserView> {
+    if user.is_shared && change.name != user.name {
+        let detail = "This user belongs to other tenants too: the name is theirs to change.";
         return Err(Error::new(Code::Forbidden, detail));
     }
     if change.role != Role::Owner {
         another_owner_stays(tx, user).await?;
     }
-    sqlx::query("SELECT tenant_user_change($1, $2, $3, $4)")
+    sqlx::query("SELECT tenant_user_change($1, $2, $3)")
         .bind(user.id)
         .bind(&change.name)
         .bind(change.role.as_str())
-        .bind(hash)
         .execute(&mut *tx.connection().await)
         .await?;
     get(tx, &user.id.to_string()).await
@@ -325,7 +333,7 @@ async fn another_owner_stays(tx: &TenantTx, user: &UserView) -> Result<()> {
     Err(last_owner())
 }
 
-async fn has_other_owner(db: &mut PgConnection, tenant: Uuid, user: Uuid) -> Result<bool> {
+pub(super) async fn has_other_owner(db: &mut PgConnection, tenant: Uuid, user: Uuid) -> Result<bool> {
     let row = sqlx::query(
         "SELECT EXISTS (SELECT 1 FROM membership WHERE tenant_id = $1 AND role = 'owner' AND user_id <> $2) AS yes",
     )
@@ -336,106 +344,6 @@ async fn has_other_owner(db: &mut PgConnection, tenant: Uuid, user: Uuid) -> Res
     row.read("yes")
 }
 
-fn last_owner() -> Error {
+pub(super) fn last_owner() -> Error {
     Error::new(Code::Conflict, "This is the last owner. Make another one first.")
-}
-
-/// What the operator asks for: somebody at a tenant.
-pub struct Wanted<'a> {
-    pub tenant: Uuid,
-    pub email: &'a str,
-    pub name: Option<&'a str>,
-    pub role: Role,
-    /// For a new account; one is made unless given.
-    pub password: Option<&'a str>,
-}
-
-/// Brings somebody to a tenant, with a new account if there is none of this email; all of it or nothing. Gives the password of a
-/// new account. For the operator: the connection is the schema owner's.
-///
-/// # Errors
-/// `validation_failed` for an email or a password that is none, `conflict` for the last owner in another role.
-pub async fn bring(db: &mut PgConnection, wanted: &Wanted<'_>) -> Result<(Uuid, Option<String>)> {
-    if is_email(wanted.email, &()).is_err() {
-        return Err(Error::new(Code::ValidationFailed, format!("`{}` is no email address.", wanted.email)));
-    }
-    let mut tx = db.begin().await?;
-    let found = sqlx::query("SELECT id FROM app_user WHERE lower(email) = lower($1)")
-        .bind(wanted.email)
-        .fetch_optional(&mut *tx)
-        .await?;
-    let (id, password) = match found {
-        Some(row) => (row.read("id")?, None),
-        None => {
-            let password = wanted.password.map_or_else(passwords::generate, ToOwned::to_owned);
-            let id = Uuid::now_v7();
-            sqlx::query("INSERT INTO app_user (id, email, name, password_hash) VALUES ($1, $2, $3, $4)")
-                .bind(id)
-                .bind(wanted.email)
-                .bind(wanted.name.unwrap_or_else(|| name_of(wanted.email)))
-                .bind(passwords::hash(&password)?)
-                .execute(&mut *tx)
-                .await?;
-            (id, Some(password))
-        }
-    };
-    join(&mut tx, wanted, id).await?;
-    tx.commit().await?;
-    Ok((id, password))
-}
-
-/// Gives an account its role at a tenant, whose memberships are held meanwhile as an administrator's change holds them.
-async fn join(db: &mut PgConnection, wanted: &Wanted<'_>, id: Uuid) -> Result<()> {
-    let held = sqlx::query("SELECT user_id, role FROM membership WHERE tenant_id = $1 FOR UPDATE")
-        .bind(wanted.tenant)
-        .fetch_all(&mut *db)
-        .await?;
-    let is_owner = held
-        .iter()
-        .map(|row| Ok(row.read::<Uuid>("user_id")? == id && row.read::<&str>("role")? == Role::Owner.as_str()));
-    let is_owner = is_owner.collect::<Result<Vec<bool>>>()?.contains(&true);
-    if is_owner && wanted.role != Role::Owner && !has_other_owner(&mut *db, wanted.tenant, id).await? {
-        return Err(last_owner());
-    }
-    sqlx::query(
-        "INSERT INTO membership (tenant_id, user_id, role) VALUES ($1, $2, $3) \
-         ON CONFLICT (tenant_id, user_id) DO UPDATE SET role = excluded.role",
-    )
-    .bind(wanted.tenant)
-    .bind(id)
-    .bind(wanted.role.as_str())
-    .execute(db)
-    .await?;
-    Ok(())
-}
-
-/// Makes a password an account's, if it is not already, and ends its sessions then. For the operator.
-///
-/// # Errors
-/// `not_found`.
-pub async fn keep_password(db: &mut PgConnection, email: &str, password: &str) -> Result<()> {
-    let mut tx = db.begin().await?;
-    let row = sqlx::query("SELECT id, password_hash FROM app_user WHERE lower(email) = lower($1) FOR UPDATE")
-        .bind(email)
-        .fetch_optional(&mut *tx)
-        .await?
-        .ok_or_else(|| Error::not_found("user"))?;
-    if passwords::is_it(password, row.read("password_hash")?) {
-        return Ok(());
-    }
-    let id: Uuid = row.read("id")?;
-    sqlx::query("UPDATE app_user SET password_hash = $2, updated_at = now() WHERE id = $1")
-        .bind(id)
-        .bind(passwords::hash(password)?)
-        .execute(&mut *tx)
-        .await?;
-    sqlx::query("DELETE FROM editor_session WHERE user_id = $1").bind(id).execute(&mut *tx).await?;
-    tx.commit().await?;
-    Ok(())
-}
-
-/// What somebody is called until they say otherwise.
-#[must_use]
-pub fn name_of(email: &str) -> &str {
-    email.split('@').next().unwrap_or(email)
 }

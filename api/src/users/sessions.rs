@@ -51,7 +51,7 @@ impl Secret {
         &self.0
     }
 
-    fn hash(&self) -> Vec<u8> {
+    pub(super) fn hash(&self) -> Vec<u8> {
         Sha256::digest(self.0.as_bytes()).to_vec()
     }
 
@@ -129,13 +129,13 @@ impl User {
     }
 }
 
-/// The user of an email and the hash of their password. One round trip.
+/// The user of a folded address and the hash of their password. One round trip.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn account(pool: &Pool, email: &str) -> Result<Option<(Uuid, String)>> {
+pub async fn account(pool: &Pool, folded: &str) -> Result<Option<(Uuid, String)>> {
     let row = sqlx::query("SELECT * FROM user_for_sign_in($1)")
-        .bind(email)
+        .bind(folded)
         .fetch_optional(&mut *pool.acquire().await?)
         .await?;
     row.map(|row| Ok((row.read("user_id")?, row.read("password_hash")?))).transpose()

@@ -1,0 +1,196 @@
+//! Links that are good once: an invitation to a tenant, and a reset of a password.
+//!
+//! Whoever holds a link proves the address that it was passed on to; we send no mail. A link's secret is 256 random bits, of which
+//! the database knows the hash. Looking at a link uses nothing up, for programs look at links too. An account that is there accepts
+//! an invitation in a session of its own, and is never given a password or a membership by anybody else.
+
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Role, email, sessions::Secret};
+use crate::{
+    error::{Code, Error, Result},
+    pool::Pool,
+    stored::Columns,
+};
+
+/// How long an invitation is good for.
+const INVITATION_SECONDS: i32 = 7 * 24 * 3600;
+/// How long a reset is.
+const RESET_SECONDS: i32 = 24 * 3600;
+
+/// Who is asked to a tenant.
+pub struct Asked<'a> {
+    /// A checked address.
+    pub email: &'a str,
+    pub name: &'a str,
+    pub role: Role,
+    /// The user or key that asks; none for the operator.
+    pub by: Option<Uuid>,
+}
+
+fn invitation_path(secret: &Secret) -> String {
+    format!("/admin/invitation/{}", secret.reveal())
+}
+
+fn reset_path(secret: &Secret) -> String {
+    format!("/admin/reset/{}", secret.reveal())
+}
+
+/// Asks somebody to the tenant of the connection's transaction, in place of an open invitation of theirs; its id, and the path of its
+/// link.
+///
+/// # Errors
+/// `conflict` if they belong to the tenant, `quota_exceeded` if too many are invited.
+pub async fn invite(db: &mut PgConnection, asked: &Asked<'_>) -> Result<(Uuid, String)> {
+    let (id, secret) = (Uuid::now_v7(), Secret::generate());
+    let row = sqlx::query("SELECT invitation_make($1, $2, $3, $4, $5, $6, $7, $8) AS came")
+        .bind(id)
+        .bind(secret.hash())
+        .bind(asked.email)
+        .bind(email::fold(asked.email))
+        .bind(asked.name)
+        .bind(asked.role.as_str())
+        .bind(asked.by)
+        .bind(INVITATION_SECONDS)
+        .fetch_one(db)
+        .await?;
+    match row.read("came")? {
+        "made" => Ok((id, invitation_path(&secret))),
+        "member" => Err(Error::new(Code::Conflict, "Somebody with this email belongs to the tenant already.")),
+        _ => Err(Error::new(Code::QuotaExceeded, "A thousand invitations are open: withdraw some.").retry_after(60)),
+    }
+}
+
+/// Withdraws an open invitation of the transaction's tenant.
+///
+/// # Errors
+/// Those of the database.
+pub async fn withdraw(db: &mut PgConnection, id: Uuid) -> Result<()> {
+    sqlx::query("SELECT invitation_withdraw($1)").bind(id).execute(db).await?;
+    Ok(())
+}
+
+/// A reset for a user of the transaction's tenant; none if the account is another tenant's too.
+///
+/// # Errors
+/// Those of the database.
+pub async fn reset(db: &mut PgConnection, user: Uuid) -> Result<Option<String>> {
+    let secret = Secret::generate();
+    let row = sqlx::query("SELECT reset_make($1, $2, $3) AS is_made")
+        .bind(user)
+        .bind(secret.hash())
+        .bind(RESET_SECONDS)
+        .fetch_one(db)
+        .await?;
+    Ok(row.read::<bool>("is_made")?.then(|| reset_path(&secret)))
+}
+
+/// A reset of any account, for the operator: the connection is the schema owner's.
+///
+/// # Errors
+/// `not_found`.
+pub async fn reset_by_operator(db: &mut PgConnection, address: &str) -> Result<String> {
+    let secret = Secret::generate();
+    let made = sqlx::query(
+        "INSERT INTO password_reset (user_id, hash, expires_at) \
+         SELECT id, $2, now() + $3 * interval '1 second' FROM app_user WHERE email_folded = $1 \
+         ON CONFLICT (user_id) DO UPDATE SET hash = excluded.hash, tenant_id = NULL, expires_at = excluded.expires_at",
+    )
+    .bind(email::fold(address))
+    .bind(secret.hash())
+    .bind(RESET_SECONDS)
+    .execute(db)
+    .await?;
+    if made.rows_affected() == 1 { Ok(reset_path(&secret)) } else { Err(Error::not_found("user")) }
+}
+
+/// What a link asks to.
+pub struct Invitation {
+    pub tenant_name: String,
+    pub email: String,
+    pub folded: String,
+    pub name: String,
+    pub role: String,
+    pub has_account: bool,
+}
+
+/// The invitation of a link that is still good.
+///
+/// # Errors
+/// Those of the database.
+pub async fn invitation(pool: &Pool, link: &Secret) -> Result<Option<Invitation>> {
+    let row = sqlx::query("SELECT * FROM invitation_of($1)")
+        .bind(link.hash())
+        .fetch_optional(&mut *pool.acquire().await?)
+        .await?;
+    Ok(row.map(|row| Invitation {
+        tenant_name: row.read("tenant_name")?,
+        email: row.read("email")?,
+        folded: row.read("email_folded")?,
+        name: row.read("name")?,
+        role: row.read("role")?,
+        has_account: row.read("has_account")?,
+    }))
+}
+
+/// Comes with a new account, whose id is given back; none if the link is no longer good.
+///
+/// # Errors
+/// `conflict` if the address has an account by now.
+pub async fn accept_new(pool: &Pool, link: &Secret, name: &str, password_hash: &str) -> Result<Option<Uuid>> {
+    let user = Uuid::now_v7();
+    let row = sqlx::query("SELECT invitation_accept_new($1, $2, $3, $4) AS has_come")
+        .bind(link.hash())
+        .bind(user)
+        .bind(name)
+        .bind(password_hash)
+        .fetch_one(&mut *pool.acquire().await?)
+        .await
+        .map_err(Error::from);
+    match row {
+        Ok(row) => Ok(row.read::<bool>("has_come")?.then_some(user)),
+        Err(error) if error.broke("app_user_folded_key") => {
+            Err(Error::new(Code::Conflict, "This address has an account by now: open the link again, and sign in."))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Comes with the account that a session is of; whether the link was good, and that account's.
+///
+/// # Errors
+/// Those of the database.
+pub async fn accept(pool: &Pool, link: &Secret, session: &Secret) -> Result<bool> {
+    let row = sqlx::query("SELECT invitation_accept($1, $2) AS has_come")
+        .bind(link.hash())
+        .bind(session.hash())
+        .fetch_one(&mut *pool.acquire().await?)
+        .await?;
+    Ok(row.read("has_come")?)
+}
+
+/// The address of the account that a link resets, if the link is still good.
+///
+/// # Errors
+/// Those of the database.
+pub async fn reset_of(pool: &Pool, link: &Secret) -> Result<Option<String>> {
+    let row = sqlx::query("SELECT * FROM reset_of($1)")
+        .bind(link.hash())
+        .fetch_optional(&mut *pool.acquire().await?)
+        .await?;
+    Ok(row.map(|row| row.read("email")?))
+}
+
+/// Sets the password of a link's account and ends its sessions; whether the link was still good.
+///
+/// # Errors
+/// Those of the database.
+pub async fn use_reset(pool: &Pool, link: &Secret, password_hash: &str) -> Result<bool> {
+    let row = sqlx::query("SELECT reset_use($1, $2) AS is_used")
+        .bind(link.hash())
+        .bind(password_hash)
+        .fetch_one(&mut *pool.acquire().await?)
+        .await?;
+    Ok(row.read("is_used")?)
+}

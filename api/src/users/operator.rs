@@ -1,0 +1,153 @@
+//! What the operator does with accounts on the command line; every connection is the schema owner's.
+//!
+//! The operator makes accounts with a password, but never gives a tenant to an account that is there: its password was chosen by
+//! somebody, who may not be whom the operator means. Such an account is invited like any other.
+
+use sqlx::{Connection, PgConnection};
+use uuid::Uuid;
+
+use crate::stored::Columns;
+use super::{
+    Role, email,
+    links::{self, Asked},
+    passwords,
+    service::{has_other_owner, last_owner},
+};
+use crate::error::{Code, Error, Result};
+
+/// What the operator asks for: somebody at a tenant.
+pub struct Wanted<'a> {
+    pub tenant: Uuid,
+    pub email: &'a str,
+    pub name: Option<&'a str>,
+    pub role: Role,
+    /// For a new account; one is made unless given.
+    pub password: Option<&'a str>,
+    /// Whether a new account is only invited, and chooses its password itself.
+    pub invite: bool,
+}
+
+/// What became of it.
+pub enum Brought {
+    /// There is a new account with this password.
+    Made { id: Uuid, password: String },
+    /// They belonged to the tenant already, and have the role now.
+    Changed { id: Uuid },
+    /// They come when they open the link of this path.
+    Invited { path: String },
+}
+
+/// Brings somebody to a tenant; all of it or nothing.
+///
+/// # Errors
+/// `validation_failed` for an email that is none, `conflict` for the last owner in another role.
+pub async fn bring(db: &mut PgConnection, wanted: &Wanted<'_>) -> Result<Brought> {
+    if email::check(wanted.email, &()).is_err() {
+        return Err(Error::new(Code::ValidationFailed, format!("`{}` is no email address.", wanted.email)));
+    }
+    let mut tx = db.begin().await?;
+    let found = sqlx::query(
+        "SELECT u.id, m.role FROM app_user u LEFT JOIN membership m ON m.user_id = u.id AND m.tenant_id = $2 \
+         WHERE u.email_folded = $1",
+    )
+    .bind(email::fold(wanted.email))
+    .bind(wanted.tenant)
+    .fetch_optional(&mut *tx)
+    .await?;
+    let brought = match found {
+        Some(row) if row.read::<Option<String>>("role")?.is_some() => {
+            let id = row.read("id")?;
+            change_role(&mut tx, wanted, id).await?;
+            Brought::Changed { id }
+        }
+        None if !wanted.invite => make(&mut tx, wanted).await?,
+        _ => invite(&mut tx, wanted).await?,
+    };
+    tx.commit().await?;
+    Ok(brought)
+}
+
+async fn make(db: &mut PgConnection, wanted: &Wanted<'_>) -> Result<Brought> {
+    let (id, password) = (Uuid::now_v7(), wanted.password.map_or_else(passwords::generate, ToOwned::to_owned));
+    sqlx::query("INSERT INTO app_user (id, email, email_folded, name, password_hash) VALUES ($1, $2, $3, $4, $5)")
+        .bind(id)
+        .bind(wanted.email)
+        .bind(email::fold(wanted.email))
+        .bind(wanted.name.unwrap_or_else(|| email::name_of(wanted.email)))
+        .bind(passwords::hash(&password)?)
+        .execute(&mut *db)
+        .await?;
+    sqlx::query("INSERT INTO membership (tenant_id, user_id, role) VALUES ($1, $2, $3)")
+        .bind(wanted.tenant)
+        .bind(id)
+        .bind(wanted.role.as_str())
+        .execute(&mut *db)
+        .await?;
+    sqlx::query("DELETE FROM invitation WHERE tenant_id = $1 AND email_folded = $2 AND used_at IS NULL")
+        .bind(wanted.tenant)
+        .bind(email::fold(wanted.email))
+        .execute(db)
+        .await?;
+    Ok(Brought::Made { id, password })
+}
+
+async fn invite(db: &mut PgConnection, wanted: &Wanted<'_>) -> Result<Brought> {
+    sqlx::query("SELECT set_config('app.tenant_id', $1::text, true)").bind(wanted.tenant).execute(&mut *db).await?;
+    let name = wanted.name.unwrap_or_else(|| email::name_of(wanted.email));
+    let asked = Asked { email: wanted.email, name, role: wanted.role, by: None };
+    let (_, path) = links::invite(db, &asked).await?;
+    Ok(Brought::Invited { path })
+}
+
+/// Gives a member another role, while the tenant's memberships are held as an administrator's change holds them.
+async fn change_role(db: &mut PgConnection, wanted: &Wanted<'_>, id: Uuid) -> Result<()> {
+    let held = sqlx::query("SELECT user_id, role FROM membership WHERE tenant_id = $1 FOR UPDATE")
+        .bind(wanted.tenant)
+        .fetch_all(&mut *db)
+        .await?;
+    let is_owner = held
+        .iter()
+        .any(|row| row.read::<Uuid>("user_id")? == id && row.read::<&str>("role")? == Role::Owner.as_str());
+    if is_owner && wanted.role != Role::Owner && !has_other_owner(&mut *db, wanted.tenant, id).await? {
+        return Err(last_owner());
+    }
+    // A tenant's reset was made for the role before.
+    sqlx::query("DELETE FROM password_reset WHERE user_id = $1 AND tenant_id IS NOT NULL")
+        .bind(id)
+        .execute(&mut *db)
+        .await?;
+    sqlx::query("UPDATE membership SET role = $3 WHERE tenant_id = $1 AND user_id = $2")
+        .bind(wanted.tenant)
+        .bind(id)
+        .bind(wanted.role.as_str())
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Makes a password an account's, if it is not already, and ends its sessions then.
+///
+/// # Errors
+/// `not_found`.
+pub async fn keep_password(db: &mut PgConnection, address: &str, password: &str) -> Result<()> {
+    let mut tx = db.begin().await?;
+    let row = sqlx::query("SELECT id, password_hash FROM app_user WHERE email_folded = $1 FOR UPDATE")
+        .bind(email::fold(address))
+        .fetch_optional(&mut *tx)
+        .await?
+        .ok_or_else(|| Error::not_found("user"))?;
+    if passwords::is_it(password, row.read("password_hash")?) {
+        return Ok(());
+    }
+    let id: Uuid = row.read("id")?;
+    sqlx::query("UPDATE app_user SET password_hash = $2, updated_at = now() WHERE id = $1")
+        .bind(id)
+        .bind(passwords::hash(password)?)
+        .execute(&mut *tx)
+        .await?;
+    for forgotten in ["DELETE FROM editor_session WHERE user_id = $1", "DELETE FROM password_reset WHERE user_id = $1"] {
+        sqlx::query(forgotten).bind(id).execute(&mut *tx).await?;
+    }
+    tx.commit().await?;
+    Ok(())
+}
