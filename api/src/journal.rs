@@ -65,6 +65,9 @@ pub struct Change {
     pub user_id: Option<Uuid>,
     pub turn_id: Option<Uuid>,
     pub request_id: Option<String>,
+    /// When words in it were erased: what is told is no longer all that was.
+    #[serde(with = "time::serde::rfc3339::option", skip_serializing_if = "Option::is_none")]
+    pub redacted_at: Option<OffsetDateTime>,
 }
 
 /// A page of the journal.
@@ -310,5 +313,6 @@ fn change(row: &sqlx::postgres::PgRow) -> Change {
         user_id: row.get("user_id"),
         turn_id: row.get("turn_id"),
         request_id: row.get("request_id"),
+        redacted_at: row.get("redacted_at"),
     }
 }

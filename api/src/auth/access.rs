@@ -80,6 +80,7 @@ pub const TABLE: &[Access] = &[
     on("GET",    "/v1/users/{x}", Admin, Never),
     on("PATCH",  "/v1/users/{x}", Admin, Never),
     on("DELETE", "/v1/users/{x}", Admin, Never),
+    on("GET",    "/v1/erasures/{x}", Admin, Never).and(Gm),
 
     on("POST",   "/v1/dice/roll", Play, Own),
     on("POST",   "/v1/dice/analyze", Read, Own),

@@ -25,6 +25,9 @@ pub struct TurnRecord {
     error: Option<CallError>,
     finished_at: Option<OffsetDateTime>,
     undone_at: Option<OffsetDateTime>,
+    /// When words in it were erased.
+    #[schema(required = false)]
+    redacted_at: Option<OffsetDateTime>,
     /// The turn that it is another attempt at.
     parent_turn_id: Option<Uuid>,
     /// What could not be taken back when it failed, since somebody else had changed it. Not for players.
@@ -134,6 +137,9 @@ pub fn shown(row: &PgRow, sees_secrets: bool, with_trace: bool) -> Value {
             ("revert_conflicts", row.get::<Option<Value>, _>("revert_conflicts").unwrap_or_default()),
         ];
         members.extend(facts.map(|(name, value)| (name.to_owned(), value)));
+        if let Some(at) = time("redacted_at") {
+            members.insert("redacted_at".to_owned(), json!(at));
+        }
         if let Some(prompt) = record.get_mut("prompt") {
             members.insert("prompt".to_owned(), prompt.take());
         }
