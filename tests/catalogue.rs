@@ -45,6 +45,8 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("editor_session_user_id_fkey", "users are global"),
     ("membership_user_fkey", "users are global"),
     ("membership_user", "where a user belongs is asked before their tenant is known, in session_of"),
+    ("erasure_moved", "a server looks for the erasures of all its tenants, in erasures_moved"),
+    ("erasure_under_way", "a server looks for the erasures of all its tenants, in erasures_moved"),
     ("lore_search", "GIN; search_lore filters by tenant explicitly"),
     ("lore_tags", "GIN; tagged_lore filters by tenant explicitly"),
     ("memory_search", "GIN; search_memory filters by tenant explicitly"),

@@ -32,6 +32,8 @@ pub struct Config {
     pub turn_steps_max: u32,
     pub journal_retention_days: Option<u32>,
     pub turn_retention_days: u32,
+    /// None: for ever.
+    pub usage_retention_days: Option<u32>,
     pub demo_api_key: Option<String>,
     pub demo_password: Option<String>,
     pub metrics_token: Option<String>,
@@ -97,6 +99,7 @@ pub const HELP: &str = "Environment:
   TAVERNKEEP_TURN_STEPS_MAX        8: model calls of one turn
   TAVERNKEEP_JOURNAL_RETENTION_DAYS  unset: for ever
   TAVERNKEEP_TURN_RETENTION_DAYS   30
+  TAVERNKEEP_USAGE_RETENTION_DAYS  unset: for ever
   TAVERNKEEP_BRIDGE_CONNECTIONS_MAX  1000: frontends of one tenant that may be connected to one server
   TAVERNKEEP_BRIDGE_PING_SECONDS   20: between two pings of a frontend; silent for three times as long, it is gone
   TAVERNKEEP_BRIDGE_ROLL_TIMEOUT_MS  10000: how long a frontend may take to roll dice
@@ -161,6 +164,7 @@ impl Config {
     pub fn read(get: &dyn Fn(&str) -> Option<String>) -> Result<Self, Vec<String>> {
         let mut r = Reader { get, errors: Vec::new() };
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let usage_retention = r.parsed("TAVERNKEEP_USAGE_RETENTION_DAYS", 0u32, "a number of days");
         let retention = r.parsed("TAVERNKEEP_JOURNAL_RETENTION_DAYS", 0u32, "a number of days");
         let config = Self {
             bind: r.parsed(
@@ -184,6 +188,7 @@ impl Config {
                 .saturating_mul(1024 * 1024),
             turn_steps_max: r.parsed("TAVERNKEEP_TURN_STEPS_MAX", 8u32, "a number").clamp(1, 32),
             journal_retention_days: (retention > 0).then_some(retention),
+            usage_retention_days: (usage_retention > 0).then_some(usage_retention),
             turn_retention_days: r.parsed("TAVERNKEEP_TURN_RETENTION_DAYS", 30, "a number of days"),
             demo_api_key: demo_key(&mut r),
             demo_password: demo_password(&mut r),

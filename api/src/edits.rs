@@ -107,7 +107,8 @@ pub async fn undo_in(
 ) -> Result<Undone> {
     take_time(tx).await?;
     let row = sqlx::query(
-        "SELECT first_seq, last_seq, rows, undone_at FROM edit_step \
+        "SELECT first_seq, last_seq, rows, undone_at, EXISTS (SELECT FROM journal j WHERE j.tenant_id = $1 AND j.campaign_id = $2 \
+             AND j.seq BETWEEN first_seq AND last_seq AND j.redacted_at IS NOT NULL) AS is_redacted FROM edit_step \
          WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND what = $4 FOR UPDATE",
     )
     .bind(tx.tenant())
@@ -119,6 +120,9 @@ pub async fn undo_in(
     .ok_or_else(|| Error::not_found("step"))?;
     if row.read::<Option<OffsetDateTime>>("undone_at")?.is_some() {
         return Err(Error::new(Code::Conflict, "The step was undone already."));
+    }
+    if row.read("is_redacted")? {
+        return Err(Error::new(Code::Gone, "Words in what this step changed were erased: it cannot be undone."));
     }
     if row.read::<i64>("first_seq")? <= journal::head(tx, campaign).await?.1 {
         return Err(Error::new(Code::Gone, "The journal of this step has been pruned."));

@@ -66,6 +66,9 @@ pub struct Change {
     pub user_id: Option<Uuid>,
     pub turn_id: Option<Uuid>,
     pub request_id: Option<String>,
+    /// When words in it were erased: what is told is no longer all that was.
+    #[serde(with = "time::serde::rfc3339::option", skip_serializing_if = "Option::is_none")]
+    pub redacted_at: Option<OffsetDateTime>,
 }
 
 /// A page of the journal.
@@ -297,19 +300,20 @@ fn change(row: &sqlx::postgres::PgRow) -> Result<Change> {
         }
         Ok(value)
     };
-    Ok(Change {
+    Change {
         seq: row.read("seq")?,
         at: row.read("at")?,
         schema_version: row.read("schema_version")?,
         table: row.read("table_name")?,
         id: row.read("row_id")?,
         op: row.read("op")?,
-        before: shown("before")?,
-        after: shown("after")?,
+        before: shown("before"),
+        after: shown("after"),
         origin: row.read("origin")?,
         actor: row.read("key_id")?,
         user_id: row.read("user_id")?,
         turn_id: row.read("turn_id")?,
         request_id: row.read("request_id")?,
-    })
+        redacted_at: row.read("redacted_at")?,
+    }
 }

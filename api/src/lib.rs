@@ -38,6 +38,7 @@ pub mod characters;
 pub mod dice;
 pub mod edits;
 pub mod encounters;
+pub mod erasure;
 pub mod interchange;
 pub mod journal;
 pub mod lore;

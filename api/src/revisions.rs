@@ -48,6 +48,9 @@ pub struct Revision {
     pub actor_name: Option<String>,
     pub turn_id: Option<Uuid>,
     pub request_id: Option<String>,
+    /// When words in it were erased; it cannot be restored then.
+    #[serde(with = "time::serde::rfc3339::option", skip_serializing_if = "Option::is_none")]
+    pub redacted_at: Option<OffsetDateTime>,
     /// The version it led to; of a delete the one it ended.
     pub version: i64,
     /// Columns that changed.
@@ -258,7 +261,7 @@ fn revision(row: &PgRow) -> Result<Revision> {
         changed.iter().filter_map(|k| from.get(k).map(|v| (k.clone(), v.clone()))).collect::<Map<_, _>>()
     };
     let version = |of: &Map<String, Value>| of.get("version").and_then(Value::as_i64);
-    Ok(Revision {
+    Revision {
         seq: row.read("seq")?,
         at: row.read("at")?,
         op: row.read("op")?,
@@ -268,6 +271,7 @@ fn revision(row: &PgRow) -> Result<Revision> {
         actor_name: row.read("actor_name")?,
         turn_id: row.read("turn_id")?,
         request_id: row.read("request_id")?,
+        redacted_at: row.read("redacted_at")?,
         version: version(&new).or_else(|| version(&old)).unwrap_or_default(),
         before: before.as_ref().map(|_| pick(&old)),
         after: after.as_ref().map(|_| pick(&new)),
@@ -338,7 +342,7 @@ async fn memories_back(tx: &TenantTx, campaign: Uuid, actor: Uuid) -> Result<()>
              ORDER BY d.seq DESC LIMIT 1) d \
          JOIN journal m ON m.tenant_id = $1 AND m.campaign_id = $2 AND m.table_name = 'memory' AND m.op = 'delete' \
              AND m.seq BETWEEN d.seq - $4 AND d.seq + $4 AND m.at = d.at \
-         WHERE $3::text IN (m.before ->> 'holder_id', m.before ->> 'subject_id') \
+         WHERE $3::text IN (m.before ->> 'holder_id', m.before ->> 'subject_id') AND m.redacted_at IS NULL \
            AND NOT EXISTS (SELECT FROM memory t WHERE t.tenant_id = $1 AND t.id = m.row_id) \
            AND NOT EXISTS (SELECT FROM memory t WHERE t.tenant_id = $1 AND t.campaign_id = $2 \
                            AND t.external_ref = m.before ->> 'external_ref') \
@@ -383,7 +387,7 @@ pub async fn restore_memory(tx: &TenantTx, campaign: Uuid, id: Uuid, seq: i64, i
 /// `gone`, `not_found`.
 pub async fn content(tx: &TenantTx, campaign: Uuid, table: &str, id: Uuid, seq: i64) -> Result<Map<String, Value>> {
     let row = sqlx::query(
-        "SELECT coalesce(after, before) AS content FROM journal \
+        "SELECT coalesce(after, before) AS content, redacted_at FROM journal \
          WHERE tenant_id = $1 AND campaign_id = $2 AND seq = $3 AND row_id = $4 AND table_name = $5",
     )
     .bind(tx.tenant())
@@ -393,7 +397,10 @@ pub async fn content(tx: &TenantTx, campaign: Uuid, table: &str, id: Uuid, seq: 
     .bind(table)
     .fetch_optional(&mut *tx.connection().await)
     .await?;
-    match row.map(|row| row.read::<Value>("content")).transpose()? {
+    if row.as_ref().is_some_and(|row| row.read::<Option<OffsetDateTime>>("redacted_at")?.is_some()) {
+        return Err(Error::new(Code::Gone, "Words of this revision were erased."));
+    }
+    match row.map(|row| row.read::<Value>("content")?) {
         Some(Value::Object(content)) => Ok(content),
         _ if seq <= journal::head(tx, campaign).await?.1 => {
             Err(Error::new(Code::Gone, "This revision has been pruned."))
@@ -415,7 +422,7 @@ pub async fn at_version<R: Resource>(
     let sql = format!(
         "SELECT {columns} FROM journal j, jsonb_populate_record(NULL::\"{table}\", j.after) r \
          WHERE j.tenant_id = $1 AND j.row_id = $2 AND j.campaign_id = $3 AND j.table_name = '{table}' \
-           AND (j.after ->> 'version')::bigint = $4 ORDER BY j.seq DESC LIMIT 1",
+           AND (j.after ->> 'version')::bigint = $4 AND j.redacted_at IS NULL ORDER BY j.seq DESC LIMIT 1",
         columns = resource::returning::<R>("r."),
         table = R::TABLE,
     );
@@ -449,8 +456,8 @@ pub async fn deleted(
     rows_max: i64,
 ) -> Result<Vec<Deleted>> {
     let sql = format!(
-        "SELECT j.row_id, j.seq, j.at, left(coalesce(j.before ->> '{label}', ''), 200) AS label FROM journal j \
-         WHERE j.tenant_id = $1 AND j.campaign_id = $2 AND j.table_name = $3 AND j.op = 'delete' \
+        "SELECT j.row_id, j.seq, j.at, coalesce(j.before ->> '{label}', '') AS label FROM journal j \
+         WHERE j.tenant_id = $1 AND j.campaign_id = $2 AND j.table_name = $3 AND j.op = 'delete' AND NOT j.before ? 'redacted' \
            AND NOT EXISTS (SELECT FROM {table} r WHERE r.tenant_id = $1 AND r.id = j.row_id) \
            AND NOT EXISTS (SELECT FROM journal l WHERE l.tenant_id = $1 AND l.row_id = j.row_id AND l.seq > j.seq) \
          ORDER BY j.seq DESC LIMIT $4",

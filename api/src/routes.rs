@@ -10,7 +10,7 @@ use utoipa_actix_web::{AppExt as _, OpenApiFactory};
 
 use crate::{
     auth::{self, gate::gate},
-    bridge, campaigns, characters, commands, dice, encounters,
+    bridge, campaigns, characters, commands, dice, encounters, erasure,
     http::docs,
     interchange, lore, memory, messages, npcs, openapi,
     ops::health,
@@ -166,7 +166,7 @@ fn v1<R: Routes>(routes: R) -> R {
         .service(users::http::get)
         .service(users::http::patch)
         .service(users::http::delete)
-        .service(users::http::reset)
+        .service(erasure::http::get)
         .service(tenants::http::get)
         .service(tenants::http::change)
         .service(tenants::http::usage)

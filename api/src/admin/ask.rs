@@ -29,5 +29,7 @@ pub(super) struct AskPage {
     pub(super) before: Option<(String, &'static str)>,
     /// What has to be written for it.
     pub(super) repeat: Option<String>,
+    /// Whether it may reach into forks as well.
+    pub(super) forks: bool,
 }
 shown!(AskPage: as_main);

@@ -116,6 +116,7 @@ fn new_page(editor: &Editor, form_id: String, texts: &Texts, errors: &Errors) ->
         version: None,
         form_id: Some(form_id),
         delete_path: None,
+        erase_path: None,
         slug: None,
         form: FormView::new(GROUPS, texts, errors, None, false),
         is_conflict: false,
@@ -162,6 +163,7 @@ fn edit_page(at: &InCampaign, version: i64, form: FormView, is_conflict: bool) -
         version: Some(version),
         form_id: None,
         delete_path: at.may(Scope::Write).then(|| at.url("delete")),
+        erase_path: None,
         slug: Some(at.campaign.slug.clone()),
         form,
         is_conflict,
@@ -212,6 +214,7 @@ fn delete_page(at: &InCampaign, problem: Option<String>) -> AskPage {
         back: at.url(""),
         version: Some(at.campaign.version),
         repeat: Some(at.campaign.slug.clone()),
+        forks: false,
         problem,
     }
 }

@@ -25,6 +25,7 @@ impl World for Characters {
     const ONE: &'static str = "character";
     const MANY: &'static str = "Characters";
     const PATH: &'static str = "characters";
+    const IS_ERASED: bool = true;
     const ABOUT: &'static str = "Those whom people play, with their sheets.";
     const COLUMNS: &'static [&'static str] = &["Player", "Who", "Level", "Hit points", "Place"];
     const GROUPS: &'static [Group] = &[

@@ -138,6 +138,7 @@ async fn ask_page(editor: &Editor, problem: Option<String>) -> Result<AskPage> {
         version: Some(key.version),
         problem,
         repeat: None,
+        forks: false,
         rows: Vec::new(),
         before: None,
     })

@@ -376,6 +376,7 @@ pub async fn ask(at: InCampaign) -> Result<HttpResponse> {
         version: Some(memory.version),
         problem: None,
         repeat: None,
+        forks: false,
         rows: Vec::new(),
         before: None,
     })
@@ -542,6 +543,7 @@ pub async fn ask_to_retract(at: InCampaign) -> Result<HttpResponse> {
         version: None,
         problem: None,
         repeat: None,
+        forks: false,
         rows: Vec::new(),
         before: None,
     })

@@ -49,6 +49,7 @@ mod characters;
 pub mod diff;
 mod editor;
 mod encounters;
+mod erase;
 mod exchange;
 pub mod form;
 mod frame;
@@ -177,6 +178,8 @@ pub const PAGES: &[Page] = &[
     post("/users/{x}/link", Admin, || web::post().to(users::link)),
     get ("/users/{x}/remove", Admin, || web::get().to(users::ask)),
     post("/users/{x}/remove", Admin, || web::post().to(users::remove)),
+    get ("/users/{x}/erase", Admin, || web::get().to(erase::ask_user)).and(Gm),
+    post("/users/{x}/erase", Admin, || web::post().to(erase::erase_user)).and(Gm),
     get ("/usage", Admin, || web::get().to(usage::page)),
     get ("/settings", Admin, || web::get().to(settings::page)),
     post("/settings", Admin, || web::post().to(settings::save)),
@@ -263,6 +266,8 @@ pub const PAGES: &[Page] = &[
     post("/c/{c}/characters/{x}", Write, || web::post().to(world::save::<Characters>)),
     get ("/c/{c}/characters/{x}/delete", Write, || web::get().to(world::ask::<Characters>)),
     post("/c/{c}/characters/{x}/delete", Write, || web::post().to(world::delete::<Characters>)),
+    get ("/c/{c}/characters/{x}/erase", Admin, || web::get().to(erase::ask_character)).and(Gm),
+    post("/c/{c}/characters/{x}/erase", Admin, || web::post().to(erase::erase_character)).and(Gm),
     get ("/c/{c}/characters/{x}/history", Gm, || web::get().to(history::page::<Characters>)),
     post("/c/{c}/characters/{x}/history/{seq}", Write, || web::post().to(history::restore::<Characters>)).and(Gm),
 

@@ -231,6 +231,7 @@ pub async fn ask(editor: Editor) -> Result<HttpResponse> {
         version: Some(user.version),
         problem: None,
         repeat: None,
+        forks: false,
         rows: Vec::new(),
         before: None,
     })

@@ -46,6 +46,9 @@ pub trait World: Resource {
     /// The list's columns after the name.
     const COLUMNS: &'static [&'static str];
 
+    /// Whether rows are people's, who may want them erased.
+    const IS_ERASED: bool = false;
+
     /// What stands in the columns.
     fn cells(model: &Self::Model) -> Vec<String>;
 
@@ -74,6 +77,7 @@ pub(super) struct FormPage {
     /// So that a form that is sent twice makes one row.
     pub(super) form_id: Option<String>,
     pub(super) delete_path: Option<String>,
+    pub(super) erase_path: Option<String>,
     pub(super) slug: Option<String>,
     pub(super) form: FormView,
     /// Somebody changed the row since.
@@ -154,6 +158,7 @@ fn new_page<W: World>(at: &InCampaign, form_id: String, texts: &Texts, errors: &
         version: None,
         form_id: Some(form_id),
         delete_path: None,
+        erase_path: None,
         slug: None,
         form: FormView::new(W::GROUPS, texts, errors, None, false),
         is_conflict: false,
@@ -234,6 +239,8 @@ fn edit_page<W: World>(at: &InCampaign, row: &Current, form: FormView) -> FormPa
         version: Some(row.version),
         form_id: None,
         delete_path: at.may_write().then(|| format!("{path}/delete")),
+        erase_path: (W::IS_ERASED && at.may(crate::auth::Scope::Gm) && at.may(crate::auth::Scope::Admin))
+            .then(|| format!("{path}/erase")),
         slug: row.view.get("slug").and_then(Value::as_str).map(ToOwned::to_owned),
         action: path,
         form,
@@ -315,6 +322,7 @@ async fn delete_page<W: World>(
         back: format!("{}/{}", at.url(W::PATH), row.id),
         version: Some(row.version),
         repeat: None,
+        forks: false,
         problem,
     })
 }

@@ -4,6 +4,7 @@ pub mod service;
 
 use std::collections::BTreeMap;
 
+use actix_web::{HttpRequest, delete, web};
 use entity::{
     character,
     shapes::{
@@ -19,13 +20,17 @@ use uuid::Uuid;
 
 use crate::{
     actors,
+    erasure::{self, EraseParams, Erasure},
     error::{Code, Error, Result},
     http::{
+        Reply,
+        etag::Expected,
+        paging,
         resource::{self, Place, Resource, Stamp, col},
         validate,
     },
     tenancy::TenantTx,
-    world_routes,
+    world_routes_but_delete,
 };
 
 /// Bytes of a sheet as JSON.
@@ -265,7 +270,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-world_routes!(
+world_routes_but_delete!(
     Characters,
     CharacterInput,
     character::Model,
@@ -275,6 +280,29 @@ world_routes!(
     "/campaigns/{c}/characters",
     "/campaigns/{c}/characters/{x}"
 );
+
+/// Deletes one. With `erase=true` every copy goes as well: history, what the player wrote, traces, stored answers, memories.
+#[utoipa::path(
+    tag = "characters", operation_id = "delete_character",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug; with `erase` also the id of one that is gone"),
+           EraseParams),
+    responses((status = 204), (status = 202, description = "The erasure goes on: ask at `Location`", body = Erasure),
+        (status = "default", body = crate::error::Problem)),
+)]
+#[delete("/campaigns/{c}/characters/{x}")]
+pub async fn delete(
+    app: web::Data<crate::app::App>,
+    caller: crate::auth::Caller,
+    request: HttpRequest,
+    path: web::Path<(String, String)>,
+) -> Result<Reply> {
+    let asked: EraseParams = paging::read_filter(paging::parameters(request.query_string())?)?;
+    if asked.erase {
+        let expected = Expected::by(&request);
+        return erasure::service::character(&app, &caller, &expected, (&path.0, &path.1), &asked).await;
+    }
+    resource::delete::<Characters>(&app, &caller, &request, Some(&path.0), &path.1).await
+}
 
 crate::revision_routes!(
     Characters,

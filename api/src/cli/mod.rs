@@ -1,5 +1,6 @@
 //! The command line. Each command is a function; `serve` has a file of its own.
 
+mod erase;
 mod interchange;
 mod players;
 mod serve;
@@ -95,6 +96,9 @@ enum Command {
         #[arg(long, default_value_t = 0.0)]
         at_least: f64,
     },
+    /// Erase a player's character or a user: their words leave every table. It cannot be undone.
+    #[command(subcommand)]
+    Erase(erase::EraseCommand),
     /// Write a whole campaign as one document.
     Export(interchange::ExportArgs),
     /// Read a campaign's document, a character card or a lorebook.
@@ -264,6 +268,7 @@ async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Give { whom, name, arguments } => {
             return players::command(config, &url, &whom, (&name, &arguments), json).await;
         }
+        Command::Erase(whom) => return erase::run(config, &url, &whom, json).await,
         Command::Planner { state } => players::switch(&url, state, json).await?,
         Command::Export(args) => {
             interchange::export(&url, config.database_url.as_deref().unwrap_or(&url), args).await?;

@@ -59,14 +59,14 @@ pub(super) enum Switch {
 }
 
 /// A server without its HTTP, and the operator as its caller.
-struct Table {
-    app: Arc<App>,
-    caller: Caller,
+pub(super) struct Table {
+    pub(super) app: Arc<App>,
+    pub(super) caller: Caller,
     rehearsing: Option<rehearsal::Rehearsal>,
 }
 
 impl Table {
-    async fn open(mut config: Config, owner_url: &str, tenant: &str) -> Result<Self> {
+    pub(super) async fn open(mut config: Config, owner_url: &str, tenant: &str) -> Result<Self> {
         let secrets = serve::secrets_of(&mut config)?;
         let url = config.database_url.clone().unwrap_or_else(|| owner_url.to_owned());
         let mut db = PgConnection::connect(owner_url).await?;
@@ -80,6 +80,14 @@ impl Table {
         maintenance::stay_alive(&app, &url, held);
         let caller = Caller::operator(Arc::new(tenant));
         Ok(Self { app, caller, rehearsing })
+    }
+
+    /// Ends without an answer of the API's.
+    pub(super) async fn leave(self) {
+        self.app.pool.close();
+        if let Some(model) = self.rehearsing {
+            model.stop().await;
+        }
     }
 
     /// Prints the answer and ends; an outcome that did not do what was asked is a failure.

@@ -43,6 +43,12 @@ impl Expected {
         Self(header::HeaderValue::from_str(&of(version)).ok())
     }
 
+    /// No version is expected.
+    #[must_use]
+    pub fn any() -> Self {
+        Self(None)
+    }
+
     /// Whether it is the version that there is, if one is expected.
     ///
     /// # Errors

@@ -104,6 +104,8 @@ impl IdempotencyKey {
         match (row.read("state")?, row.read("turn_id")?) {
             ("done", _) => {}
             ("retry", _) => return Ok(None),
+            // What it told of somebody is nobody's to know, and it is not to be done anew.
+            ("erased", _) => return Err(Error::new(Code::Gone, "What this request answered was erased.")),
             (_, Some(turn)) => return Err(in_flight().for_turn(turn)),
             (_, None) => return Err(in_flight()),
         }

@@ -647,7 +647,16 @@ pub fn no_extensions() -> Extensions {
 #[macro_export]
 macro_rules! world_routes {
     ($resource:ty, $input:ty, $view:ty, $filter:ty, $one:literal, $many:literal, $list:literal, $item:literal) => {
-        use actix_web::{delete, get, patch, post};
+        $crate::world_routes_but_delete!($resource, $input, $view, $filter, $one, $many, $list, $item);
+        $crate::delete_route!($resource, $one, $many, $item);
+    };
+}
+
+/// The same without the route that deletes one.
+#[macro_export]
+macro_rules! world_routes_but_delete {
+    ($resource:ty, $input:ty, $view:ty, $filter:ty, $one:literal, $many:literal, $list:literal, $item:literal) => {
+        use actix_web::{get, patch, post};
         use $crate::http::paging::Items;
 
         #[utoipa::path(
@@ -706,6 +715,14 @@ macro_rules! world_routes {
         ) -> $crate::error::Result<$crate::http::Reply> {
             $crate::http::resource::patch::<$resource>(&app, &caller, &request, Some(&path.0), &path.1, body).await
         }
+    };
+}
+
+/// The route that deletes one, for kinds without one of their own.
+#[macro_export]
+macro_rules! delete_route {
+    ($resource:ty, $one:literal, $many:literal, $item:literal) => {
+        use actix_web::delete;
 
         #[utoipa::path(
             tag = $many, operation_id = concat!("delete_", $one),

@@ -1,22 +1,24 @@
 //! Tasks that run by themselves: sign of life, leases, the sweeper, the prompt cache's tail of the journal, feeds, the
-//! bridge's mail, retention.
+//! bridge's mail, erasures, retention.
 //!
 //! Each does a bounded amount of work at a time and may die at any moment without loss.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use sqlx::{Connection, PgConnection};
+use time::OffsetDateTime;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use uuid::Uuid;
 
 use super::metrics;
 use crate::{
     app::App,
-    bridge, database,
+    bridge, database, erasure,
     error::Result,
     prompt::assemble::BasePrompt,
     stored::Columns,
     turns::store::{LEASE_SECONDS, sweep},
+    users::sessions,
 };
 
 const LEASE_EVERY: Duration = Duration::from_secs(3);
@@ -26,7 +28,13 @@ const TAIL_SLOW: Duration = Duration::from_secs(2);
 const FEEDS_EVERY: Duration = Duration::from_millis(200);
 const PRUNE_EVERY: Duration = Duration::from_secs(300);
 const PRUNE_ROWS: i32 = 5000;
+/// Portions of one kind in one round: more than anybody writes between two.
+const PORTIONS_MAX: u32 = 50;
 const TAIL_ROWS: i32 = 500;
+const ERASE_EVERY: Duration = Duration::from_secs(1);
+/// Erasures that are looked at in one round, and how long each is carried on before the next.
+const ERASURES_AT_ONCE: i32 = 20;
+const ERASE_SHARE: Duration = Duration::from_secs(2);
 
 /// Starts every task; they end with the runtime.
 pub fn start(app: &Arc<App>, url: &str, held: PgConnection) {
@@ -34,6 +42,7 @@ pub fn start(app: &Arc<App>, url: &str, held: PgConnection) {
     tokio::spawn(sweeper(app.clone()));
     tokio::spawn(tail(app.clone()));
     tokio::spawn(feeds(app.clone()));
+    tokio::spawn(erasures(app.clone()));
     tokio::spawn(retention(app.clone()));
     tokio::spawn(bridge::post::listen(app.clone(), url.to_owned()));
     tokio::spawn(bridge::post::fetch(app.clone()));
@@ -154,6 +163,41 @@ async fn feeds(app: Arc<App>) {
     }
 }
 
+/// Carries on erasures, and forgets what this server holds of tenants whose erasures moved, whoever carries them on.
+async fn erasures(app: Arc<App>) {
+    // What ended before this server began, it never held.
+    let mut since = OffsetDateTime::now_utc() - Duration::from_secs(60);
+    loop {
+        sleep(ERASE_EVERY).await;
+        match erase(&app, since).await {
+            Ok(upto) => since = upto,
+            Err(error) => tracing::warn!(%error, "erasures cannot be looked for"),
+        }
+    }
+}
+
+/// One round of it; gives where the next one begins.
+async fn erase(app: &App, since: OffsetDateTime) -> Result<OffsetDateTime> {
+    let moved = sqlx::query("SELECT * FROM erasures_moved($1, $2)")
+        .bind(since)
+        .bind(ERASURES_AT_ONCE)
+        .fetch_all(&mut *app.pool.acquire().await?)
+        .await?;
+    let mut upto = since;
+    for row in &moved {
+        let (tenant, id): (Uuid, Uuid) = (row.read("tenant_id")?, row.read("id")?);
+        upto = upto.max(row.read("moved_at")?);
+        erasure::steps::forget(app, tenant);
+        if !row.read::<bool>("is_done")? {
+            if let Err(error) = erasure::steps::carry_on(&app.pool, tenant, id, ERASE_SHARE).await {
+                tracing::warn!(erasure = %id, %error, "an erasure could not go on");
+            }
+            erasure::steps::forget(app, tenant);
+        }
+    }
+    Ok(upto)
+}
+
 /// Forgets what is older than its retention, a few thousand rows at a time.
 async fn retention(app: Arc<App>) {
     loop {
@@ -165,28 +209,34 @@ async fn retention(app: Arc<App>) {
     }
 }
 
-/// Prunes one portion of the journal, of turn records and of idempotency keys, and what the bridge left behind.
+/// Prunes what is older than its retention: the journal, turn records, idempotency keys, usage, sessions of the editor, and what the
+/// bridge, imports and campaigns that are gone left behind. Portion by portion, each a transaction; what is left waits for the next round.
 ///
 /// # Errors
 /// Those of the database.
 pub async fn prune(app: &App) -> Result<()> {
     let journal_days = app.config.journal_retention_days.map(i64::from);
-    sqlx::query("SELECT prune_journal($1 * interval '1 day', $2)")
-        .bind(journal_days)
-        .bind(PRUNE_ROWS)
-        .execute(&mut *app.pool.acquire().await?)
-        .await?;
-    sqlx::query("SELECT prune_edit_steps($1)").bind(PRUNE_ROWS).execute(&mut *app.pool.acquire().await?).await?;
-    sqlx::query("SELECT prune_encounter_past($1 * interval '1 day', $2)")
-        .bind(journal_days)
-        .bind(PRUNE_ROWS)
-        .execute(&mut *app.pool.acquire().await?)
-        .await?;
-    sqlx::query("SELECT prune_system($1 * interval '1 day', interval '24 hours', $2)")
-        .bind(i64::from(app.config.turn_retention_days))
-        .bind(PRUNE_ROWS)
-        .execute(&mut *app.pool.acquire().await?)
-        .await?;
+    portions(app, "SELECT prune_journal($1 * interval '1 day', $2)", journal_days).await?;
+    portions(app, "SELECT prune_edit_steps($2) WHERE $1::bigint IS NULL", None).await?;
+    portions(app, "SELECT prune_encounter_past($1 * interval '1 day', $2)", journal_days).await?;
+    let turn_days = Some(i64::from(app.config.turn_retention_days));
+    portions(app, "SELECT prune_system($1 * interval '1 day', interval '24 hours', $2)", turn_days).await?;
+    if let Some(days) = app.config.usage_retention_days {
+        portions(app, "SELECT prune_usage($1 * interval '1 day', $2)", Some(i64::from(days))).await?;
+    }
+    portions(app, "SELECT prune_editor_sessions($1::int, $2)", Some(i64::from(sessions::IDLE_SECONDS))).await?;
+    portions(app, "SELECT prune_gone_campaigns($2) WHERE $1::bigint IS NULL", None).await?;
     sqlx::query("SELECT prune_pending_imports()").execute(&mut *app.pool.acquire().await?).await?;
     bridge::prune(app).await
+}
+
+/// Prunes until a portion is not full, or for as many portions as one round may take. `$1` is an age, `$2` the rows of a portion.
+async fn portions(app: &App, statement: &'static str, age: Option<i64>) -> Result<()> {
+    for _ in 0..PORTIONS_MAX {
+        let row = sqlx::query(statement).bind(age).bind(PRUNE_ROWS).fetch_one(&mut *app.pool.acquire().await?).await?;
+        if row.read::<i64>(0)? < i64::from(PRUNE_ROWS) {
+            break;
+        }
+    }
+    Ok(())
 }

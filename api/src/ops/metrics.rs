@@ -71,6 +71,12 @@ pub static TURN_LISTENERS: LazyLock<IntGauge> =
 /// Turns whose server died, reverted by the sweeper.
 pub static TURNS_SWEPT: LazyLock<IntCounter> =
     LazyLock::new(|| counter("turns_swept_total", "Turns reverted after their server died"));
+/// Erasures that are done.
+pub static ERASURES: LazyLock<IntCounter> =
+    LazyLock::new(|| counter("erasures_total", "Erasures of players and users that are done"));
+/// Rows that erasures changed.
+pub static ERASED_ROWS: LazyLock<IntCounter> =
+    LazyLock::new(|| counter("erased_rows_total", "Rows that erasures deleted or redacted"));
 /// Calls of models.
 pub static LLM_CALLS: LazyLock<IntCounterVec> =
     LazyLock::new(|| counters("llm_calls_total", "Model calls by outcome", &["outcome"]));
@@ -199,8 +205,8 @@ pub fn register_all() {
     for counter in [
         &STATEMENTS,
         &TURNS_SWEPT,
-        &DICE_SPENT,
-        &PANICS,
+        &ERASURES,
+        &ERASED_ROWS,
         &PARSE_ERRORS,
         &PROMPT_CACHE_EVICTED,
         &RATE_LIMITED,

@@ -123,8 +123,9 @@ impl Planner {
         }
     }
 
-    /// Forgets all plans.
+    /// Forgets all plans, and who asked for them.
     pub fn forget(&self) {
         self.plans.invalidate_all();
+        self.players.invalidate_all();
     }
 }

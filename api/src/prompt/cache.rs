@@ -161,6 +161,13 @@ impl Prompts {
         self.aliases.insert(alias, key);
     }
 
+    /// Forgets everything of a tenant's.
+    pub fn forget(&self, tenant: Uuid) {
+        self.base.forget(tenant, |_, _| true);
+        self.lore.forget(tenant, |_, _| true);
+        self.aliases.invalidate_all();
+    }
+
     /// Bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {

@@ -29,6 +29,9 @@ pub struct TurnRecord {
     error: Option<CallError>,
     finished_at: Option<OffsetDateTime>,
     undone_at: Option<OffsetDateTime>,
+    /// When words in it were erased.
+    #[schema(required = false)]
+    redacted_at: Option<OffsetDateTime>,
     /// The turn that it is another attempt at.
     parent_turn_id: Option<Uuid>,
     /// What could not be taken back when it failed, since somebody else had changed it. Not for players.
@@ -163,8 +166,19 @@ pub fn shown(row: &PgRow, caller: &Caller) -> Result<Value> {
             ("revert_conflicts", row.read::<Option<Value>>("revert_conflicts")?.unwrap_or_default()),
         ];
         members.extend(facts.map(|(name, value)| (name.to_owned(), value)));
-        if let Some(prompt) = row.read::<Option<Value>>("prompt")? {
-            members.insert("prompt".to_owned(), prompt);
+        if let Some(at) = time("redacted_at") {
+            members.insert("redacted_at".to_owned(), json!(at));
+        }
+        if let Some(prompt) = record.get_mut("prompt") {
+            members.insert("prompt".to_owned(), prompt.take());
+        }
+        // What a session's AI called, and was told, holds whispers and secrets.
+        if !sees_secrets && members.get("kind").is_some_and(|kind| kind == "gm") {
+            members.insert("tool_calls".to_owned(), json!([]));
+            members.remove("prompt");
+        }
+        if with_trace && let Some(trace) = record.get_mut("trace") {
+            members.insert("trace".to_owned(), trace.take());
         }
     }
     words(row, caller)?.narrow(&mut view);

@@ -71,7 +71,8 @@ async fn attempt(
         "SELECT status, on_failure, undone_at, created_at, \
                 (SELECT min(h.pruned_seq) FROM feed_head h WHERE h.tenant_id = $1 AND h.campaign_id = $2) AS pruned, \
                 (SELECT count(*) FROM journal j WHERE j.tenant_id = $1 AND j.turn_id = $3 AND j.origin <> 'revert' \
-                   AND j.seq > turn.reverted_through) AS effects \
+                   AND j.seq > turn.reverted_through) AS effects, \
+                EXISTS (SELECT FROM journal j WHERE j.tenant_id = $1 AND j.turn_id = $3 AND j.redacted_at IS NOT NULL) AS is_redacted \
          FROM turn WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 FOR UPDATE",
     )
     .bind(tx.tenant())
@@ -91,6 +92,9 @@ async fn attempt(
     }
     if row.read::<Option<OffsetDateTime>>("undone_at")?.is_some() {
         return Err(Error::new(Code::Conflict, "The turn was undone already."));
+    }
+    if row.read("is_redacted")? {
+        return Err(Error::new(Code::Gone, "Words in what this turn changed were erased: it cannot be taken back."));
     }
     let effects: i64 = row.read("effects")?;
     if effects == 0 && row.read::<Option<i64>>("pruned")?.unwrap_or(0) > 0 {

@@ -9,12 +9,13 @@ use super::service::{self, UserChange, UserInput, UserView};
 use crate::{
     app::App,
     auth::Caller,
+    erasure::{self, EraseParams, Erasure},
     error::{Problem, Result},
     http::{
         Body, NoBody, Reply, answered,
         etag::Expected,
         idempotency::in_flight,
-        paging::{Items, ListParams, NoFilter, Page},
+        paging::{self, Items, ListParams, NoFilter, Page},
     },
     tenancy::TenantTx,
 };
@@ -107,9 +108,11 @@ pub async fn patch(
     Ok(Reply::ok(&view)?.versioned(view.version))
 }
 
-/// Takes a user out of the tenant, or withdraws an invitation; who belongs to no other tenant is forgotten.
-#[utoipa::path(tag = "users", operation_id = "delete_user", params(("x" = String, Path, description = "Id or email")),
-    responses((status = 204), (status = "default", body = Problem)))]
+/// Takes a user out of the tenant; who belongs to no other is forgotten. With `erase=true` their words leave every table as well.
+#[utoipa::path(tag = "users", operation_id = "delete_user",
+    params(("x" = String, Path, description = "Id or email"), EraseParams),
+    responses((status = 204), (status = 202, description = "The erasure goes on: ask at `Location`", body = Erasure),
+        (status = "default", body = Problem)))]
 #[delete("/users/{x}")]
 pub async fn delete(
     app: web::Data<App>,
@@ -117,6 +120,10 @@ pub async fn delete(
     request: HttpRequest,
     path: web::Path<String>,
 ) -> Result<Reply> {
+    let asked: EraseParams = paging::read_filter(paging::parameters(request.query_string())?)?;
+    if asked.erase {
+        return erasure::service::user(&app, &caller, &Expected::by(&request), &path, &asked).await;
+    }
     service::leave(&app, &caller, &Expected::by(&request), &path).await?;
     Ok(Reply::no_content())
 }

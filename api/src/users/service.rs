@@ -274,14 +274,20 @@ pub async fn update(app: &App, caller: &Caller, expected: &Expected, x: &str, pa
 /// `not_found`, `precondition_failed`, `conflict` for the last owner.
 pub async fn leave(app: &App, caller: &Caller, expected: &Expected, x: &str) -> Result<UserView> {
     let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
-    let user = hold(&tx, x).await?;
+    let user = leave_in(&tx, caller, expected, x).await?;
+    tx.commit().await?;
+    Ok(user)
+}
+
+/// The same in a transaction of the caller's.
+///
+/// # Errors
+/// As for [`leave`].
+pub async fn leave_in(tx: &TenantTx, caller: &Caller, expected: &Expected, x: &str) -> Result<UserView> {
+    let user = hold(tx, x).await?;
     expected.check(user.version)?;
     may_give(caller, user.role)?;
-    match user.status {
-        Status::Active => remove(&tx, &user).await?,
-        Status::Invited => links::withdraw(&mut *tx.connection().await, user.id).await?,
-    }
-    tx.commit().await?;
+    remove(tx, &user).await?;
     Ok(user)
 }
 

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Without a request for so long, a session ends.
-const IDLE_SECONDS: i32 = 12 * 3600;
+pub const IDLE_SECONDS: i32 = 12 * 3600;
 /// It ends after this time in any case.
 pub const SESSION_SECONDS: i32 = 7 * 24 * 3600;
 

@@ -1,0 +1,73 @@
+//! `erase`: a player's character or a user, as the operator erases them. It waits until nothing is left.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use super::{failed, players::Table, say};
+use crate::{
+    config::Config,
+    erasure::{
+        EraseParams,
+        service::{self, Whom},
+    },
+    error::Result,
+};
+
+#[derive(Subcommand)]
+pub(super) enum EraseCommand {
+    /// A character with everything its player wrote.
+    Character {
+        #[arg(long)]
+        tenant: String,
+        /// By id or slug.
+        #[arg(long)]
+        campaign: String,
+        /// By id or slug; by id also one that was deleted before.
+        #[arg(long)]
+        character: String,
+        /// Also in campaigns that were forked from this one.
+        #[arg(long)]
+        forks: bool,
+        /// Other words to erase, such as nicknames, with commas between.
+        #[arg(long)]
+        also: Option<String>,
+    },
+    /// A user: out of the tenant, and out of what is kept there.
+    User {
+        #[arg(long)]
+        tenant: String,
+        /// By id or email.
+        #[arg(long)]
+        email: String,
+        /// Other words to erase, with commas between.
+        #[arg(long)]
+        also: Option<String>,
+    },
+}
+
+pub(super) async fn run(config: Config, owner_url: &str, command: &EraseCommand, as_json: bool) -> Result<ExitCode> {
+    let (tenant, whom, forks, also) = match command {
+        EraseCommand::Character { tenant, campaign, character, forks, also } => {
+            (tenant, Whom::Character { campaign, character }, *forks, also)
+        }
+        EraseCommand::User { tenant, email, also } => (tenant, Whom::User(email), false, also),
+    };
+    let asked = EraseParams { erase: true, forks, also: also.clone() };
+    let table = Table::open(config, owner_url, tenant).await?;
+    let done = async {
+        let id = service::begun(&table.app, &table.caller, &whom, &asked).await?;
+        service::finish(&table.app, table.caller.tenant_id(), id).await
+    };
+    let done = done.await;
+    let request = table.caller.request.clone();
+    table.leave().await;
+    match done {
+        Ok(view) => {
+            let value = serde_json::to_value(&view).map_err(crate::error::Error::internal)?;
+            say(as_json, &value, &format!("Erased: {} rows were deleted or redacted.", view.rows));
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(error) => Ok(failed(as_json, &error, &request)),
+    }
+}

@@ -1,0 +1,182 @@
+//! How an erasure goes on: a portion of a table in a transaction of its own, until a walk through all of them finds nothing.
+//!
+//! A step is done by whoever holds the erasure's row; it may be lost at any moment, and the next one begins where the last commit
+//! left. Nothing is walked through while a turn runs that began before the erasure: it may know what is to be forgotten, and could
+//! write it where the walk has been.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use sqlx::types::Json;
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+use super::{Kind, places, words};
+use crate::{
+    app::App,
+    error::Result,
+    ops::metrics,
+    pool::Pool,
+    tenancy::{Actor, TenantTx},
+    stored::Columns,
+};
+
+/// Rows looked at in one transaction.
+const ROWS_MAX: i32 = 200;
+/// Rows that may go with the character in the last one.
+const LAST_ROWS_MAX: i32 = 500;
+/// Sentences forgotten at a time.
+const WORDS_MAX: i64 = 5000;
+/// A step that takes longer has gone wrong.
+const SECONDS_MAX: u32 = 60;
+/// Walks at most: others may write the words again and again.
+const PASSES_MAX: i32 = 4;
+/// How often it is looked whether turns have ended.
+const AWAIT_POLL: Duration = Duration::from_millis(50);
+
+/// What came of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// There is more to do.
+    Went,
+    /// Turns have to end first.
+    Waits,
+    /// It is done, or somebody else does it.
+    Over,
+}
+
+/// Does one step.
+///
+/// # Errors
+/// Those of the database; the step is done again later.
+pub async fn step(pool: &Pool, tenant: Uuid, erasure: Uuid) -> Result<Step> {
+    let tx = TenantTx::write_much(pool, &Actor::system(tenant), SECONDS_MAX).await?;
+    let held =
+        sqlx::query("SELECT * FROM erase_hold($1)").bind(erasure).fetch_optional(&mut *tx.connection().await).await?;
+    let Some(held) = held else { return Ok(Step::Over) };
+    if held.read::<bool>("is_awaited")? {
+        tx.commit().await?;
+        return Ok(Step::Waits);
+    }
+    let kind = if held.read::<&str>("kind")? == Kind::User.as_str() { Kind::User } else { Kind::Character };
+    let at = held.read::<i32>("place")?;
+    let place = places::walked().nth(usize::try_from(at).unwrap_or(usize::MAX));
+    let step = match place {
+        Some((table, walk)) => {
+            let place = places::told(table, walk, kind, &kept(&tx, erasure).await?);
+            portion(&tx, erasure, at, &place, held.get("seen")).await?
+        }
+        None => end_of_walk(&tx, erasure, held.get("pass"), held.get("changed_in_pass")).await?,
+    };
+    tx.commit().await?;
+    Ok(step)
+}
+
+/// Words that documents need where they stand alone.
+async fn kept(tx: &TenantTx, erasure: Uuid) -> Result<Vec<String>> {
+    let row = sqlx::query("SELECT words FROM erasure WHERE tenant_id = $1 AND id = $2")
+        .bind(tx.tenant())
+        .bind(erasure)
+        .fetch_one(&mut *tx.connection().await)
+        .await?;
+    Ok(words::terms(&row.read::<Vec<String>>("words")?))
+}
+
+async fn portion(tx: &TenantTx, erasure: Uuid, at: i32, place: &Value, seen: Option<Vec<String>>) -> Result<Step> {
+    let row = sqlx::query("SELECT * FROM erase_batch($1, $2, $3, $4)")
+        .bind(erasure)
+        .bind(Json(place))
+        .bind(seen)
+        .bind(ROWS_MAX)
+        .fetch_one(&mut *tx.connection().await)
+        .await?;
+    let (last, changed): (Option<Vec<String>>, i32) = (row.read("last")?, row.read("changed")?);
+    sqlx::query(
+        "UPDATE erasure SET place = $3, seen = $4, changed_in_pass = changed_in_pass + $5, rows = rows + $5 WHERE tenant_id = $1 AND id = $2",
+    )
+    .bind(tx.tenant())
+    .bind(erasure)
+    .bind(if last.is_none() { at + 1 } else { at })
+    .bind(last)
+    .bind(i64::from(changed))
+    .execute(&mut *tx.connection().await)
+    .await?;
+    metrics::ERASED_ROWS.inc_by(u64::try_from(changed).unwrap_or_default());
+    Ok(Step::Went)
+}
+
+/// After the first walk the row itself goes; after one that found nothing it is done.
+async fn end_of_walk(tx: &TenantTx, erasure: Uuid, pass: i32, changed: i64) -> Result<Step> {
+    if pass == 1 {
+        let row = sqlx::query("SELECT erase_last($1, $2) AS is_gone")
+            .bind(erasure)
+            .bind(LAST_ROWS_MAX)
+            .fetch_one(&mut *tx.connection().await)
+            .await?;
+        return walk_again(tx, erasure, if row.read("is_gone")? { 2 } else { 1 }).await;
+    }
+    if changed > 0 && pass < PASSES_MAX {
+        return walk_again(tx, erasure, pass + 1).await;
+    }
+    let forgotten = sqlx::query(
+        "DELETE FROM erasure_word WHERE tenant_id = $1 AND erasure_id = $2 AND hash IN \
+             (SELECT hash FROM erasure_word WHERE tenant_id = $1 AND erasure_id = $2 LIMIT $3)",
+    )
+    .bind(tx.tenant())
+    .bind(erasure)
+    .bind(WORDS_MAX)
+    .execute(&mut *tx.connection().await)
+    .await?;
+    if forgotten.rows_affected() > 0 {
+        return Ok(Step::Went);
+    }
+    sqlx::query(
+        "UPDATE erasure SET words = '{}', seen = NULL, done_at = clock_timestamp(), moved_at = clock_timestamp() \
+         WHERE tenant_id = $1 AND id = $2",
+    )
+    .bind(tx.tenant())
+    .bind(erasure)
+    .execute(&mut *tx.connection().await)
+    .await?;
+    metrics::ERASURES.inc();
+    Ok(Step::Over)
+}
+
+async fn walk_again(tx: &TenantTx, erasure: Uuid, pass: i32) -> Result<Step> {
+    sqlx::query(
+        "UPDATE erasure SET place = 0, seen = NULL, pass = $3, changed_in_pass = 0 WHERE tenant_id = $1 AND id = $2",
+    )
+    .bind(tx.tenant())
+    .bind(erasure)
+    .bind(pass)
+    .execute(&mut *tx.connection().await)
+    .await?;
+    Ok(Step::Went)
+}
+
+/// Carries an erasure on for a while.
+///
+/// # Errors
+/// Those of the database.
+pub async fn carry_on(pool: &Pool, tenant: Uuid, erasure: Uuid, share: Duration) -> Result<Step> {
+    let until = Instant::now() + share;
+    loop {
+        let step = match step(pool, tenant, erasure).await {
+            Err(error) if error.is_transient() => Step::Waits,
+            step => step?,
+        };
+        if step == Step::Over || Instant::now() >= until {
+            return Ok(step);
+        }
+        if step == Step::Waits {
+            sleep(AWAIT_POLL).await;
+        }
+    }
+}
+
+/// Forgets what this process holds of a tenant's world: prompts, lore, tables' conversations, plans.
+pub fn forget(app: &App, tenant: Uuid) {
+    app.prompts.forget(tenant);
+    app.tables.forget(tenant, |_, _| true);
+    app.planner.forget();
+}

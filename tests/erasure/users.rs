@@ -1,0 +1,90 @@
+//! A user of the editor.
+
+use serde_json::json;
+use tavernkeep::users::{Role, service as users, service::Wanted};
+
+use super::{assert_gone, found};
+use crate::support::Server;
+
+const EMAIL: &str = "philippa.wintergreen@example.org";
+const NAME: &str = "Philippa Wintergreen";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_users_name_and_address_leave_every_table() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let made = tenant
+        .post_with_key("/v1/users", "u1", json!({ "email": EMAIL, "name": NAME, "role": "editor" }))
+        .await
+        .expect(201);
+    let id = made.id();
+    tenant.get(&format!("/v1/users/{EMAIL}")).await.expect(200);
+    let body = json!({ "slug": "moss", "name": "Moss", "player_name": NAME, "player_user": id });
+    let moss = world.post("/characters", body).await.expect(201).id();
+    world.patch("/npcs/harbour_ilse", json!({ "description": format!("Ask {NAME}, {EMAIL}.") })).await.expect(200);
+    tenant.post("/v1/api-keys", json!({ "name": format!("{NAME}'s tablet"), "scopes": ["read"] })).await.expect(201);
+    sqlx::query("UPDATE journal SET user_id = $1 WHERE table_name = 'lore'")
+        .bind(uuid::Uuid::parse_str(&id).unwrap())
+        .execute(&mut server.owner().await)
+        .await
+        .unwrap();
+    assert!(found(&server, &[NAME, EMAIL]).await.len() > 4);
+    tenant.delete(&format!("/v1/users/{id}?erase=true")).await.expect(204);
+    assert_gone(&server, &[NAME, EMAIL, "philippa"]).await;
+    let changes = world.get("/changes?after=0&limit=200").await.expect(200);
+    assert!(!changes.text.contains(&id), "the journal says who it was");
+    let moss = world.get(&format!("/characters/{moss}")).await.expect(200);
+    assert!(moss.body["player_name"].is_null() && moss.body["player_user"].is_null(), "{}", moss.text);
+    assert_eq!(moss.body["name"], "Moss");
+    // Once more is the same; another is nobody.
+    tenant.delete(&format!("/v1/users/{id}?erase=true")).await.expect(204);
+    tenant.delete(&format!("/v1/users/{EMAIL}?erase=true")).await.problem(404, "not_found");
+    tenant
+        .post_with_key("/v1/users", "u1", json!({ "email": EMAIL, "name": NAME, "role": "editor" }))
+        .await
+        .problem(410, "gone");
+}
+
+/// Whoever belongs to another tenant too keeps their account there; this tenant knows nothing of them any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_of_other_tenants_stays_theirs() {
+    let server = Server::start().await;
+    let (acme, other) = (server.tenant("acme").await, server.tenant("other").await);
+    let mut ids = Vec::new();
+    for tenant in [acme.tenant, other.tenant] {
+        let wanted = Wanted { tenant, email: EMAIL, name: Some(NAME), role: Role::Editor, password: None };
+        ids.push(users::bring(&mut server.owner().await, &wanted).await.unwrap().0);
+    }
+    let world = acme.world().await;
+    world.patch("/npcs/harbour_ilse", json!({ "description": format!("Ask {NAME}.") })).await.expect(200);
+    acme.delete(&format!("/v1/users/{}?erase=true", ids[0])).await.expect(204);
+    let left = found(&server, &[NAME, EMAIL]).await;
+    assert!(left.iter().all(|place| place.contains(" in app_user: ")), "{left:#?}");
+    assert_eq!(other.get(&format!("/v1/users/{EMAIL}")).await.expect(200).body["name"], NAME);
+    acme.get(&format!("/v1/users/{EMAIL}")).await.problem(404, "not_found");
+}
+
+/// A name that was made of the address may be any word; a world's words are not taken for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_made_of_the_address_takes_no_words_from_the_world() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let id =
+        tenant.post("/v1/users", json!({ "email": "jovial@example.org", "role": "viewer" })).await.expect(201).id();
+    tenant.delete(&format!("/v1/users/{id}?erase=true")).await.expect(204);
+    assert_gone(&server, &["jovial@example.org"]).await;
+    let bob = world.get("/npcs/innkeeper_bob").await.expect(200);
+    assert_eq!(bob.body["description"], "A jovial innkeeper with a booming laugh.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_owner_stays() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let id = tenant.post("/v1/users", json!({ "email": EMAIL, "role": "owner" })).await.expect(201).id();
+    tenant.delete(&format!("/v1/users/{id}?erase=true")).await.problem(409, "conflict");
+    tenant.delete(&format!("/v1/users/{id}?erase=true&forks=true")).await.problem(400, "bad_request");
+    tenant.get(&format!("/v1/users/{id}")).await.expect(200);
+}
