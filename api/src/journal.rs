@@ -300,20 +300,20 @@ fn change(row: &sqlx::postgres::PgRow) -> Result<Change> {
         }
         Ok(value)
     };
-    Change {
+    Ok(Change {
         seq: row.read("seq")?,
         at: row.read("at")?,
         schema_version: row.read("schema_version")?,
         table: row.read("table_name")?,
         id: row.read("row_id")?,
         op: row.read("op")?,
-        before: shown("before"),
-        after: shown("after"),
+        before: shown("before")?,
+        after: shown("after")?,
         origin: row.read("origin")?,
         actor: row.read("key_id")?,
         user_id: row.read("user_id")?,
         turn_id: row.read("turn_id")?,
         request_id: row.read("request_id")?,
         redacted_at: row.read("redacted_at")?,
-    }
+    })
 }

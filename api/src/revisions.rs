@@ -261,7 +261,7 @@ fn revision(row: &PgRow) -> Result<Revision> {
         changed.iter().filter_map(|k| from.get(k).map(|v| (k.clone(), v.clone()))).collect::<Map<_, _>>()
     };
     let version = |of: &Map<String, Value>| of.get("version").and_then(Value::as_i64);
-    Revision {
+    Ok(Revision {
         seq: row.read("seq")?,
         at: row.read("at")?,
         op: row.read("op")?,
@@ -397,10 +397,12 @@ pub async fn content(tx: &TenantTx, campaign: Uuid, table: &str, id: Uuid, seq: 
     .bind(table)
     .fetch_optional(&mut *tx.connection().await)
     .await?;
-    if row.as_ref().is_some_and(|row| row.read::<Option<OffsetDateTime>>("redacted_at")?.is_some()) {
+    if let Some(row) = &row
+        && row.read::<Option<OffsetDateTime>>("redacted_at")?.is_some()
+    {
         return Err(Error::new(Code::Gone, "Words of this revision were erased."));
     }
-    match row.map(|row| row.read::<Value>("content")?) {
+    match row.map(|row| row.read::<Value>("content")).transpose()? {
         Some(Value::Object(content)) => Ok(content),
         _ if seq <= journal::head(tx, campaign).await?.1 => {
             Err(Error::new(Code::Gone, "This revision has been pruned."))
@@ -456,7 +458,7 @@ pub async fn deleted(
     rows_max: i64,
 ) -> Result<Vec<Deleted>> {
     let sql = format!(
-        "SELECT j.row_id, j.seq, j.at, coalesce(j.before ->> '{label}', '') AS label FROM journal j \
+        "SELECT j.row_id, j.seq, j.at, left(coalesce(j.before ->> '{label}', ''), 200) AS label FROM journal j \
          WHERE j.tenant_id = $1 AND j.campaign_id = $2 AND j.table_name = $3 AND j.op = 'delete' AND NOT j.before ? 'redacted' \
            AND NOT EXISTS (SELECT FROM {table} r WHERE r.tenant_id = $1 AND r.id = j.row_id) \
            AND NOT EXISTS (SELECT FROM journal l WHERE l.tenant_id = $1 AND l.row_id = j.row_id AND l.seq > j.seq) \

@@ -166,6 +166,7 @@ fn v1<R: Routes>(routes: R) -> R {
         .service(users::http::get)
         .service(users::http::patch)
         .service(users::http::delete)
+        .service(users::http::reset)
         .service(erasure::http::get)
         .service(tenants::http::get)
         .service(tenants::http::change)

@@ -6,7 +6,8 @@
 //!   [`m0006_bridge`] connections of frontends,
 //!   [`m0007_streams`] what turns tell while they run, [`m0008_planner`] the planner, [`m0009_editor_users`] users of the editor and
 //!   their sessions, [`m0010_editing`] bulk edits and links of lore,
-//!   [`m0011_interchange`] files that wait to be imported,
+//!   [`m0011_interchange`] files that wait to be imported, [`m0012_hardening`] counters of dice that are
+//!   spent by themselves, [`m0014_accounts`] invitations and resets,
 //!   [`m0016_erasure`] erasures of players and users,
 //!   [`m0017_retention`] what is kept no longer.
 //!
@@ -24,6 +25,8 @@ pub mod m0008_planner;
 pub mod m0009_editor_users;
 pub mod m0010_editing;
 pub mod m0011_interchange;
+pub mod m0012_hardening;
+pub mod m0014_accounts;
 pub mod m0016_erasure;
 pub mod m0017_retention;
 pub mod tenant_table;
@@ -49,6 +52,8 @@ impl MigratorTrait for Migrator {
             Box::new(m0009_editor_users::Migration),
             Box::new(m0010_editing::Migration),
             Box::new(m0011_interchange::Migration),
+            Box::new(m0012_hardening::Migration),
+            Box::new(m0014_accounts::Migration),
             Box::new(m0016_erasure::Migration),
             Box::new(m0017_retention::Migration),
         ]

@@ -41,7 +41,11 @@ async fn knows_password(editor: &Editor, password: String) -> Result<bool> {
     let attempt = app.limits.sign_ins.password(app.client(&editor.request), &folded).await?;
     let stored = sessions::own_password(&app.pool, &editor.secret).await?;
     let is_right = password.len() <= 1024 && app.passwords.is(password, stored).await?;
-    if is_right { attempt.right() } else { attempt.wrong() }
+    if is_right {
+        attempt.right()
+    } else {
+        attempt.wrong()
+    }
     Ok(is_right)
 }
 

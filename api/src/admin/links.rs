@@ -166,12 +166,7 @@ fn wrong_password(stranger: &Stranger, address: &str) -> Option<String> {
     checked.err().and_then(|error| error.errors.first().map(|wrong| wrong.message.clone()))
 }
 
-fn reset_shown(
-    request: &HttpRequest,
-    stranger: &Stranger,
-    email: &str,
-    problem: Option<&str>,
-) -> Result<HttpResponse> {
+fn reset_shown(request: &HttpRequest, stranger: &Stranger, email: &str, problem: Option<&str>) -> Result<HttpResponse> {
     let secret = stranger.secret.clone().unwrap_or_else(Secret::generate);
     let status = if problem.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
     let token = secret.form_token();

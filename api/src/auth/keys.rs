@@ -18,6 +18,7 @@ use crate::{
     clock,
     error::{Error, Result},
     pool::Pool,
+    stored::Columns,
     tenancy::{self, Actor, TenantTx},
     tenants::Tenant,
 };
@@ -162,7 +163,7 @@ impl Keys {
         let ask = async {
             let actor = Actor::system(tenant);
             let asked = tenancy::call(&self.pool, &actor, STANDS, |q| q.bind(player).bind(visit)).await?;
-            Ok::<bool, Error>(asked.get("stands"))
+            asked.read::<bool>("stands")
         };
         let asking = self.standing.try_get_with(narrowing, ask);
         Box::pin(asking).await.map_err(|shared: Arc<Error>| Error::new(shared.code, shared.detail.clone()))

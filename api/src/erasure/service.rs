@@ -20,9 +20,9 @@ use crate::{
         etag::Expected,
         resource::{Ref, campaign_id},
     },
-    tenancy::TenantTx,
-    users::service as users,
     stored::Columns,
+    tenancy::TenantTx,
+    users::{email, service as users},
 };
 
 /// How long a request waits for the erasure it began.
@@ -105,12 +105,12 @@ pub async fn find(tx: &TenantTx, erasure: Uuid) -> Result<Erasure> {
         .bind(erasure)
         .fetch_optional(&mut *tx.connection().await)
         .await?;
-    row.as_ref().map(view).ok_or_else(|| Error::not_found("erasure"))
+    view(&row.ok_or_else(|| Error::not_found("erasure"))?)
 }
 
-fn view(row: &PgRow) -> Erasure {
+fn view(row: &PgRow) -> Result<Erasure> {
     let done_at: Option<time::OffsetDateTime> = row.read("done_at")?;
-    Erasure {
+    Ok(Erasure {
         id: row.read("id")?,
         kind: if row.read::<&str>("kind")? == Kind::User.as_str() { Kind::User } else { Kind::Character },
         status: if done_at.is_some() { Progress::Done } else { Progress::Running },
@@ -118,7 +118,7 @@ fn view(row: &PgRow) -> Erasure {
         pass: row.read("pass")?,
         created_at: row.read("created_at")?,
         done_at,
-    }
+    })
 }
 
 /// The newest erasure of somebody, if there was one; with `is_under_way` one that is not done.
@@ -133,7 +133,7 @@ async fn of_subject(tx: &TenantTx, kind: Kind, subject: Uuid, is_under_way: bool
     .bind(is_under_way)
     .fetch_optional(&mut *tx.connection().await)
     .await?;
-    Ok(row.map(|row| row.read("id")?))
+    row.map(|row| row.read("id")).transpose()
 }
 
 async fn begin_character(
@@ -198,7 +198,7 @@ async fn held(tx: &TenantTx, campaign: Uuid, named: &Ref) -> Result<Option<(Uuid
     .bind(slug)
     .fetch_optional(&mut *tx.connection().await)
     .await?;
-    Ok(row.map(|row| (row.read("id")?, row.read("image")?)))
+    row.map(|row| Ok((row.read("id")?, row.read("image")?))).transpose()
 }
 
 /// What a character was that is no more, as the journal knows it.
@@ -212,7 +212,7 @@ async fn last_image(tx: &TenantTx, campaign: Uuid, id: Uuid) -> Result<Option<Va
     .bind(campaign)
     .fetch_optional(&mut *tx.connection().await)
     .await?;
-    Ok(row.map(|row| row.read("image")?))
+    row.map(|row| row.read("image")).transpose()
 }
 
 /// The campaigns that were copied from this one, and copies of those, with the character's copy in each.
@@ -267,7 +267,7 @@ async fn begin_user(app: &App, caller: &Caller, expected: &Expected, x: &str, as
     words.add(&gone.email);
     words.add(&gone.email.replace('@', "%40"));
     // A name that was made of the address may be any word, such as `owner`.
-    if gone.name != users::name_of(&gone.email) {
+    if gone.name != email::name_of(&gone.email) {
         words.add(&gone.name);
     }
     also.iter().for_each(|word| words.add(word));

@@ -17,8 +17,8 @@ use crate::{
     error::Result,
     ops::metrics,
     pool::Pool,
-    tenancy::{Actor, TenantTx},
     stored::Columns,
+    tenancy::{Actor, TenantTx},
 };
 
 /// Rows looked at in one transaction.
@@ -64,9 +64,9 @@ pub async fn step(pool: &Pool, tenant: Uuid, erasure: Uuid) -> Result<Step> {
     let step = match place {
         Some((table, walk)) => {
             let place = places::told(table, walk, kind, &kept(&tx, erasure).await?);
-            portion(&tx, erasure, at, &place, held.get("seen")).await?
+            portion(&tx, erasure, at, &place, held.read("seen")?).await?
         }
-        None => end_of_walk(&tx, erasure, held.get("pass"), held.get("changed_in_pass")).await?,
+        None => end_of_walk(&tx, erasure, held.read("pass")?, held.read("changed_in_pass")?).await?,
     };
     tx.commit().await?;
     Ok(step)

@@ -9,10 +9,11 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
-use super::idempotency::IdempotencyKey;
+use super::{bounds, idempotency::IdempotencyKey};
 use crate::{
     connections::took_too_long,
     error::{Code, Error, FieldError, Result},
+    json::{self, Named, escape},
 };
 
 /// Bytes of a JSON body unless a route says otherwise.

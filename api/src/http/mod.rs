@@ -3,6 +3,8 @@
 //! Slices use these and never parse a header themselves. Nothing here knows a table of the world.
 
 pub mod body;
+pub mod bounds;
+pub mod budget;
 pub mod client;
 pub mod cors;
 pub mod docs;

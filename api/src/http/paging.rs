@@ -7,10 +7,12 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
+use sqlx::postgres::PgRow;
 use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
+use super::budget;
 use crate::{
     clock,
     error::{Code, Error, Result},

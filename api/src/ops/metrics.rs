@@ -205,6 +205,9 @@ pub fn register_all() {
     for counter in [
         &STATEMENTS,
         &TURNS_SWEPT,
+        &DICE_SPENT,
+        &PANICS,
+        &ROWS_UNREADABLE,
         &ERASURES,
         &ERASED_ROWS,
         &PARSE_ERRORS,

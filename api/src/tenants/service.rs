@@ -10,6 +10,7 @@ use crate::{
     error::{Code, Error, Result},
     limits::TenantLimits,
     llm::Endpoint,
+    stored::Columns,
     tenancy::TenantTx,
 };
 
@@ -54,7 +55,7 @@ pub async fn store(app: &App, tx: &TenantTx, change: Change) -> Result<()> {
         .bind(tx.tenant())
         .fetch_one(&mut *tx.connection().await)
         .await?;
-    let before: Settings = serde_json::from_value(row.get("settings")).map_err(Error::internal)?;
+    let before: Settings = row.read_json("settings")?;
     let (was, is) = (&before.llm, &change.settings.llm);
     if let (None, Some(model)) = (&is.endpoint, &is.model)
         && (was.endpoint.is_some() || was.model.as_ref() != Some(model))

@@ -120,7 +120,7 @@ pub async fn names(tx: &TenantTx, turn: Uuid) -> Result<Names> {
 
 /// What [`shown`] and [`words`] read of a turn: of its record the answer and the prompt, not the trace.
 pub const COLUMNS: &str = "id, kind, told_as, status, campaign_id, entity_id, player_id, reply_mode, error, undone_at, finished_at, \
-    created_at, parent_turn_id, revert_conflicts, record -> 'view' AS view, record -> 'prompt' AS prompt";
+    created_at, parent_turn_id, revert_conflicts, redacted_at, record -> 'view' AS view, record -> 'prompt' AS prompt";
 
 /// What somebody reads of a turn's row.
 ///
@@ -166,19 +166,11 @@ pub fn shown(row: &PgRow, caller: &Caller) -> Result<Value> {
             ("revert_conflicts", row.read::<Option<Value>>("revert_conflicts")?.unwrap_or_default()),
         ];
         members.extend(facts.map(|(name, value)| (name.to_owned(), value)));
-        if let Some(at) = time("redacted_at") {
+        if let Some(at) = time("redacted_at")? {
             members.insert("redacted_at".to_owned(), json!(at));
         }
-        if let Some(prompt) = record.get_mut("prompt") {
-            members.insert("prompt".to_owned(), prompt.take());
-        }
-        // What a session's AI called, and was told, holds whispers and secrets.
-        if !sees_secrets && members.get("kind").is_some_and(|kind| kind == "gm") {
-            members.insert("tool_calls".to_owned(), json!([]));
-            members.remove("prompt");
-        }
-        if with_trace && let Some(trace) = record.get_mut("trace") {
-            members.insert("trace".to_owned(), trace.take());
+        if let Some(prompt) = row.read::<Option<Value>>("prompt")? {
+            members.insert("prompt".to_owned(), prompt);
         }
     }
     words(row, caller)?.narrow(&mut view);

@@ -35,12 +35,7 @@ pub async fn list(app: web::Data<App>, caller: Caller, page: Page<NoFilter>) -> 
 #[utoipa::path(tag = "users", operation_id = "create_user", request_body = UserInput,
     responses((status = 201, body = UserView), (status = "default", body = Problem)))]
 #[post("/users")]
-pub async fn create(
-    app: web::Data<App>,
-    caller: Caller,
-    request: HttpRequest,
-    body: Body<UserInput>,
-) -> Result<Reply> {
+pub async fn create(app: web::Data<App>, caller: Caller, request: HttpRequest, body: Body<UserInput>) -> Result<Reply> {
     let key = body.idempotency.as_ref();
     match service::invite(&app, &caller, body.value, key).await? {
         Some(view) => UserView { link: view.link.as_deref().map(|path| link(&request, path)), ..view }.made(),
@@ -108,7 +103,7 @@ pub async fn patch(
     Ok(Reply::ok(&view)?.versioned(view.version))
 }
 
-/// Takes a user out of the tenant; who belongs to no other is forgotten. With `erase=true` their words leave every table as well.
+/// Takes a user out of the tenant, or withdraws an invitation; who belongs to no other tenant is forgotten. With `erase=true` their words leave every table as well.
 #[utoipa::path(tag = "users", operation_id = "delete_user",
     params(("x" = String, Path, description = "Id or email"), EraseParams),
     responses((status = 204), (status = 202, description = "The erasure goes on: ask at `Location`", body = Erasure),

@@ -124,14 +124,17 @@ pub async fn invitation(pool: &Pool, link: &Secret) -> Result<Option<Invitation>
         .bind(link.hash())
         .fetch_optional(&mut *pool.acquire().await?)
         .await?;
-    Ok(row.map(|row| Invitation {
-        tenant_name: row.read("tenant_name")?,
-        email: row.read("email")?,
-        folded: row.read("email_folded")?,
-        name: row.read("name")?,
-        role: row.read("role")?,
-        has_account: row.read("has_account")?,
-    }))
+    row.map(|row| {
+        Ok(Invitation {
+            tenant_name: row.read("tenant_name")?,
+            email: row.read("email")?,
+            folded: row.read("email_folded")?,
+            name: row.read("name")?,
+            role: row.read("role")?,
+            has_account: row.read("has_account")?,
+        })
+    })
+    .transpose()
 }
 
 /// Comes with a new account, whose id is given back; none if the link is no longer good.
@@ -175,11 +178,9 @@ pub async fn accept(pool: &Pool, link: &Secret, session: &Secret) -> Result<bool
 /// # Errors
 /// Those of the database.
 pub async fn reset_of(pool: &Pool, link: &Secret) -> Result<Option<String>> {
-    let row = sqlx::query("SELECT * FROM reset_of($1)")
-        .bind(link.hash())
-        .fetch_optional(&mut *pool.acquire().await?)
-        .await?;
-    Ok(row.map(|row| row.read("email")?))
+    let row =
+        sqlx::query("SELECT * FROM reset_of($1)").bind(link.hash()).fetch_optional(&mut *pool.acquire().await?).await?;
+    row.map(|row| row.read("email")).transpose()
 }
 
 /// Sets the password of a link's account and ends its sessions; whether the link was still good.

@@ -3,10 +3,9 @@
 //! The operator makes accounts with a password, but never gives a tenant to an account that is there: its password was chosen by
 //! somebody, who may not be whom the operator means. Such an account is invited like any other.
 
-use sqlx::{Connection, PgConnection};
+use sqlx::{Connection, PgConnection, postgres::PgRow};
 use uuid::Uuid;
 
-use crate::stored::Columns;
 use super::{
     Role, email,
     links::{self, Asked},
@@ -14,6 +13,7 @@ use super::{
     service::{has_other_owner, last_owner},
 };
 use crate::error::{Code, Error, Result};
+use crate::stored::Columns;
 
 /// What the operator asks for: somebody at a tenant.
 pub struct Wanted<'a> {
@@ -105,9 +105,9 @@ async fn change_role(db: &mut PgConnection, wanted: &Wanted<'_>, id: Uuid) -> Re
         .bind(wanted.tenant)
         .fetch_all(&mut *db)
         .await?;
-    let is_owner = held
-        .iter()
-        .any(|row| row.read::<Uuid>("user_id")? == id && row.read::<&str>("role")? == Role::Owner.as_str());
+    let is_owner =
+        |row: &PgRow| Ok(row.read::<Uuid>("user_id")? == id && row.read::<&str>("role")? == Role::Owner.as_str());
+    let is_owner = held.iter().map(is_owner).collect::<Result<Vec<bool>>>()?.contains(&true);
     if is_owner && wanted.role != Role::Owner && !has_other_owner(&mut *db, wanted.tenant, id).await? {
         return Err(last_owner());
     }
@@ -145,7 +145,8 @@ pub async fn keep_password(db: &mut PgConnection, address: &str, password: &str)
         .bind(passwords::hash(password)?)
         .execute(&mut *tx)
         .await?;
-    for forgotten in ["DELETE FROM editor_session WHERE user_id = $1", "DELETE FROM password_reset WHERE user_id = $1"] {
+    for forgotten in ["DELETE FROM editor_session WHERE user_id = $1", "DELETE FROM password_reset WHERE user_id = $1"]
+    {
         sqlx::query(forgotten).bind(id).execute(&mut *tx).await?;
     }
     tx.commit().await?;

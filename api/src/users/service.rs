@@ -86,7 +86,7 @@ impl UserView {
             status: if row.read::<&str>("status")? == "invited" { Status::Invited } else { Status::Active },
             expires_at: row.read("expires_at")?,
             link: None,
-        }
+        })
     }
 }
 
@@ -150,7 +150,7 @@ async fn find(tx: &TenantTx, x: &str) -> Result<Option<UserView>> {
         .bind(id.is_none().then(|| email::fold(x)))
         .fetch_optional(&mut *tx.connection().await)
         .await?;
-    Ok(row.as_ref().map(UserView::of))
+    row.as_ref().map(UserView::of).transpose()
 }
 
 /// Holds the tenant's memberships, and reads one.
@@ -258,7 +258,7 @@ pub async fn update(app: &App, caller: &Caller, expected: &Expected, x: &str, pa
     let user = hold(&tx, x).await?;
     expected.check(user.version)?;
     let shown = serde_json::to_value(&user).map_err(Error::internal)?;
-    let wanted: UserChange = typed(merge_patch::apply(shown, patch.clone(), &READ_ONLY)?)?;
+    let wanted: UserChange = bounds::read(merge_patch::apply(shown, patch.clone(), &READ_ONLY)?)?;
     validate::check(&wanted)?;
     must_have_come(&user)?;
     may_give(caller, user.role)?;
@@ -287,7 +287,10 @@ pub async fn leave_in(tx: &TenantTx, caller: &Caller, expected: &Expected, x: &s
     let user = hold(tx, x).await?;
     expected.check(user.version)?;
     may_give(caller, user.role)?;
-    remove(tx, &user).await?;
+    match user.status {
+        Status::Active => remove(tx, &user).await?,
+        Status::Invited => links::withdraw(&mut *tx.connection().await, user.id).await?,
+    }
     Ok(user)
 }
 
