@@ -28,6 +28,10 @@ pub fn parse(text: &str) -> Option<OffsetDateTime> {
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "this is where times from outside are read")]
 pub fn parse_day(text: &str) -> Option<OffsetDateTime> {
+    // What follows a day is read and forgotten otherwise.
+    if text.len() > 10 {
+        return None;
+    }
     in_utc(Date::parse(text, &Iso8601::DATE).ok()?.with_time(Time::MIDNIGHT).assume_utc())
 }
 

@@ -139,12 +139,6 @@ pub async fn put(world: &World<'_>, model: &Obedient, way: &str, text: &str) -> 
             world.post("/import/character-card", card).await.expect(200);
             to(Reader::Npc("zoe"))
         }
-        "found_lore" => {
-            entry(world, json!({ "content": format!("rumour {text}"), "activation": "keyword", "keys": ["unsaid"] }))
-                .await;
-            member(world, &npc, "available_tools", json!(["NPC_memorize", "search_lore"])).await;
-            Put { action: "@@call search_lore query=rumour@@".to_owned(), ..bob() }
-        }
         "game_time" => {
             member(world, "", "game_time", json!(text)).await;
             bob()

@@ -30,3 +30,14 @@ END $$
 REVOKE ALL ON FUNCTION spend_dice, token_stands, end_visit FROM PUBLIC
 -- ;;
 GRANT EXECUTE ON FUNCTION spend_dice, token_stands, end_visit TO tavernkeep_app
+-- ;;
+-- The last word may be the beginning of one, if the words end with one: what is left out or stands in brackets cannot be.
+CREATE OR REPLACE FUNCTION search_lore(campaign uuid, words text, rows_max int) RETURNS SETOF uuid LANGUAGE sql STABLE
+SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT id FROM lore
+    WHERE tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid AND campaign_id = campaign
+      AND search @@ CASE WHEN words ~ '\w$' AND websearch_to_tsquery('simple', words)::text LIKE '%'''
+                         THEN (websearch_to_tsquery('simple', words)::text || ':*')::tsquery
+                         ELSE websearch_to_tsquery('simple', words) END
+    LIMIT rows_max
+$$
