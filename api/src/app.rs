@@ -149,10 +149,8 @@ pub fn serve(app: web::Data<App>) -> Result<(Server, SocketAddr)> {
     let failed = |e: io::Error| Error::internal(format!("cannot listen on {bind}: {e}"));
     let listener = listen(bind).map_err(failed)?;
     let addr = listener.local_addr().map_err(failed)?;
-    let builder = Server::build()
-        .workers(app.config.workers)
-        .shutdown_timeout(app.config.shutdown_seconds)
-        .disable_signals();
+    let builder =
+        Server::build().workers(app.config.workers).shutdown_timeout(app.config.shutdown_seconds).disable_signals();
     let ending = builder.graceful_shutdown_signal();
     let server = builder.listen("http", listener, move || {
         let (ending, head_timeout) = (ending.clone(), app.config.connections.head_timeout);

@@ -22,12 +22,7 @@ impl Models {
     ///
     /// # Errors
     /// `internal` if no TLS is to be had.
-    pub fn new(
-        settings: LlmSettings,
-        operator: Endpoint,
-        allowed: Vec<String>,
-        reply_mode: ReplyMode,
-    ) -> Result<Self> {
+    pub fn new(settings: LlmSettings, operator: Endpoint, allowed: Vec<String>, reply_mode: ReplyMode) -> Result<Self> {
         Ok(Self { client: LlmClient::new(settings).map_err(Error::internal)?, operator, allowed, reply_mode })
     }
 

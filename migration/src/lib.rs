@@ -6,7 +6,8 @@
 //!   [`m0006_bridge`] connections of frontends,
 //!   [`m0007_streams`] what turns tell while they run, [`m0008_planner`] the planner, [`m0009_editor_users`] users of the editor and
 //!   their sessions, [`m0010_editing`] bulk edits and links of lore,
-//!   [`m0011_interchange`] files that wait to be imported, [`m0014_accounts`] invitations and resets.
+//!   [`m0011_interchange`] files that wait to be imported, [`m0014_accounts`] invitations and resets,
+//!   [`m0015_second_factor`] a second factor of accounts.
 //!
 //! Never edit a migration that has been released, and never derive a schema from entities. To change the schema add
 //! `m000N_title.rs` and name it in [`Migrator`].
@@ -23,6 +24,7 @@ pub mod m0009_editor_users;
 pub mod m0010_editing;
 pub mod m0011_interchange;
 pub mod m0014_accounts;
+pub mod m0015_second_factor;
 pub mod tenant_table;
 
 pub use sea_orm_migration::MigratorTrait;
@@ -47,6 +49,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0010_editing::Migration),
             Box::new(m0011_interchange::Migration),
             Box::new(m0014_accounts::Migration),
+            Box::new(m0015_second_factor::Migration),
         ]
     }
 }

@@ -55,7 +55,8 @@ pub async fn observe<B: MessageBody + 'static>(
 /// The request as its connection's work. A body has to arrive in time, whoever reads it.
 fn begun(request: &mut ServiceRequest) -> Option<Work> {
     let work = request.conn_data::<Rc<Line>>().map(Line::work)?;
-    let has_body = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING].iter().any(|h| request.headers().contains_key(h));
+    let has_body =
+        [header::CONTENT_LENGTH, header::TRANSFER_ENCODING].iter().any(|h| request.headers().contains_key(h));
     if has_body && let Some(app) = request.app_data::<web::Data<App>>() {
         let within = app.config.connections.body_timeout;
         let payload = request.take_payload();

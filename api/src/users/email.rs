@@ -22,8 +22,8 @@ pub fn check(address: &str, _: &()) -> garde::Result {
         let is_label = |label: &str| !label.is_empty() && !label.starts_with('-') && !label.ends_with('-');
         host.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'.') && host.split('.').all(is_label)
     };
-    let fits = address.len() <= 254
-        && address.split_once('@').is_some_and(|(name, host)| is_name(name) && is_host(host));
+    let fits =
+        address.len() <= 254 && address.split_once('@').is_some_and(|(name, host)| is_name(name) && is_host(host));
     if fits { Ok(()) } else { Err(garde::Error::new("must be an email address in ASCII, such as mara@example.org")) }
 }
 

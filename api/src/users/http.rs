@@ -34,12 +34,7 @@ pub async fn list(app: web::Data<App>, caller: Caller, page: Page<NoFilter>) -> 
 #[utoipa::path(tag = "users", operation_id = "create_user", request_body = UserInput,
     responses((status = 201, body = UserView), (status = "default", body = Problem)))]
 #[post("/users")]
-pub async fn create(
-    app: web::Data<App>,
-    caller: Caller,
-    request: HttpRequest,
-    body: Body<UserInput>,
-) -> Result<Reply> {
+pub async fn create(app: web::Data<App>, caller: Caller, request: HttpRequest, body: Body<UserInput>) -> Result<Reply> {
     let key = body.idempotency.as_ref();
     match service::invite(&app, &caller, body.value, key).await? {
         Some(view) => UserView { link: view.link.as_deref().map(|path| link(&request, path)), ..view }.made(),

@@ -174,10 +174,8 @@ pub async fn accept(pool: &Pool, link: &Secret, session: &Secret) -> Result<bool
 /// # Errors
 /// Those of the database.
 pub async fn reset_of(pool: &Pool, link: &Secret) -> Result<Option<String>> {
-    let row = sqlx::query("SELECT * FROM reset_of($1)")
-        .bind(link.hash())
-        .fetch_optional(&mut *pool.acquire().await?)
-        .await?;
+    let row =
+        sqlx::query("SELECT * FROM reset_of($1)").bind(link.hash()).fetch_optional(&mut *pool.acquire().await?).await?;
     Ok(row.map(|row| row.get("email")))
 }
 

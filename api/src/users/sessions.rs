@@ -90,6 +90,7 @@ pub struct User {
     pub name: String,
     /// To how many tenants they belong.
     pub tenants: i64,
+    pub has_second_factor: bool,
     /// Where they are, and as what; none if they belong nowhere any more.
     pub place: Option<Place>,
 }
@@ -123,25 +124,37 @@ impl User {
             email: row.get("email"),
             name: row.get("name"),
             tenants: row.get("tenants"),
+            has_second_factor: row.get("has_second_factor"),
             place,
         })
     }
 }
 
-/// The user of a folded address and the hash of their password. One round trip.
+/// An account as signing in sees it.
+pub struct Account {
+    pub user: Uuid,
+    pub password_hash: String,
+    pub has_second_factor: bool,
+}
+
+/// The account of a folded address. One round trip.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn account(pool: &Pool, folded: &str) -> Result<Option<(Uuid, String)>> {
+pub async fn account(pool: &Pool, folded: &str) -> Result<Option<Account>> {
     let row = sqlx::query("SELECT * FROM user_for_sign_in($1)")
         .bind(folded)
         .fetch_optional(&mut *pool.acquire().await?)
         .await?;
-    Ok(row.map(|row| (row.get("user_id"), row.get("password_hash"))))
+    Ok(row.map(|row| Account {
+        user: row.get("user_id"),
+        password_hash: row.get("password_hash"),
+        has_second_factor: row.get("has_second_factor"),
+    }))
 }
 
 /// Begins a session, in place of what the browser held before; none if `password_hash`, which was verified, is no longer the
-/// user's.
+/// user's, or if they have a second factor by now.
 ///
 /// # Errors
 /// Those of the database.
