@@ -5,6 +5,7 @@ mod back;
 mod browser;
 mod door;
 mod forms;
+mod links;
 mod looks;
 mod lore;
 mod merging;
@@ -12,10 +13,12 @@ mod remedies;
 mod roles;
 mod saving;
 mod screenshots;
+mod second_factor;
 mod speed;
 mod tenant;
 mod together;
 mod tools;
+mod tries;
 mod unseen;
 
 use serde_json::Value;
@@ -46,6 +49,17 @@ impl Visitor {
         let mut visitor = Self::at(server);
         visitor.sign_in(&email, &password).await.expect(303);
         visitor
+    }
+
+    /// Sets the password of an invitation or a reset.
+    async fn choose_password(&mut self, link: &str, password: &str) -> Answer {
+        let path = link.strip_prefix(&self.base).unwrap_or(link).to_owned();
+        if self.cookie.is_empty() {
+            self.get("/admin/sign-in").await;
+        }
+        let answer = self.post(&path, &[("name", "Somebody"), ("new_password", password), ("again", password)]).await;
+        self.keep(&answer);
+        answer
     }
 
     async fn sign_in(&mut self, email: &str, password: &str) -> Answer {

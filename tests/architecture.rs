@@ -56,6 +56,7 @@ const MAY_USE_THE_POOL: &[&str] = &[
     "tenants/service.rs",
     "turns/store/end.rs",
     "users/links.rs",
+    "users/second_factor.rs",
     "users/sessions.rs",
 ];
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tavernkeep::llm::{
     BreakerState, CancellationToken, ChatRequest, Completion, Endpoint, EndpointRefused, LlmClient, LlmError,
-    LlmSettings, Message, Role, Secret, TimeoutPhase, UnavailableKind, Usage, WireToolCall,
+    LlmSettings, Message, Role, Secret, TimeoutPhase, UnavailableKind, Usage, WireToolCall, breaker::TRACKED_MAX,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -529,6 +529,8 @@ async fn the_breaker_opens_probes_and_closes() {
         "another tenant is not shut out"
     );
 
+    assert_eq!(client.breaker_states().len(), 2);
+
     tokio::time::sleep(Duration::from_millis(450)).await;
     assert_eq!(client.breaker_counts().half_open, 1);
     let calls = (0..8).map(|_| {
@@ -544,6 +546,26 @@ async fn the_breaker_opens_probes_and_closes() {
     assert_eq!(outcomes.iter().filter(|outcome| **outcome == Err("breaker_open")).count(), 7);
     assert!(ask(&client, &endpoint).await.is_ok());
     assert_eq!(client.breaker_states().len(), 1, "only the other key's endpoint failed last");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_models_failures_are_no_other_models_and_the_oldest_are_forgotten() {
+    let server = Server::start(vec![Act::Answer("500 Oops", String::new())]).await;
+    let settings =
+        LlmSettings { retries: 0, breaker_failures: 1, breaker_open: Duration::from_secs(600), ..settings() };
+    let client = LlmClient::new(settings).unwrap();
+    let named = |model: String| Endpoint { model, ..server.endpoint() };
+    assert_eq!(ask(&client, &named("a".to_owned())).await.unwrap_err().metric_label(), "server_error");
+    assert_eq!(ask(&client, &named("a".to_owned())).await.unwrap_err().metric_label(), "breaker_open");
+    assert_eq!(ask(&client, &named("b".to_owned())).await.unwrap_err().metric_label(), "server_error");
+    for n in 0..TRACKED_MAX {
+        ask(&client, &named(format!("m{n}"))).await.unwrap_err();
+    }
+    // As many as may be are kept, and they are the last.
+    assert_eq!(client.breaker_states().len(), TRACKED_MAX);
+    assert_eq!(ask(&client, &named("a".to_owned())).await.unwrap_err().metric_label(), "server_error");
+    let last = named(format!("m{}", TRACKED_MAX - 1));
+    assert_eq!(ask(&client, &last).await.unwrap_err().metric_label(), "breaker_open");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,10 +4,7 @@ mod exchange;
 mod lab;
 mod trace;
 
-use tavernkeep::users::{
-    Role,
-    service::{self as users, Wanted},
-};
+use tavernkeep::users::Role;
 
 use crate::support::{Client, browser::Browser};
 
@@ -16,8 +13,7 @@ const PASSWORD: &str = "a password nobody guesses";
 
 /// Somebody of this role, signed in; none if there is no browser on this machine.
 async fn signed_in(tenant: &Client<'_>, role: Role) -> Option<Browser> {
-    let wanted = Wanted { tenant: tenant.tenant, email: EMAIL, name: None, role, password: Some(PASSWORD) };
-    users::bring(&mut tenant.server.owner().await, &wanted).await.unwrap();
+    tenant.server.user(tenant.tenant, EMAIL, role).await;
     let browser = Browser::open().await?;
     browser.goto(&format!("{}/admin", tenant.server.url)).await;
     browser.write("#email", EMAIL).await;

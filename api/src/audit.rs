@@ -78,7 +78,7 @@ pub async fn page(tx: &TenantTx, campaign: Uuid, filter: &Filter) -> Result<Page
     let from = before.saturating_sub(LOOKED_AT).max(pruned);
     let sql = budget::within(
         "SELECT j.*, coalesce(u.name, k.name) AS actor_name FROM journal j \
-         LEFT JOIN api_key k ON k.tenant_id = $1 AND k.id = j.key_id LEFT JOIN tenant_users(NULL) AS u ON u.id = j.user_id \
+         LEFT JOIN api_key k ON k.tenant_id = $1 AND k.id = j.key_id LEFT JOIN tenant_people(NULL, NULL) AS u ON u.id = j.user_id \
          WHERE j.tenant_id = $1 AND j.campaign_id = $2 AND j.seq < $3 AND j.seq > $4 \
            AND ($5::text IS NULL OR j.table_name = $5) AND ($6::text IS NULL OR j.origin = $6) \
            AND ($7::text IS NULL OR j.op = $7) AND ($8::uuid IS NULL OR j.row_id = $8) \

@@ -37,6 +37,7 @@ codes! {
     BadRequest 400 "bad_request" "The request is malformed" "Send well-formed JSON in UTF-8 and only the query parameters that the route names.";
     Unauthenticated 401 "unauthenticated" "A credential is needed" "Send `Authorization: Bearer` with an API key or an access token that is neither expired nor revoked.";
     Forbidden 403 "forbidden" "The credential does not allow this" "Use a key with the scope named in the detail, or act as the player the token was made for.";
+    SecondFactorNeeded 403 "second_factor_needed" "A second factor is needed" "Set up a second factor on the page of your account.";
     NotFound 404 "not_found" "There is no such thing" "Check the id or slug. What belongs to someone else reads as absent.";
     MethodNotAllowed 405 "method_not_allowed" "The method is not allowed here" "Use one of the methods in the Allow header.";
     RequestTimeout 408 "request_timeout" "The request took too long to arrive" "Send the whole body at once, over a connection that is fast enough.";

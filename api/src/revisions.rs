@@ -141,7 +141,7 @@ pub async fn page(tx: &TenantTx, campaign: Uuid, table: &str, id: Uuid, asked: &
     let sql = budget::within(
         "SELECT j.*, coalesce(k.name, u.name) AS actor_name FROM journal j \
          LEFT JOIN api_key k ON k.tenant_id = j.tenant_id AND k.id = j.key_id \
-         LEFT JOIN LATERAL (SELECT t.name FROM tenant_users(j.user_id) t WHERE j.user_id IS NOT NULL) u ON true \
+         LEFT JOIN LATERAL (SELECT t.name FROM tenant_people(j.user_id, NULL) t WHERE j.user_id IS NOT NULL) u ON true \
          WHERE j.tenant_id = $1 AND j.row_id = $2 AND j.campaign_id = $3 AND j.table_name = $4 AND j.seq < $5 \
          ORDER BY j.seq DESC LIMIT $6",
         ["before", "after"],

@@ -1,4 +1,4 @@
-//! Keys derived from the operator's secret, and the encryption of tenants' provider keys.
+//! Keys derived from the operator's secret, and the encryption of tenants' provider keys and of accounts' second factors.
 //!
 //! `TAVERNKEEP_SECRET_KEY` holds one secret, or two separated by a comma while rotating: the first signs and encrypts,
 //! both check and decrypt. Nothing here is ever logged.
@@ -57,7 +57,7 @@ impl Secrets {
         })
     }
 
-    /// Encrypts a tenant's secret. The tenant's id is authenticated, so that a row moved to another tenant fails.
+    /// Encrypts the secret of a tenant, or of an account by its id. The id is authenticated, so that a row moved to another fails.
     ///
     /// # Errors
     /// `internal` if it cannot be encrypted.
@@ -71,12 +71,12 @@ impl Secrets {
         Ok([&Self::kid(master)[..], &nonce, &sealed].concat())
     }
 
-    /// Decrypts a tenant's secret.
+    /// Decrypts the secret of a tenant or an account.
     ///
     /// # Errors
     /// `internal` if it was sealed by a secret that is no longer live, or for another tenant.
     pub fn open(&self, tenant: Uuid, sealed: &[u8]) -> Result<String> {
-        let broken = || Error::internal("a tenant's provider key cannot be decrypted with the live secrets");
+        let broken = || Error::internal("a sealed secret cannot be decrypted with the live secrets");
         let (kid, rest) = sealed.split_at_checked(KID_BYTES).ok_or_else(broken)?;
         let (nonce, body) = rest.split_at_checked(NONCE_BYTES).ok_or_else(broken)?;
         let master = self.masters.iter().find(|m| Self::kid(m) == kid).ok_or_else(broken)?;

@@ -94,9 +94,9 @@ async fn guessing_is_slow_and_tells_nothing() {
     let unknown = guesser.sign_in("nobody@example.org", "not the password").await.expect(401);
     let without = |text: &str, email: &str| text.replace(email, "").replace(&guesser_token(text), "");
     assert_eq!(without(&known.text, EMAIL), without(&unknown.text, "nobody@example.org"));
-    // Ten tries of an account at once, known or not; the right password waits as well, and another account does not.
+    // Five tries of an account from here, known or not; the right password waits as well, and another account does not.
     for email in [EMAIL, "nobody@example.org"] {
-        for _ in 0..9 {
+        for _ in 0..4 {
             guesser.sign_in(email, "not the password").await.expect(401);
         }
         let refused = guesser.sign_in(email, &password).await.expect(429);
@@ -238,12 +238,26 @@ async fn operators_make_users_and_set_passwords() {
     let mut mara = Visitor::at(&server);
     mara.sign_in(EMAIL, made["password"].as_str().unwrap()).await.expect(303);
     mara.get("/admin/campaigns/new").await.expect(200);
-    // There already: another tenant, another role, the same password.
-    let again = command(&server, &create("other", "viewer")).await.unwrap();
+    // There already: another role at once, another tenant when she opens the link.
+    let again = command(&server, &create("acme", "viewer")).await.unwrap();
     assert_eq!((&again["id"], again["password"].is_null()), (&made["id"], true));
-    command(&server, &create("acme", "viewer")).await.unwrap();
     mara.get("/admin/campaigns/new").await.expect(403);
-    mara.get("/admin/tenants").await.expect(200);
+    let asked = command(&server, &create("other", "viewer")).await.unwrap();
+    assert!(asked["password"].is_null() && asked["id"].is_null(), "{asked}");
+    assert!(!mara.get("/admin/tenants").await.expect(200).text.contains("other"));
+    mara.post(asked["link"].as_str().unwrap(), &[]).await.expect(303);
+    assert!(mara.get("/admin/tenants").await.expect(200).text.contains("other"));
+    // Who is only to be invited chooses the password.
+    let invited = ["user", "create", "--tenant", "acme", "--email", "new@example.org", "--invite"];
+    let invited = command(&server, &invited).await.unwrap();
+    assert!(invited["password"].is_null() && invited["link"].as_str().unwrap().starts_with("/admin/invitation/"));
+    // A link to reset her ends her sessions when it is used, and not before.
+    let reset = command(&server, &["user", "reset", "--email", "MARA@example.org"]).await.unwrap();
+    mara.get("/admin/campaigns").await.expect(200);
+    let chosen = [("new_password", "a wagon of mulberries"), ("again", "a wagon of mulberries")];
+    mara.post(reset["link"].as_str().unwrap(), &chosen).await.expect(303);
+    assert_eq!(mara.get("/admin/campaigns").await.status, 303);
+    mara.sign_in(EMAIL, "a wagon of mulberries").await.expect(303);
     let set = command(&server, &["user", "password", "--email", EMAIL]).await.unwrap();
     assert_eq!(mara.get("/admin/campaigns").await.status, 303);
     mara.sign_in(EMAIL, set["password"].as_str().unwrap()).await.expect(303);
@@ -256,6 +270,8 @@ async fn operators_make_users_and_set_passwords() {
         (&["user", "create", "--tenant", "acme", "--email", "x"][..], "no email address"),
         (&["user", "create", "--tenant", "acme", "--email", "x@y", "--password", "short"][..], "10 to 128"),
         (&["user", "password", "--email", "nobody@example.org"][..], "no such user"),
+        (&["user", "reset", "--email", "nobody@example.org"][..], "no such user"),
+        (&["user", "create", "--tenant", "acme", "--email", "m\u{0130}ra@example.org"][..], "no email address"),
         // The last owner stays one, and nobody half made is left.
         (&["user", "create", "--tenant", "other", "--email", "boss@example.org", "--role", "viewer"][..], "last owner"),
     ] {
@@ -292,15 +308,25 @@ async fn nobody_changes_a_user_who_became_more_than_they() {
     server.user(tenant.tenant, EMAIL, Role::Viewer).await;
     let clerk = tenant.with_scopes(&[Scope::Admin, Scope::Read]).await;
     let path = format!("/v1/users/{EMAIL}");
-    // She becomes an owner while the clerk's new password for her is hashed.
+    let before = clerk.post(&format!("{path}/reset"), json!({})).await.expect(200).body["link"].clone();
+    // She becomes an owner while the clerk changes her.
     let mut db = server.owner().await;
     let promote = "BEGIN; UPDATE membership SET role = 'owner' WHERE user_id = (SELECT id FROM app_user WHERE email = 'mara@example.org')";
     sqlx::raw_sql(promote).execute(&mut db).await.unwrap();
-    let taken = json!({ "password": "a fine long password" });
-    let (answer, ()) = tokio::join!(clerk.patch(&path, taken), async {
+    let reset = format!("{path}/reset");
+    let (answer, ()) = tokio::join!(clerk.post(&reset, json!({})), async {
         somebody_waits(&server).await;
         sqlx::raw_sql("COMMIT").execute(&mut db).await.unwrap();
     });
     answer.problem(403, "forbidden");
-    Visitor::at(&server).sign_in(EMAIL, "a fine long password").await.expect(401);
+    clerk.patch(&path, json!({ "name": "Mine" })).await.problem(403, "forbidden");
+    // What was made for the viewer does not open the owner's account.
+    tenant.patch(&path, json!({ "role": "viewer" })).await.expect(200);
+    tenant.patch(&path, json!({ "role": "owner" })).await.expect(200);
+    let mut visitor = Visitor::at(&server);
+    visitor.get("/admin/sign-in").await;
+    let link = before.as_str().unwrap().strip_prefix(&server.url).unwrap().to_owned();
+    let chosen = [("new_password", "a wagon of mulberries"), ("again", "a wagon of mulberries")];
+    visitor.post(&link, &chosen).await.expect(410);
+    visitor.sign_in(EMAIL, "a wagon of mulberries").await.expect(401);
 }

@@ -7,7 +7,7 @@ use crate::support::{Rows, Server, counts};
 
 const CANARY: &str = "canary-e41c77";
 /// What nobody is signed in for.
-const OPEN: &[&str] = &["/sign-in", "/sign-out"];
+const OPEN: &[&str] = &["/sign-in", "/sign-in/code", "/sign-out", "/invitation/{x}", "/reset/{x}"];
 
 fn path_of(rows: &Rows, pattern: &str) -> String {
     let path = rows.path(&format!("/admin{pattern}"));

@@ -37,13 +37,18 @@ async fn users_are_made_changed_and_removed() {
     let tenant = server.tenant("acme").await;
     let mut owner = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await;
     let made = owner.post("/admin/users", &[("email", EMAIL), ("role", "viewer")]).await.expect(200).text;
-    let password = made.split_once("class=\"secret\">").unwrap().1.split('<').next().unwrap().to_owned();
+    let shown = |page: &str| page.split_once("class=\"secret\">").unwrap().1.split('<').next().unwrap().to_owned();
+    let link = shown(&made).strip_prefix(&server.url).unwrap().to_owned();
+    assert!(owner.get("/admin/users").await.text.contains("invited until"));
     let mut mara = Visitor::at(&server);
-    mara.sign_in(EMAIL, &password).await.expect(303);
+    assert!(mara.get(&link).await.expect(200).text.contains("Come to acme"));
+    let chosen = [("name", "Mara"), ("new_password", "a wagon of mulberries"), ("again", "a wagon of mulberries")];
+    let come = mara.post(&link, &chosen).await.expect(303);
+    mara.keep(&come);
     mara.post("/admin/campaigns", &[("name", "X")]).await.expect(403);
     owner.post("/admin/users", &[("email", "no email"), ("role", "viewer")]).await.expect(422);
     let twice = owner.post("/admin/users", &[("email", "MARA@example.org"), ("role", "owner")]).await.expect(422);
-    assert!(twice.text.contains("There is a user with this email"), "{}", twice.text);
+    assert!(twice.text.contains("belongs to the tenant already"), "{}", twice.text);
     let id = tenant.get(&format!("/v1/users/{EMAIL}")).await.expect(200).id();
     let path = format!("/admin/users/{id}");
     let change = |version: &'static str| vec![("name", "Mara"), ("role", "editor"), ("version", version)];
@@ -51,17 +56,24 @@ async fn users_are_made_changed_and_removed() {
     owner.post(&path, &change("1")).await.expect(303);
     // At once, in the session that is there.
     mara.post("/admin/campaigns", &[("name", "X")]).await.expect(303);
+    // A password is only ever set by who holds its link.
     let mut fields = change("2");
     fields.push(("password", "another fine password"));
     owner.post(&path, &fields).await.expect(303);
+    mara.get("/admin/campaigns").await.expect(200);
+    let made = owner.post(&format!("{path}/link"), &[]).await.expect(200).text;
+    let link = shown(&made).strip_prefix(&server.url).unwrap().to_owned();
+    let chosen = [("new_password", "mulberries by the wagon"), ("again", "mulberries by the wagon")];
+    mara.post(&link, &chosen).await.expect(303);
     assert_eq!(mara.get("/admin/campaigns").await.status, 303, "an old password's session goes on");
-    mara.sign_in(EMAIL, "another fine password").await.expect(303);
+    mara.sign_in(EMAIL, "another fine password").await.expect(401);
+    mara.sign_in(EMAIL, "mulberries by the wagon").await.expect(303);
     assert!(owner.get(&path).await.text.contains(&format!("href=\"{path}/remove\"")));
     let ask = owner.get(&format!("{path}/remove")).await.expect(200).text;
     assert!(ask.contains("Remove Mara?") && field(&ask, "version") == "3", "{ask}");
     owner.post(&format!("{path}/remove"), &[("version", "3")]).await.expect(303);
     assert_eq!(mara.get("/admin/campaigns").await.status, 303);
-    mara.sign_in(EMAIL, "another fine password").await.expect(401);
+    mara.sign_in(EMAIL, "mulberries by the wagon").await.expect(401);
     // What she wrote stays, under her id.
     let journal = tenant.get("/v1/campaigns/x/changes?after=0").await.expect(200);
     assert_eq!(journal.items()[0]["user_id"], id.as_str());
@@ -73,31 +85,45 @@ async fn users_over_rest() {
     let tenant = server.tenant("acme").await;
     let made = tenant.post("/v1/users", json!({ "email": EMAIL, "role": "owner" })).await.expect(201);
     assert_eq!(made.header("location"), format!("/v1/users/{}", made.id()));
-    let password = made.body["password"].as_str().unwrap();
     assert_eq!((&made.body["name"], &made.body["is_shared"]), (&json!("mara"), &json!(false)));
-    Visitor::at(&server).sign_in(EMAIL, password).await.expect(303);
+    assert_eq!(made.body["status"], "invited");
     let got = tenant.get(made.header("location")).await.expect(200);
-    assert!(got.body.get("password").is_none() && !got.body["last_sign_in_at"].is_null(), "{}", got.text);
+    assert!(got.body.get("link").is_none() && got.body["expires_at"].is_string(), "{}", got.text);
+    tenant.patch(made.header("location"), json!({ "role": "viewer" })).await.problem(409, "conflict");
+    tenant.post(&format!("{}/reset", made.header("location")), json!({})).await.problem(409, "conflict");
+    tenant.delete(made.header("location")).await.expect(204);
+    tenant.get(made.header("location")).await.problem(404, "not_found");
+    let password = server.user(tenant.tenant, EMAIL, Role::Owner).await;
+    Visitor::at(&server).sign_in(EMAIL, &password).await.expect(303);
+    let got = tenant.get(&format!("/v1/users/{EMAIL}")).await.expect(200);
+    assert_eq!((&got.body["status"], got.body["last_sign_in_at"].is_null()), (&json!("active"), false));
     assert_eq!(tenant.get("/v1/users?q=MARA").await.items().len(), 1);
     assert_eq!(tenant.get("/v1/users?q=nobody").await.items().len(), 0);
-    let path = made.header("location").to_owned();
+    let path = format!("/v1/users/{}", got.id());
     for (body, pointer) in [
         (json!({ "email": "x", "role": "viewer" }), "/email"),
         (json!({ "email": "x@y", "role": "king" }), "/role"),
-        (json!({ "email": "x@y", "role": "viewer", "password": "short" }), "/password"),
-        (json!({ "email": "x@y", "role": "viewer", "password": "qwertyuiop" }), "/password"),
+        (json!({ "email": "m\u{0130}ra@example.org", "role": "viewer" }), "/email"),
+        (json!({ "email": "mara@ex\u{e4}mple.org", "role": "viewer" }), "/email"),
+        (json!({ "email": "x@y", "role": "viewer", "password": "a fine long password" }), "/password"),
         (json!({ "email": "x@y", "role": "viewer", "tenant_id": tenant.tenant }), "/tenant_id"),
         (json!({ "role": "viewer" }), "/email"),
     ] {
         assert_eq!(tenant.post("/v1/users", body).await.problem(422, "validation_failed").pointers(), [pointer]);
     }
-    for body in [json!({ "email": "other@example.org" }), json!({ "is_shared": true }), json!({ "version": 9 })] {
+    for body in [
+        json!({ "email": "other@example.org" }),
+        json!({ "is_shared": true }),
+        json!({ "version": 9 }),
+        json!({ "status": "invited" }),
+        json!({ "password": "a fine long password" }),
+    ] {
         tenant.patch(&path, body).await.problem(422, "validation_failed");
     }
     // The last owner stays one.
     tenant.patch(&path, json!({ "role": "viewer" })).await.problem(409, "conflict");
     tenant.delete(&path).await.problem(409, "conflict");
-    tenant.post("/v1/users", json!({ "email": "second@example.org", "role": "owner" })).await.expect(201);
+    server.user(tenant.tenant, "second@example.org", Role::Owner).await;
     let stale =
         tenant.request(reqwest::Method::PATCH, &path).header("if-match", "\"v9\"").json(&json!({ "role": "viewer" }));
     tenant.send(stale).await.problem(412, "precondition_failed");
@@ -111,8 +137,11 @@ async fn users_over_rest() {
     let clerk = tenant.with_scopes(&[Scope::Admin]).await;
     let wanted = json!({ "email": "x@example.org", "role": "owner" });
     clerk.post("/v1/users", wanted).await.problem(403, "forbidden");
-    let reset = json!({ "password": "a fine long password" });
-    clerk.patch("/v1/users/second@example.org", reset).await.problem(403, "forbidden");
+    clerk.post("/v1/users/second@example.org/reset", json!({})).await.problem(403, "forbidden");
+    let third = tenant.post("/v1/users", json!({ "email": "third@example.org", "role": "owner" })).await.expect(201);
+    clerk.delete(third.header("location")).await.problem(403, "forbidden");
+    let lower = json!({ "email": "third@example.org", "role": "viewer" });
+    clerk.post("/v1/users", lower).await.problem(403, "forbidden");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -122,16 +151,11 @@ async fn an_account_of_two_tenants_is_its_owners_alone() {
     let password = server.user(acme.tenant, EMAIL, Role::Viewer).await;
     // Another tenant cannot take it in by itself, nor see it.
     other.get(&format!("/v1/users/{EMAIL}")).await.problem(404, "not_found");
-    other
-        .post("/v1/users", json!({ "email": EMAIL, "role": "owner", "password": "a fine long password" }))
-        .await
-        .problem(409, "conflict");
     server.user(other.tenant, EMAIL, Role::Owner).await;
     let path = format!("/v1/users/{EMAIL}");
     assert_eq!(other.get(&path).await.expect(200).body["is_shared"], true);
-    for body in [json!({ "password": "a fine long password" }), json!({ "name": "Mallory" })] {
-        acme.patch(&path, body).await.problem(403, "forbidden");
-    }
+    acme.patch(&path, json!({ "name": "Mallory" })).await.problem(403, "forbidden");
+    acme.post(&format!("{path}/reset"), json!({})).await.problem(403, "forbidden");
     acme.patch(&path, json!({ "role": "editor" })).await.expect(200);
     assert_eq!(other.get(&path).await.body["role"], "owner");
     // She goes from one to the other.
@@ -155,7 +179,7 @@ async fn an_account_of_two_tenants_is_its_owners_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_are_saved_and_secrets_stay_secret() {
-    let server = Server::start().await;
+    let server = Server::start_with(&[("LLM_MODELS_ALLOWED", "gpt-x")]).await;
     let tenant = server.tenant("acme").await;
     let mut owner = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await;
     let page = owner.get("/admin/settings").await.expect(200).text;

@@ -29,7 +29,7 @@ use tavernkeep::{
     tenants::service as tenants,
     users::{
         Role,
-        service::{self as users, Wanted},
+        operator::{self, Brought, Wanted},
     },
 };
 use uuid::Uuid;
@@ -121,11 +121,17 @@ impl Server {
         client.with_scopes(&Scope::ALL).await
     }
 
-    /// A user of the editor, and their password.
+    /// A user of the editor, and their password. Who has an account already comes with it.
     pub async fn user(&self, tenant: Uuid, email: &str, role: Role) -> String {
         let password = "a password nobody guesses";
-        let wanted = Wanted { tenant, email, name: None, role, password: Some(password) };
-        users::bring(&mut self.owner().await, &wanted).await.unwrap();
+        let wanted = Wanted { tenant, email, name: None, role, password: Some(password), invite: false };
+        let mut db = self.owner().await;
+        if let Brought::Invited { .. } = operator::bring(&mut db, &wanted).await.unwrap() {
+            let joined =
+                "INSERT INTO membership (tenant_id, user_id, role) SELECT $1, id, $3 FROM app_user WHERE email = $2";
+            sqlx::query(joined).bind(tenant).bind(email).bind(role.as_str()).execute(&mut db).await.unwrap();
+            sqlx::query("DELETE FROM invitation WHERE tenant_id = $1").bind(tenant).execute(&mut db).await.unwrap();
+        }
         password.to_owned()
     }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Row};
-use tavernkeep::auth::access::Access;
+use tavernkeep::{auth::access::Access, users::Role};
 
 use super::{Client, Server, World};
 
@@ -72,8 +72,16 @@ impl Rows {
         // The first look begins fair dice; later ones write nothing.
         world.get("/dice/seeds").await.expect(200);
         client.get("/v1/dice/seeds").await.expect(200);
-        let user = json!({ "email": format!("{}@example.org", uuid::Uuid::now_v7()), "name": canary, "role": "viewer", "password": "a fine long password" });
-        ids.insert("users", client.post("/v1/users", user).await.expect(201).id());
+        let address = || format!("{}@example.org", uuid::Uuid::now_v7());
+        let email = address();
+        client.server.user(client.tenant, &email, Role::Viewer).await;
+        let path = format!("/v1/users/{email}");
+        ids.insert("users", client.patch(&path, json!({ "name": canary })).await.expect(200).id());
+        let secret =
+            |answer: super::Answer| answer.body["link"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+        ids.insert("reset", secret(client.post(&format!("{path}/reset"), json!({})).await.expect(200)));
+        let invited = json!({ "email": address(), "name": canary, "role": "viewer" });
+        ids.insert("invitation", secret(client.post("/v1/users", invited).await.expect(201)));
         let key = json!({ "name": canary, "scopes": ["read"] });
         let key = client.post("/v1/api-keys", key).await.expect(201).id();
         ids.insert("keys", key.clone());
@@ -106,7 +114,7 @@ impl Rows {
     pub fn body(&self, route: &Access) -> Value {
         let last = route.path.rsplit('/').find(|part| !part.starts_with('{')).unwrap_or_default();
         match (route.method, last) {
-            ("GET" | "DELETE", _) | ("POST", "cancel" | "undo" | "token" | "rotate" | "restore") => json!({}),
+            ("GET" | "DELETE", _) | ("POST", "cancel" | "undo" | "token" | "rotate" | "restore" | "reset") => json!({}),
             ("POST", "encounters") => json!({ "participants": [{ "id": "new", "hp": 5, "max_hp": 5 }] }),
             ("POST", "fork") => json!({ "name": "New" }),
             ("POST", "actions") => json!({ "action": "damage", "target_id": "goblin", "amount": 1 }),

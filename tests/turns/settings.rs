@@ -114,7 +114,7 @@ async fn a_tenants_key_goes_to_its_endpoint_and_nowhere_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_tenant_has_its_model() {
-    let server = Server::start().await;
+    let server = Server::start_with(&[("LLM_MODELS_ALLOWED", "small, big")]).await;
     let (acme, rival) = (server.tenant("acme").await, server.tenant("rival").await);
     let (ours, theirs) = (World::make(&acme, "inn").await, World::make(&rival, "inn").await);
     acme.patch("/v1/tenant", json!({ "settings": { "llm": { "model": "big" } } })).await.expect(200);
@@ -180,4 +180,67 @@ async fn the_log_keeps_keys_and_words_to_itself() {
             assert!(!log.contains("walrus"), "{log}");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operators_endpoint_answers_with_the_operators_models_alone() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let named = |model: &str| json!({ "settings": { "llm": { "model": model } } });
+    let refused = tenant.patch("/v1/tenant", named("the-dearest")).await.problem(422, "validation_failed");
+    assert_eq!(
+        (refused.pointers(), &refused.body["errors"][0]["code"]),
+        (vec!["/settings/llm/model"], &json!("model_not_allowed"))
+    );
+    assert!(refused.body["detail"].as_str().unwrap().contains("rehearsal"), "{}", refused.text);
+    tenant.patch("/v1/tenant", named("rehearsal")).await.expect(200);
+    world.bob("player_alice", "Hello").await.expect(200);
+    // An endpoint of one's own has models of its own; without it the name is the operator's to allow again.
+    let own = json!({ "settings": { "llm": { "endpoint": "https://api.example.com/v1", "model": "the-dearest" } } });
+    tenant.patch("/v1/tenant", own).await.expect(200);
+    let back = json!({ "settings": { "llm": { "endpoint": null } } });
+    tenant.patch("/v1/tenant", back).await.problem(422, "validation_failed");
+    // What was allowed once is asked again when it is used, and does not keep other settings from being changed.
+    let stored = "UPDATE tenant SET settings = jsonb_set(settings, '{llm}', '{\"model\": \"the-dearest\"}')";
+    sqlx::query(stored).execute(&mut server.owner().await).await.unwrap();
+    server.app.keys.forget();
+    let asked = server.model.request_count();
+    world.bob("player_alice", "Hello").await.problem(502, "llm_unavailable");
+    assert_eq!(server.model.request_count(), asked);
+    tenant.patch("/v1/tenant", json!({ "name": "Acme & Co" })).await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_does_not_go_to_another_endpoint() {
+    let server = Server::start_with(&[("LLM_TENANT_PRIVATE_ALLOWED", "true"), ("LLM_RETRIES", "0")]).await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let theirs = rehearsal::start(rehearsal::Options { record_requests_max: 10, ..Default::default() }).await.unwrap();
+    let mine = rehearsal::start(rehearsal::Options { record_requests_max: 10, ..Default::default() }).await.unwrap();
+    let llm =
+        async |llm: Value| tenant.patch("/v1/tenant", json!({ "settings": { "llm": llm } })).await.expect(200).body;
+    let has_key = |answer: &Value| answer["has_llm_api_key"] == true;
+    let set = json!({ "endpoint": theirs.base_url(), "api_key": KEY });
+    // The same endpoint, however it is spelled, keeps its key; host, port, scheme and path make another.
+    let spelled = format!("{}/chat/completions", theirs.base_url());
+    assert!(has_key(&llm(set.clone()).await) && has_key(&llm(json!({ "endpoint": spelled })).await));
+    let of_theirs = theirs.base_url();
+    for other in [
+        mine.base_url(),
+        of_theirs.replace("127.0.0.1", "localhost"),
+        of_theirs.replace("http://", "https://"),
+        of_theirs.replace("/v1", "/v2"),
+    ] {
+        assert!(has_key(&llm(set.clone()).await));
+        assert!(!has_key(&llm(json!({ "endpoint": other })).await), "{other}");
+    }
+    llm(set.clone()).await;
+    assert!(!has_key(&llm(json!({ "endpoint": null })).await));
+    llm(set.clone()).await;
+    llm(json!({ "endpoint": mine.base_url() })).await;
+    world.bob("player_alice", "Hello").await.expect(200);
+    assert_eq!(mine.request_headers()[0].get("authorization"), None, "the key went where it was not given to");
+    // With the endpoint comes its own key, in one change.
+    assert!(has_key(&llm(json!({ "endpoint": theirs.base_url(), "api_key": "sk-another-one" })).await));
 }

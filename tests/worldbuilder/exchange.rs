@@ -84,14 +84,7 @@ async fn a_campaign_goes_out_and_comes_back_and_viewers_only_read() {
     drop(browser);
     let other = server.tenant("other").await;
     other.world().await;
-    let wanted = tavernkeep::users::service::Wanted {
-        tenant: other.tenant,
-        email: "viewer@example.org",
-        name: None,
-        role: Role::Viewer,
-        password: Some(super::PASSWORD),
-    };
-    tavernkeep::users::service::bring(&mut server.owner().await, &wanted).await.unwrap();
+    server.user(other.tenant, "viewer@example.org", Role::Viewer).await;
     let Some(browser) = crate::support::browser::Browser::open().await else { return };
     browser.goto(&format!("{}/admin", server.url)).await;
     browser.write("#email", "viewer@example.org").await;

@@ -1,4 +1,4 @@
-//! The own account: the password, the tenants one belongs to, signing out everywhere.
+//! The own account: the password, the tenants one belongs to, signing out everywhere. The second factor's forms are [`super::second_factor`]'s.
 
 use actix_web::HttpResponse;
 use askama::Template;
@@ -9,34 +9,64 @@ use crate::{
     error::{Error, Result},
     shown,
     users::{
-        email, passwords,
+        email, passwords, second_factor,
         sessions::{self, Choice},
     },
 };
 
+/// What is wrong with a form of the page.
+pub(super) enum Wrong<'a> {
+    Nothing,
+    Password(String),
+    Factor(&'a str),
+}
+
 #[derive(Template)]
 #[template(path = "admin/account.html", blocks = ["main"])]
-struct AccountPage {
+struct AccountPage<'a> {
     frame: Frame,
     email: String,
-    problem: Option<String>,
+    wrong: Wrong<'a>,
+    has_factor: bool,
+    is_required: bool,
+    codes_left: i64,
+    /// The secret and the link of a generator that is being set up.
+    pending: Option<(String, String)>,
+    /// Recovery codes that were just made.
+    codes: Vec<String>,
 }
-shown!(AccountPage: as_main);
+shown!(AccountPage<'a>: as_main);
 
-fn shown_with(editor: &Editor, problem: Option<String>) -> Result<HttpResponse> {
-    let is_wrong = problem.is_some();
-    let page =
-        AccountPage { frame: editor.frame("Your account", Tab::Elsewhere), email: editor.user.email.clone(), problem };
+/// The page, perhaps with recovery codes, which are shown once.
+pub(super) async fn shown_with(editor: &Editor, wrong: Wrong<'_>, codes: Vec<String>) -> Result<HttpResponse> {
+    let factor = second_factor::own(&editor.app.pool, &editor.secret).await?;
+    let pending = match (&factor.sealed, &factor.pending) {
+        (None, Some(sealed)) => {
+            Some(second_factor::shown(&editor.app.secrets, factor.user, sealed, &editor.user.email)?)
+        }
+        _ => None,
+    };
+    let is_wrong = !matches!(wrong, Wrong::Nothing);
+    let page = AccountPage {
+        frame: editor.frame("Your account", Tab::Elsewhere),
+        email: editor.user.email.clone(),
+        wrong,
+        has_factor: factor.sealed.is_some(),
+        is_required: editor.caller.tenant.settings.second_factor_required,
+        codes_left: factor.codes_left,
+        pending,
+        codes,
+    };
     if is_wrong { editor.show_again(&page) } else { editor.show(&page) }
 }
 
 /// The page.
 pub async fn page(editor: Editor) -> Result<HttpResponse> {
-    shown_with(&editor, None)
+    shown_with(&editor, Wrong::Nothing, Vec::new()).await
 }
 
 /// Whether who is signed in knows their password. Wrong ones are slowed down as at the door.
-async fn knows_password(editor: &Editor, password: String) -> Result<bool> {
+pub(super) async fn knows_password(editor: &Editor, password: String) -> Result<bool> {
     let (app, folded) = (&editor.app, email::fold(&editor.user.email));
     let attempt = app.limits.sign_ins.password(app.client(&editor.request), &folded).await?;
     let stored = sessions::own_password(&app.pool, &editor.secret).await?;
@@ -53,13 +83,15 @@ async fn knows_password(editor: &Editor, password: String) -> Result<bool> {
 pub async fn set_password(editor: Editor) -> Result<HttpResponse> {
     let (old, new) = (editor.form.text("password").to_owned(), editor.form.text("new_password"));
     if new != editor.form.text("again") {
-        return shown_with(&editor, Some("The new password is not the same twice.".to_owned()));
+        let wrong = Wrong::Password("The new password is not the same twice.".to_owned());
+        return shown_with(&editor, wrong, Vec::new()).await;
     }
     if let Err(error) = passwords::check("/new_password", new, &editor.user.email) {
-        return shown_with(&editor, error.errors.first().map(|e| e.message.clone()));
+        let why = error.errors.first().map_or_else(|| error.detail.clone(), |e| e.message.clone());
+        return shown_with(&editor, Wrong::Password(why), Vec::new()).await;
     }
     if !knows_password(&editor, old).await? {
-        return shown_with(&editor, Some("The old password is another.".to_owned()));
+        return shown_with(&editor, Wrong::Password("The old password is another.".to_owned()), Vec::new()).await;
     }
     let hash = editor.app.passwords.hash(new.to_owned()).await?;
     sessions::set_own_password(&editor.app.pool, &editor.secret, &hash).await?;

@@ -105,6 +105,9 @@ impl Editor {
         };
         let nowhere = || Error::new(Code::Forbidden, "You belong to no tenant any more. Ask whoever invited you.");
         let place = user.place.clone().ok_or_else(nowhere)?;
+        if place.tenant.settings.second_factor_required && !user.has_second_factor && !page.is_own_account() {
+            return Err(Error::new(Code::SecondFactorNeeded, "This tenant asks for a second factor."));
+        }
         let caller = Caller::new(CallerParts {
             tenant: place.tenant,
             key: uuid::Uuid::nil(),

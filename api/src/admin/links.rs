@@ -33,7 +33,7 @@ enum Way {
     /// They are signed in with another.
     Leave { email: String },
     /// They have to sign in first.
-    SignIn { next: String },
+    SignIn,
 }
 
 #[derive(Template)]
@@ -91,10 +91,7 @@ async fn shown(
 ) -> Result<HttpResponse> {
     let user = signed_in(app, request).await?;
     let way = match &user {
-        None if asked.has_account => {
-            let next = url::form_urlencoded::byte_serialize(request.path().as_bytes()).collect();
-            Way::SignIn { next }
-        }
+        None if asked.has_account => Way::SignIn,
         None => Way::Join,
         Some((_, user)) if email::fold(&user.email) == asked.folded => Way::Accept,
         Some((_, user)) => Way::Leave { email: user.email.clone() },

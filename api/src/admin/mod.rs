@@ -71,6 +71,7 @@ mod owners;
 pub mod query;
 mod saving;
 mod scenes;
+mod second_factor;
 mod settings;
 mod sign_in;
 mod submitted;
@@ -140,6 +141,11 @@ impl Page {
         Self { holds: Holds::File, ..self }
     }
 
+    /// Whether it is of the own account: for somebody who has yet to set up what their tenant asks for.
+    fn is_own_account(&self) -> bool {
+        self.path.starts_with("/account") || self.path == "/tenants"
+    }
+
     /// The scopes it asks, all of them.
     pub fn scopes(&self) -> impl Iterator<Item = Scope> {
         self.scope.into_iter().chain(self.also)
@@ -154,6 +160,7 @@ pub const PAGES: &[Page] = &[
     open("GET",  "/", || web::get().to(campaigns::index)),
     open("GET",  "/sign-in", || web::get().to(sign_in::page)),
     open("POST", "/sign-in", || web::post().to(sign_in::enter)),
+    open("POST", "/sign-in/code", || web::post().to(sign_in::enter_code)),
     open("POST", "/sign-out", || web::post().to(sign_in::leave)),
     open("GET",  "/invitation/{x}", || web::get().to(links::invitation)),
     open("POST", "/invitation/{x}", || web::post().to(links::accept)),
@@ -163,6 +170,9 @@ pub const PAGES: &[Page] = &[
     // The own account.
     open("GET",  "/account", || web::get().to(account::page)),
     open("POST", "/account/password", || web::post().to(account::set_password)),
+    open("POST", "/account/second-factor", || web::post().to(second_factor::begin)),
+    open("POST", "/account/second-factor/confirm", || web::post().to(second_factor::confirm)),
+    open("POST", "/account/second-factor/remove", || web::post().to(second_factor::remove)),
     open("GET",  "/tenants", || web::get().to(account::tenants)),
     open("POST", "/tenants", || web::post().to(account::choose)),
 
@@ -308,6 +318,9 @@ pub const PAGES: &[Page] = &[
     post("/c/{c}/turns/{x}/fork", Write, || web::post().to(turn::fork)).and(Gm),
 ];
 
+/// Where somebody goes whose tenant asks for a second factor.
+const ACCOUNT: &str = "/admin/account";
+
 /// What a page asks for, by method and pattern as actix names it.
 fn asked_for(method: &str, pattern: &str) -> Option<&'static Page> {
     PAGES.iter().find(|page| page.method == method && pattern.strip_prefix("/admin") == Some(page.path))
@@ -382,6 +395,15 @@ async fn errors_as_pages<B: MessageBody + 'static>(
 fn refused(request: &HttpRequest, error: &Error) -> HttpResponse {
     if error.code == Code::Unauthenticated {
         return sign_in::sent_there(request);
+    }
+    if error.code == Code::SecondFactorNeeded {
+        return match is_htmx(request) {
+            true => HttpResponse::Ok()
+                .insert_header(("hx-redirect", ACCOUNT))
+                .insert_header(("cache-control", "no-store"))
+                .finish(),
+            false => see(ACCOUNT),
+        };
     }
     if error.code.status() >= 500 {
         let cause = error.cause().map(ToString::to_string);

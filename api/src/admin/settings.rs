@@ -25,6 +25,7 @@ const GROUPS: &[Group] = &[
             Field::new("/settings/features/llm", "AI turns", Kind::Tick),
             Field::new("/settings/features/planner", "The planner", Kind::Tick),
             Field::new("/settings/features/llm_visible", "The planner acts, and not only logs", Kind::Tick),
+            Field::new("/settings/second_factor_required", "Users need a second factor", Kind::Tick),
         ],
     },
     Group {

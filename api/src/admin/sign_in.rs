@@ -15,7 +15,7 @@ use crate::{
     error::{Code, Error, Result},
     ops::metrics,
     users::{
-        email,
+        email, second_factor,
         sessions::{self, Secret},
     },
 };
@@ -107,19 +107,32 @@ pub async fn enter(request: HttpRequest, stranger: Stranger) -> Result<HttpRespo
         }
     };
     let account = sessions::account(&app.pool, &folded).await?;
-    let hash = account.as_ref().map(|(_, hash)| hash.clone());
+    let hash = account.as_ref().map(|account| account.password_hash.clone());
     let is_right = app.passwords.is(password, hash).await?;
-    let Some((user, hash)) = account.filter(|_| is_right) else {
+    let Some(account) = account.filter(|_| is_right) else {
         attempt.wrong();
         metrics::SIGN_INS.with_label_values(&["refused"]).inc();
         return refuse(StatusCode::UNAUTHORIZED, WRONG);
     };
     attempt.right();
+    let (user, hash) = (account.user, account.password_hash.as_str());
     // Whoever changed the password meanwhile ended all sessions that the old one began.
-    let Some(secret) = sessions::begin(&app.pool, user, &hash, Some(&before)).await? else {
+    let begun = match account.has_second_factor {
+        true => second_factor::begin_half(&app.pool, user, hash, &before).await?,
+        false => sessions::begin(&app.pool, user, hash, Some(&before)).await?,
+    };
+    let Some(secret) = begun else {
         metrics::SIGN_INS.with_label_values(&["refused"]).inc();
         return refuse(StatusCode::UNAUTHORIZED, WRONG);
     };
+    match account.has_second_factor {
+        true => code_shown(&request, StatusCode::OK, &secret, next, None, &kept),
+        false => entered(&request, &secret, next, &kept),
+    }
+}
+
+/// Somebody who has shown all that was asked for, where they wanted to go.
+fn entered(request: &HttpRequest, secret: &Secret, next: &str, kept: &Kept) -> Result<HttpResponse> {
     metrics::SIGN_INS.with_label_values(&["done"]).inc();
     let mut answer = match kept.read() {
         fields if fields.is_empty() => see(own_path(next)),
@@ -129,8 +142,72 @@ pub async fn enter(request: HttpRequest, stranger: Stranger) -> Result<HttpRespo
             html(StatusCode::OK, page.render().map_err(Error::internal)?)
         }
     };
-    answer.add_cookie(&keep_secret(&request, Some(&secret))).map_err(|e| Error::internal(e.to_string()))?;
+    answer.add_cookie(&keep_secret(request, Some(secret))).map_err(|e| Error::internal(e.to_string()))?;
     Ok(answer)
+}
+
+#[derive(Template)]
+#[template(path = "admin/sign-in-code.html")]
+struct CodePage<'a> {
+    token_field: &'static str,
+    token: String,
+    next: &'a str,
+    problem: Option<&'a str>,
+    kept: &'a Kept,
+}
+
+fn code_shown(
+    request: &HttpRequest,
+    status: StatusCode,
+    half: &Secret,
+    next: &str,
+    problem: Option<&str>,
+    kept: &Kept,
+) -> Result<HttpResponse> {
+    let token = half.form_token();
+    let page = CodePage { token_field: TOKEN_FIELD, token, next: own_path(next), problem, kept };
+    let mut answer = html(status, page.render().map_err(Error::internal)?);
+    answer.add_cookie(&keep_secret(request, Some(half))).map_err(|e| Error::internal(e.to_string()))?;
+    Ok(answer)
+}
+
+/// Shows the second factor.
+pub async fn enter_code(request: HttpRequest, stranger: Stranger) -> Result<HttpResponse> {
+    let app = app_of(&request)?;
+    let Some(before) = stranger.secret else { return Err(Error::new(Code::Forbidden, "Load the page again.")) };
+    let next = stranger.form.text("next");
+    let kept = Kept { path: stranger.form.text("kept_path").to_owned(), fields: stranger.form.text("kept").to_owned() };
+    let Some(half) = second_factor::half(&app.pool, &before).await? else {
+        let why = "It took too long, or the password was changed. Sign in again.";
+        return shown(&request, StatusCode::UNAUTHORIZED, &before, (next, ""), Some(why), &kept);
+    };
+    let attempt = match app.limits.sign_ins.code(&half.account).await {
+        Ok(attempt) => attempt,
+        Err(error) => {
+            metrics::SIGN_INS.with_label_values(&["throttled"]).inc();
+            let status = StatusCode::TOO_MANY_REQUESTS;
+            let mut answer = code_shown(&request, status, &before, next, Some(&error.detail), &kept)?;
+            let seconds = error.retry_after_seconds.unwrap_or(1);
+            answer.headers_mut().insert(actix_web::http::header::RETRY_AFTER, seconds.into());
+            return Ok(answer);
+        }
+    };
+    let session = match second_factor::read(&app.secrets, half.user, &half.sealed, stranger.form.text("code"))? {
+        Some(code) => second_factor::finish(&app.pool, &before, &code).await?,
+        None => None,
+    };
+    match session {
+        Some(session) => {
+            attempt.right();
+            entered(&request, &session, next, &kept)
+        }
+        None => {
+            attempt.wrong();
+            metrics::SIGN_INS.with_label_values(&["refused"]).inc();
+            let why = "This code is not right, or was used already.";
+            code_shown(&request, StatusCode::UNAUTHORIZED, &before, next, Some(why), &kept)
+        }
+    }
 }
 
 /// Signs out: this browser, or with `everywhere` every browser of the user.

@@ -19,7 +19,7 @@ use crate::{
     shown,
     users::{
         Role,
-        service::{self, Status, UserInput, UserView},
+        service::{self, UserInput, UserStatus, UserView},
     },
 };
 
@@ -161,11 +161,11 @@ pub async fn link(editor: Editor) -> Result<HttpResponse> {
     let user = service::get(&editor.read().await?, editor.path("x")).await?;
     let made = async {
         match user.status {
-            Status::Active => {
+            UserStatus::Active => {
                 let path = service::reset(&editor.app, &editor.caller, editor.path("x"), None).await?;
                 Ok((user.id, path))
             }
-            Status::Invited => {
+            UserStatus::Invited => {
                 let input = UserInput { email: user.email, name: Some(user.name), role: user.role };
                 let again = service::invite(&editor.app, &editor.caller, input, None).await?;
                 Ok(again.map_or((user.id, None), |view| (view.id, view.link)))
@@ -213,7 +213,7 @@ pub async fn save(editor: Editor) -> Result<HttpResponse> {
 pub async fn ask(editor: Editor) -> Result<HttpResponse> {
     let tx = editor.read().await?;
     let user = service::get(&tx, editor.path("x")).await?;
-    let then = if user.status == Status::Invited {
+    let then = if user.status == UserStatus::Invited {
         "Their link is no longer good. They can be invited again."
     } else if user.is_shared {
         "They cannot come into this tenant any more; in others they stay. What they wrote here stays."

@@ -41,6 +41,11 @@ pub(super) enum UserCommand {
         #[arg(long)]
         email: String,
     },
+    /// Take an account's second factor away, for somebody who lost it, and end the account's sessions.
+    ResetSecondFactor {
+        #[arg(long)]
+        email: String,
+    },
     /// Set a password, made and printed unless given, and end the account's sessions.
     Password {
         #[arg(long)]
@@ -77,6 +82,11 @@ pub(super) async fn run(url: &str, command: UserCommand, as_json: bool) -> Resul
         UserCommand::Reset { email } => {
             let link = links::reset_by_operator(&mut db, &email).await?;
             say(as_json, &json!({ "email": email, "link": link }), &link);
+        }
+        UserCommand::ResetSecondFactor { email } => {
+            operator::reset_second_factor(&mut db, &email).await?;
+            let text = format!("{email} signs in with the password alone.");
+            say(as_json, &json!({ "email": email, "has_second_factor": false }), &text);
         }
         UserCommand::Password { email, password } => {
             let password = match password {

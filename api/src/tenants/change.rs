@@ -38,6 +38,7 @@ pub struct SettingsInput {
     features: Features,
     #[garde(dive)]
     llm: LlmInput,
+    second_factor_required: bool,
     #[garde(range(min = 1, max = 36500))]
     journal_retention_days: Option<i32>,
     #[garde(range(min = 1, max = 36500))]
@@ -93,11 +94,19 @@ pub async fn apply(app: &App, caller: &Caller, expected: &Expected, patch: &Valu
         let read_only = ["id", "slug", "limits", "has_llm_api_key", "version"];
         let input: TenantInput = crate::http::bounds::read(merge_patch::apply(current, patch, &read_only)?)?;
         validate::check(&input)?;
-        let SettingsInput { features, llm, journal_retention_days, turn_retention_days, extensions } = input.settings;
+        let SettingsInput {
+            features,
+            llm,
+            second_factor_required,
+            journal_retention_days,
+            turn_retention_days,
+            extensions,
+        } = input.settings;
         let LlmInput { endpoint, model, reply_mode, prices, api_key } = llm;
         let settings = Settings {
             features,
             llm: LlmSettings { endpoint, model, reply_mode, prices },
+            second_factor_required,
             journal_retention_days,
             turn_retention_days,
             extensions,

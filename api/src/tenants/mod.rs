@@ -53,6 +53,8 @@ impl Tenant {
 pub struct Settings {
     pub features: Features,
     pub llm: LlmSettings,
+    /// Whether users of the editor need a second factor to do anything here.
+    pub second_factor_required: bool,
     /// Days that journal rows are kept; null: for ever.
     #[schema(minimum = 1, maximum = 36500)]
     pub journal_retention_days: Option<i32>,

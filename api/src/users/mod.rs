@@ -1,6 +1,7 @@
 //! Users of the editor: people with an email and a password, who belong to tenants as owner, editor or viewer.
 //!
 //! - [`passwords`]: argon2id, away from the threads that answer requests, a few at a time.
+//! - [`second_factor`]: codes beside the password.
 //! - [`sessions`]: who is signed in. A browser holds a secret, the database its hash.
 //! - [`email`]: addresses, which are folded in one way.
 //! - [`links`]: invitations and resets, good once.
@@ -14,6 +15,7 @@ pub mod http;
 pub mod links;
 pub mod operator;
 pub mod passwords;
+pub mod second_factor;
 pub mod service;
 pub mod sessions;
 

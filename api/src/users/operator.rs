@@ -152,3 +152,25 @@ pub async fn keep_password(db: &mut PgConnection, address: &str, password: &str)
     tx.commit().await?;
     Ok(())
 }
+
+/// Takes an account's second factor away and ends its sessions.
+///
+/// # Errors
+/// `not_found`.
+pub async fn reset_second_factor(db: &mut PgConnection, address: &str) -> Result<()> {
+    let mut tx = db.begin().await?;
+    let row = sqlx::query(
+        "UPDATE app_user SET totp_secret = NULL, totp_pending = NULL, updated_at = now() WHERE email_folded = $1 \
+         RETURNING id",
+    )
+    .bind(email::fold(address))
+    .fetch_optional(&mut *tx)
+    .await?
+    .ok_or_else(|| Error::not_found("user"))?;
+    let id: Uuid = row.read("id")?;
+    for forgotten in ["DELETE FROM recovery_code WHERE user_id = $1", "DELETE FROM editor_session WHERE user_id = $1"] {
+        sqlx::query(forgotten).bind(id).execute(&mut *tx).await?;
+    }
+    tx.commit().await?;
+    Ok(())
+}

@@ -34,7 +34,7 @@ pub struct UserView {
     pub email: String,
     pub name: String,
     pub role: Role,
-    pub status: Status,
+    pub status: UserStatus,
     /// Whether they belong to other tenants too: then the name is theirs alone to change.
     pub is_shared: bool,
     #[serde(with = "time::serde::rfc3339")]
@@ -55,7 +55,7 @@ pub struct UserView {
 /// Whether somebody has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum UserStatus {
     /// They belong to the tenant.
     Active,
     /// They have not opened their link yet.
@@ -83,7 +83,7 @@ impl UserView {
             updated_at: row.read("updated_at")?,
             last_sign_in_at: row.read("last_sign_in_at")?,
             version: row.read("version")?,
-            status: if row.read::<&str>("status")? == "invited" { Status::Invited } else { Status::Active },
+            status: if row.read::<&str>("status")? == "invited" { UserStatus::Invited } else { UserStatus::Active },
             expires_at: row.read("expires_at")?,
             link: None,
         })
@@ -181,7 +181,7 @@ pub async fn invite(
     {
         return Ok(None);
     }
-    if let Some(invited) = find(&tx, &input.email).await?.filter(|user| user.status == Status::Invited) {
+    if let Some(invited) = find(&tx, &input.email).await?.filter(|user| user.status == UserStatus::Invited) {
         may_give(caller, invited.role)?;
     }
     let name = input.name.unwrap_or_else(|| email::name_of(&input.email).to_owned());
@@ -228,8 +228,8 @@ pub async fn reset(
 
 fn must_have_come(user: &UserView) -> Result<()> {
     match user.status {
-        Status::Active => Ok(()),
-        Status::Invited => {
+        UserStatus::Active => Ok(()),
+        UserStatus::Invited => {
             let detail = "They have not accepted their invitation yet. Withdraw it, or invite them again, which gives \
                 another link.";
             Err(Error::new(Code::Conflict, detail))
@@ -288,8 +288,8 @@ pub async fn leave_in(tx: &TenantTx, caller: &Caller, expected: &Expected, x: &s
     expected.check(user.version)?;
     may_give(caller, user.role)?;
     match user.status {
-        Status::Active => remove(tx, &user).await?,
-        Status::Invited => links::withdraw(&mut *tx.connection().await, user.id).await?,
+        UserStatus::Active => remove(tx, &user).await?,
+        UserStatus::Invited => links::withdraw(&mut *tx.connection().await, user.id).await?,
     }
     Ok(user)
 }

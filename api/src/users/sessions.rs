@@ -91,6 +91,7 @@ pub struct User {
     pub name: String,
     /// To how many tenants they belong.
     pub tenants: i64,
+    pub has_second_factor: bool,
     /// Where they are, and as what; none if they belong nowhere any more.
     pub place: Option<Place>,
 }
@@ -124,25 +125,40 @@ impl User {
             email: row.read("email")?,
             name: row.read("name")?,
             tenants: row.read("tenants")?,
+            has_second_factor: row.read("has_second_factor")?,
             place,
         })
     }
 }
 
-/// The user of a folded address and the hash of their password. One round trip.
+/// An account as signing in sees it.
+pub struct Account {
+    pub user: Uuid,
+    pub password_hash: String,
+    pub has_second_factor: bool,
+}
+
+/// The account of a folded address. One round trip.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn account(pool: &Pool, folded: &str) -> Result<Option<(Uuid, String)>> {
+pub async fn account(pool: &Pool, folded: &str) -> Result<Option<Account>> {
     let row = sqlx::query("SELECT * FROM user_for_sign_in($1)")
         .bind(folded)
         .fetch_optional(&mut *pool.acquire().await?)
         .await?;
-    row.map(|row| Ok((row.read("user_id")?, row.read("password_hash")?))).transpose()
+    row.map(|row| {
+        Ok(Account {
+            user: row.read("user_id")?,
+            password_hash: row.read("password_hash")?,
+            has_second_factor: row.read("has_second_factor")?,
+        })
+    })
+    .transpose()
 }
 
 /// Begins a session, in place of what the browser held before; none if `password_hash`, which was verified, is no longer the
-/// user's.
+/// user's, or if they have a second factor by now.
 ///
 /// # Errors
 /// Those of the database.

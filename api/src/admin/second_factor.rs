@@ -1,0 +1,72 @@
+//! The own second factor: setting it up, seeing the recovery codes once, taking it away.
+
+use actix_web::HttpResponse;
+
+use super::{Editor, account};
+use crate::{
+    error::Result,
+    users::{
+        email,
+        second_factor::{self, Code},
+    },
+};
+
+/// Makes a secret for who knows the password; it counts once a code of it was shown.
+pub async fn begin(editor: Editor) -> Result<HttpResponse> {
+    if !account::knows_password(&editor, editor.form.text("password").to_owned()).await? {
+        return account::shown_with(&editor, account::Wrong::Factor("The password is another."), Vec::new()).await;
+    }
+    let sealed = second_factor::generate(&editor.app.secrets, editor.user.id)?;
+    second_factor::begin(&editor.app.pool, &editor.secret, &sealed).await?;
+    account::shown_with(&editor, account::Wrong::Nothing, Vec::new()).await
+}
+
+/// Shows a code, from which on one is asked for, and sees the recovery codes.
+pub async fn confirm(editor: Editor) -> Result<HttpResponse> {
+    const WRONG: &str = "This code is not right. Look at the time of your generator, and write the next one.";
+    let app = &editor.app;
+    let attempt = app.limits.sign_ins.code(&email::fold(&editor.user.email)).await?;
+    let factor = second_factor::own(&app.pool, &editor.secret).await?;
+    let code = match &factor.pending {
+        Some(sealed) => second_factor::read(&app.secrets, factor.user, sealed, editor.form.text("code"))?,
+        None => None,
+    };
+    let (codes, hashes) = second_factor::recovery_codes(factor.user);
+    let done = match (&factor.pending, code) {
+        (Some(sealed), Some(Code::Step(step))) => {
+            second_factor::confirm(&app.pool, &editor.secret, sealed, step, &hashes).await?
+        }
+        _ => false,
+    };
+    if !done {
+        attempt.wrong();
+        return account::shown_with(&editor, account::Wrong::Factor(WRONG), Vec::new()).await;
+    }
+    attempt.right();
+    account::shown_with(&editor, account::Wrong::Nothing, codes).await
+}
+
+/// Takes it away, for who knows the password and shows a code.
+pub async fn remove(editor: Editor) -> Result<HttpResponse> {
+    const WRONG: &str = "The password or the code is not right.";
+    let app = &editor.app;
+    if !account::knows_password(&editor, editor.form.text("password").to_owned()).await? {
+        return account::shown_with(&editor, account::Wrong::Factor(WRONG), Vec::new()).await;
+    }
+    let attempt = app.limits.sign_ins.code(&email::fold(&editor.user.email)).await?;
+    let factor = second_factor::own(&app.pool, &editor.secret).await?;
+    let code = match &factor.sealed {
+        Some(sealed) => second_factor::read(&app.secrets, factor.user, sealed, editor.form.text("code"))?,
+        None => None,
+    };
+    let done = match &code {
+        Some(code) => second_factor::remove(&app.pool, &editor.secret, code).await?,
+        None => false,
+    };
+    if !done {
+        attempt.wrong();
+        return account::shown_with(&editor, account::Wrong::Factor(WRONG), Vec::new()).await;
+    }
+    attempt.right();
+    Ok(editor.done("/admin/account", "The second factor was removed: the password alone signs you in."))
+}
