@@ -400,13 +400,6 @@ impl Walk<'_> {
                     self.broken(format!("must have at most {max} characters"));
                 }
             }
-            Value::Number(number) => {
-                let fits = number.as_i64().is_some_and(|n| i32::try_from(n).is_ok());
-                // Fractions and what no number of ours can be are refused when the value is read.
-                if !fits && !number.is_f64() && says.get("format").is_some_and(|format| format == "int32") {
-                    self.broken(format!("must be at least {} and at most {}", i32::MIN, i32::MAX));
-                }
-            }
             Value::Array(list) => {
                 if let Some(max) = most("maxItems")
                     && list.len() > max
@@ -424,6 +417,13 @@ impl Walk<'_> {
                     return self.broken(format!("must have at most {max} members"));
                 }
                 members.iter().for_each(|(name, member)| self.member_here(says, name, member));
+            }
+            Value::Number(number) => {
+                let fits = number.as_i64().is_some_and(|n| i32::try_from(n).is_ok());
+                // Fractions and what no number of ours can be are refused when the value is read.
+                if !fits && !number.is_f64() && says.get("format").is_some_and(|format| format == "int32") {
+                    self.broken(format!("must be at least {} and at most {}", i32::MIN, i32::MAX));
+                }
             }
             _ => {}
         }
