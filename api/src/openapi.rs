@@ -242,11 +242,15 @@ fn is_versioned(path: &str) -> bool {
 
 fn define(components: &mut Components) {
     for Taken { name, says } in [IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH] {
+        let mut text = Object::with_type(Type::String);
+        if name == IDEMPOTENCY_KEY.name {
+            text.pattern = Some("^[!-~]([ -~]{0,253}[!-~])?$".to_owned());
+        }
         let parameter = ParameterBuilder::new()
             .name(name)
             .parameter_in(ParameterIn::Header)
             .description(Some(says))
-            .schema(Some(Object::with_type(Type::String)));
+            .schema(Some(text));
         components.parameters.insert(name.to_owned(), RefOr::<Parameter>::T(parameter.build()));
     }
     for (name, says) in ANSWERED {
@@ -260,10 +264,23 @@ fn take(operation: &mut Operation, taken: &Taken) {
     operation.parameters.get_or_insert_default().push(RefOr::Ref(reference));
 }
 
+/// A problem has a media type of its own, and what events say is no one text.
+fn say_media(status: &str, response: &mut Response) {
+    if status == "default"
+        && let Some(problem) = response.content.shift_remove("application/json")
+    {
+        response.content.insert("application/problem+json".to_owned(), problem);
+    }
+    if let Some(RefOr::T(events)) = response.content.get_mut("text/event-stream") {
+        events.schema = None;
+    }
+}
+
 /// Names the headers of each answer of a route.
 fn answer(operation: &mut Operation, method: &str, by_version: bool) {
     for (status, response) in &mut operation.responses.responses {
         let RefOr::T(response) = response else { continue };
+        say_media(status, response);
         let mut names = ALWAYS.to_vec();
         match (method, status.as_str()) {
             (_, "default") => names.push(RETRY_AFTER),

@@ -144,3 +144,14 @@ async fn what_was_larger_before_is_read_and_changed_otherwise() {
     world.patch(&path, json!({ "notes": [], "description": "Wet." })).await.expect(200);
     world.patch(&path, json!({ "name": "The pier" })).await.expect(200);
 }
+
+/// A number that its schema has no room for is refused, also where nothing would have been done with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_number_is_of_the_size_that_its_schema_says() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let asked = |die: u64| json!({ "player_id": "player_alice", "action": "I wait.", "dice": [1, die] });
+    let refused = world.post("/rules/resolve", asked(1 << 31)).await.problem(422, "validation_failed");
+    assert_eq!(refused.pointers(), ["/dice/1"]);
+}

@@ -65,11 +65,12 @@ pub const OTHERWISE: &[(&str, Limit)] = &[
     ("GmPromptInput/action", Chars(4000)),
     ("GmPromptInput/instruction", Chars(4000)),
     ("DescribedTool/description", Chars(2000)),
-    ("Feature/*", Chars(2000)),
+    // A sheet is bounded as a whole, and says so itself.
+    ("Feature/*", Chars(20_000)),
     // Addresses and secrets.
     ("LlmInput/endpoint", Chars(2000)),
     ("LlmInput/api_key", Chars(500)),
-    ("TenantInput/origins[]", Chars(2000)),
+    ("*/origins[]", Chars(2000)),
     ("UserInput/email", Chars(254)),
     ("VerifyInput/client_seed", Chars(1000)),
     // A formula that is too long is a roll that failed, or `invalid_formula`, and says so itself.
@@ -115,8 +116,8 @@ pub const OTHERWISE: &[(&str, Limit)] = &[
     ("SceneInput/notes", Bytes(256 * 1024)),
     ("SceneInput/light_sources", Items(1000)),
     ("SceneInput/light_sources", Bytes(256 * 1024)),
-    // Dice, and a fight's squares.
-    ("*/dice", Items(1000)),
+    // Dice, and a fight's squares. Too many dice are `invalid_dice`.
+    ("*/dice", Items(10_000)),
     ("*/variables", Bytes(256 * 1024)),
     ("VerifyInput/rolls", Items(1000)),
     ("TerrainInput/obstacles", Items(10_000)),
@@ -420,6 +421,13 @@ impl Walk<'_> {
                     return self.broken(format!("must have at most {max} members"));
                 }
                 members.iter().for_each(|(name, member)| self.member_here(says, name, member));
+            }
+            Value::Number(number) => {
+                let fits = number.as_i64().is_some_and(|n| i32::try_from(n).is_ok());
+                // Fractions and what no number of ours can be are refused when the value is read.
+                if !fits && !number.is_f64() && says.get("format").is_some_and(|format| format == "int32") {
+                    self.broken(format!("must be at least {} and at most {}", i32::MIN, i32::MAX));
+                }
             }
             _ => {}
         }

@@ -27,9 +27,13 @@ pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// The column that says how many rows there were before the page's end was found.
 const FOUND: &str = "page_rows_found";
 
+/// Rows that are measured at once: past the end of a page no more than these are.
+const AT_ONCE: usize = 8;
+
 /// The select `inner`, which has an order and a limit, up to the row that fills a page. `columns` of it are those that may be large.
 ///
-/// A column's size is known without reading it, but for JSON that is stored compressed.
+/// A column's size is known without reading it, but for JSON that is stored compressed: so rows are measured a few at a time until
+/// there are enough, and only those are looked at row by row.
 #[must_use]
 pub fn within<'a>(inner: &str, columns: impl IntoIterator<Item = &'a str>) -> String {
     let mut size = "0".to_owned();
@@ -41,9 +45,16 @@ pub fn within<'a>(inner: &str, columns: impl IntoIterator<Item = &'a str>) -> St
         );
     }
     format!(
-        "SELECT * FROM (SELECT s.*, count(*) OVER () AS {FOUND}, \
+        "WITH RECURSIVE page_q AS MATERIALIZED (SELECT q.*, row_number() OVER () AS page_row FROM ({inner}) q), \
+             page_n (found) AS MATERIALIZED (SELECT count(*) FROM page_q), \
+             page_walk (upto, bytes) AS (SELECT 0::bigint, 0::bigint UNION ALL \
+                 SELECT w.upto + {AT_ONCE}, w.bytes + (SELECT coalesce(sum({size}), 0)::bigint FROM page_q p \
+                     WHERE p.page_row > w.upto AND p.page_row <= w.upto + {AT_ONCE}) \
+                 FROM page_walk w, page_n WHERE w.bytes < {PAGE_BYTES_MAX} AND w.upto < page_n.found) \
+         SELECT r.*, page_n.found AS {FOUND} FROM page_n, (SELECT s.*, \
              coalesce(sum(s.page_row_bytes) OVER (ORDER BY s.page_row ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS page_bytes \
-         FROM (SELECT p.*, ({size})::bigint AS page_row_bytes FROM (SELECT q.*, row_number() OVER () AS page_row FROM ({inner}) q) p) s) r \
+             FROM (SELECT p.*, ({size})::bigint AS page_row_bytes FROM page_q p \
+                   WHERE p.page_row <= (SELECT max(upto) FROM page_walk)) s) r \
          WHERE r.page_bytes < {PAGE_BYTES_MAX} ORDER BY r.page_row"
     )
 }

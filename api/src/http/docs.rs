@@ -13,7 +13,7 @@ use utoipa::openapi::{
 
 use crate::{
     auth::{Scope, access},
-    error::{Code, Error, Result},
+    error::{Code, Error, Problem, Result},
 };
 
 /// The OpenAPI document, as YAML and as what the pages show.
@@ -173,7 +173,7 @@ struct ProblemPage {
 
 /// What a problem's code means and what to do about it.
 #[utoipa::path(tag = "service", operation_id = "problem", params(("code" = String, Path, description = "A problem's code")),
-    responses((status = 200, content_type = "text/html")))]
+    responses((status = 200, content_type = "text/html"), (status = "default", body = Problem)))]
 #[get("/problems/{code}")]
 pub async fn problem(path: web::Path<String>) -> Result<HttpResponse> {
     let code = Code::ALL.iter().copied().find(|c| c.as_str() == path.as_str());
@@ -238,10 +238,14 @@ fn takes_gzip(request: &HttpRequest) -> bool {
     })
 }
 
+/// Paths that ask for no credential, and so are not in the access table.
+const OPEN: [&str; 5] = ["/healthz", "/readyz", "/metrics", "/openapi.yaml", "/docs"];
+
 /// The error for a path that is no route, or none with this method.
 #[must_use]
 pub fn no_route(request: &HttpRequest) -> Error {
-    let allowed = access::methods(request.path());
+    let open = OPEN.contains(&request.path()).then_some("GET");
+    let allowed: Vec<_> = access::methods(request.path()).into_iter().chain(open).collect();
     if allowed.is_empty() || allowed.contains(&request.method().as_str()) {
         return Error::not_found("page");
     }

@@ -32,8 +32,10 @@ pub struct ListParams {
     #[param(max_length = 200)]
     q: Option<String>,
     /// Only what changed at or after this time (RFC 3339).
+    #[param(format = DateTime)]
     updated_since: Option<String>,
     /// `created_at`, `updated_at` or `name`, of lore also `priority` and `tokens`; with `-` in front, descending.
+    #[param(pattern = "^-?(created_at|updated_at|name|title|priority|tokens)$")]
     sort: Option<String>,
 }
 

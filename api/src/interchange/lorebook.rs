@@ -20,7 +20,10 @@ use super::{
 use crate::{
     auth::Caller,
     error::{Code, Error, Result},
-    http::resource::{Place, Ref, Resource, campaign_id, col},
+    http::{
+        budget,
+        resource::{Place, Ref, Resource, campaign_id, col},
+    },
     lore::LoreEntries,
     pool::Pool,
     stored::Columns,
@@ -100,13 +103,12 @@ impl Pieces for Lorebook {
         }
         let mut out = self.head.take().unwrap_or_default();
         let place = Place { tx: &self.tx, campaign: self.campaign, caller: &self.caller };
-        let page = entries(&place, self.shelf.as_deref())
+        let select = entries(&place, self.shelf.as_deref())
             .filter(col("slug").gt(self.after.as_str()))
             .order_by(col("slug"), Order::Asc)
-            .limit(PAGE_ROWS)
-            .all(&self.tx)
-            .await?;
-        self.is_done = (page.len() as u64) < PAGE_ROWS;
+            .limit(PAGE_ROWS);
+        let (page, is_cut) = budget::rows(&self.tx, select).await?;
+        self.is_done = !is_cut && (page.len() as u64) < PAGE_ROWS;
         for model in page {
             self.after.clone_from(&model.slug);
             let entry = world_info_entry(&identified::<LoreEntries>(model, &self.names)?, "", &mut self.uids);

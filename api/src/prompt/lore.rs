@@ -15,7 +15,7 @@ use crate::{error::Result, tenancy::TenantTx};
 const ALWAYS_MAX: i64 = 400;
 /// Keyword entries of one scope that are watched for.
 const KEYWORD_MAX: i64 = 20_000;
-/// Bytes of keyword entries of one scope kept at hand.
+/// Bytes of entries of one scope that are read, and of its keyword entries that are kept at hand.
 const KEYWORD_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Whom lore is told.
@@ -243,9 +243,11 @@ async fn rows(tx: &TenantTx, campaign: Uuid, scope: &LoreScope, activation: &str
     let in_scope = if scope.is_any() { "$3 || $4 = ''" } else { "scope = $3 AND associated_key = $4" };
     let wanted = format!("tenant_id = $1 AND campaign_id = $2 AND {in_scope} AND activation = $5 AND enabled");
     let sql = format!(
-        "SELECT id, slug, title, content, priority, tokens, version, secret, known_by, keys, secondary_keys, logic, scan_depth, \
-                (SELECT count(*) FROM lore WHERE {wanted}) AS matching \
-         FROM lore WHERE {wanted} ORDER BY priority DESC, id LIMIT $6"
+        "SELECT * FROM (SELECT id, slug, title, content, priority, tokens, version, secret, known_by, keys, secondary_keys, logic, scan_depth, \
+                (SELECT count(*) FROM lore WHERE {wanted}) AS matching, \
+                sum(octet_length(content)) OVER (ORDER BY priority DESC, id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before \
+             FROM lore WHERE {wanted} ORDER BY priority DESC, id LIMIT $6) entry \
+         WHERE coalesce(before, 0) < {KEYWORD_BYTES_MAX} ORDER BY priority DESC, id"
     );
     Ok(sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(tx.tenant())
