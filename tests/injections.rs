@@ -80,6 +80,8 @@ struct Run<'a> {
     model: &'a Obedient,
     ids: HashMap<&'static str, String>,
     slug: String,
+    /// How often the model did as it was told: calls that it made, and prompts that it told.
+    obeyed: (usize, usize),
 }
 
 impl Run<'_> {
@@ -105,6 +107,8 @@ impl Run<'_> {
         if answer.status >= 500 && it.reader != Reader::Rules {
             wrong.push(format!("{}: {}", answer.status, answer.text));
         }
+        self.obeyed.0 += answer.body["tool_calls"].as_array().map_or(0, Vec::len);
+        self.obeyed.1 += usize::from(answer.text.contains("How to read what follows"));
         let asked = self.model.asked();
         self.writes(&world, &it, before, &mut wrong).await;
         self.secrets(&world, &it, earlier.iter().chain(&asked), &mut wrong).await;
@@ -159,10 +163,9 @@ impl Run<'_> {
             let told = words(request);
             let hidden: &[&str] = if knows_all { &[RIVAL, KEY] } else { &[VAULT, ILSE, MALLORY, WHISPER, RIVAL, KEY] };
             for secret in hidden {
-                // An order may name what it looks for.
-                let told = told.replace(&format!("query={secret}"), "");
-                if told.contains(secret) {
-                    wrong.push(format!("the model was told {secret}: {told}"));
+                if let Some(at) = told.find(secret) {
+                    let from = told.floor_char_boundary(at.saturating_sub(200));
+                    wrong.push(format!("the model was told {secret}: {}", &told[from..at]));
                 }
             }
         }
@@ -176,7 +179,7 @@ impl Run<'_> {
         let hidden: &[&str] =
             if knows_all { &[MALLORY, RIVAL, KEY] } else { &[VAULT, ILSE, MALLORY, WHISPER, RIVAL, KEY] };
         for secret in hidden {
-            if all.replace(&format!("query={secret}"), "").contains(secret) {
+            if all.contains(secret) {
                 wrong.push(format!("Alice reads {secret}"));
             }
         }
@@ -207,10 +210,11 @@ async fn part(first: usize) {
     tenant.patch("/v1/tenant", json!({ "settings": { "features": { "planner": true } } })).await;
     let mut expected: BTreeMap<(String, &str), Vec<Vec<Vec<String>>>> = BTreeMap::new();
     let mut wrong = Vec::new();
+    let (mut called, mut told) = (0, 0);
     let cases = corpus();
     for (n, case) in cases.iter().enumerate().skip(first).step_by(3) {
         let mode = if n % 2 == 0 { "native" } else { "xml" };
-        let mut run = Run { tenant: &tenant, model: &model, ids: HashMap::new(), slug: String::new() };
+        let mut run = Run { tenant: &tenant, model: &model, ids: HashMap::new(), slug: String::new(), obeyed: (0, 0) };
         let harmless = (case.through.clone(), mode);
         if !expected.contains_key(&harmless) {
             run.slug = format!("harmless-{n}");
@@ -220,6 +224,7 @@ async fn part(first: usize) {
         }
         run.slug = format!("world-{n}");
         let (tags, faults) = run.go(&case.through, &case.text, mode).await;
+        (called, told) = (called + run.obeyed.0, told + run.obeyed.1);
         wrong.extend(faults.into_iter().map(|fault| format!("{}: {fault}", case.id)));
         if tags.first() != expected[&harmless].first() {
             wrong.push(format!(
@@ -230,6 +235,7 @@ async fn part(first: usize) {
             ));
         }
     }
+    assert!(called > 40 && told > 20, "the model obeyed: {called} calls, {told} prompts told");
     assert_eq!(seq(&theirs).await, untouched, "the other tenant's world was written");
     assert!(wrong.is_empty(), "{} faults:\n{}", wrong.len(), wrong.join("\n"));
     model.stop().await;

@@ -2,6 +2,8 @@
 
 use futures_util::{StreamExt, stream};
 use reqwest::Method;
+use tavernkeep::clock;
+use time::{Duration, UtcOffset};
 
 use crate::support::{Rows, Server};
 
@@ -140,4 +142,23 @@ async fn usage_up_to_the_last_day_there_is() {
     }
     tenant.get("/v1/usage?to=9999-12-31T23:59:59-23:59").await.problem(400, "bad_request");
     tenant.get("/v1/npcs").await.problem(404, "not_found");
+}
+
+#[test]
+fn no_time_from_outside_is_beyond_the_end() {
+    for text in ["9999-12-31T23:59:59.999999999Z", "9999-12-31T23:59:59+23:59", "0000-01-01T00:00:00Z"] {
+        let time = clock::parse(text).unwrap();
+        assert_eq!(time.offset(), UtcOffset::UTC);
+        for days in [1, -1, 1_000_000_000, -1_000_000_000] {
+            let later = clock::later(time, Duration::days(days));
+            assert_eq!(later >= time, days > 0, "{text} and {days} days");
+        }
+    }
+    for text in ["9999-12-31T23:59:59-23:59", "0000-01-01T00:00:00+23:59", "", "soon", "1"] {
+        assert_eq!(clock::parse(text), None, "{text}");
+    }
+    assert!(clock::parse_day("9999-12-31").is_some());
+    for text in ["10000-01-01", "9999-12-31T23:59:59-23:59", "2026-02-30", ""] {
+        assert_eq!(clock::parse_day(text), None, "{text}");
+    }
 }

@@ -138,7 +138,6 @@ async fn another_sites_form_is_refused() {
     let tenant = server.tenant("acme").await;
     tenant.world().await;
     let token = token(&tenant, ALICE).await;
-    let guest = Guest::seated(&server, &token).await;
     let ours = server.url.clone();
     for (header, value, is_ours) in [
         ("sec-fetch-site", "same-origin", true),
@@ -149,6 +148,8 @@ async fn another_sites_form_is_refused() {
         ("origin", "https://evil.example", false),
         ("origin", "null", false),
     ] {
+        // The last form of each ends its visit.
+        let guest = Guest::seated(&server, &token).await;
         for (path, fields) in [
             ("say", ("text", "Hello")),
             ("roll", ("formula", "1d20")),

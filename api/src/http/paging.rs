@@ -266,7 +266,7 @@ impl Cursor {
     fn fits(&self, key: SortKey) -> bool {
         match (key, self.value.as_deref()) {
             (SortKey::Created, value) => value.is_none(),
-            (SortKey::Updated, Some(value)) => clock::parse(value).is_some(),
+            (SortKey::Updated, Some(value)) => clock::parse_kept(value).is_some(),
             (SortKey::Name, Some(value)) => !value.contains('\0'),
             (SortKey::Priority | SortKey::Tokens, Some(value)) => value.parse::<i32>().is_ok(),
             (_, None) => false,

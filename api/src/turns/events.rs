@@ -1,7 +1,7 @@
 //! What a turn tells, heard from anywhere: from the log of the server that runs it, else from the database, else, for a turn
 //! that was not streamed, from its record. How it ended always comes from its record, and comes last.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use actix_web::{
     HttpRequest, HttpResponse, get,
@@ -56,6 +56,8 @@ pub struct Listener {
     at: Position,
     live: Option<(std::sync::Arc<Live>, watch::Receiver<()>)>,
     over: bool,
+    /// The tools of the calls that were told of, for who does not hear what all of them find.
+    tools: HashMap<String, String>,
     /// Nothing is told before.
     resumes: Instant,
     until: Instant,
@@ -95,6 +97,7 @@ impl Listener {
             at,
             live,
             over: false,
+            tools: HashMap::new(),
             resumes: Instant::now(),
             until: Instant::now() + HEARD_FOR,
             _permit: permit,
@@ -149,12 +152,18 @@ impl Listener {
         }
     }
 
-    fn event(&self, mut told: Told) -> Event {
-        if told.name == RESULT && !self.caller.sees_secrets() {
+    /// An event as this listener may hear it. Whoever hears a turn may read it; what its calls looked up is withheld.
+    fn event(&mut self, mut told: Told) -> Event {
+        if matches!(told.name, CALL | RESULT) && !self.caller.sees_secrets() {
             let mut data: Value = serde_json::from_str(told.data.get()).unwrap_or_default();
-            // Whoever hears a turn may read it; only what its calls looked up is withheld.
-            Words::of_listener(&self.caller).narrow_event(&mut data);
-            told.data = raw(&data);
+            let text = |name: &str| data[name].as_str().unwrap_or_default().to_owned();
+            if told.name == CALL {
+                self.tools.insert(text("id"), text("name"));
+            } else {
+                let tool = self.tools.get(&text("id")).map(String::as_str);
+                Words::of_listener(&self.caller).narrow_event(&mut data, tool);
+                told.data = raw(&data);
+            }
         }
         let is_last = !matches!(told.name, STARTED | TEXT | CALL | RESULT);
         let Position { seq, offset } = told.at;
@@ -247,7 +256,7 @@ fn of_record(turn: Uuid, view: &Value) -> Vec<Item> {
                 .into()
         };
         items.push(Item::event(CALL, &part(&["id", "name", "arguments"])));
-        items.push(Item::event(RESULT, &part(&["id", "name", "status", "result", "error"])));
+        items.push(Item::event(RESULT, &part(&["id", "status", "result", "error"])));
     }
     if let Some(narrative) = view["narrative"].as_str().filter(|n| !n.is_empty()) {
         items.push(Item { name: TEXT, data: narrative.to_owned() });

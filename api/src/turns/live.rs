@@ -57,15 +57,14 @@ impl Item {
         #[derive(Serialize)]
         struct Outcome<'a> {
             id: &'a str,
-            name: &'a str,
             status: super::CallStatus,
             #[serde(skip_serializing_if = "Option::is_none")]
             result: Option<&'a serde_json::Value>,
             #[serde(skip_serializing_if = "Option::is_none")]
             error: Option<&'a super::CallError>,
         }
-        let ToolCall { id, name, status, result, error, .. } = call;
-        Self::event(RESULT, &Outcome { id, name, status: *status, result: result.as_ref(), error: error.as_ref() })
+        let ToolCall { id, status, result, error, .. } = call;
+        Self::event(RESULT, &Outcome { id, status: *status, result: result.as_ref(), error: error.as_ref() })
     }
 }
 

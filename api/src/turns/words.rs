@@ -111,7 +111,10 @@ impl Words {
         }
         match members.get_mut("tool_calls").and_then(Value::as_array_mut) {
             Some(calls) if self.calls => {
-                calls.iter_mut().filter_map(Value::as_object_mut).for_each(withhold);
+                for call in calls.iter_mut().filter_map(Value::as_object_mut) {
+                    let tool = call.get("name").and_then(Value::as_str).map(ToOwned::to_owned);
+                    withhold(call, tool.as_deref());
+                }
             }
             Some(calls) => calls.clear(),
             None => {}
@@ -135,20 +138,19 @@ impl Words {
         }
     }
 
-    /// The same for an event that tells what came of a call.
-    pub fn narrow_event(self, event: &mut Value) {
+    /// The same for an event that tells what came of a call of this tool.
+    pub fn narrow_event(self, event: &mut Value, tool: Option<&str>) {
         if !self.all
             && let Value::Object(members) = event
         {
-            withhold(members);
+            withhold(members, tool);
         }
     }
 }
 
-/// Takes away what a call found that looks something up, or whose tool is not known any more.
-fn withhold(call: &mut Map<String, Value>) {
-    let tool = call.get("name").and_then(Value::as_str).and_then(tools::find);
-    if tool.is_none_or(|tool| tool.reads) {
+/// Takes away what a call found that looks something up, or whose tool is not known.
+fn withhold(call: &mut Map<String, Value>, tool: Option<&str>) {
+    if tool.and_then(tools::find).is_none_or(|tool| tool.reads) {
         call.remove("result");
     }
 }

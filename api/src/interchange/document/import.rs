@@ -327,7 +327,7 @@ fn plainly(row: &mut Row) -> Result<()> {
 fn with_influence(row: &mut Row) -> Result<()> {
     let Some(Value::Object(influence)) = row.members.get_mut("influence") else { return Ok(()) };
     let Some(at) = influence.remove("at") else { return Ok(()) };
-    let at = at.as_str().and_then(crate::clock::parse).ok_or_else(|| {
+    let at = at.as_str().and_then(crate::clock::parse_kept).ok_or_else(|| {
         Error::invalid(format!("{}/influence/at", row.pointer), "invalid_value", "This is no time in RFC 3339.")
     })?;
     let at = at.min(crate::clock::now());
