@@ -46,6 +46,8 @@ async fn lived(world: &World<'_>, id: &str) -> Lived {
         world.post("/sessions", json!({ "client_id": format!("tablet-{SLUG}"), "role": "gm" })).await.expect(201).id();
     let event = json!({ "events": [{ "type": "chat_message", "data": { "content": CONFESSION, "speaker": { "name": NAME } } }] });
     world.post(&format!("/sessions/{session}/events"), event).await.expect(200);
+    let event = json!({ "events": [{ "type": "item_acquired", "data": { "actor_id": "a1", "item_name": format!("The locket of {NAME}") } }] });
+    world.post(&format!("/sessions/{session}/events"), event).await.expect(200);
     let seen = json!({ "actors": [{ "id": "a1", "name": NAME, "type": "character" }] });
     let told = client.request(reqwest::Method::PUT, &world.path(&format!("/sessions/{session}/world-state")));
     client.send(told.json(&seen)).await.expect(200);
