@@ -1,9 +1,10 @@
-//! The editor: by plain HTTP, as a browser without script would (`door`, `roles`, `forms`, `tenant`, `together`, `unseen`), and in a
+//! The editor: by plain HTTP, as a browser without script would (`door`, `erase`, `roles`, `forms`, `tenant`, `together`, `unseen`), and in a
 //! real Chromium (`browser`, `looks`).
 
 mod back;
 mod browser;
 mod door;
+mod erase;
 mod forms;
 mod links;
 mod looks;

@@ -88,6 +88,22 @@ async fn person(world: &World<'_>) -> String {
     world.post("/characters", sheet()).await.expect(201).id()
 }
 
+/// Erases somebody, however long that takes.
+async fn erased(world: &World<'_>, x: &str, rest: &str) {
+    finished(world.client, erase(world, x, rest).await).await;
+}
+
+/// Waits for the erasure that an answer is about.
+async fn finished(client: &Client<'_>, answer: crate::support::Answer) {
+    match answer.status {
+        202 => {
+            assert_eq!(answer.body["status"], "running");
+            done(client, answer.header("location")).await;
+        }
+        _ => drop(answer.expect(204)),
+    }
+}
+
 async fn erase(world: &World<'_>, x: &str, rest: &str) -> crate::support::Answer {
     world.delete(&format!("/characters/{x}?erase=true{rest}")).await
 }

@@ -100,7 +100,7 @@ async fn nothing_of_a_deleted_campaign_stays() {
     let world = tenant.world().await;
     tenant.post("/v1/campaigns", json!({ "slug": "other", "name": "youngmarker" })).await.expect(201);
     let mut db = server.owner().await;
-    let lore = json!({ "slug": "secret", "title": "Secret", "scope": "location", "associated_id": "oldmarkerfour", "content": "oldmarkerfour" });
+    let lore = json!({ "slug": "secret", "title": "Secret", "scope": "zone", "associated_id": "oldmarkerfour", "content": "oldmarkerfour" });
     world.post("/lore", lore).await.expect(201);
     tenant.delete(&world.path("")).await.expect(204);
     assert_eq!(tables_with(&mut db, "oldmarkerfour").await, ["journal", "version_head"]);

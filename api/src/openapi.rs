@@ -285,6 +285,7 @@ fn answer(operation: &mut Operation, method: &str, by_version: bool) {
         match (method, status.as_str()) {
             (_, "default") => names.push(RETRY_AFTER),
             ("POST", _) => names.extend([ETAG, LOCATION, REPLAYED]),
+            ("DELETE", "202") => names.push(LOCATION),
             ("GET" | "PATCH", "200" | "304") if by_version => names.push(ETAG),
             _ => {}
         }

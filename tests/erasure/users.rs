@@ -3,7 +3,7 @@
 use serde_json::json;
 use tavernkeep::users::{Role, service as users, service::Wanted};
 
-use super::{assert_gone, found};
+use super::{assert_gone, finished, found};
 use crate::support::Server;
 
 const EMAIL: &str = "philippa.wintergreen@example.org";
@@ -30,7 +30,7 @@ async fn a_users_name_and_address_leave_every_table() {
         .await
         .unwrap();
     assert!(found(&server, &[NAME, EMAIL]).await.len() > 4);
-    tenant.delete(&format!("/v1/users/{id}?erase=true")).await.expect(204);
+    finished(&tenant, tenant.delete(&format!("/v1/users/{id}?erase=true")).await).await;
     assert_gone(&server, &[NAME, EMAIL, "philippa"]).await;
     let changes = world.get("/changes?after=0&limit=200").await.expect(200);
     assert!(!changes.text.contains(&id), "the journal says who it was");
@@ -38,7 +38,7 @@ async fn a_users_name_and_address_leave_every_table() {
     assert!(moss.body["player_name"].is_null() && moss.body["player_user"].is_null(), "{}", moss.text);
     assert_eq!(moss.body["name"], "Moss");
     // Once more is the same; another is nobody.
-    tenant.delete(&format!("/v1/users/{id}?erase=true")).await.expect(204);
+    finished(&tenant, tenant.delete(&format!("/v1/users/{id}?erase=true")).await).await;
     tenant.delete(&format!("/v1/users/{EMAIL}?erase=true")).await.problem(404, "not_found");
     tenant
         .post_with_key("/v1/users", "u1", json!({ "email": EMAIL, "name": NAME, "role": "editor" }))
@@ -58,7 +58,7 @@ async fn an_account_of_other_tenants_stays_theirs() {
     }
     let world = acme.world().await;
     world.patch("/npcs/harbour_ilse", json!({ "description": format!("Ask {NAME}.") })).await.expect(200);
-    acme.delete(&format!("/v1/users/{}?erase=true", ids[0])).await.expect(204);
+    finished(&acme, acme.delete(&format!("/v1/users/{}?erase=true", ids[0])).await).await;
     let left = found(&server, &[NAME, EMAIL]).await;
     assert!(left.iter().all(|place| place.contains(" in app_user: ")), "{left:#?}");
     assert_eq!(other.get(&format!("/v1/users/{EMAIL}")).await.expect(200).body["name"], NAME);
@@ -73,7 +73,7 @@ async fn a_name_made_of_the_address_takes_no_words_from_the_world() {
     let world = tenant.world().await;
     let id =
         tenant.post("/v1/users", json!({ "email": "jovial@example.org", "role": "viewer" })).await.expect(201).id();
-    tenant.delete(&format!("/v1/users/{id}?erase=true")).await.expect(204);
+    finished(&tenant, tenant.delete(&format!("/v1/users/{id}?erase=true")).await).await;
     assert_gone(&server, &["jovial@example.org"]).await;
     let bob = world.get("/npcs/innkeeper_bob").await.expect(200);
     assert_eq!(bob.body["description"], "A jovial innkeeper with a booming laugh.");

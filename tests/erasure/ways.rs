@@ -5,7 +5,7 @@ use sqlx::Row;
 use tavernkeep::auth::Scope;
 use uuid::Uuid;
 
-use super::{CONFESSION, NAME, PLAYER, SLUG, STORY, assert_gone, done, erase, found, person};
+use super::{CONFESSION, NAME, PLAYER, SLUG, STORY, assert_gone, done, erase, erased, found, person};
 use crate::support::Server;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -18,9 +18,9 @@ async fn it_asks_for_gm_and_admin_and_the_version_that_was_seen() {
     for scopes in [&[Scope::Read, Scope::Write, Scope::Gm][..], &[Scope::Read, Scope::Write, Scope::Admin]] {
         tenant.with_scopes(scopes).await.delete(&path).await.problem(403, "forbidden");
     }
-    let player = tenant.token(json!({ "campaign_id": world.slug, "player_id": SLUG })).await;
+    let player = tenant.token(json!({ "campaign": world.slug, "player_id": SLUG })).await;
     player.delete(&path).await.problem(403, "forbidden");
-    let narrowed = tenant.token(json!({ "campaign_id": world.slug })).await;
+    let narrowed = tenant.token(json!({ "campaign": world.slug })).await;
     narrowed.delete(&path).await.problem(403, "forbidden");
     let stale = tenant.request(reqwest::Method::DELETE, &path).header("if-match", "\"v9\"");
     tenant.send(stale).await.problem(412, "precondition_failed");
@@ -30,9 +30,9 @@ async fn it_asks_for_gm_and_admin_and_the_version_that_was_seen() {
     other.delete(&path).await.problem(404, "not_found");
     assert!(!found(&server, &[NAME]).await.is_empty(), "a refusal erased something");
 
-    erase(&world, &id, "").await.expect(204);
+    erased(&world, &id, "").await;
     // The same again is done already; a name is nobody's any more.
-    erase(&world, &id, "").await.expect(204);
+    erased(&world, &id, "").await;
     erase(&world, SLUG, "").await.problem(404, "not_found");
     erase(&world, &Uuid::now_v7().to_string(), "").await.problem(404, "not_found");
     let row = sqlx::query("SELECT id, words FROM erasure").fetch_one(&mut server.owner().await).await.unwrap();
@@ -54,7 +54,7 @@ async fn other_words_go_too_and_words_within_words_stay() {
     person(&world).await;
     let lore = json!({ "slug": "names", "title": "Names", "scope": "global", "content": "Zeph and Quilly, not Zephyr; ZEPH's, zeph_a." });
     let id = world.post("/lore", lore).await.expect(201).id();
-    erase(&world, SLUG, "&also=Zeph,Quilly").await.expect(204);
+    erased(&world, SLUG, "&also=Zeph,Quilly").await;
     let content = world.get(&format!("/lore/{id}")).await.expect(200).body["content"].clone();
     assert_eq!(content, "[erased] and [erased], not Zephyr; [erased]'s, [erased]_a.");
 }
@@ -85,4 +85,38 @@ async fn one_that_was_interrupted_is_carried_on() {
     world.get(&format!("/characters/{id}")).await.problem(404, "not_found");
     let metrics = tenant.send_odd(server.anonymous().request(reqwest::Method::GET, "/metrics")).await;
     assert!(metrics.text.contains("erasures_total"), "no metric tells of it");
+}
+
+/// The operator erases from the command line, beside a server that runs; it waits until nothing is left.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_line_erases_too() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    person(&world).await;
+    tenant.post("/v1/users", json!({ "email": "mara@example.org", "role": "viewer" })).await.expect(201);
+    let run = async |arguments: &[&str]| {
+        let mut binary = std::env::current_exe().unwrap();
+        binary.pop();
+        binary.pop();
+        binary.push("tavernkeep");
+        let done = tokio::process::Command::new(binary)
+            .args(arguments)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("DATABASE_URL", &server.db.url)
+            .env("TAVERNKEEP_SECRET_KEY", crate::support::SECRET)
+            .env("RUST_LOG", "error")
+            .output();
+        let done = done.await.unwrap();
+        (done.status.success(), String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned())
+    };
+    let whom = ["erase", "character", "--tenant", "acme", "--campaign", &world.slug, "--character"];
+    let (ok, said) = run(&[&whom[..], &["nobody"]].concat()).await;
+    assert!(!ok, "{said}");
+    let (ok, said) = run(&[&whom[..], &[SLUG, "--forks", "--json"]].concat()).await;
+    assert!(ok && said.contains("\"done\""), "{said}");
+    let (ok, said) = run(&["erase", "user", "--tenant", "acme", "--email", "mara@example.org"]).await;
+    assert!(ok && said.starts_with("Erased: "), "{said}");
+    assert_gone(&server, &[NAME, PLAYER, SLUG, "mara@example.org"]).await;
 }

@@ -135,6 +135,12 @@ impl Server {
         password.to_owned()
     }
 
+    /// The erasure of somebody.
+    pub async fn erasure_of(&self, subject: &str) -> String {
+        let row = sqlx::query("SELECT id::text FROM erasure WHERE $1::uuid = ANY (subject_ids)").bind(subject);
+        sqlx::Row::get(&row.fetch_one(&mut self.owner().await).await.unwrap(), 0)
+    }
+
     /// A client without a credential.
     pub fn anonymous(&self) -> Client<'_> {
         Client { server: self, tenant: Uuid::nil(), credential: String::new() }

@@ -26,8 +26,15 @@ impl Rows {
     pub async fn make(client: &Client<'_>, canary: &str) -> Self {
         let world = World::make(client, "port-town").await;
         client.patch("/v1/tenant", json!({ "name": format!("House {canary}") })).await.expect(200);
+        let gone = world
+            .post("/characters", json!({ "slug": "somebody_gone", "name": "Somebody Gone" }))
+            .await
+            .expect(201)
+            .id();
+        world.delete(&format!("/characters/{gone}?erase=true")).await;
         let campaign = world.patch("", json!({ "description": canary })).await.expect(200).id();
         let mut ids = BTreeMap::new();
+        ids.insert("erasures", client.server.erasure_of(&gone).await);
         for (kind, slug, member) in [
             ("characters", "player_alice", "race"),
             ("npcs", "innkeeper_bob", "personality_prompt"),

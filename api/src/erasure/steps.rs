@@ -59,17 +59,43 @@ pub async fn step(pool: &Pool, tenant: Uuid, erasure: Uuid) -> Result<Step> {
         return Ok(Step::Waits);
     }
     let kind = if held.read::<&str>("kind")? == Kind::User.as_str() { Kind::User } else { Kind::Character };
-    let at = held.read::<i32>("place")?;
-    let place = places::walked().nth(usize::try_from(at).unwrap_or(usize::MAX));
-    let step = match place {
-        Some((table, walk)) => {
-            let place = places::told(table, walk, kind, &kept(&tx, erasure).await?);
-            portion(&tx, erasure, at, &place, held.read("seen")?).await?
-        }
-        None => end_of_walk(&tx, erasure, held.read("pass")?, held.read("changed_in_pass")?).await?,
-    };
+    let state = State { pass: held.read("pass")?, changed: held.read("changed_in_pass")? };
+    let step = walk(&tx, erasure, kind, (held.read("place")?, held.read("seen")?), &state).await?;
     tx.commit().await?;
     Ok(step)
+}
+
+/// Where the walks are.
+struct State {
+    pass: i32,
+    changed: i64,
+}
+
+/// Goes on from a place, through small tables in one go, until enough rows were looked at.
+async fn walk(
+    tx: &TenantTx,
+    erasure: Uuid,
+    kind: Kind,
+    (mut at, mut seen): (i32, Option<Vec<String>>),
+    state: &State,
+) -> Result<Step> {
+    let kept = kept(tx, erasure).await?;
+    let mut looked = 0;
+    while looked < ROWS_MAX {
+        let Some((table, walk)) = places::walked().nth(usize::try_from(at).unwrap_or(usize::MAX)) else {
+            if looked > 0 {
+                break;
+            }
+            return end_of_walk(tx, erasure, state.pass, state.changed).await;
+        };
+        let place = places::told(table, walk, kind, &kept);
+        let portion = portion(tx, erasure, &place, seen).await?;
+        looked += portion.looked + 1;
+        seen = portion.last;
+        at += i32::from(seen.is_none());
+        keep_place(tx, erasure, at, seen.as_deref(), portion.changed).await?;
+    }
+    Ok(Step::Went)
 }
 
 /// Words that documents need where they stand alone.
@@ -82,7 +108,15 @@ async fn kept(tx: &TenantTx, erasure: Uuid) -> Result<Vec<String>> {
     Ok(words::terms(&row.read::<Vec<String>>("words")?))
 }
 
-async fn portion(tx: &TenantTx, erasure: Uuid, at: i32, place: &Value, seen: Option<Vec<String>>) -> Result<Step> {
+/// What came of a portion of a table.
+struct Portion {
+    /// The key of its last row; none at the end of the table.
+    last: Option<Vec<String>>,
+    looked: i32,
+    changed: i32,
+}
+
+async fn portion(tx: &TenantTx, erasure: Uuid, place: &Value, seen: Option<Vec<String>>) -> Result<Portion> {
     let row = sqlx::query("SELECT * FROM erase_batch($1, $2, $3, $4)")
         .bind(erasure)
         .bind(Json(place))
@@ -90,19 +124,22 @@ async fn portion(tx: &TenantTx, erasure: Uuid, at: i32, place: &Value, seen: Opt
         .bind(ROWS_MAX)
         .fetch_one(&mut *tx.connection().await)
         .await?;
-    let (last, changed): (Option<Vec<String>>, i32) = (row.read("last")?, row.read("changed")?);
+    Ok(Portion { last: row.read("last")?, looked: row.read("looked")?, changed: row.read("changed")? })
+}
+
+async fn keep_place(tx: &TenantTx, erasure: Uuid, at: i32, seen: Option<&[String]>, changed: i32) -> Result<()> {
     sqlx::query(
         "UPDATE erasure SET place = $3, seen = $4, changed_in_pass = changed_in_pass + $5, rows = rows + $5 WHERE tenant_id = $1 AND id = $2",
     )
     .bind(tx.tenant())
     .bind(erasure)
-    .bind(if last.is_none() { at + 1 } else { at })
-    .bind(last)
+    .bind(at)
+    .bind(seen)
     .bind(i64::from(changed))
     .execute(&mut *tx.connection().await)
     .await?;
     metrics::ERASED_ROWS.inc_by(u64::try_from(changed).unwrap_or_default());
-    Ok(Step::Went)
+    Ok(())
 }
 
 /// After the first walk the row itself goes; after one that found nothing it is done.

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::metrics;
 use crate::{
     app::App,
-    bridge, database, erasure,
+    bridge, clock, database, erasure,
     error::Result,
     prompt::assemble::BasePrompt,
     stored::Columns,
@@ -166,7 +166,7 @@ async fn feeds(app: Arc<App>) {
 /// Carries on erasures, and forgets what this server holds of tenants whose erasures moved, whoever carries them on.
 async fn erasures(app: Arc<App>) {
     // What ended before this server began, it never held.
-    let mut since = OffsetDateTime::now_utc() - Duration::from_secs(60);
+    let mut since = clock::now() - Duration::from_secs(60);
     loop {
         sleep(ERASE_EVERY).await;
         match erase(&app, since).await {
