@@ -1,7 +1,8 @@
 //! A user of the editor.
 
 use serde_json::json;
-use tavernkeep::users::{Role, service as users, service::Wanted};
+use tavernkeep::users::Role;
+use uuid::Uuid;
 
 use super::{assert_gone, finished, found};
 use crate::support::Server;
@@ -51,14 +52,19 @@ async fn a_users_name_and_address_leave_every_table() {
 async fn an_account_of_other_tenants_stays_theirs() {
     let server = Server::start().await;
     let (acme, other) = (server.tenant("acme").await, server.tenant("other").await);
-    let mut ids = Vec::new();
-    for tenant in [acme.tenant, other.tenant] {
-        let wanted = Wanted { tenant, email: EMAIL, name: Some(NAME), role: Role::Editor, password: None };
-        ids.push(users::bring(&mut server.owner().await, &wanted).await.unwrap().0);
-    }
+    server.user(acme.tenant, EMAIL, Role::Editor).await;
+    let mut db = server.owner().await;
+    let named = sqlx::query_scalar("UPDATE app_user SET name = $2 WHERE email = $1 RETURNING id").bind(EMAIL).bind(NAME);
+    let id: Uuid = named.fetch_one(&mut db).await.unwrap();
+    sqlx::query("INSERT INTO membership (tenant_id, user_id, role) VALUES ($1, $2, 'editor')")
+        .bind(other.tenant)
+        .bind(id)
+        .execute(&mut db)
+        .await
+        .unwrap();
     let world = acme.world().await;
     world.patch("/npcs/harbour_ilse", json!({ "description": format!("Ask {NAME}.") })).await.expect(200);
-    finished(&acme, acme.delete(&format!("/v1/users/{}?erase=true", ids[0])).await).await;
+    finished(&acme, acme.delete(&format!("/v1/users/{id}?erase=true")).await).await;
     let left = found(&server, &[NAME, EMAIL]).await;
     assert!(left.iter().all(|place| place.contains(" in app_user: ")), "{left:#?}");
     assert_eq!(other.get(&format!("/v1/users/{EMAIL}")).await.expect(200).body["name"], NAME);

@@ -133,11 +133,10 @@ pub async fn half(pool: &Pool, secret: &Secret) -> Result<Option<Half>> {
         .bind(secret.hash())
         .fetch_optional(&mut *pool.acquire().await?)
         .await?;
-    Ok(row.map(|row| Half {
-        user: row.read("user_id")?,
-        account: row.read("email_folded")?,
-        sealed: row.read("totp_secret")?,
-    }))
+    let half = |row: sqlx::postgres::PgRow| {
+        Ok(Half { user: row.read("user_id")?, account: row.read("email_folded")?, sealed: row.read("totp_secret")? })
+    };
+    row.map(half).transpose()
 }
 
 /// A whole session in place of half of one, if the code is taken.
