@@ -210,9 +210,9 @@ async fn calls_of_one_reply_see_those_before_them() {
     assert_eq!(rolls.items().len(), 2);
 }
 
-/// What is rolled for a turn that was cancelled meanwhile, elsewhere, is told to nobody; its counter is the next roll's.
+/// What is rolled for a turn that was cancelled meanwhile, elsewhere, is told to nobody, and no other roll has its counter.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_roll_of_a_cancelled_turn_never_was() {
+async fn a_roll_of_a_cancelled_turn_is_nobodys() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
@@ -234,5 +234,5 @@ async fn a_roll_of_a_cancelled_turn_never_was() {
     let (cancelled, ()) = tokio::join!(world.post(&path, json!({})), cancel);
     assert_eq!(cancelled.expect(200).body["status"], "cancelled");
     assert_eq!(world.get("/messages?type=roll").await.expect(200).items().len(), 1);
-    assert_eq!(session.turn().await["tool_calls"][0]["result"]["counter"], 2);
+    assert_eq!(session.turn().await["tool_calls"][0]["result"]["counter"], 3);
 }

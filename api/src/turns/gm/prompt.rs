@@ -119,7 +119,7 @@ pub(super) enum Reads<'a> {
     Later {
         pool: &'a Pool,
         tenant: Uuid,
-        tx: Option<TenantTx>,
+        tx: Option<Box<TenantTx>>,
     },
 }
 
@@ -139,7 +139,7 @@ impl<'a> Reads<'a> {
         match self {
             Self::Within(tx) => Ok(tx),
             Self::Later { tx: Some(tx), .. } => Ok(tx),
-            Self::Later { pool, tenant, tx } => Ok(tx.insert(TenantTx::read(pool, *tenant).await?)),
+            Self::Later { pool, tenant, tx } => Ok(tx.insert(Box::new(TenantTx::read(pool, *tenant).await?))),
         }
     }
 }
