@@ -110,8 +110,8 @@ async fn a_code_is_good_once_for_many_at_once() {
             guest.sign_in(EMAIL, &password).await.expect(200);
             guests.push(guest);
         }
-        let tries = guests.iter().map(|guest| guest.post("/admin/sign-in/code", &[("code", &code)]));
-        let statuses: Vec<u16> = join_all(tries).await.iter().map(|answer| answer.status).collect();
+        let tried = async |guest: &Visitor| guest.post("/admin/sign-in/code", &[("code", code.as_str())]).await.status;
+        let statuses = join_all(guests.iter().map(tried)).await;
         assert_eq!(statuses.iter().filter(|status| **status == 303).count(), 1, "{statuses:?}");
         // A right one forgets the wrong ones before it.
         let mut guest = Visitor::at(&server);
