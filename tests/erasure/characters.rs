@@ -48,7 +48,7 @@ async fn lived(world: &World<'_>, id: &str) -> Lived {
     world.post(&format!("/sessions/{session}/events"), event).await.expect(200);
     let event = json!({ "events": [{ "type": "item_acquired", "data": { "actor_id": "a1", "item_name": format!("The locket of {NAME}") } }] });
     world.post(&format!("/sessions/{session}/events"), event).await.expect(200);
-    let seen = json!({ "actors": [{ "id": "a1", "name": NAME, "type": "character" }] });
+    let seen = json!({ "active_scene": { "id": "s", "name": format!("The house of {NAME}") } });
     let told = client.request(reqwest::Method::PUT, &world.path(&format!("/sessions/{session}/world-state")));
     client.send(told.json(&seen)).await.expect(200);
     model.set_script(Script::always(Reply::text(format!("{NAME} whispers that {CONFESSION}."))));
