@@ -20,11 +20,11 @@ def rows(path):
     return [row["id"] for row in read(f"{path}?limit=20")["items"] if "id" in row]
 
 
-# By their ids: slugs are changed on the way.
-CAMPAIGN = read("/v1/campaigns/port-town")["id"]
-PLAYER = read("/v1/campaigns/port-town/characters/player_alice")["id"]
+# The demo's campaign is the first. By ids, since slugs are changed on the way.
+CAMPAIGN = rows("/v1/campaigns")[0]
 KINDS = ["characters", "encounters", "lore", "memories", "messages", "npcs", "owners", "scenes", "sessions", "turns"]
 ROWS = {kind: rows(f"/v1/campaigns/{CAMPAIGN}/{kind}") for kind in KINDS}
+PLAYER = ROWS["characters"][0]
 NAMES = {"tools": ["roll_dice", "search_lore", "get_message_history", "resolve_skill_check"], "commands": ["roll", "check", "ooc"]}
 
 
