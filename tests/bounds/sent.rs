@@ -8,8 +8,11 @@ use crate::support::{Server, World};
 
 const FREE: usize = 64 * 1024;
 
+/// Members at their limits.
+type Members = Vec<(&'static str, Value)>;
+
 /// A kind: its list, what a new row needs, and members at their limits.
-fn kinds() -> Vec<(&'static str, Value, Vec<(&'static str, Value)>)> {
+fn kinds() -> Vec<(&'static str, Value, Members)> {
     let tools = |bytes: usize| json!([{ "name": "mend", "parameters": free(bytes) }]);
     vec![
         (
@@ -69,7 +72,7 @@ fn more(value: &Value) -> Value {
     }
 }
 
-async fn takes_its_members(world: &World<'_>, kind: &str, required: Value, members: Vec<(&str, Value)>) {
+async fn takes_its_members(world: &World<'_>, kind: &str, required: Value, members: Members) {
     for (member, value) in members {
         let with = |value: Value| {
             let mut body = required.clone();
