@@ -54,7 +54,8 @@ async fn an_account_of_other_tenants_stays_theirs() {
     let (acme, other) = (server.tenant("acme").await, server.tenant("other").await);
     server.user(acme.tenant, EMAIL, Role::Editor).await;
     let mut db = server.owner().await;
-    let named = sqlx::query_scalar("UPDATE app_user SET name = $2 WHERE email = $1 RETURNING id").bind(EMAIL).bind(NAME);
+    let named =
+        sqlx::query_scalar("UPDATE app_user SET name = $2 WHERE email = $1 RETURNING id").bind(EMAIL).bind(NAME);
     let id: Uuid = named.fetch_one(&mut db).await.unwrap();
     sqlx::query("INSERT INTO membership (tenant_id, user_id, role) VALUES ($1, $2, 'editor')")
         .bind(other.tenant)
