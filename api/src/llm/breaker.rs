@@ -142,10 +142,8 @@ impl Breakers {
         entry.failed_at = Some(now);
         entry.probing &= !was_probe;
         // A call that began before the breaker opened may fail after it; it must not end a probe or move the end.
-        if entry.failures >= self.failures_max && !entry.probing {
-            if entry.state(now) != BreakerState::Open {
-                entry.open_until = Some(now + self.open_for);
-            }
+        if entry.failures >= self.failures_max && !entry.probing && entry.state(now) != BreakerState::Open {
+            entry.open_until = Some(now + self.open_for);
         }
     }
 
