@@ -141,9 +141,12 @@ async fn no_word_is_left_anywhere() {
     assert_eq!(fight.body["name"], "[erased] against all");
     let hurt = json!({ "action": "damage", "target_id": "orc", "amount": 1 });
     world.post(&format!("/encounters/{}/actions", lived.fight), hurt).await.expect(200);
-    // A repeated request hears that its answer was erased, and does nothing anew.
+    // A repeated request does nothing anew, and is not answered as it was.
     let turn = json!({ "player_id": SLUG, "action": format!("{CONFESSION}.") });
-    tenant.post_with_key(&world.path("/npcs/innkeeper_bob/turns"), "talk-1", turn).await.problem(410, "gone");
+    tenant
+        .post_with_key(&world.path("/npcs/innkeeper_bob/turns"), "talk-1", turn)
+        .await
+        .problem(422, "validation_failed");
     // Alice has her own as before.
     world.bob("player_alice", "Hello").await.expect(200);
 }
