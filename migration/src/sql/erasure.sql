@@ -71,6 +71,8 @@ BEGIN
             WHEN 'ref' THEN to_jsonb('erased:' || id)
             WHEN 'key' THEN to_jsonb('erased'::text)
             ELSE new_value END);
+        -- An image in the journal holds what was derived from the words as well.
+        image := image - 'search';
     END LOOP;
     RETURN image;
 END $$
