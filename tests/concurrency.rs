@@ -89,6 +89,7 @@ async fn broadcasts_and_edits_do_not_wait_for_each_other_for_ever() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
+    world.patch("", json!({ "settings": { "memories_about_others": true } })).await.expect(200);
     for n in 0..6 {
         let npc = json!({ "slug": format!("npc_{n}"), "name": format!("Npc {n}"), "available_tools": ["NPC_memorize"],
             "owner_ids": ["town_council_owner"] });

@@ -13,7 +13,7 @@ use crate::support::{Server, sse::Events};
 
 /// Longer than any deadline of the server's, on any machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-const HASTY: (&str, &str) = ("TAVERNKEEP_HEAD_TIMEOUT_MS", "300");
+const HASTY: (&str, &str) = ("TAVERNKEEP_HEAD_TIMEOUT_MS", "3000");
 
 /// A socket from one of this machine's addresses.
 async fn from(server: &Server, own: &str) -> TcpStream {
@@ -117,7 +117,12 @@ async fn a_stream_may_be_silent() {
     let mut idle = answered(&server, HEALTH, "HTTP/1.1 200").await;
     let _ = idle.write_all(b"GET").await;
     rest(&mut idle).await;
-    world.post("/scenes", json!({ "name": "Cellar" })).await.expect(201);
+    // A server in such haste may find any client late on a busy machine.
+    for _ in 0..50 {
+        if world.post("/scenes", json!({ "name": "Cellar" })).await.status != 408 {
+            break;
+        }
+    }
     loop {
         let event = timeout(PATIENCE, events.next()).await.expect("the stream goes on").expect("the stream goes on");
         if event.data.to_string().contains("Cellar") {

@@ -2,6 +2,7 @@
 //! rehearsal model over a socket. Each test has a database of its own, cloned from a migrated template, and connects as
 //! the role that row security binds.
 #![cfg(test)]
+#![expect(clippy::disallowed_methods, reason = "a test may fail loudly on a row that it cannot read")]
 
 mod access;
 mod admin;
@@ -50,6 +51,7 @@ mod security;
 mod sessions;
 mod smoke;
 mod standing;
+mod stored;
 mod streams;
 mod support;
 mod turns;

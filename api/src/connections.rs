@@ -39,6 +39,9 @@ const WRITE_STALLED: Duration = Duration::from_secs(30);
 /// A head may be slow to come after a connection was idle for a while, which the HTTP library ends by itself.
 const IDLE_GRACE: Duration = Duration::from_secs(5);
 
+/// What a client still sends after its answer is read for so long: a connection that is closed before is reset, and the answer lost.
+const LINGER: Duration = Duration::from_secs(2);
+
 /// How many connections each address holds.
 #[derive(Default)]
 pub struct Connections(Mutex<HashMap<IpAddr, usize>>);
@@ -194,6 +197,7 @@ pub struct Connection {
     head_timeout: Duration,
     reading: Option<Pin<Box<Sleep>>>,
     writing: Option<Pin<Box<Sleep>>>,
+    lingering: Option<Pin<Box<Sleep>>>,
     _held: Option<Held>,
 }
 
@@ -203,7 +207,7 @@ impl Connection {
     pub fn new(io: TcpStream, head_timeout: Duration, held: Option<Held>) -> Self {
         let line = Rc::new(Line::default());
         line.idle_since.set(Some(Instant::now()));
-        Self { io, line, head_timeout, reading: None, writing: None, _held: held }
+        Self { io, line, head_timeout, reading: None, writing: None, lingering: None, _held: held }
     }
 
     /// What its requests know of it.
@@ -269,6 +273,17 @@ impl AsyncWrite for Connection {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
+        ready!(Pin::new(&mut self.io).poll_shutdown(cx))?;
+        let this = &mut *self;
+        let linger = this.lingering.get_or_insert_with(|| Box::pin(sleep(LINGER)));
+        let mut unwanted = [0; 16 * 1024];
+        while linger.as_mut().poll(cx).is_pending() {
+            let mut buf = ReadBuf::new(&mut unwanted);
+            match ready!(Pin::new(&mut this.io).poll_read(cx, &mut buf)) {
+                Ok(()) if !buf.filled().is_empty() => {}
+                Ok(()) | Err(_) => break,
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 }

@@ -1,6 +1,5 @@
 //! Erasing somebody in the editor: a question, a word to write, and nobody is left.
 
-use serde_json::json;
 use tavernkeep::users::Role;
 
 use super::{EMAIL, Visitor, field};
@@ -31,7 +30,8 @@ async fn an_owner_erases_a_character_and_a_user() {
     owner.post(&format!("{path}/erase"), &form("player_mallory")).await.expect(303);
     tenant.get(&format!("/v1/erasures/{}", server.erasure_of(&id).await)).await.expect(200);
 
-    let mara = tenant.post("/v1/users", json!({ "email": EMAIL, "role": "viewer" })).await.expect(201).id();
+    server.user(tenant.tenant, EMAIL, Role::Viewer).await;
+    let mara = tenant.get(&format!("/v1/users/{EMAIL}")).await.expect(200).id();
     let path = format!("/admin/users/{mara}");
     assert!(owner.get(&path).await.expect(200).text.contains(&format!("href=\"{path}/erase\"")));
     owner.get(&format!("{path}/erase")).await.expect(200);

@@ -90,7 +90,8 @@ async fn a_name_made_of_the_address_takes_no_words_from_the_world() {
 async fn the_last_owner_stays() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
-    let id = tenant.post("/v1/users", json!({ "email": EMAIL, "role": "owner" })).await.expect(201).id();
+    server.user(tenant.tenant, EMAIL, Role::Owner).await;
+    let id = tenant.get(&format!("/v1/users/{EMAIL}")).await.expect(200).id();
     tenant.delete(&format!("/v1/users/{id}?erase=true")).await.problem(409, "conflict");
     tenant.delete(&format!("/v1/users/{id}?erase=true&forks=true")).await.problem(400, "bad_request");
     tenant.get(&format!("/v1/users/{id}")).await.expect(200);

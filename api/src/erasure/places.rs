@@ -236,6 +236,9 @@ pub const TABLES: &[Table] = &[
     Table { name: "api_key", walk: Some(walk(BY_ID, Scope::Tenant)), columns: &[
         ("prefix", RANDOM), ("hash", RANDOM), ("name", Text), ("scopes", OURS),
     ] },
+    Table { name: "invitation", walk: Some(walk(BY_ID, Scope::Tenant).rest(Rest::DeleteMatching)), columns: &[
+        ("hash", RANDOM), ("email", Text), ("email_folded", Text), ("name", Text), ("role", OURS),
+    ] },
     Table { name: "idempotency", walk: Some(walk(BY_ID, Scope::Tenant).rest(Rest::Refuse)), columns: &[
         ("key", Text), ("route", Text), ("fingerprint", Nothing("a hash")), ("state", OURS), ("headers", Goes("replaced with the answer")),
         ("body", Goes("an answer that tells of the person becomes a refusal")),
@@ -253,8 +256,12 @@ pub const TABLES: &[Table] = &[
     ] },
     Table { name: "app_user", walk: None, columns: &[
         ("email", Goes("a user's account goes when their erasure begins, unless it is other tenants' too")), ("name", Goes("with the account")),
-        ("password_hash", Goes("with the account")),
+        ("email_folded", Goes("with the account")), ("password_hash", Goes("with the account")), ("totp_secret", Goes("with the account")),
+        ("totp_pending", Goes("with the account")),
     ] },
+    Table { name: "password_reset", walk: None, columns: &[("hash", RANDOM)] },
+    Table { name: "recovery_code", walk: None, columns: &[("hash", RANDOM)] },
+    Table { name: "half_sign_in", walk: None, columns: &[("hash", RANDOM), ("password_hash", Goes("with the account, and in minutes"))] },
     Table { name: "editor_session", walk: None, columns: &[("hash", RANDOM)] },
     Table { name: "membership", walk: None, columns: &[("role", OURS)] },
     Table { name: "tenant", walk: None, columns: &[

@@ -7,8 +7,8 @@
 use std::fmt::Write as _;
 
 use sea_orm::{
-    ColumnTrait, ColumnType, ConnectionTrait, DbBackend, EntityTrait, FromQueryResult, Iden, Iterable, QueryTrait,
-    Select, Statement,
+    ColumnTrait, ColumnType, ConnectionTrait, DbBackend, EntityTrait, FromQueryResult, Iden, Iterable, QueryResult,
+    QueryTrait, Select, Statement,
 };
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -66,7 +66,22 @@ pub fn is_cut(rows: &[PgRow]) -> bool {
     usize::try_from(found).is_ok_and(|found| found > rows.len())
 }
 
-/// The rows of a kind's select that a page has room for and that can be read, and whether some were left out.
+/// The rows of a kind's select that a page has room for, not read yet, and whether some were left out.
+///
+/// # Errors
+/// Those of the database.
+pub async fn raw<E: EntityTrait>(tx: &TenantTx, select: Select<E>) -> Result<(Vec<QueryResult>, bool)> {
+    let Statement { sql, values, .. } = select.build(DbBackend::Postgres);
+    let columns: Vec<String> =
+        E::Column::iter().filter(may_be_large::<E>).map(|column| Iden::unquoted(&column).to_owned()).collect();
+    let sql = within(&sql, columns.iter().map(String::as_str));
+    let rows = tx.query_all_raw(Statement { sql, values, db_backend: DbBackend::Postgres }).await?;
+    let found: i64 = rows.first().map_or(Ok(0), |row| row.try_get("", FOUND))?;
+    let is_cut = usize::try_from(found).is_ok_and(|found| found > rows.len());
+    Ok((rows, is_cut))
+}
+
+/// The same, read: those that can be, and whether some were left out for whatever reason.
 ///
 /// # Errors
 /// Those of the database.
@@ -74,15 +89,15 @@ pub async fn rows<E: EntityTrait>(tx: &TenantTx, select: Select<E>) -> Result<(V
 where
     E::Model: FromQueryResult,
 {
-    let Statement { sql, values, .. } = select.build(DbBackend::Postgres);
-    let columns: Vec<String> =
-        E::Column::iter().filter(may_be_large::<E>).map(|column| Iden::unquoted(&column).to_owned()).collect();
-    let sql = within(&sql, columns.iter().map(String::as_str));
-    let rows = tx.query_all_raw(Statement { sql, values, db_backend: DbBackend::Postgres }).await?;
-    let found: i64 = rows.first().map_or(Ok(0), |row| row.try_get("", FOUND))?;
-    let models = stored::each(&rows, |row| Ok(E::Model::from_query_result(row, "")?));
-    let is_cut = usize::try_from(found).is_ok_and(|found| found > models.len());
+    let (rows, is_cut) = raw(tx, select).await?;
+    let models = models::<E::Model>(&rows);
+    let is_cut = is_cut || models.len() < rows.len();
     Ok((models, is_cut))
+}
+
+/// Those of some rows that can be read.
+pub fn models<M: FromQueryResult>(rows: &[QueryResult]) -> Vec<M> {
+    stored::each(rows, |row| Ok(M::from_query_result(row, "")?))
 }
 
 /// Whether a column holds texts or JSON.

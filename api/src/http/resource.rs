@@ -8,7 +8,8 @@ use std::{collections::HashSet, fmt::Write as _};
 use actix_web::{HttpRequest, HttpResponse};
 use entity::shapes::Extensions;
 use sea_orm::{
-    Condition, EntityTrait, FromQueryResult, Iden, Iterable, Order, QueryFilter, QueryOrder, QuerySelect, Select,
+    Condition, EntityTrait, FromQueryResult, Iden, Iterable, Order, QueryFilter, QueryOrder, QueryResult, QuerySelect,
+    Select,
     sea_query::{Alias, Expr, ExprTrait, Query, extension::postgres::PgExpr},
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -284,8 +285,24 @@ pub async fn find_page<R: Resource>(
     page: &Page<R::Filter>,
 ) -> Result<Items<R::Model>> {
     let select = selected::<R>(caller, campaign, page.q.as_deref(), &page.filter)?;
-    let (rows, is_cut) = budget::rows(tx, paged::<R>(select, page)?).await?;
-    Ok(page.finish(rows, is_cut, |row| key::<R>(row, page.sort.key)))
+    let (rows, is_cut) = budget::raw(tx, paged::<R>(select, page)?).await?;
+    let Items { items, next_cursor } = page.finish(rows, is_cut, |row| key_of_raw::<R>(row, page.sort.key));
+    Ok(Items { items: budget::models(&items), next_cursor })
+}
+
+/// Where a row stands in a list of this order, also one of which the rest cannot be read.
+fn key_of_raw<R: Resource>(row: &QueryResult, order: SortKey) -> (Uuid, Option<String>) {
+    let number = |column| row.try_get::<i32>("", column).ok().map(|n| n.to_string());
+    let value = match order {
+        SortKey::Created => None,
+        SortKey::Updated => {
+            row.try_get::<OffsetDateTime>("", "updated_at").ok().and_then(|time| time.format(&Rfc3339).ok())
+        }
+        SortKey::Name => row.try_get::<String>("", R::LABEL).ok(),
+        SortKey::Priority => number("priority"),
+        SortKey::Tokens => number("tokens"),
+    };
+    (row.try_get("", "id").unwrap_or_default(), value)
 }
 
 /// Where a row stands in a list of this order.

@@ -108,7 +108,7 @@ impl Pieces for Lorebook {
             .order_by(col("slug"), Order::Asc)
             .limit(PAGE_ROWS);
         let (page, is_cut) = budget::rows(&self.tx, select).await?;
-        self.is_done = !is_cut && (page.len() as u64) < PAGE_ROWS;
+        self.is_done = page.is_empty() || !is_cut && (page.len() as u64) < PAGE_ROWS;
         for model in page {
             self.after.clone_from(&model.slug);
             let entry = world_info_entry(&identified::<LoreEntries>(model, &self.names)?, "", &mut self.uids);

@@ -170,7 +170,7 @@ pub async fn accept(pool: &Pool, link: &Secret, session: &Secret) -> Result<bool
         .bind(session.hash())
         .fetch_one(&mut *pool.acquire().await?)
         .await?;
-    Ok(row.read("has_come")?)
+    row.read("has_come")
 }
 
 /// The address of the account that a link resets, if the link is still good.
@@ -193,5 +193,5 @@ pub async fn use_reset(pool: &Pool, link: &Secret, password_hash: &str) -> Resul
         .bind(password_hash)
         .fetch_one(&mut *pool.acquire().await?)
         .await?;
-    Ok(row.read("is_used")?)
+    row.read("is_used")
 }

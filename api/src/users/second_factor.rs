@@ -193,7 +193,7 @@ pub async fn begin(pool: &Pool, session: &Secret, sealed: &[u8]) -> Result<bool>
         .bind(sealed)
         .fetch_one(&mut *pool.acquire().await?)
         .await?;
-    Ok(row.read("done")?)
+    row.read("done")
 }
 
 /// From now on a code is asked for; whether the secret was still the pending one.
@@ -208,7 +208,7 @@ pub async fn confirm(pool: &Pool, session: &Secret, sealed: &[u8], step: i64, co
         .bind(codes)
         .fetch_one(&mut *pool.acquire().await?)
         .await?;
-    Ok(row.read("done")?)
+    row.read("done")
 }
 
 /// Takes the second factor away; whether the code was taken.
@@ -223,5 +223,5 @@ pub async fn remove(pool: &Pool, session: &Secret, code: &Code) -> Result<bool> 
         .bind(recovery)
         .fetch_one(&mut *pool.acquire().await?)
         .await?;
-    Ok(row.read("done")?)
+    row.read("done")
 }

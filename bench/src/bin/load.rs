@@ -70,7 +70,7 @@ async fn measure(server: &str, quick: bool, only_frontends: bool) -> Result<bool
     let mut db = PgConnection::connect(server).await?;
     db.execute(AssertSqlSafe(format!("DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)"))).await?;
     db.execute(AssertSqlSafe(format!("CREATE DATABASE {DATABASE}"))).await?;
-    let backend: i32 = sqlx::query("SELECT pg_backend_pid()").fetch_one(&mut db).await?.get(0);
+    let backend: i32 = sqlx::query("SELECT pg_backend_pid()").fetch_one(&mut db).await?.try_get(0)?;
     let postmaster =
         process::parent(u32::try_from(backend)?).ok_or("PostgreSQL runs elsewhere: its CPU cannot be read")?;
     let (head, _) = server.rsplit_once('/').ok_or("no database in DATABASE_URL")?;

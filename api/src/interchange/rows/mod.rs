@@ -242,6 +242,6 @@ pub async fn page<R: Resource>(place: &Place<'_>, after: &str, limit: u64) -> Re
         .order_by(col("slug"), sea_orm::Order::Asc)
         .limit(limit);
     let (rows, is_cut) = budget::rows(place.tx, select).await?;
-    let is_full = is_cut || rows.len() as u64 == limit;
+    let is_full = !rows.is_empty() && (is_cut || rows.len() as u64 == limit);
     Ok((rows, is_full))
 }

@@ -1,0 +1,15 @@
+//! Any text as JSON: it is read or refused without a panic, and what is read comes back equal from its own writing.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+use tavernkeep::json;
+
+fuzz_target!(|text: &str| {
+    if let Ok(value) = json::read("The text", text) {
+        let written = value.to_string();
+        assert_eq!(json::read("The text", &written).unwrap(), value);
+        assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), value);
+    }
+});

@@ -1,0 +1,14 @@
+//! Any text as a query, a cursor in it included: it is read or refused without a panic, and a read one is within its limits.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tavernkeep::http::paging::{NoFilter, Page, parameters};
+
+fuzz_target!(|query: &str| {
+    let _ = parameters(query);
+    if let Ok(page) = Page::<NoFilter>::parse(query) {
+        assert!((1..=200).contains(&page.limit));
+        assert!(page.q.is_none_or(|q| q.chars().count() <= 200));
+    }
+});

@@ -1,0 +1,21 @@
+//! Any text as what is short and comes from outside: times, addresses of people and of models, keys, and text within a fence.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tavernkeep::{auth::keys, clock, llm::Endpoint, prompt::fence, users::email};
+
+fuzz_target!(|text: &str| {
+    if let Some(time) = clock::parse(text) {
+        let _ = clock::later(time, time::Duration::MAX);
+    }
+    let _ = clock::parse_day(text);
+    assert_eq!(email::fold(&email::fold(text)), email::fold(text));
+    let _ = email::check(text, &());
+    let _ = keys::prefix_of(text);
+    let _ = Endpoint::untrusted(text, None, "model");
+    let mut fenced = String::new();
+    fence::put(&mut fenced, "lore", &[("title", text)], text);
+    assert_eq!(fenced.matches("</lore>").count(), 1);
+    assert_eq!(fenced.matches("<lore").count(), 1);
+});
