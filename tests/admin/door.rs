@@ -3,7 +3,7 @@
 use serde_json::json;
 use tavernkeep::{auth::Scope, users::Role};
 
-use super::{EMAIL, Visitor, form, somebody_waits};
+use super::{EMAIL, Visitor, field, form, somebody_waits};
 use crate::support::Server;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -74,13 +74,26 @@ async fn signing_out_everywhere_ends_every_session_and_a_new_password_the_others
         let refused = here.post("/admin/account/password", &fields).await.expect(422);
         assert!(refused.text.contains(why), "{why}: {}", refused.text);
     }
+    let account = here.get("/admin/account").await.expect(200).text;
+    assert_eq!((account.matches("Signed in ").count(), account.matches("(this one)").count()), (2, 1), "{account}");
     let fields = [("password", password.as_str()), ("new_password", "mulberry wagon 7"), ("again", "mulberry wagon 7")];
     here.post("/admin/account/password", &fields).await.expect(303);
     here.get("/admin/campaigns").await.expect(200);
     assert_eq!(there.get("/admin/campaigns").await.status, 303, "the other session goes on");
     there.sign_in(EMAIL, &password).await.expect(401);
     there.sign_in(EMAIL, "mulberry wagon 7").await.expect(303);
-    here.post("/admin/sign-out", &[("everywhere", "true")]).await.expect(303);
+    // One of them can be ended by itself; nobody else's can.
+    let mut stranger = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await;
+    let account = here.get("/admin/account").await.expect(200).text;
+    let other = field(&account, "session");
+    stranger.post("/admin/account/sessions/end", &[("session", &other)]).await.expect(404);
+    there.get("/admin/campaigns").await.expect(200);
+    here.post("/admin/account/sessions/end", &[("session", &other)]).await.expect(303);
+    assert_eq!(there.get("/admin/campaigns").await.status, 303, "the ended session goes on");
+    here.get("/admin/campaigns").await.expect(200);
+    there.sign_in(EMAIL, "mulberry wagon 7").await.expect(303);
+    let left = here.post("/admin/sign-out", &[("everywhere", "true")]).await.expect(303);
+    assert_eq!(left.header("clear-site-data"), "\"cache\", \"storage\"");
     assert_eq!(there.get("/admin/campaigns").await.status, 303);
 }
 

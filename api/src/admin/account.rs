@@ -10,7 +10,7 @@ use crate::{
     shown,
     users::{
         email, passwords, second_factor,
-        sessions::{self, Choice},
+        sessions::{self, Choice, SignedIn},
     },
 };
 
@@ -34,6 +34,7 @@ struct AccountPage<'a> {
     pending: Option<(String, String)>,
     /// Recovery codes that were just made.
     codes: Vec<String>,
+    sessions: Vec<SignedIn>,
 }
 shown!(AccountPage<'a>: as_main);
 
@@ -56,6 +57,7 @@ pub(super) async fn shown_with(editor: &Editor, wrong: Wrong<'_>, codes: Vec<Str
         codes_left: factor.codes_left,
         pending,
         codes,
+        sessions: sessions::list(&editor.app.pool, &editor.secret).await?,
     };
     if is_wrong { editor.show_again(&page) } else { editor.show(&page) }
 }
@@ -96,6 +98,12 @@ pub async fn set_password(editor: Editor) -> Result<HttpResponse> {
     let hash = editor.app.passwords.hash(new.to_owned()).await?;
     sessions::set_own_password(&editor.app.pool, &editor.secret, &hash).await?;
     Ok(editor.done("/admin/account", "The password was changed, and you are signed out everywhere else."))
+}
+
+/// Ends one of the own sessions.
+pub async fn end_session(editor: Editor) -> Result<HttpResponse> {
+    sessions::end_named(&editor.app.pool, &editor.secret, editor.form.text("session")).await?;
+    Ok(editor.done("/admin/account", "The session was ended."))
 }
 
 #[derive(Template)]

@@ -170,6 +170,7 @@ pub const PAGES: &[Page] = &[
     // The own account.
     open("GET",  "/account", || web::get().to(account::page)),
     open("POST", "/account/password", || web::post().to(account::set_password)),
+    open("POST", "/account/sessions/end", || web::post().to(account::end_session)),
     open("POST", "/account/second-factor", || web::post().to(second_factor::begin)),
     open("POST", "/account/second-factor/confirm", || web::post().to(second_factor::confirm)),
     open("POST", "/account/second-factor/remove", || web::post().to(second_factor::remove)),

@@ -1,6 +1,14 @@
 //! Signing in and out.
 
-use actix_web::{FromRequest, HttpRequest, HttpResponse, dev::Payload, http::StatusCode, web};
+use actix_web::{
+    FromRequest, HttpRequest, HttpResponse,
+    dev::Payload,
+    http::{
+        StatusCode,
+        header::{HeaderName, HeaderValue},
+    },
+    web,
+};
 use askama::Template;
 
 use super::{
@@ -217,6 +225,9 @@ pub async fn leave(request: HttpRequest, stranger: Stranger, app: web::Data<crat
     }
     let mut answer = see("/admin/sign-in");
     answer.add_cookie(&keep_secret(&request, None)).map_err(|e| Error::internal(e.to_string()))?;
+    // What a browser kept of the pages goes with the session.
+    let everything = HeaderValue::from_static("\"cache\", \"storage\"");
+    answer.headers_mut().insert(HeaderName::from_static("clear-site-data"), everything);
     Ok(answer)
 }
 

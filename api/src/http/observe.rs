@@ -190,6 +190,10 @@ fn record(response: &ServiceResponse, id: &RequestId, started: Instant) {
         metrics::RATE_LIMITED.inc();
     }
     let ms = seconds * 1000.0;
+    if matches!(status.as_u16(), 401 | 403) {
+        let by = request.extensions().get::<Caller>().map(|caller| caller.actor().signature());
+        return tracing::info!(request_id = %id, method, route, status = status.as_u16(), ms, by, "refused");
+    }
     if status.is_success() && method == "GET" {
         tracing::debug!(request_id = %id, method, route, status = status.as_u16(), ms, "answered");
     } else {

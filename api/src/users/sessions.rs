@@ -10,6 +10,7 @@ use rand::Rng;
 use sha2::{Digest, Sha256};
 use sqlx::postgres::PgRow;
 use subtle::ConstantTimeEq;
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Role;
@@ -226,6 +227,50 @@ pub async fn end(pool: &Pool, secret: &Secret, everywhere: bool) -> Result<()> {
         .execute(&mut *pool.acquire().await?)
         .await?;
     Ok(())
+}
+
+/// Where somebody is signed in.
+pub struct SignedIn {
+    /// What [`end_named`] takes.
+    pub name: String,
+    pub began_at: OffsetDateTime,
+    pub seen_at: OffsetDateTime,
+    /// Whether it is the session that asks.
+    pub is_this: bool,
+}
+
+/// The sessions of whoever holds this one, itself first. One round trip.
+///
+/// # Errors
+/// Those of the database.
+pub async fn list(pool: &Pool, secret: &Secret) -> Result<Vec<SignedIn>> {
+    let rows = sqlx::query("SELECT * FROM session_list($1, $2)")
+        .bind(secret.hash())
+        .bind(IDLE_SECONDS)
+        .fetch_all(&mut *pool.acquire().await?)
+        .await?;
+    let session = |row: &PgRow| {
+        Ok(SignedIn {
+            name: row.read("name")?,
+            began_at: row.read("began_at")?,
+            seen_at: row.read("seen_at")?,
+            is_this: row.read("is_this")?,
+        })
+    };
+    rows.iter().map(session).collect()
+}
+
+/// Ends one of the sessions of whoever holds this one.
+///
+/// # Errors
+/// `not_found` if they have none of this name.
+pub async fn end_named(pool: &Pool, secret: &Secret, name: &str) -> Result<()> {
+    let row = sqlx::query("SELECT session_end_named($1, $2) AS done")
+        .bind(secret.hash())
+        .bind(name)
+        .fetch_one(&mut *pool.acquire().await?)
+        .await?;
+    if row.read("done")? { Ok(()) } else { Err(Error::not_found("session")) }
 }
 
 /// The hash of the own password.
