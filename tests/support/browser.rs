@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::Stdio, time::Duration};
 
-use fantoccini::{Client, ClientBuilder, Locator};
+use fantoccini::{Client, ClientBuilder, Locator, error::CmdError};
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
 use tokio::{
@@ -108,7 +108,7 @@ impl Browser {
 
     /// What a function's body returns in the page.
     pub async fn js(&self, body: &str) -> Value {
-        self.client.execute(body, Vec::new()).await.unwrap()
+        self.again(|| self.client.execute(body, Vec::new())).await
     }
 
     /// The text of the first element that `css` selects, as a person sees it; empty if there is none.
@@ -130,18 +130,36 @@ impl Browser {
     }
 
     pub async fn value(&self, css: &str) -> String {
-        self.find(css).await.prop("value").await.unwrap().unwrap_or_default()
+        self.again(async || self.find(css).await.prop("value").await).await.unwrap_or_default()
     }
 
     pub async fn click(&self, css: &str) {
-        self.find(css).await.click().await.unwrap();
+        self.again(async || self.find(css).await.click().await).await;
     }
 
     /// Writes into an empty field, or one whose text is given up.
     pub async fn write(&self, css: &str, text: &str) {
-        let field = self.find(css).await;
-        field.clear().await.unwrap();
-        field.send_keys(text).await.unwrap();
+        self.again(async || {
+            let field = self.find(css).await;
+            field.clear().await?;
+            field.send_keys(text).await
+        })
+        .await;
+    }
+
+    /// What came of something done in the page, done again while the page that it was begun in goes: that one takes its elements with
+    /// it, and nothing was done.
+    async fn again<T, F: Future<Output = Result<T, CmdError>>>(&self, mut done: impl FnMut() -> F) -> T {
+        let begun = Instant::now();
+        loop {
+            match done().await {
+                Ok(value) => return value,
+                Err(error) if begun.elapsed() < PATIENCE && is_of_a_page_that_goes(&error) => {
+                    sleep(Duration::from_millis(50)).await;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
     }
 
     /// An element, as soon as there is one.
@@ -166,11 +184,11 @@ impl Browser {
 
     /// Chooses a file of this machine.
     pub async fn upload(&self, css: &str, path: &str) {
-        self.find(css).await.send_keys(path).await.unwrap();
+        self.again(async || self.find(css).await.send_keys(path).await).await;
     }
 
     pub async fn choose(&self, css: &str, value: &str) {
-        self.find(css).await.select_by_value(value).await.unwrap();
+        self.again(async || self.find(css).await.select_by_value(value).await).await;
     }
 
     /// Waits until a function's body returns true.
@@ -205,6 +223,13 @@ impl Browser {
     pub async fn screenshot(&self) -> Vec<u8> {
         self.client.screenshot().await.unwrap()
     }
+}
+
+fn is_of_a_page_that_goes(error: &CmdError) -> bool {
+    let said = error.to_string();
+    ["stale element", "not attached", "does not belong to the document", "execution context", "navigat"]
+        .iter()
+        .any(|words| said.contains(words))
 }
 
 impl Drop for Browser {

@@ -76,7 +76,7 @@ async fn a_campaign_goes_out_and_comes_back_and_viewers_only_read() {
     browser.click("form[enctype] button").await;
     browser.sees("main", "a campaign's document").await;
     picture(&browser, "exchange-campaign").await;
-    browser.sees(".counts", "0 ").await;
+    browser.until("nothing new", "return document.querySelector('.counts b')?.innerText === '0'").await;
     browser.click("form.buttons button").await;
     browser.sees(".done", "0 made, 1 changed").await;
     let card = "return fetch('/admin/c/port-town/exchange/card?npc=innkeeper_bob&as=png').then((r) => r.headers.get('content-type'))";
