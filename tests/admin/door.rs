@@ -83,7 +83,7 @@ async fn signing_out_everywhere_ends_every_session_and_a_new_password_the_others
     there.sign_in(EMAIL, &password).await.expect(401);
     there.sign_in(EMAIL, "mulberry wagon 7").await.expect(303);
     // One of them can be ended by itself; nobody else's can.
-    let mut stranger = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await;
+    let stranger = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await;
     let account = here.get("/admin/account").await.expect(200).text;
     let other = field(&account, "session");
     stranger.post("/admin/account/sessions/end", &[("session", &other)]).await.expect(404);
