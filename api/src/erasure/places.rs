@@ -1,6 +1,6 @@
 //! What an erasure does with every column of text, JSON or bytes of every table.
 //!
-//! This is not a description: [`steps`](super::steps) walks through [`WALK`] and does what stands here. A column that holds nobody's
+//! This is not a description: [`steps`](super::steps) walks through the tables that have a [`Walk`] and does what stands here. A column that holds nobody's
 //! words says why. `tests/erasure` compares [`TABLES`] with the catalogue of the database.
 //! A new table is a [`Table`] in [`TABLES`]; one that holds words has keys and a scope, so that it is walked through.
 
