@@ -107,8 +107,9 @@ fn comes_back(number: &Number) -> bool {
     if number.is_i64() || number.is_u64() {
         return true;
     }
-    let size = number.as_f64().unwrap_or(f64::INFINITY).abs();
-    size == 0.0 || (NUMBER_MIN..NUMBER_MAX).contains(&size)
+    let value = number.as_f64().unwrap_or(f64::INFINITY);
+    // Whole numbers of 64 bits were let in above: what is left at these ends was rounded.
+    value == 0.0 || value > -NUMBER_MAX / 2.0 && value < NUMBER_MAX && value.abs() >= NUMBER_MIN
 }
 
 fn below(pointer: &mut String, segment: &str, work: impl FnOnce(&mut String) -> Result<()>) -> Result<()> {
