@@ -22,6 +22,7 @@ mod embedded_postgres;
 mod encounters;
 mod erasure;
 mod examples;
+mod faults;
 mod feed;
 mod fork;
 mod idempotency;

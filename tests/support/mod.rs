@@ -6,6 +6,7 @@ mod contract;
 mod database;
 mod routes;
 pub mod sse;
+pub mod wire;
 mod world;
 
 use std::{

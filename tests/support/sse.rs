@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::{error::Elapsed, timeout};
 
 /// One event as it was sent.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +31,11 @@ impl Events {
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream; charset=utf-8");
         assert_eq!(response.headers()["cache-control"], "no-store, no-transform");
+        Self::of(response)
+    }
+
+    /// The stream that an answer is.
+    pub fn of(response: reqwest::Response) -> Self {
         Self { response, read: Vec::new() }
     }
 
@@ -41,17 +46,25 @@ impl Events {
 
     /// The next event; none when the stream has ended.
     pub async fn next(&mut self) -> Option<Event> {
+        self.event(Duration::from_secs(20)).await.expect("nothing comes")
+    }
+
+    /// The next event; none when the stream has ended, or is silent for `patience`.
+    pub async fn next_within(&mut self, patience: Duration) -> Option<Event> {
+        self.event(patience).await.ok()?
+    }
+
+    async fn event(&mut self, patience: Duration) -> Result<Option<Event>, Elapsed> {
         loop {
             while let Some(end) = self.read.windows(2).position(|w| w == b"\n\n") {
                 let event: Vec<u8> = self.read.drain(..end + 2).collect();
                 let event = String::from_utf8(event).unwrap();
                 let field = |name: &str| event.lines().find_map(|l| l.strip_prefix(name)).map(str::to_owned);
                 if let (Some(name), Some(id), Some(data)) = (field("event: "), field("id: "), field("data: ")) {
-                    return Some(Event { name, id, data: serde_json::from_str(&data).unwrap() });
+                    return Ok(Some(Event { name, id, data: serde_json::from_str(&data).unwrap() }));
                 }
             }
-            let chunk =
-                timeout(Duration::from_secs(20), self.response.chunk()).await.expect("nothing comes").ok()??;
+            let Ok(Some(chunk)) = timeout(patience, self.response.chunk()).await? else { return Ok(None) };
             self.read.extend_from_slice(&chunk);
         }
     }
