@@ -43,7 +43,7 @@ pub(super) enum Shape {
     Count,
     /// A number: `min3`.
     Number,
-    /// `<`, `<=`, `>` or `>=` and a number.
+    /// A number, or `<`, `<=`, `>` or `>=` and a number; `ms12` is `ms>=12`.
     Margin,
     /// Nothing, a number, or a comparison and a number.
     Test,

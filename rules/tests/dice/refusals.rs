@@ -106,7 +106,6 @@ const ROWS: &[(&str, Kind, usize, &str)] = &[
     ("4d6max+1", Kind::Modifier, 6, "max3"),
     ("4d6min1.5", Kind::Modifier, 3, ""),
     ("4d6ms", Kind::Modifier, 5, "ms>=12"),
-    ("4d6ms12", Kind::Modifier, 7, "ms>=12"),
     ("4d6ms=12", Kind::Modifier, 5, "ms>=12"),
     ("4d6ms>12kh", Kind::Modifier, 8, "before it"),
     ("4d6cs>", Kind::Modifier, 6, "cs>=(-1)"),

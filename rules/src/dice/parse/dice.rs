@@ -144,8 +144,8 @@ impl Parser<'_> {
                 let text = if name == Name::Call { "c1".to_owned() } else { format!("{}3", name.text()) };
                 Err(incomplete(name, self.here(), "a number", &text))
             }
-            Carries::Margin if equal || modifier.comparison.is_none() => {
-                Err(incomplete(name, compared, "`<`, `<=`, `>` or `>=` and a number", "ms>=12"))
+            Carries::Margin if equal || modifier.operand.is_none() => {
+                Err(incomplete(name, compared, "a number, or `<`, `<=`, `>` or `>=` and a number", "ms>=12"))
             }
             _ => Ok(modifier),
         }
