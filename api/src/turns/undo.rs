@@ -15,6 +15,7 @@ use crate::{
         idempotency::IdempotencyKey,
         resource::{Ref, campaign_id},
     },
+    retry::{self, BRIEF},
     stored::Columns,
     tenancy::{Origin, TenantTx},
 };
@@ -43,13 +44,7 @@ async fn again(
     key: Option<&IdempotencyKey>,
     leaves_changed: bool,
 ) -> Result<Reply> {
-    let mut attempts_left = 3;
-    loop {
-        match attempt(app, caller, c, turn, key, leaves_changed).await {
-            Err(e) if e.is_transient() && attempts_left > 1 => attempts_left -= 1,
-            result => return result,
-        }
-    }
+    retry::repeat(BRIEF, async || attempt(app, caller, c, turn, key, leaves_changed).await).await
 }
 
 async fn attempt(

@@ -1,16 +1,19 @@
 //! What a turn writes of itself: that it runs, how it ended, its messages, its usage, its idempotency key.
 //!
-//! `open` is how it begins, or begins anew under its key; `end` how it ends, well or not, and how it is taken back.
+//! `open` is how it begins, or begins anew under its key; `end` how it ends, well or not, and how it is taken back; `surely` ends it
+//! also if the database is away for a while.
 
 mod end;
 mod open;
+mod surely;
 
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
 pub use self::{
-    end::{Ended, Failure, Reverted, Said, fail, finish, finish_saying, revert, sweep},
+    end::{Ended, Failure, Reverted, Said, revert, sweep},
     open::{open, open_cached, open_session, reopen, tell},
+    surely::{fail, finish, finish_saying},
 };
 use super::{OnFailure, live::Live};
 use crate::{
@@ -36,7 +39,8 @@ pub struct NewTurn<'a> {
     pub action: &'a str,
     pub mode: ReplyMode,
     pub on_failure: OnFailure,
-    pub key_id: Uuid,
+    /// The key or user it is of.
+    pub key_id: Option<Uuid>,
     pub instance: i64,
     pub key: Option<&'a IdempotencyKey>,
     /// Where it tells what happens, if somebody hears it.
