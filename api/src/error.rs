@@ -97,6 +97,10 @@ pub struct Parts {
     pub allow: Option<String>,
     /// The limit that refused the call, for the headers.
     pub limit: Option<Rate>,
+    /// Nobody knows whether what failed was committed.
+    in_doubt: bool,
+    /// Tried again, it is another's no more.
+    passes: bool,
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -129,6 +133,8 @@ impl Error {
             place: None,
             allow: None,
             limit: None,
+            in_doubt: false,
+            passes: false,
             cause: None,
         }))
     }
@@ -203,47 +209,96 @@ impl Error {
         self.cause.as_deref()
     }
 
-    /// Whether the transaction may succeed if tried again (serialisation failure, deadlock, or a lock
-    /// that was waited for too long: behind someone else's deadlock).
-    #[must_use]
-    pub fn is_transient(&self) -> bool {
-        self.sqlstate().is_some_and(|c| matches!(&*c, "40001" | "40P01" | "55P03"))
+    /// What the database said, if it is an error of its.
+    fn of_database(&self) -> Option<&sqlx::Error> {
+        self.cause.as_deref().and_then(|c| c.downcast_ref::<sqlx::Error>())
     }
 
-    /// What PostgreSQL called its error, if it is one of its.
+    /// The five characters of PostgreSQL's error (`SQLSTATE`).
     #[must_use]
-    pub fn sqlstate(&self) -> Option<Cow<'_, str>> {
-        let cause = self.cause.as_deref()?.downcast_ref::<sqlx::Error>()?;
-        cause.as_database_error()?.code()
+    pub fn sqlstate(&self) -> Option<std::borrow::Cow<'_, str>> {
+        self.of_database().and_then(sqlx::Error::as_database_error).and_then(|d| d.code())
+    }
+
+    /// Whether the transaction may succeed if tried again (serialisation failure, deadlock, a lock that was waited for
+    /// too long: behind someone else's deadlock; or a name that another took in between).
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        self.passes || self.sqlstate().is_some_and(|c| matches!(&*c, "40001" | "40P01" | "55P03"))
+    }
+
+    /// Whether the database could not be reached: no connection in time, a connection that was cut, a server that starts or stops.
+    #[must_use]
+    pub fn is_outage(&self) -> bool {
+        match self.of_database() {
+            Some(sqlx::Error::PoolTimedOut | sqlx::Error::Io(_) | sqlx::Error::Tls(_)) => true,
+            Some(sqlx::Error::Database(e)) => e.code().is_some_and(|c| is_away(&c)),
+            _ => false,
+        }
+    }
+
+    /// Whether nobody knows if what failed was committed: its answer was lost. It must not be repeated before that is known.
+    #[must_use]
+    pub fn in_doubt(&self) -> bool {
+        self.in_doubt
+    }
+
+    /// The same of what was sent whole, so that it may have been done before its answer was lost.
+    #[must_use]
+    pub(crate) fn of_commit(mut self) -> Self {
+        self.in_doubt = self.is_outage();
+        self
+    }
+
+    /// The same once it is known that nothing was committed, or that it does no harm to do it again.
+    #[must_use]
+    pub(crate) fn settled(mut self) -> Self {
+        self.in_doubt = false;
+        self
+    }
+
+    /// The same of a row whose slug was made of its name: if another took it first, the next one is free.
+    #[must_use]
+    pub fn of_derived_slug(mut self) -> Self {
+        self.passes = self.code == Code::SlugTaken;
+        self
+    }
+
+    /// The same of a statement that takes rows away: something still refers to one.
+    #[must_use]
+    pub fn of_delete(self) -> Self {
+        if self.sqlstate().is_none_or(|state| state != "23503") {
+            return self;
+        }
+        let mut error = Self::new(Code::Referenced, "Something still refers to this.");
+        error.0.cause = self.0.cause;
+        error
     }
 
     /// Whether a unique constraint of this name was broken.
     #[must_use]
     pub fn broke(&self, constraint: &str) -> bool {
-        self.cause
-            .as_deref()
-            .and_then(|c| c.downcast_ref::<sqlx::Error>())
-            .and_then(sqlx::Error::as_database_error)
-            .and_then(sqlx::error::DatabaseError::constraint)
+        self.of_database().and_then(sqlx::Error::as_database_error).and_then(sqlx::error::DatabaseError::constraint)
             == Some(constraint)
     }
 
     fn from_database(cause: sqlx::Error) -> Self {
         let error = match &cause {
-            sqlx::Error::RowNotFound => Self::not_found("row"),
             sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Io(_) | sqlx::Error::Tls(_) => {
                 Self::new(Code::Unavailable, "The database cannot be reached right now.").retry_after(2)
             }
             sqlx::Error::Database(e) => {
                 let state = e.code().unwrap_or_default();
-                Self::from_sqlstate(&state, e.constraint().unwrap_or_default(), e.message())
+                Self::from_sqlstate(&state, e.constraint().unwrap_or_default())
             }
+            // A row that had to be there. Where one may be missing, the code asks for it as such.
             _ => Self::new(Code::Internal, "An unexpected error occurred."),
         };
         error.with_cause(cause)
     }
 
-    fn from_sqlstate(state: &str, constraint: &str, message: &str) -> Self {
+    /// By codes and names alone: PostgreSQL says its messages in whatever language it was told to.
+    fn from_sqlstate(state: &str, constraint: &str) -> Self {
         match state {
             "23505" if constraint.contains("slug") => Self::new(Code::SlugTaken, "This slug is taken."),
             "23505" if constraint == "turn_one_at_a_time" => {
@@ -253,24 +308,30 @@ impl Error {
                 Self::new(Code::TurnInProgress, "This session is already having a turn.")
             }
             "23505" => Self::new(Code::Conflict, format!("Another row has the same {}.", column_of(constraint))),
-            "23503" if message.starts_with("insert") => Self::invalid(
+            // Of a statement that takes rows away it means the other end: see `of_delete`.
+            "23503" => Self::invalid(
                 format!("/{}", column_of(constraint)),
                 "unknown_reference",
                 "No such row in this campaign.",
             ),
-            "23503" => Self::new(Code::Referenced, "Something still refers to this."),
+            "23001" => Self::new(Code::Referenced, "Something still refers to this."),
             "22021" | "22P05" => Self::invalid("", "invalid_text", "Text may not hold NUL characters."),
             "40001" | "40P01" => Self::new(Code::Conflict, "Another change came first; try again."),
             "TK001" => Self::new(Code::Conflict, "The turn was cancelled or taken over."),
             "57014" | "55P03" | "25P03" => {
                 Self::new(Code::Unavailable, "The database is too busy; try again.").retry_after(1)
             }
-            s if s.starts_with("57P") || s.starts_with("08") || s.starts_with("53") => {
+            s if is_away(s) || s.starts_with("53") => {
                 Self::new(Code::Unavailable, "The database cannot be reached right now.").retry_after(2)
             }
             _ => Self::new(Code::Internal, "An unexpected error occurred."),
         }
     }
+}
+
+/// Whether PostgreSQL says that it cannot be talked to now: it starts or stops, a connection broke or was ended, there are too many.
+fn is_away(state: &str) -> bool {
+    state.starts_with("57P") || state.starts_with("08") || state == "53300"
 }
 
 /// What the first of some broken rules says.
@@ -311,7 +372,6 @@ impl From<sea_orm::DbErr> for Error {
                 Ok(e) => Self::from_database(e),
                 Err(shared) => Self::internal(shared.to_string()),
             },
-            DbErr::RecordNotFound(_) | DbErr::RecordNotUpdated => Self::not_found("row"),
             other => Self::internal(other),
         }
     }

@@ -263,7 +263,7 @@ impl Follower {
             return Ok(None);
         }
         let tx = TenantTx::read(&self.app.pool, self.caller.tenant_id()).await?;
-        if !keys::lives(&tx, self.caller.key).await? {
+        if !keys::lives(&tx, self.caller.key.unwrap_or_default()).await? {
             return Ok(None);
         }
         page(&tx, &self.caller, self.campaign, self.after, FOLLOWED_ROWS).await.map(Some)

@@ -26,6 +26,7 @@ pub mod auth;
 pub mod http;
 pub mod json;
 pub mod limits;
+pub mod retry;
 pub mod stored;
 pub mod tenancy;
 pub mod users;

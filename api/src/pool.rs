@@ -150,6 +150,16 @@ impl Lease {
         Ok(())
     }
 
+    /// The same with a statement last that gives one text, which is given back.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn begin_numbered(&mut self, statement: &str) -> sqlx::Result<Option<String>> {
+        self.left = Left::InTransaction;
+        let rows = self.fetch_all(sqlx::AssertSqlSafe(statement)).await?;
+        rows.last().map(|row| sqlx::Row::try_get(row, 0)).transpose()
+    }
+
     /// Commits what [`Lease::begin`] opened, and gives the connection back.
     ///
     /// # Errors

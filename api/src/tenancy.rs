@@ -20,6 +20,7 @@ use crate::{
     http::RequestId,
     ops::metrics,
     pool::{Lease, Pool},
+    retry::{self, Patience},
 };
 
 /// Where a change came from, as the journal tells it.
@@ -122,7 +123,7 @@ pub async fn call_optional<'q>(
     metrics::STATEMENTS.inc();
     let query = sqlx::query(statement).bind(actor.tenant).bind(actor.signature());
     let mut lease = pool.acquire().await?;
-    let row = bind(query).fetch_optional(&mut *lease).await?;
+    let row = bind(query).fetch_optional(&mut *lease).await.map_err(|error| Error::from(error).of_commit())?;
     lease.done();
     Ok(row)
 }
@@ -143,6 +144,8 @@ pub struct TenantTx {
     inner: Mutex<Lease>,
     tenant: Uuid,
     pool: Pool,
+    /// By which PostgreSQL knows what became of it; none if it only reads.
+    number: Option<String>,
 }
 
 impl TenantTx {
@@ -239,7 +242,10 @@ impl TenantTx {
         // Only UUIDs, integers and words of our own are written into the statement; a client's request id is bound.
         let request = actor.request.as_uuid().map(|id| id.to_string());
         let who = actor.who(request.as_deref().unwrap_or_default());
-        let tx = Self::open(pool, actor.tenant, &format!("BEGIN; {}", settings(&who))).await?;
+        let sql = format!("BEGIN; {}; SELECT pg_current_xact_id()::text", settings(&who));
+        let mut lease = pool.acquire().await?;
+        let number = lease.begin_numbered(&sql).await?;
+        let tx = Self { number, ..Self::begun(pool, actor.tenant, lease) };
         if request.is_none() {
             sqlx::query("SELECT set_config('app.who', $1, true)")
                 .bind(actor.who(actor.request.as_str()))
@@ -252,7 +258,12 @@ impl TenantTx {
     async fn open(pool: &Pool, tenant: Uuid, sql: &str) -> Result<Self> {
         let mut lease = pool.acquire().await?;
         lease.begin(sql).await?;
-        Ok(Self { fates: std::sync::Mutex::default(), inner: Mutex::new(lease), tenant, pool: pool.clone() })
+        Ok(Self::begun(pool, tenant, lease))
+    }
+
+    fn begun(pool: &Pool, tenant: Uuid, lease: Lease) -> Self {
+        let (fates, inner) = (std::sync::Mutex::default(), Mutex::new(lease));
+        Self { fates, inner, tenant, pool: pool.clone(), number: None }
     }
 
     /// The tenant whose rows this transaction sees.
@@ -267,13 +278,23 @@ impl TenantTx {
         Conn(self.inner.lock().await)
     }
 
-    /// Makes what was written last.
+    /// Makes what was written last. If the answer is lost, PostgreSQL is asked what became of it.
     ///
     /// # Errors
-    /// What a deferred constraint found.
+    /// What a deferred constraint found; `unavailable`, in doubt if nobody knows whether it was committed.
     pub async fn commit(self) -> Result<()> {
-        let Self { fates, inner, .. } = self;
-        inner.into_inner().commit().await?;
+        self.commit_within(retry::BRIEF).await
+    }
+
+    /// The same with another patience for the question.
+    ///
+    /// # Errors
+    /// As for [`Self::commit`].
+    pub async fn commit_within(self, patience: Patience) -> Result<()> {
+        let Self { fates, inner, pool, number, .. } = self;
+        if let Err(lost) = inner.into_inner().commit().await {
+            retry::fate(&pool, number.as_deref(), patience, Error::from(lost).of_commit()).await?;
+        }
         let fates = fates.into_inner().unwrap_or_else(PoisonError::into_inner);
         fates.into_iter().for_each(Fate::committed);
         Ok(())

@@ -110,7 +110,7 @@ impl Editor {
         }
         let caller = Caller::new(CallerParts {
             tenant: place.tenant,
-            key: uuid::Uuid::nil(),
+            key: None,
             user: Some(user.id),
             key_prefix: String::new(),
             scopes: place.role.scopes(),

@@ -18,6 +18,7 @@ use crate::{
         service,
     },
     npcs::{NpcFilter, Npcs},
+    retry::{self, BRIEF},
     shown,
     tenancy::TenantTx,
 };
@@ -123,10 +124,9 @@ async fn try_look(at: &InCampaign, name: &str, bytes: &web::Bytes) -> Result<Rep
     let tx = service::open(&at.app.pool, &at.caller).await?;
     let report = service::import(&tx, &at.caller, ready, true).await?;
     drop(tx);
-    let tx = TenantTx::write(&at.app.pool, &at.caller.actor()).await?;
     let name = name.chars().filter(|c| !c.is_control()).take(200).collect::<String>();
-    let pending = pending::keep(&tx, at.caller.author(), at.campaign.id.0, &name, bytes).await?;
-    tx.commit().await?;
+    let keep = async |tx: &TenantTx| pending::keep(tx, at.user.id, at.campaign.id.0, &name, bytes).await;
+    let pending = retry::write(&at.app.pool, at.caller.actor(), keep).await?;
     let (lost, kept) = report.fields.iter().cloned().partition(|field| field.outcome <= Outcome::Approximated);
     Ok(ReportPage {
         frame: at.frame("Before it is imported", Tab::Exchange),
@@ -159,13 +159,18 @@ async fn read(at: &InCampaign, name: &str, bytes: web::Bytes) -> Result<service:
 pub async fn confirm(at: InCampaign) -> Result<HttpResponse> {
     let id = Uuid::try_parse(at.form.text("pending")).map_err(|_| Error::not_found("file"))?;
     let tx = at.read().await?;
-    let (name, bytes) = pending::read(&tx, at.caller.author(), at.campaign.id.0, id).await?;
+    let (name, bytes) = pending::read(&tx, at.user.id, at.campaign.id.0, id).await?;
     drop(tx);
-    let ready = read(&at, &name, bytes.into()).await?;
-    let tx = service::open(&at.app.pool, &at.caller).await?;
-    pending::take(&tx, at.caller.author(), id).await?;
-    let report = service::import(&tx, &at.caller, ready, false).await?;
-    tx.commit().await?;
+    let bytes = web::Bytes::from(bytes);
+    let work = retry::repeat(BRIEF, async || {
+        let ready = read(&at, &name, bytes.clone()).await?;
+        let tx = service::open(&at.app.pool, &at.caller).await?;
+        pending::take(&tx, at.user.id, id).await?;
+        let report = service::import(&tx, &at.caller, ready, false).await.map_err(|error| error.of_derived_slug())?;
+        tx.commit().await?;
+        Ok(report)
+    });
+    let report = work.await?;
     let counts = report.counts;
     let message = format!(
         "{name} was imported: {} made, {} changed, {} as they were.",

@@ -20,7 +20,7 @@ use crate::{
         etag::Expected,
         paging::{NoFilter, Page},
     },
-    shown,
+    retry, shown,
     tenancy::TenantTx,
 };
 
@@ -151,18 +151,16 @@ pub async fn ask(editor: Editor) -> Result<HttpResponse> {
 
 /// Revokes a key.
 pub async fn revoke(editor: Editor) -> Result<HttpResponse> {
-    let tx = TenantTx::write(&editor.app.pool, &editor.caller.actor()).await?;
     let expected = Expected::version(editor.form.version().unwrap_or(0));
-    let revoked = match service::revoke(&tx, &expected, editor.path("x")).await {
+    let revoke = async |tx: &TenantTx| service::revoke(tx, &expected, editor.path("x")).await;
+    let revoked = match retry::write(&editor.app.pool, editor.caller.actor(), revoke).await {
         Ok(revoked) => revoked,
         Err(error) if error.code == Code::PreconditionFailed => {
-            drop(tx);
             let problem = "Somebody changed it since you looked. This is what it is now.".to_owned();
             return editor.show_with(StatusCode::CONFLICT, &ask_page(&editor, Some(problem)).await?);
         }
         Err(error) => return Err(error),
     };
-    tx.commit().await?;
     editor.app.keys.forget();
     Ok(editor.done("/admin/keys", &format!("The key {} was revoked.", revoked.prefix)))
 }

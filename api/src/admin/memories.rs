@@ -30,7 +30,7 @@ use crate::{
         service::{self, MoveInput, move_in},
         subject::Subject,
     },
-    revisions, shown,
+    retry, revisions, shown,
     tenancy::TenantTx,
 };
 
@@ -222,7 +222,7 @@ async fn made(at: &InCampaign, tx: &TenantTx) -> Result<Reply> {
         player: Subject::chosen(player),
         text,
         source: "editor",
-        author: Some(at.caller.author()),
+        author: at.caller.author(),
         turn: None,
     };
     let id = service::insert(tx, &new).await?;
@@ -324,10 +324,11 @@ async fn again(at: &InCampaign, groups: &'static [Group], error: Error) -> Resul
 pub async fn save(at: InCampaign) -> Result<HttpResponse> {
     let work = async {
         let text = service::text(at.form.text("text"), "/text")?;
-        let tx = TenantTx::write(&at.app.pool, &at.caller.actor()).await?;
-        let memory = service::hold(&tx, at.campaign.id.0, id_of(&at)?, &expected(&at)).await?;
-        service::rewrite(&tx, memory.id, text).await?;
-        tx.commit().await
+        retry::write(&at.app.pool, at.caller.actor(), async |tx| {
+            let memory = service::hold(tx, at.campaign.id.0, id_of(&at)?, &expected(&at)).await?;
+            service::rewrite(tx, memory.id, text).await
+        })
+        .await
     };
     match work.await {
         Ok(()) => Ok(at.done(&at.url(&format!("memories/{}", at.path("x"))), "The memory was saved.")),
@@ -340,18 +341,16 @@ pub async fn save(at: InCampaign) -> Result<HttpResponse> {
 /// # Errors
 /// What is no fault of the form's.
 pub async fn relocate(at: InCampaign) -> Result<HttpResponse> {
-    let work = async {
-        let tx = TenantTx::write(&at.app.pool, &at.caller.actor()).await?;
-        let memory = service::hold(&tx, at.campaign.id.0, id_of(&at)?, &expected(&at)).await?;
+    let work = retry::write(&at.app.pool, at.caller.actor(), async |tx| {
+        let memory = service::hold(tx, at.campaign.id.0, id_of(&at)?, &expected(&at)).await?;
         let now = texts_of(&memory);
         let changed = |name: &str| {
             let text = at.form.text(name).trim();
             (now.get(name).map(String::as_str) != Some(text)).then(|| text.to_owned())
         };
         let to = MoveInput { holder_id: changed("holder_id"), player_id: changed("player_id") };
-        move_in(&tx, &memory, &to).await?;
-        tx.commit().await
-    };
+        move_in(tx, &memory, &to).await.map(drop)
+    });
     match work.await {
         Ok(()) => Ok(at.done(&at.url(&format!("memories/{}", at.path("x"))), "The memory was moved.")),
         Err(error) => again(&at, PLACE, error).await,
@@ -387,12 +386,10 @@ pub async fn ask(at: InCampaign) -> Result<HttpResponse> {
 /// # Errors
 /// `not_found`.
 pub async fn delete(at: InCampaign) -> Result<HttpResponse> {
-    let work = async {
-        let tx = TenantTx::write(&at.app.pool, &at.caller.actor()).await?;
-        let memory = service::hold(&tx, at.campaign.id.0, id_of(&at)?, &expected(&at)).await?;
-        service::remove(&tx, memory.id).await?;
-        tx.commit().await
-    };
+    let work = retry::write(&at.app.pool, at.caller.actor(), async |tx| {
+        let memory = service::hold(tx, at.campaign.id.0, id_of(&at)?, &expected(&at)).await?;
+        service::remove(tx, memory.id).await
+    });
     match work.await {
         Ok(()) => Ok(at.done(&at.url("memories"), "It is forgotten.")),
         Err(error) => again(&at, WORDS, error).await,
@@ -434,17 +431,19 @@ pub async fn deleted(at: InCampaign) -> Result<HttpResponse> {
 pub async fn restore(at: InCampaign) -> Result<HttpResponse> {
     let seq = at.path("seq").parse().map_err(|_| Error::not_found("revision"))?;
     let (campaign, id) = (at.campaign.id.0, id_of(&at)?);
-    let tx = TenantTx::write(&at.app.pool, &at.caller.actor()).await?;
-    let is_there = match service::hold(&tx, campaign, id, &expected(&at)).await {
-        Ok(_) => true,
-        Err(error) if error.code == Code::NotFound => false,
-        Err(error) => return Err(error),
-    };
-    if !is_there {
-        at.app.limits.check_rows(&tx, &at.caller, TABLE).await?;
-    }
-    match revisions::restore_memory(&tx, campaign, id, seq, is_there).await {
-        Ok(()) => tx.commit().await?,
+    let work = retry::write(&at.app.pool, at.caller.actor(), async |tx| {
+        let is_there = match service::hold(tx, campaign, id, &expected(&at)).await {
+            Ok(_) => true,
+            Err(error) if error.code == Code::NotFound => false,
+            Err(error) => return Err(error),
+        };
+        if !is_there {
+            at.app.limits.check_rows(tx, &at.caller, TABLE).await?;
+        }
+        revisions::restore_memory(tx, campaign, id, seq, is_there).await
+    });
+    match work.await {
+        Ok(()) => {}
         Err(error) if error.code == Code::Conflict => {
             let places = [("npcs", "NPCs"), ("owners", "Owners"), ("characters", "Characters")];
             let deleted = |(path, many)| (at.url(&format!("{path}/deleted")), format!("{many} that were deleted"));
@@ -555,8 +554,7 @@ pub async fn ask_to_retract(at: InCampaign) -> Result<HttpResponse> {
 /// `not_found`.
 pub async fn retract(at: InCampaign) -> Result<HttpResponse> {
     let broadcast = broadcast_of(&at)?;
-    let tx = TenantTx::write(&at.app.pool, &at.caller.actor()).await?;
-    let gone = service::retract(&tx, at.campaign.id.0, broadcast).await?;
-    tx.commit().await?;
+    let retract = async |tx: &TenantTx| service::retract(tx, at.campaign.id.0, broadcast).await;
+    let gone = retry::write(&at.app.pool, at.caller.actor(), retract).await?;
     Ok(at.done(&at.url("memories/broadcasts"), &format!("The broadcast was retracted from {gone}.")))
 }

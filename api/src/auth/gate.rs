@@ -107,7 +107,7 @@ pub async fn caller_of(app: &App, credential: &str, request: RequestId) -> Resul
         return Ok(record.map(|r| {
             Caller::new(CallerParts {
                 tenant: r.tenant.clone(),
-                key: r.id,
+                key: Some(r.id),
                 user: None,
                 key_prefix: prefix.to_owned(),
                 scopes: r.scopes,
@@ -139,7 +139,7 @@ pub async fn caller_with(app: &App, claims: Claims, request: RequestId) -> Resul
         let narrowed: Scopes = claims.scope.split(' ').filter_map(Scope::parse).collect();
         Caller::new(CallerParts {
             tenant: r.tenant.clone(),
-            key: r.id,
+            key: Some(r.id),
             user: None,
             key_prefix: claims.sub,
             scopes: r.scopes.intersect(narrowed),

@@ -112,8 +112,8 @@ pub struct Caller(Arc<CallerParts>);
 /// What is known of a caller.
 pub struct CallerParts {
     pub tenant: Arc<Tenant>,
-    /// The API key; nil for a user of the editor.
-    pub key: Uuid,
+    /// The API key; none for a user of the editor and for the operator.
+    pub key: Option<Uuid>,
     /// The user of the editor who is signed in.
     pub user: Option<Uuid>,
     pub key_prefix: String,
@@ -149,7 +149,7 @@ impl Caller {
     pub fn operator(tenant: Arc<Tenant>) -> Self {
         Self::new(CallerParts {
             tenant,
-            key: Uuid::nil(),
+            key: None,
             user: None,
             key_prefix: String::new(),
             scopes: Scope::ALL.into_iter().collect(),
@@ -218,10 +218,10 @@ impl Caller {
         Err(Error::new(Code::Forbidden, "This token can only act as the player it was made for."))
     }
 
-    /// The key or user, for rows that say who wrote them.
+    /// The user or key, for rows that say who wrote them; none for the operator.
     #[must_use]
-    pub fn author(&self) -> Uuid {
-        self.user.unwrap_or(self.key)
+    pub fn author(&self) -> Option<Uuid> {
+        self.user.or(self.key)
     }
 
     /// Who the journal says did it.
@@ -229,7 +229,7 @@ impl Caller {
     pub fn actor(&self) -> Actor {
         Actor {
             tenant: self.tenant.id,
-            key: self.user.is_none().then_some(self.key),
+            key: self.key.filter(|_| self.user.is_none()),
             user: self.user,
             turn: None,
             origin: Origin::Api,

@@ -21,6 +21,7 @@ use crate::{
         paging::{Items, NoFilter, Page, pattern},
         validate,
     },
+    retry,
     stored::{self, Columns},
     tenancy::TenantTx,
 };
@@ -151,19 +152,20 @@ pub async fn create(
     let scopes: Vec<Scope> = scopes.into_iter().collect();
     let expires_at = expires_in_seconds.map(|s| clock::later(clock::now(), Duration::seconds(s)));
     let new = NewKey::generate();
-    let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
-    if let Some(once) = once
-        && once.claim(&tx).await?.is_some()
-    {
-        return Ok(None);
-    }
-    let row = store_key(&mut *tx.connection().await, tx.tenant(), &new, &name, &scopes, expires_at).await?;
-    if let Some(once) = once {
-        // The key itself is nowhere but in the first answer.
-        once.store(&tx, &KeyView::of(&row)?.made()?).await?;
-    }
-    tx.commit().await?;
-    Ok(Some(KeyView { key: Some(new.key), ..KeyView::of(&row)? }))
+    let made = retry::write(&app.pool, caller.actor(), async |tx| {
+        if let Some(once) = once
+            && once.claim(tx).await?.is_some()
+        {
+            return Ok(None);
+        }
+        let row = store_key(&mut *tx.connection().await, tx.tenant(), &new, &name, &scopes, expires_at).await?;
+        if let Some(once) = once {
+            // The key itself is nowhere but in the first answer.
+            once.store(tx, &KeyView::of(&row)?.made()?).await?;
+        }
+        Ok(Some(KeyView::of(&row)?))
+    });
+    Ok(made.await?.map(|view| KeyView { key: Some(new.key), ..view }))
 }
 
 /// Nobody gives what they do not have.

@@ -28,6 +28,7 @@ use crate::{
     },
     json,
     limits::Class,
+    retry::{self, BRIEF},
     sessions::{
         open::{self, Wish},
         service,
@@ -125,13 +126,7 @@ pub async fn connect(app: &Arc<App>, upgrade: &Upgrade, frame: Incoming) -> Resu
         }
     }
     let wish = Wish { client_id, session: session_id, role, dice, player: player_id, channel, notes };
-    let mut attempts_left = 3;
-    let (connection, queue) = loop {
-        match join(app, upgrade, &caller, &wish).await {
-            Err(error) if error.is_transient() && attempts_left > 1 => attempts_left -= 1,
-            result => break result?,
-        }
-    };
+    let (connection, queue) = retry::repeat(BRIEF, async || join(app, upgrade, &caller, &wish).await).await?;
     Ok(Connected { connection, queue, credential: token })
 }
 

@@ -17,8 +17,8 @@ use crate::{
     error::{Code, Error, Result},
     limits::Class,
     ops::metrics,
+    retry,
     sessions::events::{self, EventInput, EventResult},
-    tenancy::TenantTx,
 };
 
 /// Takes a message. What is wrong with it is told to the frontend, and returned to be counted. Who is asked may answer; `admits`
@@ -130,25 +130,16 @@ fn refuse(connection: &Connection, frame: &Incoming) {
     }
 }
 
-/// Takes in one event, tried again when it met another transaction and lost.
+/// Takes in one event.
 async fn event(app: &App, connection: &Connection, kind: &str, data: Value) -> Result<Vec<EventResult>> {
     let caller = connection.caller();
     app.limits.check(&caller.tenant, Class::Requests).allowed("requests")?;
     let events = [EventInput { kind: kind.to_owned(), data }];
-    let mut attempts_left = 3;
-    loop {
-        let attempt = async {
-            let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
-            app.limits.check_rows(&tx, &caller, "message").await?;
-            let taken = events::take_in(&tx, &caller, &connection.session, &events).await?;
-            tx.commit().await?;
-            Ok(taken)
-        };
-        match attempt.await {
-            Err(error) if Error::is_transient(&error) && attempts_left > 1 => attempts_left -= 1,
-            result => return result.map_err(in_frame),
-        }
-    }
+    let taken = retry::write(&app.pool, caller.actor(), async |tx| {
+        app.limits.check_rows(tx, &caller, "message").await?;
+        events::take_in(tx, &caller, &connection.session, &events).await
+    });
+    taken.await.map_err(in_frame)
 }
 
 /// Pointers of an event's errors are into a list of events; a frame holds one.

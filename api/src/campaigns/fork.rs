@@ -127,7 +127,8 @@ async fn copy(app: &App, caller: &Caller, c: &str, input: &ForkInput, tx: &Tenan
         .bind(json!(ForkedFrom { campaign_id: source, turn_id: input.at_turn }))
         .bind(TABLES)
         .execute(&mut *tx.connection().await)
-        .await?;
+        .await
+        .map_err(|error| if input.slug.is_none() { Error::from(error).of_derived_slug() } else { error.into() })?;
     app.limits.check_rows_kept(tx, caller, TABLES).await?;
     let model = resource::find::<Campaigns>(tx, caller, None, &Ref::Id(target)).await?;
     let version = Campaigns::stamp(&model).version;

@@ -88,7 +88,7 @@ impl CommandCx<'_> {
             session: None,
             reader: Reader { role: entity::session::Role::Player, player: Some(self.player) },
             turn: self.turn,
-            key: Some(self.caller.key),
+            key: self.caller.author(),
             dice: None,
             heard: None,
             hand: None,

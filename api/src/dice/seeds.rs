@@ -146,7 +146,10 @@ async fn raise(taking: Taking<'_>, campaign: Option<Uuid>, by: i64) -> Result<Pg
             let q = sqlx::query(TAKE).bind(tx.tenant()).bind(None::<String>);
             Ok(bind(q).fetch_one(&mut *tx.connection().await).await?)
         }
-        Taking::Ahead(ahead) => tenancy::call(ahead.pool, ahead.actor, TAKE, bind).await,
+        // Counters that were taken, perhaps, and of which no answer came are nobody's.
+        Taking::Ahead(ahead) => {
+            tenancy::call(ahead.pool, ahead.actor, TAKE, bind).await.map_err(|error| error.settled())
+        }
     }
 }
 

@@ -20,6 +20,7 @@ use crate::{
         etag::Expected,
         resource::{Ref, campaign_id},
     },
+    retry::{self, BRIEF},
     stored::Columns,
     tenancy::TenantTx,
     users::{email, service as users},
@@ -55,7 +56,7 @@ pub async fn character(
     asked: &EraseParams,
 ) -> Result<Reply> {
     may_erase(caller)?;
-    let erasure = begin_character(app, caller, expected, (c, x), asked).await?;
+    let erasure = retry::repeat(BRIEF, async || begin_character(app, caller, expected, (c, x), asked).await).await?;
     answer(app, caller, erasure).await
 }
 
@@ -65,7 +66,7 @@ pub async fn character(
 /// As for [`character`]; `conflict` for the last owner.
 pub async fn user(app: &App, caller: &Caller, expected: &Expected, x: &str, asked: &EraseParams) -> Result<Reply> {
     may_erase(caller)?;
-    let erasure = begin_user(app, caller, expected, x, asked).await?;
+    let erasure = retry::repeat(BRIEF, async || begin_user(app, caller, expected, x, asked).await).await?;
     answer(app, caller, erasure).await
 }
 

@@ -25,7 +25,13 @@ use uuid::Uuid;
 pub use body::{Body, NoBody};
 pub use reply::Reply;
 
-use crate::{app::App, auth::Caller, error::Result, tenancy::TenantTx};
+use crate::{
+    app::App,
+    auth::Caller,
+    error::Result,
+    retry::{BRIEF, Tries},
+    tenancy::TenantTx,
+};
 use idempotency::IdempotencyKey;
 
 /// The id of one request, made here or taken from `X-Request-Id`.
@@ -93,8 +99,8 @@ impl std::fmt::Display for RequestId {
     }
 }
 
-/// Runs `work` in a transaction, once per idempotency key, and commits it with the answer it gave. A deadlock or
-/// serialisation failure is tried again up to three times.
+/// Runs `work` in a transaction, once per idempotency key, and commits it with the answer it gave. It is tried again while what
+/// stopped it will pass. If nobody knows whether it was committed, a key finds that out; without one it is not tried again.
 ///
 /// # Errors
 /// Those of `work`; nothing of it stays behind.
@@ -116,10 +122,20 @@ pub async fn write_in(
     key: Option<&IdempotencyKey>,
     work: impl AsyncFn(&TenantTx) -> Result<Reply>,
 ) -> Result<Reply> {
-    let mut attempts_left = 3;
+    let mut tries = Tries::with(BRIEF);
+    let mut was_in_doubt = false;
     loop {
         match write_once(&open, key, &work).await {
-            Err(e) if e.is_transient() && attempts_left > 1 => attempts_left -= 1,
+            Err(error) if error.in_doubt() && key.is_some() => {
+                was_in_doubt = true;
+                let error = error.settled();
+                if !tries.again(&error).await {
+                    return Err(error);
+                }
+            }
+            Err(error) if tries.again(&error).await => {}
+            // What the key found is the answer of a try of this very request.
+            Ok(reply) => return Ok(Reply { replayed: reply.replayed && !was_in_doubt, ..reply }),
             result => return result,
         }
     }

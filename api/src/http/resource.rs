@@ -3,7 +3,7 @@
 //! A slice implements [`Resource`] for its kind and names its routes with `world_routes!`; this file is the rest:
 //! paging, slugs, ETags, merge patches, idempotency, tenancy. It never decides a rule of a kind.
 
-use std::{collections::HashSet, fmt::Write as _};
+use std::fmt::Write as _;
 
 use actix_web::{HttpRequest, HttpResponse};
 use entity::shapes::Extensions;
@@ -412,7 +412,8 @@ pub async fn create<R: Resource>(
 /// `slug_taken`, `validation_failed` for references.
 pub async fn insert<R: Resource>(place: &Place<'_>, input: R::Input) -> Result<R::Model> {
     let mut columns = R::columns(place, input).await?;
-    if R::HAS_SLUG && columns.get("slug").is_none_or(Value::is_null) {
+    let is_derived = R::HAS_SLUG && columns.get("slug").is_none_or(Value::is_null);
+    if is_derived {
         let label = columns.get(R::LABEL).and_then(Value::as_str).unwrap_or_default().to_owned();
         columns.insert("slug".to_owned(), free_slug::<R>(place, &label).await?.into());
     }
@@ -428,10 +429,9 @@ pub async fn insert<R: Resource>(place: &Place<'_>, input: R::Input) -> Result<R
         R::TABLE,
         returning::<R>("")
     );
-    let row = sqlx::query(AssertSqlSafe(sql))
-        .bind(Value::Object(columns))
-        .fetch_one(&mut *place.tx.connection().await)
-        .await?;
+    let row =
+        sqlx::query(AssertSqlSafe(sql)).bind(Value::Object(columns)).fetch_one(&mut *place.tx.connection().await).await;
+    let row = row.map_err(|error| if is_derived { Error::from(error).of_derived_slug() } else { error.into() })?;
     Ok(R::Model::from_query_result(&row.into(), "")?)
 }
 
@@ -552,7 +552,8 @@ pub async fn remove<R: Resource>(
         expected.check(stamp.version)?;
         R::may_delete(tx, &current).await?;
         let sql = format!("DELETE FROM {} WHERE tenant_id = $1 AND id = $2", R::TABLE);
-        sqlx::query(AssertSqlSafe(sql)).bind(tx.tenant()).bind(stamp.id).execute(&mut *tx.connection().await).await?;
+        let gone = sqlx::query(AssertSqlSafe(sql)).bind(tx.tenant()).bind(stamp.id);
+        gone.execute(&mut *tx.connection().await).await.map_err(|error| Error::from(error).of_delete())?;
         // Who is gone says nothing more. A text that is being planned finds out by itself, and says so.
         let turns = "UPDATE turn SET cancel_requested = true \
             WHERE tenant_id = $1 AND entity_id = $2 AND kind <> 'planner' AND (status = 'running' OR status = 'queued')";
@@ -579,7 +580,7 @@ pub fn returning<R: Resource>(prefix: &str) -> String {
     names.join(", ")
 }
 
-/// A slug made of `label` that nothing in its namespace has.
+/// A slug made of `label` that nothing in its namespace has; nobody else is given it until the transaction ends. One statement.
 ///
 /// # Errors
 /// `slug_taken` if a hundred have it.
@@ -593,25 +594,14 @@ pub async fn free_slug<R: Resource>(place: &Place<'_>, label: &str) -> Result<St
     };
     let candidates: Vec<String> =
         std::iter::once(base.clone()).chain((2..=99).map(|n| format!("{base}{joint}{n}"))).collect();
-    let sql = match (R::IS_ACTOR, R::IN_CAMPAIGN) {
-        (true, _) => {
-            "SELECT slug FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 AND slug = ANY ($3)".to_owned()
-        }
-        (_, true) => {
-            format!("SELECT slug FROM {} WHERE tenant_id = $1 AND campaign_id = $2 AND slug = ANY ($3)", R::TABLE)
-        }
-        (_, false) => "SELECT slug FROM campaign WHERE tenant_id = $1 AND id <> $2 AND slug = ANY ($3)".to_owned(),
-    };
-    let rows = sqlx::query(AssertSqlSafe(sql))
+    let row = sqlx::query("SELECT free_slug($1, $2, $3, $4) AS slug")
         .bind(place.tx.tenant())
         .bind(place.campaign)
+        .bind(if R::IS_ACTOR { "actor_slug" } else { R::TABLE })
         .bind(&candidates)
-        .fetch_all(&mut *place.tx.connection().await)
+        .fetch_one(&mut *place.tx.connection().await)
         .await?;
-    let taken: HashSet<String> = rows.iter().map(|row| row.read("slug")).collect::<Result<_>>()?;
-    candidates
-        .into_iter()
-        .find(|c| !HashSet::contains(&taken, c))
+    row.read::<Option<String>>("slug")?
         .ok_or_else(|| Error::new(Code::SlugTaken, "Give a slug: a hundred others have this name."))
 }
 

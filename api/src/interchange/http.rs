@@ -18,6 +18,7 @@ use crate::{
     auth::Caller,
     error::{Error, Problem, Result},
     http::{Reply, paging, reply::attachment},
+    retry::{self, BRIEF},
 };
 
 /// How to import.
@@ -70,13 +71,9 @@ pub struct LorebookParams {
 }
 
 async fn import(app: &App, caller: &Caller, wanted: &Wanted, file: &File, dry_run: bool) -> Result<Reply> {
-    let mut attempts_left = 3;
-    loop {
-        match once(app, caller, wanted, file, dry_run).await {
-            Err(e) if e.is_transient() && attempts_left > 1 => attempts_left -= 1,
-            result => return result,
-        }
-    }
+    // Of two that bring the same, the second finds what the first one made.
+    let once = async || once(app, caller, wanted, file, dry_run).await.map_err(|error| error.of_derived_slug());
+    retry::repeat(BRIEF, once).await
 }
 
 async fn once(app: &App, caller: &Caller, wanted: &Wanted, file: &File, dry_run: bool) -> Result<Reply> {

@@ -161,8 +161,9 @@ async fn about(place: &Place<'_>, book: &str) -> Result<Members> {
             .bind(place.tx.tenant())
             .bind(place.campaign)
             .bind(book)
-            .fetch_one(&mut *place.tx.connection().await)
-            .await?;
+            .fetch_optional(&mut *place.tx.connection().await)
+            .await?
+            .ok_or_else(|| Error::not_found("campaign"))?;
     match row.read::<Option<Value>>("about")? {
         Some(Value::Object(mut about)) => {
             about.remove("entries");

@@ -97,7 +97,7 @@ async fn create(app: &App, caller: &Caller, c: &str, holder: HolderPath, body: B
             player: Subject::chosen(player),
             text,
             source: "editor",
-            author: Some(caller.author()),
+            author: caller.author(),
             turn: None,
         };
         let id = service::insert(tx, &new).await?;

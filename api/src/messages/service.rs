@@ -96,6 +96,19 @@ pub async fn insert(tx: &TenantTx, campaign: Uuid, messages: &[NewMessage]) -> R
     row.read("ids")
 }
 
+/// Whether a message was written.
+///
+/// # Errors
+/// Those of the database.
+pub async fn is_there(tx: &TenantTx, id: Uuid) -> Result<bool> {
+    let found = sqlx::query("SELECT 1 FROM message WHERE tenant_id = $1 AND id = $2")
+        .bind(tx.tenant())
+        .bind(id)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?;
+    Ok(found.is_some())
+}
+
 /// For whom messages are read.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader {

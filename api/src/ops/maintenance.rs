@@ -21,7 +21,8 @@ use crate::{
     users::sessions,
 };
 
-const LEASE_EVERY: Duration = Duration::from_secs(3);
+/// `orphaned_turns` trusts a lease for three seconds without the lock.
+const LEASE_EVERY: Duration = Duration::from_secs(1);
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 const TAIL_FAST: Duration = Duration::from_millis(250);
 const TAIL_SLOW: Duration = Duration::from_secs(2);

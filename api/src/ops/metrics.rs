@@ -51,11 +51,15 @@ pub static CONNECTIONS_REFUSED: LazyLock<IntCounter> =
 /// Statements sent to the database inside tenant transactions.
 pub static STATEMENTS: LazyLock<IntCounter> =
     LazyLock::new(|| counter("db_statements_total", "Statements inside tenant transactions, without BEGIN and COMMIT"));
-/// Connections of the pool.
+/// Writes that were tried again.
+pub static WRITES_REPEATED: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters("db_writes_repeated_total", "Writes that were tried again, by what stopped them", &["reason"])
+});
+/// Rows that could not be read.
 pub static ROWS_UNREADABLE: LazyLock<IntCounter> = LazyLock::new(|| {
     counter("db_rows_unreadable_total", "Stored rows that could not be read and were left out of a list")
 });
-
+/// Connections of the pool.
 pub static POOL: LazyLock<IntGauge> = LazyLock::new(|| gauge("db_pool_connections", "Open database connections"));
 /// Ended turns.
 pub static TURNS: LazyLock<IntCounterVec> =

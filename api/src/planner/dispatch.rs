@@ -11,6 +11,7 @@ use crate::{
     commands::{self, Command, CommandCx, Done, Visibility, service::counted},
     error::{Code, Error, FieldError, Result},
     http::Reply,
+    retry::{PAID, Tries},
     tenancy::{Origin, TenantTx},
     tools::{Rest, Work},
     turns::rules::{self, Resolution, Teller, narrate, ruling::Ruling},
@@ -58,7 +59,7 @@ impl Acting<'_> {
     async fn at_once(&mut self, command: &'static Command, plan: &PlanView, reason: Option<Reason>) -> Result<Reply> {
         let (app, caller) = (self.talk.app, self.talk.caller);
         let actor = caller.actor().in_turn(self.scene.turn, Origin::Turn);
-        let mut attempts_left = 3;
+        let mut tries = Tries::with(PAID);
         loop {
             // That the turn is still this server's is found out where it ends.
             let Scene { campaign, player, scene, turn, .. } = self.scene;
@@ -71,7 +72,7 @@ impl Acting<'_> {
                 Err(error) => Err(error),
             };
             match done {
-                Err(error) if error.is_transient() && attempts_left > 1 => attempts_left -= 1,
+                Err(error) if tries.again(&error).await => {}
                 done => return done,
             }
         }

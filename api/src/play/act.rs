@@ -21,7 +21,7 @@ use crate::{
     messages::service::{self as messages, NewMessage, RollFacts},
     planner::act::{Wanted, act, may},
     prompt::EntityKind,
-    tenancy::TenantTx,
+    retry,
     turns::{
         Job, OnBusy, OnFailure, runner,
         start::{Asker, start},
@@ -185,37 +185,39 @@ async fn rolled(
     let who = seat.sheet().await?.who;
     let own = sheet::of_character(&who);
     let (caller, campaign) = seat.leave();
-    let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
-    app.limits.check_rows(&tx, &caller, "message").await?;
-    let value = |name: &str| sheet::value(&own, name);
-    let report = rolls::roll(Taking::Within(&tx), Some(campaign), &Wish::default(), &rolls, &value).await?;
-    let Some((result, total)) = report.results.first().and_then(|first| Some((first, first.total.clone()?))) else {
-        let error = report.results.into_iter().find_map(|result| result.error);
-        let message = error.map_or_else(|| "These dice cannot be rolled.".to_owned(), |error| error.message);
-        return Err(Error::invalid("/formula", "invalid_formula", message));
-    };
-    let facts = [RollFacts {
-        formula: result.formula.clone(),
-        total,
-        flavor: String::new(),
-        dice: serde_json::to_value(&result.dice).map_err(Error::internal)?,
-    }];
-    let message = NewMessage {
-        kind: Type::Roll,
-        roll: Some(messages::roll_value(&facts)),
-        player_id: Some(visitor.player),
-        ..NewMessage::chat(Author::Player, &who.name, messages::roll_text(&facts))
-    };
-    messages::insert(&tx, campaign, &[message]).await?;
-    tx.commit().await?;
+    retry::write(&app.pool, caller.actor(), async |tx| {
+        app.limits.check_rows(tx, &caller, "message").await?;
+        let value = |name: &str| sheet::value(&own, name);
+        let report = rolls::roll(Taking::Within(tx), Some(campaign), &Wish::default(), &rolls, &value).await?;
+        let Some((result, total)) = report.results.first().and_then(|first| Some((first, first.total.clone()?))) else {
+            let error = report.results.into_iter().find_map(|result| result.error);
+            let message = error.map_or_else(|| "These dice cannot be rolled.".to_owned(), |error| error.message);
+            return Err(Error::invalid("/formula", "invalid_formula", message));
+        };
+        let facts = [RollFacts {
+            formula: result.formula.clone(),
+            total,
+            flavor: String::new(),
+            dice: serde_json::to_value(&result.dice).map_err(Error::internal)?,
+        }];
+        let message = NewMessage {
+            kind: Type::Roll,
+            roll: Some(messages::roll_value(&facts)),
+            player_id: Some(visitor.player),
+            ..NewMessage::chat(Author::Player, &who.name, messages::roll_text(&facts))
+        };
+        messages::insert(tx, campaign, &[message]).await.map(drop)
+    })
+    .await?;
     Ok(done(request, link))
 }
 
 async fn write(app: &App, (caller, campaign): (Caller, Uuid), message: NewMessage) -> Result<()> {
-    let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
-    app.limits.check_rows(&tx, &caller, "message").await?;
-    messages::insert(&tx, campaign, &[message]).await?;
-    tx.commit().await
+    retry::write(&app.pool, caller.actor(), async |tx| {
+        app.limits.check_rows(tx, &caller, "message").await?;
+        messages::insert(tx, campaign, std::slice::from_ref(&message)).await.map(drop)
+    })
+    .await
 }
 
 /// Nothing to show here: it comes live. Without script the page is loaded anew.

@@ -121,7 +121,7 @@ impl Onlooker {
             // Seen before the rows are read: a change after that wakes this up again.
             self.end.borrow_and_update();
             let seat = Seat::take(&self.app, &self.visitor, &self.link).await?;
-            if !keys::lives(&seat.tx, self.visitor.caller.key).await?
+            if !keys::lives(&seat.tx, self.visitor.caller.key.unwrap_or_default()).await?
                 || !self.app.keys.is_live(&self.visitor.caller).await?
             {
                 self.until = Instant::now();

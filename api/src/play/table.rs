@@ -229,8 +229,9 @@ async fn sat_down(app: &App, visitor: &Visitor, link: &str) -> Result<HttpRespon
     let campaign = sqlx::query("SELECT name FROM campaign WHERE tenant_id = $1 AND id = $2")
         .bind(seat.tx.tenant())
         .bind(seat.campaign)
-        .fetch_one(&mut *seat.tx.connection().await)
+        .fetch_optional(&mut *seat.tx.connection().await)
         .await?
+        .ok_or_else(|| Error::not_found("campaign"))?
         .read("name")?;
     let shown = Page {
         link,

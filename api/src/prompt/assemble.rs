@@ -34,7 +34,7 @@ use crate::{
     ops::metrics,
     stored::Columns,
     tenancy::TenantTx,
-    tools,
+    threads, tools,
 };
 
 /// What a request calls the campaign, the entity and the player.
@@ -585,8 +585,27 @@ pub struct TurnText {
 
 /// Writes the turn's message: what woke, where things stand, what the rules decided, the action. Lore that is still to be
 /// read in the window is not repeated.
-#[must_use]
-pub fn turn_text(base: &BasePrompt, transcript: &Transcript, action: &str, mechanics: Option<&str>) -> TurnText {
+///
+/// # Errors
+/// `internal` if the server is stopping.
+pub async fn turn_text_apart(
+    base: &Arc<BasePrompt>,
+    transcript: &Arc<Transcript>,
+    action: &str,
+    mechanics: Option<&str>,
+) -> Result<TurnText> {
+    // What wakes nothing looks at the action alone.
+    let read = if base.lore.iter().any(|lore| lore.has_keywords()) { transcript.bytes() } else { 0 };
+    let (base, transcript) = (base.clone(), transcript.clone());
+    let (action, mechanics) = (action.to_owned(), mechanics.map(ToOwned::to_owned));
+    let bytes = action.len() + mechanics.as_ref().map_or(0, String::len) + read / LIGHTER;
+    threads::apart(bytes, move || turn_text(&base, &transcript, &action, mechanics.as_deref())).await
+}
+
+/// Looking for words takes so much less time than counting tokens.
+pub const LIGHTER: usize = 16;
+
+fn turn_text(base: &BasePrompt, transcript: &Transcript, action: &str, mechanics: Option<&str>) -> TurnText {
     let mut out = String::new();
     let budget = Section::Turn.budget_in(&base.cast.settings);
     let lores = base.lore.iter().map(AsRef::as_ref);

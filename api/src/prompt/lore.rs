@@ -140,6 +140,38 @@ impl HeldBack {
     }
 }
 
+/// How much one prompt looks for keywords before it stops: what others write may be made to take long.
+pub struct Fuel {
+    matches: u32,
+    bytes: usize,
+}
+
+impl Default for Fuel {
+    fn default() -> Self {
+        Self { matches: 200_000, bytes: 64 * 1024 * 1024 }
+    }
+}
+
+impl Fuel {
+    /// Whether there is none left.
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
+        self.matches == 0 || self.bytes == 0
+    }
+
+    /// One match was looked at; false if that was the last.
+    fn one_match(&mut self) -> bool {
+        self.matches = self.matches.saturating_sub(1);
+        self.matches > 0
+    }
+
+    /// Some texts are looked through for an entry's secondary keys.
+    fn read(&mut self, texts: &[&str], keys: usize) {
+        let bytes: usize = texts.iter().map(|text| text.len()).sum();
+        self.bytes = self.bytes.saturating_sub(bytes.saturating_mul(keys));
+    }
+}
+
 /// Entries of which a key was met.
 #[derive(Default)]
 pub struct Met<'l> {
@@ -205,12 +237,15 @@ impl ScopeLore {
     /// What `texts` do to keyword entries, by priority, then age. `texts` are the newest first, lower case: this turn's action,
     /// then earlier messages; an entry looks at as many as its scan depth, and at the action always.
     #[must_use]
-    pub fn met(&self, texts: &[&str], knower: Knower) -> Met<'_> {
+    pub fn met(&self, texts: &[&str], knower: Knower, fuel: &mut Fuel) -> Met<'_> {
         let mut met = Met::default();
         let Some(finder) = &self.finder else { return met };
         let mut nearest: Vec<Option<usize>> = vec![None; self.keyword.len()];
-        for (age, text) in texts.iter().enumerate() {
+        'texts: for (age, text) in texts.iter().enumerate() {
             for found in finder.find_overlapping_iter(*text) {
+                if !fuel.one_match() {
+                    break 'texts;
+                }
                 if is_word(text, found.start(), found.end())
                     && let Some(entry) = self.patterns.get(found.pattern().as_usize())
                     && let Some(seen) = nearest.get_mut(*entry)
@@ -221,6 +256,15 @@ impl ScopeLore {
         }
         for (entry, age) in self.keyword.iter().zip(nearest) {
             let Some(age) = age else { continue };
+            if !entry.secondary.is_empty() {
+                if fuel.bytes == 0 {
+                    break;
+                }
+                fuel.read(
+                    texts.get(..entry.scan_depth.max(1).min(texts.len())).unwrap_or_default(),
+                    entry.secondary.len(),
+                );
+            }
             match entry.held_back(age, texts, knower) {
                 None => met.woken.push(entry),
                 Some(why) => met.held_back.push((entry, why)),

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{
     LoreDecision,
-    assemble::{Assembled, Wanted, assemble, turn_text},
+    assemble::{Assembled, Wanted, assemble, turn_text_apart},
     cache::Prompts,
     lore::ScopeLore,
     section::Section,
@@ -78,7 +78,7 @@ pub async fn preview_in(
 ) -> Result<Preview> {
     let Assembled { base, hit } = assemble(prompts, tx, caller, wanted).await?;
     let transcript = base.transcript.within(Section::History.budget_in(&base.cast.settings));
-    let turn = turn_text(&base, &transcript, action, None);
+    let turn = turn_text_apart(&base, &transcript, action, None).await?;
     let mut sections: Vec<SectionText> = base
         .segments
         .iter()

@@ -8,12 +8,10 @@ use std::{
 
 use lru::LruCache;
 
-use crate::error::{Error, Result};
+use crate::{error::Result, threads};
 
 /// Texts longer than this are counted in pieces, so that no input makes the tokenizer slow.
 const PIECE_BYTES: usize = 8 * 1024;
-/// Texts longer than this are counted by a thread of their own where many may come at once.
-const APART_BYTES: usize = 2 * 1024;
 /// Lines whose tokens are remembered.
 const LINES_MAX: NonZeroUsize = NonZeroUsize::new(65_536).unwrap();
 
@@ -37,10 +35,7 @@ pub fn count(text: &str) -> u32 {
 /// # Errors
 /// `internal` if the server is stopping.
 pub async fn count_apart(text: String) -> Result<u32> {
-    if text.len() <= APART_BYTES {
-        return Ok(count(&text));
-    }
-    tokio::task::spawn_blocking(move || count(&text)).await.map_err(Error::internal)
+    threads::apart(text.len(), move || count(&text)).await
 }
 
 /// Tokens of a line that is counted again and again, such as a memory. Remembered by a hash that nobody outside can foresee.

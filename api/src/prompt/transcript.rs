@@ -13,7 +13,7 @@ use super::segment::short_hash;
 use crate::{
     error::Result,
     llm::{Message, Role},
-    stored::Columns,
+    stored::{self, Columns},
     tenancy::TenantTx,
 };
 
@@ -55,6 +55,29 @@ pub struct Exchange {
     pub tokens: u32,
 }
 
+/// A stored message of a conversation.
+struct Line {
+    id: Uuid,
+    turn: Option<Uuid>,
+    is_answer: bool,
+    content: String,
+    prompt_text: Option<String>,
+    tokens: i32,
+}
+
+impl Line {
+    fn of(row: &PgRow) -> Result<Self> {
+        Ok(Self {
+            id: row.read("id")?,
+            turn: row.read("turn_id")?,
+            is_answer: row.read::<&str>("author")? == "ai",
+            content: row.read("content")?,
+            prompt_text: row.read("prompt_text")?,
+            tokens: row.read("tokens")?,
+        })
+    }
+}
+
 /// The window of the conversation that prompts hold.
 #[derive(Debug, Default)]
 pub struct Transcript {
@@ -83,7 +106,7 @@ impl Transcript {
         .bind(EXCHANGES_MAX * 2)
         .fetch_all(&mut *tx.connection().await)
         .await?;
-        Self::of_rows(&rows, version)
+        Ok(Self::of_rows(&rows, version))
     }
 
     /// Loads the window of a session: what its AI was told, and what it told. One statement.
@@ -104,27 +127,24 @@ impl Transcript {
         .bind(told_as)
         .fetch_all(&mut *tx.connection().await)
         .await?;
-        Self::of_rows(&rows, version)
+        Ok(Self::of_rows(&rows, version))
     }
 
-    /// Pairs questions and answers; the newest row is the first.
-    fn of_rows(rows: &[PgRow], version: i64) -> Result<Self> {
+    /// Pairs questions and answers; the newest row is the first. One that cannot be read costs its own exchange.
+    fn of_rows(rows: &[PgRow], version: i64) -> Self {
         let mut transcript = Self { version, ..Self::default() };
-        let mut rows = rows.iter().rev().peekable();
-        while let Some(row) = rows.next() {
-            if row.read::<&str>("author")? == "ai" {
+        let mut rows = stored::each(rows.iter().rev(), Line::of).into_iter().peekable();
+        while let Some(asked) = rows.next() {
+            if asked.is_answer {
                 continue; // an answer whose question was deleted
             }
-            let turn: Option<Uuid> = row.read("turn_id")?;
-            let is_its_answer = |a: &&PgRow| a.read::<Option<Uuid>>("turn_id").is_ok_and(|of| of == turn);
-            let Some(answer) = rows.next_if(is_its_answer) else { continue };
-            let said: Arc<str> = row.read::<String>("content")?.into();
-            let user = row.read::<Option<String>>("prompt_text")?.map_or_else(|| said.clone(), Into::into);
-            let assistant = answer.read::<String>("content")?.into();
-            let tokens = row.read::<i32>("tokens")?.saturating_add(answer.read("tokens")?).unsigned_abs();
-            transcript.push(Exchange { id: row.read("id")?, said, user, assistant, tokens });
+            let Some(answer) = rows.next_if(|next| next.turn == asked.turn) else { continue };
+            let said: Arc<str> = asked.content.into();
+            let user = asked.prompt_text.map_or_else(|| said.clone(), Into::into);
+            let tokens = asked.tokens.saturating_add(answer.tokens).unsigned_abs();
+            transcript.push(Exchange { id: asked.id, said, user, assistant: answer.content.into(), tokens });
         }
-        Ok(transcript)
+        transcript
     }
 
     /// This conversation and one exchange more.

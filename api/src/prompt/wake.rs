@@ -1,9 +1,11 @@
 //! Lore that enters a conversation with a turn: what keywords woke, and what belongs to where it plays. It stands in the turn's own
 //! message and stays there; what is still to be read in the window is not repeated.
 
+use std::collections::HashSet;
+
 use super::{
     LoreDecision, fence,
-    lore::{Entry, Knower, ScopeLore},
+    lore::{Entry, Fuel, Knower, ScopeLore},
     transcript::Transcript,
 };
 
@@ -36,10 +38,20 @@ pub fn wake<'l>(
         texts.push(exchange.said.to_lowercase());
     }
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let mut room = Room { used: 0, budget, left_out: 0 };
+    let mut room = Room::of(budget, transcript);
+    let mut fuel = Fuel::default();
     for lore in lores {
-        let met = lore.met(&texts, knower);
-        for entry in met.woken {
+        if room.is_full() || fuel.is_spent() {
+            room.is_cut = true;
+            break;
+        }
+        let met = lore.met(&texts, knower, &mut fuel);
+        for (n, entry) in met.woken.iter().enumerate() {
+            if room.is_full() {
+                room.left_out += (met.woken.len() - n) as u64;
+                room.is_cut = true;
+                break;
+            }
             let decision = room.take(&mut entered.text, entry, knower, transcript);
             let reason = match decision {
                 Taken::Before => "keyword: woke in an earlier turn that is still in the history".to_owned(),
@@ -52,6 +64,11 @@ pub fn wake<'l>(
     }
     if room.left_out > 0 {
         entered.cut = format!("{} keyword entries did not fit into {budget} tokens", room.left_out);
+    }
+    if room.is_cut {
+        let and = if entered.cut.is_empty() { "" } else { "; " };
+        entered.cut.push_str(and);
+        entered.cut.push_str("other keyword entries were not looked for");
     }
     entered
 }
@@ -71,7 +88,7 @@ pub fn always<'l>(
         all.extend(lore.always.iter().map(|entry| (lore, entry)));
     }
     all.sort_by_key(|(_, e)| (std::cmp::Reverse(e.priority), e.id));
-    let mut room = Room { used: 0, budget, left_out: beyond };
+    let mut room = Room { left_out: beyond, ..Room::of(budget, transcript) };
     for (lore, entry) in all {
         let (decision, reason) = if entry.is_known_to(knower) {
             let decision = room.take(&mut entered.text, entry, knower, transcript);
@@ -107,14 +124,33 @@ enum Taken {
     No,
 }
 
+/// Tokens of the fence around an entry, which no entry is shorter than.
+const FENCE_TOKENS: u32 = 20;
+
 /// What a budget has room for.
-struct Room {
+struct Room<'t> {
     used: u32,
     budget: u32,
     left_out: u64,
+    /// Whether something was not even looked at.
+    is_cut: bool,
+    /// Slugs of entries that stand in the window, as they stand there.
+    told: HashSet<&'t str>,
 }
 
-impl Room {
+impl<'t> Room<'t> {
+    fn of(budget: u32, transcript: &'t Transcript) -> Self {
+        const OPENS: &str = "<lore entry=\"";
+        let texts = transcript.exchanges.iter().flat_map(|e| e.user.split(OPENS).skip(1));
+        let told = texts.filter_map(|text| text.split('"').next()).collect();
+        Self { used: 0, budget, left_out: 0, is_cut: false, told }
+    }
+
+    /// Whether no entry at all fits any more.
+    fn is_full(&self) -> bool {
+        self.used.saturating_add(FENCE_TOKENS) >= self.budget
+    }
+
     fn take(&mut self, out: &mut String, entry: &Entry, knower: Knower, transcript: &Transcript) -> Taken {
         let version = entry.version.to_string();
         let attributes = [
@@ -125,8 +161,9 @@ impl Room {
         ];
         let mut fenced = String::new();
         fence::put(&mut fenced, "lore", &attributes, &entry.content);
-        let cost = entry.tokens.saturating_add(20);
-        if transcript.exchanges.iter().any(|e| e.user.contains(&fenced)) {
+        let cost = entry.tokens.saturating_add(FENCE_TOKENS);
+        let is_told = self.told.contains(fence::attribute(&entry.slug).as_ref());
+        if is_told && transcript.exchanges.iter().any(|e| e.user.contains(&fenced)) {
             Taken::Before
         } else if self.used.saturating_add(cost) > self.budget {
             self.left_out += 1;

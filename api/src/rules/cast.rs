@@ -19,7 +19,7 @@ use super::sheet;
 use crate::{
     error::{Error, Result},
     http::resource::col,
-    stored::Columns,
+    stored::{self, Columns},
     tenancy::TenantTx,
 };
 
@@ -71,10 +71,11 @@ pub async fn named_all(tx: &TenantTx, campaign: Uuid, wanted: &[&str]) -> Result
     .bind(wanted.iter().map(|name| Uuid::try_parse(name.trim()).ok()).collect::<Vec<_>>())
     .fetch_all(&mut *tx.connection().await)
     .await?;
+    let found = stored::each(&rows, |row| Ok((row.read::<i64>("n")?, who(row.read("kind")?, row.read("actor_id")?))));
     let mut all = Vec::with_capacity(wanted.len());
     for (n, name) in (1_i64..).zip(wanted) {
-        all.push(match rows.iter().find(|row| row.read::<i64>("n").is_ok_and(|at| at == n)) {
-            Some(row) => Named::One(who(row.read("kind")?, row.read("actor_id")?)),
+        all.push(match found.iter().find(|(at, _)| *at == n) {
+            Some((_, who)) => Named::One(*who),
             None => by_name(tx, campaign, name.trim()).await?,
         });
     }
@@ -101,15 +102,20 @@ async fn by_name(tx: &TenantTx, campaign: Uuid, wanted: &str) -> Result<Named> {
     .bind(i64::try_from(CANDIDATES_MAX).unwrap_or(20))
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    let tier = |column: &str| rows.iter().filter(|r| r.read::<bool>(column).unwrap_or(false)).collect::<Vec<_>>();
-    let fitting = ["exact", "same", "holds"].into_iter().map(tier).find(|fitting| !fitting.is_empty());
-    Ok(match fitting.as_deref() {
-        None => Named::Unclear(format!("there is nobody called \"{wanted}\" here")),
-        Some([one]) => Named::One(who(one.read("kind")?, one.read("id")?)),
-        Some(several) => {
-            let name =
-                |r: &&sqlx::postgres::PgRow| Ok(format!("{} ({})", r.read::<&str>("name")?, r.read::<&str>("slug")?));
-            let names = several.iter().map(name).collect::<Result<Vec<String>>>()?;
+    let known = stored::each(&rows, |row| {
+        // Called exactly so, or but for the case, or with words more or fewer.
+        let (exact, same): (bool, bool) = (row.read("exact")?, row.read("same")?);
+        let tier = if exact { 0 } else { 2 - i32::from(same) };
+        let called = format!("{} ({})", row.read::<&str>("name")?, row.read::<&str>("slug")?);
+        Ok((tier, who(row.read("kind")?, row.read("id")?), called))
+    });
+    let best = known.iter().map(|(tier, ..)| *tier).min();
+    let fitting: Vec<_> = known.iter().filter(|(tier, ..)| Some(*tier) == best).collect();
+    Ok(match fitting.as_slice() {
+        [] => Named::Unclear(format!("there is nobody called \"{wanted}\" here")),
+        [(_, who, _)] => Named::One(*who),
+        several => {
+            let names: Vec<&str> = several.iter().map(|(.., called)| called.as_str()).collect();
             Named::Unclear(format!("\"{wanted}\" may be {}", names.join(", ")))
         }
     })

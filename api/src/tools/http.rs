@@ -140,7 +140,7 @@ pub async fn call(
             session: session.as_ref(),
             reader: reader_of(&caller, session.as_ref()),
             turn: None,
-            key: Some(caller.author()),
+            key: caller.author(),
             heard: heard.as_ref(),
             dice: dice.as_deref(),
             hand: None,

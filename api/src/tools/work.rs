@@ -18,6 +18,7 @@ use crate::{
     error::Result,
     messages::service::{self as messages, NewMessage},
     pool::Pool,
+    retry::{PAID, repeat},
     tenancy::{self, Actor, TenantTx},
 };
 
@@ -160,15 +161,34 @@ impl<'a> Work<'a> {
         }
         let (Rest { begun, claim }, said) = self.into_rest();
         let hold = match (begun, hold) {
-            (Some(tx), _) => return tx.commit().await,
+            (Some(tx), _) => return tx.commit_within(PAID).await,
             (None, Some(hold)) if claim.is_some() || !said.is_empty() => hold,
             _ => return Ok(()),
         };
         let written = tenancy::call(pool, actor, WRITE, |q| {
-            seeds::bind_claim(q.bind(hold.turn).bind(hold.instance).bind(campaign).bind(Json(said)), claim.as_ref())
+            seeds::bind_claim(q.bind(hold.turn).bind(hold.instance).bind(campaign).bind(Json(&said)), claim.as_ref())
         });
-        let written = written.await.map(drop);
+        let written = match written.await {
+            Err(lost) if lost.in_doubt() => {
+                if repeat(PAID, async || is_said(pool, actor, hold, &said).await).await? {
+                    Ok(())
+                } else {
+                    Err(lost.settled())
+                }
+            }
+            written => written.map(drop),
+        };
         settled(claim, written)
+    }
+}
+
+/// Whether words were written of which the answer was lost. Dice alone that were taken, perhaps, are rolled anew: nobody saw them.
+async fn is_said(pool: &Pool, actor: &Actor, hold: Hold, said: &[NewMessage]) -> Result<bool> {
+    // Waits for whoever holds the turn: what is about to be written is written then.
+    let tx = TenantTx::hold_turn(pool, actor, hold.turn, hold.instance).await?;
+    match said.first() {
+        Some(first) => messages::is_there(&tx, first.id).await,
+        None => Ok(false),
     }
 }
 

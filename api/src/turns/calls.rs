@@ -16,6 +16,7 @@ use crate::{
     llm::reply::ProposedCall,
     messages::service::Reader,
     ops::metrics,
+    retry::{PAID, Tries},
     sessions::service::Playing,
     tenancy::Actor,
     tools::{
@@ -199,17 +200,16 @@ impl Batch<'_> {
         }
     }
 
-    /// One part, tried again when it met another transaction and lost.
+    /// One part, tried again while what stopped it will pass.
     async fn attempt(&self, part: &Range<usize>, broken: &HashMap<usize, CallError>) -> Result<Attempt> {
         let runs = |i: usize| matches!(self.checked.get(i), Some(Checked::Run(..))) && !broken.contains_key(&i);
         if !part.clone().any(runs) {
             return Ok(Attempt::Committed(part.clone().map(|_| None).collect()));
         }
-        let mut attempts_left = 3;
+        let mut tries = Tries::with(PAID);
         loop {
-            let last = attempts_left == 1;
-            match self.attempt_once(part, broken, last).await {
-                Err(error) if error.is_transient() && !last => attempts_left -= 1,
+            match self.attempt_once(part, broken, tries.is_last()).await {
+                Err(error) if tries.again(&error).await => {}
                 result => {
                     // What comes of it is told while the turn runs.
                     spent::written().await;
@@ -245,7 +245,8 @@ impl Batch<'_> {
                 Ok(value) => results.push(Some(Ok(value))),
                 Err(error) if work.is_broken() => return Err(error),
                 Err(error) if error.cause().is_none() => results.push(Some(Err(told(&error)))),
-                Err(error) if error.code == Code::Unavailable || (error.is_transient() && !last) => return Err(error),
+                Err(error) if error.code == Code::Unavailable && !error.is_transient() => return Err(error),
+                Err(error) if error.is_transient() && !last => return Err(error),
                 Err(error) => return Ok(Attempt::Broke(i, told(&error))),
             }
         }

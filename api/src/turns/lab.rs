@@ -25,6 +25,7 @@ use crate::{
         preview::{Preview, preview_in},
         scope,
     },
+    retry::{self, PAID},
     revisions,
     stored::Columns,
     tenancy::TenantTx,
@@ -247,22 +248,26 @@ async fn count(
     cost_micros: Option<u64>,
 ) -> Result<()> {
     let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-    let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
-    sqlx::query(
-        "INSERT INTO usage_entry (tenant_id, id, campaign_id, kind, model, llm_calls, prompt_tokens, cached_tokens, \
-             completion_tokens, cost_micros) VALUES ($1, $2, $3, 'lab', $4, 1, $5, $6, $7, $8)",
-    )
-    .bind(tx.tenant())
-    .bind(Uuid::now_v7())
-    .bind(campaign)
-    .bind(model)
-    .bind(number(usage.prompt_tokens))
-    .bind(number(usage.cached_tokens))
-    .bind(number(usage.completion_tokens))
-    .bind(cost_micros.map(number))
-    .execute(&mut *tx.connection().await)
-    .await?;
-    tx.commit().await
+    let id = Uuid::now_v7();
+    let write = async || {
+        let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
+        sqlx::query(
+            "INSERT INTO usage_entry (tenant_id, id, campaign_id, kind, model, llm_calls, prompt_tokens, cached_tokens, \
+                 completion_tokens, cost_micros) VALUES ($1, $2, $3, 'lab', $4, 1, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
+        )
+        .bind(tx.tenant())
+        .bind(id)
+        .bind(campaign)
+        .bind(model)
+        .bind(number(usage.prompt_tokens))
+        .bind(number(usage.cached_tokens))
+        .bind(number(usage.completion_tokens))
+        .bind(cost_micros.map(number))
+        .execute(&mut *tx.connection().await)
+        .await?;
+        tx.commit_within(PAID).await.map_err(|error| error.settled())
+    };
+    retry::repeat(PAID, write).await
 }
 
 /// Starts a turn for real and gives its id as soon as it runs.

@@ -23,7 +23,7 @@ use crate::{
     llm::{Completion, Endpoint, Message, ReplyMode, Role},
     ops::metrics,
     prompt::{
-        assemble::{Assembled, BasePrompt, TurnText, Wanted, assemble, cached, turn_text},
+        assemble::{Assembled, BasePrompt, TurnText, Wanted, assemble, cached, turn_text_apart},
         fence,
         section::Section,
         tokens,
@@ -107,7 +107,7 @@ async fn attempt_once(
         && caller.tenant.limits.tokens_per_day == 0
         && let Some(base) = cached(&app.prompts, caller, &wanted)
     {
-        let turn = begin(Assembled { base, hit: true });
+        let turn = begin(Assembled { base, hit: true }).await?;
         if store::open_cached(&app.pool, &actor, &turn.row(), &turn.base).await? {
             opened = Some(turn);
         }
@@ -122,7 +122,7 @@ async fn attempt_once(
             // While the model writes, nothing of how a turn opens and ends is held.
             let assembled = Box::pin(assemble(&app.prompts, &tx, caller, &wanted)).await?;
             app.limits.check_tokens(&tx, &caller.tenant).await?;
-            let mut turn = begin(assembled);
+            let mut turn = begin(assembled).await?;
             match store::open(&tx, &turn.row()).await? {
                 Opened::Replay(reply) => return Ok(Some(Attempted::Done(reply))),
                 Opened::Runs(id) => turn.talk.id = id,
@@ -153,16 +153,17 @@ async fn attempt_once(
 }
 
 impl<'a> Turn<'a> {
-    fn begin(
+    async fn begin(
         talk: Talk<'a>,
         job: &'a Job,
         place: Place,
         mechanics: Option<Mechanics>,
         Assembled { base, hit }: Assembled,
-    ) -> Self {
+    ) -> Result<Self> {
         let transcript = base.transcript.within(Section::History.budget_in(&base.cast.settings));
-        let text = turn_text(&base, &transcript, &job.action, mechanics.as_ref().map(|m| m.raw.as_str()));
-        Self { talk, job, base, hit, transcript, text, mechanics, place }
+        let raw = mechanics.as_ref().map(|m| m.raw.as_str());
+        let text = turn_text_apart(&base, &transcript, &job.action, raw).await?;
+        Ok(Self { talk, job, base, hit, transcript, text, mechanics, place })
     }
 
     fn row(&self) -> NewTurn<'a> {
@@ -207,7 +208,7 @@ impl<'a> Turn<'a> {
     /// Commits the answer: messages, record, usage, key.
     async fn finish(&mut self, status: Status) -> Result<Reply> {
         let narrative = self.talk.narrative();
-        let narrative_tokens = tokens::count(&narrative);
+        let narrative_tokens = tokens::count_apart(narrative.clone()).await?;
         let (body, record) = self.written(status, &narrative)?;
         let row = self.row();
         let player_message = Uuid::now_v7();
@@ -225,15 +226,9 @@ impl<'a> Turn<'a> {
             narrative_tokens,
             window_start: self.transcript.exchanges.first().map_or(player_message, |e| e.id),
         };
-        let mut attempts_left = 3;
         let actor = self.talk.caller.actor().in_turn(self.talk.id, Origin::Turn);
         self.talk.save_told().await;
-        loop {
-            match store::finish(&self.talk.app.pool, &actor, &row, &ended, Some(&said)).await {
-                Err(e) if Error::is_transient(&e) && attempts_left > 1 => attempts_left -= 1,
-                result => break result?,
-            }
-        }
+        store::finish(&self.talk.app.pool, &actor, &row, &ended, &said).await?;
         metrics::TURNS.with_label_values(&[self.job.kind.as_str(), status.as_str()]).inc();
         self.remember(player_message, narrative, narrative_tokens);
         Ok(Reply { status: 200, body, ..Reply::default() })

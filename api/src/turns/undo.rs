@@ -26,6 +26,7 @@ use crate::{
         idempotency::IdempotencyKey,
         resource::{Ref, campaign_id},
     },
+    retry::{BRIEF, Tries},
     stored::Columns,
     tenancy::{Origin, TenantTx},
 };
@@ -80,7 +81,7 @@ async fn again(
     key: Option<&IdempotencyKey>,
     leaves_changed: bool,
 ) -> Result<Reply> {
-    let mut attempts_left = 3;
+    let mut tries = Tries::with(BRIEF);
     let mut was_looked_at = leaves_changed;
     loop {
         match attempt(app, caller, c, turn, key, leaves_changed, was_looked_at).await {
@@ -90,8 +91,8 @@ async fn again(
                 look(app, caller, turn).await?;
                 was_looked_at = true;
             }
-            Err(e) if e.is_transient() && attempts_left > 1 => attempts_left -= 1,
-            Err(e) => return Err(e),
+            Err(error) if tries.again(&error).await => {}
+            Err(error) => return Err(error),
         }
     }
 }

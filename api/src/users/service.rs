@@ -23,6 +23,7 @@ use crate::{
         paging::{Items, NoFilter, Page, pattern},
         patch as merge_patch, validate,
     },
+    retry,
     stored::{self, Columns},
     tenancy::TenantTx,
 };
@@ -175,24 +176,25 @@ pub async fn invite(
 ) -> Result<Option<UserView>> {
     validate::check(&input)?;
     may_give(caller, input.role)?;
-    let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
-    if let Some(once) = once
-        && once.claim(&tx).await?.is_some()
-    {
-        return Ok(None);
-    }
-    if let Some(invited) = find(&tx, &input.email).await?.filter(|user| user.status == UserStatus::Invited) {
-        may_give(caller, invited.role)?;
-    }
     let name = input.name.unwrap_or_else(|| email::name_of(&input.email).to_owned());
-    let asked = links::Asked { email: input.email.trim(), name: &name, role: input.role, by: Some(caller.author()) };
-    let (id, path) = links::invite(&mut *tx.connection().await, &asked).await?;
-    let view = get(&tx, &id.to_string()).await?;
-    if let Some(once) = once {
-        once.store(&tx, &view.made()?).await?;
-    }
-    tx.commit().await?;
-    Ok(Some(UserView { link: Some(path), ..view }))
+    retry::write(&app.pool, caller.actor(), async |tx| {
+        if let Some(once) = once
+            && once.claim(tx).await?.is_some()
+        {
+            return Ok(None);
+        }
+        if let Some(invited) = find(tx, &input.email).await?.filter(|user| user.status == UserStatus::Invited) {
+            may_give(caller, invited.role)?;
+        }
+        let asked = links::Asked { email: input.email.trim(), name: &name, role: input.role, by: caller.author() };
+        let (id, path) = links::invite(&mut *tx.connection().await, &asked).await?;
+        let view = get(tx, &id.to_string()).await?;
+        if let Some(once) = once {
+            once.store(tx, &view.made()?).await?;
+        }
+        Ok(Some(UserView { link: Some(path), ..view }))
+    })
+    .await
 }
 
 /// A link for a user of the caller's tenant to set a new password with; its path. None if the form `once` was sent before.
@@ -206,24 +208,26 @@ pub async fn reset(
     x: &str,
     once: Option<(&IdempotencyKey, &Reply)>,
 ) -> Result<Option<String>> {
-    let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
-    if let Some((once, _)) = once
-        && once.claim(&tx).await?.is_some()
-    {
-        return Ok(None);
-    }
-    let user = hold(&tx, x).await?;
-    must_have_come(&user)?;
-    may_give(caller, user.role)?;
-    let path = links::reset(&mut *tx.connection().await, user.id).await?.ok_or_else(|| {
-        let detail = "This user belongs to other tenants too: only the operator resets them (`tavernkeep user reset`).";
-        Error::new(Code::Forbidden, detail)
-    })?;
-    if let Some((once, reply)) = once {
-        once.store(&tx, reply).await?;
-    }
-    tx.commit().await?;
-    Ok(Some(path))
+    retry::write(&app.pool, caller.actor(), async |tx| {
+        if let Some((once, _)) = once
+            && once.claim(tx).await?.is_some()
+        {
+            return Ok(None);
+        }
+        let user = hold(tx, x).await?;
+        must_have_come(&user)?;
+        may_give(caller, user.role)?;
+        let path = links::reset(&mut *tx.connection().await, user.id).await?.ok_or_else(|| {
+            let detail =
+                "This user belongs to other tenants too: only the operator resets them (`tavernkeep user reset`).";
+            Error::new(Code::Forbidden, detail)
+        })?;
+        if let Some((once, reply)) = once {
+            once.store(tx, reply).await?;
+        }
+        Ok(Some(path))
+    })
+    .await
 }
 
 fn must_have_come(user: &UserView) -> Result<()> {
@@ -254,18 +258,18 @@ pub async fn update(app: &App, caller: &Caller, expected: &Expected, x: &str, pa
         "expires_at",
         "link",
     ];
-    let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
-    let user = hold(&tx, x).await?;
-    expected.check(user.version)?;
-    let shown = serde_json::to_value(&user).map_err(Error::internal)?;
-    let wanted: UserChange = bounds::read(merge_patch::apply(shown, patch.clone(), &READ_ONLY)?)?;
-    validate::check(&wanted)?;
-    must_have_come(&user)?;
-    may_give(caller, user.role)?;
-    may_give(caller, wanted.role)?;
-    let view = change(&tx, &user, &wanted).await?;
-    tx.commit().await?;
-    Ok(view)
+    retry::write(&app.pool, caller.actor(), async |tx| {
+        let user = hold(tx, x).await?;
+        expected.check(user.version)?;
+        let shown = serde_json::to_value(&user).map_err(Error::internal)?;
+        let wanted: UserChange = bounds::read(merge_patch::apply(shown, patch.clone(), &READ_ONLY)?)?;
+        validate::check(&wanted)?;
+        must_have_come(&user)?;
+        may_give(caller, user.role)?;
+        may_give(caller, wanted.role)?;
+        change(tx, &user, &wanted).await
+    })
+    .await
 }
 
 /// Takes a user out of the caller's tenant, or withdraws an invitation.
@@ -273,10 +277,7 @@ pub async fn update(app: &App, caller: &Caller, expected: &Expected, x: &str, pa
 /// # Errors
 /// `not_found`, `precondition_failed`, `conflict` for the last owner.
 pub async fn leave(app: &App, caller: &Caller, expected: &Expected, x: &str) -> Result<UserView> {
-    let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
-    let user = leave_in(&tx, caller, expected, x).await?;
-    tx.commit().await?;
-    Ok(user)
+    retry::write(&app.pool, caller.actor(), async |tx| leave_in(tx, caller, expected, x).await).await
 }
 
 /// The same in a transaction of the caller's.

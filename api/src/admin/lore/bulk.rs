@@ -35,6 +35,7 @@ use crate::{
         },
         links, overview,
     },
+    retry,
     revisions::{self, Touched},
     shown,
     tenancy::{Origin, TenantTx},
@@ -555,17 +556,16 @@ pub async fn undo(at: InCampaign) -> Result<HttpResponse> {
     let mut page = step_page(&at).await?;
     let mut actor = at.caller.actor();
     actor.origin = Origin::Revert;
-    let tx = TenantTx::write(&at.app.pool, &actor).await?;
     let leaves_changed = at.form.has("rest");
-    match edits::undo_in(&tx, &at.caller, at.campaign.id.0, (page.step.id, bulk::STEP), leaves_changed).await {
+    let step = (page.step.id, bulk::STEP);
+    let undo = async |tx: &TenantTx| edits::undo_in(tx, &at.caller, at.campaign.id.0, step, leaves_changed).await;
+    match retry::write(&at.app.pool, actor, undo).await {
         Ok(undone) => {
-            tx.commit().await?;
             let path = undone.undo_step_id.map_or_else(|| at.url("lore"), |id| format!("{}/{id}", at.url("lore/bulk")));
             let but = if leaves_changed { ", but for what was changed since" } else { "" };
             Ok(at.done(&path, &format!("The edit was undone{but}.")))
         }
         Err(error) if error.code == Code::UndoConflict => {
-            drop(tx);
             page.detail = error.detail.clone();
             page.rows = in_the_way::of(&at, &error).await?;
             at.show_with(StatusCode::CONFLICT, &page)

@@ -172,7 +172,7 @@ async fn edit_page(at: &InCampaign, tx: &TenantTx, row: &Current, form: FormView
         form,
         may_write: at.may(Scope::Write),
         may_see_history: at.may(Scope::Gm),
-        tokens: tokens::count(shown),
+        tokens: tokens::count_apart(shown.to_owned()).await?,
         preview: preview_of(at, tx, shown).await?,
         form_id: None,
         known: Some(Known {
@@ -369,7 +369,8 @@ pub async fn preview(at: InCampaign) -> Result<HttpResponse> {
         return Err(Error::new(Code::PayloadTooLarge, format!("An entry has at most {CONTENT_CHARS_MAX} characters.")));
     }
     let tx = at.read().await?;
-    at.piece(&Preview { tokens: tokens::count(text), preview: preview_of(&at, &tx, text).await? })
+    let tokens = tokens::count_apart(text.to_owned()).await?;
+    at.piece(&Preview { tokens, preview: preview_of(&at, &tx, text).await? })
 }
 
 /// POST that makes a copy.

@@ -13,6 +13,7 @@ use crate::{
         self, Body, NoBody, Reply,
         resource::{Ref, campaign_id},
     },
+    retry,
     tenancy::TenantTx,
 };
 
@@ -21,17 +22,14 @@ use crate::{
 /// # Errors
 /// As for [`run`].
 pub async fn edit(app: &App, caller: &Caller, c: &str, input: &BulkInput) -> Result<BulkReport> {
-    let tx = if input.dry_run {
-        TenantTx::read(&app.pool, caller.tenant_id()).await?
-    } else {
-        TenantTx::write(&app.pool, &caller.actor()).await?
+    let work = async |tx: &TenantTx| {
+        let campaign = campaign_id(tx, caller, &Ref::parse(c)).await?;
+        run(tx, caller, campaign, input).await
     };
-    let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
-    let report = run(&tx, caller, campaign, input).await?;
-    if !input.dry_run {
-        tx.commit().await?;
+    if input.dry_run {
+        return work(&TenantTx::read(&app.pool, caller.tenant_id()).await?).await;
     }
-    Ok(report)
+    retry::write(&app.pool, caller.actor(), work).await
 }
 
 /// Changes or deletes many entries at once, as one step that can be undone; all of them or none.

@@ -11,7 +11,7 @@ use crate::{
     error::Result,
     messages::service::{Which, seen},
     prompt::{
-        assemble::lore_now,
+        assemble::{LIGHTER, lore_now},
         cache::Prompts,
         lore::{Knower, ScopeLore},
         scope::{LoreScope, of_player},
@@ -25,6 +25,7 @@ use crate::{
         service::Playing,
     },
     tenancy::TenantTx,
+    threads,
 };
 
 /// Messages of the table whose words wake lore.
@@ -84,13 +85,13 @@ impl Lore {
 
     /// Whether any of it waits for words.
     pub(super) fn has_keywords(&self) -> bool {
-        self.awake().any(ScopeLore::has_keywords)
+        self.awake().any(|lore| lore.has_keywords())
     }
 
     /// What words may wake.
-    fn awake(&self) -> impl Iterator<Item = &ScopeLore> + Clone {
+    fn awake(&self) -> impl Iterator<Item = &Arc<ScopeLore>> + Clone {
         let own = std::iter::once(&self.global).chain(&self.scoped).filter(|_| self.any.is_none());
-        own.chain(&self.any).map(AsRef::as_ref)
+        own.chain(&self.any)
     }
 
     /// Global lore, a part of the base.
@@ -106,9 +107,21 @@ impl Lore {
     }
 
     /// What the words of this turn, of the table and of the conversation woke.
-    pub(super) fn woken(&self, settings: &Extensions, transcript: &Transcript, words: &[&str]) -> Entered {
-        let budget = Section::Turn.budget_in(settings);
-        wake::wake(self.awake(), self.knower, transcript, &words.join("\n"), budget)
+    ///
+    /// # Errors
+    /// `internal` if the server is stopping.
+    pub(super) async fn woken(
+        &self,
+        settings: &Extensions,
+        transcript: &Arc<Transcript>,
+        words: &[&str],
+    ) -> Result<Entered> {
+        let (budget, knower) = (Section::Turn.budget_in(settings), self.knower);
+        let awake: Vec<Arc<ScopeLore>> = self.awake().cloned().collect();
+        let (transcript, words) = (transcript.clone(), words.join("\n"));
+        let bytes = (transcript.bytes() + words.len()) / LIGHTER;
+        threads::apart(bytes, move || wake::wake(awake.iter().map(AsRef::as_ref), knower, &transcript, &words, budget))
+            .await
     }
 }
 

@@ -273,17 +273,11 @@ impl GmTurn<'_> {
             cost_micros: talk.cost_micros(),
             body: &body,
         };
-        let said = self.said(narrative);
+        let said = self.said(narrative).await?;
         let row = row(talk, self.job, self.session.campaign);
         let actor = talk.caller.actor().in_turn(talk.id, Origin::Turn);
-        let mut attempts_left = 3;
         talk.save_told().await;
-        loop {
-            match store::finish_saying(&talk.app.pool, &actor, &row, &ended, &said, Rest::default()).await {
-                Err(e) if Error::is_transient(&e) && attempts_left > 1 => attempts_left -= 1,
-                result => break result?,
-            }
-        }
+        store::finish_saying(&talk.app.pool, &actor, &row, &ended, &said, Rest::default()).await?;
         metrics::TURNS.with_label_values(&[KIND, status.as_str()]).inc();
         self.remember(said);
         Ok(Reply { status: 200, body, ..Reply::default() })
@@ -304,7 +298,7 @@ impl GmTurn<'_> {
     }
 
     /// The turn's two messages: what the model was told, which nobody at the table reads, and what it told.
-    fn said(&self, narrative: String) -> [NewMessage; 2] {
+    async fn said(&self, narrative: String) -> Result<[NewMessage; 2]> {
         let instruction =
             self.job.instruction.clone().unwrap_or_else(|| role::take_your_turn(self.session.role).to_owned());
         let asked = NewMessage::chat(entity::message::Author::System, "", instruction);
@@ -323,14 +317,14 @@ impl GmTurn<'_> {
             told_as: Some(self.session.told_as()),
             ..asked
         };
-        let narrative_tokens = tokens::count(&narrative);
+        let narrative_tokens = tokens::count_apart(narrative.clone()).await?;
         let told = NewMessage {
             entity_id: Some(self.session.id),
             tokens: narrative_tokens,
             told_as: Some(self.session.told_as()),
             ..self.session.message(turn_id, self.session.speaker(), narrative)
         };
-        [asked, told]
+        Ok([asked, told])
     }
 
     fn written(&self, status: Status, narrative: &str) -> Result<(Vec<u8>, String)> {

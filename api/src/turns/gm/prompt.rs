@@ -26,6 +26,7 @@ use crate::{
         segment::{Segment, short_hash},
         tokens,
         transcript::{Exchange, Transcript, messages},
+        wake::Entered,
     },
     sessions::{
         changes,
@@ -35,6 +36,7 @@ use crate::{
         overview, service,
     },
     tenancy::TenantTx,
+    threads,
     tools::Tool,
 };
 
@@ -231,11 +233,13 @@ impl GmPrompt {
                 Some(Talk { upto: facts.standing.now.seq, role, words })
             }
         };
-        let words = |talk: &Talk| {
-            let own = [asked.instruction.unwrap_or_default(), asked.mechanics.unwrap_or_default(), &told.text];
-            lore.woken(settings, &transcript, &[&own[..], &[&talk.words]].concat())
+        let woken = match &talk {
+            Some(talk) => {
+                let own = [asked.instruction.unwrap_or_default(), asked.mechanics.unwrap_or_default(), &told.text];
+                lore.woken(settings, &transcript, &[&own[..], &[&talk.words]].concat()).await?
+            }
+            None => Entered::default(),
         };
-        let woken = talk.as_ref().map(words).unwrap_or_default();
         let turn = Part::new("turn", format!("{}{}", woken.text, turn_text(role, asked)), woken.cut);
         let scoped = Part::lasting("scoped_lore", place.text, place.cut);
         let key = [tenant.into_bytes(), facts.playing.campaign.into_bytes(), session.into_bytes()];
@@ -348,7 +352,9 @@ async fn context(
     let tx = reads.tx().await?;
     let known = service::known(tx, session.id, false).await?;
     let overview = overview::overview(tx, session, known, fights).await?;
-    let (shown, cut) = overview.within(Section::Overview.budget_in(settings))?;
+    let budget = Section::Overview.budget_in(settings);
+    // However large the world is, it is cut down to what fits.
+    let (shown, cut) = threads::apart(usize::MAX, move || overview.within(budget)).await??;
     let mut text = OVERVIEW.to_owned();
     fence::put(&mut text, "world_state", &[], &shown);
     Ok(("overview", Part::new("world_state_overview", text, cut)))

@@ -9,6 +9,7 @@ use crate::{
     llm::{ChatRequest, Message, ReplyMode, Role, ToolChoice, reply},
     messages::service::Reader,
     ops::metrics,
+    retry::{self, PAID},
     tenancy::Origin,
     tools::{self, ActorKind, Hold, ToolCx, Work},
     turns::{CallError, CallStatus, ToolCall, live::Item, runner::answer_calls, talk::Talk},
@@ -114,8 +115,8 @@ impl Ruling<'_, '_> {
         let talk = &*self.talk;
         let actor = talk.caller.actor().in_turn(talk.id, Origin::Turn);
         let hold = Hold { turn: talk.id, instance: talk.app.running.instance };
-        let mut attempts_left = 3;
-        loop {
+        // A model was paid for what is written here.
+        retry::repeat(PAID, async || {
             let work = Work::new(&talk.app.pool, &actor, self.campaign, Some(hold));
             let cx = ToolCx {
                 effects: None,
@@ -135,15 +136,11 @@ impl Ruling<'_, '_> {
                 apply: false,
                 rows_max: talk.caller.tenant.limits.rows_per_kind,
             };
-            match tool.run(&cx, arguments.clone()).await {
-                Ok(result) => {
-                    work.commit().await?;
-                    return Ok(result);
-                }
-                Err(error) if error.is_transient() && attempts_left > 1 => attempts_left -= 1,
-                Err(error) => return Err(error),
-            }
-        }
+            let result = tool.run(&cx, arguments.clone()).await?;
+            work.commit().await?;
+            Ok(result)
+        })
+        .await
     }
 
     /// Records a call that could not be executed.

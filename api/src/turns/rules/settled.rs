@@ -69,7 +69,7 @@ pub async fn keep(tx: &TenantTx, caller: &Caller, settled: Settled, action: &str
     .bind(player)
     .bind(action)
     .bind(written(&view, None, &trace)?.1)
-    .bind(caller.key)
+    .bind(caller.author())
     .bind(instance)
     .execute(&mut *tx.connection().await)
     .await?;

@@ -11,15 +11,15 @@ use super::{
     revert::{Pace, Worker, revert},
 };
 use crate::{
-    dice::{ahead::settled, seeds},
+    dice::{ahead::Claim, seeds},
     error::Result,
     http::reply::Reply as Stored,
     llm::Usage,
     messages::service::NewMessage,
     pool::Pool,
+    retry::PAID,
     stored::Columns,
     tenancy::{self, Actor, Call, Origin, TenantTx},
-    tools::Rest,
     turns::Status,
 };
 
@@ -66,8 +66,8 @@ pub async fn finish(
     if row.read("done")? { Ok(()) } else { Err(lost()) }
 }
 
-/// The same for a turn that says something else than a player's question and its answer, or nothing; with what is left of the
-/// work that was done for it.
+/// The same for a turn that says something else than a player's question and its answer, or nothing, and takes the dice that were
+/// used for it.
 ///
 /// # Errors
 /// `conflict` if the turn is no longer this server's; those of the database.
@@ -77,20 +77,50 @@ pub async fn finish_saying(
     new: &NewTurn<'_>,
     ended: &Ended<'_>,
     messages: &[NewMessage],
-    Rest { begun, claim }: Rest,
+    claim: Option<&Claim>,
 ) -> Result<()> {
-    if messages.is_empty() && begun.is_none() && claim.is_none() {
+    if messages.is_empty() && claim.is_none() {
         return finish(pool, actor, new, ended, None).await;
     }
-    let bind = |q| seeds::bind_claim(bind_end(q, new, ended, None).bind(Json(messages)), claim.as_ref());
-    let Some(tx) = begun else {
-        let row = tenancy::call(pool, actor, FINISH_SAYING, bind).await;
-        let done = row.and_then(|row| if row.read("done")? { Ok(()) } else { Err(lost()) });
-        return settled(claim, done);
-    };
-    let q = bind(sqlx::query(FINISH_SAYING).bind(actor.tenant).bind(actor.signature()));
-    let row = q.fetch_one(&mut *tx.connection().await).await?;
-    if row.read("done")? { tx.commit().await } else { Err(lost()) }
+    let bind = |q| seeds::bind_claim(bind_end(q, new, ended, None).bind(Json(messages)), claim);
+    let row = tenancy::call(pool, actor, FINISH_SAYING, bind).await?;
+    if row.read("done")? { Ok(()) } else { Err(lost()) }
+}
+
+/// The same in the transaction that did the turn's work.
+///
+/// # Errors
+/// `conflict` if the turn is no longer this server's; those of the database.
+pub async fn finish_in(
+    tx: TenantTx,
+    actor: &Actor,
+    new: &NewTurn<'_>,
+    ended: &Ended<'_>,
+    messages: &[NewMessage],
+) -> Result<()> {
+    let q = bind_end(sqlx::query(FINISH_SAYING).bind(actor.tenant).bind(actor.signature()), new, ended, None);
+    let row = seeds::bind_claim(q.bind(Json(messages)), None).fetch_one(&mut *tx.connection().await).await?;
+    if row.read("done")? { tx.commit_within(PAID).await } else { Err(lost()) }
+}
+
+/// Whether a turn ended as `ended` says. Waits for whoever is about to end it. One round trip more than to begin.
+///
+/// # Errors
+/// Those of the database.
+pub async fn has_ended(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, ended: &Ended<'_>) -> Result<bool> {
+    let tx = TenantTx::write(pool, actor).await?;
+    let row = sqlx::query(
+        "SELECT instance = $3 AND status = $4 AND coalesce(record::text = $5, false) AS is_so FROM turn \
+         WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE",
+    )
+    .bind(tx.tenant())
+    .bind(new.id)
+    .bind(new.instance)
+    .bind(ended.status.as_str())
+    .bind(&ended.record)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    row.map_or(Ok(false), |row| row.read("is_so"))
 }
 
 macro_rules! finish {

@@ -1,19 +1,21 @@
 //! What a turn writes of itself: that it runs, how it ended, its messages, its usage, its idempotency key.
 //!
-//! `open` is how it begins, or begins anew under its key; `end` how it ends, well or not; `revert` how it is taken back, and `sweep` who does that
-//! when nobody else does.
+//! `open` is how it begins, or begins anew under its key; `end` how it ends, well or not; `surely` ends it also if the database is away for a
+//! while; `revert` is how it is taken back, and `sweep` who does that when nobody else does.
 
 mod end;
 mod open;
 pub mod revert;
+mod surely;
 mod sweep;
 
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
 pub use self::{
-    end::{Ended, Failure, Said, fail, finish, finish_saying},
+    end::{Ended, Failure, Said},
     open::{open, open_cached, open_session, reopen, tell},
+    surely::{fail, finish, finish_saying},
     sweep::{Swept, freed, sweep},
 };
 use super::{OnFailure, live::Live};
@@ -40,7 +42,8 @@ pub struct NewTurn<'a> {
     pub action: &'a str,
     pub mode: ReplyMode,
     pub on_failure: OnFailure,
-    pub key_id: Uuid,
+    /// The key or user it is of.
+    pub key_id: Option<Uuid>,
     pub instance: i64,
     pub key: Option<&'a IdempotencyKey>,
     /// Where it tells what happens, if somebody hears it.

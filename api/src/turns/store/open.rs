@@ -219,8 +219,10 @@ pub async fn reopen(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey) -> R
     .bind(tx.tenant())
     .bind(&key.route)
     .bind(&key.key)
-    .fetch_one(&mut *tx.connection().await)
-    .await?;
+    .fetch_optional(&mut *tx.connection().await)
+    .await?
+    // It was pruned at this moment.
+    .ok_or_else(in_flight)?;
     key.check_same(&row.read::<Vec<u8>>("fingerprint")?)?;
     match row.read::<&str>("state")? {
         "done" => {
