@@ -1,11 +1,12 @@
 //! What a turn writes of itself: that it runs, how it ended, its messages, its usage, its idempotency key.
 //!
-//! `open` is how it begins, or begins anew under its key; `end` how it ends, well or not; `revert` how it is taken back, and `sweep` who does that
-//! when nobody else does.
+//! `open` is how it begins, or begins anew under its key; `end` how it ends, well or not; `revert` how it is taken back, `sweep` who does that
+//! when nobody else does, and `stop` how an operator ends it.
 
 mod end;
 mod open;
 pub mod revert;
+mod stop;
 mod sweep;
 
 use sqlx::postgres::PgRow;
@@ -14,6 +15,7 @@ use uuid::Uuid;
 pub use self::{
     end::{Ended, Failure, Said, fail, finish, finish_saying},
     open::{open, open_cached, open_session, reopen, tell},
+    stop::{EndedNow, end_now},
     sweep::{Swept, freed, sweep},
 };
 use super::{OnFailure, live::Live};
