@@ -39,9 +39,9 @@ pub async fn end_now(
     let mut alone = keeps;
     loop {
         match worker.end_step(rows, keeps, alone).await {
-            Ok(None) => return Ok(None),
-            Ok(Some(Some(ended))) => return Ok(Some(ended)),
-            Ok(Some(None)) => (rows, alone) = (ROWS_AT_FIRST, false),
+            Ok(Step::NotHere) => return Ok(None),
+            Ok(Step::Ended(ended)) => return Ok(Some(ended)),
+            Ok(Step::More) => (rows, alone) = (ROWS_AT_FIRST, false),
             Err(error) if !is_of_a_row(&error) => return Err(error),
             // Down to the one row that cannot be taken back, which is left.
             Err(error) if rows <= 1 && alone => return Err(error),
@@ -51,9 +51,17 @@ pub async fn end_now(
     }
 }
 
+/// What came of a step.
+enum Step {
+    /// The turn is not being taken back.
+    NotHere,
+    More,
+    Ended(EndedNow),
+}
+
 impl Worker<'_> {
     /// A step of [`end_now`]; with `leaves` it leaves rows instead of taking them back.
-    async fn end_step(&self, rows: i32, keeps: bool, leaves: bool) -> Result<Option<Option<EndedNow>>> {
+    async fn end_step(&self, rows: i32, keeps: bool, leaves: bool) -> Result<Step> {
         let tx = TenantTx::write(self.pool, &self.actor.clone().in_turn(self.turn, Origin::Revert)).await?;
         let row = sqlx::query(
             "UPDATE turn SET instance = $3, lease_until = now() + $4 * interval '1 second', \
@@ -69,7 +77,7 @@ impl Worker<'_> {
         .bind(stopped())
         .fetch_optional(&mut *tx.connection().await)
         .await?;
-        let Some(row) = row else { return Ok(None) };
+        let Some(row) = row else { return Ok(Step::NotHere) };
         let is_first = row.read::<Option<i64>>("revert_next")?.is_none();
         let effects_stay = row.read::<&str>("on_failure")? == "keep" && row.read::<&str>("revert_as")? != "undone";
         let is_done = if effects_stay {
@@ -84,7 +92,7 @@ impl Worker<'_> {
         };
         if !is_done {
             tx.commit().await?;
-            return Ok(Some(None));
+            return Ok(Step::More);
         }
         end(&tx, self.turn).await?;
         let row = sqlx::query(
@@ -100,6 +108,6 @@ impl Worker<'_> {
             conflicts: row.read::<Option<Value>>("revert_conflicts")?.unwrap_or_else(|| json!([])),
         };
         tx.commit().await?;
-        Ok(Some(Some(ended)))
+        Ok(Step::Ended(ended))
     }
 }
