@@ -14,7 +14,7 @@ use crate::{
     error::{Code, Error, Result},
     http::RequestId,
     stored::Columns,
-    turns::store::revert::end_now,
+    turns::store::end_now,
 };
 
 #[derive(Subcommand)]

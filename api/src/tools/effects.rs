@@ -2,7 +2,15 @@
 
 use std::cell::Cell;
 
-use crate::error::{Code, Error, Result};
+use uuid::Uuid;
+
+use crate::{
+    error::{Code, Error, Result},
+    tenancy::TenantTx,
+};
+
+/// Rows of one call that take their time.
+pub(super) const MANY: u64 = 100;
 
 /// The rows that a turn has changed, and how many it may change.
 #[derive(Debug)]
@@ -48,4 +56,17 @@ impl Effects {
     pub fn keep(&self) {
         self.kept.set(self.used.get());
     }
+}
+
+/// Has the turn's lease outlive a batch that may take longer than a lease: the batch holds the turn's row, which is how others see that it goes on,
+/// and this is seen with its commit. One statement.
+pub(super) async fn take_time(tx: &TenantTx, turn: Uuid) -> Result<()> {
+    sqlx::query(
+        "UPDATE turn SET lease_until = greatest(lease_until, now() + interval '5 minutes') WHERE tenant_id = $1 AND id = $2",
+    )
+    .bind(tx.tenant())
+    .bind(turn)
+    .execute(&mut *tx.connection().await)
+    .await?;
+    Ok(())
 }

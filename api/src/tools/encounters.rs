@@ -144,7 +144,7 @@ impl ToolSpec for ManageEncounter {
             Operation::End => service::end(&at, id()?, &arguments::read::<EndInput>(rest)?).await,
             Operation::Commit => {
                 // As many records as can take part.
-                cx.changes(rules::encounter::limits::PARTICIPANTS_MAX as u64)?;
+                cx.changes(rules::encounter::limits::PARTICIPANTS_MAX as u64).await?;
                 commit::commit(&at, id()?, &arguments::read::<CommitInput>(rest)?).await
             }
             Operation::List => list(cx, arguments::read::<List>(rest)?.include_ended).await,

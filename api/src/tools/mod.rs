@@ -102,12 +102,17 @@ impl<'a> ToolCx<'a> {
         }
     }
 
-    /// Counts rows that the call is about to change, beside the one that every call counts as.
+    /// Counts rows that the call is about to change, beside the one that every call counts as. One statement if they are many.
     ///
     /// # Errors
-    /// `quota_exceeded` if the turn may not change so many.
-    pub fn changes(&self, rows: u64) -> Result<()> {
-        self.effects.map_or(Ok(()), |effects| effects.take(rows))
+    /// `quota_exceeded` if the turn may not change so many; those of the database.
+    pub async fn changes(&self, rows: u64) -> Result<()> {
+        let Some(effects) = self.effects else { return Ok(()) };
+        effects.take(rows)?;
+        match self.turn {
+            Some(turn) if rows >= effects::MANY => effects::take_time(self.tx().await?, turn).await,
+            _ => Ok(()),
+        }
     }
 
     /// The transaction it runs in.

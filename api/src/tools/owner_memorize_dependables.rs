@@ -22,7 +22,7 @@ impl ToolSpec for OwnerMemorizeDependables {
     async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Value> {
         let (player, text) = arguments.checked(cx).await?;
         let hearers = dependents(cx.tx().await?, cx.entity).await?;
-        cx.changes(hearers.saturating_sub(1))?;
+        cx.changes(hearers.saturating_sub(1)).await?;
         check_rows_more(cx.tx().await?, cx.rows_max, "memory", hearers).await?;
         let new = NewMemory {
             campaign: cx.campaign,

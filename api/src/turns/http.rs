@@ -258,8 +258,10 @@ pub async fn cancel_turn(
     .await
 }
 
-/// Takes back everything a turn changed, or nothing: 409 lists what was changed since. A turn of more than 1,000 changes is answered 202 as soon as
-/// nothing stands in the way, and taken back in steps: it has `undone_at` when that is done, and `reverting` until then.
+/// Takes back everything a turn changed, or nothing: 409 lists what was changed since.
+///
+/// A turn of more than 1,000 changes is answered 202 as soon as nothing stands in the way, and taken back in steps: it has
+/// `undone_at` when that is done, and `reverting` until then.
 #[utoipa::path(tag = "turns", operation_id = "undo_turn", params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = TurnUndone), (status = 202, description = "Nothing stands in the way; it is being undone", body = TurnUndoing),
         (status = "default", body = Problem)))]

@@ -390,6 +390,19 @@ BEGIN
     RETURN true;
 END $$
 -- ;;
+-- A server says that its turns go on, and hears which of them someone wants cancelled, or are gone with their campaign. A turn whose row is
+-- held by a batch of calls is passed over: to wait for it would cost all others of the server their leases.
+CREATE OR REPLACE FUNCTION renew_leases(server bigint, turns uuid[], seconds int) RETURNS SETOF uuid LANGUAGE sql SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+    WITH free AS MATERIALIZED (
+        SELECT t.tenant_id, t.id FROM turn t WHERE t.instance = server AND (t.status = 'running' OR t.status = 'queued') AND t.id = ANY (turns)
+        FOR NO KEY UPDATE SKIP LOCKED),
+    renewed AS (
+        UPDATE turn t SET lease_until = now() + seconds * interval '1 second' FROM free f WHERE t.tenant_id = f.tenant_id AND t.id = f.id)
+    SELECT u FROM unnest(turns) AS u WHERE NOT EXISTS (
+        SELECT FROM turn t WHERE t.id = u AND t.instance = server AND (t.status = 'running' OR t.status = 'queued') AND NOT t.cancel_requested)
+$$
+-- ;;
 -- Forgets journal rows older than `older_than` and remembers, per campaign, up to where, and of what time the youngest of them was.
 CREATE OR REPLACE FUNCTION prune_journal(older_than interval, rows_max int) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$

@@ -1,11 +1,12 @@
 //! What a turn writes of itself: that it runs, how it ended, its messages, its usage, its idempotency key.
 //!
 //! `open` is how it begins, or begins anew under its key; `end` how it ends, well or not; `surely` ends it also if the database is away for a
-//! while; `revert` is how it is taken back, and `sweep` who does that when nobody else does.
+//! while; `revert` is how it is taken back, `sweep` who does that when nobody else does, and `stop` how an operator ends it.
 
 mod end;
 mod open;
 pub mod revert;
+mod stop;
 mod surely;
 mod sweep;
 
@@ -15,6 +16,7 @@ use uuid::Uuid;
 pub use self::{
     end::{Ended, Failure, Said},
     open::{open, open_cached, open_session, reopen, tell},
+    stop::{EndedNow, end_now},
     surely::{fail, finish, finish_saying},
     sweep::{Swept, freed, sweep},
 };

@@ -33,7 +33,7 @@ const STEP_MS: i32 = 400;
 const PAUSE_MIN: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_millis(250);
 /// Failures that come from a row after which steps look at each row by itself, then at one row, and then leave that row as it is.
-const CAREFUL_AFTER: i32 = 3;
+pub(super) const CAREFUL_AFTER: i32 = 3;
 const ALONE_AFTER: i32 = 5;
 const LEAVE_AFTER: i32 = 7;
 /// Characters of an error that are kept.
@@ -57,7 +57,7 @@ pub struct Pace {
     pub rows: i32,
     pub milliseconds: i32,
     /// Failures so far that come from a row.
-    stuck: i32,
+    pub(super) stuck: i32,
 }
 
 impl Pace {
@@ -244,7 +244,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Lets others go on.
-    async fn let_go(&self) -> Result<()> {
+    pub(super) async fn let_go(&self) -> Result<()> {
         let tx = TenantTx::write(self.pool, &self.actor).await?;
         sqlx::query(
             "UPDATE turn SET lease_until = now() WHERE tenant_id = $1 AND id = $2 AND instance = $3 AND revert_as IS NOT NULL",
@@ -282,7 +282,7 @@ pub(super) async fn end(tx: &TenantTx, turn: Uuid) -> Result<()> {
 }
 
 /// Why a turn failed whose server is gone.
-fn stopped() -> Value {
+pub(super) fn stopped() -> Value {
     json!({ "code": "internal", "message": "The server that ran this turn stopped." })
 }
 
@@ -293,96 +293,6 @@ fn told(error: &Error) -> String {
 }
 
 /// Whether a failure comes from what is taken back, and not from what else goes on at the moment.
-fn is_of_a_row(error: &Error) -> bool {
+pub(super) fn is_of_a_row(error: &Error) -> bool {
     error.code != Code::Unavailable && !error.is_transient() || error.sqlstate().as_deref() == Some("57014")
-}
-
-/// A turn whose taking back an operator ended.
-pub struct EndedNow {
-    pub status: String,
-    /// Changes that are left as they are.
-    pub left: i64,
-    /// The first hundred of them.
-    pub conflicts: Value,
-}
-
-/// Ends the taking back of a turn, whoever works on it: of what is left it takes back what can be, unless it `keeps` that. None if the turn
-/// is not being taken back, nor without a server.
-///
-/// # Errors
-/// Those of the database that another moment may mend.
-pub async fn end_now(
-    pool: &Pool,
-    (tenant, turn): (Uuid, Uuid),
-    instance: i64,
-    keeps: bool,
-) -> Result<Option<EndedNow>> {
-    let worker = Worker::system(pool, tenant, turn, instance);
-    let mut rows = if keeps { i32::MAX } else { ROWS_AT_FIRST };
-    let mut alone = keeps;
-    loop {
-        match worker.end_step(rows, keeps, alone).await {
-            Ok(None) => return Ok(None),
-            Ok(Some(Some(ended))) => return Ok(Some(ended)),
-            Ok(Some(None)) => (rows, alone) = (ROWS_AT_FIRST, false),
-            Err(error) if !is_of_a_row(&error) => return Err(error),
-            // Down to the one row that cannot be taken back, which is left.
-            Err(error) if rows <= 1 && alone => return Err(error),
-            Err(_) if rows <= 1 => alone = true,
-            Err(_) => rows = (rows / 8).max(1),
-        }
-    }
-}
-
-impl Worker<'_> {
-    /// A step of [`end_now`]; with `leaves` it leaves rows instead of taking them back.
-    async fn end_step(&self, rows: i32, keeps: bool, leaves: bool) -> Result<Option<Option<EndedNow>>> {
-        let tx = TenantTx::write(self.pool, &self.actor.clone().in_turn(self.turn, Origin::Revert)).await?;
-        let row = sqlx::query(
-            "UPDATE turn SET instance = $3, lease_until = now() + $4 * interval '1 second', \
-                    error = coalesce(error, CASE WHEN revert_as IS NULL THEN $5 END), revert_as = coalesce(revert_as, 'failed'), \
-                    revert_since = coalesce(revert_since, now()) \
-             WHERE tenant_id = $1 AND id = $2 AND (revert_as IS NOT NULL \
-                 OR status IN ('queued', 'running') AND turn_is_abandoned(lease_until, instance)) RETURNING on_failure, revert_as, revert_next",
-        )
-        .bind(tx.tenant())
-        .bind(self.turn)
-        .bind(self.instance)
-        .bind(LEASE_SECONDS)
-        .bind(stopped())
-        .fetch_optional(&mut *tx.connection().await)
-        .await?;
-        let Some(row) = row else { return Ok(None) };
-        let is_first = row.read::<Option<i64>>("revert_next")?.is_none();
-        let effects_stay = row.read::<&str>("on_failure")? == "keep" && row.read::<&str>("revert_as")? != "undone";
-        let is_done = if effects_stay {
-            true
-        } else if leaves {
-            if is_first {
-                revert(&tx, self.turn, Pace { rows: 0, stuck: CAREFUL_AFTER, ..Pace::FIRST }, true).await?;
-            }
-            leave(&tx, self.turn, rows, "kept").await? < rows || keeps
-        } else {
-            revert(&tx, self.turn, Pace { rows, stuck: CAREFUL_AFTER, ..Pace::FIRST }, is_first).await?.is_done
-        };
-        if !is_done {
-            tx.commit().await?;
-            return Ok(Some(None));
-        }
-        end(&tx, self.turn).await?;
-        let row = sqlx::query(
-            "SELECT status, revert_conflicts_total, revert_conflicts FROM turn WHERE tenant_id = $1 AND id = $2",
-        )
-        .bind(tx.tenant())
-        .bind(self.turn)
-        .fetch_one(&mut *tx.connection().await)
-        .await?;
-        let ended = EndedNow {
-            status: row.read("status")?,
-            left: i64::from(row.read::<i32>("revert_conflicts_total")?),
-            conflicts: row.read::<Option<Value>>("revert_conflicts")?.unwrap_or_else(|| json!([])),
-        };
-        tx.commit().await?;
-        Ok(Some(Some(ended)))
-    }
 }

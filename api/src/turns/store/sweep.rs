@@ -38,7 +38,7 @@ pub async fn sweep(pool: &Pool, instance: i64) -> Result<Swept> {
         .fetch_all(&mut *pool.acquire().await?)
         .await?;
     let ids = |row: &PgRow| -> Result<(Uuid, Uuid)> { Ok((row.read("tenant_id")?, row.read("turn_id")?)) };
-    let mut swept = Swept { ended: 0, more: orphans.len() >= usize::try_from(ORPHANS_AT_ONCE).unwrap_or(usize::MAX) };
+    let mut swept = Swept::default();
     for row in &orphans {
         let (tenant, turn) = ids(row)?;
         match Worker::system(pool, tenant, turn, instance).carry_on(SHARE).await {
@@ -50,6 +50,8 @@ pub async fn sweep(pool: &Pool, instance: i64) -> Result<Swept> {
             Came::PutOff | Came::Lost => {}
         }
     }
+    // There are others, now that some are out of their way.
+    swept.more |= swept.ended > 0 && orphans.len() >= usize::try_from(ORPHANS_AT_ONCE).unwrap_or(usize::MAX);
     Ok(swept)
 }
 
@@ -59,9 +61,13 @@ pub async fn freed(pool: &Pool, instance: i64, tenant: Uuid, refused: &Error) ->
     match blocking(pool, tenant, refused).await {
         Ok(None) => false,
         Ok(Some(turn)) => {
-            let came = Worker::system(pool, tenant, turn, instance).step_or_put_off(ROWS_AT_FIRST).await;
-            if came == Came::Ended {
-                ended(turn);
+            let worker = Worker::system(pool, tenant, turn, instance);
+            let came = worker.step_or_put_off(ROWS_AT_FIRST).await;
+            match came {
+                Came::Ended => ended(turn),
+                // The sweeper goes on; else that would wait for the lease to run out.
+                Came::More => drop(worker.let_go().await),
+                Came::PutOff | Came::Lost => {}
             }
             came == Came::Ended
         }
