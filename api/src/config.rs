@@ -32,6 +32,8 @@ pub struct Config {
     pub admission: AdmissionSettings,
     pub prompt_cache_bytes_max: usize,
     pub turn_steps_max: u32,
+    /// Rows that one turn may change.
+    pub turn_effects_max: u64,
     pub journal_retention_days: Option<u32>,
     pub turn_retention_days: u32,
     /// None: for ever.
@@ -102,6 +104,7 @@ pub const HELP: &str = "Environment:
   TAVERNKEEP_DEMO_PASSWORD         fixes the password of the demo's editor, demo@localhost; at least 10 characters
   TAVERNKEEP_PROMPT_CACHE_MIB      64
   TAVERNKEEP_TURN_STEPS_MAX        8: model calls of one turn
+  TAVERNKEEP_TURN_EFFECTS_MAX      100000: rows that one turn may change, a broadcast one for each NPC; 1000 to 1000000
   TAVERNKEEP_JOURNAL_RETENTION_DAYS  unset: for ever
   TAVERNKEEP_TURN_RETENTION_DAYS   30
   TAVERNKEEP_USAGE_RETENTION_DAYS  unset: for ever
@@ -194,6 +197,7 @@ impl Config {
                 .parsed("TAVERNKEEP_PROMPT_CACHE_MIB", 64usize, "a number of MiB")
                 .saturating_mul(1024 * 1024),
             turn_steps_max: r.parsed("TAVERNKEEP_TURN_STEPS_MAX", 8u32, "a number").clamp(1, 32),
+            turn_effects_max: r.parsed("TAVERNKEEP_TURN_EFFECTS_MAX", 100_000u64, "a number").clamp(1000, 1_000_000),
             journal_retention_days: (retention > 0).then_some(retention),
             usage_retention_days: (usage_retention > 0).then_some(usage_retention),
             turn_retention_days: r.parsed("TAVERNKEEP_TURN_RETENTION_DAYS", 30, "a number of days"),

@@ -250,7 +250,7 @@ fn conflict(row: &PgRow) -> Result<Conflict> {
 }
 
 /// Conflicts listed in one answer.
-const CONFLICTS_MAX: usize = 100;
+pub const CONFLICTS_MAX: usize = 100;
 
 /// Refuses an undo that something stands in the way of. `what` is undone: a turn or a step.
 ///
@@ -258,27 +258,35 @@ const CONFLICTS_MAX: usize = 100;
 /// `undo_conflict`.
 pub fn refuse_conflicts(conflicts: impl Iterator<Item = Conflict>, what: &str) -> Result<()> {
     let conflicts: Vec<Conflict> = conflicts.collect();
-    if conflicts.is_empty() {
+    refuse_some(&conflicts, conflicts.len(), what)
+}
+
+/// The same where not all of them are at hand, but how many there are.
+///
+/// # Errors
+/// `undo_conflict`.
+pub fn refuse_some(conflicts: &[Conflict], total: usize, what: &str) -> Result<()> {
+    if total == 0 {
         return Ok(());
     }
-    let count = match conflicts.len() {
+    let count = match total {
         1 => "1 change".to_owned(),
         n => format!("{n} changes"),
     };
     let mut error = Error::new(Code::UndoConflict, format!("{count} came after the {what}; nothing was undone."));
     error.errors = conflicts
-        .into_iter()
+        .iter()
         .take(CONFLICTS_MAX)
         .map(|c| FieldError {
             pointer: format!("/{}/{}", c.table, c.id),
-            message: match c.column {
+            message: match &c.column {
                 Some(column) => format!("`{column}` was changed after the {what}."),
                 None if c.reason == "used_since" => {
                     format!("It has memories or words that came after the {what}, which would go with it.")
                 }
                 None => format!("The row was changed, deleted or made again after the {what}."),
             },
-            code: c.reason.into(),
+            code: c.reason.clone().into(),
         })
         .collect();
     Err(error)

@@ -92,6 +92,8 @@ pub struct Parts {
     pub errors: Vec<FieldError>,
     pub retry_after_seconds: Option<u64>,
     pub turn_id: Option<Uuid>,
+    /// The entity and the player whose place a turn did not get. Not for the body.
+    pub place: Option<(Uuid, Option<Uuid>)>,
     pub allow: Option<String>,
     /// The limit that refused the call, for the headers.
     pub limit: Option<Rate>,
@@ -124,6 +126,7 @@ impl Error {
             errors: Vec::new(),
             retry_after_seconds,
             turn_id: None,
+            place: None,
             allow: None,
             limit: None,
             cause: None,
@@ -204,12 +207,14 @@ impl Error {
     /// that was waited for too long: behind someone else's deadlock).
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        self.cause
-            .as_deref()
-            .and_then(|c| c.downcast_ref::<sqlx::Error>())
-            .and_then(sqlx::Error::as_database_error)
-            .and_then(|d| d.code())
-            .is_some_and(|c| matches!(&*c, "40001" | "40P01" | "55P03"))
+        self.sqlstate().is_some_and(|c| matches!(&*c, "40001" | "40P01" | "55P03"))
+    }
+
+    /// What PostgreSQL called its error, if it is one of its.
+    #[must_use]
+    pub fn sqlstate(&self) -> Option<Cow<'_, str>> {
+        let cause = self.cause.as_deref()?.downcast_ref::<sqlx::Error>()?;
+        cause.as_database_error()?.code()
     }
 
     /// Whether a unique constraint of this name was broken.

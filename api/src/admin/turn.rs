@@ -48,6 +48,8 @@ struct TurnPage {
     status: String,
     is_running: bool,
     is_undone: bool,
+    /// How far it is taken back.
+    reverting: Option<String>,
     may_undo: bool,
     may_fork: bool,
     problem: Option<Problem>,
@@ -160,7 +162,8 @@ async fn page_of(at: &InCampaign, problem: Option<Problem>) -> Result<TurnPage> 
         player: link(names.player, "characters"),
         is_running,
         is_undone,
-        may_undo: may_gm && has_ended_well && !is_undone,
+        reverting: turn.get("reverting").map(reverting_in_words),
+        may_undo: may_gm && has_ended_well && !is_undone && turn.get("reverting").is_none(),
         may_fork: may_gm && at.may(Scope::Write) && !is_running,
         problem,
         action: text(&turn, "/trace/action"),
@@ -251,6 +254,28 @@ fn call(call: &Value) -> Call {
     }
 }
 
+/// How far the taking back of a turn is, and why it does not go on.
+fn reverting_in_words(reverting: &Value) -> String {
+    let mut words = format!(
+        "It is being taken back: {} of {} changes are done.",
+        number(reverting, "/done"),
+        number(reverting, "/changes")
+    );
+    let tries = number(reverting, "/tries");
+    if tries > 0 {
+        let times = if tries == 1 { "once".to_owned() } else { format!("{tries} times") };
+        words.push_str(&format!(
+            " It failed {times}; the next try is at {}.",
+            moment_of(&text(reverting, "/next_try_at"))
+        ));
+    }
+    let error = text(reverting, "/last_error");
+    if !error.is_empty() {
+        words.push_str(&format!(" The last error: {error}"));
+    }
+    words
+}
+
 fn model_call(call: &Value) -> ModelCall {
     let attempts = number(call, "/attempts");
     let finish = text(call, "/finish_reason");
@@ -309,8 +334,12 @@ pub async fn undo(at: InCampaign) -> Result<HttpResponse> {
         return Ok(at.done(&at.url(&format!("turns/{turn}")), message));
     }
     match undo::undo(&at.app, &at.caller, &at.campaign.slug, turn, None).await {
-        Ok(_) => {
-            Ok(at.done(&at.url(&format!("turns/{turn}")), "The turn was undone: everything it changed is as it was."))
+        Ok(reply) => {
+            let message = match reply.status {
+                202 => "The turn is being undone.",
+                _ => "The turn was undone: everything it changed is as it was.",
+            };
+            Ok(at.done(&at.url(&format!("turns/{turn}")), message))
         }
         Err(error) if error.code.status() == 409 || error.code == Code::Gone => {
             let rows = in_the_way::of(&at, &error).await?;

@@ -21,7 +21,11 @@ pub async fn list(at: InCampaign) -> Result<HttpResponse> {
         shown.label = "Turn";
     }
     for turn in found.items {
-        let state = if turn.is_undone { format!("{}, undone", turn.status) } else { turn.status };
+        let state = match (turn.is_reverting, turn.is_undone) {
+            (true, _) => format!("{}, being taken back", turn.status),
+            (_, true) => format!("{}, undone", turn.status),
+            _ => turn.status,
+        };
         let label = match turn.action.trim() {
             "" if at.caller.sees_secrets() => "(without words)".to_owned(),
             "" => format!("A turn of kind {}", turn.kind),

@@ -1,9 +1,11 @@
 //! The command line. Each command is a function; `serve` has a file of its own.
 
+mod doctor;
 mod erase;
 mod interchange;
 mod players;
 mod serve;
+mod turn;
 mod user;
 mod with_postgres;
 
@@ -99,6 +101,11 @@ enum Command {
     /// Erase a player's character or a user: their words leave every table. It cannot be undone.
     #[command(subcommand)]
     Erase(erase::EraseCommand),
+    /// Look at the database and say what needs a person: schema, row security, turns and erasures that do not end. The status is not 0 then.
+    Doctor,
+    /// End what does not end by itself.
+    #[command(subcommand)]
+    Turn(turn::TurnCommand),
     /// Write a whole campaign as one document.
     Export(interchange::ExportArgs),
     /// Read a campaign's document, a character card or a lorebook.
@@ -271,6 +278,8 @@ async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Give { whom, name, arguments } => {
             return players::command(config, &url, &whom, (&name, &arguments), json).await;
         }
+        Command::Doctor => return doctor::run(&url, json).await,
+        Command::Turn(command) => return turn::run(&config, &url, &command, json).await,
         Command::Erase(whom) => return erase::run(config, &url, &whom, json).await,
         Command::Planner { state } => database::in_time(players::switch(&url, state, json)).await?,
         Command::Export(args) => {

@@ -18,7 +18,6 @@ use crate::{
     play,
     prompt::tokens,
     secrets::Secrets,
-    turns::store,
 };
 
 /// Where the data is, and who runs it.
@@ -106,7 +105,6 @@ pub(super) async fn run(mut config: Config) -> Result<ExitCode> {
     let (endpoint, rehearsing) = model(&config).await?;
     let instance = i64::from(rand::rng().random_range(1..i32::MAX));
     let held = database::hold_instance(&data.app_url, instance).await?;
-    store::sweep(&pool).await?;
     tokio::task::spawn_blocking(|| tokens::count("ready")).await.map_err(Error::internal)?;
     let stop_seconds = config.shutdown_seconds;
     let app = web::Data::new(App::new(config, pool.clone(), data.secrets, endpoint, instance)?);

@@ -79,6 +79,7 @@ impl CommandCx<'_> {
     async fn tool(&self, name: &str, arguments: Value) -> Result<Value> {
         let tool = tools::find(name).ok_or_else(|| Error::internal("a command's tool is missing"))?;
         let cx = ToolCx {
+            effects: None,
             work: self.work,
             campaign: self.campaign,
             kind: ActorKind::Character,

@@ -5,6 +5,7 @@
 
 use rules::encounter::{Encounter, Event};
 use serde_json::{Value, json};
+use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
 use super::store;
@@ -45,6 +46,23 @@ pub async fn rewind(tx: &TenantTx, turn: Uuid) -> Result<Vec<Value>> {
         }
     }
     Ok(conflicts)
+}
+
+/// Leaves what a turn did in encounters as it is; gives the encounters.
+///
+/// # Errors
+/// Those of the database.
+pub async fn leave(tx: &TenantTx, turn: Uuid) -> Result<Vec<Value>> {
+    let rows = sqlx::query("SELECT DISTINCT encounter_id FROM encounter_log WHERE tenant_id = $1 AND turn_id = $2")
+        .bind(tx.tenant())
+        .bind(turn)
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    let left = |row: &PgRow| {
+        let id: Uuid = row.read("encounter_id")?;
+        Ok(json!({ "table": "encounter", "id": id, "column": null, "reason": "failed" }))
+    };
+    rows.iter().map(left).collect()
 }
 
 /// Whether nobody acted since.

@@ -147,9 +147,10 @@ pub const TABLES: &[Table] = &[
         ("prompt_text", Text), ("extensions", Json), ("external_ref", Ref), ("told_as", Nothing("a role and an id")),
     ] },
     Table { name: "turn", walk: Some(walk(BY_ID, Scope::Campaign).marked()
-        .character(&["player_id", "entity_id"], Then::Wipe(&["action", "record", "error", "revert_conflicts"]))), columns: &[
+        .character(&["player_id", "entity_id"], Then::Wipe(&["action", "record", "error", "revert_conflicts", "revert_error"]))), columns: &[
         ("kind", OURS), ("status", OURS), ("action", Text), ("on_failure", OURS), ("reply_mode", OURS), ("record", Json),
         ("error", Json), ("revert_conflicts", Json), ("told_as", Nothing("a role and an id")),
+        ("revert_as", OURS), ("revert_error", Text),
     ] },
     Table { name: "turn_event", walk: Some(walk(&[("turn_id", "uuid"), ("seq", "int")], Scope::Turn).rest(Rest::Delete)), columns: &[
         ("name", OURS), ("data", Goes("what turns told while they ran goes for the whole campaign: a word may be cut in two")),

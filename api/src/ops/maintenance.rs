@@ -75,10 +75,31 @@ async fn sweeper(app: Arc<App>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        if let Err(error) = sweep(&app.pool).await {
-            tracing::warn!(%error, "abandoned turns could not be swept");
+        loop {
+            match sweep(&app.pool, app.running.instance).await {
+                Ok(swept) if swept.more => {}
+                Ok(_) => break,
+                Err(error) => {
+                    tracing::warn!(%error, "abandoned turns could not be looked for");
+                    break;
+                }
+            }
+        }
+        if let Err(error) = reverts_waiting(&app).await {
+            tracing::warn!(%error, "turns that are taken back could not be counted");
         }
     }
+}
+
+/// Tells the metrics what is being taken back.
+async fn reverts_waiting(app: &App) -> Result<()> {
+    let row = sqlx::query("SELECT turns, failing, oldest_seconds FROM reverts_waiting()")
+        .fetch_one(&mut *app.pool.acquire().await?)
+        .await?;
+    metrics::TURNS_REVERTING.set(row.read("turns")?);
+    metrics::TURNS_REVERTS_FAILING.set(row.read("failing")?);
+    metrics::TURNS_REVERTING_OLDEST.set(row.read("oldest_seconds")?);
+    Ok(())
 }
 
 /// Evicts cached prompts whose sources changed, so that memory holds what is of use. Correctness does not depend on it.

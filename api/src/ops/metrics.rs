@@ -92,6 +92,21 @@ pub static TURN_LISTENERS: LazyLock<IntGauge> =
 /// Turns whose server died, reverted by the sweeper.
 pub static TURNS_SWEPT: LazyLock<IntCounter> =
     LazyLock::new(|| counter("turns_swept_total", "Turns reverted after their server died"));
+/// Turns that are taken back, or wait for it.
+pub static TURNS_REVERTING: LazyLock<IntGauge> = LazyLock::new(|| {
+    gauge("turns_reverting", "Turns that are being taken back, or wait for it, in the whole database")
+});
+/// Those of them that failed at it.
+pub static TURNS_REVERTS_FAILING: LazyLock<IntGauge> =
+    LazyLock::new(|| gauge("turns_reverts_failing", "Turns whose taking back failed and is tried again"));
+/// The oldest of them.
+pub static TURNS_REVERTING_OLDEST: LazyLock<IntGauge> = LazyLock::new(|| {
+    gauge("turns_reverting_oldest_seconds", "For how long the oldest turn is being taken back, or waits for it")
+});
+/// Steps of taking turns back.
+pub static REVERT_STEPS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters("turn_revert_steps_total", "Steps in which turns were taken back by outcome: done, failed", &["outcome"])
+});
 /// Erasures that are done.
 pub static ERASURES: LazyLock<IntCounter> =
     LazyLock::new(|| counter("erasures_total", "Erasures of players and users that are done"));

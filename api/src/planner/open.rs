@@ -75,7 +75,10 @@ pub async fn player(app: &App, caller: &Caller, wanted: &Wanted) -> Result<Uuid>
 pub async fn open(app: &App, caller: &Caller, wanted: &Wanted, asker: &Asker) -> Result<Begun> {
     match attempt(app, caller, wanted, asker).await {
         // Perhaps the first request's server is gone.
-        Err(e) if e.code == Code::IdempotencyInFlight && store::sweep(&app.pool).await? > 0 => {
+        Err(e) if e.code == Code::IdempotencyInFlight => {
+            if !store::freed(&app.pool, app.running.instance, caller.tenant_id(), &e).await {
+                return Err(e);
+            }
             attempt(app, caller, wanted, asker).await
         }
         result => result,

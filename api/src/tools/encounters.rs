@@ -142,7 +142,11 @@ impl ToolSpec for ManageEncounter {
                 Ok(service::get(&at, id()?, verbosity).await?.0)
             }
             Operation::End => service::end(&at, id()?, &arguments::read::<EndInput>(rest)?).await,
-            Operation::Commit => commit::commit(&at, id()?, &arguments::read::<CommitInput>(rest)?).await,
+            Operation::Commit => {
+                // As many records as can take part.
+                cx.changes(rules::encounter::limits::PARTICIPANTS_MAX as u64)?;
+                commit::commit(&at, id()?, &arguments::read::<CommitInput>(rest)?).await
+            }
             Operation::List => list(cx, arguments::read::<List>(rest)?.include_ended).await,
             Operation::AddParticipant => {
                 let Add { participant } = arguments::read(rest)?;

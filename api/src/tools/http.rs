@@ -131,6 +131,7 @@ pub async fn call(
         };
         let work = Work::within(tx, campaign);
         let cx = ToolCx {
+            effects: None,
             work: &work,
             campaign,
             kind,

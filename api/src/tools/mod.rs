@@ -7,6 +7,7 @@
 //! To add a tool: a file that implements [`ToolSpec`], a line in the registry. The catalogue test finds what was forgotten.
 
 pub(crate) mod arguments;
+mod effects;
 mod encounters;
 mod get_actor_details;
 mod get_current_scene;
@@ -26,6 +27,7 @@ mod search_lore;
 pub mod shorten;
 mod work;
 
+pub use effects::Effects;
 pub use hand::Hand;
 pub use work::{Hold, Rest, Work};
 
@@ -78,6 +80,8 @@ pub struct ToolCx<'a> {
     pub apply: bool,
     /// Rows of a kind that the tenant may keep; 0: any number.
     pub rows_max: u64,
+    /// What the turn may change, if it is one that is taken back when it fails.
+    pub effects: Option<&'a Effects>,
 }
 
 impl<'a> ToolCx<'a> {
@@ -96,6 +100,14 @@ impl<'a> ToolCx<'a> {
             (None, Some(_)) => Bound::Nobody,
             (None, None) => Bound::Free,
         }
+    }
+
+    /// Counts rows that the call is about to change, beside the one that every call counts as.
+    ///
+    /// # Errors
+    /// `quota_exceeded` if the turn may not change so many.
+    pub fn changes(&self, rows: u64) -> Result<()> {
+        self.effects.map_or(Ok(()), |effects| effects.take(rows))
     }
 
     /// The transaction it runs in.

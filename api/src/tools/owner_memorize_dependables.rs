@@ -21,10 +21,9 @@ impl ToolSpec for OwnerMemorizeDependables {
 
     async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Value> {
         let (player, text) = arguments.checked(cx).await?;
-        if cx.rows_max > 0 {
-            check_rows_more(cx.tx().await?, cx.rows_max, "memory", dependents(cx.tx().await?, cx.entity).await?)
-                .await?;
-        }
+        let hearers = dependents(cx.tx().await?, cx.entity).await?;
+        cx.changes(hearers.saturating_sub(1))?;
+        check_rows_more(cx.tx().await?, cx.rows_max, "memory", hearers).await?;
         let new = NewMemory {
             campaign: cx.campaign,
             holder_type: "npc",

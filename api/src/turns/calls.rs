@@ -19,7 +19,7 @@ use crate::{
     sessions::service::Playing,
     tenancy::Actor,
     tools::{
-        self, ActorKind, Asking, Hand, Hold, Tool, ToolCx, Work,
+        self, ActorKind, Asking, Effects, Hand, Hold, Tool, ToolCx, Work,
         shorten::{ARGUMENTS_BYTES_KEPT, Allowance, shorten},
     },
 };
@@ -38,6 +38,8 @@ pub struct Hands<'a> {
     pub hand: Option<&'a Hand>,
     /// Rows of a kind that the tenant may keep; 0: any number.
     pub rows_max: u64,
+    /// Rows that the turn has changed, and may change.
+    pub effects: Effects,
 }
 
 /// A call that was looked at: what it is, or why it will not run.
@@ -225,6 +227,7 @@ impl Batch<'_> {
     ) -> Result<Attempt> {
         let hands = self.hands;
         hands.hand.inspect(|hand| hand.begin());
+        hands.effects.begin();
         let hold = Hold { turn: self.turn, instance: self.app.running.instance };
         let work = Work::new(&self.app.pool, self.actor, hands.campaign, Some(hold));
         let mut results: Results = Vec::with_capacity(part.len());
@@ -234,6 +237,10 @@ impl Batch<'_> {
                 continue;
             };
             let cx = self.context(&work, i);
+            if let Err(error) = hands.effects.take(1) {
+                results.push(Some(Err(told(&error))));
+                continue;
+            }
             match tool.run(&cx, arguments.clone()).await {
                 Ok(value) => results.push(Some(Ok(value))),
                 Err(error) if work.is_broken() => return Err(error),
@@ -244,6 +251,7 @@ impl Batch<'_> {
         }
         work.commit().await?;
         hands.hand.inspect(|hand| hand.keep());
+        hands.effects.keep();
         Ok(Attempt::Committed(results))
     }
 
@@ -279,6 +287,7 @@ impl Batch<'_> {
             preview: false,
             apply: false,
             rows_max: hands.rows_max,
+            effects: Some(&hands.effects),
         }
     }
 }

@@ -12,7 +12,8 @@ use super::{
     Job, OnBusy, OnFailure, Status, TurnView, runner,
     start::{Asker, TurnStarted, Wish, respond},
     trace::{self, TurnRecord},
-    undo, words,
+    undo::{self, TurnUndoing, TurnUndone},
+    words,
 };
 use crate::{
     app::App,
@@ -258,9 +259,11 @@ pub async fn cancel_turn(
     with_need(Need::End, cancelled).await
 }
 
-/// Takes back everything a turn changed, or nothing: 409 lists what was changed since.
+/// Takes back everything a turn changed, or nothing: 409 lists what was changed since. A turn of more than 1,000 changes is answered 202 as soon as
+/// nothing stands in the way, and taken back in steps: it has `undone_at` when that is done, and `reverting` until then.
 #[utoipa::path(tag = "turns", operation_id = "undo_turn", params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
-    responses((status = 200, body = Object), (status = "default", body = Problem)))]
+    responses((status = 200, body = TurnUndone), (status = 202, description = "Nothing stands in the way; it is being undone", body = TurnUndoing),
+        (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/turns/{x}/undo")]
 pub async fn undo_turn(
     app: web::Data<App>,

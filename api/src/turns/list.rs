@@ -25,6 +25,8 @@ pub struct Summary {
     pub action: String,
     pub created_at: OffsetDateTime,
     pub is_undone: bool,
+    /// Its changes are being taken back.
+    pub is_reverting: bool,
 }
 
 /// What the list is narrowed to.
@@ -64,6 +66,7 @@ pub async fn summaries(
     }
     let rows = sqlx::query(
         "SELECT t.id, t.kind, t.status, CASE WHEN $8 THEN left(t.action, 200) END AS action, t.created_at, t.undone_at IS NOT NULL AS is_undone, \
+                t.revert_as IS NOT NULL AS is_reverting, \
                 coalesce(n.name, o.name) AS entity, c.name AS player \
          FROM turn t LEFT JOIN npc n ON n.tenant_id = $1 AND n.id = t.entity_id \
          LEFT JOIN owner o ON o.tenant_id = $1 AND o.id = t.entity_id \
@@ -92,6 +95,7 @@ pub async fn summaries(
             action: row.read::<Option<String>>("action")?.unwrap_or_default(),
             created_at: row.read("created_at")?,
             is_undone: row.read("is_undone")?,
+            is_reverting: row.read("is_reverting")?,
         })
     };
     Ok(page.finish(stored::each(&rows, summary), page.has_more(&rows), |turn| (turn.id, None)))

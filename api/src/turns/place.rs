@@ -66,17 +66,22 @@ pub async fn in_place(
                 let what = if wanted.kind == gm::KIND { SESSION_BUSY } else { ENTITY_BUSY };
                 return Err(Error::new(Code::TurnInProgress, what));
             }
-            taken(app, Place::Free, &attempt).await
+            taken(app, caller.tenant_id(), Place::Free, &attempt).await
         }
         OnBusy::Queue => Waiting { app, caller, asker, wanted }.run(&attempt).await,
     }
 }
 
-/// Tries once, and once more if what stood in the way was a turn whose server is gone.
-async fn taken(app: &App, place: Place, attempt: &impl AsyncFn(Place) -> Result<Attempted>) -> Result<Reply> {
+/// Tries once, and once more if what stood in the way was a turn whose server is gone, and which is taken back in a step.
+async fn taken(
+    app: &App,
+    tenant: Uuid,
+    place: Place,
+    attempt: &impl AsyncFn(Place) -> Result<Attempted>,
+) -> Result<Reply> {
     let attempted = match attempt(place).await {
         Err(e) if matches!(e.code, Code::TurnInProgress | Code::IdempotencyInFlight) => {
-            if store::sweep(&app.pool).await? == 0 {
+            if !store::freed(&app.pool, app.running.instance, tenant, &e).await {
                 return Err(e);
             }
             attempt(place).await
@@ -103,7 +108,7 @@ impl Waiting<'_> {
         let queue = self.app.running.queue(self.wanted.place.0, self.wanted.place.1);
         let first = queue.try_lock().ok();
         if first.is_some() {
-            match taken(self.app, Place::Free, attempt).await {
+            match taken(self.app, self.caller.tenant_id(), Place::Free, attempt).await {
                 Err(e) if e.code == Code::TurnInProgress => {}
                 result => return result,
             }
@@ -148,7 +153,7 @@ impl Waiting<'_> {
         attempt: &impl AsyncFn(Place) -> Result<Attempted>,
     ) -> Result<Reply> {
         loop {
-            match taken(self.app, place, attempt).await {
+            match taken(self.app, self.caller.tenant_id(), place, attempt).await {
                 Err(e) if e.code == Code::TurnInProgress && since.elapsed() < WAIT => {
                     tokio::select! {
                         () = sleep(POLL) => {}
@@ -178,8 +183,8 @@ impl Waiting<'_> {
         let actor = self.caller.actor();
         let failed = store::fail(pool, &actor, turn, self.app.running.instance, &failure);
         match with_need(Need::End, failed).await {
-            Ok(serde_json::Value::Null) => {}
-            Ok(_) => metrics::TURNS.with_label_values(&[self.wanted.kind, status.as_str()]).inc(),
+            Ok(false) => {}
+            Ok(true) => metrics::TURNS.with_label_values(&[self.wanted.kind, status.as_str()]).inc(),
             Err(error) => {
                 tracing::error!(turn_id = %turn, %error, "a turn that waited could not be closed; the sweeper will")
             }

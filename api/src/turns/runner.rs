@@ -30,7 +30,7 @@ use crate::{
         transcript::{Exchange, Transcript},
     },
     tenancy::{Origin, TenantTx},
-    tools,
+    tools::{self, Effects},
 };
 
 /// How often the conversation may move on before a turn has its place.
@@ -199,6 +199,7 @@ impl<'a> Turn<'a> {
             session: None,
             hand: None,
             rows_max: self.talk.caller.tenant.limits.rows_per_kind,
+            effects: Effects::of(self.talk.app.config.turn_effects_max),
         };
         self.talk.run(&question, &hands).await
     }

@@ -1,5 +1,6 @@
 //! A turn as it is kept: the answer as it was given, what is known since, and for those who may see secrets the whole trace.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, postgres::PgRow};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
@@ -37,11 +38,34 @@ pub struct TurnRecord {
     /// What could not be taken back when it failed, since somebody else had changed it. Not for players.
     #[schema(value_type = Option<Vec<Object>>)]
     revert_conflicts: Option<Value>,
+    /// How many there were; `revert_conflicts` names the first hundred. Not for players.
+    #[schema(required = false)]
+    revert_conflicts_total: Option<i32>,
+    /// While it is being taken back. Not for players.
+    #[schema(required = false)]
+    reverting: Option<Reverting>,
     /// With the scope `gm`, of one turn: lore decisions, model calls, the text the model saw.
     #[schema(value_type = Option<Object>)]
     trace: Option<Value>,
     /// With the scope `gm`, of one turn: where its changes stand in the journal.
     journal: Option<Stretch>,
+}
+
+/// How far the taking back of a turn is.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Reverting {
+    /// What the turn is once that is done: `failed`, `cancelled` or `undone`.
+    into: String,
+    /// Changes that it has to give back, as counted when that began.
+    changes: Option<i32>,
+    /// Those that are looked at.
+    done: i32,
+    /// Times that it failed since it last went on.
+    tries: i32,
+    /// When it is tried again, if it failed.
+    next_try_at: Option<String>,
+    /// Why it failed, with the scope `gm`.
+    last_error: Option<String>,
 }
 
 /// A stretch of the journal.
@@ -120,7 +144,8 @@ pub async fn names(tx: &TenantTx, turn: Uuid) -> Result<Names> {
 
 /// What [`shown`] and [`words`] read of a turn: of its record the answer and the prompt, not the trace.
 pub const COLUMNS: &str = "id, kind, told_as, status, campaign_id, entity_id, player_id, reply_mode, error, undone_at, finished_at, \
-    created_at, parent_turn_id, revert_conflicts, redacted_at, record -> 'view' AS view, record -> 'prompt' AS prompt";
+    created_at, parent_turn_id, revert_conflicts, revert_conflicts_total, revert_as, revert_total, revert_done, \
+    revert_tries, revert_try_at, revert_error, redacted_at, record -> 'view' AS view, record -> 'prompt' AS prompt";
 
 /// What somebody reads of a turn's row.
 ///
@@ -168,6 +193,21 @@ pub fn shown(row: &PgRow, caller: &Caller) -> Result<Value> {
         members.extend(facts.map(|(name, value)| (name.to_owned(), value)));
         if let Some(at) = time("redacted_at")? {
             members.insert("redacted_at".to_owned(), json!(at));
+        }
+        if let Some(into) = row.read("revert_as")? {
+            let reverting = Reverting {
+                into,
+                changes: row.read("revert_total")?,
+                done: row.read("revert_done")?,
+                tries: row.read("revert_tries")?,
+                next_try_at: time("revert_try_at")?,
+                last_error: row.read::<Option<String>>("revert_error")?.filter(|_| caller.sees_secrets()),
+            };
+            members.insert("reverting".to_owned(), json!(reverting));
+        }
+        let conflicts: i32 = row.read("revert_conflicts_total")?;
+        if conflicts > 0 {
+            members.insert("revert_conflicts_total".to_owned(), json!(conflicts));
         }
         if let Some(prompt) = row.read::<Option<Value>>("prompt")? {
             members.insert("prompt".to_owned(), prompt);

@@ -1,10 +1,21 @@
 //! Taking a turn back: every effect, or none.
+//!
+//! A turn of ordinary size is undone in one transaction, which also finds what stands in the way. A large one is first looked at, without
+//! writing anything; if nothing stands in the way it is marked, and then taken back in steps (`store::revert`) while the client is answered 202.
 
-use serde_json::json;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use sqlx::postgres::PgRow;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::store;
+use super::store::{
+    LEASE_SECONDS,
+    revert::{Pace, Worker, revert},
+};
 use crate::{
     app::App,
     auth::Caller,
@@ -18,6 +29,32 @@ use crate::{
     stored::Columns,
     tenancy::{Origin, TenantTx},
 };
+
+/// Effects that are taken back in one transaction.
+const EFFECTS_AT_ONCE: i64 = 1000;
+/// Effects that are looked at in one statement.
+const LOOKED_AT_ONCE: i32 = 1000;
+/// How long the steps of an undo go on by themselves; the sweeper goes on then.
+const SHARE: Duration = Duration::from_secs(600);
+
+/// An undo that is done.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes what `undo` answers")]
+pub struct TurnUndone {
+    turn_id: Uuid,
+    undone_at: OffsetDateTime,
+    changes_reverted: i64,
+}
+
+/// An undo of many changes, which goes on. The turn has `undone_at` when it is done, and `reverting` until then.
+#[derive(Serialize, ToSchema)]
+pub struct TurnUndoing {
+    turn_id: Uuid,
+    /// `undoing`.
+    status: &'static str,
+    /// How many changes are taken back.
+    changes: i64,
+}
 
 /// Undoes a turn. Its messages leave the transcript with its other effects.
 ///
@@ -44,12 +81,25 @@ async fn again(
     leaves_changed: bool,
 ) -> Result<Reply> {
     let mut attempts_left = 3;
+    let mut was_looked_at = leaves_changed;
     loop {
-        match attempt(app, caller, c, turn, key, leaves_changed).await {
+        match attempt(app, caller, c, turn, key, leaves_changed, was_looked_at).await {
+            Ok(Attempted::Done(reply)) => return Ok(reply),
+            // No transaction is open meanwhile.
+            Ok(Attempted::Large) => {
+                look(app, caller, turn).await?;
+                was_looked_at = true;
+            }
             Err(e) if e.is_transient() && attempts_left > 1 => attempts_left -= 1,
-            result => return result,
+            Err(e) => return Err(e),
         }
     }
+}
+
+enum Attempted {
+    Done(Reply),
+    /// It has too many effects to be undone without a look first.
+    Large,
 }
 
 async fn attempt(
@@ -59,21 +109,46 @@ async fn attempt(
     turn: Uuid,
     key: Option<&IdempotencyKey>,
     leaves_changed: bool,
-) -> Result<Reply> {
+    was_looked_at: bool,
+) -> Result<Attempted> {
     let tx = TenantTx::write(&app.pool, &caller.actor().in_turn(turn, Origin::Revert)).await?;
     if let Some(key) = key
         && let Some(stored) = key.claim(&tx).await?
     {
-        return Ok(stored);
+        return Ok(Attempted::Done(stored));
     }
     let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
+    let effects = effects_of(&tx, campaign, turn).await?;
+    let is_large = effects > EFFECTS_AT_ONCE;
+    let reply = match is_large {
+        true if !was_looked_at => return Ok(Attempted::Large),
+        true => mark(&tx, turn, app.running.instance, effects).await?,
+        false => at_once(&tx, turn, effects, leaves_changed).await?,
+    };
+    if let Some(key) = key {
+        key.store(&tx, &reply).await?;
+    }
+    tx.commit().await?;
+    if is_large {
+        let (pool, actor, instance) = (app.pool.clone(), caller.actor(), app.running.instance);
+        tokio::spawn(async move { Worker { pool: &pool, actor, turn, instance }.carry_on(SHARE).await });
+    }
+    Ok(Attempted::Done(reply))
+}
+
+/// How many effects a turn has to give back; holds the turn.
+///
+/// # Errors
+/// Why it cannot be undone.
+async fn effects_of(tx: &TenantTx, campaign: Uuid, turn: Uuid) -> Result<i64> {
     let row = sqlx::query(
-        "SELECT status, on_failure, undone_at, created_at, \
-                (SELECT min(h.pruned_seq) FROM feed_head h WHERE h.tenant_id = $1 AND h.campaign_id = $2) AS pruned, \
-                (SELECT count(*) FROM journal j WHERE j.tenant_id = $1 AND j.turn_id = $3 AND j.origin <> 'revert' \
-                   AND j.seq > turn.reverted_through) AS effects, \
-                EXISTS (SELECT FROM journal j WHERE j.tenant_id = $1 AND j.turn_id = $3 AND j.redacted_at IS NOT NULL) AS is_redacted \
-         FROM turn WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 FOR UPDATE",
+        "SELECT t.status, t.on_failure, t.undone_at, t.revert_as IS NOT NULL AS is_reverting, j.effects, \
+                coalesce(h.pruned_at >= t.created_at OR j.first_seq <= h.pruned_seq OR j.effects = 0 AND h.pruned_seq > 0, false) AS is_pruned, \
+                EXISTS (SELECT FROM journal r WHERE r.tenant_id = $1 AND r.turn_id = $3 AND r.redacted_at IS NOT NULL) AS is_redacted \
+         FROM turn t LEFT JOIN feed_head h ON h.tenant_id = $1 AND h.campaign_id = $2 CROSS JOIN LATERAL ( \
+             SELECT count(*) AS effects, min(j.seq) AS first_seq FROM journal j \
+             WHERE j.tenant_id = $1 AND j.turn_id = $3 AND j.origin <> 'revert' AND j.seq > t.reverted_through) j \
+         WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND t.id = $3 FOR UPDATE OF t",
     )
     .bind(tx.tenant())
     .bind(campaign)
@@ -81,6 +156,11 @@ async fn attempt(
     .fetch_optional(&mut *tx.connection().await)
     .await?
     .ok_or_else(|| Error::not_found("turn"))?;
+    may_be_undone(&row)?;
+    row.read("effects")
+}
+
+fn may_be_undone(row: &PgRow) -> Result<()> {
     match row.read::<&str>("status")? {
         "queued" | "running" => {
             return Err(Error::new(Code::TurnInProgress, "The turn is still running; cancel it instead."));
@@ -93,32 +173,79 @@ async fn attempt(
     if row.read::<Option<OffsetDateTime>>("undone_at")?.is_some() {
         return Err(Error::new(Code::Conflict, "The turn was undone already."));
     }
+    if row.read("is_reverting")? {
+        return Err(Error::new(Code::Conflict, "The turn is being undone."));
+    }
     if row.read("is_redacted")? {
         return Err(Error::new(Code::Gone, "Words in what this turn changed were erased: it cannot be taken back."));
     }
-    let effects: i64 = row.read("effects")?;
-    if effects == 0 && row.read::<Option<i64>>("pruned")?.unwrap_or(0) > 0 {
-        return Err(Error::new(Code::Gone, "The journal of this turn has been pruned."));
+    if row.read("is_pruned")? {
+        return Err(Error::new(
+            Code::Gone,
+            "The journal of this turn has been pruned, or a part of it: it cannot be taken back whole.",
+        ));
     }
-    let store::Reverted { conflicts, gone } = store::revert(&tx, turn).await?;
+    Ok(())
+}
+
+/// Undoes a turn that the transaction holds.
+async fn at_once(tx: &TenantTx, turn: Uuid, effects: i64, leaves_changed: bool) -> Result<Reply> {
+    let rows = i32::try_from(EFFECTS_AT_ONCE + 1).unwrap_or(i32::MAX);
+    let reverted = revert(tx, turn, Pace::whole(rows), true).await?;
     if !leaves_changed {
-        edits::refuse_conflicts(conflicts.as_array().into_iter().flatten().map(Conflict::of), "turn")?;
+        let conflicts: Vec<Conflict> = reverted.conflicts.as_array().into_iter().flatten().map(Conflict::of).collect();
+        edits::refuse_some(&conflicts, usize::try_from(reverted.total).unwrap_or_default(), "turn")?;
     }
     let row = sqlx::query(
-        "UPDATE turn SET undone_at = now(), revert_conflicts = nullif($3, '[]'::jsonb) \
+        "UPDATE turn SET undone_at = now(), revert_conflicts = nullif(revert_conflicts, '[]'::jsonb), revert_next = NULL, revert_done = 0 \
          WHERE tenant_id = $1 AND id = $2 RETURNING undone_at AS at",
     )
     .bind(tx.tenant())
     .bind(turn)
-    .bind(conflicts)
     .fetch_one(&mut *tx.connection().await)
     .await?;
-    let reply = Reply::ok(
-        &json!({ "turn_id": turn, "undone_at": row.read::<OffsetDateTime>("at")?.format(&Rfc3339).map_err(Error::internal)?, "changes_reverted": effects - gone }),
-    )?;
-    if let Some(key) = key {
-        key.store(&tx, &reply).await?;
+    let at = row.read::<OffsetDateTime>("at")?.format(&Rfc3339).map_err(Error::internal)?;
+    Reply::ok(&json!({ "turn_id": turn, "undone_at": at, "changes_reverted": effects - reverted.gone }))
+}
+
+/// Looks for what stands in the way of undoing a large turn, in portions that hold nothing.
+///
+/// # Errors
+/// `undo_conflict`.
+async fn look(app: &App, caller: &Caller, turn: Uuid) -> Result<()> {
+    let mut upto = i64::MAX;
+    let (mut conflicts, mut total) = (Vec::new(), 0);
+    loop {
+        let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+        let row = sqlx::query("SELECT conflicts, next_seq FROM revert_turn_look($1, $2, $3)")
+            .bind(turn)
+            .bind(upto)
+            .bind(LOOKED_AT_ONCE)
+            .fetch_one(&mut *tx.connection().await)
+            .await?;
+        let found: Value = row.read("conflicts")?;
+        let found: Vec<Conflict> = found.as_array().into_iter().flatten().map(Conflict::of).collect();
+        total += found.len();
+        conflicts.extend(found.into_iter().take(edits::CONFLICTS_MAX.saturating_sub(conflicts.len())));
+        match row.read("next_seq")? {
+            Some(next) => upto = next,
+            None => return edits::refuse_some(&conflicts, total, "turn"),
+        }
     }
-    tx.commit().await?;
-    Ok(reply)
+}
+
+/// Says that a turn that the transaction holds is undone from now on.
+async fn mark(tx: &TenantTx, turn: Uuid, instance: i64, effects: i64) -> Result<Reply> {
+    sqlx::query(
+        "UPDATE turn SET revert_as = 'undone', revert_since = now(), revert_total = $3, instance = $4, \
+                lease_until = now() + $5 * interval '1 second' WHERE tenant_id = $1 AND id = $2",
+    )
+    .bind(tx.tenant())
+    .bind(turn)
+    .bind(i32::try_from(effects).unwrap_or(i32::MAX))
+    .bind(instance)
+    .bind(LEASE_SECONDS)
+    .execute(&mut *tx.connection().await)
+    .await?;
+    Reply::accepted(&TurnUndoing { turn_id: turn, status: "undoing", changes: effects })
 }

@@ -127,6 +127,8 @@ impl Words {
         if !self.sections {
             members.remove("prompt");
             members.remove("revert_conflicts");
+            members.remove("revert_conflicts_total");
+            members.remove("reverting");
         }
         if !self.asides && members.get("planned").is_some_and(|planned| planned["visibility"] != "public") {
             members.remove("planned");

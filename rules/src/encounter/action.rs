@@ -104,6 +104,16 @@ pub enum Cost {
     Free,
 }
 
+/// A spell that leaves less to be cast in the same turn (SRD 5.1, "Casting Time").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cast {
+    /// With the bonus action.
+    Quick,
+    /// With something else, and no cantrip.
+    Levelled,
+}
+
 impl Cost {
     /// As on the wire.
     #[must_use]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ActionKind, Cost, EndOutcome, Lasting, Participant, Position};
+use super::{ActionKind, Cast, Cost, EndOutcome, Lasting, Participant, Position};
 use crate::resolve::StateChange;
 
 /// What somebody does with a turn beside spending it.
@@ -41,7 +41,14 @@ pub enum Event {
     /// Nobody is left who could have a turn.
     NobodyLeft,
     /// Something of a turn was spent; so many attacks of the attack action are left.
-    Spent { participant: String, cost: Cost, attacks_left: i32 },
+    Spent {
+        participant: String,
+        cost: Cost,
+        attacks_left: i32,
+        /// It paid for a spell that leaves less to be cast in the same turn.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cast: Option<Cast>,
+    },
     /// Dash, disengage and the like.
     Took { participant: String, stance: Stance },
     /// It moved, for so many feet of its movement.

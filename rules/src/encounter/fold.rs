@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{
-    Cost, Encounter, Event, Lasting, Participant, Provocation, Stance, Status,
+    Cast, Cost, Encounter, Event, Lasting, Participant, Provocation, Stance, Status,
     limits::{LIST_MAX, NOTES_CHARS_MAX, PARTICIPANTS_MAX, ROUNDS_MAX},
 };
 use crate::{
@@ -27,8 +27,8 @@ impl Encounter {
                 self.provoked.clear();
             }
             Event::TurnEnded { participant } => self.with(participant, turn_ended),
-            Event::Spent { participant, cost, attacks_left } => {
-                self.with(participant, |p| spent(p, *cost, *attacks_left));
+            Event::Spent { participant, cost, attacks_left, cast } => {
+                self.with(participant, |p| spent(p, *cost, *attacks_left, *cast));
             }
             Event::Took { participant, stance } => self.with(participant, |p| took(p, *stance)),
             Event::Moved { participant, to, cost_ft } => {
@@ -154,7 +154,12 @@ fn turn_ended(it: &mut Participant) {
     }
 }
 
-fn spent(it: &mut Participant, cost: Cost, attacks_left: i32) {
+fn spent(it: &mut Participant, cost: Cost, attacks_left: i32, cast: Option<Cast>) {
+    match cast {
+        Some(Cast::Quick) => it.economy.quick_spell = true,
+        Some(Cast::Levelled) => it.economy.levelled_spell = true,
+        None => {}
+    }
     match cost {
         Cost::Action => it.economy.action = true,
         Cost::BonusAction => it.economy.bonus_action = true,

@@ -39,7 +39,7 @@ mod view;
 mod walk;
 
 pub use act::Decision;
-pub use action::{Action, ActionKind, Cost, Duration};
+pub use action::{Action, ActionKind, Cast, Cost, Duration};
 pub use diff::{
     Changes, ConditionDetail, ConditionsDiff, Difference, NumberDiff, ParticipantUpdate, ResourceDiff, SlotDiff,
     commit_required,

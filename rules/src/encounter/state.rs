@@ -69,6 +69,12 @@ pub struct Economy {
     pub helping: bool,
     /// It has made its death saving throw.
     pub death_save: bool,
+    /// It has cast a spell with its bonus action in its own turn.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub quick_spell: bool,
+    /// It has cast a spell that is no cantrip in its own turn.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub levelled_spell: bool,
     /// It has readied something, until its next turn.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub readied: bool,

@@ -304,31 +304,46 @@ fn adversarial() -> Vec<String> {
     ]
 }
 
-fn best_of_three(work: impl Fn()) -> Duration {
+/// Whether one of ten times is within the limit: other programs may hold the machine up.
+fn within(limit: Duration, work: impl Fn()) -> Result<(), Duration> {
     let time = || {
         let start = Instant::now();
         work();
         start.elapsed()
     };
-    time().min(time()).min(time())
+    let best = (0..10).try_fold(Duration::MAX, |best, _| {
+        let best = best.min(time());
+        if best <= limit { Err(()) } else { Ok(best) }
+    });
+    best.map_or(Ok(()), Err)
+}
+
+/// How long rolling 999 dice so often takes, on this machine and at this moment; a tenth of a second's worth is measured.
+fn so_many_rolls(times: u32) -> Duration {
+    let formula = Formula::parse("999d6").expect("it");
+    let start = Instant::now();
+    let mut rolled = 0;
+    while start.elapsed() < Duration::from_millis(100) {
+        let _ = formula.roll(&mut Random(SmallRng::seed_from_u64(1)), &variables);
+        rolled += 1;
+    }
+    start.elapsed() * times / rolled
 }
 
 #[test]
 fn every_formula_is_answered_soon() {
-    // Without optimisation everything takes many times as long.
-    let limit = if cfg!(debug_assertions) { Duration::from_secs(2) } else { Duration::from_millis(50) };
     let mut slow = Vec::new();
     for formula in adversarial() {
         assert!(formula.len() <= 1_000);
-        // Other programs may hold the machine up: the best of three counts.
-        let analysed = best_of_three(|| {
+        let limit = so_many_rolls(20_000);
+        let analysed = within(limit, || {
             let _ = Formula::parse(&formula).and_then(|f| f.analyze(&variables, 1));
         });
-        let rolled = best_of_three(|| {
+        let rolled = within(limit, || {
             let _ = Formula::parse(&formula).and_then(|f| f.roll(&mut Random(SmallRng::seed_from_u64(1)), &variables));
         });
-        if analysed > limit || rolled > limit {
-            slow.push((formula, analysed, rolled));
+        if let Err(took) = analysed.and(rolled) {
+            slow.push((formula, took, limit));
         }
     }
     assert!(slow.is_empty(), "{slow:?}");

@@ -214,7 +214,7 @@ prop_compose! {
             0 => Event::Initiative { participant: id, initiative: a },
             1 => Event::TurnStarted { participant: id, round: a.unsigned_abs() },
             2 => Event::TurnEnded { participant: id },
-            3 => Event::Spent { participant: id, cost: Cost::Action, attacks_left: a },
+            3 => Event::Spent { participant: id, cost: Cost::Action, attacks_left: a, cast: None },
             4 => Event::Took { participant: id, stance: Stance::Dash },
             5 => Event::Moved { participant: id, to: Some(Position { x: a, y: b, z: a }), cost_ft: b },
             6 => Event::Provoked { by: id, target: other, from: Position { x: a, y: b, z: 0 } },

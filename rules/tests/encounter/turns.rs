@@ -125,7 +125,7 @@ fn a_spell_takes_its_own_casting_time() {
     let economy = who(&encounter, "c").economy;
     assert_eq!((economy.action, economy.bonus_action), (false, true));
     assert_eq!(code(&encounter, &cast("c", "Healing Word", None)), "no_action_left");
-    play(&mut encounter, &cast("c", "Shield", None), &[]);
+    assert_eq!(code(&encounter, &cast("c", "Shield", None)), "no_action_left", "no other spell in this turn");
     play(&mut encounter, &cast("d", "Shield", None), &[]);
     assert!(who(&encounter, "d").economy.reaction, "in anybody's turn");
     // What it is not cast with.
@@ -137,6 +137,41 @@ fn a_spell_takes_its_own_casting_time() {
         assert!(begun.act(&wrong, &mut Endless(1)).is_ok(), "{spell}: a game master may");
     }
     assert_eq!(code(&begun, &cast("d", "Fire Bolt", Some(Reaction))), "not_your_turn");
+}
+
+#[test]
+fn after_a_quick_spell_only_a_cantrip() {
+    let names = ["Healing Word", "Fire Bolt", "Cure Wounds", "Shield"];
+    let mage = Creature {
+        spells: names.map(|n| rules::sheet::KnownSpell::Name(n.to_owned())).to_vec(),
+        spell_slots: [("1".to_owned(), rules::sheet::SpellSlot { max: 4, remaining: 4 })].into(),
+        ..Creature::default()
+    };
+    let begun = begun(vec![character("c", 15, mage), enemy("b", 5)]);
+    let cast = |spell: &str| {
+        on(ActionKind::CastSpell, "b", |a| {
+            (a.participant_id, a.attack.spell_name) = (Some("c".to_owned()), Some(spell.to_owned()));
+        })
+    };
+    let mut quick = begun.clone();
+    quick.apply_all(&quick.act(&cast("Healing Word"), &mut Endless(1)).expect("it").events.clone());
+    assert_eq!(code(&quick, &cast("Cure Wounds")), "no_action_left");
+    let mut word = cast("Cure Wounds");
+    word.overridden = true;
+    assert!(quick.act(&word, &mut Endless(1)).is_ok(), "a game master may");
+    assert!(quick.act(&cast("Fire Bolt"), &mut Endless(10)).is_ok());
+    // The other way round as well.
+    let mut slow = begun.clone();
+    slow.apply_all(&slow.act(&cast("Cure Wounds"), &mut Endless(1)).expect("it").events.clone());
+    assert_eq!(code(&slow, &cast("Healing Word")), "no_action_left");
+    let mut cantrip = begun;
+    cantrip.apply_all(&cantrip.act(&cast("Fire Bolt"), &mut Endless(10)).expect("it").events.clone());
+    assert!(cantrip.act(&cast("Healing Word"), &mut Endless(1)).is_ok());
+    // Its next turn, and the turns of others, are other turns.
+    advance(&mut quick);
+    play(&mut quick, &cast("Shield"), &[]);
+    advance(&mut quick);
+    assert!(quick.act(&cast("Cure Wounds"), &mut Endless(1)).is_ok());
 }
 
 #[test]

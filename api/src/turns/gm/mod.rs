@@ -42,7 +42,7 @@ use crate::{
         service::{self, Playing},
     },
     tenancy::{Origin, TenantTx},
-    tools::{ActorKind, Hand, Rest},
+    tools::{ActorKind, Effects, Hand, Rest},
 };
 use kept::Kept;
 use prompt::{Asked, GmPrompt, Reads};
@@ -260,6 +260,7 @@ impl GmTurn<'_> {
             session: Some(&self.session),
             hand: self.hand.as_ref(),
             rows_max: self.talk.caller.tenant.limits.rows_per_kind,
+            effects: Effects::of(self.talk.app.config.turn_effects_max),
         };
         self.talk.run(&question, &hands).await
     }

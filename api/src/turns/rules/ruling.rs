@@ -118,6 +118,7 @@ impl Ruling<'_, '_> {
         loop {
             let work = Work::new(&talk.app.pool, &actor, self.campaign, Some(hold));
             let cx = ToolCx {
+                effects: None,
                 work: &work,
                 campaign: self.campaign,
                 kind: ActorKind::Character,

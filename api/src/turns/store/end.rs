@@ -1,24 +1,30 @@
-//! How a turn ends: with its answer, or with what it did taken back.
+//! How a turn ends: with its answer, or with what it did taken back (the steps of that are in `revert`).
 
-use serde_json::{Value, json};
+use std::time::Duration;
+
+use serde_json::json;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::{NewTurn, lost};
+use super::{
+    LEASE_SECONDS, NewTurn, lost,
+    revert::{Pace, Worker, revert},
+};
 use crate::{
     dice::{ahead::settled, seeds},
-    edits, encounters,
     error::Result,
     http::reply::Reply as Stored,
     llm::Usage,
     messages::service::NewMessage,
-    ops::metrics,
     pool::Pool,
-    stored::{self, Columns},
+    stored::Columns,
     tenancy::{self, Actor, Call, Origin, TenantTx},
     tools::Rest,
     turns::Status,
 };
+
+/// How long whoever asked for a turn that failed waits for it to be taken back.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The two messages of a turn.
 pub struct Said<'a> {
@@ -151,39 +157,72 @@ pub struct Failure<'a> {
 }
 
 /// Ends a turn without success: takes its effects back (unless it keeps them), records why, frees its key to be tried
-/// again. What someone else changed since stays, and is reported.
+/// again. What someone else changed since stays, and is reported. Many effects are taken back in steps, for as long as whoever asked for the turn
+/// may wait; the sweeper goes on then. False if the turn is no longer this server's.
 ///
 /// # Errors
 /// Those of the database; the sweeper then does it later.
-pub async fn fail(pool: &Pool, actor: &Actor, turn: Uuid, instance: i64, failure: &Failure<'_>) -> Result<Value> {
+pub async fn fail(pool: &Pool, actor: &Actor, turn: Uuid, instance: i64, failure: &Failure<'_>) -> Result<bool> {
+    let is_done = match fail_at_once(pool, actor, turn, instance, failure, true).await {
+        Ok(None) => return Ok(false),
+        Ok(Some(is_done)) => is_done,
+        // Why it failed is kept, whatever keeps it from being taken back.
+        Err(error) => {
+            tracing::warn!(turn_id = %turn, %error, "a failed turn is taken back later");
+            if fail_at_once(pool, actor, turn, instance, failure, false).await?.is_none() {
+                return Ok(false);
+            }
+            false
+        }
+    };
+    if !is_done {
+        Worker { pool, actor: actor.clone(), turn, instance }.carry_on(PATIENCE).await;
+    }
+    Ok(true)
+}
+
+/// Says how a turn of this server's failed, and takes back what one step takes back. Whether that was all; none if it is not this
+/// server's.
+async fn fail_at_once(
+    pool: &Pool,
+    actor: &Actor,
+    turn: Uuid,
+    instance: i64,
+    failure: &Failure<'_>,
+    reverts: bool,
+) -> Result<Option<bool>> {
     let tx = TenantTx::write(pool, &actor.clone().in_turn(turn, Origin::Revert)).await?;
     let mine = sqlx::query(
         "SELECT on_failure, campaign_id, kind FROM turn \
-         WHERE tenant_id = $1 AND id = $2 AND instance = $3 AND status IN ('queued', 'running') FOR UPDATE",
+         WHERE tenant_id = $1 AND id = $2 AND instance = $3 AND status IN ('queued', 'running') AND revert_as IS NULL FOR UPDATE",
     )
     .bind(tx.tenant())
     .bind(turn)
     .bind(instance)
     .fetch_optional(&mut *tx.connection().await)
     .await?;
-    let Some(mine) = mine else { return Ok(Value::Null) };
-    let conflicts = if mine.read::<&str>("on_failure")? == "keep" {
-        Value::Array(Vec::new())
+    let Some(mine) = mine else { return Ok(None) };
+    let is_done = if mine.read::<&str>("on_failure")? == "keep" {
+        true
     } else {
-        revert(&tx, turn).await?.conflicts
+        reverts && revert(&tx, turn, Pace::FIRST, true).await?.is_done
     };
     sqlx::query(
-        "WITH freed AS (UPDATE idempotency SET state = 'retry' WHERE tenant_id = $1 AND turn_id = $2), \
+        "WITH freed AS (UPDATE idempotency SET state = 'retry' WHERE tenant_id = $1 AND turn_id = $2 AND $15), \
          used AS (INSERT INTO usage_entry (tenant_id, id, campaign_id, kind, model, llm_calls, prompt_tokens, cached_tokens, \
-             completion_tokens, cost_micros) SELECT $1, $7, $8, $9, $10, $11, $12, $13, $14, $15 WHERE $11 > 0) \
-         UPDATE turn SET status = $3, error = $4, revert_conflicts = $5, record = $6::text::json, finished_at = now() \
+             completion_tokens, cost_micros) SELECT $1, $6, $7, $8, $9, $10, $11, $12, $13, $14 WHERE $10 > 0) \
+         UPDATE turn SET status = CASE WHEN $15 THEN $3 ELSE status END, finished_at = CASE WHEN $15 THEN now() END, error = $4, \
+                record = $5::text::json, revert_conflicts = coalesce(revert_conflicts, '[]'), revert_done = CASE WHEN $15 THEN 0 ELSE revert_done END, \
+                revert_next = CASE WHEN NOT $15 THEN revert_next END, revert_as = CASE WHEN NOT $15 THEN $3 END, \
+                revert_since = CASE WHEN NOT $15 THEN now() END, lease_until = now() + $16 * interval '1 second', \
+                revert_total = CASE WHEN NOT $15 THEN (SELECT count(*) FROM journal j WHERE j.tenant_id = $1 AND j.turn_id = $2 \
+                    AND j.origin <> 'revert' AND j.seq > reverted_through) END \
          WHERE tenant_id = $1 AND id = $2",
     )
     .bind(tx.tenant())
     .bind(turn)
     .bind(failure.status.as_str())
     .bind(json!({ "code": failure.code, "message": failure.message }))
-    .bind(&conflicts)
     .bind(&failure.record)
     .bind(Uuid::now_v7())
     .bind(mine.read::<Uuid>("campaign_id")?)
@@ -194,73 +233,10 @@ pub async fn fail(pool: &Pool, actor: &Actor, turn: Uuid, instance: i64, failure
     .bind(clamp(failure.usage.cached_tokens))
     .bind(clamp(failure.usage.completion_tokens))
     .bind(failure.cost_micros.map(clamp))
+    .bind(is_done)
+    .bind(LEASE_SECONDS)
     .execute(&mut *tx.connection().await)
     .await?;
     tx.commit().await?;
-    Ok(conflicts)
-}
-
-/// What came of taking a turn back.
-pub struct Reverted {
-    /// What stood in the way, as a list.
-    pub conflicts: Value,
-    /// New rows that somebody else had taken away already.
-    pub gone: i64,
-}
-
-/// Takes back what a turn changed, except for what something stands in the way of.
-///
-/// # Errors
-/// Those of the database.
-pub async fn revert(tx: &TenantTx, turn: Uuid) -> Result<Reverted> {
-    let fights = encounters::rewind::rewind(tx, turn).await?;
-    let rows = sqlx::query("SELECT * FROM revert_turn($1)").bind(turn).fetch_all(&mut *tx.connection().await).await?;
-    let (gone, stopped): (Vec<_>, Vec<_>) =
-        rows.iter().partition(|row| row.read::<&str>("reason").is_ok_and(|reason| reason == edits::GONE));
-    let conflicts = stored::each(stopped, |row| {
-        Ok(json!({
-            "table": row.read::<String>("table_name")?, "id": row.read::<Uuid>("row_id")?,
-            "column": row.read::<Option<String>>("column_name")?, "reason": row.read::<String>("reason")?,
-        }))
-    });
-    let conflicts = Value::Array(fights.into_iter().chain(conflicts).collect());
-    Ok(Reverted { conflicts, gone: i64::try_from(gone.len()).unwrap_or(i64::MAX) })
-}
-
-/// Reverts and fails turns whose server is gone; returns how many.
-///
-/// # Errors
-/// Those of the database.
-pub async fn sweep(pool: &Pool) -> Result<usize> {
-    let orphans = sqlx::query("SELECT * FROM orphaned_turns(100)").fetch_all(&mut *pool.acquire().await?).await?;
-    for row in &orphans {
-        let (tenant, turn): (Uuid, Uuid) = (row.read("tenant_id")?, row.read("turn_id")?);
-        let tx = TenantTx::write(pool, &Actor::system(tenant).in_turn(turn, Origin::Revert)).await?;
-        let held = sqlx::query(
-            "SELECT on_failure FROM turn WHERE tenant_id = $1 AND id = $2 AND status IN ('queued', 'running') \
-             AND EXISTS (SELECT 1 FROM orphaned_turns(100) o WHERE o.turn_id = turn.id) FOR UPDATE SKIP LOCKED",
-        )
-        .bind(tenant)
-        .bind(turn)
-        .fetch_optional(&mut *tx.connection().await)
-        .await?;
-        let Some(held) = held else { continue };
-        let keep = held.read::<&str>("on_failure")? == "keep";
-        let conflicts = if keep { Value::Array(Vec::new()) } else { revert(&tx, turn).await?.conflicts };
-        sqlx::query(
-            "WITH freed AS (UPDATE idempotency SET state = 'retry' WHERE tenant_id = $1 AND turn_id = $2) \
-             UPDATE turn SET status = 'failed', error = $3, revert_conflicts = $4, finished_at = now() \
-             WHERE tenant_id = $1 AND id = $2",
-        )
-        .bind(tenant)
-        .bind(turn)
-        .bind(json!({ "code": "internal", "message": "The server that ran this turn stopped." }))
-        .bind(&conflicts)
-        .execute(&mut *tx.connection().await)
-        .await?;
-        tx.commit().await?;
-        metrics::TURNS_SWEPT.inc();
-        tracing::warn!(turn_id = %turn, "reverted a turn whose server stopped");
-    }
-    Ok(orphans.len())
+    Ok(Some(is_done))
 }

@@ -1,16 +1,20 @@
 //! What a turn writes of itself: that it runs, how it ended, its messages, its usage, its idempotency key.
 //!
-//! `open` is how it begins, or begins anew under its key; `end` how it ends, well or not, and how it is taken back.
+//! `open` is how it begins, or begins anew under its key; `end` how it ends, well or not; `revert` how it is taken back, and `sweep` who does that
+//! when nobody else does.
 
 mod end;
 mod open;
+pub mod revert;
+mod sweep;
 
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
 pub use self::{
-    end::{Ended, Failure, Reverted, Said, fail, finish, finish_saying, revert, sweep},
+    end::{Ended, Failure, Said, fail, finish, finish_saying},
     open::{open, open_cached, open_session, reopen, tell},
+    sweep::{Swept, freed, sweep},
 };
 use super::{OnFailure, live::Live};
 use crate::{

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{LEASE_SECONDS, NewTurn, Opened, Place, lost};
 use crate::{
     auth::Caller,
-    error::{Error, Result},
+    error::{Code, Error, Result},
     http::{
         idempotency::{IdempotencyKey, in_flight},
         reply::Reply as Stored,
@@ -53,7 +53,7 @@ pub async fn open_cached(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, base: &B
                 .bind(new.key.map(|k| &k.fingerprint[..]))
         },
     );
-    opened.await?.read("runs")
+    opened.await.map_err(|e| at_its_place(e, new))?.read("runs")
 }
 
 /// Opens a session's turn and reads what it is told from, in one round trip; `campaign` is as the client named it. None, and nothing
@@ -100,7 +100,7 @@ pub async fn open_session(
                 .bind(held.heads)
         },
     );
-    let Some(row) = opened.await? else { return Ok(None) };
+    let Some(row) = opened.await.map_err(|e| at_its_place(e, new))? else { return Ok(None) };
     let mut facts = Facts::of_row(&row, row.read("campaign")?, new.entity)?;
     // What the turn is told reaches no further than what is written of it.
     facts.standing.now = Position { seq: row.read("upto_seq")?, event: row.read("upto_event")? };
@@ -112,6 +112,18 @@ pub async fn open_session(
 /// # Errors
 /// `turn_in_progress`, `idempotency_in_flight`, `idempotency_key_reused`; `conflict` for a turn that waited and was cancelled.
 pub async fn open(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
+    open_in(tx, new).await.map_err(|e| at_its_place(e, new))
+}
+
+/// Says of a turn that did not get its place which place that was.
+fn at_its_place(mut error: Error, new: &NewTurn<'_>) -> Error {
+    if error.code == Code::TurnInProgress {
+        error.place = Some((new.entity, new.player));
+    }
+    error
+}
+
+async fn open_in(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
     if let Place::Queued(turn) = new.place {
         return next_in_line(tx, new, turn).await;
     }
@@ -180,7 +192,7 @@ async fn insert(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
 async fn next_in_line(tx: &TenantTx, new: &NewTurn<'_>, turn: Uuid) -> Result<Opened> {
     let begun = sqlx::query(
         "UPDATE turn SET status = 'running', lease_until = now() + $4 * interval '1 second' \
-         WHERE tenant_id = $1 AND id = $2 AND instance = $3 AND status = 'queued' AND NOT cancel_requested \
+         WHERE tenant_id = $1 AND id = $2 AND instance = $3 AND status = 'queued' AND NOT cancel_requested AND revert_as IS NULL \
          RETURNING head_now($1, $5, $6) AS talk",
     )
     .bind(tx.tenant())
@@ -200,8 +212,9 @@ async fn next_in_line(tx: &TenantTx, new: &NewTurn<'_>, turn: Uuid) -> Result<Op
 /// `idempotency_in_flight`, `idempotency_key_reused`.
 pub async fn reopen(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey) -> Result<Opened> {
     let row = sqlx::query(
-        "SELECT fingerprint, state, headers, body, turn_id FROM idempotency \
-         WHERE tenant_id = $1 AND route = $2 AND key = $3 FOR UPDATE",
+        "SELECT fingerprint, state, headers, body, turn_id, EXISTS (SELECT FROM turn t WHERE t.tenant_id = $1 AND t.id = i.turn_id \
+             AND t.revert_as IS NOT NULL) AS is_undone_now FROM idempotency i \
+         WHERE tenant_id = $1 AND route = $2 AND key = $3 FOR UPDATE OF i",
     )
     .bind(tx.tenant())
     .bind(&key.route)
@@ -216,7 +229,8 @@ pub async fn reopen(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey) -> R
             reply.replayed = true;
             Ok(Opened::Replay(reply))
         }
-        "retry" => {
+        // A turn that failed and kept its effects may be giving them back.
+        "retry" if !row.read::<bool>("is_undone_now")? => {
             let turn: Uuid =
                 row.read::<Option<Uuid>>("turn_id")?.ok_or_else(|| Error::internal("a key without its turn"))?;
             restart(tx, new, key, turn).await
@@ -233,8 +247,8 @@ async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: U
         "WITH claim AS (UPDATE idempotency SET state = 'running' WHERE tenant_id = $1 AND route = $2 AND key = $3 RETURNING 1), \
            untold AS (DELETE FROM turn_event WHERE tenant_id = $1 AND turn_id = $4) \
          UPDATE turn SET status = $9, runs_before = runs_before + 1, error = NULL, record = NULL, finished_at = NULL, undone_at = NULL, \
-                cancel_requested = false, revert_conflicts = NULL, instance = $5, lease_until = now() + $6 * interval '1 second' \
-         WHERE tenant_id = $1 AND id = $4 AND EXISTS (SELECT 1 FROM claim) RETURNING runs_before, head_now($1, $7, $8) AS talk",
+                cancel_requested = false, revert_conflicts = NULL, revert_conflicts_total = 0, instance = $5, lease_until = now() + $6 * interval '1 second' \
+         WHERE tenant_id = $1 AND id = $4 AND revert_as IS NULL AND EXISTS (SELECT 1 FROM claim) RETURNING runs_before, head_now($1, $7, $8) AS talk",
     )
     .bind(tx.tenant())
     .bind(&key.route)

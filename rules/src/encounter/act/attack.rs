@@ -34,7 +34,8 @@ impl Work {
         }
         if outcome.reasons.iter().any(|reason| reason.starts_with("Uncanny Dodge")) {
             let attacks_left = target.economy.attacks_left;
-            self.push(Event::Spent { participant: target.id.clone(), cost: Cost::Reaction, attacks_left });
+            let participant = target.id.clone();
+            self.push(Event::Spent { participant, cost: Cost::Reaction, attacks_left, cast: None });
         }
         let effects = outcome.effects.clone();
         self.tell(outcome);

@@ -2,7 +2,7 @@
 
 use super::{Work, attack::is_spell};
 use crate::{
-    encounter::{Action, ActionKind, Cost, Participant, Refusal},
+    encounter::{Action, ActionKind, Cast, Cost, Participant, Refusal},
     sheet::KnownSpell,
     srd::{self, CastingTime, Found, find},
 };
@@ -36,7 +36,26 @@ impl Work {
         provoked || actor.economy.readied || casting_time(actor, action) == Some(CastingTime::Reaction)
     }
 
-    /// Refuses an attack with a bonus action without a second weapon, and a spell that is cast with something else.
+    /// Refuses a second spell in a turn in which one was cast with a bonus action, but for a cantrip that takes an action
+    /// (SRD 5.1, "Casting Time").
+    fn check_spells(&self, actor: &Participant, action: &Action) -> Result<(), Refusal> {
+        let in_own_turn = self.state.current().is_some_and(|current| current.id == actor.id);
+        let Some(casting) = casting(actor, action).filter(|_| in_own_turn) else { return Ok(()) };
+        let quick = action.cost == Some(Cost::BonusAction);
+        let short = casting.cantrip && casting.time == CastingTime::Action;
+        let message = match (actor.economy.quick_spell, actor.economy.levelled_spell) {
+            (true, _) if !short => {
+                "has cast a spell with its bonus action: only a cantrip of one action may follow in this turn"
+            }
+            (_, true) if quick => {
+                "has cast a spell that is no cantrip: none follows with the bonus action in this turn"
+            }
+            _ => return Ok(()),
+        };
+        Err(Refusal::used_up("spell", format!("{} {message}", actor.id)))
+    }
+
+    /// Refuses an attack with a bonus action without a second weapon, and a spell that is cast with something else or too many.
     pub(super) fn check_cost(&self, actor: &Participant, action: &Action) -> Result<(), Refusal> {
         if action.overridden {
             return Ok(());
@@ -53,7 +72,7 @@ impl Work {
             (Some(CastingTime::Reaction), Cost::Action | Cost::BonusAction) => {
                 wrong("the spell is cast with a reaction")
             }
-            _ => Ok(()),
+            _ => self.check_spells(actor, action),
         }
     }
 }
@@ -62,8 +81,15 @@ fn attacks(action: &Action) -> bool {
     matches!(action.action, ActionKind::Attack | ActionKind::CastSpell)
 }
 
-/// How long the spell takes: by the caster's own sheet, else by the rules. None when no spell is cast.
-fn casting_time(actor: &Participant, action: &Action) -> Option<CastingTime> {
+/// How long the spell takes, and whether it is a cantrip.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Casting {
+    time: CastingTime,
+    cantrip: bool,
+}
+
+/// How the spell is cast: by the caster's own sheet, else by the rules. None when no spell is cast.
+fn casting(actor: &Participant, action: &Action) -> Option<Casting> {
     let asked = &action.attack;
     let wanted = asked.spell_name.as_deref().or(asked.weapon.as_deref()).filter(|_| is_spell(actor, action))?;
     let it = &actor.creature;
@@ -73,12 +99,31 @@ fn casting_time(actor: &Participant, action: &Action) -> Option<CastingTime> {
         Found::Several(spells) => spells.first().copied(),
         Found::Nothing => None,
     };
-    Some(match (known, srd::spell(wanted)) {
-        (Some(KnownSpell::Own(own)), _) => {
-            own.casting_time.as_deref().map_or_else(|| CastingTime::of(&own.name), CastingTime::written)
-        }
-        (Some(KnownSpell::Name(name)), _) => CastingTime::of(name),
-        (None, Found::One(rule)) if it.is_npc && it.spells.is_empty() => CastingTime::of(rule.name),
-        (None, _) => CastingTime::of(wanted),
+    let ruled = |name: &str| match srd::spell(name) {
+        Found::One(rule) => Casting { time: CastingTime::of(rule.name), cantrip: rule.level == 0 },
+        _ => Casting { time: CastingTime::of(name), cantrip: false },
+    };
+    Some(match known {
+        Some(KnownSpell::Own(own)) => Casting {
+            time: own.casting_time.as_deref().map_or_else(|| CastingTime::of(&own.name), CastingTime::written),
+            cantrip: own.level == 0,
+        },
+        Some(KnownSpell::Name(name)) => ruled(name),
+        None if it.is_npc && it.spells.is_empty() => ruled(wanted),
+        None => Casting { time: CastingTime::of(wanted), cantrip: false },
     })
+}
+
+fn casting_time(actor: &Participant, action: &Action) -> Option<CastingTime> {
+    casting(actor, action).map(|casting| casting.time)
+}
+
+/// What a spell leaves to be cast in the same turn.
+pub(super) fn cast(actor: &Participant, action: &Action) -> Option<Cast> {
+    let casting = casting(actor, action)?;
+    match (action.cost.unwrap_or(Cost::Action), casting.cantrip) {
+        (Cost::BonusAction, _) => Some(Cast::Quick),
+        (_, true) => None,
+        (_, false) => Some(Cast::Levelled),
+    }
 }

@@ -1,6 +1,6 @@
 //! What a turn is spent on (SRD 5.1, "Actions in Combat").
 
-use super::Work;
+use super::{Work, permit::cast};
 use crate::{
     encounter::{Action, ActionKind, Cost, Event, Participant, Refusal, Stance},
     resolve::StateChange,
@@ -14,7 +14,8 @@ impl Work {
         let usual = if off_hand { Cost::BonusAction } else { Cost::Action };
         let cost = action.cost.unwrap_or(usual);
         let economy = &actor.economy;
-        let paid = |cost, attacks_left| Event::Spent { participant: actor.id.clone(), cost, attacks_left };
+        let cast = cast(actor, action);
+        let paid = |cost, attacks_left| Event::Spent { participant: actor.id.clone(), cost, attacks_left, cast };
         let further = attack && cost == Cost::Action && economy.attacks_left > 0;
         if further {
             return Ok(paid(cost, economy.attacks_left - 1));

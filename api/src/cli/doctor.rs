@@ -1,0 +1,198 @@
+//! `doctor`: looks at the database and says what needs a person. The status is not 0 then.
+//!
+//! Each check is a function that asks and judges; none changes anything, and one that fails says so and holds up no other. To add one: a function that
+//! gives a [`Finding`], a line in [`CHECKS`].
+
+use std::process::ExitCode;
+
+use futures_util::future::LocalBoxFuture;
+use migration::{Migrator, MigratorTrait};
+use serde::Serialize;
+use serde_json::{Value, json};
+use sqlx::{Connection, PgConnection, postgres::PgRow};
+
+use super::say;
+use crate::{error::Result, stored::Columns};
+
+/// What a check found.
+#[derive(Serialize)]
+struct Finding {
+    check: &'static str,
+    needs_a_person: bool,
+    /// One sentence, or a few.
+    says: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    details: Vec<Value>,
+}
+
+impl Finding {
+    fn of(check: &'static str, needs_a_person: bool, says: impl Into<String>, details: Vec<Value>) -> Self {
+        Self { check, needs_a_person, says: says.into(), details }
+    }
+}
+
+type Check = for<'a> fn(&'a mut PgConnection) -> LocalBoxFuture<'a, Result<Finding>>;
+
+/// Every check, in the order they are made.
+const CHECKS: &[(&str, Check)] = &[
+    ("schema", |db| Box::pin(schema(db))),
+    ("role", |db| Box::pin(role(db))),
+    ("row_security", |db| Box::pin(row_security(db))),
+    ("turns", |db| Box::pin(turns(db))),
+    ("erasures", |db| Box::pin(erasures(db))),
+];
+
+/// Rows of one check that are named.
+const NAMED_MAX: usize = 20;
+
+/// `tavernkeep doctor`.
+///
+/// # Errors
+/// Only if the answer cannot be written; what cannot be asked is a finding.
+pub(super) async fn run(owner_url: &str, as_json: bool) -> Result<ExitCode> {
+    let mut findings = Vec::new();
+    match PgConnection::connect(owner_url).await {
+        Ok(mut db) => {
+            findings.push(database(&mut db).await);
+            for (name, check) in CHECKS {
+                findings.push(match check(&mut db).await {
+                    Ok(finding) => finding,
+                    Err(error) => {
+                        let why = error.cause().map_or_else(|| error.to_string(), ToString::to_string);
+                        Finding::of(name, true, format!("It cannot be looked at: {why}"), Vec::new())
+                    }
+                });
+            }
+        }
+        Err(error) => {
+            findings.push(Finding::of("database", true, format!("It cannot be reached: {error}"), Vec::new()));
+        }
+    }
+    let is_well = findings.iter().all(|finding| !finding.needs_a_person);
+    let lines = findings.iter().map(|finding| {
+        let mark = if finding.needs_a_person { "!!" } else { "ok" };
+        let details: String = finding.details.iter().map(|detail| format!("\n     {detail}")).collect();
+        format!("{mark}  {}: {}{details}", finding.check, finding.says)
+    });
+    say(as_json, &json!({ "is_well": is_well, "findings": findings }), &lines.collect::<Vec<_>>().join("\n"));
+    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn database(db: &mut PgConnection) -> Finding {
+    match sqlx::query("SELECT current_setting('server_version') AS version").fetch_one(db).await {
+        Ok(row) => {
+            let version: String = row.read("version").unwrap_or_default();
+            Finding::of("database", false, format!("PostgreSQL {version} answers."), Vec::new())
+        }
+        Err(error) => Finding::of("database", true, format!("It does not answer: {error}"), Vec::new()),
+    }
+}
+
+/// Whether every migration of this program was made, and no other.
+async fn schema(db: &mut PgConnection) -> Result<Finding> {
+    let rows = sqlx::query("SELECT version FROM seaql_migrations").fetch_all(db).await?;
+    let made = rows.iter().map(|row| row.read("version")).collect::<Result<Vec<String>>>()?;
+    let ours: Vec<String> = Migrator::migrations().iter().map(|migration| migration.name().to_owned()).collect();
+    let missing: Vec<Value> = ours.iter().filter(|name| !made.contains(name)).map(|name| json!(name)).collect();
+    let unknown: Vec<Value> = made.iter().filter(|name| !ours.contains(name)).map(|name| json!(name)).collect();
+    Ok(match (missing.is_empty(), unknown.is_empty()) {
+        (true, true) => Finding::of("schema", false, format!("All {} migrations are made.", ours.len()), Vec::new()),
+        (false, _) => Finding::of("schema", true, "Migrations are missing: run `tavernkeep migrate`.", missing),
+        (true, false) => Finding::of("schema", true, "The schema is of a newer program than this one.", unknown),
+    })
+}
+
+/// Whether row security binds the role that the server works as.
+async fn role(db: &mut PgConnection) -> Result<Finding> {
+    let row = sqlx::query("SELECT rolsuper OR rolbypassrls AS is_free FROM pg_roles WHERE rolname = 'tavernkeep_app'")
+        .fetch_optional(db)
+        .await?;
+    let is_free = row.map(|row| row.read::<bool>("is_free")).transpose()?;
+    Ok(match is_free {
+        Some(false) => Finding::of("role", false, "Row security binds `tavernkeep_app`.", Vec::new()),
+        Some(true) => Finding::of(
+            "role",
+            true,
+            "`tavernkeep_app` is a superuser or bypasses row security: take that away.",
+            Vec::new(),
+        ),
+        None => Finding::of("role", true, "There is no role `tavernkeep_app`: run `tavernkeep migrate`.", Vec::new()),
+    })
+}
+
+/// Whether every table of tenants forces row security.
+async fn row_security(db: &mut PgConnection) -> Result<Finding> {
+    let rows = sqlx::query(
+        "SELECT c.relname::text AS name FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id' \
+         WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace AND NOT (c.relrowsecurity AND c.relforcerowsecurity)",
+    )
+    .fetch_all(db)
+    .await?;
+    let open: Vec<Value> = rows.iter().map(|row| Ok(json!(row.read::<String>("name")?))).collect::<Result<_>>()?;
+    Ok(if open.is_empty() {
+        Finding::of("row_security", false, "Every table of tenants forces it.", open)
+    } else {
+        Finding::of("row_security", true, "Tables of tenants do not force it.", open)
+    })
+}
+
+/// Turns that are taken back, or that nobody works on.
+async fn turns(db: &mut PgConnection) -> Result<Finding> {
+    let rows = sqlx::query(
+        "SELECT t.tenant_id::text AS tenant_id, t.id::text AS id, t.kind, coalesce(t.revert_as, 'failed') AS becomes, t.revert_done, t.revert_total, \
+                t.revert_tries, t.revert_try_at::text AS next_try_at, t.revert_error, \
+                t.revert_tries > 0 OR t.lease_until < now() - interval '5 minutes' AS is_stuck \
+         FROM turn t WHERE (t.status = 'running' OR t.status = 'queued' OR t.revert_as IS NOT NULL) \
+           AND (t.revert_as IS NOT NULL OR turn_is_abandoned(t.lease_until, t.instance)) ORDER BY t.revert_tries DESC, t.id",
+    )
+    .fetch_all(db)
+    .await?;
+    let detail = |row: &PgRow| {
+        Ok(json!({
+            "turn_id": row.read::<String>("id")?, "tenant_id": row.read::<String>("tenant_id")?, "kind": row.read::<String>("kind")?,
+            "into": row.read::<String>("becomes")?, "done": row.read::<i32>("revert_done")?, "changes": row.read::<Option<i32>>("revert_total")?,
+            "tries": row.read::<i32>("revert_tries")?, "next_try_at": row.read::<Option<String>>("next_try_at")?,
+            "last_error": row.read::<Option<String>>("revert_error")?,
+        }))
+    };
+    let stuck = rows.iter().filter(|row| row.read("is_stuck").unwrap_or(true)).count();
+    let details = rows.iter().take(NAMED_MAX).map(detail).collect::<Result<Vec<_>>>()?;
+    Ok(match (rows.len(), stuck) {
+        (0, _) => Finding::of("turns", false, "None waits to be taken back.", details),
+        (n, 0) => Finding::of("turns", false, format!("Being taken back, or about to be: {n}."), details),
+        (n, stuck) => Finding::of(
+            "turns",
+            true,
+            format!(
+                "Being taken back, or about to be: {n}. Of these {stuck} do not go on; they are tried again, and `tavernkeep turn end ID` ends one."
+            ),
+            details,
+        ),
+    })
+}
+
+/// Erasures that are under way, and do not move.
+async fn erasures(db: &mut PgConnection) -> Result<Finding> {
+    let rows = sqlx::query(
+        "SELECT id::text AS id, tenant_id::text AS tenant_id, kind, moved_at::text AS moved_at, moved_at < now() - interval '1 hour' AS is_stuck \
+         FROM erasure WHERE done_at IS NULL ORDER BY moved_at",
+    )
+    .fetch_all(db)
+    .await?;
+    let detail = |row: &PgRow| {
+        Ok(json!({
+            "erasure_id": row.read::<String>("id")?, "tenant_id": row.read::<String>("tenant_id")?, "kind": row.read::<String>("kind")?,
+            "moved_at": row.read::<String>("moved_at")?,
+        }))
+    };
+    let stuck = rows.iter().filter(|row| row.read("is_stuck").unwrap_or(true)).count();
+    let details = rows.iter().take(NAMED_MAX).map(detail).collect::<Result<Vec<_>>>()?;
+    Ok(match (rows.len(), stuck) {
+        (0, _) => Finding::of("erasures", false, "None is under way.", details),
+        (n, 0) => Finding::of("erasures", false, format!("Under way: {n}."), details),
+        (n, stuck) => {
+            let says = format!("Under way: {n}. Of these {stuck} did not move for an hour: the server's log says why.");
+            Finding::of("erasures", true, says, details)
+        }
+    })
+}

@@ -1,0 +1,65 @@
+//! `turn end`: ends the taking back of a turn that does not end by itself.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use rand::RngExt;
+use sqlx::{Connection, PgConnection};
+use uuid::Uuid;
+
+use super::{failed, say};
+use crate::{
+    config::Config,
+    database,
+    error::{Code, Error, Result},
+    http::RequestId,
+    stored::Columns,
+    turns::store::revert::end_now,
+};
+
+#[derive(Subcommand)]
+pub(super) enum TurnCommand {
+    /// End a turn that is being taken back, or whose server is gone. What can be taken back still is, at once; what cannot stays as it is,
+    /// and is named in the turn's record.
+    End {
+        /// The turn's id.
+        id: Uuid,
+        /// Take nothing more back.
+        #[arg(long)]
+        keep: bool,
+    },
+}
+
+pub(super) async fn run(config: &Config, owner_url: &str, command: &TurnCommand, as_json: bool) -> Result<ExitCode> {
+    let TurnCommand::End { id, keep } = command;
+    let mut db = PgConnection::connect(owner_url).await?;
+    let tenant = sqlx::query("SELECT tenant_id FROM turn WHERE id = $1").bind(id).fetch_optional(&mut db).await?;
+    let tenant: Uuid = match tenant {
+        Some(row) => row.read("tenant_id")?,
+        None => return Ok(failed(as_json, &Error::not_found("turn"), &RequestId::generate())),
+    };
+    let url = config.database_url.as_deref().unwrap_or(owner_url);
+    let pool = database::connect(url, 2).await?;
+    let instance = i64::from(rand::rng().random_range(1..i32::MAX));
+    let held = database::hold_instance(url, instance).await?;
+    let ended = end_now(&pool, (tenant, *id), instance, *keep).await;
+    pool.close();
+    held.close().await?;
+    let ended = match ended {
+        Ok(Some(ended)) => ended,
+        Ok(None) => {
+            let detail = "The turn is not being taken back: it runs on a server, or has ended.";
+            return Ok(failed(as_json, &Error::new(Code::Conflict, detail), &RequestId::generate()));
+        }
+        Err(error) => return Ok(failed(as_json, &error, &RequestId::generate())),
+    };
+    let text = match ended.left {
+        0 => format!("The turn has ended: {}. Everything was taken back.", ended.status),
+        1 => format!("The turn has ended: {}. 1 change is left as it is.", ended.status),
+        n => format!("The turn has ended: {}. {n} changes are left as they are.", ended.status),
+    };
+    let value =
+        serde_json::json!({ "id": id, "status": ended.status, "left": ended.left, "conflicts": ended.conflicts });
+    say(as_json, &value, &text);
+    Ok(ExitCode::SUCCESS)
+}

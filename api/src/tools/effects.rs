@@ -1,0 +1,51 @@
+//! What a turn may change: rows, counted before they are written, so that what it did can be taken back in reasonable time.
+
+use std::cell::Cell;
+
+use crate::error::{Code, Error, Result};
+
+/// The rows that a turn has changed, and how many it may change.
+#[derive(Debug)]
+pub struct Effects {
+    rows_max: u64,
+    /// By calls that are committed.
+    kept: Cell<u64>,
+    /// By these and by the batch under way.
+    used: Cell<u64>,
+}
+
+impl Effects {
+    /// Of a turn that begins.
+    #[must_use]
+    pub fn of(rows_max: u64) -> Self {
+        Self { rows_max, kept: Cell::new(0), used: Cell::new(0) }
+    }
+
+    /// Counts rows that are about to be changed.
+    ///
+    /// # Errors
+    /// `quota_exceeded` if they are more than are left; nothing is counted then.
+    pub fn take(&self, rows: u64) -> Result<()> {
+        let used = self.used.get().saturating_add(rows);
+        if used > self.rows_max {
+            let detail = format!(
+                "A turn may change {} rows: {} of them are changed, and this would change {rows}.",
+                self.rows_max,
+                self.used.get()
+            );
+            return Err(Error::new(Code::QuotaExceeded, detail));
+        }
+        self.used.set(used);
+        Ok(())
+    }
+
+    /// A batch begins, perhaps again: nothing that was not committed counts.
+    pub fn begin(&self) {
+        self.used.set(self.kept.get());
+    }
+
+    /// A batch is committed.
+    pub fn keep(&self) {
+        self.kept.set(self.used.get());
+    }
+}
