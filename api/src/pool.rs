@@ -101,7 +101,7 @@ impl Pool {
     pub fn new(url: &str, connections_max: u32) -> sqlx::Result<Self> {
         let options = PgConnectOptions::from_str(url)?.application_name("tavernkeep").statement_cache_capacity(500);
         let connections_max = usize::try_from(connections_max).unwrap_or(usize::MAX).clamp(1, 10_000);
-        let kept = (connections_max / 4).max(2).min(connections_max - 1);
+        let kept = (connections_max / 4).max(2).min(connections_max.saturating_sub(2));
         Ok(Self(Arc::new(Shared {
             options,
             connections_max,
