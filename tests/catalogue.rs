@@ -360,7 +360,7 @@ async fn campaign_of(db: &mut PgConnection, slug: &str) -> (Uuid, Uuid) {
     (tenant, campaign)
 }
 
-async fn insert_campaign(db: &mut PgConnection, tenant: Uuid, id: Uuid) -> Result<(), sqlx::Error> {
+async fn insert_campaign(db: impl sqlx::PgExecutor<'_>, tenant: Uuid, id: Uuid) -> Result<(), sqlx::Error> {
     sqlx::query(
         "INSERT INTO campaign (tenant_id, id, slug, name, description, game_system, settings) \
          VALUES ($1, $2, $2::text, 'c', '', 'dnd5e', '{}')",
@@ -386,7 +386,7 @@ async fn without_a_tenant_nothing_is_seen() {
             assert_eq!(seen, 0, "a {turn} connection sees {seen} rows of {table}");
         }
         let mut conn = pool.acquire().await.unwrap();
-        let refused = insert_campaign(&mut conn, tenant, Uuid::now_v7()).await.unwrap_err();
+        let refused = insert_campaign(&mut *conn, tenant, Uuid::now_v7()).await.unwrap_err();
         assert_eq!(refused.as_database_error().unwrap().code().unwrap(), "42501", "{turn}: {refused}");
         drop(conn);
         let tx = TenantTx::read(&pool, tenant).await.unwrap();

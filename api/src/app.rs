@@ -24,6 +24,7 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::{
     admin,
+    admission::Admission,
     auth::{jwt::Tokens, keys::Keys},
     bridge::Hub,
     config::Config,
@@ -53,6 +54,7 @@ pub struct App {
     pub tokens: Tokens,
     pub secrets: Secrets,
     pub limits: Limits,
+    pub admission: Admission,
     pub connections: Arc<Connections>,
     pub llm: Models,
     pub prompts: Prompts,
@@ -84,6 +86,7 @@ impl App {
             keys: Keys::new(pool.clone()),
             tokens: Tokens::new(&secrets),
             limits: Limits::default(),
+            admission: Admission::new(&config.admission),
             connections: Arc::default(),
             llm: Models::new(config.llm.clone(), model, config.models_allowed.clone(), config.reply_mode)?,
             prompts: Prompts::new(config.prompt_cache_bytes_max / 4 * 3),
@@ -153,14 +156,15 @@ pub fn serve(app: web::Data<App>) -> Result<(Server, SocketAddr)> {
         Server::build().workers(app.config.workers).shutdown_timeout(app.config.shutdown_seconds).disable_signals();
     let ending = builder.graceful_shutdown_signal();
     let server = builder.listen("http", listener, move || {
-        let (ending, head_timeout) = (ending.clone(), app.config.connections.head_timeout);
+        let ending = ending.clone();
         let http = HttpService::build()
             .graceful_shutdown_signal(move || {
                 let ending = ending.clone();
                 async move { ending.notified().await }
             })
             .h1_allow_half_closed(false)
-            .client_request_timeout(head_timeout)
+            // A head that is late ends its connection there (`Connection`), without an answer that no client could expect.
+            .client_request_timeout(Duration::ZERO)
             .local_addr(addr)
             .on_connect_ext(|connection: &Connection, data| {
                 data.insert(connection.line());

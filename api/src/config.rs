@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 
 use crate::{
+    admission::AdmissionSettings,
     http::client::Proxies,
     llm::{AllowedHost, Endpoint, LlmSettings, ReplyMode, Secret},
     secrets::Secrets,
@@ -28,6 +29,7 @@ pub struct Config {
     /// Whose word about the address of a client is believed.
     pub proxies: Proxies,
     pub connections: ConnectionSettings,
+    pub admission: AdmissionSettings,
     pub prompt_cache_bytes_max: usize,
     pub turn_steps_max: u32,
     /// Rows that one turn may change.
@@ -93,6 +95,9 @@ pub const HELP: &str = "Environment:
   TAVERNKEEP_CONNECTIONS_PER_ADDRESS_MAX  1000: connections of one address at a time, but of trusted proxies; 0: any number
   TAVERNKEEP_HEAD_TIMEOUT_MS       10000: how long the head of a request may take
   TAVERNKEEP_BODY_TIMEOUT_MS       60000: how long its body may take
+  TAVERNKEEP_REQUESTS_MAX          requests that are worked on at once; 8 for each database connection, at least 64
+  TAVERNKEEP_TURNS_MAX             256: turns under way at once, those that wait for their place as well
+  TAVERNKEEP_BODIES_MIB            128: bodies of requests in memory; one tenant gets half of it
   TAVERNKEEP_SHUTDOWN_SECONDS      30: how long running work may take to end
   TAVERNKEEP_METRICS_TOKEN         if set, /metrics asks for it as bearer token
   TAVERNKEEP_DEMO_API_KEY          fixes the demo tenant's API key (tk_<8>_<43>)
@@ -169,6 +174,7 @@ impl Config {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let usage_retention = r.parsed("TAVERNKEEP_USAGE_RETENTION_DAYS", 0u32, "a number of days");
         let retention = r.parsed("TAVERNKEEP_JOURNAL_RETENTION_DAYS", 0u32, "a number of days");
+        let database_connections_max = r.parsed("DATABASE_CONNECTIONS_MAX", 16, "a number");
         let config = Self {
             bind: r.parsed(
                 "TAVERNKEEP_BIND",
@@ -178,7 +184,7 @@ impl Config {
             data_dir: r.text("TAVERNKEEP_DATA_DIR").unwrap_or_else(|| "./data".to_owned()).into(),
             database_url: database(&mut r, "DATABASE_URL"),
             migration_database_url: database(&mut r, "MIGRATION_DATABASE_URL"),
-            database_connections_max: r.parsed("DATABASE_CONNECTIONS_MAX", 16, "a number"),
+            database_connections_max,
             secrets: secrets(&mut r),
             model: model(&mut r),
             models_allowed: listed(&r, "LLM_MODELS_ALLOWED"),
@@ -186,6 +192,7 @@ impl Config {
             llm: llm(&mut r),
             proxies: proxies(&mut r),
             connections: connections(&mut r),
+            admission: admission(&mut r, database_connections_max),
             prompt_cache_bytes_max: r
                 .parsed("TAVERNKEEP_PROMPT_CACHE_MIB", 64usize, "a number of MiB")
                 .saturating_mul(1024 * 1024),
@@ -277,6 +284,24 @@ fn connections(r: &mut Reader<'_>) -> ConnectionSettings {
         head_timeout: r.millis("TAVERNKEEP_HEAD_TIMEOUT_MS", Duration::from_secs(10)),
         body_timeout: r.millis("TAVERNKEEP_BODY_TIMEOUT_MS", Duration::from_secs(60)),
     }
+}
+
+fn admission(r: &mut Reader<'_>, connections: u32) -> AdmissionSettings {
+    let requests = usize::try_from(connections).unwrap_or(usize::MAX).saturating_mul(8).max(64);
+    let mib = r.parsed("TAVERNKEEP_BODIES_MIB", 128usize, "a number of MiB");
+    // One tenant gets half, and an import may be the largest there is.
+    if mib < 64 {
+        r.errors.push("TAVERNKEEP_BODIES_MIB must be at least 64".to_owned());
+    }
+    let settings = AdmissionSettings {
+        requests_max: r.parsed("TAVERNKEEP_REQUESTS_MAX", requests, "a number"),
+        turns_max: r.parsed("TAVERNKEEP_TURNS_MAX", 256, "a number"),
+        body_bytes_max: mib.saturating_mul(1024 * 1024),
+    };
+    if settings.requests_max == 0 || settings.turns_max == 0 {
+        r.errors.push("TAVERNKEEP_REQUESTS_MAX and TAVERNKEEP_TURNS_MAX must be at least 1".to_owned());
+    }
+    settings
 }
 
 fn bridge(r: &mut Reader<'_>) -> BridgeSettings {

@@ -1,28 +1,50 @@
 //! Connecting and migrating.
 
-use std::str::FromStr;
+use std::{str::FromStr, time::Duration};
 
 use migration::{Migrator, MigratorTrait};
 use sqlx::{Connection, Executor, PgConnection, postgres::PgConnectOptions};
+use tokio::time::timeout;
 
 use crate::{
-    error::{Error, Result},
+    error::{Code, Error, Result},
+    ops::life::Life,
     pool::Pool,
     stored::Columns,
 };
 
+/// How long the schema may take to be brought up to date, by this server and others before it.
+const MIGRATION_LIMIT: Duration = Duration::from_secs(60 * 60);
+/// How long a command of the operator's may take that is done at once.
+const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+
 /// The number under which one server at a time migrates.
 const MIGRATION_LOCK: i64 = 6_071_962_513_410_531_145;
-/// The class of advisory locks by which servers say that they live; `orphaned_turns` looks for it.
-const INSTANCE_LOCK_CLASS: i32 = 1_413_567_051;
 /// PostgreSQL 15: `ON DELETE SET NULL (column)`.
 const SERVER_VERSION_MIN: i32 = 150_000;
+
+/// What a command of the operator's does with the database, unless that falls silent.
+///
+/// # Errors
+/// Those of the work; `unavailable` when it takes too long.
+pub async fn in_time<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    within(COMMAND_LIMIT, work).await
+}
+
+async fn within<T>(limit: Duration, work: impl Future<Output = Result<T>>) -> Result<T> {
+    let late = |_| Err(Error::new(Code::Unavailable, "The database did not answer in time."));
+    timeout(limit, work).await.unwrap_or_else(late)
+}
 
 /// Brings the schema up to date as its owner. Servers that start together wait for each other.
 ///
 /// # Errors
 /// A sentence for the operator.
 pub async fn migrate(owner_url: &str, app_url: &str) -> Result<()> {
+    within(MIGRATION_LIMIT, up(owner_url, app_url)).await
+}
+
+async fn up(owner_url: &str, app_url: &str) -> Result<()> {
     let mut lock = PgConnection::connect(owner_url).await?;
     let version: i32 =
         sqlx::query("SELECT current_setting('server_version_num')::int AS v").fetch_one(&mut lock).await?.read("v")?;
@@ -62,13 +84,10 @@ pub async fn connect(url: &str, connections_max: u32) -> Result<Pool> {
     Ok(pool)
 }
 
-/// A connection that holds this server's sign of life. Others see its turns as abandoned as soon as it is gone.
+/// This server's sign of life. Others see its turns as abandoned soon after it has ended.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn hold_instance(url: &str, instance: i64) -> Result<PgConnection> {
-    let mut conn = PgConnection::connect(url).await?;
-    let id = i32::try_from(instance).map_err(Error::internal)?;
-    sqlx::query("SELECT pg_advisory_lock($1, $2)").bind(INSTANCE_LOCK_CLASS).bind(id).execute(&mut conn).await?;
-    Ok(conn)
+pub async fn hold_instance(url: &str, instance: i64) -> Result<Life> {
+    Life::begin(url, instance).await
 }

@@ -40,8 +40,7 @@ pub struct Undone {
 /// # Errors
 /// Those of the database.
 pub async fn take_time(tx: &TenantTx) -> Result<()> {
-    tx.connection().await.execute("SET LOCAL statement_timeout = '60s'").await?;
-    Ok(())
+    tx.take_time(60).await
 }
 
 /// Keeps what this transaction has changed so far as a step; none if that is nothing. Two statements.

@@ -15,7 +15,7 @@ use sqlx::AssertSqlSafe;
 use time::OffsetDateTime;
 use tokio::{
     sync::watch,
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout},
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -36,6 +36,9 @@ use crate::{
 
 /// How often a stream looks whether its credential still lives.
 const LOOK_AGAIN: Duration = Duration::from_secs(4);
+/// How often a stream tries again when the database cannot be asked, and after how long.
+const UNAVAILABLE_TRIES: u32 = 8;
+const TRY_AGAIN: Duration = Duration::from_millis(500);
 /// How long one stream of changes goes on.
 const FOLLOWED_FOR: Duration = Duration::from_secs(600);
 const COME_BACK_AFTER: Duration = Duration::from_secs(1);
@@ -186,7 +189,7 @@ pub async fn follow(app: web::Data<App>, caller: Caller, c: &str, after: Option<
     let follower = Follower { app, caller, campaign, after, end, until };
     let events = stream::unfold(Some(follower), async |follower| {
         let mut follower = follower?;
-        match follower.next().await {
+        match follower.next_if_it_can_be_had().await {
             Ok(Some(bytes)) => Some((Ok(bytes), Some(follower))),
             Ok(None) => Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None)),
             Err(error) => {
@@ -209,6 +212,20 @@ struct Follower {
 }
 
 impl Follower {
+    /// The same as [`Follower::next`], also if the database is away for a moment.
+    async fn next_if_it_can_be_had(&mut self) -> Result<Option<Bytes>> {
+        let mut tries_left = UNAVAILABLE_TRIES;
+        loop {
+            match self.next().await {
+                Err(error) if error.code == Code::Unavailable && tries_left > 0 => {
+                    tries_left -= 1;
+                    sleep(TRY_AGAIN).await;
+                }
+                result => return result,
+            }
+        }
+    }
+
     /// What is to be sent next; none when it is over.
     async fn next(&mut self) -> Result<Option<Bytes>> {
         loop {

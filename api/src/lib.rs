@@ -2,6 +2,7 @@
 
 // The frame: how the program is put together.
 pub mod admin;
+pub mod admission;
 pub mod app;
 pub mod cli;
 pub mod clock;
@@ -12,6 +13,7 @@ pub mod demo;
 pub mod embedded_postgres;
 pub mod error;
 pub mod feeds;
+pub mod link;
 pub mod openapi;
 pub mod ops;
 pub mod panics;

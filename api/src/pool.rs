@@ -2,56 +2,96 @@
 //!
 //! The connection that was given back last is taken first, and each thread has its own: a few connections stay hot, with
 //! their plans and caches, and the rest are there for crowds. A connection that comes back in order is at once ready for
-//! the next; one that was left in the middle of something is put in order first, or closed. Nothing here knows what the
-//! connections are used for.
+//! the next; one that was left in the middle of something is put in order first, or closed. Who finds none waits for the first that
+//! is given back, on whatever thread.
+//!
+//! Work that has begun goes before work that begins: some connections are kept for the former ([`Need`]), or it would queue
+//! behind newcomers, and what it has cost would be lost. Nothing else here knows what the connections are used for.
 
 use std::{
+    cell::Cell,
     ops::{Deref, DerefMut},
     str::FromStr,
-    sync::Arc,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
-use deadpool::managed::{
-    self, Metrics, Object, PoolConfig, PoolError, QueueMode, RecycleResult, TimeoutType, Timeouts,
+use sqlx::{Executor, postgres::PgConnectOptions};
+use tokio::{
+    runtime::Handle,
+    sync::{AcquireError, OwnedSemaphorePermit, Semaphore},
+    task::yield_now,
+    time::timeout,
 };
-use sqlx::{ConnectOptions, Connection, Executor, PgConnection, postgres::PgConnectOptions};
-use tokio::{runtime::Handle, time::timeout};
 
-use crate::threads;
+use crate::{
+    link::{Doubt, Link, limit_of},
+    ops::metrics,
+    threads,
+};
 
-/// How long a request waits for a connection.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long a connection may take to be put in order.
-const TIDY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long work that begins waits for a connection.
+const BEGIN_WAIT: Duration = Duration::from_secs(3);
+/// How long work waits that has begun.
+const END_WAIT: Duration = Duration::from_secs(10);
+/// Who may wait for each connection there can be; others are refused at once.
+const WAITING_EACH: usize = 64;
 /// After how long without use a connection is closed.
 const IDLE_MAX: Duration = Duration::from_secs(600);
+/// What [`GREETING`] says of statements.
+const STATEMENT: Duration = Duration::from_secs(5);
 
-/// Said to every new connection. Each is bound by row security and by time limits. Every statement has an index made for it:
-/// without the last setting a plan made while a table was small would scan it, and be kept while it grows.
+/// Said to every new connection. Each is bound by row security and by time limits, and the database lets go of it soon after this
+/// server has vanished. Every statement has an index made for it: without the last setting a plan made while a table was small
+/// would scan it, and be kept while it grows.
 const GREETING: &str = "SET ROLE tavernkeep_app; SET statement_timeout = '5s'; SET lock_timeout = '2s'; \
-     SET idle_in_transaction_session_timeout = '10s'; SET jit = off; SET enable_seqscan = off";
+     SET idle_in_transaction_session_timeout = '10s'; SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; \
+     SET tcp_keepalives_count = 3; SET jit = off; SET enable_seqscan = off";
 
-struct Opener(PgConnectOptions);
+/// What a connection is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Work that may as well be refused.
+    Begin,
+    /// Work that others wait for or that has cost something: a turn on its way, tasks of the server's own.
+    End,
+}
 
-impl managed::Manager for Opener {
-    type Type = PgConnection;
-    type Error = sqlx::Error;
+tokio::task_local! {
+    static NEED: Cell<Need>;
+}
 
-    async fn create(&self) -> sqlx::Result<PgConnection> {
-        let mut connection = self.0.connect().await?;
-        connection.execute(GREETING).await?;
-        Ok(connection)
-    }
+/// Does work that needs connections as `need` says, until it calls [`has_begun`].
+pub async fn with_need<T>(need: Need, work: impl Future<Output = T>) -> T {
+    NEED.scope(Cell::new(need), work).await
+}
 
-    async fn recycle(&self, _: &mut PgConnection, _: &Metrics) -> RecycleResult<sqlx::Error> {
-        Ok(())
-    }
+/// From now on the work that is being done has to come to its end.
+pub fn has_begun() {
+    // Work outside of a task of its own is a request's.
+    let _ = NEED.try_with(|need| need.set(Need::End));
 }
 
 /// Connections as the role that row security binds, in shares by thread.
 #[derive(Clone)]
-pub struct Pool(Arc<[managed::Pool<Opener>]>);
+pub struct Pool(Arc<Shared>);
+
+struct Shared {
+    options: PgConnectOptions,
+    connections_max: usize,
+    /// Those that nobody uses, by the thread that opened them.
+    idle: Box<[Mutex<Vec<Link>>]>,
+    open: AtomicUsize,
+    waiting: AtomicUsize,
+    /// A permit for each connection there can be.
+    all: Arc<Semaphore>,
+    /// A permit for each of them that work may have that begins.
+    beginnings: Arc<Semaphore>,
+    doubt: Arc<Doubt>,
+}
 
 impl Pool {
     /// A pool of at most `connections_max`; it connects when it is first used.
@@ -60,66 +100,174 @@ impl Pool {
     /// If `url` is not a PostgreSQL URL.
     pub fn new(url: &str, connections_max: u32) -> sqlx::Result<Self> {
         let options = PgConnectOptions::from_str(url)?.application_name("tavernkeep").statement_cache_capacity(500);
-        let connections_max = usize::try_from(connections_max).unwrap_or(usize::MAX).max(1);
-        let shares = threads::shares().min(connections_max);
-        let share = |n: usize| {
-            let config = PoolConfig {
-                max_size: connections_max / shares + usize::from(n < connections_max % shares),
-                timeouts: Timeouts { wait: Some(ACQUIRE_TIMEOUT), create: Some(ACQUIRE_TIMEOUT), recycle: None },
-                queue_mode: QueueMode::Lifo,
-            };
-            let pool = managed::Pool::builder(Opener(options.clone())).config(config);
-            pool.runtime(deadpool::Runtime::Tokio1).build().map_err(|e| sqlx::Error::Configuration(e.into()))
-        };
-        (0..shares).map(share).collect::<sqlx::Result<Vec<_>>>().map(|all| Self(all.into()))
+        let connections_max = usize::try_from(connections_max).unwrap_or(usize::MAX).clamp(1, 10_000);
+        let kept = (connections_max / 4).max(2).min(connections_max.saturating_sub(2));
+        Ok(Self(Arc::new(Shared {
+            options,
+            connections_max,
+            idle: (0..threads::shares().min(connections_max)).map(|_| Mutex::default()).collect(),
+            open: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
+            all: Arc::new(Semaphore::new(connections_max)),
+            beginnings: Arc::new(Semaphore::new(connections_max - kept)),
+            doubt: Arc::default(),
+        })))
     }
 
-    /// The shares: this thread's own, then the others.
-    fn shares(&self) -> impl Iterator<Item = &managed::Pool<Opener>> {
-        let (before, from) = self.0.split_at(threads::share_of(self.0.len()));
-        from.iter().chain(before)
-    }
-
-    /// A connection: one of this thread's, else another's, else the first that is given back.
+    /// A connection: one of this thread's, else another's, else a new one, else the first that is given back.
     ///
     /// # Errors
-    /// `PoolTimedOut` when none is free in time; what kept a new one from opening.
+    /// `PoolTimedOut` when none is free in time, or too many wait; what kept a new one from opening.
     pub async fn acquire(&self) -> sqlx::Result<Lease> {
-        let now = Timeouts { wait: Some(Duration::ZERO), create: Some(ACQUIRE_TIMEOUT), recycle: None };
-        let mut got = Err(PoolError::Closed);
-        for share in self.shares() {
-            got = share.timeout_get(&now).await;
-            if !matches!(got, Err(PoolError::Timeout(TimeoutType::Wait))) {
-                break;
-            }
-        }
-        if let (Err(PoolError::Timeout(TimeoutType::Wait)), Some(own)) = (&got, self.shares().next()) {
-            got = own.get().await;
-        }
-        match got {
-            Ok(object) => Ok(Lease { object: Some(object), left: Left::Unknown }),
-            Err(PoolError::Backend(e)) => Err(e),
-            Err(PoolError::Closed) => Err(sqlx::Error::PoolClosed),
-            Err(_) => Err(sqlx::Error::PoolTimedOut),
-        }
+        let place = self.0.place().await?;
+        let (link, share) = match self.0.take().await {
+            Some(idle) => idle,
+            None => (self.0.open().await?, threads::share_of(self.0.idle.len())),
+        };
+        Ok(Lease { held: Some(Held { link, share, pool: self.0.clone(), _place: place }), left: Left::Unknown })
     }
 
     /// Connections there are.
     #[must_use]
     pub fn size(&self) -> usize {
-        self.0.iter().map(|share| share.status().size).sum()
+        self.0.open.load(Ordering::Relaxed)
+    }
+
+    /// How many wait for a connection.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.0.waiting.load(Ordering::Relaxed)
+    }
+
+    /// How many connections there may be.
+    #[must_use]
+    pub fn connections_max(&self) -> usize {
+        self.0.connections_max
     }
 
     /// Closes connections that nobody has used for long.
     pub fn close_idle(&self) {
-        for share in self.0.iter() {
-            share.retain(|_, metrics| metrics.last_used() < IDLE_MAX);
-        }
+        self.0.retain(|link| link.answered().elapsed() < IDLE_MAX);
     }
 
     /// Closes them all; from now on nobody gets one.
     pub fn close(&self) {
-        self.0.iter().for_each(managed::Pool::close);
+        self.0.all.close();
+        self.0.beginnings.close();
+        self.0.retain(|_| false);
+    }
+}
+
+/// The right to one connection; the second is that of work that begins.
+type Place = (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>);
+
+impl Shared {
+    fn idle(&self, share: usize) -> MutexGuard<'_, Vec<Link>> {
+        self.idle[share].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn retain(&self, keep: impl Fn(&Link) -> bool) {
+        for share in 0..self.idle.len() {
+            let mut idle = self.idle(share);
+            let before = idle.len();
+            idle.retain(&keep);
+            self.open.fetch_sub(before - idle.len(), Ordering::Relaxed);
+        }
+    }
+
+    async fn place(&self) -> sqlx::Result<Place> {
+        let need = NEED.try_with(Cell::get).unwrap_or(Need::Begin);
+        if let Some(place) = self.free_place(need) {
+            return Ok(place);
+        }
+        let _waits = Waits::among(&self.waiting, need, self.connections_max.saturating_mul(WAITING_EACH))?;
+        let wait = if need == Need::Begin { BEGIN_WAIT } else { END_WAIT };
+        let place = timeout(wait, async {
+            let beginning = match need {
+                Need::Begin => Some(self.beginnings.clone().acquire_owned().await?),
+                Need::End => None,
+            };
+            Ok::<_, AcquireError>((self.all.clone().acquire_owned().await?, beginning))
+        });
+        match place.await {
+            Ok(place) => place.map_err(|_| sqlx::Error::PoolClosed),
+            Err(_) => Err(refused()),
+        }
+    }
+
+    /// A place that needs no wait. Nobody who waits is passed by: permits that are given back go to them first.
+    fn free_place(&self, need: Need) -> Option<Place> {
+        let beginning = match need {
+            Need::Begin => Some(self.beginnings.clone().try_acquire_owned().ok()?),
+            Need::End => None,
+        };
+        Some((self.all.clone().try_acquire_owned().ok()?, beginning))
+    }
+
+    /// A connection that is open and nobody's, with its share; none if another may be opened, which then is this caller's to open. Who
+    /// has a place finds one or the other, at the latest when whoever stands between the two has moved on.
+    async fn take(&self) -> Option<(Link, usize)> {
+        loop {
+            let own = threads::share_of(self.idle.len());
+            for share in (0..self.idle.len()).map(|n| (own + n) % self.idle.len()) {
+                while let Some(link) = { self.idle(share).pop() } {
+                    if link.is_sound() {
+                        return Some((link, share));
+                    }
+                    self.open.fetch_sub(1, Ordering::Relaxed);
+                }
+            }
+            let more = |open: usize| (open < self.connections_max).then_some(open + 1);
+            if self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok() {
+                return None;
+            }
+            yield_now().await;
+        }
+    }
+
+    /// Opens a connection that [`Shared::take`] has counted.
+    async fn open(&self) -> sqlx::Result<Link> {
+        struct Counted<'a>(Option<&'a AtomicUsize>);
+        impl Drop for Counted<'_> {
+            fn drop(&mut self) {
+                self.0.map(|open| open.fetch_sub(1, Ordering::Relaxed));
+            }
+        }
+        let mut counted = Counted(Some(&self.open));
+        let link = Link::open(&self.options, GREETING, limit_of(STATEMENT), self.doubt.clone()).await?;
+        counted.0 = None;
+        Ok(link)
+    }
+
+    fn give_back(&self, mut link: Link, share: usize) {
+        if !link.is_sound() || self.all.is_closed() {
+            self.open.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        link.allow(limit_of(STATEMENT));
+        self.idle(share).push(link);
+    }
+}
+
+fn refused() -> sqlx::Error {
+    metrics::REFUSED.with_label_values(&["connections"]).inc();
+    sqlx::Error::PoolTimedOut
+}
+
+/// One who waits, counted until dropped.
+struct Waits<'a>(&'a AtomicUsize);
+
+impl<'a> Waits<'a> {
+    fn among(waiting: &'a AtomicUsize, need: Need, most: usize) -> sqlx::Result<Self> {
+        let before = waiting.fetch_add(1, Ordering::Relaxed);
+        let waits = Self(waiting);
+        if need == Need::Begin && before >= most { Err(refused()) } else { Ok(waits) }
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -133,29 +281,62 @@ enum Left {
     Unknown,
 }
 
+/// A connection with the right to it, which is given back after it.
+struct Held {
+    link: Link,
+    share: usize,
+    pool: Arc<Shared>,
+    _place: Place,
+}
+
+impl Held {
+    fn back(self) {
+        let Self { link, share, pool, _place } = self;
+        pool.give_back(link, share);
+    }
+
+    fn close(self) {
+        let Self { link, pool, _place, .. } = self;
+        drop(link);
+        pool.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// A connection on loan; dropping it gives it back.
 pub struct Lease {
-    object: Option<Object<Opener>>,
+    held: Option<Held>,
     left: Left,
 }
 
 impl Lease {
-    /// Sends the statement that opens a transaction. From now on the connection is rolled back when it is dropped.
+    /// Sends the statement that opens a transaction, whose statements may each take `statement_max`, or as long as every other. From
+    /// now on the connection is rolled back when it is dropped.
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn begin(&mut self, statement: &str) -> sqlx::Result<()> {
-        self.left = Left::InTransaction;
+    pub async fn begin(&mut self, statement: &str, statement_max: Option<Duration>) -> sqlx::Result<()> {
+        self.begins(statement_max);
         self.execute(sqlx::AssertSqlSafe(statement)).await?;
         Ok(())
+    }
+
+    fn begins(&mut self, statement_max: Option<Duration>) {
+        self.left = Left::InTransaction;
+        if let Some(most) = statement_max {
+            self.allow(limit_of(most));
+        }
     }
 
     /// The same with a statement last that gives one text, which is given back.
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn begin_numbered(&mut self, statement: &str) -> sqlx::Result<Option<String>> {
-        self.left = Left::InTransaction;
+    pub async fn begin_numbered(
+        &mut self,
+        statement: &str,
+        statement_max: Option<Duration>,
+    ) -> sqlx::Result<Option<String>> {
+        self.begins(statement_max);
         let rows = self.fetch_all(sqlx::AssertSqlSafe(statement)).await?;
         rows.last().map(|row| sqlx::Row::try_get(row, 0)).transpose()
     }
@@ -177,38 +358,38 @@ impl Lease {
 }
 
 impl Deref for Lease {
-    type Target = PgConnection;
+    type Target = Link;
     #[expect(clippy::expect_used, reason = "it is taken out by drop alone")]
-    fn deref(&self) -> &PgConnection {
-        self.object.as_ref().expect("on loan")
+    fn deref(&self) -> &Link {
+        &self.held.as_ref().expect("on loan").link
     }
 }
 
 impl DerefMut for Lease {
     #[expect(clippy::expect_used, reason = "it is taken out by drop alone")]
-    fn deref_mut(&mut self) -> &mut PgConnection {
-        self.object.as_mut().expect("on loan")
+    fn deref_mut(&mut self) -> &mut Link {
+        &mut self.held.as_mut().expect("on loan").link
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let Some(mut object) = self.object.take() else { return };
+        let Some(mut held) = self.held.take() else { return };
         let in_transaction = match self.left {
-            Left::Clean => return,
+            Left::Clean => return held.back(),
             Left::InTransaction => true,
             Left::Unknown => false,
         };
-        let Ok(runtime) = Handle::try_current() else {
-            drop(Object::take(object));
-            return;
-        };
+        let Ok(runtime) = Handle::try_current() else { return held.close() };
+        if !held.link.is_sound() {
+            return held.close();
+        }
         runtime.spawn(async move {
-            let tidied = timeout(TIDY_TIMEOUT, async {
-                if in_transaction { object.execute("ROLLBACK").await.map(drop) } else { object.ping().await }
-            });
-            if !matches!(tidied.await, Ok(Ok(()))) {
-                drop(Object::take(object));
+            let link = &mut held.link;
+            let tidied = if in_transaction { link.execute("ROLLBACK").await.map(drop) } else { link.ping().await };
+            match tidied {
+                Ok(()) => held.back(),
+                Err(_) => held.close(),
             }
         });
     }

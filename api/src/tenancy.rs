@@ -4,12 +4,12 @@
 //! row security and the journal read them. Nothing else in the server may run a statement on a tenant table. Commit is
 //! explicit; a transaction that is dropped rolls back. Never hold one across a model call.
 
-use std::sync::PoisonError;
+use std::{sync::PoisonError, time::Duration};
 
 use futures_util::lock::{Mutex, MutexGuard};
 use sea_orm::{ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, RuntimeErr, Statement};
 use sqlx::{
-    AssertSqlSafe, Executor, PgConnection, Postgres,
+    AssertSqlSafe, Executor, Postgres,
     postgres::{PgArguments, PgRow},
     query::Query,
 };
@@ -18,6 +18,7 @@ use uuid::Uuid;
 use crate::{
     error::{Error, Result},
     http::RequestId,
+    link::{Link, limit_of},
     ops::metrics,
     pool::{Lease, Pool},
     retry::{self, Patience},
@@ -154,7 +155,7 @@ impl TenantTx {
     /// # Errors
     /// `unavailable` when no connection is free in time.
     pub async fn read(pool: &Pool, tenant: Uuid) -> Result<Self> {
-        Self::open(pool, tenant, &format!("BEGIN READ ONLY; SET LOCAL app.tenant_id = '{tenant}'")).await
+        Self::open(pool, tenant, &format!("BEGIN READ ONLY; SET LOCAL app.tenant_id = '{tenant}'"), None).await
     }
 
     /// Opens a transaction that writes. One round trip, and one more if the client named the request itself.
@@ -162,7 +163,7 @@ impl TenantTx {
     /// # Errors
     /// `unavailable` when no connection is free in time.
     pub async fn write(pool: &Pool, actor: &Actor) -> Result<Self> {
-        Self::write_as(pool, actor, |who| {
+        Self::write_as(pool, actor, None, |who| {
             format!("SET LOCAL app.tenant_id = '{}'; SET LOCAL app.who = '{who}'", actor.tenant)
         })
         .await
@@ -180,7 +181,7 @@ impl TenantTx {
                 actor.tenant
             )
         };
-        Self::write_as(pool, actor, settings).await
+        Self::write_as(pool, actor, None, settings).await
     }
 
     /// Opens a transaction that reads everything as of one moment, writes much, and may take its time. One round trip.
@@ -195,7 +196,7 @@ impl TenantTx {
                 actor.tenant
             )
         };
-        Self::write_as(pool, actor, settings).await
+        Self::write_as(pool, actor, Some(seconds(seconds_max)), settings).await
     }
 
     /// Opens a transaction that reads everything as of one moment, and may wait a minute for who takes what it reads. One round trip.
@@ -207,7 +208,7 @@ impl TenantTx {
             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in_transaction_session_timeout = '60s'; \
              SET LOCAL app.tenant_id = '{tenant}'"
         );
-        Self::open(pool, tenant, &sql).await
+        Self::open(pool, tenant, &sql, None).await
     }
 
     /// Opens a transaction that writes much, and may take its time. One round trip.
@@ -223,7 +224,7 @@ impl TenantTx {
                 actor.tenant
             )
         };
-        Self::write_as(pool, actor, settings).await
+        Self::write_as(pool, actor, Some(seconds(seconds_max)), settings).await
     }
 
     /// Opens a transaction for a batch of a turn's tool calls and holds the turn until it ends. One round trip.
@@ -231,20 +232,25 @@ impl TenantTx {
     /// # Errors
     /// `conflict` if the turn is no longer this server's.
     pub async fn hold_turn(pool: &Pool, actor: &Actor, turn: Uuid, instance: i64) -> Result<Self> {
-        Self::write_as(pool, actor, |who| {
+        Self::write_as(pool, actor, None, |who| {
             format!("SELECT turn_hold('{}', '{who}', '{turn}', {instance})", actor.tenant)
         })
         .await
     }
 
     /// Opens a transaction with statements that set whose it is and who acts.
-    async fn write_as(pool: &Pool, actor: &Actor, settings: impl FnOnce(&str) -> String) -> Result<Self> {
+    async fn write_as(
+        pool: &Pool,
+        actor: &Actor,
+        statement_max: Option<Duration>,
+        settings: impl FnOnce(&str) -> String,
+    ) -> Result<Self> {
         // Only UUIDs, integers and words of our own are written into the statement; a client's request id is bound.
         let request = actor.request.as_uuid().map(|id| id.to_string());
         let who = actor.who(request.as_deref().unwrap_or_default());
         let sql = format!("BEGIN; {}; SELECT pg_current_xact_id()::text", settings(&who));
         let mut lease = pool.acquire().await?;
-        let number = lease.begin_numbered(&sql).await?;
+        let number = lease.begin_numbered(&sql, statement_max).await?;
         let tx = Self { number, ..Self::begun(pool, actor.tenant, lease) };
         if request.is_none() {
             sqlx::query("SELECT set_config('app.who', $1, true)")
@@ -255,15 +261,26 @@ impl TenantTx {
         Ok(tx)
     }
 
-    async fn open(pool: &Pool, tenant: Uuid, sql: &str) -> Result<Self> {
+    async fn open(pool: &Pool, tenant: Uuid, sql: &str, statement_max: Option<Duration>) -> Result<Self> {
         let mut lease = pool.acquire().await?;
-        lease.begin(sql).await?;
+        lease.begin(sql, statement_max).await?;
         Ok(Self::begun(pool, tenant, lease))
     }
 
     fn begun(pool: &Pool, tenant: Uuid, lease: Lease) -> Self {
         let (fates, inner) = (std::sync::Mutex::default(), Mutex::new(lease));
         Self { fates, inner, tenant, pool: pool.clone(), number: None }
+    }
+
+    /// From now on a statement may take so long.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn take_time(&self, seconds_max: u32) -> Result<()> {
+        let mut conn = self.connection().await;
+        conn.allow(limit_of(seconds(seconds_max)));
+        conn.execute(AssertSqlSafe(format!("SET LOCAL statement_timeout = '{seconds_max}s'"))).await?;
+        Ok(())
     }
 
     /// The tenant whose rows this transaction sees.
@@ -312,18 +329,22 @@ impl TenantTx {
     }
 }
 
+fn seconds(n: u32) -> Duration {
+    Duration::from_secs(n.into())
+}
+
 /// The transaction's connection while a statement runs on it.
 pub struct Conn<'a>(MutexGuard<'a, Lease>);
 
 impl std::ops::Deref for Conn<'_> {
-    type Target = PgConnection;
-    fn deref(&self) -> &PgConnection {
+    type Target = Link;
+    fn deref(&self) -> &Link {
         &self.0
     }
 }
 
 impl std::ops::DerefMut for Conn<'_> {
-    fn deref_mut(&mut self) -> &mut PgConnection {
+    fn deref_mut(&mut self) -> &mut Link {
         &mut self.0
     }
 }

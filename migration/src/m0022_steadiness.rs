@@ -1,4 +1,4 @@
-//! What several at once, and a database that goes away for a moment, are not to break: slugs made of names, turns that go on.
+//! What several at once are not to break: slugs that are made of names.
 
 use sea_orm_migration::prelude::*;
 

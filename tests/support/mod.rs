@@ -38,6 +38,7 @@ use uuid::Uuid;
 pub use child::{Child, Prepared};
 pub use database::Database;
 pub use routes::{Rows, counts};
+pub use wire::Wire;
 pub use world::World;
 
 /// The secret that test servers sign with.
@@ -76,6 +77,10 @@ impl Server {
             "TAVERNKEEP_WORKERS" => Some("1".to_owned()),
             "DATABASE_CONNECTIONS_MAX" => {
                 env.iter().find(|(k, _)| *k == name).map_or(Some("6".to_owned()), |(_, v)| Some((*v).to_owned()))
+            }
+            // Tests that ask much at once are about something else than how much there is room for.
+            "TAVERNKEEP_REQUESTS_MAX" => {
+                env.iter().find(|(k, _)| *k == name).map_or(Some("1000".to_owned()), |(_, v)| Some((*v).to_owned()))
             }
             _ => env.iter().find(|(k, _)| *k == name).map(|(_, v)| (*v).to_owned()),
         })
@@ -146,6 +151,17 @@ impl Server {
     pub fn anonymous(&self) -> Client<'_> {
         Client { server: self, tenant: Uuid::nil(), credential: String::new() }
     }
+}
+
+/// Waits until something is so, as long as any machine needs.
+pub async fn until(what: &str, mut done: impl AsyncFnMut() -> bool) {
+    for _ in 0..2400 {
+        if done().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("waited in vain for: {what}");
 }
 
 /// The JSON within the fence that a tool's result stands in for a model.

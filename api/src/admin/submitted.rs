@@ -6,11 +6,11 @@ use actix_web::{
     http::{Method, header},
     web::{Bytes, BytesMut},
 };
-use futures_util::{StreamExt, stream};
+use futures_util::stream;
 
 use crate::{
     error::{Code, Error, Result},
-    http::{body::broken, forms::from_our_page},
+    http::{body::received, forms::from_our_page},
     users::sessions::Secret,
 };
 
@@ -201,17 +201,5 @@ fn not_of_this_visit() -> Error {
 /// The bytes of a request, as many as there may be.
 pub(super) async fn body(request: &HttpRequest, payload: &mut Payload, bytes_max: usize) -> Result<Bytes> {
     let too_large = || Error::new(Code::PayloadTooLarge, format!("A form may have {bytes_max} bytes."));
-    let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|n| n > bytes_max) {
-        return Err(too_large());
-    }
-    let mut bytes = BytesMut::new();
-    while let Some(chunk) = payload.next().await {
-        let chunk = chunk.map_err(|e| broken(&e))?;
-        if bytes.len() + chunk.len() > bytes_max {
-            return Err(too_large());
-        }
-        bytes.extend_from_slice(&chunk);
-    }
-    Ok(bytes.freeze())
+    received(request, payload, bytes_max, too_large).await.map(BytesMut::freeze)
 }

@@ -3,8 +3,8 @@
 
 use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
 
-use sqlx::postgres::PgListener;
-use tokio::time::{Instant, sleep};
+use sqlx::{Executor, postgres::PgListener};
+use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
 use super::{
@@ -13,12 +13,19 @@ use super::{
     mail::{self, CHANNEL, Mail, WORLD_STATE},
     outbox::Close,
 };
-use crate::{app::App, error::Result};
+use crate::{
+    app::App,
+    error::Result,
+    link::{CONNECT_LIMIT, silent},
+};
 
 /// Between two looks while something is awaited or notifications are not heard.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 const RECONNECT_FIRST: Duration = Duration::from_millis(250);
 const RECONNECT_LAST: Duration = Duration::from_secs(10);
+/// After how long without a notification the connection is asked for a sign of life, and how long that may take.
+const QUIET_MAX: Duration = Duration::from_secs(4);
+const SIGN_LIMIT: Duration = Duration::from_secs(2);
 
 /// Listens for notifications, for ever; `url` is the database's.
 pub async fn listen(app: Arc<App>, url: String) {
@@ -39,12 +46,25 @@ pub async fn listen(app: Arc<App>, url: String) {
 
 /// Listens until the connection is lost.
 async fn hear(app: &App, url: &str) -> sqlx::Result<()> {
-    let mut listener = PgListener::connect(url).await?;
-    listener.listen(CHANNEL).await?;
+    let connected = timeout(CONNECT_LIMIT, async {
+        let mut listener = PgListener::connect(url).await?;
+        listener.listen(CHANNEL).await?;
+        sqlx::Result::Ok(listener)
+    });
+    let mut listener = connected.await.unwrap_or_else(|_| Err(silent()))?;
     app.bridge.listening.store(true, Ordering::Relaxed);
     // What was said before is in the mail.
     app.bridge.mail.notify_one();
-    while let Some(notification) = listener.try_recv().await? {
+    loop {
+        let notification = match timeout(QUIET_MAX, listener.try_recv()).await {
+            Ok(Ok(Some(notification))) => notification,
+            Ok(Ok(None)) => return Ok(()),
+            Ok(Err(error)) => return Err(error),
+            Err(_) => {
+                timeout(SIGN_LIMIT, listener.execute("SELECT 1")).await.unwrap_or_else(|_| Err(silent()))?;
+                continue;
+            }
+        };
         let mut words = notification.payload().split(' ');
         if words.next().and_then(|server| server.parse().ok()) != Some(app.running.instance) {
             continue;
@@ -54,7 +74,6 @@ async fn hear(app: &App, url: &str) -> sqlx::Result<()> {
             None => app.bridge.mail.notify_one(),
         }
     }
-    Ok(())
 }
 
 /// Fetches mail and gives signs of life, for ever.

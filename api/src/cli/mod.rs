@@ -265,8 +265,11 @@ async fn run(cli: Cli) -> Result<ExitCode> {
         }
         Command::PlayLink { tenant, campaign, player, url: server } => {
             let tokens = Tokens::new(&serve::secrets_of(&mut config)?);
-            let mut db = PgConnection::connect(&url).await?;
-            let link = play::link::make(&mut db, &tokens, (&tenant, &campaign, &player)).await?;
+            let link = database::in_time(async {
+                let mut db = PgConnection::connect(&url).await?;
+                play::link::make(&mut db, &tokens, (&tenant, &campaign, &player)).await
+            });
+            let link = link.await?;
             let server = server.unwrap_or_else(|| format!("http://{}", config.bind));
             let link = format!("{}{link}", server.trim_end_matches('/'));
             say(json, &serde_json::json!({ "link": link }), &link);
@@ -278,7 +281,7 @@ async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Doctor => return doctor::run(&url, json).await,
         Command::Turn(command) => return turn::run(&config, &url, &command, json).await,
         Command::Erase(whom) => return erase::run(config, &url, &whom, json).await,
-        Command::Planner { state } => players::switch(&url, state, json).await?,
+        Command::Planner { state } => database::in_time(players::switch(&url, state, json)).await?,
         Command::Export(args) => {
             interchange::export(&url, config.database_url.as_deref().unwrap_or(&url), args).await?;
         }
@@ -286,9 +289,9 @@ async fn run(cli: Cli) -> Result<ExitCode> {
             let report = interchange::import(&url, config.database_url.as_deref().unwrap_or(&url), &args).await?;
             interchange::tell(json, &report)?;
         }
-        Command::Tenant(command) => tenant(&url, command, json).await?,
-        Command::Key(command) => key(&url, command, json).await?,
-        Command::User(command) => user::run(&url, command, json).await?,
+        Command::Tenant(command) => database::in_time(tenant(&url, command, json)).await?,
+        Command::Key(command) => database::in_time(key(&url, command, json)).await?,
+        Command::User(command) => database::in_time(user::run(&url, command, json)).await?,
         Command::Serve
         | Command::Openapi
         | Command::PlannerEval { .. }

@@ -77,7 +77,7 @@ impl Table {
         let held = database::hold_instance(&url, instance).await?;
         let (endpoint, rehearsing) = serve::model(&config).await?;
         let app = Arc::new(App::new(config, pool, secrets, endpoint, instance)?);
-        maintenance::stay_alive(&app, &url, held);
+        maintenance::stay_alive(&app, held);
         let caller = Caller::operator(Arc::new(tenant));
         Ok(Self { app, caller, rehearsing })
     }

@@ -44,7 +44,7 @@ pub(super) async fn run(config: &Config, owner_url: &str, command: &TurnCommand,
     let held = database::hold_instance(url, instance).await?;
     let ended = end_now(&pool, (tenant, *id), instance, *keep).await;
     pool.close();
-    held.close().await?;
+    drop(held);
     let ended = match ended {
         Ok(Some(ended)) => ended,
         Ok(None) => {

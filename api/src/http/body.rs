@@ -1,16 +1,20 @@
 //! Request bodies: bounded, JSON, without NUL, with a pointer for what is wrong.
 
-use std::any::TypeId;
+use std::{any::TypeId, time::Duration};
 
-use actix_web::{FromRequest, HttpRequest, dev::Payload, error::PayloadError, http::header, web};
+use actix_web::{FromRequest, HttpMessage, HttpRequest, dev::Payload, error::PayloadError, http::header, web};
 use futures_util::{StreamExt, future::LocalBoxFuture};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use tokio::time::timeout;
 use utoipa::ToSchema;
 
 use super::{bounds, idempotency::IdempotencyKey};
 use crate::{
+    admission,
+    app::App,
+    auth::Caller,
     connections::took_too_long,
     error::{Code, Error, FieldError, Result},
     json::{self, Named, escape},
@@ -68,24 +72,59 @@ impl<T: DeserializeOwned + ToSchema + 'static, const BYTES_MAX: usize> FromReque
 ///
 /// # Errors
 /// `payload_too_large`, `unsupported_media_type` for an encoded body, `bad_request` for one that ends early, `request_timeout` for one
-/// that takes too long.
+/// that takes too long, `unavailable` when there is no room for it.
 pub async fn read(request: &HttpRequest, payload: &mut Payload, bytes_max: usize) -> Result<web::BytesMut> {
     if request.headers().get(header::CONTENT_ENCODING).is_some_and(|e| e != "identity") {
         return Err(Error::new(Code::UnsupportedMediaType, "Send the body without a content encoding."));
     }
     let too_large = || Error::new(Code::PayloadTooLarge, format!("A body of this route may have {bytes_max} bytes."));
+    received(request, payload, bytes_max, too_large).await
+}
+
+/// How long the next part of a body is waited for until its request gives up its place meanwhile.
+const AT_HAND: Duration = Duration::from_millis(20);
+
+/// The bytes of a body, for which there has to be room until the request is answered.
+///
+/// # Errors
+/// As for [`read`]; `too_large` makes that of a body beyond `bytes_max`.
+pub async fn received(
+    request: &HttpRequest,
+    payload: &mut Payload,
+    bytes_max: usize,
+    too_large: impl Fn() -> Error,
+) -> Result<web::BytesMut> {
     let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
     if announced.is_some_and(|n| n > bytes_max) {
         return Err(too_large());
     }
+    let app = request.app_data::<web::Data<App>>().cloned().ok_or_else(|| Error::internal("no application state"))?;
+    let tenant = request.extensions().get::<Caller>().map(Caller::tenant_id);
+    let mut room = app.admission.body(tenant);
+    room.grow(announced.unwrap_or(0))?;
     let mut bytes = web::BytesMut::with_capacity(announced.unwrap_or(0).min(64 * 1024));
-    while let Some(chunk) = payload.next().await {
+    let mut is_out = false;
+    loop {
+        let chunk = match timeout(AT_HAND, payload.next()).await {
+            Ok(chunk) => chunk,
+            Err(_) => {
+                admission::step_out();
+                is_out = true;
+                payload.next().await
+            }
+        };
+        let Some(chunk) = chunk else { break };
         let chunk = chunk.map_err(|e| broken(&e))?;
         if bytes.len() + chunk.len() > bytes_max {
             return Err(too_large());
         }
+        room.grow(bytes.len() + chunk.len())?;
         bytes.extend_from_slice(&chunk);
     }
+    if is_out {
+        app.admission.come_back(request.method(), request.path())?;
+    }
+    request.extensions_mut().insert(room);
     Ok(bytes)
 }
 

@@ -1,6 +1,6 @@
 //! The outermost middleware: request ids, problem bodies, headers of every answer, metrics, the access log.
 
-use std::{borrow::Cow, rc::Rc};
+use std::{borrow::Cow, rc::Rc, time::Duration};
 
 use actix_web::{
     HttpMessage, HttpResponse,
@@ -10,10 +10,12 @@ use actix_web::{
     middleware::Next,
     web,
 };
-use tokio::time::Instant;
+use futures_util::StreamExt;
+use tokio::time::{Instant, timeout};
 
 use super::{RequestId, cors};
 use crate::{
+    admission::{self, Place},
     app::App,
     auth::{
         Caller,
@@ -27,6 +29,10 @@ use crate::{
     panics::{self, Panicked},
 };
 
+/// A body up to this size is read of a request that is refused, for at most so long.
+const REFUSED_BYTES_MAX: usize = 64 * 1024;
+const REFUSED_BODY_WAIT: Duration = Duration::from_millis(20);
+
 /// Wraps one request.
 ///
 /// # Errors
@@ -36,10 +42,16 @@ pub async fn observe<B: MessageBody + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
     let started = Instant::now();
-    let work = begun(&mut request);
     let id = RequestId::from_header(request.headers().get("x-request-id").map(header::HeaderValue::as_bytes));
     request.extensions_mut().insert(id.clone());
     let origin = request.headers().get(header::ORIGIN).cloned();
+    let place =
+        match request.app_data::<web::Data<App>>().map(|app| app.admission.enter(request.method(), request.path())) {
+            Some(Ok(place)) => place,
+            Some(Err(busy)) => return Ok(refuse(request, &busy, &id, started).await),
+            None => Place::default(),
+        };
+    let work = begun(&mut request);
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let answered = panics::caught("a request", async {
         if method != Method::OPTIONS || origin.is_none() {
@@ -51,7 +63,7 @@ pub async fn observe<B: MessageBody + 'static>(
         };
         Ok(request.into_response(answer))
     });
-    let mut response = match answered.await {
+    let mut response = match admission::at(place, answered).await {
         Ok(answered) => answered?,
         Err(Panicked) => {
             spent::written().await;
@@ -69,6 +81,25 @@ pub async fn observe<B: MessageBody + 'static>(
     finish_headers(&mut response, &id, origin.as_ref());
     record(&response, &id, started);
     Ok(response.map_body(|_, body| connections::until_it_ends(body, work)))
+}
+
+/// Refuses a request before anything is done for it. A small body is read, if it is there, or its connection would be lost.
+async fn refuse(
+    mut request: ServiceRequest,
+    busy: &Error,
+    id: &RequestId,
+    started: Instant,
+) -> ServiceResponse<BoxBody> {
+    let length = request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
+    if length.is_some_and(|bytes| (1..=REFUSED_BYTES_MAX).contains(&bytes)) {
+        let mut payload = request.take_payload();
+        let _ = timeout(REFUSED_BODY_WAIT, async { while payload.next().await.is_some() {} }).await;
+    }
+    count(request.method(), "refused", StatusCode::SERVICE_UNAVAILABLE, started);
+    let answer = problem(busy, id);
+    let mut response = request.into_response(answer);
+    finish_headers(&mut response, id, None);
+    response
 }
 
 /// The request as its connection's work. A body has to arrive in time, whoever reads it.
@@ -117,6 +148,12 @@ fn with_problem(response: ServiceResponse, id: &RequestId) -> ServiceResponse {
     if let Some(limit) = error.limit {
         response.request().extensions_mut().insert(Refused(limit));
     }
+    let answer = problem(error, id);
+    response.into_response(answer)
+}
+
+/// An error as it is answered.
+fn problem(error: &Error, id: &RequestId) -> HttpResponse {
     let body = serde_json::to_vec(&Problem::of(error, &id.to_string())).unwrap_or_default();
     let mut answer = HttpResponse::build(StatusCode::from_u16(error.code.status()).unwrap_or_default());
     answer.content_type("application/problem+json");
@@ -132,8 +169,7 @@ fn with_problem(response: ServiceResponse, id: &RequestId) -> ServiceResponse {
     if error.code == Code::UnsupportedMediaType {
         answer.insert_header(("accept-patch", "application/merge-patch+json, application/json"));
     }
-    let answer = answer.body(body);
-    response.into_response(answer)
+    answer.body(body)
 }
 
 fn finish_headers(response: &mut ServiceResponse, id: &RequestId, origin: Option<&header::HeaderValue>) {

@@ -11,6 +11,7 @@ use crate::{
     app::App,
     error::{Code, Error, Problem, Result},
     http::Reply,
+    pool::{Need, with_need},
 };
 
 /// The process answers. Never touches the database.
@@ -28,9 +29,14 @@ pub async fn readyz(app: web::Data<App>) -> Result<Reply> {
     if app.is_stopping() {
         return Err(not_ready("The server is shutting down."));
     }
-    let asked = tokio::time::timeout(Duration::from_secs(1), async {
-        sqlx::query("SELECT 1").execute(&mut *app.pool.acquire().await?).await
+    // A server that is busy is ready.
+    let asked = with_need(Need::End, async {
+        let mut lease = app.pool.acquire().await?;
+        sqlx::query("SELECT 1").execute(&mut *lease).await?;
+        lease.done();
+        Ok::<_, sqlx::Error>(())
     });
+    let asked = tokio::time::timeout(Duration::from_secs(1), asked);
     asked
         .await
         .map_err(|_| not_ready("The database does not answer."))?
@@ -49,6 +55,7 @@ pub async fn scrape(app: web::Data<App>, request: HttpRequest) -> Result<HttpRes
         }
     }
     metrics::POOL.set(i64::try_from(app.pool.size()).unwrap_or(i64::MAX));
+    metrics::POOL_WAITING.set(i64::try_from(app.pool.waiting()).unwrap_or(i64::MAX));
     metrics::PROMPT_CACHE_BYTES.set(i64::try_from(app.prompts.bytes() + app.tables.bytes()).unwrap_or(i64::MAX));
     metrics::BREAKERS_OPEN.set(app.llm.open_breakers());
     Ok(HttpResponse::Ok().content_type("text/plain; version=0.0.4").body(metrics::text()))

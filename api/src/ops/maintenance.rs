@@ -1,28 +1,29 @@
 //! Tasks that run by themselves: sign of life, leases, the sweeper, the prompt cache's tail of the journal, feeds, the
 //! bridge's mail, erasures, retention.
 //!
-//! Each does a bounded amount of work at a time and may die at any moment without loss.
+//! Each does a bounded amount of work at a time and may die at any moment without loss. What somebody waits for has connections
+//! that requests cannot take away.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use sqlx::{Connection, PgConnection};
 use time::OffsetDateTime;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use uuid::Uuid;
 
-use super::metrics;
+use super::{life::Life, metrics};
 use crate::{
     app::App,
-    bridge, clock, database, erasure,
+    bridge, clock, erasure,
     error::Result,
+    pool::{Need, with_need},
     prompt::assemble::BasePrompt,
     stored::Columns,
     turns::store::{LEASE_SECONDS, sweep},
     users::sessions,
 };
 
-/// `orphaned_turns` trusts a lease for three seconds without the lock.
-const LEASE_EVERY: Duration = Duration::from_secs(1);
+/// More often than the three seconds that `orphaned_turns` gives a server that has lost its lock.
+const LEASE_EVERY: Duration = Duration::from_secs(2);
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 const TAIL_FAST: Duration = Duration::from_millis(250);
 const TAIL_SLOW: Duration = Duration::from_secs(2);
@@ -38,56 +39,35 @@ const ERASURES_AT_ONCE: i32 = 20;
 const ERASE_SHARE: Duration = Duration::from_secs(2);
 
 /// Starts every task; they end with the runtime.
-pub fn start(app: &Arc<App>, url: &str, held: PgConnection) {
-    tokio::spawn(leases(app.clone(), url.to_owned(), held));
-    tokio::spawn(sweeper(app.clone()));
-    tokio::spawn(tail(app.clone()));
-    tokio::spawn(feeds(app.clone()));
+pub fn start(app: &Arc<App>, url: &str, life: Life) {
+    tokio::spawn(leases(app.clone(), life));
+    tokio::spawn(with_need(Need::End, sweeper(app.clone())));
+    tokio::spawn(with_need(Need::End, tail(app.clone())));
+    tokio::spawn(with_need(Need::End, feeds(app.clone())));
     tokio::spawn(erasures(app.clone()));
     tokio::spawn(retention(app.clone()));
     tokio::spawn(bridge::post::listen(app.clone(), url.to_owned()));
-    tokio::spawn(bridge::post::fetch(app.clone()));
+    tokio::spawn(with_need(Need::End, bridge::post::fetch(app.clone())));
 }
 
 /// Keeps the turns of a command of the command line its own, beside servers that run.
-pub fn stay_alive(app: &Arc<App>, url: &str, held: PgConnection) {
-    tokio::spawn(leases(app.clone(), url.to_owned(), held));
+pub fn stay_alive(app: &Arc<App>, life: Life) {
+    tokio::spawn(leases(app.clone(), life));
 }
 
-/// Keeps the advisory lock and the leases, and cancels what another replica was asked to cancel.
-async fn leases(app: Arc<App>, url: String, mut held: PgConnection) {
+/// Gives the sign of life, renews the leases, and cancels what another replica was asked to cancel.
+async fn leases(app: Arc<App>, mut life: Life) {
     let mut ticks = interval(LEASE_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        if held.ping().await.is_err() {
-            match database::hold_instance(&url, app.running.instance).await {
-                Ok(again) => held = again,
-                Err(error) => tracing::warn!(%error, "the sign of life cannot be renewed"),
-            }
-        }
-        let turns = app.running.ids();
-        if turns.is_empty() {
-            continue;
-        }
-        if let Err(error) = renew(&app, &turns).await {
-            tracing::warn!(%error, "leases could not be renewed");
+        match life.renew(&app.running.ids(), LEASE_SECONDS).await {
+            Ok(unwanted) => unwanted.into_iter().for_each(|turn| {
+                app.running.cancel(turn);
+            }),
+            Err(error) => tracing::warn!(%error, "leases could not be renewed"),
         }
     }
-}
-
-/// Says that turns go on, and cancels those of which someone wants it.
-async fn renew(app: &App, turns: &[Uuid]) -> Result<()> {
-    let rows = sqlx::query("SELECT * FROM renew_leases($1, $2, $3) AS id")
-        .bind(app.running.instance)
-        .bind(turns)
-        .bind(LEASE_SECONDS)
-        .fetch_all(&mut *app.pool.acquire().await?)
-        .await?;
-    for row in &rows {
-        app.running.cancel(row.read("id")?);
-    }
-    Ok(())
 }
 
 async fn sweeper(app: Arc<App>) {

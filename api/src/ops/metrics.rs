@@ -61,6 +61,27 @@ pub static ROWS_UNREADABLE: LazyLock<IntCounter> = LazyLock::new(|| {
 });
 /// Connections of the pool.
 pub static POOL: LazyLock<IntGauge> = LazyLock::new(|| gauge("db_pool_connections", "Open database connections"));
+/// Those who wait for one.
+pub static POOL_WAITING: LazyLock<IntGauge> =
+    LazyLock::new(|| gauge("db_pool_waiting", "Who waits for a database connection"));
+/// Requests that are worked on.
+pub static REQUESTS_IN_WORK: LazyLock<IntGauge> = LazyLock::new(|| {
+    gauge(
+        "requests_in_work",
+        "Requests that are worked on, without streams, turns under way and those whose body is awaited",
+    )
+});
+/// Bytes of bodies in memory.
+pub static BODY_BYTES: LazyLock<IntGauge> =
+    LazyLock::new(|| gauge("body_bytes", "Bytes of requests' bodies in memory"));
+/// What was refused because too much was under way.
+pub static REFUSED: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters(
+        "refused_total",
+        "Work that was refused at the door by what was lacking: requests, turns, bodies, connections",
+        &["reason"],
+    )
+});
 /// Ended turns.
 pub static TURNS: LazyLock<IntCounterVec> =
     LazyLock::new(|| counters("turns_total", "Ended turns by kind and status", &["kind", "status"]));
@@ -237,7 +258,17 @@ pub fn register_all() {
     ] {
         LazyLock::force(counter);
     }
-    for gauge in [&BRIDGE_CONNECTIONS, &POOL, &TURNS_RUNNING, &TURN_LISTENERS, &BREAKERS_OPEN, &PROMPT_CACHE_BYTES] {
+    for gauge in [
+        &BRIDGE_CONNECTIONS,
+        &POOL,
+        &POOL_WAITING,
+        &REQUESTS_IN_WORK,
+        &BODY_BYTES,
+        &TURNS_RUNNING,
+        &TURN_LISTENERS,
+        &BREAKERS_OPEN,
+        &PROMPT_CACHE_BYTES,
+    ] {
         LazyLock::force(gauge);
     }
     for vec in [
@@ -262,6 +293,7 @@ pub fn register_all() {
         &SEGMENTS_BUILT,
         &SIGN_INS,
         &IMPORTS,
+        &REFUSED,
     ] {
         LazyLock::force(vec);
     }

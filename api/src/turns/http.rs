@@ -26,6 +26,7 @@ use crate::{
         validate,
     },
     llm::ReplyMode,
+    pool::{Need, with_need},
     prompt::EntityKind,
     stored::{self, Columns},
     tenancy::TenantTx,
@@ -234,7 +235,7 @@ pub async fn cancel_turn(
 ) -> Result<Reply> {
     let NoBody {} = body.value;
     let turn = path.1;
-    crate::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+    let cancelled = crate::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
         let row = sqlx::query(
             "UPDATE turn SET cancel_requested = cancel_requested OR status IN ('queued', 'running') \
@@ -254,8 +255,8 @@ pub async fn cancel_turn(
         }
         app.running.cancel(turn);
         Reply::accepted(&json!({ "turn_id": turn, "status": "cancelling" }))
-    })
-    .await
+    });
+    with_need(Need::End, cancelled).await
 }
 
 /// Takes back everything a turn changed, or nothing: 409 lists what was changed since.

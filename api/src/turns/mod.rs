@@ -30,7 +30,7 @@ pub mod undo;
 pub mod words;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -47,8 +47,9 @@ use live::Live;
 use start::Asker;
 
 use crate::{
-    clock,
+    admission, clock,
     llm::Usage,
+    pool,
     prompt::{EntityKind, LoreDecision},
 };
 
@@ -257,6 +258,8 @@ pub struct Running {
     pub instance: i64,
     turns: Mutex<HashMap<Uuid, Asker>>,
     queues: Mutex<HashMap<(Uuid, Uuid), Queue>>,
+    /// Places that a turn of this process is about to take, or has.
+    occupied: Mutex<HashSet<(Uuid, Uuid)>>,
 }
 
 /// Who waits for an entity to be free for a player, in order.
@@ -265,7 +268,7 @@ type Queue = Arc<tokio::sync::Mutex<()>>;
 impl Running {
     #[must_use]
     pub fn new(instance: i64) -> Self {
-        Self { instance, turns: Mutex::default(), queues: Mutex::default() }
+        Self { instance, turns: Mutex::default(), queues: Mutex::default(), occupied: Mutex::default() }
     }
 
     fn turns(&self) -> MutexGuard<'_, HashMap<Uuid, Asker>> {
@@ -275,6 +278,8 @@ impl Running {
     /// Registers a turn until the guard is dropped.
     pub fn enter(&self, turn: Uuid, asker: &Asker) -> Entered<'_> {
         asker.counts();
+        admission::step_out();
+        pool::has_begun();
         self.turns().insert(turn, asker.clone());
         if let Some(live) = &asker.live {
             live.begin(turn);
@@ -286,6 +291,7 @@ impl Running {
     /// Registers a turn that waits for its place until the guard is dropped, or that of its run.
     pub fn wait(&self, turn: Uuid, asker: &Asker) -> Waits<'_> {
         asker.counts();
+        admission::step_out();
         self.turns().insert(turn, asker.clone());
         if let Some(live) = &asker.live {
             live.wait(turn);
@@ -322,6 +328,12 @@ impl Running {
         self.turns().len()
     }
 
+    /// Occupies a place as far as this process knows; none if a turn of its own has it.
+    pub fn occupy(&self, place: (Uuid, Uuid)) -> Option<Occupied<'_>> {
+        let mut occupied = self.occupied.lock().unwrap_or_else(PoisonError::into_inner);
+        occupied.insert(place).then_some(Occupied { running: self, place })
+    }
+
     /// The queue of those who wait for an entity to be free for a player.
     pub fn queue(&self, entity: Uuid, player: Uuid) -> Queue {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
@@ -340,6 +352,18 @@ impl Drop for Entered<'_> {
     fn drop(&mut self) {
         self.running.leave(self.turn);
         crate::ops::metrics::TURNS_RUNNING.dec();
+    }
+}
+
+/// A place that is a turn's of this process until dropped.
+pub struct Occupied<'a> {
+    running: &'a Running,
+    place: (Uuid, Uuid),
+}
+
+impl Drop for Occupied<'_> {
+    fn drop(&mut self) {
+        self.running.occupied.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.place);
     }
 }
 

@@ -9,22 +9,26 @@ use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
 use super::{
-    OnBusy, Status,
+    OnBusy, Status, gm,
     start::Asker,
     store::{self, Failure, Place},
 };
 use crate::{
+    admission,
     app::App,
     auth::Caller,
     error::{Code, Error, Result},
     http::Reply,
     llm::Usage,
     ops::metrics,
+    pool::{Need, with_need},
 };
 
 /// How long a turn waits for the one before it.
 const WAIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(25);
+const ENTITY_BUSY: &str = "This entity is already answering this player.";
+const SESSION_BUSY: &str = "This session is already having a turn.";
 
 /// What came of an attempt to take a place.
 pub enum Attempted {
@@ -39,6 +43,8 @@ pub struct Wanted {
     pub kind: &'static str,
     pub place: (Uuid, Uuid),
     pub on_busy: OnBusy,
+    /// Whether it may be a request that was made before.
+    pub has_key: bool,
 }
 
 /// Runs a turn as soon as its place is free, or not at all, as `on_busy` says.
@@ -53,7 +59,15 @@ pub async fn in_place(
     attempt: impl AsyncFn(Place) -> Result<Attempted>,
 ) -> Result<Reply> {
     match wanted.on_busy {
-        OnBusy::Reject => taken(app, caller.tenant_id(), Place::Free, &attempt).await,
+        OnBusy::Reject => {
+            let occupied = app.running.occupy(wanted.place);
+            // Of a repeated request the database knows more than that the place is taken.
+            if occupied.is_none() && !wanted.has_key {
+                let what = if wanted.kind == gm::KIND { SESSION_BUSY } else { ENTITY_BUSY };
+                return Err(Error::new(Code::TurnInProgress, what));
+            }
+            taken(app, caller.tenant_id(), Place::Free, &attempt).await
+        }
         OnBusy::Queue => Waiting { app, caller, asker, wanted }.run(&attempt).await,
     }
 }
@@ -108,6 +122,10 @@ impl Waiting<'_> {
             None => None,
         };
         let turn = row.as_ref().map(|(turn, _)| *turn);
+        if first.is_none() {
+            // Whoever waits for another turn does no work meanwhile.
+            admission::step_out();
+        }
         let first = match first {
             Some(first) => Ok(first),
             None => tokio::select! {
@@ -162,7 +180,9 @@ impl Waiting<'_> {
             usage: &Usage::default(),
             cost_micros: None,
         };
-        match store::fail(pool, &self.caller.actor(), turn, self.app.running.instance, &failure).await {
+        let actor = self.caller.actor();
+        let failed = store::fail(pool, &actor, turn, self.app.running.instance, &failure);
+        match with_need(Need::End, failed).await {
             Ok(false) => {}
             Ok(true) => metrics::TURNS.with_label_values(&[self.wanted.kind, status.as_str()]).inc(),
             Err(error) => {

@@ -45,7 +45,7 @@ pub async fn run(app: &App, caller: &Caller, job: &Job, asker: &Asker) -> Result
     let names =
         [job.campaign.as_str(), &job.entity, &job.player].map(|n| Uuid::new_v5(&caller.tenant_id(), n.as_bytes()));
     let place = (Uuid::new_v5(&names[0], names[1].as_bytes()), names[2]);
-    let wanted = place::Wanted { kind: job.kind.as_str(), place, on_busy: job.on_busy };
+    let wanted = place::Wanted { kind: job.kind.as_str(), place, on_busy: job.on_busy, has_key: job.key.is_some() };
     in_place(app, caller, wanted, asker, async |place| attempt(app, caller, job, &endpoint, asker, place).await).await
 }
 

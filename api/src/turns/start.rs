@@ -10,6 +10,7 @@ use actix_web::{
     web,
 };
 use serde::{Deserialize, Serialize};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -20,6 +21,7 @@ use super::{
     words::Words,
 };
 use crate::{
+    admission,
     app::App,
     auth::Caller,
     error::{Code, Error, Result},
@@ -89,7 +91,7 @@ pub struct Started {
 /// Starts a turn in a task of its own, within the tenant's limits.
 ///
 /// # Errors
-/// `rate_limited`.
+/// `rate_limited`, `unavailable`.
 pub fn start<F>(
     app: &web::Data<App>,
     caller: &Caller,
@@ -99,10 +101,10 @@ pub fn start<F>(
 where
     F: Future<Output = Result<Reply>> + 'static,
 {
-    let (permit, counted) = admitted(app, caller)?;
+    let (places, counted) = admitted(app, caller)?;
     let live = is_heard.then(Live::new);
     let asker = Asker { live, counted: Some(Arc::new(counted)), ..Asker::default() };
-    let task = in_task(permit, run(app.clone(), caller.clone(), asker.clone()));
+    let task = in_task(places, run(app.clone(), caller.clone(), asker.clone()));
     Ok(Started { asker, task })
 }
 
@@ -110,27 +112,32 @@ where
 /// for it has left.
 ///
 /// # Errors
-/// `rate_limited`.
+/// `rate_limited`, `unavailable`.
 pub fn spawn<T: 'static>(
     app: &App,
     caller: &Caller,
     work: impl Future<Output = Result<T>> + 'static,
 ) -> Result<JoinHandle<Result<T>>> {
-    let (permit, counted) = admitted(app, caller)?;
+    let (places, counted) = admitted(app, caller)?;
     counted.keep();
-    Ok(in_task(permit, work))
+    Ok(in_task(places, work))
 }
 
-/// Whether the tenant may have one turn more, now and this minute.
-fn admitted(app: &App, caller: &Caller) -> Result<(Permit, Counted)> {
+/// What a turn holds as long as it is under way: one of its tenant's places and one of the server's.
+type Places = (Permit, OwnedSemaphorePermit);
+
+/// Whether the tenant may have one turn more, now and this minute, and the server too.
+fn admitted(app: &App, caller: &Caller) -> Result<(Places, Counted)> {
     let places = caller.tenant.limits.concurrent_turns;
     let permit = app.limits.turns.take(caller.tenant_id(), places, "concurrent-turns")?;
-    Ok((permit, app.limits.take_turn(&caller.tenant)?))
+    let place = app.admission.turn()?;
+    Ok(((permit, place), app.limits.take_turn(&caller.tenant)?))
 }
 
-fn in_task<T: 'static>(permit: Permit, work: impl Future<Output = Result<T>> + 'static) -> JoinHandle<Result<T>> {
+fn in_task<T: 'static>(places: Places, work: impl Future<Output = Result<T>> + 'static) -> JoinHandle<Result<T>> {
+    let work = admission::in_its_place(work);
     actix_web::rt::spawn(async move {
-        let _permit = permit;
+        let _places = places;
         match panics::caught("a turn", work).await {
             Ok(done) => done,
             Err(Panicked) => Err(Error::internal("a turn panicked")),
@@ -184,6 +191,8 @@ where
             }
             (live, begun)
         }
+        // The server's own limit is no answer to a repeated request either: it asks nothing of the database.
+        Err(busy) if busy.code == Code::Unavailable => return Err(busy),
         Err(refused) => {
             let stored = answered(&app, &caller, key.as_ref()).await;
             (None, stored.and_then(|stored| stored.map(Err).ok_or(refused)))

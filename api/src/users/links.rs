@@ -4,7 +4,7 @@
 //! the database knows the hash. Looking at a link uses nothing up, for programs look at links too. An account that is there accepts
 //! an invitation in a session of its own, and is never given a password or a membership by anybody else.
 
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{Role, email, sessions::Secret};
@@ -42,7 +42,7 @@ fn reset_path(secret: &Secret) -> String {
 ///
 /// # Errors
 /// `conflict` if they belong to the tenant, `quota_exceeded` if too many are invited.
-pub async fn invite(db: &mut PgConnection, asked: &Asked<'_>) -> Result<(Uuid, String)> {
+pub async fn invite(db: impl PgExecutor<'_>, asked: &Asked<'_>) -> Result<(Uuid, String)> {
     let (id, secret) = (Uuid::now_v7(), Secret::generate());
     let row = sqlx::query("SELECT invitation_make($1, $2, $3, $4, $5, $6, $7, $8) AS came")
         .bind(id)
@@ -66,7 +66,7 @@ pub async fn invite(db: &mut PgConnection, asked: &Asked<'_>) -> Result<(Uuid, S
 ///
 /// # Errors
 /// Those of the database.
-pub async fn withdraw(db: &mut PgConnection, id: Uuid) -> Result<()> {
+pub async fn withdraw(db: impl PgExecutor<'_>, id: Uuid) -> Result<()> {
     sqlx::query("SELECT invitation_withdraw($1)").bind(id).execute(db).await?;
     Ok(())
 }
@@ -75,7 +75,7 @@ pub async fn withdraw(db: &mut PgConnection, id: Uuid) -> Result<()> {
 ///
 /// # Errors
 /// Those of the database.
-pub async fn reset(db: &mut PgConnection, user: Uuid) -> Result<Option<String>> {
+pub async fn reset(db: impl PgExecutor<'_>, user: Uuid) -> Result<Option<String>> {
     let secret = Secret::generate();
     let row = sqlx::query("SELECT reset_make($1, $2, $3) AS is_made")
         .bind(user)

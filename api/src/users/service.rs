@@ -6,7 +6,7 @@
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sqlx::{AssertSqlSafe, PgConnection, postgres::PgRow};
+use sqlx::{AssertSqlSafe, PgExecutor, postgres::PgRow};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -343,7 +343,7 @@ async fn another_owner_stays(tx: &TenantTx, user: &UserView) -> Result<()> {
     Err(last_owner())
 }
 
-pub(super) async fn has_other_owner(db: &mut PgConnection, tenant: Uuid, user: Uuid) -> Result<bool> {
+pub(super) async fn has_other_owner(db: impl PgExecutor<'_>, tenant: Uuid, user: Uuid) -> Result<bool> {
     let row = sqlx::query(
         "SELECT EXISTS (SELECT 1 FROM membership WHERE tenant_id = $1 AND role = 'owner' AND user_id <> $2) AS yes",
     )

@@ -48,7 +48,7 @@ use kept::Kept;
 use prompt::{Asked, GmPrompt, Reads};
 
 /// The kind of turn.
-const KIND: &str = "gm";
+pub(super) const KIND: &str = "gm";
 
 /// A turn that was asked for.
 #[derive(Clone, Debug)]
@@ -79,7 +79,12 @@ pub async fn run(app: &App, caller: &Caller, job: &GmJob, asker: &Asker) -> Resu
         None => None,
     };
     let attempt = async |place| attempt(app, caller, job, &endpoint, mechanics.clone(), asker, place).await;
-    let wanted = place::Wanted { kind: KIND, place: (caller.tenant_id(), job.session), on_busy: job.on_busy };
+    let wanted = place::Wanted {
+        kind: KIND,
+        place: (caller.tenant_id(), job.session),
+        on_busy: job.on_busy,
+        has_key: job.key.is_some(),
+    };
     in_place(app, caller, wanted, asker, attempt).await
 }
 

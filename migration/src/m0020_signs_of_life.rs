@@ -1,0 +1,17 @@
+//! How a server's lock and the leases of its turns work together.
+
+use sea_orm_migration::prelude::*;
+
+#[derive(DeriveMigrationName)]
+pub struct Migration;
+
+#[async_trait::async_trait]
+impl MigrationTrait for Migration {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        let db = manager.get_connection();
+        for statement in include_str!("sql/signs_of_life.sql").split("-- ;;") {
+            db.execute_unprepared(statement).await?;
+        }
+        Ok(())
+    }
+}
