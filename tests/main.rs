@@ -43,6 +43,7 @@ mod prompt_cache;
 mod query_values;
 mod rehearsal;
 mod retention;
+mod retry;
 mod round_trips;
 mod rules;
 mod rules_turn;

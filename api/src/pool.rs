@@ -140,21 +140,12 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Sends the statement that opens a transaction. From now on the connection is rolled back when it is dropped.
+    /// Sends the statements that open a transaction, and gives the text that the last of them gave, if it gave any. From now on the
+    /// connection is rolled back when it is dropped.
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn begin(&mut self, statement: &str) -> sqlx::Result<()> {
-        self.left = Left::InTransaction;
-        self.execute(sqlx::AssertSqlSafe(statement)).await?;
-        Ok(())
-    }
-
-    /// The same with a statement last that gives one text, which is given back.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub async fn begin_numbered(&mut self, statement: &str) -> sqlx::Result<Option<String>> {
+    pub async fn begin(&mut self, statement: &str) -> sqlx::Result<Option<String>> {
         self.left = Left::InTransaction;
         let rows = self.fetch_all(sqlx::AssertSqlSafe(statement)).await?;
         rows.last().map(|row| sqlx::Row::try_get(row, 0)).transpose()

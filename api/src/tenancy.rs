@@ -243,8 +243,7 @@ impl TenantTx {
         let request = actor.request.as_uuid().map(|id| id.to_string());
         let who = actor.who(request.as_deref().unwrap_or_default());
         let sql = format!("BEGIN; {}; SELECT pg_current_xact_id()::text", settings(&who));
-        let mut lease = pool.acquire().await?;
-        let number = lease.begin_numbered(&sql).await?;
+        let (lease, number) = begin(pool, &sql).await?;
         let tx = Self { number, ..Self::begun(pool, actor.tenant, lease) };
         if request.is_none() {
             sqlx::query("SELECT set_config('app.who', $1, true)")
@@ -256,8 +255,7 @@ impl TenantTx {
     }
 
     async fn open(pool: &Pool, tenant: Uuid, sql: &str) -> Result<Self> {
-        let mut lease = pool.acquire().await?;
-        lease.begin(sql).await?;
+        let (lease, _) = begin(pool, sql).await?;
         Ok(Self::begun(pool, tenant, lease))
     }
 
@@ -309,6 +307,23 @@ impl TenantTx {
     #[must_use]
     pub fn pool(&self) -> &Pool {
         &self.pool
+    }
+}
+
+/// Connections that may turn out to be dead before one is not: after an outage all that were idle are.
+const DEAD_MAX: usize = 64;
+
+/// Begins a transaction, and gives the text that the last statement gave. Nothing was done on a connection that breaks here, so the
+/// next one is taken.
+async fn begin(pool: &Pool, sql: &str) -> Result<(Lease, Option<String>)> {
+    let mut dead = 0;
+    loop {
+        let mut lease = pool.acquire().await?;
+        match lease.begin(sql).await.map_err(Error::from) {
+            Ok(number) => return Ok((lease, number)),
+            Err(error) if error.is_outage() && dead < DEAD_MAX => dead += 1,
+            Err(error) => return Err(error),
+        }
     }
 }
 

@@ -44,7 +44,8 @@ async fn again(
     key: Option<&IdempotencyKey>,
     leaves_changed: bool,
 ) -> Result<Reply> {
-    retry::repeat(BRIEF, async || attempt(app, caller, c, turn, key, leaves_changed).await).await
+    let undone = retry::repeat(BRIEF, async || attempt(app, caller, c, turn, key, leaves_changed).await);
+    undone.await.map_err(Error::of_delete)
 }
 
 async fn attempt(
