@@ -95,7 +95,7 @@ impl Visitor {
     }
 
     /// A form as this browser was given it: with the token of its pages.
-    async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+    pub async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let token = self.token();
         let mut all = vec![("form_token", token.as_str())];
         all.extend(fields);

@@ -48,6 +48,7 @@ const MAY_USE_THE_POOL: &[&str] = &[
     "cli",
     "database.rs",
     "pool.rs",
+    "retry.rs",
     "demo",
     "embedded_postgres",
     "feeds.rs",

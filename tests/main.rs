@@ -45,6 +45,7 @@ mod prompt_cache;
 mod query_values;
 mod rehearsal;
 mod retention;
+mod retry;
 mod reverts;
 mod round_trips;
 mod rules;

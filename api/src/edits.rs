@@ -90,6 +90,7 @@ pub async fn undo(
         },
     )
     .await
+    .map_err(Error::of_delete)
 }
 
 /// The same in a transaction of the caller's, whose origin is a revert. With `leaves_changed` what was changed since is left as

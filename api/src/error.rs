@@ -231,7 +231,10 @@ impl Error {
     #[must_use]
     pub fn is_outage(&self) -> bool {
         match self.of_database() {
-            Some(sqlx::Error::PoolTimedOut | sqlx::Error::Io(_) | sqlx::Error::Tls(_)) => true,
+            // Whoever is cut off in a handshake reads that as a protocol it does not know.
+            Some(sqlx::Error::PoolTimedOut | sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_)) => {
+                true
+            }
             Some(sqlx::Error::Database(e)) => e.code().is_some_and(|c| is_away(&c)),
             _ => false,
         }
@@ -284,7 +287,11 @@ impl Error {
 
     fn from_database(cause: sqlx::Error) -> Self {
         let error = match &cause {
-            sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Io(_) | sqlx::Error::Tls(_) => {
+            sqlx::Error::PoolTimedOut
+            | sqlx::Error::PoolClosed
+            | sqlx::Error::Io(_)
+            | sqlx::Error::Tls(_)
+            | sqlx::Error::Protocol(_) => {
                 Self::new(Code::Unavailable, "The database cannot be reached right now.").retry_after(2)
             }
             sqlx::Error::Database(e) => {

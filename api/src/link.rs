@@ -44,6 +44,12 @@ pub fn silent() -> sqlx::Error {
     sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, "the database did not answer in time"))
 }
 
+/// Whether it is [`silent`].
+#[must_use]
+pub fn is_silence(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::Io(e) if e.kind() == io::ErrorKind::TimedOut)
+}
+
 /// Up to when what connections said last proves nothing any more.
 #[derive(Debug)]
 pub struct Doubt {

@@ -309,34 +309,16 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Sends the statement that opens a transaction, whose statements may each take `statement_max`, or as long as every other. From
-    /// now on the connection is rolled back when it is dropped.
+    /// Sends the statements that open a transaction, and gives the text that the last of them gave, if it gave any. Each statement of
+    /// the transaction may take `statement_max`, or as long as every other. From now on the connection is rolled back when it is dropped.
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn begin(&mut self, statement: &str, statement_max: Option<Duration>) -> sqlx::Result<()> {
-        self.begins(statement_max);
-        self.execute(sqlx::AssertSqlSafe(statement)).await?;
-        Ok(())
-    }
-
-    fn begins(&mut self, statement_max: Option<Duration>) {
+    pub async fn begin(&mut self, statement: &str, statement_max: Option<Duration>) -> sqlx::Result<Option<String>> {
         self.left = Left::InTransaction;
         if let Some(most) = statement_max {
             self.allow(limit_of(most));
         }
-    }
-
-    /// The same with a statement last that gives one text, which is given back.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub async fn begin_numbered(
-        &mut self,
-        statement: &str,
-        statement_max: Option<Duration>,
-    ) -> sqlx::Result<Option<String>> {
-        self.begins(statement_max);
         let rows = self.fetch_all(sqlx::AssertSqlSafe(statement)).await?;
         rows.last().map(|row| sqlx::Row::try_get(row, 0)).transpose()
     }

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::{
     error::{Error, Result},
     http::RequestId,
-    link::{Link, limit_of},
+    link::{Link, is_silence, limit_of},
     ops::metrics,
     pool::{Lease, Pool},
     retry::{self, Patience},
@@ -249,8 +249,7 @@ impl TenantTx {
         let request = actor.request.as_uuid().map(|id| id.to_string());
         let who = actor.who(request.as_deref().unwrap_or_default());
         let sql = format!("BEGIN; {}; SELECT pg_current_xact_id()::text", settings(&who));
-        let mut lease = pool.acquire().await?;
-        let number = lease.begin_numbered(&sql, statement_max).await?;
+        let (lease, number) = begin(pool, &sql, statement_max).await?;
         let tx = Self { number, ..Self::begun(pool, actor.tenant, lease) };
         if request.is_none() {
             sqlx::query("SELECT set_config('app.who', $1, true)")
@@ -262,8 +261,7 @@ impl TenantTx {
     }
 
     async fn open(pool: &Pool, tenant: Uuid, sql: &str, statement_max: Option<Duration>) -> Result<Self> {
-        let mut lease = pool.acquire().await?;
-        lease.begin(sql, statement_max).await?;
+        let (lease, _) = begin(pool, sql, statement_max).await?;
         Ok(Self::begun(pool, tenant, lease))
     }
 
@@ -331,6 +329,29 @@ impl TenantTx {
 
 fn seconds(n: u32) -> Duration {
     Duration::from_secs(n.into())
+}
+
+/// Connections that may turn out to be dead before one is not. The first makes the pool look at all others before they are used.
+const DEAD_MAX: usize = 4;
+
+/// Begins a transaction, and gives the text that the last statement gave. Nothing was done on a connection that breaks here, so the
+/// next one is taken; not after one that was silent, since that took its time.
+async fn begin(pool: &Pool, sql: &str, statement_max: Option<Duration>) -> Result<(Lease, Option<String>)> {
+    let mut dead = 0;
+    loop {
+        let mut lease = pool.acquire().await?;
+        match lease.begin(sql, statement_max).await {
+            Ok(number) => return Ok((lease, number)),
+            Err(error) if !is_silence(&error) && dead < DEAD_MAX => {
+                let error = Error::from(error);
+                if !error.is_outage() {
+                    return Err(error);
+                }
+                dead += 1;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// The transaction's connection while a statement runs on it.

@@ -3,6 +3,7 @@
 pub mod browser;
 mod child;
 mod contract;
+pub mod cut;
 mod database;
 mod routes;
 pub mod sse;

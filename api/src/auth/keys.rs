@@ -9,6 +9,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use moka::future::Cache;
 use rand::Rng;
 use sha2::{Digest, Sha256};
+use sqlx::postgres::PgRow;
 use subtle::ConstantTimeEq;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -18,6 +19,7 @@ use crate::{
     clock,
     error::{Error, Result},
     pool::Pool,
+    retry::{BRIEF, Tries},
     stored::Columns,
     tenancy::{self, Actor, TenantTx},
     tenants::Tenant,
@@ -185,14 +187,20 @@ impl Keys {
         self.standing.invalidate_all();
     }
 
+    async fn ask(&self, prefix: &str) -> Result<Option<PgRow>> {
+        let query = sqlx::query("SELECT * FROM auth_key($1)").bind(prefix);
+        Ok(query.fetch_optional(&mut *self.pool.acquire().await?).await?)
+    }
+
     async fn load(&self, prefix: &str) -> Result<Option<Arc<KeyRecord>>> {
-        let Some(row) = sqlx::query("SELECT * FROM auth_key($1)")
-            .bind(prefix)
-            .fetch_optional(&mut *self.pool.acquire().await?)
-            .await?
-        else {
-            return Ok(None);
+        let mut tries = Tries::with(BRIEF);
+        let row = loop {
+            match self.ask(prefix).await {
+                Err(error) if tries.again(&error).await => {}
+                asked => break asked?,
+            }
         };
+        let Some(row) = row else { return Ok(None) };
         let names: Vec<String> = row.read("scopes")?;
         Ok(Some(Arc::new(KeyRecord {
             id: row.read("key_id")?,

@@ -552,8 +552,7 @@ pub async fn remove<R: Resource>(
         expected.check(stamp.version)?;
         R::may_delete(tx, &current).await?;
         let sql = format!("DELETE FROM {} WHERE tenant_id = $1 AND id = $2", R::TABLE);
-        let gone = sqlx::query(AssertSqlSafe(sql)).bind(tx.tenant()).bind(stamp.id);
-        gone.execute(&mut *tx.connection().await).await.map_err(|error| Error::from(error).of_delete())?;
+        sqlx::query(AssertSqlSafe(sql)).bind(tx.tenant()).bind(stamp.id).execute(&mut *tx.connection().await).await?;
         // Who is gone says nothing more. A text that is being planned finds out by itself, and says so.
         let turns = "UPDATE turn SET cancel_requested = true \
             WHERE tenant_id = $1 AND entity_id = $2 AND kind <> 'planner' AND (status = 'running' OR status = 'queued')";
@@ -561,6 +560,7 @@ pub async fn remove<R: Resource>(
         Ok(Reply::no_content())
     })
     .await
+    .map_err(Error::of_delete)
 }
 
 /// Column names are ours: they come from serde names of our own types and from entities.

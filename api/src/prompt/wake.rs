@@ -40,18 +40,13 @@ pub fn wake<'l>(
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let mut room = Room::of(budget, transcript);
     let mut fuel = Fuel::default();
-    for lore in lores {
-        if room.is_full() || fuel.is_spent() {
+    for (n, lore) in lores.filter(|lore| lore.has_keywords()).enumerate() {
+        if (n > 0 && room.is_full()) || fuel.is_spent() {
             room.is_cut = true;
             break;
         }
         let met = lore.met(&texts, knower, &mut fuel);
-        for (n, entry) in met.woken.iter().enumerate() {
-            if room.is_full() {
-                room.left_out += (met.woken.len() - n) as u64;
-                room.is_cut = true;
-                break;
-            }
+        for entry in met.woken {
             let decision = room.take(&mut entered.text, entry, knower, transcript);
             let reason = match decision {
                 Taken::Before => "keyword: woke in an earlier turn that is still in the history".to_owned(),
@@ -65,7 +60,7 @@ pub fn wake<'l>(
     if room.left_out > 0 {
         entered.cut = format!("{} keyword entries did not fit into {budget} tokens", room.left_out);
     }
-    if room.is_cut {
+    if room.is_cut || fuel.is_spent() {
         let and = if entered.cut.is_empty() { "" } else { "; " };
         entered.cut.push_str(and);
         entered.cut.push_str("other keyword entries were not looked for");
@@ -152,6 +147,11 @@ impl<'t> Room<'t> {
     }
 
     fn take(&mut self, out: &mut String, entry: &Entry, knower: Knower, transcript: &Transcript) -> Taken {
+        let is_told = self.told.contains(fence::attribute(&entry.slug).as_ref());
+        if self.is_full() && !is_told {
+            self.left_out += 1;
+            return Taken::No;
+        }
         let version = entry.version.to_string();
         let attributes = [
             ("entry", entry.slug.as_str()),
@@ -162,7 +162,6 @@ impl<'t> Room<'t> {
         let mut fenced = String::new();
         fence::put(&mut fenced, "lore", &attributes, &entry.content);
         let cost = entry.tokens.saturating_add(FENCE_TOKENS);
-        let is_told = self.told.contains(fence::attribute(&entry.slug).as_ref());
         if is_told && transcript.exchanges.iter().any(|e| e.user.contains(&fenced)) {
             Taken::Before
         } else if self.used.saturating_add(cost) > self.budget {

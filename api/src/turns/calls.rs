@@ -245,8 +245,7 @@ impl Batch<'_> {
                 Ok(value) => results.push(Some(Ok(value))),
                 Err(error) if work.is_broken() => return Err(error),
                 Err(error) if error.cause().is_none() => results.push(Some(Err(told(&error)))),
-                Err(error) if error.code == Code::Unavailable && !error.is_transient() => return Err(error),
-                Err(error) if error.is_transient() && !last => return Err(error),
+                Err(error) if error.code == Code::Unavailable || (error.is_transient() && !last) => return Err(error),
                 Err(error) => return Ok(Attempt::Broke(i, told(&error))),
             }
         }

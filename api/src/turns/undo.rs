@@ -92,7 +92,7 @@ async fn again(
                 was_looked_at = true;
             }
             Err(error) if tries.again(&error).await => {}
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.of_delete()),
         }
     }
 }

@@ -1,0 +1,82 @@
+//! PostgreSQL itself restarts while a model answers. It is a cluster of the test's own.
+
+use std::{net::TcpListener, path::PathBuf, process::Command};
+
+use rehearsal::Reply;
+use tavernkeep::embedded_postgres::find_binaries;
+
+use super::{billed, remember, says, told, until};
+use crate::support::{Database, Server};
+
+/// A cluster in a directory of its own, gone at the end.
+struct Cluster {
+    home: PathBuf,
+    port: u16,
+}
+
+impl Cluster {
+    fn new() -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let home = std::env::temp_dir().join(format!("tavernkeep-restart-{}", std::process::id()));
+        let cluster = Self { home, port };
+        cluster.run("initdb", &["-A", "trust", "-U", "postgres", "--no-sync"]);
+        cluster.run(
+            "pg_ctl",
+            &["start", "-w", "-l", "/dev/null", "-o", &format!("-p {port} -h 127.0.0.1 -c unix_socket_directories=''")],
+        );
+        cluster
+    }
+
+    fn url(&self) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+    }
+
+    /// Runs one of PostgreSQL's programs, which root may not.
+    fn run(&self, program: &str, arguments: &[&str]) {
+        let program = find_binaries().unwrap().dir().join(program);
+        let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+        let mut command = if is_root {
+            let mut command = Command::new("runuser");
+            command.args(["-u", "postgres", "--"]).arg(program);
+            command
+        } else {
+            Command::new(program)
+        };
+        command.arg("-D").arg(&self.home).args(arguments);
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        assert!(command.status().unwrap().success(), "{arguments:?}");
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.run("pg_ctl", &["stop", "-m", "immediate"]);
+        let _ = std::fs::remove_dir_all(&self.home);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_turn_succeeds_with_the_calls_it_made() {
+    let cluster = Cluster::new();
+    tavernkeep::database::migrate(&cluster.url(), &cluster.url()).await.unwrap();
+    let server = Server::on(Database { url: cluster.url(), number: 0 }, &[]).await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    for (n, mode) in [(1_u64, "fast"), (2, "immediate")] {
+        let (note, last) = (format!("Kept {n}."), format!("Thanks {n}."));
+        says(&server, [remember(&note).delay_ms(1500), Reply::text(last.clone()).delay_ms(300)]);
+        let turn = tenant.npc_turn("port-town", "innkeeper_bob", "player_alice", "I pay.");
+        let restart = async {
+            until("the call", async || server.model.request_count() as u64 == 2 * n - 1).await;
+            // What began is on the disk within a moment; a crash before that would forget it.
+            tokio::time::sleep(std::time::Duration::from_millis(1000)).await;
+            tokio::task::block_in_place(|| cluster.run("pg_ctl", &["restart", "-w", "-m", mode]));
+        };
+        let (turn, ()) = tokio::join!(turn, restart);
+        assert_eq!(turn.expect(200).body["narrative"], last.as_str(), "{mode}");
+        assert_eq!((server.model.request_count() as u64, told(&world, &last).await), (2 * n, 1), "{mode}");
+        let memories = world.memories("npcs/innkeeper_bob", "player_alice").await;
+        assert_eq!(memories.iter().filter(|memory| **memory == note).count(), 1, "{mode}: {memories:?}");
+        assert_eq!(billed(&tenant).await, 2 * n, "{mode}");
+    }
+}
