@@ -42,6 +42,7 @@ mod prompt;
 mod prompt_cache;
 mod query_values;
 mod rehearsal;
+mod removal;
 mod retention;
 mod round_trips;
 mod rules;

@@ -9,7 +9,7 @@
 //!   [`m0011_interchange`] files that wait to be imported, [`m0012_hardening`] counters of dice that are
 //!   spent by themselves, [`m0014_accounts`] invitations and resets, [`m0015_second_factor`] a second factor of accounts,
 //!   [`m0016_erasure`] erasures of players and users, [`m0017_retention`] what is kept no longer,
-//!   [`m0018_own_sessions`] where one is signed in.
+//!   [`m0018_own_sessions`] where one is signed in, [`m0021_removal`] the deletion of campaigns in steps.
 //!
 //! Never edit a migration that has been released, and never derive a schema from entities. To change the schema add
 //! `m000N_title.rs` and name it in [`Migrator`].
@@ -31,6 +31,7 @@ pub mod m0015_second_factor;
 pub mod m0016_erasure;
 pub mod m0017_retention;
 pub mod m0018_own_sessions;
+pub mod m0021_removal;
 pub mod tenant_table;
 
 pub use sea_orm_migration::MigratorTrait;
@@ -60,6 +61,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0016_erasure::Migration),
             Box::new(m0017_retention::Migration),
             Box::new(m0018_own_sessions::Migration),
+            Box::new(m0021_removal::Migration),
         ]
     }
 }

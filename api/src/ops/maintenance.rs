@@ -1,5 +1,5 @@
 //! Tasks that run by themselves: sign of life, leases, the sweeper, the prompt cache's tail of the journal, feeds, the
-//! bridge's mail, erasures, retention.
+//! bridge's mail, erasures, rows of deleted campaigns, retention.
 //!
 //! Each does a bounded amount of work at a time and may die at any moment without loss.
 
@@ -13,7 +13,9 @@ use uuid::Uuid;
 use super::metrics;
 use crate::{
     app::App,
-    bridge, clock, database, erasure,
+    bridge,
+    campaigns::removal,
+    clock, database, erasure,
     error::Result,
     prompt::assemble::BasePrompt,
     stored::Columns,
@@ -32,6 +34,7 @@ const PRUNE_ROWS: i32 = 5000;
 const PORTIONS_MAX: u32 = 50;
 const TAIL_ROWS: i32 = 500;
 const ERASE_EVERY: Duration = Duration::from_secs(1);
+const REMOVE_EVERY: Duration = Duration::from_secs(1);
 /// Erasures that are looked at in one round, and how long each is carried on before the next.
 const ERASURES_AT_ONCE: i32 = 20;
 const ERASE_SHARE: Duration = Duration::from_secs(2);
@@ -43,6 +46,7 @@ pub fn start(app: &Arc<App>, url: &str, held: PgConnection) {
     tokio::spawn(tail(app.clone()));
     tokio::spawn(feeds(app.clone()));
     tokio::spawn(erasures(app.clone()));
+    tokio::spawn(removals(app.clone()));
     tokio::spawn(retention(app.clone()));
     tokio::spawn(bridge::post::listen(app.clone(), url.to_owned()));
     tokio::spawn(bridge::post::fetch(app.clone()));
@@ -196,6 +200,16 @@ async fn erase(app: &App, since: OffsetDateTime) -> Result<OffsetDateTime> {
         }
     }
     Ok(upto)
+}
+
+/// Deletes the rows of campaigns that have left.
+async fn removals(app: Arc<App>) {
+    loop {
+        sleep(REMOVE_EVERY).await;
+        if let Err(error) = removal::carry_on(&app.pool).await {
+            tracing::warn!(%error, "deleted campaigns cannot be looked for");
+        }
+    }
 }
 
 /// Forgets what is older than its retention, a few thousand rows at a time.
