@@ -29,6 +29,7 @@ pub mod limits;
 pub mod stored;
 pub mod tenancy;
 pub mod users;
+pub mod watched;
 
 // The world.
 pub mod actors;

@@ -19,7 +19,10 @@ use crate::{
     error::Result,
     prompt::assemble::BasePrompt,
     stored::Columns,
-    turns::store::{LEASE_SECONDS, sweep},
+    turns::{
+        self,
+        store::{LEASE_SECONDS, sweep},
+    },
     users::sessions,
 };
 
@@ -47,6 +50,7 @@ pub fn start(app: &Arc<App>, url: &str, held: PgConnection) {
     tokio::spawn(feeds(app.clone()));
     tokio::spawn(erasures(app.clone()));
     tokio::spawn(removals(app.clone()));
+    tokio::spawn(elsewhere(app.clone()));
     tokio::spawn(retention(app.clone()));
     tokio::spawn(bridge::post::listen(app.clone(), url.to_owned()));
     tokio::spawn(bridge::post::fetch(app.clone()));
@@ -165,6 +169,11 @@ async fn feeds(app: Arc<App>) {
             tracing::warn!(%error, "the feeds cannot be read");
         }
     }
+}
+
+/// Tells those who wait for turns of other servers.
+async fn elsewhere(app: Arc<App>) {
+    turns::elsewhere::look(&app).await;
 }
 
 /// Carries on erasures, and forgets what this server holds of tenants whose erasures moved, whoever carries them on.

@@ -32,6 +32,7 @@ use crate::{
     http::resource::{Ref, campaign_id, col},
     llm::{Message, ReplyMode},
     ops::metrics,
+    pool::Pool,
     stored::Columns,
     tenancy::TenantTx,
     tools,
@@ -224,6 +225,22 @@ pub fn cached(prompts: &Prompts, caller: &Caller, wanted: &Wanted<'_>) -> Option
     let key = prompts.known_as(&alias(caller.tenant_id(), wanted))?;
     may_use(caller, &key).ok()?;
     prompts.base.get(caller.tenant_id(), &key)
+}
+
+/// What the names in a request stand for, as of the last time; asked of the database if they are new, or were forgotten.
+///
+/// # Errors
+/// `not_found` for campaign or entity, `validation_failed` for the player, `forbidden` for another's.
+pub async fn known(prompts: &Prompts, pool: &Pool, caller: &Caller, wanted: &Wanted<'_>) -> Result<PromptKey> {
+    let alias = alias(caller.tenant_id(), wanted);
+    if let Some(key) = prompts.known_as(&alias).filter(|key| may_use(caller, key).is_ok()) {
+        return Ok(key);
+    }
+    let tx = TenantTx::read(pool, caller.tenant_id()).await?;
+    let key = resolve(&tx, caller, wanted).await?;
+    may_use(caller, &key)?;
+    prompts.learn(alias, key);
+    Ok(key)
 }
 
 fn alias(tenant: Uuid, wanted: &Wanted<'_>) -> Alias {
