@@ -10,6 +10,7 @@ mod frames;
 mod idle;
 mod pushes;
 mod replicas;
+mod takeover;
 mod turns;
 
 use std::time::Duration;

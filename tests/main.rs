@@ -44,6 +44,7 @@ mod prompt;
 mod prompt_cache;
 mod query_values;
 mod rehearsal;
+mod removal;
 mod retention;
 mod retry;
 mod reverts;

@@ -3,6 +3,7 @@
 
 mod campaign;
 mod edits;
+mod gone;
 mod replicas;
 
 use std::sync::Arc;

@@ -7,7 +7,9 @@ mod records;
 mod replies;
 mod settings;
 mod subjects;
+mod told;
 mod tool_calls;
+mod waiting;
 mod words;
 
 use std::time::Duration;

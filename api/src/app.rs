@@ -120,6 +120,7 @@ impl App {
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
         self.feeds.close();
+        self.running.close();
         self.bridge.shut();
     }
 

@@ -205,7 +205,7 @@ impl Error {
 
     /// What the log should know.
     #[must_use]
-    pub fn cause(&self) -> Option<&(dyn std::error::Error + Send + Sync)> {
+    pub fn cause(&self) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
         self.cause.as_deref()
     }
 

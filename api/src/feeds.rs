@@ -2,11 +2,6 @@
 //!
 //! However many streams wait, the database is asked once a beat, for all their campaigns together.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
-
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -14,6 +9,7 @@ use crate::{
     error::{Code, Error, Result},
     pool::Pool,
     stored::Columns,
+    watched::Watched,
 };
 
 /// Streams of one tenant on one server.
@@ -24,30 +20,24 @@ pub type Feed = (Uuid, Uuid);
 
 /// The campaigns whose changes somebody waits for, with the last known end of each feed.
 #[derive(Default)]
-pub struct Feeds(Mutex<HashMap<Feed, watch::Sender<i64>>>);
+pub struct Feeds(Watched<Feed, i64>);
 
 impl Feeds {
-    fn watched(&self) -> MutexGuard<'_, HashMap<Feed, watch::Sender<i64>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits for changes of a campaign; what is received is where its feed ends.
     ///
     /// # Errors
     /// `rate_limited` when the tenant has too many streams already.
     pub fn watch(&self, feed: Feed) -> Result<watch::Receiver<i64>> {
-        let mut watched = self.watched();
-        let own = watched.iter().filter(|(known, _)| known.0 == feed.0);
-        if own.map(|(_, sender)| sender.receiver_count()).sum::<usize>() >= STREAMS_PER_TENANT_MAX {
+        if self.0.count(|known| known.0 == feed.0) >= STREAMS_PER_TENANT_MAX {
             let detail = format!("A tenant may follow {STREAMS_PER_TENANT_MAX} feeds at once.");
             return Err(Error::new(Code::RateLimited, detail).retry_after(5));
         }
-        Ok(watched.entry(feed).or_insert_with(|| watch::channel(0).0).subscribe())
+        Ok(self.0.watch(feed))
     }
 
     /// Ends every stream: nobody will be told anything any more.
     pub fn close(&self) {
-        self.watched().clear();
+        self.0.close();
     }
 
     /// Asks where the watched feeds end, and tells those who wait. One statement, none when nobody waits.
@@ -55,20 +45,12 @@ impl Feeds {
     /// # Errors
     /// Those of the database.
     pub async fn tell(&self, pool: &Pool) -> Result<()> {
-        let feeds: Vec<Feed> = {
-            let mut watched = self.watched();
-            watched.retain(|_, sender| sender.receiver_count() > 0);
-            watched.keys().copied().collect()
-        };
+        let feeds = self.0.keys();
         if feeds.is_empty() {
             return Ok(());
         }
-        let ends = ends(pool, &feeds).await?;
-        let watched = self.watched();
-        for (feed, end) in ends {
-            if let Some(sender) = watched.get(&feed) {
-                sender.send_if_modified(|known| std::mem::replace(known, end) != end);
-            }
+        for (feed, end) in ends(pool, &feeds).await? {
+            self.0.tell(&feed, end);
         }
         Ok(())
     }

@@ -84,8 +84,8 @@ pub struct Changes {
 }
 
 /// Columns of our own bookkeeping that are nobody's business outside.
-const HIDDEN: [&str; 7] =
-    ["tenant_id", "search", "associated_key", "prompt_text", "window_start", "told_as", "influence_at"];
+const HIDDEN: [&str; 8] =
+    ["tenant_id", "search", "associated_key", "prompt_text", "window_start", "told_as", "influence_at", "removed_at"];
 
 /// Columns that say nothing to a person who reads what was changed.
 const BOOKKEEPING: [&str; 5] = ["id", "campaign_id", "version", "updated_at", "created_at"];

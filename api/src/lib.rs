@@ -32,6 +32,7 @@ pub mod retry;
 pub mod stored;
 pub mod tenancy;
 pub mod users;
+pub mod watched;
 
 // The world.
 pub mod actors;

@@ -10,7 +10,7 @@
 //!   spent by themselves, [`m0014_accounts`] invitations and resets, [`m0015_second_factor`] a second factor of accounts,
 //!   [`m0016_erasure`] erasures of players and users, [`m0017_retention`] what is kept no longer,
 //!   [`m0018_own_sessions`] where one is signed in, [`m0019_reverts`] turns that are taken back in steps,
-//!   [`m0020_signs_of_life`] how servers say that they live,
+//!   [`m0020_signs_of_life`] how servers say that they live, [`m0021_removal`] the deletion of campaigns in steps,
 //!   [`m0022_steadiness`] what several at once do not break.
 //!
 //! Never edit a migration that has been released, and never derive a schema from entities. To change the schema add
@@ -35,6 +35,7 @@ pub mod m0017_retention;
 pub mod m0018_own_sessions;
 pub mod m0019_reverts;
 pub mod m0020_signs_of_life;
+pub mod m0021_removal;
 pub mod m0022_steadiness;
 pub mod tenant_table;
 
@@ -67,6 +68,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0018_own_sessions::Migration),
             Box::new(m0019_reverts::Migration),
             Box::new(m0020_signs_of_life::Migration),
+            Box::new(m0021_removal::Migration),
             Box::new(m0022_steadiness::Migration),
         ]
     }

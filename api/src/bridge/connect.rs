@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::{
     frames::{self, Frame, Incoming},
-    hub::Connection,
+    hub::{Added, Connection},
     mail,
     outbox::{Close, Outbox},
     pushes, socket,
@@ -171,7 +171,7 @@ pub fn may_connect(caller: &Caller) -> Result<()> {
 }
 
 /// Finds or opens the session, and makes this its connection: here before it is committed, so that whoever takes over in between
-/// finds it.
+/// finds it. Only the commit takes the session from an older one: who joins holds the session until then.
 async fn join(
     app: &Arc<App>,
     upgrade: &Upgrade,
@@ -199,7 +199,7 @@ async fn join(
             "frames_per_minute": socket::FRAMES_PER_MINUTE },
         "message": "Connected",
     })));
-    let first = app.bridge.add(&connection, app.config.bridge.connections_max)?;
+    let Added { first, replaced } = app.bridge.add(&connection, app.config.bridge.connections_max)?;
     if let Some(empty) = first {
         tokio::spawn(pushes::follow(app.clone(), connection.feed(), row.read("seq")?, empty));
     }
@@ -207,9 +207,12 @@ async fn join(
         mail::register(&tx, &connection, app.running.instance).await?;
         tx.commit().await
     };
-    if let Err(error) = written.await {
-        app.bridge.remove(&connection);
-        return Err(error);
+    match written.await {
+        Ok(()) => app.bridge.keep(&connection, replaced.as_deref()),
+        Err(error) => {
+            app.bridge.take_back(&connection, replaced);
+            return Err(error);
+        }
     }
     Ok((connection, queue))
 }

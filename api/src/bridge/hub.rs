@@ -43,6 +43,8 @@ pub struct Connection {
     pub(super) waiting: Waiting,
     caller: RwLock<Caller>,
     heard: Mutex<Instant>,
+    /// Whether the database has it as its session's: until then nobody there knows of it.
+    is_written: AtomicBool,
 }
 
 impl Connection {
@@ -56,6 +58,7 @@ impl Connection {
             waiting: Waiting::default(),
             caller: RwLock::new(caller.clone()),
             heard: Mutex::new(Instant::now()),
+            is_written: AtomicBool::new(false),
         }
     }
 
@@ -104,6 +107,15 @@ struct Room {
     by_session: HashMap<Uuid, Arc<Connection>>,
     /// Ends what follows the campaign for them.
     empty: CancellationToken,
+}
+
+/// What came of adding a connection.
+#[derive(Default)]
+pub struct Added {
+    /// For a campaign's first: what says that its last one left.
+    pub first: Option<CancellationToken>,
+    /// The session's connection until now. It goes on until the new one is written, and after that it is to be closed.
+    pub replaced: Option<Arc<Connection>>,
 }
 
 /// All connections of this server.
@@ -170,11 +182,12 @@ impl Hub {
         Ok(Unknown(self.clone(), address))
     }
 
-    /// Adds a connection; an older one of its session is closed. For a campaign's first: what says that its last one left.
+    /// Makes a connection its session's, before the database knows of it: call [`Hub::keep`] when it does, [`Hub::take_back`] if it
+    /// never will.
     ///
     /// # Errors
     /// `rate_limited` if the tenant has `tenant_max` on this server already; `unavailable` while shutting down.
-    pub fn add(&self, new: &Arc<Connection>, tenant_max: usize) -> Result<Option<CancellationToken>> {
+    pub fn add(&self, new: &Arc<Connection>, tenant_max: usize) -> Result<Added> {
         let mut rooms = self.rooms();
         if self.closed.load(Ordering::Acquire) {
             return Err(Error::new(Code::Unavailable, "The server is shutting down."));
@@ -186,14 +199,39 @@ impl Hub {
         }
         let room = rooms.entry(new.feed()).or_default();
         let first = room.by_session.is_empty().then(|| room.empty.clone());
-        match room.by_session.insert(new.session.id, new.clone()) {
-            Some(old) => old.outbox.close(Close::TakenOver),
-            None => metrics::BRIDGE_CONNECTIONS.inc(),
+        let replaced = room.by_session.insert(new.session.id, new.clone());
+        if replaced.is_none() {
+            metrics::BRIDGE_CONNECTIONS.inc();
         }
         drop(rooms);
         self.used.cancel();
         self.mail.notify_one();
-        Ok(first)
+        Ok(Added { first, replaced })
+    }
+
+    /// The database has a connection as its session's: an older one is told that it was taken over.
+    pub fn keep(&self, new: &Connection, replaced: Option<&Connection>) {
+        new.is_written.store(true, Ordering::Release);
+        if let Some(old) = replaced {
+            old.outbox.close(Close::TakenOver);
+        }
+    }
+
+    /// A connection did not come about: the one before it goes on, unless it has ended meanwhile.
+    pub fn take_back(&self, new: &Connection, replaced: Option<Arc<Connection>>) {
+        if let Some(old) = replaced.filter(|old| !old.outbox.is_ended()) {
+            let mut rooms = self.rooms();
+            let place = rooms.get_mut(&new.feed()).and_then(|room| room.by_session.get_mut(&new.session.id));
+            if let Some(place) = place.filter(|place| place.id == new.id) {
+                if self.closed.load(Ordering::Acquire) {
+                    old.outbox.close(Close::ShuttingDown);
+                }
+                *place = old;
+                new.waiting.forget_all();
+                return;
+            }
+        }
+        self.remove(new);
     }
 
     /// Removes a connection, if it has not been replaced. Who waits for its reply learns at once that none will come.
@@ -224,10 +262,12 @@ impl Hub {
         self.rooms().get(&feed).map(|room| room.by_session.values().cloned().collect()).unwrap_or_default()
     }
 
-    /// The ids of all connections.
+    /// The ids of all connections that the database knows of.
     #[must_use]
     pub fn ids(&self) -> Vec<Uuid> {
-        self.rooms().values().flat_map(|room| room.by_session.values()).map(|c| c.id).collect()
+        let rooms = self.rooms();
+        let connections = rooms.values().flat_map(|room| room.by_session.values());
+        connections.filter(|c| c.is_written.load(Ordering::Acquire)).map(|c| c.id).collect()
     }
 
     /// Closes those of these connections that there are.

@@ -78,6 +78,10 @@ async fn tell(app: &App, feed: Feed, after: i64, end: i64) -> Result<i64> {
     let players: BTreeSet<Uuid> = room.iter().filter_map(|c| c.reader().player).collect();
     let rows = read(app, feed, (after, end), &players).await?;
     for row in &rows {
+        if row.read::<&str>("table_name")? == "campaign" {
+            room.iter().for_each(|connection| connection.outbox.close(Close::TakenOver));
+            continue;
+        }
         if row.read::<&str>("table_name")? == "session" {
             let session: Uuid = row.read("row_id")?;
             let its_own = |c: &&Arc<Connection>| c.session.id == session;
@@ -110,7 +114,7 @@ fn close(connection: &Connection, row: &PgRow) -> Result<()> {
     Ok(())
 }
 
-/// The messages that came or went, each with who may see it, and the sessions that went or changed. One statement.
+/// The messages that came or went, each with who may see it, the sessions that went or changed, and that the campaign went. One statement.
 async fn read(app: &App, feed: Feed, window: (i64, i64), players: &BTreeSet<Uuid>) -> Result<Vec<PgRow>> {
     let field = |name: &str| match name {
         "whisper_to" => "n.message -> 'whisper_to'".to_owned(),
@@ -126,8 +130,9 @@ async fn read(app: &App, feed: Feed, window: (i64, i64), players: &BTreeSet<Uuid
                  WHERE s.tenant_id = $1 AND s.id = n.row_id) END AS session \
          FROM (SELECT seq, table_name, row_id, op, CASE op WHEN 'delete' THEN before ELSE after END AS message FROM journal \
                WHERE tenant_id = $1 AND campaign_id = $2 AND seq > $3 AND seq <= $4 \
-                 AND (table_name = 'message' AND op IN ('insert', 'delete') OR table_name = 'session' AND op <> 'insert')) n \
-         WHERE n.table_name = 'session' OR n.message ->> 'content' <> '' AND n.message ->> 'author' <> 'system' \
+                 AND (table_name = 'message' AND op IN ('insert', 'delete') OR table_name = 'session' AND op <> 'insert' \
+                   OR table_name = 'campaign' AND op = 'delete')) n \
+         WHERE n.table_name <> 'message' OR n.message ->> 'content' <> '' AND n.message ->> 'author' <> 'system' \
          ORDER BY n.seq LIMIT {ROWS_MAX}"
     );
     let tx = TenantTx::read(&app.pool, feed.0).await?;

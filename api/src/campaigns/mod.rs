@@ -3,12 +3,14 @@
 pub mod fork;
 pub mod http;
 pub mod overview;
+pub mod removal;
 
 use entity::{campaign, shapes::Extensions};
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use crate::{
     commands,
@@ -19,6 +21,7 @@ use crate::{
         validate,
     },
     memory::subject::ABOUT_OTHERS,
+    tenancy::TenantTx,
 };
 
 /// What a client writes of a campaign.
@@ -90,6 +93,10 @@ impl Resource for Campaigns {
 
     fn stamp(m: &campaign::Model) -> Stamp<'_> {
         Stamp { id: m.id.0, version: m.version, label: &m.name, updated_at: m.updated_at }
+    }
+
+    async fn delete(tx: &TenantTx, id: Uuid) -> Result<Vec<Uuid>> {
+        removal::leave(tx, id).await
     }
 
     async fn columns(_: &Place<'_>, input: CampaignInput) -> Result<Map<String, Value>> {

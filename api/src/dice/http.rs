@@ -89,9 +89,10 @@ pub async fn roll(app: web::Data<App>, caller: Caller, body: Body<RollRequest>) 
     let values = Values::read(variables.as_ref())?;
     let wish = Wish { given: dice.as_deref(), seed: *seed, preview: false };
     write(&app, &caller, body.idempotency.as_ref(), async |tx| {
-        let campaign = match campaign {
-            Some(name) => Some(campaign_id(tx, &caller, &Ref::parse(name)).await?),
-            None => caller.campaign,
+        // A token's own may have been deleted.
+        let campaign = match campaign.as_deref().map(Ref::parse).or(caller.campaign.map(Ref::Id)) {
+            Some(named) => Some(campaign_id(tx, &caller, &named).await?),
+            None => None,
         };
         Reply::ok(&rolls::roll(Taking::Within(tx), campaign, &wish, rolls, &|name| values.get(name)).await?)
     })

@@ -193,6 +193,7 @@ pub const TABLES: &[Table] = &[
         ("slug", Slug), ("name", Text), ("description", Text), ("game_system", OURS), ("game_time", Text), ("settings", Json),
         ("extensions", Json), ("external_ref", Ref), ("forked_from", IDS),
     ] },
+    Table { name: "campaign_removal", walk: None, columns: &[("failed", Nothing("what PostgreSQL calls an error"))] },
     Table { name: "session", walk: Some(walk(BY_ID, Scope::Campaign)), columns: &[
         ("client_id", Ref), ("role", OURS), ("dice", OURS), ("extensions", Json), ("external_ref", Ref),
     ] },

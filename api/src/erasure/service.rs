@@ -218,22 +218,12 @@ async fn last_image(tx: &TenantTx, campaign: Uuid, id: Uuid) -> Result<Option<Va
 
 /// The campaigns that were copied from this one, and copies of those, with the character's copy in each.
 async fn add_forks(tx: &TenantTx, campaign: Uuid, character: Uuid, wanted: &mut Wanted) -> Result<()> {
-    let rows = sqlx::query(
-        "WITH RECURSIVE copy AS ( \
-             SELECT $2::uuid AS id, $3::uuid AS character_id, ARRAY[$2::uuid] AS path \
-             UNION ALL \
-             SELECT c.id, fork_id(o.character_id, ('x' || substr(c.id::text, 20, 4) || substr(c.id::text, 25, 4))::bit(32)::bigint & 1073741823, \
-                            ('x' || right(c.id::text, 8))::bit(32)::bigint), o.path || c.id \
-             FROM copy o JOIN campaign c ON c.tenant_id = $1 AND c.forked_from ->> 'campaign_id' = o.id::text AND c.forked_from IS NOT NULL \
-             WHERE c.id <> ALL (o.path)) \
-         SELECT id, character_id FROM copy WHERE id <> $2 LIMIT $4",
-    )
-    .bind(tx.tenant())
-    .bind(campaign)
-    .bind(character)
-    .bind(FORKS_MAX + 1)
-    .fetch_all(&mut *tx.connection().await)
-    .await?;
+    let rows = sqlx::query("SELECT id, character_id FROM erase_forks($1, $2, $3)")
+        .bind(campaign)
+        .bind(character)
+        .bind(i32::try_from(FORKS_MAX + 1).unwrap_or(i32::MAX))
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
     if rows.len() > usize::try_from(FORKS_MAX).unwrap_or(usize::MAX) {
         return Err(Error::new(
             Code::Conflict,

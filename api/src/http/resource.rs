@@ -3,7 +3,7 @@
 //! A slice implements [`Resource`] for its kind and names its routes with `world_routes!`; this file is the rest:
 //! paging, slugs, ETags, merge patches, idempotency, tenancy. It never decides a rule of a kind.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, sync::PoisonError};
 
 use actix_web::{HttpRequest, HttpResponse};
 use entity::shapes::Extensions;
@@ -136,6 +136,14 @@ pub trait Resource: Sized + 'static {
         async { Ok(()) }
     }
 
+    /// Deletes a row that the transaction holds; the turns that were asked to stop because of it.
+    ///
+    /// # Errors
+    /// `referenced`.
+    fn delete(tx: &TenantTx, id: Uuid) -> impl Future<Output = Result<Vec<Uuid>>> {
+        delete_row::<Self>(tx, id)
+    }
+
     /// Mends an older content of a row before it is written again: what it refers to may be gone.
     fn before_restore(_: &Place<'_>, _: &mut Map<String, Value>) -> impl Future<Output = Result<()>> {
         async { Ok(()) }
@@ -160,18 +168,22 @@ pub fn col(name: &str) -> Expr {
 
 /// Restricts a select to one campaign, named by id or slug, as far as the caller's token reaches.
 fn in_campaign<E: EntityTrait>(select: Select<E>, caller: &Caller, campaign: &Ref) -> Select<E> {
+    let named = match campaign {
+        Ref::Id(id) => col("id").eq(*id),
+        Ref::Slug(slug) => col("slug").eq(slug.as_str()),
+    };
+    // Also by its id it is looked for: of a campaign that was deleted some rows may still be there.
+    let found = Query::select()
+        .column(Alias::new("id"))
+        .from(Alias::new("campaign"))
+        .and_where(col("tenant_id").eq(caller.tenant_id()))
+        .and_where(named)
+        .to_owned();
+    let select = select.filter(col("campaign_id").in_subquery(found));
     let select = match campaign {
+        // It says which index to use.
         Ref::Id(id) => select.filter(col("campaign_id").eq(*id)),
-        Ref::Slug(slug) => select.filter(
-            col("campaign_id").in_subquery(
-                Query::select()
-                    .column(Alias::new("id"))
-                    .from(Alias::new("campaign"))
-                    .and_where(col("tenant_id").eq(caller.tenant_id()))
-                    .and_where(col("slug").eq(slug.as_str()))
-                    .to_owned(),
-            ),
-        ),
+        Ref::Slug(_) => select,
     };
     match caller.campaign {
         Some(only) => select.filter(col("campaign_id").eq(only)),
@@ -546,21 +558,34 @@ pub async fn remove<R: Resource>(
     c: Option<&str>,
     x: &str,
 ) -> Result<Reply> {
-    super::write(app, caller, None, async |tx| {
+    let stopped = std::sync::Mutex::new(Vec::new());
+    let reply = super::write(app, caller, None, async |tx| {
         let current = hold::<R>(tx, caller, c.map(Ref::parse).as_ref(), &Ref::parse(x)).await?;
         let stamp = R::stamp(&current);
         expected.check(stamp.version)?;
         R::may_delete(tx, &current).await?;
-        let sql = format!("DELETE FROM {} WHERE tenant_id = $1 AND id = $2", R::TABLE);
-        sqlx::query(AssertSqlSafe(sql)).bind(tx.tenant()).bind(stamp.id).execute(&mut *tx.connection().await).await?;
-        // Who is gone says nothing more. A text that is being planned finds out by itself, and says so.
-        let turns = "UPDATE turn SET cancel_requested = true \
-            WHERE tenant_id = $1 AND entity_id = $2 AND kind <> 'planner' AND (status = 'running' OR status = 'queued')";
-        sqlx::query(turns).bind(tx.tenant()).bind(stamp.id).execute(&mut *tx.connection().await).await?;
+        let turns = R::delete(tx, stamp.id).await?;
+        *stopped.lock().unwrap_or_else(PoisonError::into_inner) = turns;
         Ok(Reply::no_content())
     })
     .await
-    .map_err(Error::of_delete)
+    .map_err(Error::of_delete)?;
+    // Other servers find it in the database.
+    let stopped = stopped.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for turn in stopped {
+        app.running.cancel(turn);
+    }
+    Ok(reply)
+}
+
+async fn delete_row<R: Resource>(tx: &TenantTx, id: Uuid) -> Result<Vec<Uuid>> {
+    let sql = format!("DELETE FROM {} WHERE tenant_id = $1 AND id = $2", R::TABLE);
+    sqlx::query(AssertSqlSafe(sql)).bind(tx.tenant()).bind(id).execute(&mut *tx.connection().await).await?;
+    // Who is gone says nothing more. A text that is being planned finds out by itself, and says so.
+    let turns = "UPDATE turn SET cancel_requested = true \
+        WHERE tenant_id = $1 AND entity_id = $2 AND kind <> 'planner' AND (status = 'running' OR status = 'queued') RETURNING id";
+    let rows = sqlx::query(turns).bind(tx.tenant()).bind(id).fetch_all(&mut *tx.connection().await).await?;
+    rows.iter().map(|row| row.read("id")).collect()
 }
 
 /// Column names are ours: they come from serde names of our own types and from entities.

@@ -1,5 +1,5 @@
 //! Tasks that run by themselves: sign of life, leases, the sweeper, the prompt cache's tail of the journal, feeds, the
-//! bridge's mail, erasures, retention.
+//! bridge's mail, erasures, rows of deleted campaigns, retention.
 //!
 //! Each does a bounded amount of work at a time and may die at any moment without loss. What somebody waits for has connections
 //! that requests cannot take away.
@@ -13,12 +13,17 @@ use uuid::Uuid;
 use super::{life::Life, metrics};
 use crate::{
     app::App,
-    bridge, clock, erasure,
+    bridge,
+    campaigns::removal,
+    clock, erasure,
     error::Result,
     pool::{Need, with_need},
     prompt::assemble::BasePrompt,
     stored::Columns,
-    turns::store::{LEASE_SECONDS, sweep},
+    turns::{
+        self,
+        store::{LEASE_SECONDS, sweep},
+    },
     users::sessions,
 };
 
@@ -34,6 +39,7 @@ const PRUNE_ROWS: i32 = 5000;
 const PORTIONS_MAX: u32 = 50;
 const TAIL_ROWS: i32 = 500;
 const ERASE_EVERY: Duration = Duration::from_secs(1);
+const REMOVE_EVERY: Duration = Duration::from_secs(1);
 /// Erasures that are looked at in one round, and how long each is carried on before the next.
 const ERASURES_AT_ONCE: i32 = 20;
 const ERASE_SHARE: Duration = Duration::from_secs(2);
@@ -45,6 +51,8 @@ pub fn start(app: &Arc<App>, url: &str, life: Life) {
     tokio::spawn(with_need(Need::End, tail(app.clone())));
     tokio::spawn(with_need(Need::End, feeds(app.clone())));
     tokio::spawn(erasures(app.clone()));
+    tokio::spawn(removals(app.clone()));
+    tokio::spawn(elsewhere(app.clone()));
     tokio::spawn(retention(app.clone()));
     tokio::spawn(bridge::post::listen(app.clone(), url.to_owned()));
     tokio::spawn(with_need(Need::End, bridge::post::fetch(app.clone())));
@@ -165,6 +173,11 @@ async fn feeds(app: Arc<App>) {
     }
 }
 
+/// Tells those who wait for turns of other servers.
+async fn elsewhere(app: Arc<App>) {
+    turns::elsewhere::look(&app).await;
+}
+
 /// Carries on erasures, and forgets what this server holds of tenants whose erasures moved, whoever carries them on.
 async fn erasures(app: Arc<App>) {
     // What ended before this server began, it never held.
@@ -198,6 +211,16 @@ async fn erase(app: &App, since: OffsetDateTime) -> Result<OffsetDateTime> {
         }
     }
     Ok(upto)
+}
+
+/// Deletes the rows of campaigns that have left.
+async fn removals(app: Arc<App>) {
+    loop {
+        sleep(REMOVE_EVERY).await;
+        if let Err(error) = removal::carry_on(&app.pool).await {
+            tracing::warn!(%error, "deleted campaigns cannot be looked for");
+        }
+    }
 }
 
 /// Forgets what is older than its retention, a few thousand rows at a time.

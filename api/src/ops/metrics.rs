@@ -117,6 +117,15 @@ pub static ERASURES: LazyLock<IntCounter> =
 /// Rows that erasures changed.
 pub static ERASED_ROWS: LazyLock<IntCounter> =
     LazyLock::new(|| counter("erased_rows_total", "Rows that erasures deleted or redacted"));
+/// Deleted campaigns whose rows are still going.
+pub static CAMPAIGNS_LEAVING: LazyLock<IntGauge> =
+    LazyLock::new(|| gauge("campaigns_leaving", "Deleted campaigns whose rows are not all gone yet, at most 100"));
+/// Those of them that could not go on the last time.
+pub static CAMPAIGNS_STUCK: LazyLock<IntGauge> =
+    LazyLock::new(|| gauge("campaigns_stuck", "Deleted campaigns whose rows could not be deleted the last time"));
+/// Rows of deleted campaigns that are gone.
+pub static CAMPAIGN_ROWS_REMOVED: LazyLock<IntCounter> =
+    LazyLock::new(|| counter("campaign_rows_removed_total", "Rows of deleted campaigns that this server deleted"));
 /// Calls of models.
 pub static LLM_CALLS: LazyLock<IntCounterVec> =
     LazyLock::new(|| counters("llm_calls_total", "Model calls by outcome", &["outcome"]));
@@ -250,6 +259,7 @@ pub fn register_all() {
         &ROWS_UNREADABLE,
         &ERASURES,
         &ERASED_ROWS,
+        &CAMPAIGN_ROWS_REMOVED,
         &PARSE_ERRORS,
         &PROMPT_CACHE_EVICTED,
         &RATE_LIMITED,
@@ -268,6 +278,8 @@ pub fn register_all() {
         &TURN_LISTENERS,
         &BREAKERS_OPEN,
         &PROMPT_CACHE_BYTES,
+        &CAMPAIGNS_LEAVING,
+        &CAMPAIGNS_STUCK,
     ] {
         LazyLock::force(gauge);
     }

@@ -95,7 +95,8 @@ pub async fn act(app: &App, caller: &Caller, wanted: &Wanted, asker: &Asker) -> 
     };
     counted.keep();
     metrics::PLANNER_REQUESTS.inc();
-    let _entered = app.running.enter(scene.turn, asker);
+    // A player's texts are planned side by side.
+    let _entered = app.running.enter(scene.turn, asker, caller.tenant_id(), None);
     let mode = app.llm.reply_mode(&caller.tenant);
     let talk = Talk::new(app, caller, &endpoint, mode, asker, (scene.turn, started));
     let words = prompt::words(&scene.player_slug, &scene.player_name, &wanted.text);

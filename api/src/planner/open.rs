@@ -85,8 +85,8 @@ pub async fn open(app: &App, caller: &Caller, wanted: &Wanted, asker: &Asker) ->
     }
 }
 
-const PLAN_OPEN: &str = "SELECT * FROM plan_open($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, \
-    $20, $21, $22)";
+const PLAN_OPEN: &str = "SELECT p.*, set_config('synchronous_commit', $23, true) FROM plan_open($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, \
+    $20, $21, $22) p";
 
 async fn attempt(app: &App, caller: &Caller, wanted: &Wanted, asker: &Asker) -> Result<Begun> {
     let turn = Uuid::now_v7();
@@ -94,7 +94,7 @@ async fn attempt(app: &App, caller: &Caller, wanted: &Wanted, asker: &Asker) -> 
     let limits = &caller.tenant.limits;
     if limits.tokens_per_day == 0 && limits.rows_per_kind == 0 {
         let row = tenancy::call(&app.pool, &actor, PLAN_OPEN, |q| {
-            bind(q, app, caller, wanted, turn, wanted.scene.as_deref(), wanted.channel.as_deref())
+            bind(q, app, caller, (wanted, asker), turn, wanted.scene.as_deref(), wanted.channel.as_deref())
         })
         .await?;
         if !matches!(row.read("state")?, "new_channel" | "known") {
@@ -102,19 +102,19 @@ async fn attempt(app: &App, caller: &Caller, wanted: &Wanted, asker: &Asker) -> 
         }
     }
     // What is rare takes a statement for each thing.
-    let tx = TenantTx::write_lazily(&app.pool, &actor).await?;
+    let tx = store::opening(&app.pool, &actor, asker.live.as_deref(), store::Place::Free).await?;
     app.limits.check_tokens(&tx, &caller.tenant).await?;
     limits::check_rows_more(&tx, limits.rows_per_kind, "message", MESSAGES).await?;
     let channel = wanted.channel.as_deref();
-    let mut row = opened(&tx, app, caller, wanted, turn, (wanted.scene.as_deref(), channel)).await?;
+    let mut row = opened(&tx, app, caller, (wanted, asker), turn, (wanted.scene.as_deref(), channel)).await?;
     if row.read::<&str>("state")? == "new_channel" {
         row = if wanted.dry_run {
             // What is only tried makes no scene: it is planned without one.
-            opened(&tx, app, caller, wanted, turn, (None, None)).await?
+            opened(&tx, app, caller, (wanted, asker), turn, (None, None)).await?
         } else {
             let place = Place { tx: &tx, campaign: row.read("campaign")?, caller };
             let scene = scenes::service::of_channel(&place, channel.unwrap_or_default()).await?;
-            opened(&tx, app, caller, wanted, turn, (Some(&scene.to_string()), channel)).await?
+            opened(&tx, app, caller, (wanted, asker), turn, (Some(&scene.to_string()), channel)).await?
         };
     }
     if let (Some(key), "known") = (&wanted.key, row.read("state")?) {
@@ -137,12 +137,12 @@ async fn opened(
     tx: &TenantTx,
     app: &App,
     caller: &Caller,
-    wanted: &Wanted,
+    asked: (&Wanted, &Asker),
     turn: Uuid,
     (scene, channel): (Option<&str>, Option<&str>),
 ) -> Result<PgRow> {
     let q = sqlx::query(PLAN_OPEN).bind(caller.tenant_id()).bind(caller.actor().signature());
-    let q = bind(q, app, caller, wanted, turn, scene, channel);
+    let q = bind(q, app, caller, asked, turn, scene, channel);
     Ok(q.fetch_one(&mut *tx.connection().await).await?)
 }
 
@@ -151,7 +151,7 @@ fn bind<'q>(
     q: Call<'q>,
     app: &App,
     caller: &Caller,
-    wanted: &'q Wanted,
+    (wanted, asker): (&'q Wanted, &Asker),
     turn: Uuid,
     scene: Option<&str>,
     channel: Option<&'q str>,
@@ -184,6 +184,7 @@ fn bind<'q>(
         .bind(wanted.key.as_ref().map(|k| k.route.as_str()))
         .bind(wanted.key.as_ref().map(|k| k.key.as_str()))
         .bind(wanted.key.as_ref().map(|k| &k.fingerprint[..]))
+        .bind(if asker.live.is_some() { "on" } else { "off" })
 }
 
 fn begun(row: &PgRow, turn: Uuid) -> Result<Begun> {

@@ -32,6 +32,7 @@ use crate::{
     http::resource::{Ref, campaign_id, col},
     llm::{Message, ReplyMode},
     ops::metrics,
+    pool::Pool,
     stored::Columns,
     tenancy::TenantTx,
     threads, tools,
@@ -224,6 +225,27 @@ pub fn cached(prompts: &Prompts, caller: &Caller, wanted: &Wanted<'_>) -> Option
     let key = prompts.known_as(&alias(caller.tenant_id(), wanted))?;
     may_use(caller, &key).ok()?;
     prompts.base.get(caller.tenant_id(), &key)
+}
+
+/// What the names in a request stand for, as of the last time; asked of the database if they are new, or were forgotten.
+///
+/// # Errors
+/// `not_found` for campaign or entity, `validation_failed` for the player, `forbidden` for another's.
+pub async fn known(prompts: &Prompts, pool: &Pool, caller: &Caller, wanted: &Wanted<'_>) -> Result<PromptKey> {
+    if let Some(key) = known_already(prompts, caller, wanted) {
+        return Ok(key);
+    }
+    let tx = TenantTx::read(pool, caller.tenant_id()).await?;
+    let key = resolve(&tx, caller, wanted).await?;
+    may_use(caller, &key)?;
+    prompts.learn(alias(caller.tenant_id(), wanted), key);
+    Ok(key)
+}
+
+/// The same, if it is known without a statement.
+#[must_use]
+pub fn known_already(prompts: &Prompts, caller: &Caller, wanted: &Wanted<'_>) -> Option<PromptKey> {
+    prompts.known_as(&alias(caller.tenant_id(), wanted)).filter(|key| may_use(caller, key).is_ok())
 }
 
 fn alias(tenant: Uuid, wanted: &Wanted<'_>) -> Alias {

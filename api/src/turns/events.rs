@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use sqlx::postgres::PgRow;
 use tokio::{
     sync::watch,
-    time::{Instant, sleep, sleep_until, timeout},
+    time::{Instant, sleep_until, timeout},
 };
 use uuid::Uuid;
 
@@ -35,8 +35,6 @@ use crate::{
     tenancy::TenantTx,
 };
 
-/// How often the database is asked for news of a turn that another server runs.
-const POLL: Duration = Duration::from_millis(250);
 /// What is told at least so long after the last piece of text: models write in smaller pieces than anybody reads, and each would
 /// be a packet of its own.
 const PACE: Duration = Duration::from_millis(20);
@@ -55,6 +53,8 @@ pub struct Listener {
     turn: Uuid,
     at: Position,
     live: Option<(std::sync::Arc<Live>, watch::Receiver<()>)>,
+    /// News of a turn whose log is not here.
+    further: watch::Receiver<String>,
     over: bool,
     /// The tools of the calls that were told of, for who does not hear what all of them find.
     tools: HashMap<String, String>,
@@ -96,6 +96,7 @@ impl Listener {
             turn,
             at,
             live,
+            further: app.running.follow(caller.tenant_id(), turn),
             over: false,
             tools: HashMap::new(),
             resumes: Instant::now(),
@@ -134,7 +135,11 @@ impl Listener {
                     }
                     told
                 }
-                None => Box::pin(self.recorded()).await?,
+                None => {
+                    // Seen before the rows are read: what is told after that wakes this up again.
+                    self.further.mark_unchanged();
+                    Box::pin(self.recorded()).await?
+                }
             };
             if !told.is_empty() {
                 if told.iter().any(|told| told.name == TEXT) {
@@ -145,10 +150,11 @@ impl Listener {
             if self.app.is_stopping() {
                 return Ok(Heard::Over);
             }
-            if Instant::now() >= silent_at {
-                return Ok(Heard::Silence);
+            match timeout(silent_at - Instant::now(), self.further.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Ok(Heard::Over),
+                Err(_) => return Ok(Heard::Silence),
             }
-            sleep(POLL).await;
         }
     }
 

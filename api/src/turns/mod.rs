@@ -2,7 +2,7 @@
 //!
 //! - [`gm`] is the turn of a session's AI, [`rules`] the turn that has an action decided by the rules. A planner's turn is in `planner`.
 //! - [`http`] takes the request, [`start`] runs the turn in a task of its own and answers as the client wishes; [`live`] is what a
-//!   turn tells while it runs, [`events`] how it is heard.
+//!   turn tells while it runs, [`events`] how it is heard; [`elsewhere`] is what turns of other servers do.
 //! - [`runner`] is one turn from beginning to end; [`talk`] is its part with the model; [`calls`] executes a batch of tool calls.
 //! - [`words`] decides who reads what of a turn.
 //! - [`store`] is everything a turn writes of itself; [`undo`] takes a turn back.
@@ -13,6 +13,7 @@
 
 pub(crate) mod ask;
 mod calls;
+pub mod elsewhere;
 pub mod events;
 pub mod gm;
 pub mod http;
@@ -37,12 +38,14 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use time::OffsetDateTime;
+use tokio::sync::watch;
 use utoipa::{
     ToSchema,
     openapi::{Ref, RefOr, Schema},
 };
 use uuid::Uuid;
 
+use elsewhere::Followed;
 use live::Live;
 use start::Asker;
 
@@ -51,6 +54,7 @@ use crate::{
     llm::Usage,
     pool,
     prompt::{EntityKind, LoreDecision},
+    watched::Watched,
 };
 
 /// What became of a turn.
@@ -252,14 +256,36 @@ pub struct LlmCall {
     pub text: String,
 }
 
-/// The turns this process runs, with the means to cancel them.
+/// What one turn at a time may have: an entity for a player, or a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Spot {
+    pub tenant: Uuid,
+    /// The session, for its own turn.
+    pub entity: Uuid,
+    /// Nil for a session's turn.
+    pub player: Uuid,
+}
+
+/// The turns this process runs, with the means to cancel them, and who waits for what here.
 pub struct Running {
     /// This process's number, under which it holds an advisory lock as long as it lives.
     pub instance: i64,
-    turns: Mutex<HashMap<Uuid, Asker>>,
-    queues: Mutex<HashMap<(Uuid, Uuid), Queue>>,
+    turns: Mutex<HashMap<Uuid, Here>>,
+    queues: Mutex<HashMap<Spot, Queue>>,
     /// Places that a turn of this process is about to take, or has.
-    occupied: Mutex<HashSet<(Uuid, Uuid)>>,
+    occupied: Mutex<HashSet<Spot>>,
+    /// Places that somebody waits for.
+    places: Watched<Spot, ()>,
+    /// Turns that somebody hears whom no memory tells, with what is known of how far they are.
+    followed: Watched<Followed, String>,
+}
+
+/// A turn of this process.
+struct Here {
+    asker: Asker,
+    tenant: Uuid,
+    /// None while it waits for it, and for one that needs none.
+    spot: Option<Spot>,
 }
 
 /// Who waits for an entity to be free for a player, in order.
@@ -268,19 +294,26 @@ type Queue = Arc<tokio::sync::Mutex<()>>;
 impl Running {
     #[must_use]
     pub fn new(instance: i64) -> Self {
-        Self { instance, turns: Mutex::default(), queues: Mutex::default(), occupied: Mutex::default() }
+        Self {
+            instance,
+            turns: Mutex::default(),
+            queues: Mutex::default(),
+            occupied: Mutex::default(),
+            places: Watched::default(),
+            followed: Watched::default(),
+        }
     }
 
-    fn turns(&self) -> MutexGuard<'_, HashMap<Uuid, Asker>> {
+    fn turns(&self) -> MutexGuard<'_, HashMap<Uuid, Here>> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers a turn until the guard is dropped.
-    pub fn enter(&self, turn: Uuid, asker: &Asker) -> Entered<'_> {
+    /// Registers a turn until the guard is dropped, with the place that it has.
+    pub fn enter(&self, turn: Uuid, asker: &Asker, tenant: Uuid, spot: Option<Spot>) -> Entered<'_> {
         asker.counts();
         admission::step_out();
         pool::has_begun();
-        self.turns().insert(turn, asker.clone());
+        self.turns().insert(turn, Here { asker: asker.clone(), tenant, spot });
         if let Some(live) = &asker.live {
             live.begin(turn);
         }
@@ -289,10 +322,10 @@ impl Running {
     }
 
     /// Registers a turn that waits for its place until the guard is dropped, or that of its run.
-    pub fn wait(&self, turn: Uuid, asker: &Asker) -> Waits<'_> {
+    pub fn wait(&self, turn: Uuid, asker: &Asker, tenant: Uuid) -> Waits<'_> {
         asker.counts();
         admission::step_out();
-        self.turns().insert(turn, asker.clone());
+        self.turns().insert(turn, Here { asker: asker.clone(), tenant, spot: None });
         if let Some(live) = &asker.live {
             live.wait(turn);
         }
@@ -300,20 +333,24 @@ impl Running {
     }
 
     fn leave(&self, turn: Uuid) {
-        let asker = self.turns().remove(&turn);
-        if let Some(live) = asker.and_then(|asker| asker.live) {
+        let Some(Here { asker, tenant, spot }) = self.turns().remove(&turn) else { return };
+        if let Some(live) = asker.live {
             live.end();
         }
+        if let Some(spot) = spot {
+            self.places.wake(&spot);
+        }
+        self.followed.wake(&(tenant, turn));
     }
 
     /// Cancels a turn of this process; false if it is not one.
     pub fn cancel(&self, turn: Uuid) -> bool {
-        self.turns().get(&turn).map(|asker| asker.cancel.cancel()).is_some()
+        self.turns().get(&turn).map(|here| here.asker.cancel.cancel()).is_some()
     }
 
     /// What a turn of this process tells, if somebody may be listening.
     pub fn live(&self, turn: Uuid) -> Option<Arc<Live>> {
-        self.turns().get(&turn).and_then(|asker| asker.live.clone())
+        self.turns().get(&turn).and_then(|here| here.asker.live.clone())
     }
 
     /// The turns under way, whose leases are to be renewed. One that could not be closed is not among them, and is swept.
@@ -329,16 +366,54 @@ impl Running {
     }
 
     /// Occupies a place as far as this process knows; none if a turn of its own has it.
-    pub fn occupy(&self, place: (Uuid, Uuid)) -> Option<Occupied<'_>> {
+    pub fn occupy(&self, spot: Spot) -> Option<Occupied<'_>> {
         let mut occupied = self.occupied.lock().unwrap_or_else(PoisonError::into_inner);
-        occupied.insert(place).then_some(Occupied { running: self, place })
+        occupied.insert(spot).then_some(Occupied { running: self, spot })
     }
 
-    /// The queue of those who wait for an entity to be free for a player.
-    pub fn queue(&self, entity: Uuid, player: Uuid) -> Queue {
+    /// The queue of those who wait for a place.
+    fn queue(&self, spot: Spot) -> Queue {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         queues.retain(|_, queue| Arc::strong_count(queue) > 1);
-        queues.entry((entity, player)).or_default().clone()
+        queues.entry(spot).or_default().clone()
+    }
+
+    /// News of a place: that it may be free.
+    fn place(&self, spot: Spot) -> watch::Receiver<()> {
+        self.places.watch(spot)
+    }
+
+    /// News of a turn that this process does not tell of: that it is further.
+    fn follow(&self, tenant: Uuid, turn: Uuid) -> watch::Receiver<String> {
+        self.followed.watch((tenant, turn))
+    }
+
+    /// The places that are waited for and that no turn of this process has.
+    fn waited_for_elsewhere(&self) -> Vec<Spot> {
+        let waited = self.places.keys();
+        let turns = self.turns();
+        let here: HashSet<Spot> = turns.values().filter_map(|here| here.spot).collect();
+        waited.into_iter().filter(|spot| !here.contains(spot)).collect()
+    }
+
+    /// The turns that are followed and that this process does not run.
+    fn followed_elsewhere(&self) -> Vec<Followed> {
+        let followed = self.followed.keys();
+        let turns = self.turns();
+        followed.into_iter().filter(|(_, turn)| !turns.contains_key(turn)).collect()
+    }
+
+    /// Waits until somebody begins to wait for a place, or to follow a turn.
+    async fn somebody_waits(&self) {
+        tokio::select! {
+            () = self.places.more() => {}
+            () = self.followed.more() => {}
+        }
+    }
+
+    /// Whoever hears a turn of another server hears no more.
+    pub fn close(&self) {
+        self.followed.close();
     }
 }
 
@@ -358,12 +433,12 @@ impl Drop for Entered<'_> {
 /// A place that is a turn's of this process until dropped.
 pub struct Occupied<'a> {
     running: &'a Running,
-    place: (Uuid, Uuid),
+    spot: Spot,
 }
 
 impl Drop for Occupied<'_> {
     fn drop(&mut self) {
-        self.running.occupied.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.place);
+        self.running.occupied.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.spot);
     }
 }
 

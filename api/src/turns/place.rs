@@ -1,15 +1,20 @@
 //! A turn's place: one turn at a time has an entity and a player, or a session. Others are refused, or wait.
 //!
 //! A turn that somebody hears, or comes back for, has a row while it waits (`queued`), so that its client need not wait as well. The
-//! order of those who wait is kept within a process; across processes they ask again and again.
+//! order of those who wait is kept within a process, by what the names in their requests stand for; the first of them tries again when
+//! the turn that has the place ends. If that is a turn of another server, [`elsewhere`](super::elsewhere) says when. Never try again
+//! and again: an attempt is a transaction with everything a turn begins with.
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep, timeout};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until, timeout_at},
+};
 use uuid::Uuid;
 
 use super::{
-    OnBusy, Status, gm,
+    OnBusy, Spot, Status, gm,
     start::Asker,
     store::{self, Failure, Place},
 };
@@ -26,7 +31,8 @@ use crate::{
 
 /// How long a turn waits for the one before it.
 const WAIT: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_millis(25);
+/// Between two attempts, however often it is told that the place is free.
+const PAUSE: Duration = Duration::from_millis(25);
 const ENTITY_BUSY: &str = "This entity is already answering this player.";
 const SESSION_BUSY: &str = "This session is already having a turn.";
 
@@ -38,37 +44,42 @@ pub enum Attempted {
     Waits(Uuid),
 }
 
-/// Whose place it is, as the request names it.
+/// What a turn is, and whether it waits.
 pub struct Wanted {
     pub kind: &'static str,
-    pub place: (Uuid, Uuid),
+    /// Its place, if that is known without a statement.
+    pub known: Option<Spot>,
     pub on_busy: OnBusy,
     /// Whether it may be a request that was made before.
     pub has_key: bool,
 }
 
-/// Runs a turn as soon as its place is free, or not at all, as `on_busy` says.
+/// Runs a turn as soon as its place is free, or not at all, as `on_busy` says. `spot` finds out which place that is, for one that waits.
 ///
 /// # Errors
-/// `turn_in_progress`; those of `attempt`.
+/// `turn_in_progress`; those of `attempt` and `spot`.
 pub async fn in_place(
     app: &App,
     caller: &Caller,
     wanted: Wanted,
     asker: &Asker,
+    spot: impl AsyncFn() -> Result<Spot>,
     attempt: impl AsyncFn(Place) -> Result<Attempted>,
 ) -> Result<Reply> {
     match wanted.on_busy {
         OnBusy::Reject => {
-            let occupied = app.running.occupy(wanted.place);
+            let occupied = wanted.known.map(|spot| app.running.occupy(spot));
             // Of a repeated request the database knows more than that the place is taken.
-            if occupied.is_none() && !wanted.has_key {
+            if matches!(occupied, Some(None)) && !wanted.has_key {
                 let what = if wanted.kind == gm::KIND { SESSION_BUSY } else { ENTITY_BUSY };
                 return Err(Error::new(Code::TurnInProgress, what));
             }
             taken(app, caller.tenant_id(), Place::Free, &attempt).await
         }
-        OnBusy::Queue => Waiting { app, caller, asker, wanted }.run(&attempt).await,
+        OnBusy::Queue => {
+            let waiting = Waiting { app, caller, asker, wanted, until: Instant::now() + WAIT };
+            waiting.run(spot().await?, &attempt).await
+        }
     }
 }
 
@@ -100,12 +111,14 @@ struct Waiting<'a> {
     caller: &'a Caller,
     asker: &'a Asker,
     wanted: Wanted,
+    until: Instant,
 }
 
 impl Waiting<'_> {
-    async fn run(&self, attempt: &impl AsyncFn(Place) -> Result<Attempted>) -> Result<Reply> {
-        let since = Instant::now();
-        let queue = self.app.running.queue(self.wanted.place.0, self.wanted.place.1);
+    async fn run(&self, spot: Spot, attempt: &impl AsyncFn(Place) -> Result<Attempted>) -> Result<Reply> {
+        let queue = self.app.running.queue(spot);
+        // Heard of from here on: a turn that ends during an attempt is no longer in its way afterwards.
+        let mut news = self.app.running.place(spot);
         let first = queue.try_lock().ok();
         if first.is_some() {
             match taken(self.app, self.caller.tenant_id(), Place::Free, attempt).await {
@@ -117,28 +130,27 @@ impl Waiting<'_> {
         let row = match &self.asker.live {
             Some(_) => match attempt(Place::Queue).await? {
                 Attempted::Done(reply) => return Ok(reply),
-                Attempted::Waits(turn) => Some((turn, self.app.running.wait(turn, self.asker))),
+                Attempted::Waits(turn) => {
+                    Some((turn, self.app.running.wait(turn, self.asker, self.caller.tenant_id())))
+                }
             },
             None => None,
         };
         let turn = row.as_ref().map(|(turn, _)| *turn);
-        if first.is_none() {
-            // Whoever waits for another turn does no work meanwhile.
-            admission::step_out();
-        }
-        let first = match first {
-            Some(first) => Ok(first),
-            None => tokio::select! {
-                () = self.asker.cancel.cancelled() => Err(cancelled()),
-                first = timeout(WAIT, queue.lock()) => {
-                    first.map_err(|_| Error::new(Code::TurnInProgress, "The turns before this one did not end in time."))
+        // Whoever waits for another turn does no work meanwhile.
+        admission::step_out();
+        let begun = async {
+            // Who tried in vain is told when to try again; who was not the first tries as soon as that is over.
+            let _first = match first {
+                Some(first) => {
+                    self.patiently(news.changed()).await?.map_err(Error::internal)?;
+                    first
                 }
-            },
+                None => self.patiently(queue.lock()).await?,
+            };
+            self.in_turn(turn.map_or(Place::Free, Place::Queued), &mut news, attempt).await
         };
-        let result = match first {
-            Ok(_first) => self.in_turn(turn.map_or(Place::Free, Place::Queued), since, attempt).await,
-            Err(error) => Err(error),
-        };
+        let result = begun.await;
         if let (Some(turn), Err(error)) = (turn, &result) {
             self.gave_up(turn, error).await;
         }
@@ -149,18 +161,28 @@ impl Waiting<'_> {
     async fn in_turn(
         &self,
         place: Place,
-        since: Instant,
+        news: &mut watch::Receiver<()>,
         attempt: &impl AsyncFn(Place) -> Result<Attempted>,
     ) -> Result<Reply> {
         loop {
+            news.mark_unchanged();
+            let next = Instant::now() + PAUSE;
             match taken(self.app, self.caller.tenant_id(), place, attempt).await {
-                Err(e) if e.code == Code::TurnInProgress && since.elapsed() < WAIT => {
-                    tokio::select! {
-                        () = sleep(POLL) => {}
-                        () = self.asker.cancel.cancelled() => return Err(cancelled()),
-                    }
+                Err(e) if e.code == Code::TurnInProgress && Instant::now() < self.until => {
+                    self.patiently(news.changed()).await?.map_err(Error::internal)?;
+                    self.patiently(sleep_until(next)).await?;
                 }
                 result => return result,
+            }
+        }
+    }
+
+    /// Waits for something as long as a turn waits, unless it is cancelled.
+    async fn patiently<T>(&self, awaited: impl Future<Output = T>) -> Result<T> {
+        tokio::select! {
+            () = self.asker.cancel.cancelled() => Err(cancelled()),
+            done = timeout_at(self.until, awaited) => {
+                done.map_err(|_| Error::new(Code::TurnInProgress, "The turns before this one did not end in time."))
             }
         }
     }

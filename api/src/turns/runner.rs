@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{
-    Job, Mechanics, PromptView, SectionView, Status, ToolCall, Trace, TurnView,
+    Job, Mechanics, PromptView, SectionView, Spot, Status, ToolCall, Trace, TurnView,
     calls::Hands,
     place::{self, Attempted, in_place},
     rules,
@@ -23,13 +23,15 @@ use crate::{
     llm::{Completion, Endpoint, Message, ReplyMode, Role},
     ops::metrics,
     prompt::{
-        assemble::{Assembled, BasePrompt, TurnText, Wanted, assemble, cached, turn_text_apart},
+        assemble::{
+            Assembled, BasePrompt, PromptKey, TurnText, Wanted, assemble, cached, known, known_already, turn_text_apart,
+        },
         fence,
         section::Section,
         tokens,
         transcript::{Exchange, Transcript},
     },
-    tenancy::{Origin, TenantTx},
+    tenancy::Origin,
     tools::{self, Effects},
 };
 
@@ -42,11 +44,20 @@ const MOVES_MAX: u32 = 5;
 /// `turn_in_progress`, `llm_unavailable`, `llm_timeout`, `validation_failed`, `not_found`, limits.
 pub async fn run(app: &App, caller: &Caller, job: &Job, asker: &Asker) -> Result<Reply> {
     let endpoint = app.llm.endpoint(&caller.tenant, &app.secrets)?;
-    let names =
-        [job.campaign.as_str(), &job.entity, &job.player].map(|n| Uuid::new_v5(&caller.tenant_id(), n.as_bytes()));
-    let place = (Uuid::new_v5(&names[0], names[1].as_bytes()), names[2]);
-    let wanted = place::Wanted { kind: job.kind.as_str(), place, on_busy: job.on_busy, has_key: job.key.is_some() };
-    in_place(app, caller, wanted, asker, async |place| attempt(app, caller, job, &endpoint, asker, place).await).await
+    let at = |key: PromptKey| Spot { tenant: caller.tenant_id(), entity: key.entity, player: key.player };
+    let wanted = place::Wanted {
+        kind: job.kind.as_str(),
+        known: known_already(&app.prompts, caller, &wanted(job)).map(at),
+        on_busy: job.on_busy,
+        has_key: job.key.is_some(),
+    };
+    let spot = async || known(&app.prompts, &app.pool, caller, &self::wanted(job)).await.map(at);
+    in_place(app, caller, wanted, asker, spot, async |place| attempt(app, caller, job, &endpoint, asker, place).await)
+        .await
+}
+
+fn wanted(job: &Job) -> Wanted<'_> {
+    Wanted { campaign: &job.campaign, kind: job.kind, entity: &job.entity, player: &job.player, mode: job.mode }
 }
 
 /// A turn under way.
@@ -91,8 +102,7 @@ async fn attempt_once(
     let started = Instant::now();
     let id = place.turn();
     let actor = caller.actor().in_turn(id, Origin::Turn);
-    let wanted =
-        Wanted { campaign: &job.campaign, kind: job.kind, entity: &job.entity, player: &job.player, mode: job.mode };
+    let wanted = wanted(job);
     let mechanics = match job.mechanics {
         Some(turn) => Some(rules::mechanics(app, caller, &job.campaign, Some(&job.player), turn).await?),
         None => None,
@@ -118,7 +128,7 @@ async fn attempt_once(
             turn
         }
         None => {
-            let tx = TenantTx::write_lazily(&app.pool, &actor).await?;
+            let tx = store::opening(&app.pool, &actor, asker.live.as_deref(), place).await?;
             // While the model writes, nothing of how a turn opens and ends is held.
             let assembled = Box::pin(assemble(&app.prompts, &tx, caller, &wanted)).await?;
             app.limits.check_tokens(&tx, &caller.tenant).await?;
@@ -135,7 +145,9 @@ async fn attempt_once(
             turn
         }
     };
-    let _entered = app.running.enter(turn.talk.id, asker);
+    let PromptKey { entity, player, .. } = turn.base.key;
+    let spot = Spot { tenant: caller.tenant_id(), entity, player };
+    let _entered = app.running.enter(turn.talk.id, asker, spot.tenant, Some(spot));
     let done = match turn.converse().await {
         Ok(status) => Box::pin(turn.finish(status)).await,
         Err(error) => Err(error),

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{
-    Mechanics, OnBusy, OnFailure, PromptView, SectionView, Status, Trace, TurnView,
+    Mechanics, OnBusy, OnFailure, PromptView, SectionView, Spot, Status, Trace, TurnView,
     calls::Hands,
     place::{self, Attempted, in_place},
     rules,
@@ -79,13 +79,9 @@ pub async fn run(app: &App, caller: &Caller, job: &GmJob, asker: &Asker) -> Resu
         None => None,
     };
     let attempt = async |place| attempt(app, caller, job, &endpoint, mechanics.clone(), asker, place).await;
-    let wanted = place::Wanted {
-        kind: KIND,
-        place: (caller.tenant_id(), job.session),
-        on_busy: job.on_busy,
-        has_key: job.key.is_some(),
-    };
-    in_place(app, caller, wanted, asker, attempt).await
+    let spot = job.spot(caller);
+    let wanted = place::Wanted { kind: KIND, known: Some(spot), on_busy: job.on_busy, has_key: job.key.is_some() };
+    in_place(app, caller, wanted, asker, async || Ok(spot), attempt).await
 }
 
 /// Whose prompt is looked at, and as what.
@@ -148,7 +144,7 @@ async fn attempt(
         Open::Waits(id) => return Ok(Attempted::Waits(id)),
         Open::Replay(reply) => return Ok(Attempted::Done(reply)),
     };
-    let _entered = app.running.enter(talk.id, asker);
+    let _entered = app.running.enter(talk.id, asker, caller.tenant_id(), Some(job.spot(caller)));
     let asked = Asked {
         mode: job.mode,
         instruction: job.instruction.as_deref(),
@@ -204,7 +200,8 @@ async fn open(talk: &Talk<'_>, job: &GmJob, place: Place, held: Held<'_>) -> Res
     {
         return Ok(Open::Runs(talk.id, Box::new(facts)));
     }
-    let tx = TenantTx::write_lazily(&app.pool, &caller.actor().in_turn(talk.id, Origin::Turn)).await?;
+    let actor = caller.actor().in_turn(talk.id, Origin::Turn);
+    let tx = store::opening(&app.pool, &actor, talk.asker.live.as_deref(), place).await?;
     let campaign = campaign_id(&tx, caller, &named).await?;
     service::playing(&tx, campaign, job.session).await?;
     let id = match store::open(&tx, &row(campaign)).await? {
@@ -223,6 +220,10 @@ async fn open(talk: &Talk<'_>, job: &GmJob, place: Place, held: Held<'_>) -> Res
 }
 
 impl GmJob {
+    fn spot(&self, caller: &Caller) -> Spot {
+        Spot { tenant: caller.tenant_id(), entity: self.session, player: Uuid::nil() }
+    }
+
     fn kept_as(&self) -> kept::Key {
         (self.session, self.role, self.mode)
     }

@@ -25,7 +25,7 @@ pub use mechanics::mechanics;
 use ruling::{Decided, Ruling};
 
 use super::{
-    OnFailure, Status, Trace, TurnView,
+    OnFailure, Spot, Status, Trace, TurnView,
     start::Asker,
     store::{self, Ended, NewTurn, Opened},
     talk::{Talk, written},
@@ -45,7 +45,7 @@ use crate::{
     messages::service::NewMessage,
     ops::metrics,
     scenes,
-    tenancy::{Origin, TenantTx},
+    tenancy::Origin,
     tools::Rest,
 };
 
@@ -106,7 +106,8 @@ pub async fn run(app: &App, caller: &Caller, job: &RulesJob, asker: &Asker) -> R
 
 async fn attempt(app: &App, caller: &Caller, job: &RulesJob, endpoint: &Endpoint, asker: &Asker) -> Result<Reply> {
     let (started, id) = (Instant::now(), Uuid::now_v7());
-    let tx = TenantTx::write_lazily(&app.pool, &caller.actor().in_turn(id, Origin::Turn)).await?;
+    let actor = caller.actor().in_turn(id, Origin::Turn);
+    let tx = store::opening(&app.pool, &actor, asker.live.as_deref(), store::Place::Free).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(&job.campaign)).await?;
     let player = characters::service::player_id(&tx, campaign, &job.player).await?;
     caller.may_act_as(player)?;
@@ -128,7 +129,8 @@ async fn attempt(app: &App, caller: &Caller, job: &RulesJob, endpoint: &Endpoint
         Opened::Moved => return Err(Error::new(Code::TurnInProgress, "The player is already acting.")),
     }
     tx.commit().await?;
-    let _entered = app.running.enter(turn.talk.id, asker);
+    let spot = Spot { tenant: caller.tenant_id(), entity: player, player };
+    let _entered = app.running.enter(turn.talk.id, asker, spot.tenant, Some(spot));
     let done = match turn.decide().await {
         Ok((decided, narration)) => turn.finish(&decided, narration).await,
         Err(error) => Err(error),

@@ -78,6 +78,19 @@ impl Place {
     }
 }
 
+/// Whether a client is told of a turn when it opens.
+fn is_told(live: Option<&Live>, place: Place) -> bool {
+    live.is_some() && !matches!(place, Place::Queued(_))
+}
+
+/// Opens the transaction in which a turn opens, which waits for the disk only if a client is told of it.
+///
+/// # Errors
+/// `unavailable` when no connection is free in time.
+pub async fn opening(pool: &Pool, actor: &Actor, live: Option<&Live>, place: Place) -> Result<TenantTx> {
+    if is_told(live, place) { TenantTx::write(pool, actor).await } else { TenantTx::write_lazily(pool, actor).await }
+}
+
 /// What opening a turn led to.
 pub enum Opened {
     /// It runs, or waits as it was to, under this id.
@@ -89,6 +102,12 @@ pub enum Opened {
 }
 
 impl NewTurn<'_> {
+    /// How the transaction that opens it is committed. A client that is told of its turn before it ends finds it again, even if
+    /// PostgreSQL crashes in between; one that waits for the answer asks again. A turn that waits is on the disk already.
+    fn synchronous_commit(&self) -> &'static str {
+        if is_told(self.live, self.place) { "on" } else { "off" }
+    }
+
     fn talk_head(&self) -> String {
         format!("talk:{}:{}", self.entity, self.player.unwrap_or_default())
     }

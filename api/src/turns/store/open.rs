@@ -32,7 +32,8 @@ pub async fn open_cached(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, base: &B
     let opened = tenancy::call(
         pool,
         actor,
-        "SELECT turn_open($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) AS runs",
+        "SELECT CASE WHEN turn_open($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) \
+             THEN set_config('synchronous_commit', $20, true) IS NOT NULL ELSE false END AS runs",
         |q| {
             q.bind(new.campaign)
                 .bind(base.head_keys())
@@ -51,6 +52,7 @@ pub async fn open_cached(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, base: &B
                 .bind(new.key.map(|k| k.route.as_str()))
                 .bind(new.key.map(|k| k.key.as_str()))
                 .bind(new.key.map(|k| &k.fingerprint[..]))
+                .bind(new.synchronous_commit())
         },
     );
     opened.await.map_err(|e| at_its_place(e, new))?.read("runs")
@@ -77,7 +79,7 @@ pub async fn open_session(
     let opened = tenancy::call_optional(
         pool,
         &actor,
-        "SELECT o.campaign, o.upto_seq, o.upto_event, f.* FROM session_turn_open($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, \
+        "SELECT o.campaign, o.upto_seq, o.upto_event, set_config('synchronous_commit', $21, true), f.* FROM session_turn_open($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, \
              $15, $16, $17, $18) o CROSS JOIN LATERAL session_facts($1, o.campaign, $6, $7, $19, $20) f",
         |q| {
             q.bind(named)
@@ -98,6 +100,7 @@ pub async fn open_session(
                 .bind(new.key.map(|k| &k.fingerprint[..]))
                 .bind(held.campaign)
                 .bind(held.heads)
+                .bind(new.synchronous_commit())
         },
     );
     let Some(row) = opened.await.map_err(|e| at_its_place(e, new))? else { return Ok(None) };
