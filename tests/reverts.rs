@@ -234,7 +234,7 @@ async fn what_cannot_be_taken_back_is_in_nobodys_way() {
     let record = world.get(&format!("/turns/{id}")).await.expect(200).body;
     assert_eq!((&record["status"], &record["reverting"]["into"]), (&json!("running"), &json!("failed")));
     assert!(record["reverting"]["tries"].as_i64().unwrap() > 0 && record["reverting"]["next_try_at"].is_string());
-    assert_eq!(record["reverting"]["last_error"], "error returned from database: poisoned");
+    assert!(record["reverting"]["last_error"].as_str().unwrap().contains("poisoned"), "{record}");
     // Beside it a turn of another tenant, whose server is gone.
     server.model.set_script(Script::replies([remember("Healthy."), Reply::hang()]));
     let hanging = other.bob("player_alice", "I pay.");
@@ -262,7 +262,7 @@ async fn what_cannot_be_taken_back_is_in_nobodys_way() {
     assert!(!is_well);
     let turns = finding(&told, "turns");
     assert_eq!(turns["details"][0]["turn_id"].as_str(), Some(id.as_str()), "{told}");
-    assert_eq!(turns["details"][0]["last_error"], "error returned from database: poisoned");
+    assert!(turns["details"][0]["last_error"].as_str().unwrap().contains("poisoned"), "{told}");
     for check in ["database", "schema", "role", "row_security", "erasures"] {
         assert_eq!(finding(&told, check)["needs_a_person"], false, "{told}");
     }

@@ -62,7 +62,8 @@ DECLARE
 BEGIN
     EXECUTE format('SELECT to_jsonb(t) FROM %I t WHERE tenant_id = $1 AND id = $2 FOR UPDATE', entry.table_name)
         INTO now_row USING tenant, entry.row_id;
-    SELECT * INTO plan FROM revert_plan(entry, now_row, NULL);
+    -- Nothing is excepted, and a memory that no turn made has none.
+    SELECT * INTO plan FROM revert_plan(entry, now_row, '00000000-0000-0000-0000-000000000000');
     IF plan.reason IS NOT NULL THEN
         RETURN QUERY SELECT entry.table_name, entry.row_id, c, plan.reason
             FROM unnest(CASE WHEN plan.column_names = '{}' THEN ARRAY[NULL::text] ELSE plan.column_names END) AS c;
