@@ -54,7 +54,7 @@ const MAY_USE_THE_POOL: &[&str] = &[
     "ops",
     "tenancy.rs",
     "tenants/service.rs",
-    "turns/store/end.rs",
+    "turns/store/sweep.rs",
     "users/links.rs",
     "users/second_factor.rs",
     "users/sessions.rs",
