@@ -331,7 +331,7 @@ impl Running {
     /// Occupies a place as far as this process knows; none if a turn of its own has it.
     pub fn occupy(&self, place: (Uuid, Uuid)) -> Option<Occupied<'_>> {
         let mut occupied = self.occupied.lock().unwrap_or_else(PoisonError::into_inner);
-        occupied.insert(place).then_some(Occupied { running: self, place })
+        occupied.insert(place).then(|| Occupied { running: self, place })
     }
 
     /// The queue of those who wait for an entity to be free for a player.
