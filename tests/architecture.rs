@@ -57,7 +57,7 @@ const MAY_USE_THE_POOL: &[&str] = &[
     "tenancy.rs",
     "tenants/service.rs",
     "turns/elsewhere.rs",
-    "turns/store/end.rs",
+    "turns/store/sweep.rs",
     "users/links.rs",
     "users/second_factor.rs",
     "users/sessions.rs",

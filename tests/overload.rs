@@ -63,7 +63,7 @@ async fn what_was_begun_ends_and_the_rest_is_refused() {
 async fn endings_have_connections_that_newcomers_do_not_take() {
     let server = Server::start_with(&[("DATABASE_CONNECTIONS_MAX", "4")]).await;
     let tenant = server.tenant("acme").await;
-    let world = tenant.world().await;
+    tenant.world().await;
     let remember = json!({ "player_id": "player_alice", "memory_string": "Pays." });
     server.model.set_script(Script::replies([
         Reply::tool("NPC_memorize", remember).delay_ms(500),

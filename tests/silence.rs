@@ -75,7 +75,8 @@ async fn a_database_that_is_silent_altogether_is_told_of() {
     tenant.get("/v1/campaigns").await.expect(200);
     wire.silence_all();
     let begun = Instant::now();
-    let (listed, ready) = tokio::join!(tenant.get("/v1/campaigns"), server.anonymous().get("/readyz"));
+    let nobody = server.anonymous();
+    let (listed, ready) = tokio::join!(tenant.get("/v1/campaigns"), nobody.get("/readyz"));
     listed.problem(503, "unavailable");
     ready.problem(503, "unavailable");
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
@@ -103,7 +104,7 @@ async fn connections_that_were_cut_fail_once() {
 async fn a_lost_sign_of_life_ends_no_turn() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
-    let world = tenant.world().await;
+    tenant.world().await;
     let mut aside = server.owner().await;
     server.model.set_script(Script::replies([Reply::text("Thanks.").delay_ms(8000)]));
     let asked = server.model.request_count();
@@ -131,7 +132,7 @@ async fn a_lost_sign_of_life_ends_no_turn() {
 async fn a_turn_that_holds_its_row_does_not_hold_up_others_leases() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
-    let world = tenant.world().await;
+    tenant.world().await;
     let mut aside = server.owner().await;
     server
         .model

@@ -368,7 +368,7 @@ impl Running {
     /// Occupies a place as far as this process knows; none if a turn of its own has it.
     pub fn occupy(&self, spot: Spot) -> Option<Occupied<'_>> {
         let mut occupied = self.occupied.lock().unwrap_or_else(PoisonError::into_inner);
-        occupied.insert(spot).then_some(Occupied { running: self, spot })
+        occupied.insert(spot).then(|| Occupied { running: self, spot })
     }
 
     /// The queue of those who wait for a place.
