@@ -7,6 +7,8 @@
 pub mod client;
 pub mod floors;
 pub mod frontends;
+pub mod open;
+pub mod overload;
 pub mod process;
 pub mod report;
 pub mod world;

@@ -26,7 +26,7 @@ async fn an_orphan_is_poisoned() {
         ..Script::default()
     });
     let work = Work::begin(&stage).await;
-    let turn = json!({ "player_id": "player_mallory", "action": "I offer a bitter cup." });
+    let turn = json!({ "player_id": "player_mallory", "action": "I offer a bitter cup.", "on_busy": "queue" });
     let url = format!("{}/v1/campaigns/port-town/npcs/harbour_ilse/turns", stage.urls()[0]);
     let http = reqwest::Client::new();
     let turn = tokio::spawn(http.post(url).bearer_auth(stage.credential()).json(&turn).send());

@@ -41,6 +41,8 @@ pub struct Ledger {
     pub memories: Vec<String>,
     /// Actions of turns, and the turns' ids.
     pub turns: BTreeMap<String, String>,
+    /// Turns that a 202 told of.
+    pub told: Vec<String>,
     /// The last hit points of each worker's character, and how often they were set.
     pub edits: BTreeMap<String, (i64, i64)>,
     /// The priorities that all lore was given.
@@ -161,6 +163,19 @@ impl Party {
         }
     }
 
+    /// Turns that are told of before they run; whatever becomes of them, they are there.
+    async fn told(self) {
+        while !self.is_over() {
+            let body = json!({ "player_id": "player_mallory", "action": format!("I nod {} times.", self.next()) });
+            let request = self.request(Method::POST, "/campaigns/port-town/npcs/harbour_ilse/turns");
+            if let Some(told) = self.once(request.header("prefer", "respond-async").json(&body)).await {
+                assert_eq!(told.status, 202);
+                self.ledger.lock().unwrap().told.push(told.body["turn_id"].as_str().unwrap().to_owned());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
     /// Changes with `If-Match`: whether one whose answer was lost was made, the row itself says.
     async fn edits(self, slug: String) {
         let made =
@@ -258,6 +273,7 @@ impl Work {
         let mut workers = vec![
             tokio::spawn(party.clone().bulk()),
             tokio::spawn(party.clone().copies()),
+            tokio::spawn(party.clone().told()),
             tokio::spawn(party.clone().turns("innkeeper_bob", "player_alice")),
             tokio::spawn(party.clone().turns("harbour_ilse", "player_alice")),
             tokio::spawn(party.clone().turns("innkeeper_bob", "player_mallory")),

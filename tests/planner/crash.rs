@@ -58,7 +58,15 @@ async fn a_plan_that_was_lost_is_made_again_under_its_key() {
             Reply::text("Up she goes."),
         ]));
         let child = prepared.start(&model).await;
-        let done: serde_json::Value = act(&child).send().await.unwrap().json().await.unwrap();
+        // The key is in flight until it is sure that the server is gone that had it.
+        let mut done = json!({});
+        for _ in 0..600 {
+            done = act(&child).send().await.unwrap().json().await.unwrap();
+            if done["code"] != "idempotency_in_flight" {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
         assert_eq!(
             (&done["outcome"], &done["result"]["narration"]),
             (&json!("executed"), &json!("Up she goes.")),

@@ -9,7 +9,7 @@ use std::{
     str::FromStr,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
 };
 
@@ -37,10 +37,6 @@ struct Shared {
     generation: std::sync::Mutex<Vec<watch::Sender<State>>>,
     /// Whether new connections are silent from their first byte.
     silent_from_now: AtomicBool,
-    /// Whether new connections are closed at once.
-    refusing: AtomicBool,
-    open: AtomicUsize,
-    accepted: AtomicUsize,
 }
 
 /// The wire; connections through it end with it.
@@ -59,9 +55,6 @@ impl Wire {
             target: std::sync::Mutex::new(target.to_owned()),
             generation: std::sync::Mutex::default(),
             silent_from_now: AtomicBool::new(false),
-            refusing: AtomicBool::new(false),
-            open: AtomicUsize::new(0),
-            accepted: AtomicUsize::new(0),
         });
         let task = tokio::spawn(accept(listener, shared.clone()));
         Self { addr, shared, task }
@@ -106,27 +99,10 @@ impl Wire {
         self.shared.generation.lock().unwrap().clear();
     }
 
-    /// The connections that there are, and those to come, are closed, until [`Wire::heal`].
-    pub fn cut_all(&self) {
-        self.shared.refusing.store(true, Ordering::SeqCst);
-        self.cut();
-    }
-
     /// Everything that is still open passes again, and new connections work.
     pub fn heal(&self) {
         self.shared.silent_from_now.store(false, Ordering::SeqCst);
-        self.shared.refusing.store(false, Ordering::SeqCst);
         self.tell(State::Passing);
-    }
-
-    /// Connections that are open, silent ones as well.
-    pub fn open(&self) -> usize {
-        self.shared.open.load(Ordering::SeqCst)
-    }
-
-    /// Connections that were ever made.
-    pub fn accepted(&self) -> usize {
-        self.shared.accepted.load(Ordering::SeqCst)
     }
 
     fn tell(&self, state: State) {
@@ -145,10 +121,6 @@ impl Drop for Wire {
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         let Ok((near, _)) = listener.accept().await else { return };
-        shared.accepted.fetch_add(1, Ordering::SeqCst);
-        if shared.refusing.load(Ordering::SeqCst) {
-            continue;
-        }
         let first = if shared.silent_from_now.load(Ordering::SeqCst) { State::Silent } else { State::Passing };
         let (sender, state) = watch::channel(first);
         shared.generation.lock().unwrap().push(sender);
@@ -157,7 +129,6 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 async fn connect(near: TcpStream, shared: Arc<Shared>, mut state: watch::Receiver<State>) {
-    shared.open.fetch_add(1, Ordering::SeqCst);
     let target = shared.target.lock().unwrap().clone();
     if let Ok(far) = TcpStream::connect(target).await {
         let _ = (near.set_nodelay(true), far.set_nodelay(true));
@@ -169,7 +140,6 @@ async fn connect(near: TcpStream, shared: Arc<Shared>, mut state: watch::Receive
             _ = state.wait_for(|state| *state == State::Cut) => {}
         }
     }
-    shared.open.fetch_sub(1, Ordering::SeqCst);
 }
 
 /// Passes bytes on while the wire does, until an end closes. A silent wire passes on no end either.

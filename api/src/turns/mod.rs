@@ -367,6 +367,9 @@ impl Running {
 
     /// Occupies a place as far as this process knows; none if a turn of its own has it.
     pub fn occupy(&self, spot: Spot) -> Option<Occupied<'_>> {
+        if self.turns().values().any(|here| here.spot == Some(spot)) {
+            return None;
+        }
         let mut occupied = self.occupied.lock().unwrap_or_else(PoisonError::into_inner);
         occupied.insert(spot).then(|| Occupied { running: self, spot })
     }

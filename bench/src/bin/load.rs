@@ -1,13 +1,14 @@
 //! `./dev bench`: what a request costs here, beside the least it could cost.
 //!
-//! `load [--quick] [--strict] [--frontends]` measures, with `--frontends` only what they cost; `load floor-read ADDR` and `load floor-forward ADDR MODEL` are the floors it starts.
+//! `load [--quick] [--strict] [--frontends]` measures, with `--frontends` only what they cost; `load overload [--quick]` measures what
+//! becomes of three times what the server can do; `load floor-read ADDR` and `load floor-forward ADDR MODEL` are the floors it starts.
 
 use std::{process::ExitCode, time::Duration};
 
 use bench::{
     Failure,
     client::{Connection, drive, once, request},
-    floors, frontends,
+    floors, frontends, overload,
     process::{self, Meter, Program},
     report::{Report, checked, median},
     world::{self, World},
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         match words.as_slice() {
             ["floor-read", addr] => floors::read(addr, &database).await.map(|()| true),
             ["floor-forward", addr, model] => floors::forward(addr, model).await.map(|()| true),
+            ["overload", ..] => overloaded(&database, words.contains(&"--quick")).await,
             _ => measure(&database, words.contains(&"--quick"), words.contains(&"--frontends")).await,
         }
     });
@@ -64,42 +66,75 @@ async fn up(addr: &str) -> Result<(), Failure> {
     Err(format!("nothing listens on {addr}").into())
 }
 
+/// A database with the demo in it, and a model.
+struct Stand {
+    database: String,
+    postmaster: u32,
+    model: String,
+    _model: Program,
+}
+
+impl Stand {
+    async fn prepare(server: &str) -> Result<Self, Failure> {
+        let mut db = PgConnection::connect(server).await?;
+        db.execute(AssertSqlSafe(format!("DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)"))).await?;
+        db.execute(AssertSqlSafe(format!("CREATE DATABASE {DATABASE}"))).await?;
+        let backend: i32 = sqlx::query("SELECT pg_backend_pid()").fetch_one(&mut db).await?.try_get(0)?;
+        let postmaster =
+            process::parent(u32::try_from(backend)?).ok_or("PostgreSQL runs elsewhere: its CPU cannot be read")?;
+        let (head, _) = server.rsplit_once('/').ok_or("no database in DATABASE_URL")?;
+        let program = Program::start("tavernkeep", &["rehearse", "--bind", MODEL, "--record", "0"], &[])?;
+        let (database, model) = (format!("{head}/{DATABASE}"), format!("http://{MODEL}/v1"));
+        let stand = Self { database, postmaster, model, _model: program };
+        // What the planner costs is measured beyond what one player may ask of it.
+        let limits = ["tenant", "limits", "--tenant", "demo", "--planner-per-player-per-minute", "0"];
+        for arguments in [&["demo"][..], &limits] {
+            let program = process::beside("tavernkeep")?;
+            let done = std::process::Command::new(program).args(arguments).envs(stand.env()).output()?;
+            if !done.status.success() {
+                return Err(String::from_utf8_lossy(&done.stderr).into_owned().into());
+            }
+        }
+        Ok(stand)
+    }
+
+    /// What a server is told.
+    fn env(&self) -> [(&str, &str); 7] {
+        [
+            ("DATABASE_URL", &self.database),
+            ("TAVERNKEEP_SECRET_KEY", "a secret for measuring that is long enough"),
+            ("TAVERNKEEP_DEMO_API_KEY", KEY),
+            ("TAVERNKEEP_BIND", OURS),
+            ("LLM_API_ENDPOINT", &self.model),
+            ("LLM_MODEL_NAME", "rehearsal"),
+            ("RUST_LOG", "warn"),
+        ]
+    }
+}
+
+/// Three times what the server can do, for half a minute each.
+async fn overloaded(server: &str, quick: bool) -> Result<bool, Failure> {
+    let stand = Stand::prepare(server).await?;
+    let ours = Program::start("tavernkeep", &["serve"], &stand.env())?;
+    for addr in [MODEL, OURS] {
+        up(addr).await?;
+    }
+    let world = World::make(OURS, KEY).await?;
+    world::settle(&stand.database).await?;
+    Report::heads();
+    let mut report = Report::default();
+    overload::measure(&mut report, &world, ours.id(), Duration::from_secs(if quick { 8 } else { 30 })).await?;
+    Ok(report.missed == 0)
+}
+
 async fn measure(server: &str, quick: bool, only_frontends: bool) -> Result<bool, Failure> {
     let time = Duration::from_secs(if quick { 2 } else { 5 });
     let rounds = if quick { 2 } else { 3 };
-    let mut db = PgConnection::connect(server).await?;
-    db.execute(AssertSqlSafe(format!("DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)"))).await?;
-    db.execute(AssertSqlSafe(format!("CREATE DATABASE {DATABASE}"))).await?;
-    let backend: i32 = sqlx::query("SELECT pg_backend_pid()").fetch_one(&mut db).await?.try_get(0)?;
-    let postmaster =
-        process::parent(u32::try_from(backend)?).ok_or("PostgreSQL runs elsewhere: its CPU cannot be read")?;
-    let (head, _) = server.rsplit_once('/').ok_or("no database in DATABASE_URL")?;
-    let database = format!("{head}/{DATABASE}");
-
-    let _model = Program::start("tavernkeep", &["rehearse", "--bind", MODEL, "--record", "0"], &[])?;
-    let model = format!("http://{MODEL}/v1");
-    let env = [
-        ("DATABASE_URL", database.as_str()),
-        ("TAVERNKEEP_SECRET_KEY", "a secret for measuring that is long enough"),
-        ("TAVERNKEEP_DEMO_API_KEY", KEY),
-        ("TAVERNKEEP_BIND", OURS),
-        ("LLM_API_ENDPOINT", &model),
-        ("LLM_MODEL_NAME", "rehearsal"),
-        ("RUST_LOG", "warn"),
-    ];
-    let made = std::process::Command::new(process::beside("tavernkeep")?).arg("demo").envs(env).output()?;
-    if !made.status.success() {
-        return Err(String::from_utf8_lossy(&made.stderr).into_owned().into());
-    }
-    // What the planner costs is measured beyond what one player may ask of it.
-    let limits = ["tenant", "limits", "--tenant", "demo", "--planner-per-player-per-minute", "0"];
-    let set = std::process::Command::new(process::beside("tavernkeep")?).args(limits).envs(env).output()?;
-    if !set.status.success() {
-        return Err(String::from_utf8_lossy(&set.stderr).into_owned().into());
-    }
+    let stand = Stand::prepare(server).await?;
+    let (env, database, model) = (stand.env(), &stand.database, &stand.model);
     let ours = Program::start("tavernkeep", &["serve"], &env)?;
-    let _read = Program::start("load", &["floor-read", READ_FLOOR], &[("DATABASE_URL", &database)])?;
-    let _forward = Program::start("load", &["floor-forward", FORWARD_FLOOR, &model], &[])?;
+    let _read = Program::start("load", &["floor-read", READ_FLOOR], &[("DATABASE_URL", database)])?;
+    let _forward = Program::start("load", &["floor-forward", FORWARD_FLOOR, model], &[])?;
     for addr in [MODEL, OURS, READ_FLOOR, FORWARD_FLOOR] {
         up(addr).await?;
     }
@@ -109,19 +144,19 @@ async fn measure(server: &str, quick: bool, only_frontends: bool) -> Result<bool
     Report::heads();
     let mut report = Report::default();
     report.at_most("resident memory, idle", (idle, "MiB"), 80.0);
-    let meter = Meter { server: ours.id(), postmaster };
+    let meter = Meter { server: ours.id(), postmaster: stand.postmaster };
     let world = World::make(OURS, KEY).await?;
     drive(OURS, &world.turns(16, PLAIN), Duration::from_secs(2)).await?;
     drive(OURS, &world.turns(16, PAYING), Duration::from_secs(1)).await?;
-    world::settle(&database).await?;
+    world::settle(database).await?;
     if !only_frontends {
         reads(&mut report, &world, time, rounds).await?;
-        latency(&mut report, &world, &model, time, rounds).await?;
+        latency(&mut report, &world, model, time, rounds).await?;
         cost(&mut report, &world, meter, time).await?;
         throughput(&mut report, &world, time, rounds).await?;
-        planner(&mut report, &world, meter, &model, time).await?;
+        planner(&mut report, &world, meter, model, time).await?;
     }
-    frontends::measure(&mut report, &world, meter, (MODEL, &database), time).await?;
+    frontends::measure(&mut report, &world, meter, (MODEL, database), time).await?;
     let fresh = World { addr: FRESH.to_owned(), ..world.clone() };
     for part in [frontends::Idle::Sockets, frontends::Idle::Streams] {
         let server = Program::start("tavernkeep", &["serve"], &[&env[..], &[("TAVERNKEEP_BIND", FRESH)]].concat())?;
@@ -130,10 +165,10 @@ async fn measure(server: &str, quick: bool, only_frontends: bool) -> Result<bool
     }
     if !only_frontends {
         fights(&mut report, &world, meter, time).await?;
-        journal(&mut report, &world, &database, time).await?;
+        journal(&mut report, &world, database, time).await?;
         edits(&mut report, &world, rounds).await?;
-        world::settle(&database).await?;
-        size(&mut report, &world, &database, time, quick).await?;
+        world::settle(database).await?;
+        size(&mut report, &world, database, time, quick).await?;
     }
     Ok(report.missed == 0)
 }
