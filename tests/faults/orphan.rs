@@ -11,7 +11,10 @@ const POISONED: &str = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsq
      CREATE TRIGGER poisoned BEFORE DELETE ON memory FOR EACH ROW WHEN (OLD.text = 'Poison.') EXECUTE FUNCTION refuse()";
 
 async fn is_there(db: &mut PgConnection) -> bool {
-    sqlx::query_scalar("SELECT EXISTS (SELECT FROM memory WHERE text = 'Poison.')").fetch_one(db).await.unwrap()
+    // Copies of the world may have it as well.
+    let there = "SELECT EXISTS (SELECT FROM memory m JOIN campaign c ON c.id = m.campaign_id \
+                 WHERE c.slug = 'port-town' AND m.text = 'Poison.')";
+    sqlx::query_scalar(there).fetch_one(db).await.unwrap()
 }
 
 /// Everybody else goes on, servers start, and once the reason is gone the turn is taken back.

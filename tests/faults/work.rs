@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeMap,
+    ops::Range,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
@@ -304,18 +305,23 @@ impl Work {
 
     /// Waits until more of every kind was done.
     pub async fn goes_on(&self) {
-        self.more(6, PATIENCE).await;
+        self.more(0..6, PATIENCE).await;
     }
 
     /// Waits until more of each kind was done that takes no time of its own; that is soon.
     pub async fn goes_on_within(&self, patience: Duration) {
-        self.more(4, patience).await;
+        self.more(0..4, patience).await;
     }
 
-    async fn more(&self, kinds: usize, patience: Duration) {
+    /// Waits until the follower has heard more.
+    pub async fn is_heard_within(&self, patience: Duration) {
+        self.more(3..4, patience).await;
+    }
+
+    async fn more(&self, kinds: Range<usize>, patience: Duration) {
         let before = self.done();
         let began = Instant::now();
-        while self.done()[..kinds].iter().zip(&before).any(|(now, before)| now <= before) {
+        while self.done()[kinds.clone()].iter().zip(&before[kinds.clone()]).any(|(now, before)| now <= before) {
             let stopped = self.workers.iter().any(JoinHandle::is_finished);
             assert!(!stopped && began.elapsed() < patience, "work stands still: {before:?}, {:?}", self.done());
             tokio::time::sleep(Duration::from_millis(50)).await;
