@@ -245,7 +245,7 @@ async fn what_cannot_be_taken_back_is_in_nobodys_way() {
             .execute(&mut server.owner().await)
             .await
             .unwrap();
-        sweep(server.pool(), server.app.running.instance).await.unwrap();
+        sweep(server.pool(), &server.app.running).await.unwrap();
         until("the end", || async { number(&mut server.owner().await, healthy).await == 0 }).await;
         let turns = other.get("/turns").await.expect(200);
         assert_eq!(turns.items()[0]["status"], "failed");
@@ -301,7 +301,7 @@ async fn a_row_that_fails_again_and_again_is_set_aside() {
             .execute(&mut db)
             .await
             .unwrap();
-        sweep(server.pool(), server.app.running.instance).await.unwrap();
+        sweep(server.pool(), &server.app.running).await.unwrap();
         world.get(&path).await.expect(200).body["status"] == "failed"
     })
     .await;

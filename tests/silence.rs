@@ -118,7 +118,7 @@ async fn a_lost_sign_of_life_ends_no_turn() {
         sqlx::query("SELECT pg_terminate_backend($1)").bind(lost).execute(&mut aside).await.unwrap();
         // Nobody takes the turn meanwhile, however often somebody looks.
         until("another sign of life", async || {
-            assert_eq!(sweep(server.pool(), instance).await.unwrap().ended, 0);
+            assert_eq!(sweep(server.pool(), &server.app.running).await.unwrap().ended, 0);
             let now = sqlx::query(holder).bind(instance).fetch_optional(&mut aside).await.unwrap();
             now.is_some_and(|row| row.get::<i32, _>(0) != lost)
         })

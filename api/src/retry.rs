@@ -111,7 +111,13 @@ pub async fn write<T>(pool: &Pool, actor: Actor, work: impl AsyncFn(&TenantTx) -
     .await
 }
 
-/// Finds out what became of a transaction whose `COMMIT` had no answer, by the number that PostgreSQL gave it.
+/// Selects the number that PostgreSQL knows a transaction by, and the second in which that began.
+pub(crate) const NUMBER: &str = "SELECT pg_current_xact_id()::text || '@' || extract(epoch FROM now())";
+
+/// Finds out what became of a transaction whose `COMMIT` had no answer, by its [`NUMBER`].
+///
+/// A crash of PostgreSQL forgets what was not on the disk, and may give its number to another transaction. Every recovery ends with a
+/// checkpoint: after one that came since the transaction began, its number says nothing.
 ///
 /// # Errors
 /// `unavailable`: to be tried again if it was not committed; in doubt if that cannot be found out.
@@ -139,7 +145,12 @@ pub(crate) async fn fate(pool: &Pool, number: Option<&str>, patience: Patience, 
 }
 
 async fn status(pool: &Pool, number: &str) -> Result<Option<&'static str>> {
-    let query = sqlx::query("SELECT pg_xact_status($1::text::xid8) AS fate").bind(number);
+    // The checkpoint's time is in whole seconds.
+    let query = sqlx::query(
+        "SELECT CASE WHEN c.checkpoint_time < to_timestamp(split_part($1, '@', 2)::float8) - interval '1 second' \
+                THEN pg_xact_status(split_part($1, '@', 1)::xid8) END AS fate FROM pg_control_checkpoint() c",
+    )
+    .bind(number);
     let mut lease = pool.acquire().await?;
     let row = query.fetch_one(&mut *lease).await?;
     lease.done();

@@ -145,7 +145,7 @@ pub struct TenantTx {
     inner: Mutex<Lease>,
     tenant: Uuid,
     pool: Pool,
-    /// By which PostgreSQL knows what became of it; none if it only reads.
+    /// By which PostgreSQL knows what became of it ([`retry::NUMBER`]); none if it only reads.
     number: Option<String>,
 }
 
@@ -248,7 +248,7 @@ impl TenantTx {
         // Only UUIDs, integers and words of our own are written into the statement; a client's request id is bound.
         let request = actor.request.as_uuid().map(|id| id.to_string());
         let who = actor.who(request.as_deref().unwrap_or_default());
-        let sql = format!("BEGIN; {}; SELECT pg_current_xact_id()::text", settings(&who));
+        let sql = format!("BEGIN; {}; {}", settings(&who), retry::NUMBER);
         let (lease, number) = begin(pool, &sql, statement_max).await?;
         let tx = Self { number, ..Self::begun(pool, actor.tenant, lease) };
         if request.is_none() {

@@ -1,12 +1,21 @@
 //! PostgreSQL itself restarts while a model answers. It is a cluster of the test's own.
 
-use std::{net::TcpListener, path::PathBuf, process::Command};
+use std::{
+    net::TcpListener,
+    path::PathBuf,
+    process::Command,
+    sync::atomic::{AtomicU32, Ordering},
+};
 
 use rehearsal::Reply;
-use tavernkeep::embedded_postgres::find_binaries;
+use sqlx::{Connection, PgConnection};
+use tavernkeep::{
+    embedded_postgres::find_binaries,
+    tenancy::{Actor, TenantTx},
+};
 
 use super::{billed, remember, says, told, until};
-use crate::support::{Database, Server};
+use crate::support::{Database, Server, Wire};
 
 /// A cluster in a directory of its own, gone at the end.
 struct Cluster {
@@ -16,13 +25,23 @@ struct Cluster {
 
 impl Cluster {
     fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let home = std::env::temp_dir().join(format!("tavernkeep-restart-{}", std::process::id()));
+        let home = std::env::temp_dir().join(format!("tavernkeep-restart-{}-{number}", std::process::id()));
         let cluster = Self { home, port };
         cluster.run("initdb", &["-A", "trust", "-U", "postgres", "--no-sync"]);
         cluster.run(
             "pg_ctl",
-            &["start", "-w", "-l", "/dev/null", "-o", &format!("-p {port} -h 127.0.0.1 -c unix_socket_directories=''")],
+            // What no commit waits for stays off the disk for long.
+            &[
+                "start",
+                "-w",
+                "-l",
+                "/dev/null",
+                "-o",
+                &format!("-p {port} -h 127.0.0.1 -c unix_socket_directories='' -c wal_writer_delay=10s"),
+            ],
         );
         cluster
     }
@@ -79,4 +98,31 @@ async fn the_turn_succeeds_with_the_calls_it_made() {
         assert_eq!(memories.iter().filter(|memory| **memory == note).count(), 1, "{mode}: {memories:?}");
         assert_eq!(billed(&tenant).await, 2 * n, "{mode}");
     }
+}
+
+/// What a crash forgot is not taken for written because another transaction has its number now.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_number_that_is_given_again_says_nothing() {
+    let cluster = Cluster::new();
+    tavernkeep::database::migrate(&cluster.url(), &cluster.url()).await.unwrap();
+    let wire = Wire::to(&format!("127.0.0.1:{}", cluster.port)).await;
+    let server = Server::on(Database { url: wire.url(&cluster.url()), number: 0 }, &[]).await;
+    let tenant = server.tenant("acme").await;
+    tenant.world().await;
+    let tx = TenantTx::write(server.pool(), &Actor::system(tenant.tenant)).await.unwrap();
+    sqlx::query("UPDATE campaign SET name = 'Lost' WHERE tenant_id = $1")
+        .bind(tx.tenant())
+        .execute(&mut *tx.connection().await)
+        .await
+        .unwrap();
+    wire.silence();
+    let commit = tokio::spawn(tx.commit());
+    tokio::task::block_in_place(|| cluster.run("pg_ctl", &["restart", "-w", "-m", "immediate"]));
+    let mut others = PgConnection::connect(&cluster.url()).await.unwrap();
+    for _ in 0..100 {
+        sqlx::query("SELECT pg_current_xact_id()").execute(&mut others).await.unwrap();
+    }
+    let error = commit.await.unwrap().expect_err("nothing was written");
+    assert!(error.in_doubt(), "{error}");
+    assert_ne!(tenant.get("/v1/campaigns/port-town").await.expect(200).body["name"], "Lost");
 }

@@ -70,9 +70,12 @@ async fn leases(app: Arc<App>, mut life: Life) {
     loop {
         ticks.tick().await;
         match life.renew(&app.running.ids(), LEASE_SECONDS).await {
-            Ok(unwanted) => unwanted.into_iter().for_each(|turn| {
-                app.running.cancel(turn);
-            }),
+            Ok(unwanted) => {
+                app.running.steady.renewed();
+                unwanted.into_iter().for_each(|turn| {
+                    app.running.cancel(turn);
+                });
+            }
             Err(error) => tracing::warn!(%error, "leases could not be renewed"),
         }
     }
@@ -84,7 +87,7 @@ async fn sweeper(app: Arc<App>) {
     loop {
         ticks.tick().await;
         loop {
-            match sweep(&app.pool, app.running.instance).await {
+            match sweep(&app.pool, &app.running).await {
                 Ok(swept) if swept.more => {}
                 Ok(_) => break,
                 Err(error) => {

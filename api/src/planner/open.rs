@@ -76,7 +76,7 @@ pub async fn open(app: &App, caller: &Caller, wanted: &Wanted, asker: &Asker) ->
     match attempt(app, caller, wanted, asker).await {
         // Perhaps the first request's server is gone.
         Err(e) if e.code == Code::IdempotencyInFlight => {
-            if !store::freed(&app.pool, app.running.instance, caller.tenant_id(), &e).await {
+            if !store::freed(&app.pool, &app.running, caller.tenant_id(), &e).await {
                 return Err(e);
             }
             attempt(app, caller, wanted, asker).await

@@ -24,6 +24,7 @@ mod place;
 pub mod rules;
 pub mod runner;
 pub mod start;
+mod steady;
 pub mod store;
 pub(crate) mod talk;
 pub mod trace;
@@ -48,6 +49,7 @@ use uuid::Uuid;
 use elsewhere::Followed;
 use live::Live;
 use start::Asker;
+use steady::Steady;
 
 use crate::{
     admission, clock,
@@ -270,6 +272,8 @@ pub struct Spot {
 pub struct Running {
     /// This process's number, under which it holds an advisory lock as long as it lives.
     pub instance: i64,
+    /// Whether it may take other processes for dead.
+    pub steady: Steady,
     turns: Mutex<HashMap<Uuid, Here>>,
     queues: Mutex<HashMap<Spot, Queue>>,
     /// Places that a turn of this process is about to take, or has.
@@ -296,6 +300,7 @@ impl Running {
     pub fn new(instance: i64) -> Self {
         Self {
             instance,
+            steady: Steady::default(),
             turns: Mutex::default(),
             queues: Mutex::default(),
             occupied: Mutex::default(),

@@ -92,7 +92,7 @@ async fn taken(
 ) -> Result<Reply> {
     let attempted = match attempt(place).await {
         Err(e) if matches!(e.code, Code::TurnInProgress | Code::IdempotencyInFlight) => {
-            if !store::freed(&app.pool, app.running.instance, tenant, &e).await {
+            if !store::freed(&app.pool, &app.running, tenant, &e).await {
                 return Err(e);
             }
             attempt(place).await

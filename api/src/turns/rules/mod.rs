@@ -95,7 +95,7 @@ pub async fn run(app: &App, caller: &Caller, job: &RulesJob, asker: &Asker) -> R
     match attempt(app, caller, job, &endpoint, asker).await {
         // Perhaps what stands in the way is a turn whose server is gone.
         Err(e) if matches!(e.code, Code::TurnInProgress | Code::IdempotencyInFlight) => {
-            if !store::freed(&app.pool, app.running.instance, caller.tenant_id(), &e).await {
+            if !store::freed(&app.pool, &app.running, caller.tenant_id(), &e).await {
                 return Err(e);
             }
             attempt(app, caller, job, &endpoint, asker).await

@@ -13,6 +13,7 @@ use crate::{
     pool::Pool,
     stored::Columns,
     tenancy::TenantTx,
+    turns::Running,
 };
 
 /// Turns of one round, and how long each is worked on before the next.
@@ -28,20 +29,24 @@ pub struct Swept {
     pub more: bool,
 }
 
-/// Takes back turns that nobody works on any more, as far as that goes in a round.
+/// Takes back turns that nobody works on any more, as far as that goes in a round; none while this server may not judge of others.
 ///
 /// # Errors
 /// Those of the database while it looks for them; what goes wrong with one of them is noted with that one.
-pub async fn sweep(pool: &Pool, instance: i64) -> Result<Swept> {
+pub async fn sweep(pool: &Pool, running: &Running) -> Result<Swept> {
     let orphans = sqlx::query("SELECT tenant_id, turn_id FROM orphaned_turns($1)")
         .bind(ORPHANS_AT_ONCE)
         .fetch_all(&mut *pool.acquire().await?)
         .await?;
+    // Asked after the answer, too: it may have come from a database that stood still for a while.
+    if !running.steady.may_judge() {
+        return Ok(Swept::default());
+    }
     let ids = |row: &PgRow| -> Result<(Uuid, Uuid)> { Ok((row.read("tenant_id")?, row.read("turn_id")?)) };
     let mut swept = Swept::default();
     for row in &orphans {
         let (tenant, turn) = ids(row)?;
-        match Worker::system(pool, tenant, turn, instance).carry_on(SHARE).await {
+        match Worker::system(pool, tenant, turn, running.instance).carry_on(SHARE).await {
             Came::Ended => {
                 swept.ended += 1;
                 ended(turn);
@@ -57,11 +62,10 @@ pub async fn sweep(pool: &Pool, instance: i64) -> Result<Swept> {
 
 /// Looks at what stands in the way of a turn that was refused, and if nobody works on that any more, takes it back as far as one step
 /// goes. Whether the way is free. What goes wrong is noted, and the way is not free.
-pub async fn freed(pool: &Pool, instance: i64, tenant: Uuid, refused: &Error) -> bool {
+pub async fn freed(pool: &Pool, running: &Running, tenant: Uuid, refused: &Error) -> bool {
     match blocking(pool, tenant, refused).await {
-        Ok(None) => false,
-        Ok(Some(turn)) => {
-            let worker = Worker::system(pool, tenant, turn, instance);
+        Ok(Some(turn)) if running.steady.may_judge() => {
+            let worker = Worker::system(pool, tenant, turn, running.instance);
             let came = worker.step_or_put_off(ROWS_AT_FIRST).await;
             match came {
                 Came::Ended => ended(turn),
@@ -71,6 +75,7 @@ pub async fn freed(pool: &Pool, instance: i64, tenant: Uuid, refused: &Error) ->
             }
             came == Came::Ended
         }
+        Ok(_) => false,
         Err(error) => {
             tracing::warn!(%error, "what stands in a turn's way could not be looked at");
             false
