@@ -250,7 +250,8 @@ async fn what_cannot_be_taken_back_is_in_nobodys_way() {
         let turns = other.get("/turns").await.expect(200);
         assert_eq!(turns.items()[0]["status"], "failed");
         server.model.set_script(Script::always(Reply::text("Welcome.")));
-        other.bob("player_alice", "Again.").await.expect(200);
+        // The server that only seemed to be gone finds out with its next sign of life.
+        until("the place", || async { other.bob("player_alice", "Again.").await.status == 200 }).await;
     };
     // Whoever waited for it is let go.
     tokio::join!(hanging, swept);
