@@ -1,6 +1,6 @@
 //! One transaction, again, while what stopped it will pass.
 //!
-//! Everything that writes comes by here: [`write`] for a transaction of its own, [`repeat`] and [`Tries`] for what begins its own.
+//! Everything that writes comes by here: [`write()`] for a transaction of its own, [`repeat`] and [`Tries`] for what begins its own.
 //! An error passes if it says that another transaction was in the way ([`Error::is_transient`]) or that the database could not be
 //! reached ([`Error::is_outage`]). Nothing is repeated of which nobody knows whether it was committed ([`Error::in_doubt`]): whoever
 //! can find that out does, and then says so ([`Error::settled`]).
