@@ -151,7 +151,7 @@ async fn run(addr: &str, requests: &[Vec<Vec<u8>>], time: Option<Duration>) -> R
                     }
                     let sent = Instant::now();
                     let (status, _) = connection.send(request).await?;
-                    failed += usize::from(status != 200);
+                    failed += usize::from(!(200..300).contains(&status));
                     latencies.push(u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX));
                 }
                 if time.is_none() {
