@@ -99,7 +99,7 @@ pub struct Parts {
     pub limit: Option<Rate>,
     /// Nobody knows whether what failed was committed.
     in_doubt: bool,
-    /// Tried again, it is another's no more.
+    /// A second try would not meet the same error.
     passes: bool,
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
@@ -246,28 +246,28 @@ impl Error {
         self.in_doubt
     }
 
-    /// The same of what was sent whole, so that it may have been done before its answer was lost.
+    /// Marks an error of a `COMMIT`: if the connection was lost, the transaction may have been committed all the same.
     #[must_use]
     pub(crate) fn of_commit(mut self) -> Self {
         self.in_doubt = self.is_outage();
         self
     }
 
-    /// The same once it is known that nothing was committed, or that it does no harm to do it again.
+    /// Takes that mark away, once it is known that nothing was committed, or when a repetition does no harm.
     #[must_use]
     pub(crate) fn settled(mut self) -> Self {
         self.in_doubt = false;
         self
     }
 
-    /// The same of a row whose slug was made of its name: if another took it first, the next one is free.
+    /// Marks the error of a row whose slug was made from its name as one to try again: the second try finds the next free slug.
     #[must_use]
     pub fn of_derived_slug(mut self) -> Self {
         self.passes = self.code == Code::SlugTaken;
         self
     }
 
-    /// The same of a statement that takes rows away: something still refers to one.
+    /// Turns the broken foreign key of a `DELETE` into `referenced`.
     #[must_use]
     pub fn of_delete(self) -> Self {
         if self.sqlstate().is_none_or(|state| state != "23503") {

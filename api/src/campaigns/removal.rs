@@ -5,19 +5,13 @@
 //! reads the order from the foreign keys, so a new table needs nothing here) and writes how far it is: a server may die at any moment.
 //! One campaign that cannot be deleted waits longer and longer, and no other one waits for it. Never delete a campaign's row elsewhere.
 
-use std::{borrow::Cow, time::Duration};
+use std::time::Duration;
 
-use sqlx::{error::DatabaseError, postgres::PgRow};
+use sqlx::postgres::PgRow;
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
-use crate::{
-    error::{Error, Result},
-    ops::metrics,
-    pool::Pool,
-    stored::Columns,
-    tenancy::TenantTx,
-};
+use crate::{error::Result, ops::metrics, pool::Pool, stored::Columns, tenancy::TenantTx};
 
 /// What is looked at in one round.
 const CAMPAIGNS_AT_ONCE: i32 = 100;
@@ -53,7 +47,8 @@ pub async fn carry_on(pool: &Pool) -> Result<()> {
             let (tenant, campaign): (Uuid, Uuid) = (row.read("tenant_id")?, row.read("campaign_id")?);
             if let Err(error) = remove(pool, tenant, campaign, SHARE).await {
                 tracing::warn!(campaign_id = %campaign, %error, "the rows of a deleted campaign could not be deleted; it is tried again");
-                note_failure(pool, tenant, campaign, &sqlstate(&error)).await?;
+                // An error that is none of the database's own is a lost connection.
+                note_failure(pool, tenant, campaign, error.sqlstate().as_deref().unwrap_or("08006")).await?;
             }
         }
     }
@@ -83,13 +78,6 @@ async fn remove(pool: &Pool, tenant: Uuid, campaign: Uuid, share: Duration) -> R
         }
         sleep(begun.elapsed()).await;
     }
-}
-
-/// What PostgreSQL calls an error; for one that is none of its, that the connection was lost.
-fn sqlstate(error: &Error) -> String {
-    let cause =
-        error.cause().and_then(|cause| cause.downcast_ref::<sqlx::Error>()).and_then(sqlx::Error::as_database_error);
-    cause.and_then(DatabaseError::code).map_or_else(|| "08006".to_owned(), Cow::into_owned)
 }
 
 async fn note_failure(pool: &Pool, tenant: Uuid, campaign: Uuid, code: &str) -> Result<()> {

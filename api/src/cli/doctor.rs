@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection, postgres::PgRow};
 
 use super::say;
-use crate::{error::Result, stored::Columns};
+use crate::{database::in_time, error::Result, stored::Columns};
 
 /// What a check found.
 #[derive(Serialize)]
@@ -40,6 +40,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("row_security", |db| Box::pin(row_security(db))),
     ("turns", |db| Box::pin(turns(db))),
     ("erasures", |db| Box::pin(erasures(db))),
+    ("campaigns", |db| Box::pin(campaigns(db))),
 ];
 
 /// Rows of one check that are named.
@@ -51,11 +52,11 @@ const NAMED_MAX: usize = 20;
 /// Only if the answer cannot be written; what cannot be asked is a finding.
 pub(super) async fn run(owner_url: &str, as_json: bool) -> Result<ExitCode> {
     let mut findings = Vec::new();
-    match PgConnection::connect(owner_url).await {
+    match in_time(async { Ok(PgConnection::connect(owner_url).await?) }).await {
         Ok(mut db) => {
             findings.push(database(&mut db).await);
             for (name, check) in CHECKS {
-                findings.push(match check(&mut db).await {
+                findings.push(match in_time(check(&mut db)).await {
                     Ok(finding) => finding,
                     Err(error) => {
                         let why = error.cause().map_or_else(|| error.to_string(), ToString::to_string);
@@ -65,7 +66,8 @@ pub(super) async fn run(owner_url: &str, as_json: bool) -> Result<ExitCode> {
             }
         }
         Err(error) => {
-            findings.push(Finding::of("database", true, format!("It cannot be reached: {error}"), Vec::new()));
+            let why = error.cause().map_or_else(|| error.to_string(), ToString::to_string);
+            findings.push(Finding::of("database", true, format!("It cannot be reached: {why}"), Vec::new()));
         }
     }
     let is_well = findings.iter().all(|finding| !finding.needs_a_person);
@@ -193,6 +195,32 @@ async fn erasures(db: &mut PgConnection) -> Result<Finding> {
         (n, stuck) => {
             let says = format!("Under way: {n}. Of these {stuck} did not move for an hour: the server's log says why.");
             Finding::of("erasures", true, says, details)
+        }
+    })
+}
+
+/// Deleted campaigns whose rows are still to go, and do not.
+async fn campaigns(db: &mut PgConnection) -> Result<Finding> {
+    let rows = sqlx::query(
+        "SELECT campaign_id::text AS id, tenant_id::text AS tenant_id, rows, attempts, failed, next_at::text AS next_at \
+         FROM campaign_removal ORDER BY attempts DESC, created_at",
+    )
+    .fetch_all(db)
+    .await?;
+    let detail = |row: &PgRow| {
+        Ok(json!({
+            "campaign_id": row.read::<String>("id")?, "tenant_id": row.read::<String>("tenant_id")?, "rows_deleted": row.read::<i64>("rows")?,
+            "tries": row.read::<i32>("attempts")?, "last_sqlstate": row.read::<Option<String>>("failed")?, "next_try_at": row.read::<String>("next_at")?,
+        }))
+    };
+    let stuck = rows.iter().filter(|row| row.read::<i32>("attempts").is_ok_and(|tries| tries > 3)).count();
+    let details = rows.iter().take(NAMED_MAX).map(detail).collect::<Result<Vec<_>>>()?;
+    Ok(match (rows.len(), stuck) {
+        (0, _) => Finding::of("campaigns", false, "None is being deleted.", details),
+        (n, 0) => Finding::of("campaigns", false, format!("Being deleted: {n}."), details),
+        (n, stuck) => {
+            let says = format!("Being deleted: {n}. Of these {stuck} fail again and again: the server's log says why.");
+            Finding::of("campaigns", true, says, details)
         }
     })
 }

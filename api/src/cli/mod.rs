@@ -101,7 +101,7 @@ enum Command {
     /// Erase a player's character or a user: their words leave every table. It cannot be undone.
     #[command(subcommand)]
     Erase(erase::EraseCommand),
-    /// Look at the database and say what needs a person: schema, row security, turns and erasures that do not end. The status is not 0 then.
+    /// Look at the database and say what needs a person: schema, row security, and turns, erasures and deletions of campaigns that do not end. The status is not 0 then.
     Doctor,
     /// End what does not end by itself.
     #[command(subcommand)]

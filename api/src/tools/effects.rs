@@ -37,7 +37,7 @@ impl Effects {
         let used = self.used.get().saturating_add(rows);
         if used > self.rows_max {
             let detail = format!(
-                "A turn may change {} rows: {} of them are changed, and this would change {rows}.",
+                "A turn may change at most {} rows. This one has changed {}, and the call would change {rows} more.",
                 self.rows_max,
                 self.used.get()
             );

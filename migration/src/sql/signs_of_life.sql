@@ -8,11 +8,12 @@ SET search_path = pg_catalog, public, pg_temp AS $$
 $$
 -- ;;
 -- Whether a lease by itself says that a server lives. It lives for 20 seconds and is renewed every two, and a server that lost its lock takes
--- it again as soon: so the lock decides when the lease was not renewed for three seconds. Just after the database itself was started every
+-- it again as soon: so the lock decides when the lease was not renewed for three seconds. It also decides over a longer lease, which a turn
+-- gives itself for a large batch: that says nothing of the server. Just after the database itself was started every
 -- lock is gone, and the lease alone decides; for the first ten seconds nobody has had the time to renew one that ran out meanwhile.
 CREATE FUNCTION lease_is_enough(lease_until timestamptz) RETURNS boolean LANGUAGE sql STABLE
 SET search_path = pg_catalog, public, pg_temp AS $$
-    SELECT lease_until >= now() + interval '17 seconds'
+    SELECT lease_until BETWEEN now() + interval '17 seconds' AND now() + interval '25 seconds'
         OR lease_until >= now() AND pg_postmaster_start_time() > now() - interval '20 seconds'
         OR pg_postmaster_start_time() > now() - interval '10 seconds'
 $$
