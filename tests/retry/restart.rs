@@ -24,7 +24,8 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn new() -> Self {
+    /// One that is started with these options besides.
+    fn new(options: &str) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -33,14 +34,13 @@ impl Cluster {
         cluster.run("initdb", &["-A", "trust", "-U", "postgres", "--no-sync"]);
         cluster.run(
             "pg_ctl",
-            // What no commit waits for stays off the disk for long.
             &[
                 "start",
                 "-w",
                 "-l",
                 "/dev/null",
                 "-o",
-                &format!("-p {port} -h 127.0.0.1 -c unix_socket_directories='' -c wal_writer_delay=10s"),
+                &format!("-p {port} -h 127.0.0.1 -c unix_socket_directories='' {options}"),
             ],
         );
         cluster
@@ -76,7 +76,7 @@ impl Drop for Cluster {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_turn_succeeds_with_the_calls_it_made() {
-    let cluster = Cluster::new();
+    let cluster = Cluster::new("");
     tavernkeep::database::migrate(&cluster.url(), &cluster.url()).await.unwrap();
     let server = Server::on(Database { url: cluster.url(), number: 0 }, &[]).await;
     let tenant = server.tenant("acme").await;
@@ -103,7 +103,8 @@ async fn the_turn_succeeds_with_the_calls_it_made() {
 /// What a crash forgot is not taken for written because another transaction has its number now.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_number_that_is_given_again_says_nothing() {
-    let cluster = Cluster::new();
+    // What no commit waits for stays off the disk for long.
+    let cluster = Cluster::new("-c wal_writer_delay=10s");
     tavernkeep::database::migrate(&cluster.url(), &cluster.url()).await.unwrap();
     let wire = Wire::to(&format!("127.0.0.1:{}", cluster.port)).await;
     let server = Server::on(Database { url: wire.url(&cluster.url()), number: 0 }, &[]).await;

@@ -12,9 +12,9 @@ use crate::{
 /// # Errors
 /// `internal` if the cluster or the command cannot be started.
 pub(super) async fn run(data_dir: &Path, command: &[String]) -> Result<ExitCode> {
-    // Nothing here outlives the command, so what a power cut would lose need not be kept.
-    let settings =
-        [("max_connections", "200"), ("fsync", "off"), ("full_page_writes", "off"), ("synchronous_commit", "off")];
+    // Nothing here outlives the command, so what a power cut would lose need not be kept. Which commits wait stays
+    // PostgreSQL's default, for tests look at it.
+    let settings = [("max_connections", "200"), ("fsync", "off"), ("full_page_writes", "off")];
     let settings: &[_] = if std::env::var_os("TAVERNKEEP_DURABLE").is_some() { &settings[..1] } else { &settings };
     let cluster = embedded_postgres::start_with(data_dir, settings).await.map_err(Error::internal)?;
     let (program, arguments) = command.split_first().ok_or_else(|| Error::internal("no command"))?;
