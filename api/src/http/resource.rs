@@ -144,6 +144,14 @@ pub trait Resource: Sized + 'static {
         delete_row::<Self>(tx, id)
     }
 
+    /// Rules for what a client sends, and not for what is stored already.
+    ///
+    /// # Errors
+    /// `validation_failed`.
+    fn check_sent(_: &Value) -> Result<()> {
+        Ok(())
+    }
+
     /// Mends an older content of a row before it is written again: what it refers to may be gone.
     fn before_restore(_: &Place<'_>, _: &mut Map<String, Value>) -> impl Future<Output = Result<()>> {
         async { Ok(()) }
@@ -401,6 +409,7 @@ pub async fn create<R: Resource>(
     validate::check(&body.value)?;
     let input = serde_json::to_value(&body.value).map_err(Error::internal)?;
     bounds::check::<R::Input>(&input)?;
+    R::check_sent(&input)?;
     super::write(app, caller, body.idempotency.as_ref(), async |tx| {
         let campaign = match c {
             Some(c) => campaign_id(tx, caller, &Ref::parse(c)).await?,
@@ -474,6 +483,7 @@ pub async fn change<R: Resource>(
     x: &str,
     changes: Value,
 ) -> Result<Reply> {
+    R::check_sent(&changes)?;
     super::write(app, caller, None, async |tx| {
         let current = hold::<R>(tx, caller, c.map(Ref::parse).as_ref(), &Ref::parse(x)).await?;
         let stamp = R::stamp(&current);
