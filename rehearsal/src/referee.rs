@@ -92,7 +92,11 @@ pub(crate) fn classify(prompt: &str, scene: &Scene) -> (&'static str, Value) {
     }
     let fights = prompt.contains("<fight");
     let creatures = creatures(prompt);
-    let target = creatures.iter().find(|(slug, name)| named(&action, name) || named(&action, slug));
+    let by_name = |name: &str| contains_word(&action, &name.to_lowercase().replace('_', " "));
+    let target = creatures
+        .iter()
+        .find(|(slug, name)| by_name(name) || by_name(slug))
+        .or_else(|| creatures.iter().find(|(slug, name)| named(&action, name) || named(&action, slug)));
     if fights && says(END_TURN) {
         return ("encounter_action", json!({ "action": "end_turn" }));
     }

@@ -1,6 +1,7 @@
 //! Each door acts in the fight: attack, economy, turn order, the end of a turn, what is taken back.
 
 use futures_util::future::join_all;
+use rehearsal::{Reply, Script};
 use serde_json::json;
 
 use super::{
@@ -113,7 +114,7 @@ async fn of_many_words_at_once_one_spends_the_action() {
     let world = town(&acme).await;
     let id = brawling(&world).await;
     let words = |n: usize| {
-        let door = if n % 2 == 0 { Door::Act } else { Door::Do };
+        let door = if n.is_multiple_of(2) { Door::Act } else { Door::Do };
         says(door, &acme, "player_alice", "I attack thug 1 with my longsword")
     };
     let all = join_all((0..8).map(words)).await;
@@ -164,4 +165,31 @@ async fn without_a_fight_words_do_what_they_did() {
     let hit = says(Door::Rules, &acme, "player_alice", "I attack Bob").await.expect(200);
     assert_eq!(hit.body["arguments"]["target"], "innkeeper_bob", "{}", hit.text);
     assert_eq!(participant(&world, &other, "thug").await["hp"], 932_177);
+}
+
+/// Those whom a model plays act where they stand, too, also if their calls do not name the fight.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_a_model_plays_acts_in_the_fight_it_stands_in() {
+    let server = Server::start().await;
+    let acme = tenant(&server, "acme").await;
+    let world = town(&acme).await;
+    let fists = json!({ "hp": 30, "max_hp": 30, "attacks": [{ "name": "Fist", "bonus": 30, "damage": "1d4+1", "damage_type": "bludgeoning" }] });
+    let armed = json!({ "stats": fists, "available_tools": ["resolve_attack"] });
+    world.patch("/npcs/innkeeper_bob", armed).await.expect(200);
+    let fight = json!({ "participants": [{ "id": "bob", "npc_id": "innkeeper_bob", "is_enemy": true, "initiative": 20 },
+        { "id": "alice", "character_id": "player_alice", "initiative": 10 }] });
+    let id = super::begin(&world, fight).await;
+    let strike = Reply::tool("resolve_attack", json!({ "target": "Alice" }));
+    server.model.set_script(Script::replies([strike.clone(), Reply::text("Take that!"), strike, Reply::text("Hm.")]));
+    let turn = world.bob("player_alice", "I insult Bob.").await.expect(200);
+    assert_eq!(turn.body["tool_calls"][0]["status"], "succeeded", "{}", turn.text);
+    assert_eq!(participant(&world, &id, "bob").await["statistics"]["attacks_made"], 1, "{}", turn.text);
+    let again = world.bob("player_alice", "I insult Bob again.").await.expect(200);
+    assert_eq!(again.body["tool_calls"][0]["error"]["code"], "no_action_left", "{}", again.text);
+    assert_eq!(world.get("/characters/player_alice").await.expect(200).body["hp"], 100, "only the fight knows");
+    // A character's own action need not name the fight either.
+    advance(&world, &id).await;
+    let call = json!({ "arguments": { "action": "dodge" }, "actor": { "type": "character", "id": "player_alice" } });
+    world.post("/tools/encounter_action", call).await.expect(200);
+    assert_eq!(participant(&world, &id, "alice").await["economy"]["dodging"], true);
 }

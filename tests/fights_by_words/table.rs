@@ -60,7 +60,6 @@ async fn a_player_fights_in_a_browser() {
     assert!(!browser.html().await.contains("932177"));
     let picture = browser.screenshot().await;
     assert_eq!(picture[..4], *b"\x89PNG");
-    std::fs::write("/tmp/h2-fight.png", picture).unwrap();
     // Whom one may write to follows the character.
     world.patch("/characters/player_alice", json!({ "location": "harbour" })).await.expect(200);
     browser.until("Ilse is offered", "return document.querySelector('#to option[value=harbour_ilse]')").await;

@@ -1,5 +1,6 @@
 //! Whom words mean, and what a hostile model cannot do.
 
+use rehearsal::{Reply, Script};
 use serde_json::json;
 
 use super::{DOORS, Door, brawling, log_of, participant, player, proposes, says, tenant, town};
@@ -43,10 +44,15 @@ async fn who_may_be_several_is_asked_for_and_who_is_nobody_is_told() {
         let text = format!("I attack the thug, {door:?}");
         let unclear = says(door, &alice, "player_alice", &text).await.expect(200);
         asked(door, &unclear, "Whom do you mean: Thug 1 or Thug 2?");
+        server.model.set_script(Script::replies(Vec::<Reply>::new()));
     }
     untouched(&world, &id).await;
     let told = log_of(&acme).await;
     assert!(!told.iter().any(|m| m.contains("Whom do you mean")), "what is asked is for the player alone: {told:#?}");
+    // Who is called by the whole name is meant, also if a model takes another.
+    proposes(&server, Door::Rules, "resolve_attack", json!({ "target": "thug-1", "weapon": "Spoon" }));
+    let whole = says(Door::Rules, &alice, "player_alice", "I attack thug 2 with a spoon").await.expect(200);
+    assert_eq!(whole.body["arguments"]["target"], "thug-2", "{}", whole.text);
     // By name, by id, in any case; of two of whom one is dead the other is meant.
     let dead = json!({ "action": "damage", "target_id": "thug-1", "amount": 999_999 });
     world.post(&format!("/encounters/{id}/actions"), dead).await.expect(200);
@@ -88,7 +94,7 @@ async fn a_hostile_model_has_no_effect() {
         ("encounter_action", json!({ "action": "grapple", "target": "zz_killer" })),
         ("encounter_action", json!({ "action": "advance_turn", "override": true })),
         ("encounter_action", json!({ "action": "end_turn", "participant_id": "thug-1" })),
-        ("encounter_action", json!({ "action": "end_turn", "encounter_id": far })),
+        ("encounter_action", json!({ "action": "grapple", "target": "orc", "encounter_id": far })),
     ]
     .into_iter()
     .enumerate()

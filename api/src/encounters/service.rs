@@ -44,7 +44,7 @@ pub struct Cx<'a> {
 }
 
 /// Messages that one action is told in.
-const MESSAGES: u64 = 2;
+pub const MESSAGES: u64 = 2;
 
 impl Cx<'_> {
     /// Whether there is room in the log. One statement, none if a tenant may keep any number.

@@ -87,7 +87,21 @@ impl Stand {
             several => return Err(choice(it, several)),
         };
         let twins = self.not_told_apart(one, words);
-        if twins.len() > 1 { Err(choice(it, &twins)) } else { Ok(one) }
+        let words = plain(words);
+        // The longest name that stands there: `thug 2` is not `thug`.
+        let length = |p: &Participant| {
+            let said = names(p).into_iter().filter(|name| holds(&words, name));
+            said.map(|name| name.len()).max().unwrap_or(0)
+        };
+        let longest = twins.iter().map(|p| length(p)).max().filter(|length| *length > 0);
+        let by_name: Vec<&Participant> = twins.iter().filter(|p| Some(length(p)) == longest).copied().collect();
+        match (twins.as_slice(), by_name.as_slice()) {
+            // Who is called by the whole name is meant, whichever of them a model took.
+            (_, [one]) => Ok(one),
+            ([], _) => Ok(one),
+            ([only], _) => Ok(only),
+            (several, _) => Err(choice(it, several)),
+        }
     }
 
     fn nobody(&self) -> String {
@@ -109,7 +123,11 @@ impl Stand {
             .into_iter()
             .filter(|p| p.id != chosen.id && p.id != self.own && p.life() != Life::Dead)
             .collect();
-        let full: Vec<String> = names(chosen).into_iter().filter(|name| holds(&words, name)).collect();
+        let is_longer = |name: &str, own: &str| name != own && holds(name, own) && holds(&words, name);
+        let is_part = |own: &str| others.iter().any(|p| names(p).iter().any(|name| is_longer(name, own)));
+        // `Thug` within `Thug Captain` is no name of the thug's.
+        let full: Vec<String> =
+            names(chosen).into_iter().filter(|name| holds(&words, name) && !is_part(name)).collect();
         let twins: Vec<&Participant> = if full.is_empty() {
             let name = plain(&chosen.creature.name);
             let said: Vec<&str> = name.split(' ').filter(|word| word.len() > 2 && holds(&words, word)).collect();
@@ -124,7 +142,9 @@ impl Stand {
         } else {
             others.iter().filter(|p| full.iter().all(|name| names(p).contains(name))).copied().collect()
         };
-        it.participant(&chosen.id).into_iter().chain(twins).collect()
+        // Whoever speaks of the thug means one who stands.
+        let chosen = it.participant(&chosen.id).filter(|p| twins.is_empty() || p.life() != Life::Dead);
+        chosen.into_iter().chain(twins).collect()
     }
 }
 
@@ -212,7 +232,9 @@ fn listed(it: &Encounter, who: &[&Participant], and: &str) -> String {
 #[must_use]
 pub fn called(it: &Encounter, who: &Participant) -> String {
     let name = who.creature.name.as_str();
-    let is_shared = it.participants().iter().any(|p| p.id != who.id && p.creature.name.eq_ignore_ascii_case(name));
+    // That somebody hidden has the same name is not told by this one's.
+    let mut others = it.participants().iter().filter(|p| p.id != who.id && (!p.hidden || who.hidden));
+    let is_shared = others.any(|p| p.creature.name.eq_ignore_ascii_case(name));
     if is_shared && !name.eq_ignore_ascii_case(&who.id) { format!("{name} ({})", who.id) } else { name.to_owned() }
 }
 

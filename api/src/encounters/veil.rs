@@ -57,6 +57,11 @@ pub fn outcome(shown: &mut Value) {
     if let Some(damage) = members.get_mut("damage").and_then(Value::as_object_mut) {
         damage.remove("taken");
     }
+    for beam in members.get_mut("attacks").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(damage) = beam.get_mut("damage").and_then(Value::as_object_mut) {
+            damage.remove("taken");
+        }
+    }
 }
 
 /// Takes those from a view of whom only the game master knows, but for the player's own character.
@@ -77,8 +82,11 @@ fn conceal(view: &mut Value, own: Option<&str>) {
     if members.get("current_participant_id").is_some_and(is_hidden) {
         members.insert("current_participant_id".to_owned(), Value::Null);
     }
-    // Its place in the order would count them.
+    // Its place in the order would count them, and what was odd at the beginning may name them.
     members.remove("turn");
+    if let Some(Value::Array(warnings)) = members.get_mut("warnings") {
+        warnings.clear();
+    }
     if let Some(count) = members.get_mut("participant_count") {
         let seen = count.as_u64().unwrap_or_default().saturating_sub(hidden.len() as u64);
         *count = seen.into();

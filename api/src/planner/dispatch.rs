@@ -110,10 +110,13 @@ impl Acting<'_> {
         let mut ruling =
             Ruling { talk: &mut self.talk, campaign, player, acting: &acting, action, dice: None, preview: false };
         let decided = ruling.decide().await?;
-        if let Some(why) = decided.unclear {
+        if let Some(why) = decided.unclear.clone() {
             return self.refuse(vec![FailedPredicate::unclear(why)].into(), Some(command), None).await;
         }
-        let narration = narrate::narrate(&mut self.talk, &acting.name, &deed, &decided.raw).await?;
+        let narration = match decided.is_a_tale() {
+            true => narrate::narrate(&mut self.talk, &acting.name, &deed, &decided.raw).await?,
+            false => None,
+        };
         let resolution = Resolution::of(&decided, narration, &self.talk);
         let teller = Teller { turn, player, name: &acting.name, scene, words: None };
         let (message, messages) = commands::deed::spoken(&resolution, &teller);

@@ -46,10 +46,12 @@ pub async fn message(seat: &Seat, rest: &str) -> Result<NewMessage> {
     let listeners = listeners(seat).await?;
     let others: Vec<&Listener> = listeners.iter().filter(|l| l.id != seat.player).collect();
     let masters = MASTERS.iter().map(|name| (*name, "gm".to_owned()));
-    let named = others.iter().flat_map(|l| [(l.name.as_str(), l.id.to_string()), (l.slug.as_str(), l.id.to_string())]);
-    // The longest name comes first: `Anna Maria` is not `Anna`.
-    let found = masters
-        .chain(named)
+    let slugs = others.iter().map(|l| (l.slug.as_str(), l.id.to_string()));
+    let names = others.iter().map(|l| (l.name.as_str(), l.id.to_string()));
+    // The longest name comes first, `Anna Maria` is not `Anna`; of two that are as long a name before a slug.
+    let found = slugs
+        .chain(names)
+        .chain(masters)
         .filter_map(|(name, id)| Some((name.len(), id, behind(rest, name)?)))
         .max_by_key(|(length, ..)| *length);
     let Some((length, to, said)) = found else { return Err(nobody(&others)) };

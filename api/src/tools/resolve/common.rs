@@ -19,6 +19,7 @@ use crate::{
     },
     error::{Code, Error, Result},
     http::resource::Ref,
+    limits::check_rows_more,
     rules::{
         cast::{Cast, Met, Named, Who, named_all, named_by},
         service::{self, How},
@@ -272,6 +273,11 @@ impl Call<'_> {
         Ok(names.iter().zip(found).map(|(name, found)| is_own(name).map_or(found, Named::One)).collect())
     }
 
+    /// Whether what happens in a fight can be told in the log. One statement, none if a tenant may keep any number of rows.
+    async fn has_room(&self) -> Result<()> {
+        check_rows_more(self.tx, self.cx.rows_max, "message", encounters::service::MESSAGES).await
+    }
+
     /// The participant that the caller plays; none for a game master and for those whom one plays.
     fn own_in<'f>(&self, fight: &'f Stored) -> Option<&'f str> {
         let own = Some(self.cx.entity).filter(|_| self.cx.kind == ActorKind::Character)?;
@@ -396,6 +402,7 @@ impl Call<'_> {
             let decision = fight.now.absorb(by.as_deref(), &outcome.effects, dice)?;
             Ok((outcome, decision))
         };
+        self.has_room().await?;
         let how = self.how(Harm::Always, false);
         let wish = Wish { given: self.cx.dice, seed: None, preview: self.preview };
         let ((outcome, decision), rolled) = dice::service::roll(self.tx, self.cx.campaign, &wish, decide).await?;
@@ -418,6 +425,7 @@ impl Call<'_> {
 
     /// Does an action of the encounter instead, whose turns, positions and economy count; answers as a resolver.
     pub(super) async fn as_action(&self, fight: &Stored, action: &Action) -> Result<Value> {
+        self.has_room().await?;
         let own = self.own_in(fight);
         let how = encounters::service::How { given: self.cx.dice, preview: self.preview, turn: self.cx.turn, own };
         let mut told = encounters::service::act_in(self.tx, fight.clone(), action, &how).await?;

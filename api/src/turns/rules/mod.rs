@@ -229,9 +229,8 @@ impl<'a> RulesTurn<'a> {
             preview: self.job.preview,
         };
         let decided = ruling.decide().await?;
-        let narrated = decided.unclear.is_none()
-            && self.job.command.is_some()
-            && self.talk.caller.tenant.settings.features.llm_visible;
+        let narrated =
+            decided.is_a_tale() && self.job.command.is_some() && self.talk.caller.tenant.settings.features.llm_visible;
         let narration = if narrated {
             narrate::narrate(&mut self.talk, &self.acting.name, &self.job.action, &decided.raw).await?
         } else {

@@ -37,6 +37,14 @@ pub struct Decided {
     pub unclear: Option<String>,
 }
 
+impl Decided {
+    /// Whether there is anything for a narrator to tell: who only ends a turn does nothing.
+    #[must_use]
+    pub fn is_a_tale(&self) -> bool {
+        self.unclear.is_none() && !(self.tool == fight::TOOL && self.arguments["action"] == "advance_turn")
+    }
+}
+
 /// An action on its way to a decision.
 pub struct Ruling<'t, 'a> {
     pub talk: &'t mut Talk<'a>,
