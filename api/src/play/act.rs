@@ -6,7 +6,7 @@ use entity::message::{Author, Type};
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::{Filled, Notice, filled, html, is_htmx, rendered, shown, table::Seat, visit::Visitor};
+use super::{Filled, Notice, filled, html, is_htmx, rendered, shown, table::Seat, visit::Visitor, whisper};
 use crate::{
     app::App,
     auth::Caller,
@@ -79,6 +79,12 @@ async fn said(
             "invalid_value",
             format!("Say something, in at most {SAID_CHARS_MAX} characters."),
         ));
+    }
+    if let Some(rest) = whisper::asked(text) {
+        let seat = Seat::take(app, visitor, link).await?;
+        let message = whisper::message(&seat, rest).await?;
+        write(app, seat.leave(), message).await?;
+        return Ok(done(request, link));
     }
     if words.to == GAME {
         return planned(app, visitor, request, link, text).await;
