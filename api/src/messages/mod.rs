@@ -46,7 +46,7 @@ pub struct MessageInput {
     pub kind: Type,
     #[serde(default)]
     pub speaker: Speaker,
-    #[garde(length(chars, min = 1, max = 20_000))]
+    #[garde(custom(validate::says_something), length(chars, min = 1, max = 20_000))]
     pub content: String,
     #[garde(custom(validate::opt_line))]
     #[serde(default)]
