@@ -286,8 +286,7 @@ async fn blank_messages_are_refused_everywhere() {
             ("/messages", json!({ "content": blank }), "/content"),
             ("/npcs/innkeeper_bob/turns", json!({ "player_id": "player_alice", "action": blank }), "/action"),
             ("/owners/town_council_owner/turns", json!({ "player_id": "player_alice", "action": blank }), "/action"),
-            ("/tools/post_message", json!({ "arguments": { "content": blank } }), "/arguments/content"),
-            ("/rules/turns", json!({ "player_id": "player_alice", "action": blank }), "/action"),
+            ("/rules/resolve", json!({ "player_id": "player_alice", "action": blank }), "/action"),
         ] {
             let answer = world.post(path, body).await.problem(422, "validation_failed");
             assert_eq!(answer.pointers(), [pointer], "{path}: {}", answer.text);

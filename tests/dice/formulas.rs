@@ -277,7 +277,7 @@ async fn foundrys_roll_data_are_sent_as_they_are() {
         ("2@scale.rogue.sneak-attack", 1, ""),
         ("@scale.rogue.sneak-attack + @nobody", 28, "no @nobody"),
         ("@scale.rogue.sneak-attack +", 27, "breaks off"),
-        ("@classes.blood-hunter.levels + @blood-hunter", 31, "no @blood"),
+        ("@classes.blood-hunter.levels + @blood-hunter", 38, "hunter"),
     ] {
         let result = one(&tenant, formula, json!({ "variables": roll_data() })).await;
         assert_eq!((&result["success"], &result["error"]["position"]), (&json!(false), &json!(place)), "{result}");

@@ -367,9 +367,13 @@ async fn an_entry_that_is_too_long_is_cut_and_says_so() {
 }
 
 /// A book of world info of these entries, numbered in order.
-fn tides(entries: Value) -> Value {
-    let numbered = entries.as_array().unwrap().iter().enumerate().map(|(n, entry)| (n.to_string(), entry.clone()));
-    json!({ "name": "Tides", "entries": numbered.collect::<serde_json::Map<_, _>>() })
+fn tides(mut entries: Value) -> Value {
+    let mut numbered = serde_json::Map::new();
+    for (n, entry) in entries.as_array_mut().unwrap().iter_mut().enumerate() {
+        entry.as_object_mut().unwrap().entry("uid").or_insert_with(|| json!(n));
+        numbered.insert(n.to_string(), entry.take());
+    }
+    json!({ "name": "Tides", "entries": numbered })
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -99,7 +99,7 @@ fn sound_at(value: &Value, pointer: &mut String, deeper: usize, nul_passes: bool
             below(pointer, &i.to_string(), |pointer| sound_at(item, pointer, deeper - 1, nul_passes))
         }),
         Value::Object(members) => members.iter().try_for_each(|(key, member)| {
-            if key.contains('\0') {
+            if !nul_passes && key.contains('\0') {
                 return Err(nul(pointer));
             }
             below(pointer, key, |pointer| sound_at(member, pointer, deeper - 1, nul_passes))
