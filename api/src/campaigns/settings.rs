@@ -65,6 +65,6 @@ pub fn check(settings: &Value) -> Result<()> {
 pub fn stored_fit(settings: &Extensions, cx: &()) -> garde::Result {
     let read = settings.iter().filter(|(name, _)| NAMES.contains(&name.as_str()));
     let read = read.map(|(name, value)| (name.clone(), value.clone())).collect();
-    check(&Value::Object(read)).map_err(|error| garde::Error::new(error.to_string()))?;
+    check(&Value::Object(read)).map_err(|error| garde::Error::new(error.detail.as_str()))?;
     validate::extensions(settings, cx)
 }

@@ -17,7 +17,7 @@ use crate::{
     error::{Code, Error, Problem, Result},
     http::{
         Body, Reply,
-        paging::{Items, ListParams, Page},
+        paging::{self, Items, ListParams, Page},
         resource::{self, Ref, campaign_id},
     },
     tenancy::TenantTx,
@@ -72,8 +72,8 @@ pub async fn get(
     caller: Caller,
     request: HttpRequest,
     path: web::Path<(String, String)>,
-    params: web::Query<GetParams>,
 ) -> Result<HttpResponse> {
+    let params: GetParams = paging::read_filter(paging::parameters(request.query_string())?)?;
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let c = Ref::parse(&path.0);
     let cx = cx(&tx, &c, &caller);

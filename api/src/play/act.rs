@@ -3,6 +3,7 @@
 use actix_web::{HttpRequest, HttpResponse, http::StatusCode, post, web};
 use askama::Template;
 use entity::message::{Author, Type};
+use rules::dice::Meaning;
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -193,7 +194,7 @@ async fn rolled(
     let (caller, campaign) = seat.leave();
     retry::write(&app.pool, caller.actor(), async |tx| {
         app.limits.check_rows(tx, &caller, "message").await?;
-        let value = |name: &str| sheet::value(&own, name);
+        let value = |name: &str| sheet::value(&own, name).map(Meaning::Number);
         let report = rolls::roll(Taking::Within(tx), Some(campaign), &Wish::default(), &rolls, &value).await?;
         let Some((result, total)) = report.results.first().and_then(|first| Some((first, first.total.clone()?))) else {
             let error = report.results.into_iter().find_map(|result| result.error);
