@@ -44,7 +44,12 @@ pub struct CampaignSettings {
 /// # Errors
 /// `validation_failed` that points to the first setting that nothing reads or that does not fit.
 pub fn check(settings: &Value) -> Result<()> {
-    let read: CampaignSettings = body::typed(settings.clone()).map_err(|error| error.below("/settings"))?;
+    let mut sent = settings.clone();
+    // What is set to null goes, also what an earlier server took.
+    if let Value::Object(members) = &mut sent {
+        members.retain(|_, value| !value.is_null());
+    }
+    let read: CampaignSettings = body::typed(sent).map_err(|error| error.below("/settings"))?;
     if let Some(names) = &read.planner_commands {
         let known = commands::are_known(names);
         known.map_err(|e| Error::invalid("/settings/planner_commands", "invalid_value", e.to_string()))?;
