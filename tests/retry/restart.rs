@@ -78,7 +78,7 @@ impl Drop for Cluster {
 async fn the_turn_succeeds_with_the_calls_it_made() {
     let cluster = Cluster::new("");
     tavernkeep::database::migrate(&cluster.url(), &cluster.url()).await.unwrap();
-    let server = Server::on(Database { url: cluster.url(), number: 0 }, &[]).await;
+    let server = Server::on(Database::elsewhere(cluster.url()), &[]).await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
     for (n, mode) in [(1_u64, "fast"), (2, "immediate")] {
@@ -107,7 +107,7 @@ async fn a_number_that_is_given_again_says_nothing() {
     let cluster = Cluster::new("-c wal_writer_delay=10s");
     tavernkeep::database::migrate(&cluster.url(), &cluster.url()).await.unwrap();
     let wire = Wire::to(&format!("127.0.0.1:{}", cluster.port)).await;
-    let server = Server::on(Database { url: wire.url(&cluster.url()), number: 0 }, &[]).await;
+    let server = Server::on(Database::elsewhere(wire.url(&cluster.url())), &[]).await;
     let tenant = server.tenant("acme").await;
     tenant.world().await;
     let tx = TenantTx::write(server.pool(), &Actor::system(tenant.tenant)).await.unwrap();
