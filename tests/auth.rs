@@ -33,6 +33,33 @@ async fn within_a_second(client: &Client<'_>, path: &str, status: u16) -> Answer
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn every_credential_says_who_it_is() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let tenant_id = tenant.get("/v1/tenant").await.expect(200).id();
+
+    let key = tenant.with_scopes(&[Scope::Read]).await.get("/v1/whoami").await.expect(200).body;
+    assert_eq!((&key["kind"], &key["scopes"]), (&json!("api_key"), &json!(["read"])));
+    assert_eq!((&key["tenant_id"], &key["tenant_slug"]), (&json!(tenant_id), &json!("acme")));
+    for none in ["campaign", "player", "expires_at"] {
+        assert_eq!(key.get(none), Some(&Value::Null), "{none}");
+    }
+
+    let how =
+        json!({ "campaign": "port-town", "player_id": "player_alice", "ttl_seconds": 600, "scopes": ["read", "play"] });
+    let token = tenant.token(how).await.get("/v1/whoami").await.expect(200).body;
+    assert_eq!((&token["kind"], &token["scopes"]), (&json!("access_token"), &json!(["read", "play"])));
+    assert_eq!(token["campaign"]["id"], world.get("").await.expect(200).id());
+    assert_eq!((&token["campaign"]["slug"], &token["player"]["slug"]), (&json!("port-town"), &json!("player_alice")));
+    assert_eq!((&token["tenant_slug"], &token["key_name"]), (&Value::Null, &Value::Null), "the tenant's own business");
+    let left = clock::parse(token["expires_at"].as_str().unwrap()).unwrap() - clock::now();
+    assert!(left.is_positive() && left.whole_seconds() <= 600, "{left}");
+
+    tenant.with_credential("tk_00000000_no").get("/v1/whoami").await.problem(401, "unauthenticated");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_is_traded_for_a_narrower_token() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;

@@ -155,6 +155,7 @@ fn v1<R: Routes>(routes: R) -> R {
         .service(rules::http::rest)
         .service(rules::http::srd)
         // The caller's own affairs.
+        .service(auth::whoami::whoami)
         .service(auth::http::token)
         .service(auth::http::list_keys)
         .service(auth::http::create_key)
