@@ -24,7 +24,7 @@ use tokio_tungstenite::{
 };
 
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A frontend's end of a connection.
 pub struct Socket(pub WebSocketStream<MaybeTlsStream<TcpStream>>);
@@ -80,6 +80,12 @@ impl Socket {
                 Some(Err(e)) => panic!("{e}"),
             }
         }
+    }
+
+    /// Waits until the server looks whether somebody is there; frames before are passed over.
+    pub async fn beat(&mut self) {
+        let beat = async { while !matches!(self.0.next().await, Some(Ok(Message::Ping(_)))) {} };
+        tokio::time::timeout(PATIENCE, beat).await.expect("the server asks");
     }
 
     /// The next frame of a type; others are passed over.

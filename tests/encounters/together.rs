@@ -77,7 +77,7 @@ async fn killed_in_the_middle_of_a_commit() {
     let mut owner = sqlx::PgConnection::connect(&prepared.db.url).await.unwrap();
     owner.execute("BEGIN; SELECT 1 FROM character WHERE slug = 'player_mallory' FOR UPDATE").await.unwrap();
     let waiting = tokio::spawn(child.post(&format!("/encounters/{id}/commit"), json!({})));
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    prepared.db.somebody_waits().await;
     assert!(!waiting.is_finished());
     child.kill().await;
     waiting.abort();

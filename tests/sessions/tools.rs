@@ -219,7 +219,7 @@ async fn a_roll_of_a_cancelled_turn_is_nobodys() {
     let session = Session::open(&world, "vtt").await;
     let roll = || Reply::tool("roll_dice", json!({ "rolls": [{ "formula": "1d20" }] }));
     let end = || Reply::text("So be it.");
-    server.model.set_script(Script::replies([roll(), end(), roll().delay_ms(500), roll(), end()]));
+    server.model.set_script(Script::replies([roll(), end(), roll().held(), roll(), end()]));
     let first = session.turn().await;
     assert_eq!(first["tool_calls"][0]["result"]["counter"], 1, "{first}");
     let cancel = async {
@@ -229,6 +229,7 @@ async fn a_roll_of_a_cancelled_turn_is_nobodys() {
         let mut db = PgConnection::connect(&server.db.url).await.unwrap();
         let asked = sqlx::query("UPDATE turn SET cancel_requested = true WHERE status = 'running'").execute(&mut db);
         assert_eq!(asked.await.unwrap().rows_affected(), 1);
+        server.model.let_go(1);
     };
     let path = session.path("/turns");
     let (cancelled, ()) = tokio::join!(world.post(&path, json!({})), cancel);

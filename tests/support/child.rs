@@ -73,7 +73,7 @@ impl Prepared {
         let log = Arc::new(Mutex::new(String::new()));
         tokio::spawn(keep(lines, log.clone()));
         tokio::spawn(keep(BufReader::new(process.stderr.take().unwrap()).lines(), log.clone()));
-        let http = reqwest::Client::builder().timeout(Duration::from_secs(30)).build().unwrap();
+        let http = reqwest::Client::builder().timeout(Duration::from_secs(180)).build().unwrap();
         Child { process, url, credential: self.credential.clone(), http, log }
     }
 }
@@ -126,7 +126,7 @@ impl Child {
 
     /// Waits until it has stopped; whether it went in order.
     pub async fn stopped(&mut self) -> bool {
-        tokio::time::timeout(Duration::from_secs(20), self.process.wait()).await.unwrap().unwrap().success()
+        tokio::time::timeout(Duration::from_secs(60), self.process.wait()).await.unwrap().unwrap().success()
     }
 
     /// GET below the campaign, or anywhere if the path begins with two slashes.

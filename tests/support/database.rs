@@ -8,6 +8,8 @@ use std::{
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection, Row, postgres::PgConnectOptions};
 use tokio::sync::{Mutex, OnceCell};
 
+use super::until;
+
 static TEMPLATE: OnceCell<String> = OnceCell::const_new();
 /// PostgreSQL clones a template for one at a time.
 static CLONING: Mutex<()> = Mutex::const_new(());
@@ -39,6 +41,13 @@ impl Database {
         let mut db = PgConnection::connect(&server_url()).await.unwrap();
         db.execute(AssertSqlSafe(format!("CREATE DATABASE {name} TEMPLATE {template}"))).await.unwrap();
         Self { url: url_of(&name), number }
+    }
+
+    /// Returns when somebody waits for a lock that another holds.
+    pub async fn somebody_waits(&self) {
+        let mut db = PgConnection::connect(&self.url).await.unwrap();
+        let waiting = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')";
+        until("somebody to wait", async || sqlx::query(waiting).fetch_one(&mut db).await.unwrap().get(0)).await;
     }
 }
 
