@@ -107,20 +107,6 @@ impl Socket {
         }
     }
 
-    /// Whether nothing comes for a while.
-    pub async fn is_quiet(&mut self, time: Duration) -> bool {
-        tokio::time::timeout(time, async {
-            loop {
-                match self.0.next().await {
-                    Some(Ok(Message::Text(_))) | None => return,
-                    _ => {}
-                }
-            }
-        })
-        .await
-        .is_err()
-    }
-
     /// Answers the next `execute_roll` with these results.
     pub async fn roll(&mut self, results: Value) -> Value {
         let asked = self.next_of("execute_roll").await;

@@ -1,7 +1,5 @@
 //! Turns that are heard while they run: streamed, asynchronous, resumed, on another server, cancelled, broken.
 
-use std::time::Duration;
-
 use futures_util::future::join_all;
 use rehearsal::{Reply, Script, UsageOverride};
 use reqwest::Method;

@@ -355,8 +355,8 @@ async fn pages_count_as_requests_of_their_tenant() {
     let mut zoe = Visitor::signed_in(&server, other.tenant, Role::Owner).await;
     let mut shown = 0;
     let refused = loop {
-        let page = mara.get("/admin").await;
-        zoe.get("/admin").await.expect(200);
+        let page = mara.get("/admin/users").await;
+        zoe.get("/admin/users").await.expect(200);
         match page.status {
             200 => shown += 1,
             _ => break page.expect(429),

@@ -7,9 +7,6 @@ use sqlx::{Connection, PgConnection};
 use super::{Socket, fight, fights::in_time};
 use crate::support::{Child, Prepared};
 
-/// A frontend's answer is waited for as long as any machine needs.
-const PATIENT: [(&str, &str); 2] = [("RUST_LOG", "error"), ("TAVERNKEEP_BRIDGE_ROLL_TIMEOUT_MS", "60000")];
-
 fn one_roll() -> Reply {
     Reply::tool("roll_dice", json!({ "rolls": [{ "formula": "1d20" }] }))
 }
@@ -22,8 +19,8 @@ async fn turn(child: &Child, session: &str) -> serde_json::Value {
 async fn a_turn_on_one_server_asks_the_frontend_of_another() {
     let prepared = Prepared::new().await;
     let model = rehearsal::start(rehearsal::Options::default()).await.unwrap();
-    let mut here = prepared.start_with(&model, &PATIENT).await;
-    let there = prepared.start_with(&model, &PATIENT).await;
+    let mut here = prepared.start(&model).await;
+    let there = prepared.start(&model).await;
     let dice = json!({ "dice": "frontend" });
     let (mut socket, connected) = Socket::connect(here.url(), &prepared.credential, dice.clone()).await;
     let session = connected["session_id"].as_str().unwrap().to_owned();
@@ -87,8 +84,8 @@ async fn a_turn_on_one_server_asks_the_frontend_of_another() {
 async fn a_server_that_dies_or_goes_deaf_does_not_hold_up_the_others() {
     let prepared = Prepared::new().await;
     let model = rehearsal::start(rehearsal::Options::default()).await.unwrap();
-    let mut here = prepared.start_with(&model, &PATIENT).await;
-    let there = prepared.start_with(&model, &PATIENT).await;
+    let mut here = prepared.start(&model).await;
+    let there = prepared.start(&model).await;
     let (mut socket, connected) =
         Socket::connect(here.url(), &prepared.credential, json!({ "dice": "frontend" })).await;
     let session = connected["session_id"].as_str().unwrap();

@@ -1,6 +1,6 @@
 //! Several at once, and crashes: actions follow one another, a commit happens once or not at all.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};

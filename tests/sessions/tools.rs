@@ -1,14 +1,12 @@
 //! The tools of a session's AI, called by hand.
 
-use std::time::Duration;
-
 use rehearsal::{Reply, Script};
 use serde_json::json;
 use sqlx::{Connection, PgConnection};
 use tavernkeep::auth::Scope;
 
 use super::Session;
-use crate::support::Server;
+use crate::support::{Server, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn old_names_are_answered_and_not_listed() {
@@ -223,9 +221,7 @@ async fn a_roll_of_a_cancelled_turn_is_nobodys() {
     let first = session.turn().await;
     assert_eq!(first["tool_calls"][0]["result"]["counter"], 1, "{first}");
     let cancel = async {
-        while server.model.request_count() < 3 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        until("the third question", async || server.model.request_count() >= 3).await;
         let mut db = PgConnection::connect(&server.db.url).await.unwrap();
         let asked = sqlx::query("UPDATE turn SET cancel_requested = true WHERE status = 'running'").execute(&mut db);
         assert_eq!(asked.await.unwrap().rows_affected(), 1);

@@ -1,7 +1,5 @@
 //! Turns of a session's AI.
 
-use std::time::Duration;
-
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 

@@ -12,7 +12,7 @@ use tokio::{
     process::{Child as Process, Command},
 };
 
-use super::{Answer, SECRET, Server, database::Database};
+use super::{Answer, PATIENT, SECRET, Server, database::Database};
 
 /// A database with a world in it, and a key to it; no server runs.
 pub struct Prepared {
@@ -56,6 +56,7 @@ impl Prepared {
             .env("TAVERNKEEP_SHUTDOWN_SECONDS", "10")
             .env("LLM_API_ENDPOINT", model.base_url())
             .env("LLM_MODEL_NAME", "rehearsal")
+            .envs(PATIENT)
             .envs(env.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

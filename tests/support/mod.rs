@@ -46,13 +46,16 @@ pub use world::World;
 pub const SECRET: &str = "a secret for tests that is forty characters long";
 
 /// What test servers are told, unless a test says otherwise.
-const OURS: [(&str, &str); 8] = [
+const OURS: [(&str, &str); 4] = [
     ("TAVERNKEEP_BIND", "127.0.0.1:0"),
     ("TAVERNKEEP_WORKERS", "1"),
     ("DATABASE_CONNECTIONS_MAX", "6"),
     // Tests that ask much at once are about something else than how much there is room for.
     ("TAVERNKEEP_REQUESTS_MAX", "1000"),
-    // And those that ask a model or a frontend about something else than how busy the machine is.
+];
+
+/// What every server of a test is told: tests that ask a model or a frontend are about something else than how busy the machine is.
+const PATIENT: [(&str, &str); 4] = [
     ("LLM_FIRST_TOKEN_TIMEOUT_MS", "120000"),
     ("LLM_TIMEOUT_MS", "240000"),
     ("PLANNER_TIMEOUT_MS", "120000"),
@@ -88,7 +91,11 @@ impl Server {
         let model =
             rehearsal::start(rehearsal::Options { record_requests_max: 10_000, ..Default::default() }).await.unwrap();
         let config = Config::read(&|name| {
-            env.iter().chain(&OURS).find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
+            env.iter()
+                .chain(&OURS)
+                .chain(&PATIENT)
+                .find(|(variable, _)| *variable == name)
+                .map(|(_, value)| (*value).to_owned())
         })
         .unwrap();
         let pool = tavernkeep::database::connect(&db.url, config.database_connections_max).await.unwrap();
