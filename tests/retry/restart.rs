@@ -83,13 +83,14 @@ async fn the_turn_succeeds_with_the_calls_it_made() {
     let world = tenant.world().await;
     for (n, mode) in [(1_u64, "fast"), (2, "immediate")] {
         let (note, last) = (format!("Kept {n}."), format!("Thanks {n}."));
-        says(&server, [remember(&note).delay_ms(1500), Reply::text(last.clone()).delay_ms(300)]);
+        says(&server, [remember(&note).held(), Reply::text(last.clone())]);
         let turn = tenant.npc_turn("port-town", "innkeeper_bob", "player_alice", "I pay.");
         let restart = async {
             until("the call", async || server.model.request_count() as u64 == 2 * n - 1).await;
-            // What began is on the disk within a moment; a crash before that would forget it.
-            tokio::time::sleep(std::time::Duration::from_millis(1000)).await;
+            // What began is on the disk before it is forgotten by a crash.
+            sqlx::query("CHECKPOINT").execute(&mut server.owner().await).await.unwrap();
             tokio::task::block_in_place(|| cluster.run("pg_ctl", &["restart", "-w", "-m", mode]));
+            server.model.let_go(1);
         };
         let (turn, ()) = tokio::join!(turn, restart);
         assert_eq!(turn.expect(200).body["narrative"], last.as_str(), "{mode}");

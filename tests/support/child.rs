@@ -12,7 +12,7 @@ use tokio::{
     process::{Child as Process, Command},
 };
 
-use super::{Answer, SECRET, Server, database::Database};
+use super::{Answer, PATIENT, SECRET, Server, database::Database};
 
 /// A database with a world in it, and a key to it; no server runs.
 pub struct Prepared {
@@ -56,6 +56,7 @@ impl Prepared {
             .env("TAVERNKEEP_SHUTDOWN_SECONDS", "10")
             .env("LLM_API_ENDPOINT", model.base_url())
             .env("LLM_MODEL_NAME", "rehearsal")
+            .envs(PATIENT)
             .envs(env.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -73,7 +74,7 @@ impl Prepared {
         let log = Arc::new(Mutex::new(String::new()));
         tokio::spawn(keep(lines, log.clone()));
         tokio::spawn(keep(BufReader::new(process.stderr.take().unwrap()).lines(), log.clone()));
-        let http = reqwest::Client::builder().timeout(Duration::from_secs(30)).build().unwrap();
+        let http = reqwest::Client::builder().timeout(Duration::from_secs(180)).build().unwrap();
         Child { process, url, credential: self.credential.clone(), http, log }
     }
 }
@@ -126,7 +127,7 @@ impl Child {
 
     /// Waits until it has stopped; whether it went in order.
     pub async fn stopped(&mut self) -> bool {
-        tokio::time::timeout(Duration::from_secs(20), self.process.wait()).await.unwrap().unwrap().success()
+        tokio::time::timeout(Duration::from_secs(60), self.process.wait()).await.unwrap().unwrap().success()
     }
 
     /// GET below the campaign, or anywhere if the path begins with two slashes.

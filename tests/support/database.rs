@@ -11,6 +11,8 @@ use std::{
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection, Row, postgres::PgConnectOptions};
 use tokio::sync::{Mutex, OnceCell};
 
+use super::until;
+
 static TEMPLATE: OnceCell<String> = OnceCell::const_new();
 /// PostgreSQL clones a template for one at a time.
 static CLONING: Mutex<()> = Mutex::const_new(());
@@ -68,6 +70,13 @@ impl Database {
     /// The same database under another address.
     pub fn by_way_of(&self, url: String) -> Self {
         Self { url, ..self.clone() }
+    }
+
+    /// Returns when somebody waits for a lock that another holds.
+    pub async fn somebody_waits(&self) {
+        let mut db = PgConnection::connect(&self.url).await.unwrap();
+        let waiting = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')";
+        until("somebody to wait", async || sqlx::query(waiting).fetch_one(&mut db).await.unwrap().get(0)).await;
     }
 }
 
