@@ -36,7 +36,7 @@ use tavernkeep::{
 };
 use uuid::Uuid;
 
-pub use child::{Child, Prepared};
+pub use child::{Child, Prepared, operator};
 pub use database::Database;
 pub use routes::{Rows, counts};
 pub use wire::Wire;
