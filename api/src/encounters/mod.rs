@@ -5,6 +5,7 @@
 //!
 //! - `input`: what is written of encounters; `http`, and `tools::encounters`: the two ways in.
 //! - `store`: the rows: read under a lock, written in one statement; `service`: create, join, act, end; `commit`; `rewind`: undone.
+//! - `told`: what is told of them, as the OpenAPI document describes it.
 //! - `combat`: the fights that go on, as `get_encounter` tells them; `news`: what an action did, for the journal and deltas.
 //!
 //! Everything that changes an encounter locks its row first, so that actions follow one another and none is lost.
@@ -17,6 +18,7 @@ pub mod news;
 pub mod rewind;
 pub mod service;
 pub mod store;
+pub mod told;
 pub mod veil;
 
 use entity::{encounter, shapes::Extensions};

@@ -146,14 +146,14 @@ fn pretty(schema: &impl serde::Serialize) -> String {
 }
 
 /// The API's description for machines.
-#[utoipa::path(tag = "service", operation_id = "openapi", responses((status = 200, content_type = "application/yaml")))]
+#[utoipa::path(tag = "service", operation_id = "get_openapi", responses((status = 200, content_type = "application/yaml")))]
 #[get("/openapi.yaml")]
 pub async fn openapi(documents: web::Data<Documents>) -> HttpResponse {
     HttpResponse::Ok().content_type("application/yaml").body(documents.yaml.clone())
 }
 
 /// The API's description for people.
-#[utoipa::path(tag = "service", operation_id = "docs", responses((status = 200, content_type = "text/html")))]
+#[utoipa::path(tag = "service", operation_id = "get_docs", responses((status = 200, content_type = "text/html")))]
 #[get("/docs")]
 pub async fn docs(documents: web::Data<Documents>) -> HttpResponse {
     HttpResponse::Ok()
@@ -172,7 +172,7 @@ struct ProblemPage {
 }
 
 /// What a problem's code means and what to do about it.
-#[utoipa::path(tag = "service", operation_id = "problem", params(("code" = String, Path, description = "A problem's code")),
+#[utoipa::path(tag = "service", operation_id = "get_problem", params(("code" = String, Path, description = "A problem's code")),
     responses((status = 200, content_type = "text/html"), (status = "default", body = Problem)))]
 #[get("/problems/{code}")]
 pub async fn problem(path: web::Path<String>) -> Result<HttpResponse> {

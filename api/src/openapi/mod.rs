@@ -1,16 +1,31 @@
 //! What the OpenAPI document says beside what each route says of itself: whose it is, credentials, arguments of commands, merge
 //! patches, and the headers that routes take and answer by the conventions of `http`, once for all of them.
+//!
+//! utoipa writes what types and handlers say. What is the same of all routes is written after it, each by one pass over the
+//! document: here what needs utoipa's types, in the modules below what is easier said of JSON. No pass changes what goes over
+//! the wire; a pass that has to know one route or schema has a table for it.
+
+mod answers;
+pub mod credentials;
+mod document;
+mod examples;
+pub mod names;
+mod shapes;
+mod streams;
+mod tags;
+pub mod unions;
+pub mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use utoipa::ToSchema;
 use utoipa::openapi::{
     ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi, Ref, RefOr, Response, Schema,
     header::{Header, HeaderBuilder},
     path::{Operation, Parameter, ParameterBuilder, ParameterIn},
     schema::{ArrayItems, Components, Object, OneOfBuilder, SchemaType, Type},
-    security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
+    security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
 };
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::{
     campaigns::Campaigns,
@@ -42,6 +57,25 @@ pub fn complete(api: &mut OpenApi) {
     hide::<Scenes>(schemas);
     refer(schemas);
     headers(api);
+    let finished = serde_json::to_value(&*api).map(finish).and_then(serde_json::from_value);
+    // What utoipa has written it can read; a test would find what it could not.
+    if let Ok(finished) = finished {
+        *api = finished;
+    }
+}
+
+/// The document with what is said of JSON.
+#[must_use]
+pub fn finish(mut document: serde_json::Value) -> serde_json::Value {
+    answers::describe(&mut document);
+    names::give(&mut document);
+    unions::name(&mut document);
+    credentials::ask(&mut document);
+    shapes::complete(&mut document);
+    words::describe(&mut document);
+    examples::give(&mut document);
+    tags::list(&mut document);
+    document
 }
 
 /// A list's items come written out: names their schema instead.
@@ -77,6 +111,7 @@ fn describe(api: &mut OpenApi) {
         .description(Some("An API key `tk_…` or an access token from `/v1/auth/token`."))
         .build();
     let components = api.components.get_or_insert_default();
+    components.schemas.insert("TurnEvent".to_owned(), <streams::TurnEvent as PartialSchema>::schema());
     for command in commands::REGISTRY {
         // A schema in JSON is one of OpenAPI's; what could not be read as one would be missing, and a test would say so.
         if let Ok(schema) = serde_json::from_value::<RefOr<Schema>>(command.schema().clone()) {
@@ -84,7 +119,7 @@ fn describe(api: &mut OpenApi) {
         }
     }
     components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
-    api.security = Some(vec![SecurityRequirement::new("bearer", Vec::<String>::new())]);
+    api.servers = Some(vec![utoipa::openapi::Server::new("/")]);
 }
 
 /// Gives each JSON merge patch a schema of its own, in which nothing is required and `null` takes away what need not be there;

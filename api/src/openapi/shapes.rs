@@ -1,0 +1,59 @@
+//! How the document writes what has no shape: objects that may hold anything, bytes, and streams of events.
+
+use serde_json::{Value, json};
+
+use super::document::{Object, operations, reference, walk_schemas};
+
+/// Says of objects without members that they may have any, of bytes that they are such, and of streams what their events are.
+pub fn complete(document: &mut Value) {
+    for part in ["paths", "components"] {
+        walk_schemas(&mut document[part], &mut |members| {
+            open(members);
+            item(members);
+        });
+    }
+    operations(document, |path, _, operation| {
+        let answers = operation.get_mut("responses").and_then(Value::as_object_mut).into_iter().flatten();
+        for content in answers.filter_map(|(_, answer)| answer.get_mut("content")) {
+            media(path, content);
+        }
+        if let Some(content) = operation.get_mut("requestBody").and_then(|body| body.get_mut("content")) {
+            media(path, content);
+        }
+    });
+}
+
+/// `type: object` and nothing more is any object.
+fn open(members: &mut Object) {
+    let shaped = ["properties", "additionalProperties", "allOf", "oneOf", "anyOf", "$ref"];
+    let is_object = match members.get("type") {
+        Some(Value::String(one)) => one == "object",
+        Some(Value::Array(several)) => several.iter().any(|one| one == "object"),
+        _ => false,
+    };
+    if is_object && !shaped.iter().any(|word| members.contains_key(*word)) {
+        members.insert("additionalProperties".to_owned(), true.into());
+    }
+}
+
+/// A list says what it is a list of, if only that it is anything.
+fn item(members: &mut Object) {
+    if members.get("type").is_some_and(|kind| kind == "array") && !members.contains_key("items") {
+        members.insert("items".to_owned(), json!({}));
+    }
+}
+
+fn media(path: &str, content: &mut Value) {
+    for (kind, of) in content.as_object_mut().into_iter().flatten() {
+        let schema = match kind.as_str() {
+            "text/event-stream" => {
+                let event =
+                    if path.ends_with("/events") && !path.contains("/turns/") { "JournalChange" } else { "TurnEvent" };
+                json!({ "type": "string", "contentMediaType": kind, "contentSchema": reference(event) })
+            }
+            "text/html" | "text/plain" | "application/yaml" => json!({ "type": "string" }),
+            _ => continue,
+        };
+        of["schema"] = schema;
+    }
+}
