@@ -218,7 +218,7 @@ async fn run(cli: Cli) -> Result<ExitCode> {
     let json = cli.json;
     match cli.command {
         Command::Openapi => {
-            let yaml = routes::document().to_yaml().map_err(Error::internal)?;
+            let yaml = routes::published_yaml()?;
             std::io::stdout().write_all(yaml.as_bytes()).map_err(Error::internal)?;
             return Ok(ExitCode::SUCCESS);
         }

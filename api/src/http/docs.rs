@@ -27,8 +27,7 @@ impl Documents {
     ///
     /// # Errors
     /// `internal` if the document cannot be written.
-    pub fn of(api: &OpenApi) -> Result<Self> {
-        let yaml = api.to_yaml().map_err(Error::internal)?;
+    pub fn of(api: &OpenApi, yaml: String) -> Result<Self> {
         let page = Docs { version: &api.info.version, groups: groups(api) }.render().map_err(Error::internal)?;
         Ok(Self { yaml, page })
     }

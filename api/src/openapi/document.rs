@@ -51,12 +51,6 @@ pub fn walk_schemas(value: &mut Value, then: &mut impl FnMut(&mut Object)) {
     }
 }
 
-/// The name of the schema that a reference names.
-#[must_use]
-pub fn referred(schema: &Value) -> Option<&str> {
-    schema.get("$ref")?.as_str()?.strip_prefix("#/components/schemas/")
-}
-
 /// A reference to a schema.
 #[must_use]
 pub fn reference(name: &str) -> Value {
