@@ -81,6 +81,19 @@ if (log) {
     document.getElementById("alert").replaceChildren(alert);
   });
 
+  // Whom one writes to stays chosen while others come and go; when a fight begins, it is the game.
+  const to = document.getElementById("to");
+  const fights = () => to.querySelector('option[value="*"][selected]') !== null;
+  let chosen = to.value;
+  let fought = fights();
+  to.addEventListener("change", () => { chosen = to.value; });
+  new MutationObserver(() => {
+    if (fights() && !fought) chosen = "*";
+    fought = fights();
+    if ([...to.options].some((option) => option.value === chosen)) to.value = chosen;
+    chosen = to.value;
+  }).observe(to, { childList: true });
+
   words.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();

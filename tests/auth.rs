@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tavernkeep::{
     auth::{
         Scope,
-        jwt::{Narrowed, Tokens},
+        jwt::{Claims, Narrowed, Tokens},
     },
     clock,
     secrets::Secrets,
@@ -187,7 +187,7 @@ fn two_secrets_live_while_one_is_replaced() {
     let both = format!("{new},{old}");
     let sign = |text: &str| {
         let narrowed = Narrowed { scope: "read".to_owned(), campaign: None, player: None };
-        tokens(text).sign("abcdefgh", Uuid::nil(), narrowed, 600).unwrap()
+        tokens(text).sign(&Claims::of_token("abcdefgh", Uuid::nil(), narrowed, 600)).unwrap()
     };
     let of_old = sign(old);
     assert!(tokens(old).check(&of_old).is_some());

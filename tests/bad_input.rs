@@ -275,3 +275,21 @@ async fn no_json_makes_the_server_fail() {
     assert!(taken > 30, "only {taken} bodies were taken: the bodies are no longer near to valid ones");
     server.anonymous().get("/readyz").await.expect(200);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn blank_messages_are_refused_everywhere() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    for blank in ["", " ", "\n\t\u{2003}\r\n"] {
+        for (path, body, pointer) in [
+            ("/messages", json!({ "content": blank }), "/content"),
+            ("/npcs/innkeeper_bob/turns", json!({ "player_id": "player_alice", "action": blank }), "/action"),
+            ("/owners/town_council_owner/turns", json!({ "player_id": "player_alice", "action": blank }), "/action"),
+            ("/rules/resolve", json!({ "player_id": "player_alice", "action": blank }), "/action"),
+        ] {
+            let answer = world.post(path, body).await.problem(422, "validation_failed");
+            assert_eq!(answer.pointers(), [pointer], "{path}: {}", answer.text);
+        }
+    }
+}

@@ -27,13 +27,7 @@ fn doors() -> Vec<Door> {
         ["/characters/player_alice", "/npcs/innkeeper_bob", "/owners/town_council_owner", "/lore/the_reach"]
             .map(|path| Door { method: Method::PATCH, path, body: keys, read: Some(path), at: "/extensions/x" })
             .into();
-    doors.push(Door {
-        method: Method::PATCH,
-        path: "",
-        body: |value| json!({ "settings": { "x": value } }),
-        read: Some(""),
-        at: "/settings/x",
-    });
+    doors.push(Door { method: Method::PATCH, path: "", body: keys, read: Some(""), at: "/extensions/x" });
     doors.push(Door {
         method: Method::POST,
         path: "/messages",

@@ -24,6 +24,7 @@ mod erasure;
 mod examples;
 mod faults;
 mod feed;
+mod fights_by_words;
 mod fork;
 mod idempotency;
 mod injections;

@@ -45,3 +45,29 @@ fn the_dashboard_and_the_alerts_name_series_there_are() {
     }
     serde_json::from_str::<serde_json::Value>(&file("docs/monitoring/dashboard.json")).unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_is_ready_when_its_migrations_are_made() {
+    let server = Server::start().await;
+    let nobody = server.anonymous();
+    nobody.get("/readyz").await.expect(200);
+    let mut db = server.owner().await;
+    let newest: String = sqlx::query_scalar(
+        "DELETE FROM seaql_migrations WHERE version = (SELECT max(version) FROM seaql_migrations) RETURNING version",
+    )
+    .fetch_one(&mut db)
+    .await
+    .unwrap();
+    let refused = nobody.get("/readyz").await.problem(503, "unavailable");
+    assert!(refused.text.contains("tavernkeep migrate"), "{}", refused.text);
+    nobody.get("/healthz").await.expect(200);
+    // A newer server's migrations are in nobody's way.
+    for version in [newest.as_str(), "m9999_later"] {
+        sqlx::query("INSERT INTO seaql_migrations (version, applied_at) VALUES ($1, 0)")
+            .bind(version)
+            .execute(&mut db)
+            .await
+            .unwrap();
+    }
+    nobody.get("/readyz").await.expect(200);
+}

@@ -73,7 +73,7 @@ fn quoted(value: &str) -> String {
 }
 
 /// Opens a player's link in a browser; none without a browser.
-async fn sit_down(client: &Client<'_>, player: &str) -> Option<Browser> {
+pub async fn sit_down(client: &Client<'_>, player: &str) -> Option<Browser> {
     let browser = Browser::open().await?;
     open_link(&browser, client, player).await;
     Some(browser)

@@ -2,6 +2,7 @@
 
 use futures_util::{StreamExt, stream};
 use reqwest::Method;
+use serde_json::{Value, json};
 use tavernkeep::clock;
 use time::{Duration, UtcOffset};
 
@@ -119,6 +120,16 @@ async fn no_value_of_a_query_parameter_is_a_fault_of_ours() {
     let faults: Vec<String> = stream::iter(asked)
         .map(async |path| match tenant.request(Method::GET, &path).send().await {
             // The rest of a stream is not waited for.
+            Ok(answer) if answer.status() == 400 || answer.status() == 422 => {
+                let text = answer.text().await.unwrap_or_default();
+                let problem: Value = serde_json::from_str(&text).unwrap_or_default();
+                let asked = path.split_once('?').unwrap().1;
+                let named = problem["errors"].as_array().into_iter().flatten().any(|error| {
+                    let name = error["pointer"].as_str().unwrap_or_default();
+                    asked.split('&').any(|one| one.split('=').next() == Some(name))
+                });
+                (!named).then(|| format!("{path} does not name what it refuses: {text}"))
+            }
             Ok(answer) if answer.status().as_u16() < 500 => None,
             Ok(answer) => Some(format!("{path}: {} {}", answer.status(), answer.text().await.unwrap_or_default())),
             Err(error) => Some(format!("{path}: {error}")),
@@ -161,4 +172,30 @@ fn no_time_from_outside_is_beyond_the_end() {
     for text in ["10000-01-01", "9999-12-31T23:59:59-23:59", "2026-02-30", ""] {
         assert_eq!(clock::parse_day(text), None, "{text}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parameters_of_other_methods_are_named_too() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let place = |rest: &str| format!("/v1/campaigns/{}{rest}", world.slug);
+    for (method, path, name) in [
+        (Method::POST, "/v1/campaigns/import?dry_run=perhaps".to_owned(), "dry_run"),
+        (Method::POST, place("/import/lorebook?names=x"), "names"),
+        (Method::POST, place("/import/character-card?dry_run="), "dry_run"),
+        (Method::DELETE, place("/characters/player_alice?erase=perhaps"), "erase"),
+        (Method::DELETE, place("/characters/player_alice?erase=true&also=a"), "also"),
+        (Method::GET, place("/memories?source=dream"), "source"),
+        (Method::GET, place("/memories?sort=priority"), "sort"),
+        (Method::GET, "/v1/usage?from=2026-01-02&to=2026-01-01".to_owned(), "from"),
+        (Method::GET, "/v1/usage?to=soon".to_owned(), "to"),
+    ] {
+        let request = tenant.request(method, &path).header("content-type", "application/json");
+        let answer = request.body("{}").send().await.unwrap();
+        let (status, problem): (_, Value) = (answer.status(), answer.json().await.unwrap());
+        assert_eq!((status.as_u16(), &problem["errors"][0]["pointer"]), (400, &json!(name)), "{path}: {problem}");
+    }
+    let known = tenant.get(&place("/memories?source=editor")).await.expect(200);
+    assert_eq!(known.items().len(), 0);
 }

@@ -25,7 +25,7 @@ use crate::{
     auth::{Caller, keys},
     error::{Code, Error, Result},
     http::{
-        Reply, budget,
+        Reply, budget, paging,
         resource::{Ref, campaign_id},
         sse,
     },
@@ -95,8 +95,11 @@ const BOOKKEEPING: [&str; 5] = ["id", "campaign_id", "version", "updated_at", "c
 /// # Errors
 /// `gone` if some of them have been pruned, `not_found` for the campaign.
 pub async fn changes(app: &App, caller: &Caller, c: &str, after: i64, limit: i64) -> Result<Reply> {
-    if !(1..=200).contains(&limit) || after < 0 {
-        return Err(Error::new(Code::BadRequest, "`limit` is 1 to 200 and `after` is not negative."));
+    if !(1..=200).contains(&limit) {
+        return Err(paging::bad("limit", "is 1 to 200"));
+    }
+    if after < 0 {
+        return Err(paging::bad("after", "is 0 or more"));
     }
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;

@@ -97,8 +97,11 @@ impl Default for RevisionParams {
 /// `bad_request`.
 pub fn params(query: &str) -> Result<RevisionParams> {
     let params: RevisionParams = paging::read_filter(paging::parameters(query)?)?;
-    if !(1..=200).contains(&params.limit) || params.before.is_some_and(|b| b < 1) {
-        return Err(Error::new(Code::BadRequest, "`limit` is 1 to 200 and `before` is positive."));
+    if !(1..=200).contains(&params.limit) {
+        return Err(paging::bad("limit", "is 1 to 200"));
+    }
+    if params.before.is_some_and(|b| b < 1) {
+        return Err(paging::bad("before", "is 1 or more"));
     }
     Ok(params)
 }

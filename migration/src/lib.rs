@@ -37,6 +37,7 @@ pub mod m0019_reverts;
 pub mod m0020_signs_of_life;
 pub mod m0021_removal;
 pub mod m0022_steadiness;
+pub mod m0025_readiness;
 pub mod tenant_table;
 
 pub use sea_orm_migration::MigratorTrait;
@@ -70,6 +71,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0020_signs_of_life::Migration),
             Box::new(m0021_removal::Migration),
             Box::new(m0022_steadiness::Migration),
+            Box::new(m0025_readiness::Migration),
         ]
     }
 }

@@ -13,6 +13,19 @@ const ATTACK: &[&str] = &[
     "attack", "attacks", "strike", "stab", "shoot", "swing", "slash", "hit", "fight", "smite", "fire", "throw",
     "punch", "kill",
 ];
+/// Words of a turn that is over.
+const END_TURN: &[&str] =
+    &["end my turn", "end turn", "ends her turn", "ends his turn", "my turn is over", "turn is done", "pass my turn"];
+/// Verbs of what else is done with a turn in a fight.
+const TURN: &[(&str, &str)] = &[
+    ("dash", "dash"),
+    ("disengage", "disengage"),
+    ("dodge", "dodge"),
+    ("stand up", "stand_up"),
+    ("death save", "death_save"),
+    ("grapple", "grapple"),
+    ("shove", "shove"),
+];
 /// Words of things nobody can do.
 const IMPOSSIBLE: &[&str] = &["moon", "teleport", "time travel", "become a god", "infinite"];
 /// Words of what is resisted, and the ability that resists it.
@@ -77,13 +90,31 @@ pub(crate) fn classify(prompt: &str, scene: &Scene) -> (&'static str, Value) {
     if says(IMPOSSIBLE) {
         return ("mark_impossible", json!({ "reason": "The world does not allow it." }));
     }
+    let fights = prompt.contains("<fight");
+    let creatures = creatures(prompt);
+    let by_name = |name: &str| contains_word(&action, &name.to_lowercase().replace('_', " "));
+    let target = creatures
+        .iter()
+        .find(|(slug, name)| by_name(name) || by_name(slug))
+        .or_else(|| creatures.iter().find(|(slug, name)| named(&action, name) || named(&action, slug)));
+    if fights && says(END_TURN) {
+        return ("encounter_action", json!({ "action": "end_turn" }));
+    }
+    if let Some((_, kind)) = TURN.iter().find(|(word, _)| fights && contains_word(&action, word)) {
+        let mut arguments = json!({ "action": kind });
+        if let Some((slug, _)) = target {
+            arguments["target"] = json!(slug);
+        }
+        return ("encounter_action", arguments);
+    }
     if says(ATTACK) {
-        let creatures = creatures(prompt);
-        let target =
-            creatures.iter().find(|(slug, name)| named(&action, name) || named(&action, slug)).or(creatures.first());
+        // In a fight the server knows who is there: it is told what the player says.
+        let said = (action.clone(), String::new());
+        let target = target.or(if fights { Some(&said) } else { creatures.first() });
         let Some((slug, _)) = target else {
             return ("mark_impossible", json!({ "reason": "Nobody is there to attack." }));
         };
+        let slug = slug.chars().take(200).collect::<String>();
         let mut arguments = json!({ "target": slug });
         let spells = listed(prompt, "spells");
         let weapons = listed(prompt, "weapons");

@@ -102,10 +102,10 @@ async fn members_are_taken_up_to_their_limits() {
     for (kind, required, members) in kinds() {
         takes_its_members(&world, kind, required, members).await;
     }
-    let settings = |bytes: usize| json!({ "settings": free(bytes) });
-    tenant.patch("/v1/campaigns/port-town", settings(FREE)).await.expect(200);
-    let refused = tenant.patch("/v1/campaigns/port-town", settings(FREE + 1)).await.problem(422, "validation_failed");
-    assert_eq!(refused.pointers(), ["/settings"]);
+    let extensions = |bytes: usize| json!({ "extensions": free(bytes) });
+    tenant.patch("/v1/campaigns/port-town", extensions(FREE)).await.expect(200);
+    let refused = tenant.patch("/v1/campaigns/port-town", extensions(FREE + 1)).await.problem(422, "validation_failed");
+    assert_eq!(refused.pointers(), ["/extensions"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

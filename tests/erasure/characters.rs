@@ -302,7 +302,10 @@ async fn a_long_life_goes_in_portions_and_a_name_like_a_rule_breaks_no_fight() {
     .unwrap();
     erased(&world, &id, "").await;
     assert_gone(&server, &[PLAYER, "epic of"]).await;
-    assert!(world.get("/messages").await.expect(200).items().is_empty());
+    // What the log tells of the fight stays, without the name.
+    let left = world.get("/messages").await.expect(200);
+    assert!(left.items().iter().all(|m| m["flavor"] == "fight"), "{}", left.text);
+    assert!(left.text.contains("[erased] against Orc") && !left.text.contains("Fire"), "{}", left.text);
     world.post(&format!("/encounters/{fight}/actions"), burn).await.expect(200);
     assert!(world.get(&format!("/encounters/{fight}")).await.expect(200).text.contains("[erased] against the orc"));
 }

@@ -365,3 +365,130 @@ async fn an_entry_that_is_too_long_is_cut_and_says_so() {
     let again = acme.get("/v1/campaigns/port-town/lorebook.json?book=long").await.expect(200).body;
     assert_eq!(again["entries"]["0"]["comment"], "Long");
 }
+
+/// A book of world info of these entries, numbered in order.
+fn tides(mut entries: Value) -> Value {
+    let mut numbered = serde_json::Map::new();
+    for (n, entry) in entries.as_array_mut().unwrap().iter_mut().enumerate() {
+        entry.as_object_mut().unwrap().entry("uid").or_insert_with(|| json!(n));
+        numbered.insert(n.to_string(), entry.take());
+    }
+    json!({ "name": "Tides", "entries": numbered })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_with_another_title_is_found_by_its_number() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let entry =
+        |uid: u64, title: &str| json!({ "uid": uid, "comment": title, "content": format!("Of {uid}."), "key": ["k"] });
+    let book = |a: Value, b: Value| tides(json!([a, b]));
+    acme.post(IMPORT, book(entry(7, "Seven"), entry(8, "Eight"))).await.expect(200);
+    let report = acme.post(IMPORT, book(entry(8, "Eight"), entry(7, "The seventh"))).await.expect(200).body;
+    assert_eq!(report["counts"], json!({ "created": 0, "updated": 1, "unchanged": 1 }), "{report:#}");
+    assert_eq!(world.get("/lore/seven").await.expect(200).body["title"], "The seventh");
+    let again = acme.post(IMPORT, book(entry(8, "Eight"), entry(7, "The seventh"))).await.expect(200).body;
+    assert_eq!(again["counts"], json!({ "created": 0, "updated": 0, "unchanged": 2 }), "{again:#}");
+    // Two of a number are told apart by their titles, as ever.
+    let twins = acme.post(IMPORT, book(entry(9, "Nine"), entry(9, "Also nine"))).await.expect(200).body;
+    assert_eq!(twins["counts"]["created"], 2, "{twins:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn selective_a_depth_of_none_and_activate_are_what_their_sources_mean() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let own = |title: &str, more: Value| {
+        let mut entry = json!({ "comment": title, "content": "Words.", "key": ["gull"], "keysecondary": ["cliff"] });
+        entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        entry
+    };
+    let book = tides(json!([
+        own("a usual", json!({})),
+        own("b unselective", json!({ "selective": false })),
+        own("c blind", json!({ "scanDepth": 0, "keysecondary": [] })),
+        own("d constant", json!({ "scanDepth": 0, "constant": true })),
+        own("e woken", json!({ "key": [], "content": "@@activate\nWords." })),
+        own("f both", json!({ "key": [], "content": "@@dont_activate\n@@activate\nWords." })),
+        own("g off", json!({ "key": [], "content": "@@activate\nWords.", "disable": true })),
+        own(
+            "h fallback",
+            json!({ "keysecondary": [], "content": "@@odd\n@@@additional_keys a, b\n@@additional_keys c\nWords." })
+        ),
+        own("i ignores", json!({ "ignoreBudget": true, "matchScenario": true })),
+    ]));
+    let report = acme.post(IMPORT, book).await.expect(200).body;
+    for (path, to) in [
+        ("/entries/*/keysecondary", "extensions"),
+        ("/entries/*/scanDepth", "enabled"),
+        ("/entries/*/ignoreBudget", "extensions"),
+        ("/entries/*/matchScenario", "extensions"),
+    ] {
+        let line = report["fields"].as_array().unwrap().iter().find(|f| f["path"] == path && f["to"] == to);
+        assert_eq!(line.unwrap_or(&Value::Null)["outcome"], "approximated", "{path}: {report:#}");
+    }
+    let lore = async |slug: &str| {
+        let l = world.get(&format!("/lore/{slug}")).await.expect(200).body;
+        json!([l["activation"], l["enabled"], l["secondary_keys"]])
+    };
+    assert_eq!(lore("a_usual").await, json!(["keyword", true, ["cliff"]]));
+    assert_eq!(lore("b_unselective").await, json!(["keyword", true, []]));
+    assert_eq!(lore("c_blind").await, json!(["keyword", false, []]));
+    assert_eq!(lore("d_constant").await, json!(["always", true, ["cliff"]]));
+    assert_eq!(lore("e_woken").await, json!(["always", true, ["cliff"]]));
+    assert_eq!(lore("f_both").await, json!(["always", true, ["cliff"]]));
+    assert_eq!(lore("g_off").await, json!(["always", false, ["cliff"]]));
+    assert_eq!(lore("h_fallback").await, json!(["keyword", true, ["a", "b", "c"]]));
+    // Where nothing says that an entry is selective, a card's book and Risu's mean that it is not.
+    for (name, book) in [
+        (
+            "v3",
+            json!({ "spec": "lorebook_v3", "data": { "name": "V3", "extensions": {}, "entries": [
+            { "keys": ["k"], "secondary_keys": ["s"], "content": "x", "comment": "v3 plain", "enabled": true, "insertion_order": 1, "extensions": {}, "use_regex": false },
+            { "keys": ["k"], "secondary_keys": ["s"], "content": "x", "comment": "v3 selective", "selective": true, "enabled": true, "insertion_order": 1, "extensions": {}, "use_regex": false }] } }),
+        ),
+        (
+            "risu",
+            json!({ "type": "risu", "name": "Risu", "data": [
+            { "key": "k", "secondkey": "s", "content": "x", "comment": "risu plain", "insertorder": 1 },
+            { "key": "k", "secondkey": "s", "content": "x", "comment": "risu selective", "selective": true, "insertorder": 1 }] }),
+        ),
+    ] {
+        acme.post(IMPORT, book).await.expect(200);
+        assert_eq!(lore(&format!("{name}_plain")).await[2], json!([]), "{name}");
+        assert_eq!(lore(&format!("{name}_selective")).await[2], json!(["s"]), "{name}");
+    }
+    // What comes out is what it is here.
+    let all = world.get("/lorebook.json").await.expect(200).body;
+    let here = acme.post(IMPORT, all).await.expect(200).body;
+    assert_eq!((&here["counts"]["created"], &here["counts"]["updated"]), (&json!(0), &json!(0)), "{here:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_called_kept_is_kept() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let mut large = tides(json!([{ "comment": "A", "content": "x", "key": ["k"] }]));
+    large["theme"] = json!("sea".repeat(2000));
+    let report = acme.post(IMPORT, large).await.expect(200).body;
+    assert!(says(&report, "/theme", "dropped") && !says(&report, "/theme", "kept"), "{report:#}");
+    let full = json!({ "extensions": { "mine": "x".repeat(40_000) } });
+    world.patch("", full).await.expect(200);
+    let mut small = tides(json!([{ "comment": "A", "content": "x", "key": ["k"] }]));
+    small["theme"] = json!("sea");
+    let report = acme.post(IMPORT, small).await.expect(200).body;
+    assert!(report["warnings"].to_string().contains("not kept"), "{report:#}");
+    // What NovelAI says of places and budgets is told.
+    let novel = json!({ "lorebookVersion": 5, "entries": [{ "id": "n", "displayName": "N", "text": "x", "keys": ["n"],
+        "contextConfig": { "budgetPriority": 300, "prefix": "***\n", "suffix": "\n", "tokenBudget": 100, "insertionPosition": -1 } }] });
+    let report = acme.post(IMPORT, novel).await.expect(200).body;
+    for name in ["prefix", "tokenBudget"] {
+        assert!(says(&report, &format!("/entries/*/contextConfig/{name}"), "approximated"), "{name}: {report:#}");
+    }
+    assert!(!report["fields"].to_string().contains("contextConfig/suffix"), "{report:#}");
+    let back = world.get("/lorebook.json").await.expect(200).text;
+    assert!(back.contains("***"), "it is given back");
+}

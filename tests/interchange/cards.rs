@@ -198,3 +198,36 @@ async fn every_envelope_is_opened() {
     );
     world.get("/npcs/innkeeper_bob_2").await.expect(200);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cards_of_one_name_from_different_authors_stay_two() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let card = |creator: &str, fact: &str| {
+        json!({ "spec": "chara_card_v2", "spec_version": "2.0", "data": { "name": "Wren", "description": fact, "creator": creator,
+            "character_book": { "name": "Of Wren", "entries": [{ "id": 1, "keys": ["k"], "content": fact, "comment": "Fact" }] } } })
+    };
+    let import = "/v1/campaigns/port-town/import/character-card";
+    for (creator, fact, created) in [("ann", "A thief.", 2), ("ben", "A nun.", 2), ("ann", "An old thief.", 0)] {
+        let report = acme.post(import, card(creator, fact)).await.expect(200).body;
+        assert_eq!(report["counts"]["created"], created, "{creator}: {report:#}");
+    }
+    let said = |npc: &Value| npc["description"].clone();
+    assert_eq!(said(&world.get("/npcs/wren").await.expect(200).body), "An old thief.");
+    assert_eq!(said(&world.get("/npcs/wren_2").await.expect(200).body), "A nun.");
+    // They are two in another campaign as well, when they come from here.
+    let other = server.tenant("other").await;
+    let there = other.world().await;
+    for slug in ["wren", "wren_2"] {
+        let card = world.get(&format!("/npcs/{slug}/card.json")).await.expect(200).body;
+        other.post(import, card).await.expect(200);
+    }
+    assert_eq!(said(&there.get("/npcs/wren").await.expect(200).body), "An old thief.");
+    assert_eq!(said(&there.get("/npcs/wren_2").await.expect(200).body), "A nun.");
+    // The picture of a card has no place here, which the report says.
+    let picture = acme.request(reqwest::Method::GET, &world.path("/npcs/wren/card.png")).send().await.unwrap();
+    let picture = picture.bytes().await.unwrap();
+    let report = super::send(&other, import, "image/png", picture.to_vec()).await.expect(200).body;
+    assert!(super::says(&report, "picture", "dropped"), "{report:#}");
+}

@@ -277,3 +277,61 @@ async fn memories_and_messages_are_told_apart_by_all_that_they_are() {
     let again = acme.post("/v1/campaigns/import", document).await.expect(200).body;
     assert_eq!(again["counts"], json!({ "created": 0, "updated": 0, "unchanged": 11 }), "{again:#}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_whispered_to_somebody_who_is_gone_comes_back_as_the_game_masters() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let gone = world.post("/characters", json!({ "slug": "gone", "name": "Gone" })).await.expect(201);
+    let message = json!({ "content": "Psst.", "whisper_to": ["gone"], "speaker": { "name": "Bob" } });
+    world.post("/messages", message).await.expect(201);
+    let both = json!({ "content": "Psst, you two.", "whisper_to": ["gm", "gone", "player_alice"] });
+    world.post("/messages", both).await.expect(201);
+    // As many dice as no client sends by itself, which the server wrote.
+    let dice: Vec<Value> = (0..3000).map(|_| json!({ "faces": 1_000_000, "value": 999_999, "kept": true })).collect();
+    sqlx::query("UPDATE message SET roll = $1 WHERE content = 'Psst.'")
+        .bind(json!({ "rolls": [{ "formula": "3000d1000000", "dice": dice }] }))
+        .execute(&mut server.owner().await)
+        .await
+        .unwrap();
+    world.delete("/characters/gone").await.expect(204);
+    let document = world.get("/export").await.expect(200);
+    assert!(!document.text.contains(gone.body["id"].as_str().unwrap()));
+    let told = |content: &str| {
+        let all = document.body["messages"].as_array().unwrap();
+        all.iter().find(|m| m["content"] == content).unwrap()["whisper_to"].clone()
+    };
+    assert_eq!(told("Psst."), json!(["gm"]), "it is never everybody's");
+    assert_eq!(told("Psst, you two."), json!(["gm", "player_alice"]));
+    let other = server.tenant("other").await;
+    let bytes = document.text.clone().into_bytes();
+    send(&other, "/v1/campaigns/import", "application/json", bytes.clone()).await.expect(200);
+    let copy = World { client: &other, slug: "port-town".to_owned() };
+    assert_eq!(copy.get("/export").await.expect(200).text, document.text);
+    // A fork is whole as well, and so is a document that was written when ids still stood in it.
+    world.post("/fork", json!({ "slug": "fork", "name": "Fork" })).await;
+    let third = server.tenant("third").await;
+    let older = document.text.replace("[\"gm\"]", "[\"00000000-0000-7000-8000-000000000001\"]");
+    send(&third, "/v1/campaigns/import", "application/json", older.into_bytes()).await.expect(200);
+    let copy = World { client: &third, slug: "port-town".to_owned() };
+    assert_eq!(copy.get("/export").await.expect(200).text, document.text);
+}
+
+#[test]
+fn our_own_documents_are_known_by_any_order_of_keys() {
+    use tavernkeep::interchange::service::{Wanted, guess};
+    let long = "x".repeat(100_000);
+    for text in [
+        r#"{"format":"tavernkeep.campaign","version":1,"campaign":{}}"#.to_owned(),
+        format!(r#"{{"campaign":{{"description":"{long}"}},"version":1,"format":"tavernkeep.campaign"}}"#),
+        format!(
+            "\u{feff} \n{{\"lore\":[{{\"format\":\"x\"}}],\"campaign\":{{\"a\":\"{long}\"}},\"format\" : \"tavernkeep.campaign\"}}"
+        ),
+    ] {
+        assert!(matches!(guess("c", None, text.as_bytes()), Ok(Wanted::Campaign { .. })), "{:.60}", text);
+    }
+    // One that only speaks of it is none.
+    let book = br#"{"entries":{"0":{"content":"\"format\":\"tavernkeep.campaign\""}}}"#;
+    assert!(matches!(guess("c", None, book), Ok(Wanted::Lorebook { .. })));
+}

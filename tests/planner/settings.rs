@@ -99,6 +99,28 @@ async fn tenants_and_campaigns_narrow_what_may_be_planned() {
     acme.patch("/v1/tenant", wrong).await.problem(422, "validation_failed");
     world.patch("", json!({ "settings": { "planner_commands": "roll" } })).await.problem(422, "validation_failed");
     world.patch("", json!({ "settings": { "planner_commands": ["bananas"] } })).await.problem(422, "validation_failed");
+    for (settings, pointer) in [
+        (json!({ "planner_comands": ["roll"] }), "/settings/planner_comands"),
+        (json!({ "memories_about_others": "yes" }), "/settings/memories_about_others"),
+        (json!({ "gm_encounters": 1 }), "/settings/gm_encounters"),
+        (json!({ "prompt_budgets": { "memory": 900 } }), "/settings/prompt_budgets/memory"),
+        (json!({ "prompt_budgets": { "memories": 200_001 } }), "/settings/prompt_budgets/memories"),
+        (json!({ "prompt_budgets": { "memories": -1 } }), "/settings/prompt_budgets/memories"),
+    ] {
+        let changed = world.patch("", json!({ "settings": settings })).await.problem(422, "validation_failed");
+        assert_eq!(changed.pointers(), [pointer]);
+        let made = json!({ "name": "Elsewhere", "settings": settings });
+        let made = acme.post("/v1/campaigns", made).await.problem(422, "validation_failed");
+        assert_eq!(made.pointers(), [pointer]);
+    }
+    // What an earlier server took is in nobody's way, and goes when it is set to null.
+    let old = "UPDATE campaign SET settings = '{\"theme\": \"dark\"}'";
+    sqlx::Executor::execute(&mut server.owner().await, old).await.unwrap();
+    world.patch("", json!({ "name": "Port Town" })).await.expect(200);
+    let kept = world.get("").await.expect(200).body;
+    assert_eq!(kept["settings"], json!({ "theme": "dark" }));
+    let gone = world.patch("", json!({ "settings": { "theme": null } })).await.expect(200).body;
+    assert_eq!(gone["settings"], json!({}));
     acme.patch("/v1/tenant", json!({ "features": { "planner_commands": ["roll", "move"] } })).await.expect(200);
     let shown = acme.get("/v1/tenant").await.expect(200).body;
     assert_eq!(shown["settings"]["features"]["planner_commands"], json!(["roll", "move"]));

@@ -140,3 +140,38 @@ async fn the_srd_can_be_read() {
     assert!(tenant.get("/v1/rules/srd/spells").await.expect(200).items().len() > 40);
     tenant.get("/v1/rules/srd/monsters").await.problem(404, "not_found");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn armor_and_shield_give_an_armor_class_unless_one_is_set() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    for (n, (sheet, armor_class)) in [
+        (json!({}), 10),
+        (json!({ "abilities": { "dexterity": 18 } }), 10),
+        (json!({ "abilities": { "dexterity": 18 }, "armor": "leather" }), 15),
+        (json!({ "abilities": { "dexterity": 18 }, "armor": { "name": "Half Plate" }, "shield": true }), 19),
+        (json!({ "abilities": { "dexterity": 6 }, "armor": "plate", "shield": "+1 shield" }), 21),
+        (json!({ "abilities": { "dexterity": 14 }, "shield": "shield" }), 14),
+        (json!({ "armor": "+1 chain mail" }), 17),
+        (json!({ "armor": "plate", "armor_class": 12 }), 12),
+        (json!({ "armor": "a barrel", "shield": true }), 10),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut body = sheet.clone();
+        body["name"] = json!(format!("Fighter {n}"));
+        let made = world.post("/characters", body).await.expect(201);
+        assert_eq!(made.body["armor_class"], armor_class, "{sheet}");
+    }
+    let change = async |x: &str, sheet: Value| {
+        world.patch(&format!("/characters/{x}"), sheet).await.expect(200).body["armor_class"].clone()
+    };
+    assert_eq!(change("fighter_2", json!({ "shield": "shield" })).await, 17, "what armor gave follows the armor");
+    assert_eq!(change("fighter_2", json!({ "abilities": { "dexterity": 12 } })).await, 14);
+    assert_eq!(change("fighter_2", json!({ "armor_class": 18 })).await, 18);
+    assert_eq!(change("fighter_2", json!({ "shield": null, "speed": 25 })).await, 18, "what is set stays");
+    assert_eq!(change("fighter_2", json!({ "armor_class": null })).await, 12, "and may be unset");
+    assert_eq!(change("fighter_0", json!({ "armor": "chain mail" })).await, 16);
+}

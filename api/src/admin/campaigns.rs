@@ -48,7 +48,7 @@ const GROUPS: &[Group] = &[
         is_folded: true,
         fields: &[
             Field::new("/settings", "Settings", Kind::Json { rows: 5 })
-                .hint("Such as reaction_cooldown_seconds, significance_scores, tool_prices, planner_commands, memories_about_others."),
+                .hint("What the server reads: planner_commands, prompt_budgets, memories_about_others, gm_encounters."),
             EXTERNAL_REF,
             EXTENSIONS,
         ],

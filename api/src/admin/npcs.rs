@@ -32,8 +32,6 @@ impl World for Npcs {
                     .hint("Also decides which owner of a place and which lore of a zone it hears."),
                 Field::new("/faction", "Faction", Kind::Line),
                 Field::new("/disposition", "Disposition", Kind::Line).hint("Neutral if left empty."),
-                Field::new("/reaction_threshold", "Reaction threshold", Kind::Number)
-                    .hint("The score of players' actions at which it reacts by itself."),
                 Field::new("/description", "Description", Kind::Text { rows: 5 }).hint("What others see of it."),
                 Field::new("/personality_prompt", "Personality", Kind::Text { rows: 8 })
                     .hint("How the model is to play it: its prompt begins with this."),

@@ -41,8 +41,6 @@ impl World for Owners {
                 Field::new("/influence/current", "Influence", Kind::Number).moving(),
                 Field::new("/influence/max", "At most", Kind::Number),
                 Field::new("/influence/regen_per_hour", "Regained an hour", Kind::Number),
-                Field::new("/reaction_threshold", "Reaction threshold", Kind::Number)
-                    .hint("The score of players' actions at which it reacts by itself."),
                 Field::new("/description", "Description", Kind::Text { rows: 5 }),
                 Field::new("/personality_prompt", "Personality", Kind::Text { rows: 8 })
                     .hint("How the model is to play it: its prompt begins with this."),

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{
     Caller, Scope, Scopes,
-    jwt::Narrowed,
+    jwt::{Claims, Narrowed},
     service::{self, KeyInput, KeyView},
 };
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
         paging::{Items, Page},
         patch as merge_patch,
         resource::{Ref, campaign_id},
-        validate,
+        validate, write,
     },
     tenancy::TenantTx,
 };
@@ -83,8 +83,26 @@ pub async fn token(app: web::Data<App>, caller: Caller, body: Body<TokenRequest>
     let (campaign, player) = narrowed_to(&app, &caller, campaign.as_deref(), player_id.as_deref()).await?;
     let ttl = ttl_seconds.unwrap_or(TOKEN_SECONDS);
     let narrowed = Narrowed { scope: scopes.to_text(), campaign, player };
-    let access_token = app.tokens.sign(&caller.key_prefix, caller.tenant_id(), narrowed, ttl)?;
-    Reply::ok(&TokenView { access_token, token_type: "Bearer", expires_in: ttl, scope: scopes.to_text() })
+    let claims = Claims::of_token(&caller.key_prefix, caller.tenant_id(), narrowed, ttl);
+    let Some(key) = &body.idempotency else { return Reply::ok(&TokenView::of(&app, &claims)?) };
+    // What a token says is kept, never the token: signed again, it is the same one.
+    let kept = write(&app, &caller, Some(key), async |_| Reply::ok(&claims)).await?;
+    let claims: Claims = serde_json::from_slice(&kept.body).map_err(Error::internal)?;
+    if claims.sub != caller.key_prefix {
+        return Err(Error::new(Code::IdempotencyKeyReused, "This Idempotency-Key was used with another API key."));
+    }
+    Ok(Reply { replayed: kept.replayed, ..Reply::ok(&TokenView::of(&app, &claims)?)? })
+}
+
+impl TokenView {
+    fn of(app: &App, claims: &Claims) -> Result<Self> {
+        Ok(Self {
+            access_token: app.tokens.sign(claims)?,
+            token_type: "Bearer",
+            expires_in: claims.exp - claims.iat,
+            scope: claims.scope.clone(),
+        })
+    }
 }
 
 async fn narrowed_to(

@@ -40,6 +40,34 @@ pub struct Claims {
     pub exp: i64,
 }
 
+impl Claims {
+    /// Those of a token for the API that is good for `ttl_seconds` from now on.
+    #[must_use]
+    pub fn of_token(key_prefix: &str, tenant: Uuid, narrowed: Narrowed, ttl_seconds: i64) -> Self {
+        let now = clock::now().unix_timestamp();
+        Self {
+            iss: ISSUER.to_owned(),
+            aud: AUDIENCE.to_owned(),
+            sub: key_prefix.to_owned(),
+            tid: tenant,
+            scope: narrowed.scope,
+            campaign: narrowed.campaign,
+            player: narrowed.player,
+            jti: None,
+            iat: now,
+            nbf: now,
+            exp: now + ttl_seconds,
+        }
+    }
+
+    /// The same for a visit to the table in a browser.
+    #[must_use]
+    pub fn of_visit(key_prefix: &str, tenant: Uuid, narrowed: Narrowed, ttl_seconds: i64) -> Self {
+        let claims = Self::of_token(key_prefix, tenant, narrowed, ttl_seconds);
+        Self { aud: VISITS.to_owned(), jti: Some(Uuid::now_v7()), ..claims }
+    }
+}
+
 struct Key {
     kid: String,
     encoding: EncodingKey,
@@ -72,47 +100,14 @@ impl Tokens {
         Self { keys: keys.collect(), validation, visits }
     }
 
-    /// A signed token that is good for `ttl_seconds`.
+    /// The signed token that says this. The same claims give the same token as long as the secret is the same.
     ///
     /// # Errors
     /// `internal` if it cannot be signed.
-    pub fn sign(&self, key_prefix: &str, tenant: Uuid, narrowed: Narrowed, ttl_seconds: i64) -> Result<String> {
-        self.signed(AUDIENCE, key_prefix, tenant, narrowed, ttl_seconds)
-    }
-
-    /// The same for a visit to the table in a browser.
-    ///
-    /// # Errors
-    /// As for [`Tokens::sign`].
-    pub fn sign_visit(&self, key_prefix: &str, tenant: Uuid, narrowed: Narrowed, ttl_seconds: i64) -> Result<String> {
-        self.signed(VISITS, key_prefix, tenant, narrowed, ttl_seconds)
-    }
-
-    fn signed(
-        &self,
-        audience: &str,
-        key_prefix: &str,
-        tenant: Uuid,
-        narrowed: Narrowed,
-        ttl_seconds: i64,
-    ) -> Result<String> {
-        let now = clock::now().unix_timestamp();
-        let claims = Claims {
-            iss: ISSUER.to_owned(),
-            aud: audience.to_owned(),
-            sub: key_prefix.to_owned(),
-            tid: tenant,
-            scope: narrowed.scope,
-            campaign: narrowed.campaign,
-            player: narrowed.player,
-            jti: (audience == VISITS).then(Uuid::now_v7),
-            iat: now,
-            nbf: now,
-            exp: now + ttl_seconds,
-        };
+    pub fn sign(&self, claims: &Claims) -> Result<String> {
         let key = self.keys.first().ok_or_else(|| Error::internal("no signing secret"))?;
         let header = Header { kid: Some(key.kid.clone()), ..Header::new(Algorithm::HS256) };
-        encode(&header, &claims, &key.encoding).map_err(Error::internal)
+        encode(&header, claims, &key.encoding).map_err(Error::internal)
     }
 
     /// The claims of a token that is ours, whole and in its time.

@@ -141,7 +141,7 @@ pub async fn events(
         None => asked.after,
     };
     if after.is_some_and(|after| after < 0) {
-        return Err(Error::new(Code::BadRequest, "`after` is not negative."));
+        return Err(paging::bad("after", "is 0 or more"));
     }
     journal::follow(app, caller, &path, after).await
 }

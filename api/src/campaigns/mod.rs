@@ -4,6 +4,7 @@ pub mod fork;
 pub mod http;
 pub mod overview;
 pub mod removal;
+pub mod settings;
 
 use entity::{campaign, shapes::Extensions};
 use garde::Validate;
@@ -13,14 +14,12 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
-    commands,
     error::Result,
     http::{
         paging::NoFilter,
         resource::{self, Place, Resource, Stamp},
         validate,
     },
-    memory::subject::ABOUT_OTHERS,
     tenancy::TenantTx,
 };
 
@@ -43,9 +42,9 @@ pub struct CampaignInput {
     #[garde(length(chars, max = 200))]
     #[serde(default)]
     pub game_time: Option<String>,
-    #[garde(custom(settings_fit))]
+    #[garde(custom(settings::stored_fit))]
     #[serde(default)]
-    #[schema(value_type = Object)]
+    #[schema(value_type = settings::Settings)]
     pub settings: Extensions,
     #[garde(custom(validate::extensions))]
     #[serde(default)]
@@ -62,19 +61,6 @@ fn dnd5e() -> String {
 
 fn known_rules(value: &str, _: &()) -> garde::Result {
     if value == "dnd5e" { Ok(()) } else { Err(garde::Error::new("the only rules there are: `dnd5e`")) }
-}
-
-/// Settings are a client's own, but for those that the server reads: `planner_commands` is a list of commands,
-/// [`ABOUT_OTHERS`] is true or false.
-fn settings_fit(value: &Extensions, cx: &()) -> garde::Result {
-    if let Some(names) = value.get("planner_commands").filter(|names| !names.is_null()) {
-        let names: Option<Vec<String>> = serde_json::from_value(names.clone()).ok();
-        commands::are_known(&names.ok_or_else(|| garde::Error::new("planner_commands is a list of commands"))?)?;
-    }
-    if value.get(ABOUT_OTHERS).is_some_and(|allowed| !allowed.is_boolean() && !allowed.is_null()) {
-        return Err(garde::Error::new(format!("{ABOUT_OTHERS} is true or false")));
-    }
-    validate::extensions(value, cx)
 }
 
 /// The kind.
@@ -97,6 +83,10 @@ impl Resource for Campaigns {
 
     async fn delete(tx: &TenantTx, id: Uuid) -> Result<Vec<Uuid>> {
         removal::leave(tx, id).await
+    }
+
+    fn check_sent(sent: &Value) -> Result<()> {
+        sent.get("settings").filter(|settings| !settings.is_null()).map_or(Ok(()), settings::check)
     }
 
     async fn columns(_: &Place<'_>, input: CampaignInput) -> Result<Map<String, Value>> {

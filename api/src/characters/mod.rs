@@ -73,9 +73,10 @@ pub struct CharacterInput {
     #[garde(range(min = 0, max = 100_000))]
     #[serde(default)]
     pub temp_hp: i32,
+    /// What armor, shield and Dexterity give, or 10 without either, unless it is set; null unsets it.
     #[garde(range(min = 0, max = 100))]
-    #[serde(default = "ten")]
-    pub armor_class: i32,
+    #[serde(default)]
+    pub armor_class: Option<i32>,
     /// Feet a round.
     #[garde(range(min = 0, max = 10_000))]
     #[serde(default = "thirty")]
@@ -146,9 +147,6 @@ pub struct CharacterInput {
 
 fn one() -> i32 {
     1
-}
-fn ten() -> i32 {
-    10
 }
 fn thirty() -> i32 {
     30
@@ -242,6 +240,12 @@ impl Resource for Characters {
         actors::may_be_forgotten(tx, character.campaign_id.0, character.id.0).await
     }
 
+    /// What armor gave follows the armor; what somebody set stays.
+    fn derived(before: &Value, changes: &Value) -> &'static [&'static str] {
+        let follows = before["armor_class"] == armor_class_worn(before) && changes.get("armor_class").is_none();
+        if follows { &["armor_class"] } else { &[] }
+    }
+
     async fn columns(_: &Place<'_>, mut input: CharacterInput) -> Result<Map<String, Value>> {
         let max_hp = input.max_hp.or(input.hp.filter(|hp| *hp > 0)).unwrap_or(10);
         let hp = input.hp.unwrap_or(max_hp);
@@ -249,6 +253,9 @@ impl Resource for Characters {
             return Err(Error::invalid("/hp", "invalid_value", format!("must be at most max_hp, {max_hp}")));
         }
         (input.max_hp, input.hp) = (Some(max_hp), Some(hp));
+        if input.armor_class.is_none() {
+            input.armor_class = Some(armor_class_worn(&serde_json::to_value(&input).map_err(Error::internal)?));
+        }
         let columns = resource::plain_columns(&input)?;
         let filled = columns.iter().filter(|(_, v)| !is_empty(v)).collect::<BTreeMap<_, _>>();
         let bytes = serde_json::to_vec(&filled).map_err(Error::internal)?.len();
@@ -258,6 +265,14 @@ impl Resource for Characters {
         }
         Ok(columns)
     }
+}
+
+/// The armor class of a sheet on which none is set.
+fn armor_class_worn(sheet: &Value) -> i32 {
+    let worn = |member| (member, sheet[member].clone());
+    let defence = Value::from_iter([worn("abilities"), worn("armor"), worn("shield")]);
+    let creature = serde_json::from_value::<::rules::sheet::Creature>(defence).unwrap_or_default();
+    creature.armor_class_worn().unwrap_or(10).clamp(0, 100)
 }
 
 fn is_empty(value: &Value) -> bool {

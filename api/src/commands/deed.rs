@@ -29,7 +29,7 @@ pub(super) struct Arguments {
 
 impl CommandSpec for Do {
     const NAME: &'static str = "do";
-    const DESCRIPTION: &'static str = "Do something in the world, in character: sneak, climb, attack, talk somebody into something, search, use an item.";
+    const DESCRIPTION: &'static str = "Do something in the world, in character: sneak, climb, attack, talk somebody into something, search, use an item, end one's turn in a fight.";
     const HINT: &'static str = "Say what your character does.";
     type Arguments = Arguments;
 }
@@ -54,7 +54,14 @@ pub fn spoken(resolution: &Resolution, teller: &Teller<'_>) -> (String, Vec<NewM
         ..NewMessage::chat(Author::Player, teller.name, content)
     };
     let words = teller.words.map(|words| message(entity::message::Type::Chat, words.to_owned()));
-    let (sentence, decided) = told(&resolution.parsed, teller.name, message);
+    let (sentence, decided) = match &resolution.told {
+        // A fight has told it.
+        Some(sentence) => (sentence.clone(), None),
+        None => {
+            let (sentence, decided) = told(&resolution.parsed, teller.name, message);
+            (sentence, Some(decided))
+        }
+    };
     let narration = resolution.narration.as_ref().map(|text| NewMessage {
         scene_id: teller.scene,
         turn_id: Some(teller.turn),
@@ -64,7 +71,7 @@ pub fn spoken(resolution: &Resolution, teller: &Teller<'_>) -> (String, Vec<NewM
         Some(text) => format!("{sentence}\n\n{text}"),
         None => sentence,
     };
-    (sentence, words.into_iter().chain([decided]).chain(narration).collect())
+    (sentence, words.into_iter().chain(decided).chain(narration).collect())
 }
 
 /// The answer of the command, given by itself.
@@ -72,14 +79,12 @@ pub fn spoken(resolution: &Resolution, teller: &Teller<'_>) -> (String, Vec<NewM
 /// # Errors
 /// `internal` if it cannot be written as JSON.
 pub fn answer(resolution: &Resolution, teller: &Teller<'_>) -> Result<(Reply, Vec<NewMessage>)> {
-    let (message, messages) = spoken(resolution, teller);
-    let result = serde_json::to_value(resolution).map_err(Error::internal)?;
-    let view = CommandView {
-        command: <Do as CommandSpec>::NAME,
-        visibility: Visibility::Public,
-        result,
-        message,
-        turn_id: Some(teller.turn),
+    let (visibility, (message, messages)) = match &resolution.unclear {
+        Some(why) => (Visibility::Ephemeral, (why.clone(), Vec::new())),
+        None => (Visibility::Public, spoken(resolution, teller)),
     };
+    let result = serde_json::to_value(resolution).map_err(Error::internal)?;
+    let view =
+        CommandView { command: <Do as CommandSpec>::NAME, visibility, result, message, turn_id: Some(teller.turn) };
     Ok((Reply::ok(&view)?, messages))
 }

@@ -143,6 +143,6 @@ async fn world(pool: &crate::pool::Pool, tenant: Uuid) -> Result<()> {
     seed::import(&place, entities, &mut Report::new("seed", false)).await?;
     let scene: SceneInput = body::typed(part("scene"))?;
     resource::insert::<Scenes>(&place, scene).await?;
-    encounters::service::create(&tx, place.campaign, &body::typed(part("encounter"))?).await?;
+    encounters::service::create(&tx, place.campaign, &body::typed(part("encounter"))?, 0).await?;
     tx.commit().await
 }

@@ -1,7 +1,7 @@
 //! `/dice/roll`, `/dice/analyze` and `/dice/verify`.
 
 use actix_web::{post, web};
-use rules::dice::{Formula, FormulaError};
+use rules::dice::{Formula, FormulaError, Meaning};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -18,7 +18,9 @@ use crate::{
     auth::Caller,
     error::{Code, Error, FieldError, Problem, Result},
     http::{
-        Body, Reply, computed,
+        Reply,
+        body::{BODY_BYTES_MAX, Body},
+        computed,
         resource::{Ref, campaign_id},
         write,
     },
@@ -34,7 +36,8 @@ const SIMULATION_SEED: u64 = 20;
 pub struct RollRequest {
     #[schema(min_items = 1, max_items = 20)]
     rolls: Vec<RollInput>,
-    /// Numbers the formulas name with `@`, nested (`{"abilities": {"dex": {"mod": 3}}}`) or with dots; at most 1,000.
+    /// What the formulas name with `@`, nested (`{"abilities": {"dex": {"mod": 3}}}`) or with dots: numbers, and text that is a formula.
+    /// What no formula names may be anything, so that Foundry's roll data can be sent as they are.
     #[schema(value_type = Option<Object>)]
     variables: Option<Map<String, Value>>,
     /// Dice rolled by hand, consumed in order over all rolls; needs the scope `gm`.
@@ -75,7 +78,7 @@ pub struct Statistics {
 #[utoipa::path(tag = "dice", operation_id = "roll_dice", request_body = RollRequest,
     responses((status = 200, body = RollReport), (status = "default", body = Problem)))]
 #[post("/dice/roll")]
-pub async fn roll(app: web::Data<App>, caller: Caller, body: Body<RollRequest>) -> Result<Reply> {
+pub async fn roll(app: web::Data<App>, caller: Caller, body: Body<RollRequest, BODY_BYTES_MAX, true>) -> Result<Reply> {
     let RollRequest { rolls, variables, dice, seed, campaign } = &body.value;
     if dice.is_some() {
         caller.needs_game_master("Giving dice")?;
@@ -87,7 +90,7 @@ pub async fn roll(app: web::Data<App>, caller: Caller, body: Body<RollRequest>) 
         return Err(Error::invalid("/seed", "invalid_value", "Give dice or a seed, not both."));
     }
     rolls::check(rolls)?;
-    let values = Values::read(variables.as_ref())?;
+    let values = Values::of(variables.as_ref());
     let wish = Wish { given: dice.as_deref(), seed: *seed, preview: false };
     write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         // A token's own may have been deleted.
@@ -106,10 +109,11 @@ pub async fn roll(app: web::Data<App>, caller: Caller, body: Body<RollRequest>) 
 #[post("/dice/analyze")]
 pub async fn analyze(app: web::Data<App>, caller: Caller, body: Body<AnalyzeRequest>) -> Result<Reply> {
     let AnalyzeRequest { formula, variables } = body.value;
-    let values = Values::read(variables.as_ref())?;
     let work = move || {
-        let read = Formula::parse(&formula)
-            .and_then(|formula| formula.analyze(&|name: &str| values.get(name), SIMULATION_SEED));
+        let values = Values::of(variables.as_ref());
+        let read = Formula::parse_with(&formula, &|name| values.get(name)).and_then(|formula| {
+            formula.analyze(&|name: &str| values.get(name).and_then(Meaning::number), SIMULATION_SEED)
+        });
         Reply::ok(&read.map_err(|error| in_formula(&error))?)
     };
     let work = async || web::block(work).await.map_err(Error::internal)?;
@@ -131,7 +135,7 @@ fn in_formula(error: &FormulaError) -> Error {
 pub async fn verify(app: web::Data<App>, caller: Caller, body: Body<VerifyInput>) -> Result<Reply> {
     let input = &body.value;
     let rolls = input.rolls()?;
-    let values = Values::read(input.variables.as_ref())?;
+    let values = Values::of(input.variables.as_ref());
     let work = async || {
         let seeds = match input.seed_id {
             None => input.given_seeds()?,

@@ -3,7 +3,7 @@
 //! A formula that cannot be read or rolled is a result with `success: false`, never an error of the request; given dice
 //! that do not fit are, because whoever gave them has to give others.
 
-use rules::dice::{DieRoll, Flavour, Formula, FormulaError, FormulaErrorKind, Variables};
+use rules::dice::{DieRoll, Flavour, Formula, FormulaError, FormulaErrorKind, Meaning, Names};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
@@ -151,11 +151,14 @@ pub fn check(rolls: &[RollInput]) -> Result<()> {
     let too_long = |r: &RollInput| {
         r.flavor.as_deref().is_some_and(|f| f.len() > FLAVOR_CHARS_MAX && f.chars().count() > FLAVOR_CHARS_MAX)
     };
-    match rolls.iter().position(too_long) {
+    if let Some(i) = rolls.iter().position(too_long) {
+        let message = format!("must have at most {FLAVOR_CHARS_MAX} characters");
+        return Err(Error::invalid(format!("/rolls/{i}/flavor"), "invalid_value", message));
+    }
+    match rolls.iter().position(|r| r.flavor.as_deref().is_some_and(|f| f.contains('\0'))) {
         None => Ok(()),
         Some(i) => {
-            let message = format!("must have at most {FLAVOR_CHARS_MAX} characters");
-            Err(Error::invalid(format!("/rolls/{i}/flavor"), "invalid_value", message))
+            Err(Error::invalid(format!("/rolls/{i}/flavor"), "invalid_text", "Text may not hold NUL characters."))
         }
     }
 }
@@ -176,23 +179,23 @@ pub async fn roll(
     campaign: Option<Uuid>,
     wish: &Wish<'_>,
     rolls: &[RollInput],
-    variables: &Variables<'_>,
+    names: &Names<'_>,
 ) -> Result<RollReport> {
     if wish.is_fair()
-        && let Some(report) = impossible(rolls, variables)
+        && let Some(report) = impossible(rolls, names)
     {
         return Ok(report);
     }
     let mut draw = Draw::of_rolls(taking, campaign, wish, number(rolls)).await?;
-    all(&mut draw, rolls, variables).await
+    all(&mut draw, rolls, names).await
 }
 
 /// What is said of formulas of which none can be rolled.
-fn impossible(rolls: &[RollInput], variables: &Variables<'_>) -> Option<RollReport> {
+fn impossible(rolls: &[RollInput], names: &Names<'_>) -> Option<RollReport> {
     let timestamp = Some(clock::now());
     let failed = |roll: &RollInput| {
-        let error = match Formula::parse(&roll.formula) {
-            Ok(formula) => formula.certain_error(variables)?,
+        let error = match Formula::parse_with(&roll.formula, names) {
+            Ok(formula) => formula.certain_error(&numbers(names))?,
             Err(error) => error,
         };
         Some(Rolled { timestamp, error: Some(error.into()), ..Rolled::of_input(roll) })
@@ -205,8 +208,8 @@ fn impossible(rolls: &[RollInput], variables: &Variables<'_>) -> Option<RollRepo
 ///
 /// # Errors
 /// `invalid_dice` when given dice run out, do not fit or are left over.
-async fn all(draw: &mut Draw<'_>, rolls: &[RollInput], variables: &Variables<'_>) -> Result<RollReport> {
-    let report = some(draw, rolls, variables).await?;
+async fn all(draw: &mut Draw<'_>, rolls: &[RollInput], names: &Names<'_>) -> Result<RollReport> {
+    let report = some(draw, rolls, names).await?;
     draw.all_used()?;
     Ok(report)
 }
@@ -215,7 +218,7 @@ async fn all(draw: &mut Draw<'_>, rolls: &[RollInput], variables: &Variables<'_>
 ///
 /// # Errors
 /// `invalid_dice` when given dice run out or do not fit.
-pub async fn some(draw: &mut Draw<'_>, rolls: &[RollInput], variables: &Variables<'_>) -> Result<RollReport> {
+pub async fn some(draw: &mut Draw<'_>, rolls: &[RollInput], names: &Names<'_>) -> Result<RollReport> {
     let first = draw.fair;
     let timestamp = Some(clock::now());
     let mut results: Vec<Rolled> = Vec::with_capacity(rolls.len());
@@ -227,7 +230,7 @@ pub async fn some(draw: &mut Draw<'_>, rolls: &[RollInput], variables: &Variable
             }
         }
         let fair = draw.fair;
-        results.push(Rolled { timestamp, ..one(draw, roll, variables)?.of(fair) });
+        results.push(Rolled { timestamp, ..one(draw, roll, names)?.of(fair) });
     }
     Ok(RollReport {
         count: results.len(),
@@ -242,9 +245,9 @@ pub async fn some(draw: &mut Draw<'_>, rolls: &[RollInput], variables: &Variable
 ///
 /// # Errors
 /// `invalid_dice` when given dice run out or do not fit.
-pub fn one(dice: &mut impl rules::dice::Dice, roll: &RollInput, variables: &Variables<'_>) -> Result<Rolled> {
+pub fn one(dice: &mut impl rules::dice::Dice, roll: &RollInput, names: &Names<'_>) -> Result<Rolled> {
     let mut rolled = Rolled::of_input(roll);
-    match Formula::parse(&roll.formula).and_then(|formula| formula.roll(dice, variables)) {
+    match Formula::parse_with(&roll.formula, names).and_then(|formula| formula.roll(dice, &numbers(names))) {
         Ok(result) => {
             rolled.success = true;
             rolled.total = whole(result.total);
@@ -255,6 +258,11 @@ pub fn one(dice: &mut impl rules::dice::Dice, roll: &RollInput, variables: &Vari
         Err(error) => rolled.error = Some(error.into()),
     }
     Ok(rolled)
+}
+
+/// The names that stand for numbers.
+fn numbers<'a>(names: &'a Names<'_>) -> impl Fn(&str) -> Option<f64> + 'a {
+    |name| names(name).and_then(Meaning::number)
 }
 
 impl Rolled {

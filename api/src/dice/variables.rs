@@ -1,66 +1,53 @@
-//! Variables as a client gives them: numbers by name, `@abilities.dex.mod` written nested or with dots.
+//! Variables as a client gives them, such as Foundry's roll data: `@abilities.dex.mod` written nested or with dots.
+//!
+//! Only what a formula asks for is looked at: roll data are full of lists, pictures and texts that no formula names.
 
-use std::collections::HashMap;
-
+use rules::dice::Meaning;
 use serde_json::{Map, Value};
 
-use crate::error::{Error, Result};
+/// Dots of a name: each may lead into an object or be part of a member's name, and all ways are gone.
+const DOTS_MAX: usize = 10;
 
-/// Numbers a request may name.
-pub const VARIABLES_MAX: usize = 1000;
-/// Objects within objects.
-pub const DEPTH_MAX: usize = 8;
+/// The member `variables` of a body.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Values<'a>(Option<&'a Map<String, Value>>);
 
-/// Numbers by their whole names.
-#[derive(Debug, Default)]
-pub struct Values(HashMap<String, f64>);
-
-impl Values {
-    /// Reads the member `variables` of a body.
-    ///
-    /// # Errors
-    /// `validation_failed` with a pointer to what is no number, named twice, too deep or too many.
-    pub fn read(given: Option<&Map<String, Value>>) -> Result<Self> {
-        let mut values = Self::default();
-        if let Some(given) = given {
-            values.take(given, "", "/variables", DEPTH_MAX)?;
-        }
-        Ok(values)
-    }
-
-    /// The value of a name.
+impl<'a> Values<'a> {
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<f64> {
-        self.0.get(name).copied()
+    pub fn of(given: Option<&'a Map<String, Value>>) -> Self {
+        Self(given)
     }
 
-    fn take(&mut self, members: &Map<String, Value>, prefix: &str, at: &str, depth_left: usize) -> Result<()> {
-        for (key, value) in members {
-            let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-            let pointer = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
-            match value {
-                Value::Object(_) if depth_left == 1 => {
-                    let message = format!("At most {DEPTH_MAX} objects within each other.");
-                    return Err(Error::invalid(pointer, "invalid_value", message));
-                }
-                Value::Object(inner) => self.take(inner, &name, &pointer, depth_left - 1)?,
-                value => self.put(name, value, pointer)?,
-            }
+    /// What a name stands for; nothing if there is no such name. One that is given twice, nested and with dots, means nothing.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Meaning<'a>> {
+        if name.matches('.').count() > DOTS_MAX {
+            return None;
         }
-        Ok(())
+        let mut found = Vec::new();
+        find(self.0?, name, &mut found);
+        match found[..] {
+            [] => None,
+            [value] => Some(meaning(value)),
+            _ => Some(Meaning::Nothing),
+        }
     }
+}
 
-    fn put(&mut self, name: String, value: &Value, pointer: String) -> Result<()> {
-        let Some(number) = value.as_f64() else {
-            return Err(Error::invalid(pointer, "invalid_value", "A variable is a number, or an object of numbers."));
-        };
-        if self.0.len() >= VARIABLES_MAX {
-            let message = format!("At most {VARIABLES_MAX} variables may be given.");
-            return Err(Error::invalid("/variables", "invalid_value", message));
+/// Every value of this name: each of its dots may lead into an object, or be part of a member's name.
+fn find<'a>(members: &'a Map<String, Value>, name: &str, found: &mut Vec<&'a Value>) {
+    found.extend(members.get(name));
+    for (at, _) in name.match_indices('.') {
+        if let Some(Value::Object(inner)) = members.get(&name[..at]) {
+            find(inner, &name[at + 1..], found);
         }
-        match self.0.insert(name, number) {
-            None => Ok(()),
-            Some(_) => Err(Error::invalid(pointer, "invalid_value", "This variable is given twice.")),
-        }
+    }
+}
+
+fn meaning(value: &Value) -> Meaning<'_> {
+    match value {
+        Value::Number(number) => number.as_f64().map_or(Meaning::Nothing, Meaning::Number),
+        Value::String(text) => Meaning::Text(text),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => Meaning::Nothing,
     }
 }

@@ -3,7 +3,7 @@
 //! It never tells anything of a seed in use. A roll is named by its seed and its counter; several rolls of one request have
 //! counters one after the other, as [`super::rolls`] gave them.
 
-use rules::dice::{FairSeed, Variables, commitment};
+use rules::dice::{FairSeed, Names, commitment};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -110,16 +110,11 @@ impl VerifyInput {
 ///
 /// # Errors
 /// None that a fair stream knows; its dice never run out.
-pub async fn again(
-    seeds: &Revealed,
-    input: &VerifyInput,
-    rolls: &[RollInput],
-    variables: &Variables<'_>,
-) -> Result<Verified> {
+pub async fn again(seeds: &Revealed, input: &VerifyInput, rolls: &[RollInput], names: &Names<'_>) -> Result<Verified> {
     let seed = FairSeed::new(&seeds.server_seed, &seeds.client_seed);
     let mut results = Vec::with_capacity(rolls.len());
     for (counter, roll) in (input.counter..).zip(rolls) {
-        let rolled = rolls::one(&mut seed.roll(counter), roll, variables)?;
+        let rolled = rolls::one(&mut seed.roll(counter), roll, names)?;
         let counter = i64::try_from(counter).map_err(Error::internal)?;
         results.push(Rolled { seed_id: input.seed_id, counter: Some(counter), ..rolled });
         tokio::task::yield_now().await;

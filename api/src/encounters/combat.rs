@@ -44,6 +44,9 @@ fn shown(it: &Stored, updated_at: OffsetDateTime) -> Combat {
         if let Some(character) = &p.character_id {
             told["character_id"] = json!(character);
         }
+        if p.hidden {
+            told["hidden"] = json!(true);
+        }
         told
     });
     let mut told = json!({

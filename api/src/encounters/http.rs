@@ -9,7 +9,7 @@ use super::{
     input::{ActionInput, CommitInput, CreateInput, EndInput, GetParams, ParticipantInput},
     service::{self, Cx, Hand},
     store::Place,
-    told::{ActionTold, CommitTold, EncounterView, EndTold},
+    answers::{ActionTold, CommitTold, EncounterView, EndTold},
     veil,
 };
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
     error::{Code, Error, Problem, Result},
     http::{
         Body, Reply,
-        paging::{Items, ListParams, Page},
+        paging::{self, Items, ListParams, Page},
         resource::{self, Ref, campaign_id},
     },
     tenancy::TenantTx,
@@ -43,7 +43,7 @@ pub async fn create(
     crate::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path)).await?;
         app.limits.check_rows(tx, &caller, "encounter").await?;
-        let made = service::create(tx, campaign, &body.value).await?;
+        let made = service::create(tx, campaign, &body.value, caller.tenant.limits.rows_per_kind).await?;
         Reply::created(format!("{}/{}", request.path(), made.id), made.version, &made.view)
     })
     .await
@@ -73,11 +73,11 @@ pub async fn get(
     caller: Caller,
     request: HttpRequest,
     path: web::Path<(String, String)>,
-    params: web::Query<GetParams>,
 ) -> Result<HttpResponse> {
+    let params: GetParams = paging::read_filter(paging::parameters(request.query_string())?)?;
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let c = Ref::parse(&path.0);
-    let cx = Cx { tx: &tx, place: place(&c, &caller), turn: None };
+    let cx = cx(&tx, &c, &caller);
     let (mut view, version) = service::get(&cx, &path.1, params.verbosity).await?;
     veil::veil(&mut view, &caller);
     Ok(Reply::ok(&view)?.versioned(version).unless_known(&request))
@@ -135,7 +135,7 @@ pub async fn act(
     let own = caller.player.map(|player| player.to_string());
     let c = Ref::parse(&path.0);
     crate::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
-        let cx = Cx { tx, place: place(&c, &caller), turn: None };
+        let cx = cx(tx, &c, &caller);
         let hand = own.as_deref().map_or(Hand::Table, Hand::Own);
         let mut told = service::act(&cx, &path.1, input, hand).await?;
         veil::veil(&mut told, &caller);
@@ -157,7 +157,7 @@ pub async fn join(
 ) -> Result<Reply> {
     let c = Ref::parse(&path.0);
     crate::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
-        let cx = Cx { tx, place: place(&c, &caller), turn: None };
+        let cx = cx(tx, &c, &caller);
         Reply::ok(&service::join(&cx, &path.1, (&body.value, ""), None).await?)
     })
     .await
@@ -176,7 +176,7 @@ pub async fn end(
 ) -> Result<Reply> {
     let c = Ref::parse(&path.0);
     crate::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
-        let cx = Cx { tx, place: place(&c, &caller), turn: None };
+        let cx = cx(tx, &c, &caller);
         Reply::ok(&service::end(&cx, &path.1, &body.value).await?)
     })
     .await
@@ -195,14 +195,15 @@ pub async fn commit_into_records(
 ) -> Result<Reply> {
     let c = Ref::parse(&path.0);
     crate::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
-        let cx = Cx { tx, place: place(&c, &caller), turn: None };
+        let cx = cx(tx, &c, &caller);
         Reply::ok(&commit::commit(&cx, &path.1, &body.value).await?)
     })
     .await
 }
 
-fn place<'a>(campaign: &'a Ref, caller: &Caller) -> Place<'a> {
-    Place { campaign, only: caller.campaign }
+fn cx<'a>(tx: &'a TenantTx, campaign: &'a Ref, caller: &Caller) -> Cx<'a> {
+    let place = Place { campaign, only: caller.campaign };
+    Cx { tx, place, turn: None, rows_max: caller.tenant.limits.rows_per_kind }
 }
 
 fn gives_dice(caller: &Caller, dice: Option<&Vec<u32>>) -> Result<()> {

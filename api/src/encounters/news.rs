@@ -21,6 +21,9 @@ pub struct Change {
     /// The character, or else the participant.
     pub actor_id: String,
     pub is_enemy: bool,
+    /// Only the game master knows of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
     pub hp_change: i64,
     pub new_status_effects: Vec<String>,
 }
@@ -47,7 +50,13 @@ impl Before {
             let new_status_effects: Vec<_> = fresh.map(|c| c.name.clone()).collect();
             if hp_change != 0 || !new_status_effects.is_empty() {
                 let actor_id = now.character_id.clone().unwrap_or_else(|| now.id.clone());
-                changes.push(Change { actor_id, is_enemy: now.is_enemy, hp_change, new_status_effects });
+                changes.push(Change {
+                    actor_id,
+                    is_enemy: now.is_enemy,
+                    hidden: now.hidden,
+                    hp_change,
+                    new_status_effects,
+                });
             }
         }
         LastAction { seq, changes }

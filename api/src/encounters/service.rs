@@ -16,12 +16,15 @@ use uuid::Uuid;
 
 use super::{
     input::{ActionInput, CreateInput, EndInput, ParticipantInput},
+    stand::{is_known, own_in, whose_turn},
     store::{self, Entry, Member, Place, Stored},
 };
 use crate::{
     dice::service::{self as dice, Failure, Wish, given_error},
     error::{Code, Error, FieldError, Result},
     http::resource::col,
+    limits::check_rows_more,
+    messages::service::NewMessage,
     ops::metrics,
     rules::{
         service::{most_dice, spares},
@@ -36,6 +39,21 @@ pub struct Cx<'a> {
     pub tx: &'a TenantTx,
     pub place: Place<'a>,
     pub turn: Option<Uuid>,
+    /// Rows of a kind that the tenant may keep: what happens is written into the log.
+    pub rows_max: u64,
+}
+
+/// Messages that one action is told in.
+pub const MESSAGES: u64 = 2;
+
+impl Cx<'_> {
+    /// Whether there is room in the log. One statement, none if a tenant may keep any number.
+    ///
+    /// # Errors
+    /// `quota_exceeded`.
+    async fn has_room(&self) -> Result<()> {
+        check_rows_more(self.tx, self.rows_max, "message", MESSAGES).await
+    }
 }
 
 /// A new encounter.
@@ -49,7 +67,8 @@ pub struct Created {
 ///
 /// # Errors
 /// `validation_failed`, `invalid_dice`; those of the database.
-pub async fn create(tx: &TenantTx, campaign: Uuid, input: &CreateInput) -> Result<Created> {
+pub async fn create(tx: &TenantTx, campaign: Uuid, input: &CreateInput, rows_max: u64) -> Result<Created> {
+    check_rows_more(tx, rows_max, "message", MESSAGES).await?;
     let id = Uuid::now_v7();
     let mut warnings = Vec::new();
     if input.seed.is_some() && input.dice.is_some() {
@@ -73,6 +92,7 @@ pub async fn create(tx: &TenantTx, campaign: Uuid, input: &CreateInput) -> Resul
     metrics::ENCOUNTERS.with_label_values(&["created"]).inc();
     let mut view = value(&made.0.view(Verbosity::Standard))?;
     stamp(&mut view, id, version);
+    tell_hidden(&mut view, &made.0);
     rolled.tell(&mut view);
     Ok(Created { id, version, view })
 }
@@ -162,6 +182,7 @@ pub async fn join(
     (input, pointer): (&ParticipantInput, &str),
     given: Option<&[u32]>,
 ) -> Result<Value> {
+    cx.has_room().await?;
     let mut it = store::read(cx.tx, cx.place, id, true).await?;
     let mut warnings = Vec::new();
     let (mut new, members) =
@@ -177,7 +198,7 @@ pub async fn join(
     let (decision, rolled) = joining.map_err(|error| below(error, pointer))?;
     rolled.used_up(0)?;
     let action = json!({ "action": "join", "participant_id": new.id }).to_string();
-    let entry = Entry { action, turn: cx.turn, notes: None, hide: false, member: members.first() };
+    let entry = Entry { member: members.first(), ..Entry::of(action, "join", cx.turn) };
     store::append(cx.tx, &mut it, decision.events, &entry).await?;
     let mut view = view(&it, Verbosity::Standard)?;
     if let Some(told) = view["warnings"].as_array_mut() {
@@ -209,6 +230,7 @@ fn view(it: &Stored, verbosity: Verbosity) -> Result<Value> {
         view["notes"] = json!(notes);
     }
     stamp(&mut view, it.id, it.version);
+    tell_hidden(&mut view, &it.now);
     Ok(view)
 }
 
@@ -216,6 +238,14 @@ fn view(it: &Stored, verbosity: Verbosity) -> Result<Value> {
 fn stamp(view: &mut Value, id: Uuid, version: i64) {
     view["id"] = json!(id);
     view["version"] = json!(version);
+}
+
+/// Says in a view whom players do not know of, for the game master and for [`super::veil`].
+fn tell_hidden(view: &mut Value, it: &Encounter) {
+    let hidden: Vec<&str> = it.participants().iter().filter(|p| p.hidden).map(|p| p.id.as_str()).collect();
+    if !hidden.is_empty() {
+        view["hidden"] = json!(hidden);
+    }
 }
 
 /// Whose hand acts.
@@ -236,6 +266,8 @@ const MASTERS: &[ActionKind] = &[
     ActionKind::AddEffect,
     ActionKind::RemoveEffect,
     ActionKind::RollInitiative,
+    ActionKind::Conceal,
+    ActionKind::Reveal,
 ];
 
 /// Does something in an encounter.
@@ -244,12 +276,14 @@ const MASTERS: &[ActionKind] = &[
 /// `not_your_turn`, `no_action_left`, `not_dying`, `encounter_already_ended`, `validation_failed`, `invalid_dice`,
 /// `forbidden`, `not_found`; nothing has happened then.
 pub async fn act(cx: &Cx<'_>, id: &str, input: &ActionInput, hand: Hand<'_>) -> Result<Value> {
+    cx.has_room().await?;
     let it = store::read(cx.tx, cx.place, id, true).await?;
     let mut action = Action::from(input);
+    let mut own_id = None;
     if let Hand::Own(character) = hand {
-        own(&it.now, &mut action, character)?;
+        own_id = Some(own(&it.now, &mut action, character)?);
     }
-    let how = How { given: input.dice.as_deref(), preview: input.preview, turn: cx.turn };
+    let how = How { given: input.dice.as_deref(), preview: input.preview, turn: cx.turn, own: own_id.as_deref() };
     act_in(cx.tx, it, &action, &how).await
 }
 
@@ -260,6 +294,8 @@ pub struct How<'a> {
     /// Nothing is written.
     pub preview: bool,
     pub turn: Option<Uuid>,
+    /// The participant whose player hears of it, if it is one; else a game master does.
+    pub own: Option<&'a str>,
 }
 
 /// Does something in an encounter that the transaction holds.
@@ -269,7 +305,15 @@ pub struct How<'a> {
 pub async fn act_in(tx: &TenantTx, mut it: Stored, action: &Action, how: &How<'_>) -> Result<Value> {
     let attacks = matches!(action.action, ActionKind::Attack | ActionKind::CastSpell);
     let wish = Wish { given: how.given, seed: None, preview: how.preview };
-    let (decision, rolled) = dice::roll(tx, it.campaign, &wish, |dice| Ok(it.now.act(action, dice)?)).await?;
+    let decide = |dice: &mut dyn rules::dice::Dice| {
+        it.now.act(action, dice).map_err(|refusal| match refusal {
+            Refusal::NotYourTurn { .. } if how.own.is_some() => {
+                Failure::Other(Error::new(Code::NotYourTurn, whose_turn(&it.now, how.own)))
+            }
+            refusal => refusal.into(),
+        })
+    };
+    let (decision, rolled) = dice::roll(tx, it.campaign, &wish, decide).await?;
     let needless = if attacks && decision.outcomes.iter().any(spares) {
         let full = most_dice(|dice| it.now.act(action, dice).ok().map(|full| dice_of(&full)));
         full.saturating_sub(dice_of(&decision))
@@ -278,20 +322,28 @@ pub async fn act_in(tx: &TenantTx, mut it: Stored, action: &Action, how: &How<'_
     };
     rolled.used_up(needless)?;
     let Decision { events, outcomes } = decision;
-    let mut told = json!({ "action": action.action, "outcomes": outcomes, "events": events });
+    let mut told = json!({ "action": action.action, "outcomes": &outcomes, "events": events });
     let before = it.now.clone();
     if how.preview {
         it.now.apply_all(&events);
         told["preview"] = json!(true);
     } else if !events.is_empty() {
         let asked = serde_json::to_string(&said(action)?).map_err(Error::internal)?;
-        let entry = Entry { action: asked, turn: how.turn, notes: None, hide: false, member: None };
-        store::append(tx, &mut it, events, &entry).await?;
+        let with = action.attack.spell_name.as_deref().or(action.attack.weapon.as_deref());
+        let entry = Entry { with, outcomes: &outcomes, ..Entry::of(asked, action.action.name(), how.turn) };
+        let messages = store::append(tx, &mut it, events, &entry).await?;
+        told["told"] = json!(for_all(&messages));
     }
     metrics::ENCOUNTER_ACTIONS.with_label_values(&[action.action.name()]).inc();
     standing(&mut told, &before, &it)?;
     rolled.tell(&mut told);
     Ok(told)
+}
+
+/// What everybody reads of what was told.
+fn for_all(messages: &[NewMessage]) -> String {
+    let open = messages.iter().filter(|m| m.whisper_to.is_empty());
+    open.map(|m| m.content.as_str()).collect::<Vec<_>>().join(" ")
 }
 
 /// Where the encounter stands after an action, with everybody it changed.
@@ -312,6 +364,7 @@ fn standing(told: &mut Value, before: &Encounter, it: &Stored) -> Result<()> {
         told["provoked"] = value(&view.provoked)?;
     }
     told["seq"] = json!(it.seq);
+    tell_hidden(told, &it.now);
     Ok(())
 }
 
@@ -329,9 +382,9 @@ fn said(action: &Action) -> Result<Value> {
     Ok(said)
 }
 
-/// That an action is a character's own.
-fn own(it: &Encounter, action: &mut Action, character: &str) -> Result<()> {
-    let mine = it.participants().iter().find(|p| p.character_id.as_deref() == Some(character));
+/// That an action is a character's own, on those it knows of; gives its id in the fight.
+fn own(it: &Encounter, action: &mut Action, character: &str) -> Result<String> {
+    let mine = own_in(it, character);
     let mine = mine.ok_or_else(|| Error::new(Code::Forbidden, "This character takes no part in the encounter."))?;
     let acts = action.participant_id.get_or_insert_with(|| mine.id.clone());
     if *acts != mine.id {
@@ -344,9 +397,16 @@ fn own(it: &Encounter, action: &mut Action, character: &str) -> Result<()> {
         return Err(Error::new(Code::Forbidden, "A character ends its own concentration."));
     }
     if action.action == ActionKind::AdvanceTurn && it.current().is_none_or(|p| p.id != mine.id) {
-        return Err(Error::new(Code::NotYourTurn, "A character ends its own turn."));
+        let message = format!("A character ends its own turn. {}", whose_turn(it, Some(&mine.id)));
+        return Err(Error::new(Code::NotYourTurn, message));
     }
-    Ok(())
+    let is_unknown = |id: &str| it.participant(id).is_some_and(|p| !is_known(p, Some(&mine.id)));
+    let several = action.target_ids.iter().find(|id| is_unknown(id)).map(|id| ("target_ids", id));
+    let one = action.target_id.as_ref().filter(|id| is_unknown(id)).map(|id| ("target_id", id));
+    if let Some((argument, id)) = one.or(several) {
+        return Err(refused(Refusal::Unknown { argument, id: id.clone() }));
+    }
+    Ok(mine.id.clone())
 }
 
 /// Ends an encounter.
@@ -354,11 +414,12 @@ fn own(it: &Encounter, action: &mut Action, character: &str) -> Result<()> {
 /// # Errors
 /// `encounter_already_ended`, `validation_failed`, `not_found`.
 pub async fn end(cx: &Cx<'_>, id: &str, input: &EndInput) -> Result<Value> {
+    cx.has_room().await?;
     let mut it = store::read(cx.tx, cx.place, id, true).await?;
     let decision = it.now.end(input.outcome, input.notes.as_deref()).map_err(refused)?;
     let action = json!({ "action": "end", "outcome": input.outcome }).to_string();
     let hide = !input.preserve_log;
-    let entry = Entry { action, turn: cx.turn, notes: input.notes.as_deref(), hide, member: None };
+    let entry = Entry { notes: input.notes.as_deref(), hide, ..Entry::of(action, "end", cx.turn) };
     store::append(cx.tx, &mut it, decision.events, &entry).await?;
     metrics::ENCOUNTERS.with_label_values(&["ended"]).inc();
     let updates = it.now.diff();

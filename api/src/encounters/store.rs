@@ -3,15 +3,22 @@
 //! The state after an action is stored as an older state and the events since: an action rewrites those few events, and
 //! every [`TAIL_EVENTS_MAX`] events the state itself.
 
-use rules::encounter::{Encounter, Event};
+use rules::{
+    encounter::{Encounter, Event},
+    resolve::Outcome,
+};
 use serde::Serialize;
-use sqlx::postgres::PgRow;
+use sqlx::{postgres::PgRow, types::Json};
 use uuid::Uuid;
 
-use super::news::Before;
+use super::{
+    news::Before,
+    told::{self, Told},
+};
 use crate::{
     error::{Error, Result},
     http::resource::Ref,
+    messages::service::NewMessage,
     stored::Columns,
     tenancy::TenantTx,
 };
@@ -117,7 +124,17 @@ fn text(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(Error::internal)
 }
 
-/// Writes a new encounter with its beginning. One statement; gives the version.
+/// Whose turn everybody may know it is: the row that lists show has nobody whom only the game master knows of.
+fn current(it: &Encounter) -> Option<&str> {
+    it.current().filter(|p| !p.hidden).map(|p| p.id.as_str())
+}
+
+/// How many everybody may know of.
+fn count(it: &Encounter) -> i32 {
+    number(it.participants().iter().filter(|p| !p.hidden).count())
+}
+
+/// Writes a new encounter with its beginning, and tells of it. One statement; gives the version.
 ///
 /// # Errors
 /// Those of the database.
@@ -130,7 +147,7 @@ pub async fn insert(tx: &TenantTx, campaign: Uuid, id: Uuid, it: &Encounter, mem
                 SELECT tenant_id, id, $9::json, $9::json, '[]' FROM e), \
               m AS (INSERT INTO encounter_member (tenant_id, encounter_id, participant_id, kind, record_id, version) \
                 SELECT e.tenant_id, e.id, n.* FROM e, unnest($10::text[], $11::text[], $12::uuid[], $13::bigint[]) AS n) \
-         SELECT version FROM e",
+         SELECT version, write_messages($1, $3, $14) AS told FROM e",
     )
     .bind(tx.tenant())
     .bind(id)
@@ -138,13 +155,14 @@ pub async fn insert(tx: &TenantTx, campaign: Uuid, id: Uuid, it: &Encounter, mem
     .bind(it.name().unwrap_or_default())
     .bind(number(it.round()))
     .bind(number(it.turn()))
-    .bind(it.current().map(|p| p.id.as_str()))
-    .bind(number(it.participants().len()))
+    .bind(current(it))
+    .bind(count(it))
     .bind(state)
     .bind(members.iter().map(|m| m.participant.as_str()).collect::<Vec<_>>())
     .bind(members.iter().map(|m| m.kind).collect::<Vec<_>>())
     .bind(members.iter().map(|m| m.record).collect::<Vec<_>>())
     .bind(members.iter().map(|m| m.version).collect::<Vec<_>>())
+    .bind(Json(told::beginning(it)))
     .fetch_one(&mut *tx.connection().await)
     .await?;
     row.read("version")
@@ -168,15 +186,38 @@ pub struct Entry<'a> {
     /// It leaves lists and reads.
     pub hide: bool,
     pub member: Option<&'a Member>,
+    /// What is done, in a word, and with what: for those who are told of it.
+    pub kind: &'a str,
+    pub with: Option<&'a str>,
+    pub outcomes: &'a [Outcome],
 }
 
-/// Folds events into an encounter that the transaction holds, and writes them. One statement.
+impl<'a> Entry<'a> {
+    /// An entry with nothing beside it.
+    #[must_use]
+    pub fn of(action: String, kind: &'a str, turn: Option<Uuid>) -> Self {
+        Self { action, turn, notes: None, hide: false, member: None, kind, with: None, outcomes: &[] }
+    }
+}
+
+/// Folds events into an encounter that the transaction holds, writes them, and tells of them in the campaign's log. One statement;
+/// gives what was told.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn append(tx: &TenantTx, it: &mut Stored, events: Vec<Event>, entry: &Entry<'_>) -> Result<()> {
+pub async fn append(tx: &TenantTx, it: &mut Stored, events: Vec<Event>, entry: &Entry<'_>) -> Result<Vec<NewMessage>> {
     let before = Before::of(&it.now);
+    let then = it.now.clone();
     it.now.apply_all(&events);
+    let messages = told::action(&Told {
+        name: &it.name,
+        then: &then,
+        now: &it.now,
+        events: &events,
+        action: entry.kind,
+        with: entry.with,
+        outcomes: entry.outcomes,
+    });
     let news = before.until(&it.now, it.seq + 1);
     let logged = text(&events)?;
     it.tail.extend(events);
@@ -191,10 +232,11 @@ pub async fn append(tx: &TenantTx, it: &mut Stored, events: Vec<Event>, entry: &
               s AS (UPDATE encounter_state SET seq = $3, state = coalesce($7::json, state), tail = $8::json \
                 WHERE tenant_id = $1 AND encounter_id = $2), \
               m AS (INSERT INTO encounter_member (tenant_id, encounter_id, participant_id, kind, record_id, version) \
-                SELECT $1, $2, $9, $10, $11, $12 WHERE $11 IS NOT NULL) \
-         UPDATE encounter SET status = $13, round = $14, turn = $15, current_participant_id = $16, participant_count = $17, \
+                SELECT $1, $2, $9, $10, $11, $12 WHERE $11 IS NOT NULL), \
+              e AS (UPDATE encounter SET status = $13, round = $14, turn = $15, current_participant_id = $16, participant_count = $17, \
                 outcome = $18, notes = coalesce($19, notes), hidden = hidden OR $20, last_action = $21 \
-         WHERE tenant_id = $1 AND id = $2 RETURNING version",
+                WHERE tenant_id = $1 AND id = $2 RETURNING version) \
+         SELECT version, write_messages($1, $22, $23) AS told FROM e",
     )
     .bind(tx.tenant())
     .bind(it.id)
@@ -211,18 +253,20 @@ pub async fn append(tx: &TenantTx, it: &mut Stored, events: Vec<Event>, entry: &
     .bind(word(it.now.status()))
     .bind(number(it.now.round()))
     .bind(number(it.now.turn()))
-    .bind(it.now.current().map(|p| p.id.as_str()))
-    .bind(number(it.now.participants().len()))
+    .bind(current(&it.now))
+    .bind(count(&it.now))
     .bind(word(it.now.outcome()))
     .bind(entry.notes)
     .bind(entry.hide)
     .bind(serde_json::to_value(news).map_err(Error::internal)?)
+    .bind(it.campaign)
+    .bind(Json(&messages))
     .fetch_one(&mut *tx.connection().await)
     .await?;
     it.seq += 1;
     it.version = row.read("version")?;
     it.hidden |= entry.hide;
-    Ok(())
+    Ok(messages)
 }
 
 /// Puts an encounter that the transaction holds back to how it stood before its action `first`. One statement.
@@ -247,8 +291,8 @@ pub(super) async fn put_back(tx: &TenantTx, id: Uuid, first: i64, then: &Encount
     .bind(word(then.status()))
     .bind(number(then.round()))
     .bind(number(then.turn()))
-    .bind(then.current().map(|p| p.id.as_str()))
-    .bind(number(then.participants().len()))
+    .bind(current(then))
+    .bind(count(then))
     .bind(word(then.outcome()))
     .execute(&mut *tx.connection().await)
     .await?;

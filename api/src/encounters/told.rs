@@ -1,178 +1,305 @@
-//! What is told of encounters, as types: the OpenAPI document describes answers by these. The answers themselves are put together where
-//! something happens, from the same parts; tests hold every one of them to the document.
-#![expect(dead_code, reason = "they describe answers that are put together elsewhere")]
+//! What happens in a fight, as the campaign's log tells it: one message of each action for those who may read it.
+//!
+//! It is made of the events alone and written in the statement that writes them (`store`), so that whatever happens by whichever
+//! door is told once, and what is undone is told no more. Players read how foes fare, not their numbers. What somebody does of whom
+//! only the game master knows ([`Participant::hidden`]) goes to the game master, and to whoever plays it.
+//!
+//! To tell a new event: a line in [`Teller::event`].
 
+use std::collections::BTreeSet;
+
+use entity::message::{Author, Type};
 use rules::{
-    encounter::{
-        ActionKind, Changes, EndOutcome, Event, ParticipantUpdate, ParticipantView, Provocation, Status, Summary, View,
-    },
+    encounter::{Encounter, EndOutcome, Event, Participant, Stance},
     resolve::{Outcome, StateChange},
+    sheet::Life,
 };
-use utoipa::ToSchema;
-use uuid::Uuid;
 
-/// Whose dice fell. Nothing of it is there when none did.
-#[derive(ToSchema)]
-pub struct DiceOrigin {
-    /// `fair`, `seeded`, `given` or `preview`: the campaign's stream, a number that was given, dice rolled by hand, or none that count.
-    source: Option<String>,
-    /// The fair stream.
-    seed_id: Option<Uuid>,
-    /// Which roll of that stream it is.
-    counter: Option<i64>,
-    /// Dice that were given and not needed.
-    dice_unused: Option<Vec<u32>>,
+use super::stand::called;
+use crate::messages::service::NewMessage;
+
+/// What marks such a message.
+pub const FLAVOR: &str = "fight";
+/// Characters of one message.
+const TEXT_CHARS_MAX: usize = 4000;
+/// Conditions that falling brings along.
+const OF_FALLING: [&str; 3] = ["unconscious", "prone", "incapacitated"];
+
+/// An action that is told.
+pub struct Told<'a> {
+    pub name: &'a str,
+    pub then: &'a Encounter,
+    pub now: &'a Encounter,
+    pub events: &'a [Event],
+    /// What was asked: its kind, and what it was done with.
+    pub action: &'a str,
+    pub with: Option<&'a str>,
+    pub outcomes: &'a [Outcome],
 }
 
-/// An encounter as it stands.
-#[derive(ToSchema)]
-pub struct EncounterView {
-    #[serde(flatten)]
-    #[schema(inline)]
-    view: View,
-    #[serde(flatten)]
-    #[schema(inline)]
-    dice: DiceOrigin,
-    /// The same as `encounter_id`.
-    id: Uuid,
-    /// Rises with every change.
-    version: i64,
+/// How a fight begins.
+#[must_use]
+pub fn beginning(it: &Encounter) -> Vec<NewMessage> {
+    let mut teller = Teller::new(it, it);
+    let name = it.name().filter(|name| !name.is_empty());
+    let (foes, friends): (Vec<&Participant>, Vec<&Participant>) =
+        it.participants().iter().filter(|p| !p.hidden).partition(|p| p.is_enemy);
+    let names = |who: &[&Participant]| who.iter().map(|p| called(it, p)).collect::<Vec<_>>().join(", ");
+    let sides = match (friends.is_empty(), foes.is_empty()) {
+        (false, false) => format!(": {} against {}", names(&friends), names(&foes)),
+        (true, true) => String::new(),
+        _ => format!(": {}{}", names(&friends), names(&foes)),
+    };
+    teller.say(&[], format!("A fight begins{sides}."));
+    for hidden in it.participants().iter().filter(|p| p.hidden) {
+        teller.say(&[&hidden.id], format!("{} is there, and hidden.", called(it, hidden)));
+    }
+    if let Some(current) = it.current() {
+        teller.say(&[&current.id], format!("It is {}'s turn.", called(it, current)));
+    }
+    teller.messages(name.unwrap_or_default())
 }
 
-/// What came of an action.
-#[derive(ToSchema)]
-pub struct ActionTold {
-    /// What was done.
-    action: ActionKind,
-    /// What the dice decided, one for each roll that was made.
-    outcomes: Vec<Outcome>,
-    /// What happened, in order. A player is not told it.
-    #[schema(required = false)]
-    events: Vec<Event>,
-    /// Nothing was written.
-    preview: Option<bool>,
-    /// Everybody whom the action changed, as they stand now.
-    participants: Vec<ParticipantView>,
-    /// The encounter's id.
-    encounter_id: String,
-    /// Whether the encounter goes on.
-    status: Status,
-    /// The round, from 1.
-    round: u32,
-    /// The place in the order of whose turn it is, from 0.
-    turn: usize,
-    /// Whose turn it is.
-    #[schema(required = true)]
-    current_participant_id: Option<String>,
-    /// Who may attack whom with a reaction, when there is anybody.
-    provoked: Option<Vec<Provocation>>,
-    /// The action's place in the encounter's log.
-    seq: i64,
-    #[serde(flatten)]
-    #[schema(inline)]
-    dice: DiceOrigin,
+/// What an action did.
+#[must_use]
+pub fn action(told: &Told<'_>) -> Vec<NewMessage> {
+    let mut teller = Teller::new(told.then, told.now);
+    for event in told.events {
+        teller.event(event, told);
+    }
+    teller.only_spent(told);
+    teller.lives();
+    teller.messages(told.name)
 }
 
-/// How an encounter ended.
-#[derive(ToSchema)]
-pub struct EndTold {
-    /// The encounter's id.
-    encounter_id: Uuid,
-    /// How it ended.
-    outcome: EndOutcome,
-    /// The fight in a few lines; null if none was wanted.
-    #[schema(required = true)]
-    summary: Option<Summary>,
-    /// Whether a commit would change any record.
-    commit_required: bool,
-    /// What the fight did to everybody, in the order they joined.
-    participant_updates: Vec<ParticipantUpdate>,
+struct Teller<'a> {
+    then: &'a Encounter,
+    now: &'a Encounter,
+    /// Sentences, each with those of whom only the game master knows.
+    said: Vec<(BTreeSet<String>, String)>,
 }
 
-/// What was written into the records.
-#[derive(ToSchema)]
-pub struct CommitTold {
-    /// The records that were written.
-    committed: Vec<Committed>,
-    /// Those that were not, each with the reason.
-    skipped: Vec<Skipped>,
-    /// Names that were asked for and take no part.
-    errors: Vec<CommitError>,
-    /// Nothing was written.
-    dry_run: bool,
+impl<'a> Teller<'a> {
+    fn new(then: &'a Encounter, now: &'a Encounter) -> Self {
+        Self { then, now, said: Vec::new() }
+    }
+
+    fn one(&self, id: &str) -> Option<&'a Participant> {
+        self.now.participant(id)
+    }
+
+    fn name(&self, id: &str) -> String {
+        self.one(id).map_or_else(|| "Somebody".to_owned(), |p| called(self.now, p))
+    }
+
+    fn is_foe(&self, id: &str) -> bool {
+        self.one(id).is_none_or(|p| p.is_enemy)
+    }
+
+    /// A sentence that names these.
+    fn say(&mut self, who: &[&str], sentence: String) {
+        let hidden = who.iter().filter(|id| self.one(id).is_some_and(|p| p.hidden)).map(|id| (*id).to_owned());
+        self.said.push((hidden.collect(), sentence));
+    }
+
+    fn event(&mut self, event: &Event, told: &Told<'_>) {
+        match event {
+            Event::Joined { participant } => {
+                self.say(&[&participant.id], format!("{} joins the fight.", self.name(&participant.id)));
+            }
+            Event::Initiative { participant, initiative } => {
+                self.say(&[participant], format!("{} has initiative {initiative}.", self.name(participant)));
+            }
+            Event::TurnStarted { participant, round } => {
+                let round = if *round == told.then.round() { String::new() } else { format!("Round {round}. ") };
+                self.say(&[participant], format!("{round}It is {}'s turn.", self.name(participant)));
+            }
+            Event::TurnEnded { participant } => {
+                self.say(&[participant], format!("{}'s turn is over.", self.name(participant)));
+            }
+            Event::NobodyLeft => self.say(&[], "Nobody is left to have a turn.".to_owned()),
+            Event::Hid { participant, hidden } => {
+                let how = if *hidden { "is out of sight" } else { "comes into view" };
+                // Players knew of it before, or do now.
+                self.said.push((BTreeSet::new(), format!("{} {how}.", self.name(participant))));
+            }
+            Event::Took { participant, stance } => self.took(participant, *stance),
+            Event::Moved { participant, cost_ft, .. } => {
+                let how = if *cost_ft > 0 { format!("moves {cost_ft} feet") } else { "is moved".to_owned() };
+                self.say(&[participant], format!("{} {how}.", self.name(participant)));
+            }
+            Event::Provoked { by, target, .. } => {
+                let sentence =
+                    format!("{} leaves the reach of {}, who may strike at once.", self.name(target), self.name(by));
+                self.say(&[by, target], sentence);
+            }
+            Event::Attacked { by, target, made, hit } => self.attacked(by, target, (*made, *hit), told),
+            Event::Changed { change, .. } => self.changed(change),
+            Event::Ended { outcome, .. } => self.say(&[], format!("The fight is over: {}.", ended(*outcome))),
+            Event::Spent { .. } | Event::Lasts { .. } | Event::Overridden { .. } => {}
+        }
+    }
+
+    fn took(&mut self, id: &str, stance: Stance) {
+        let what = match stance {
+            Stance::Dash => "dashes",
+            Stance::Disengage => "disengages",
+            Stance::Dodge => "dodges",
+            Stance::Help => "helps",
+            Stance::DeathSave => "makes a death saving throw",
+            Stance::Ready => "waits for the moment to act",
+            Stance::Surge => "surges on to another action",
+        };
+        self.say(&[id], format!("{} {what}.", self.name(id)));
+    }
+
+    fn attacked(&mut self, by: &str, target: &str, (made, hit): (u32, u32), told: &Told<'_>) {
+        let with = told.with.map(|with| format!(" with {with}")).unwrap_or_default();
+        // What a foe rolled tells how well it fights.
+        let total = match told.outcomes {
+            [first, ..] if made == 1 && first.die_result > 0 && first.participants.is_empty() && !self.is_foe(by) => {
+                format!("{}, ", first.total)
+            }
+            _ => String::new(),
+        };
+        let came = match (made, hit) {
+            (1, 0) => "a miss".to_owned(),
+            (1, _) => "a hit".to_owned(),
+            (made, hit) => format!("{hit} of {made} hit"),
+        };
+        let sentence = format!("{} attacks {}{with}: {total}{came}.", self.name(by), self.name(target));
+        self.say(&[by, target], sentence);
+    }
+
+    fn changed(&mut self, change: &StateChange) {
+        let id = change.creature();
+        let (name, is_foe) = (self.name(id), self.is_foe(id));
+        let left = self.one(id).map(|p| format!("{} of {}", p.creature.hp, p.creature.max_hp_now()));
+        let left = left.unwrap_or_default();
+        let sentence = match change {
+            StateChange::Damage { total, .. } if *total <= 0 => return,
+            StateChange::Damage { .. } if is_foe => format!("{name} is hurt."),
+            StateChange::Damage { total, .. } => format!("{name} takes {total} damage ({left} hit points)."),
+            StateChange::Heal { .. } if is_foe => format!("{name} looks better."),
+            StateChange::Heal { amount, .. } => format!("{name} regains {amount} hit points ({left})."),
+            StateChange::AddCondition { condition, .. } if !self.comes_of_falling(id, &condition.name) => {
+                format!("{name} is {}.", condition.name)
+            }
+            StateChange::RemoveCondition { name: condition, .. } if !self.comes_of_falling(id, condition) => {
+                format!("{name} is no longer {condition}.")
+            }
+            // What follows is told of friends alone: of foes it is nothing that can be seen.
+            _ if is_foe => return,
+            StateChange::TempHp { temp_hp, .. } => format!("{name} has {temp_hp} temporary hit points."),
+            StateChange::DeathSaves { successes, failures, .. } => {
+                format!("{name} has {successes} successes and {failures} failures.")
+            }
+            StateChange::SpendSlot { level, .. } => format!("{name} uses a spell slot of level {level}."),
+            StateChange::SpendResource { name: resource, amount, .. } => format!("{name} uses {amount} of {resource}."),
+            StateChange::StartConcentration { spell, .. } => format!("{name} concentrates on {spell}."),
+            StateChange::EndConcentration { spell, .. } => format!("{name} no longer concentrates on {spell}."),
+            StateChange::AddEffect { effect, .. } if !matches!(effect.name.as_str(), "Dodge" | "Help") => {
+                format!("{name} has {}.", effect.name)
+            }
+            StateChange::RemoveEffect { name: effect, .. } if !matches!(effect.as_str(), "Dodge" | "Help") => {
+                format!("{effect} on {name} ends.")
+            }
+            _ => return,
+        };
+        self.say(&[id], sentence);
+    }
+
+    fn life(of: &Encounter, id: &str) -> Option<Life> {
+        of.participant(id).map(Participant::life)
+    }
+
+    fn comes_of_falling(&self, id: &str, condition: &str) -> bool {
+        Self::life(self.then, id) != Self::life(self.now, id) && OF_FALLING.contains(&condition)
+    }
+
+    /// An action that takes its time and changes nothing else.
+    fn only_spent(&mut self, told: &Told<'_>) {
+        let what = match told.action {
+            "hide" => "hides",
+            "search" => "searches",
+            "use_object" => "uses a thing",
+            "improvise" => "tries something",
+            "grapple" | "shove" | "escape" => "wrestles",
+            "attack" | "cast_spell" if !told.events.iter().any(|e| matches!(e, Event::Attacked { .. })) => {
+                "casts a spell"
+            }
+            _ => return,
+        };
+        let by = told.events.iter().find_map(|event| match event {
+            Event::Spent { participant, .. } => Some(participant.as_str()),
+            _ => None,
+        });
+        if let Some(by) = by {
+            let with = told.with.filter(|_| what == "casts a spell");
+            let what = with.map_or_else(|| what.to_owned(), |spell| format!("casts {spell}"));
+            let hidden = self.one(by).filter(|p| p.hidden).map(|p| p.id.clone());
+            // It comes first: what follows came of it.
+            self.said.insert(0, (hidden.into_iter().collect(), format!("{} {what}.", self.name(by))));
+        }
+    }
+
+    /// Who fell, who came to, who died.
+    fn lives(&mut self) {
+        for then in self.then.participants() {
+            let Some(now) = self.one(&then.id) else { continue };
+            let what = match (then.life(), now.life()) {
+                (before, after) if before == after => continue,
+                (_, Life::Dead) => "dies",
+                (_, Life::Dying) => "falls, and is dying",
+                (Life::Alive, Life::Stable) => "falls unconscious",
+                (_, Life::Stable) => "is stable",
+                (_, Life::Alive) => "comes to",
+            };
+            self.say(&[&then.id], format!("{} {what}.", called(self.now, now)));
+        }
+    }
+
+    /// The sentences as messages, one for each circle of readers.
+    fn messages(self, name: &str) -> Vec<NewMessage> {
+        let mut circles: Vec<(Vec<String>, String)> = Vec::new();
+        for (hidden, sentence) in &self.said {
+            let readers = self.readers(hidden);
+            let at = circles.iter().position(|(of, _)| *of == readers).unwrap_or_else(|| {
+                circles.push((readers, String::new()));
+                circles.len() - 1
+            });
+            let Some((_, text)) = circles.get_mut(at) else { continue };
+            if text.chars().count() + sentence.chars().count() < TEXT_CHARS_MAX {
+                if !text.is_empty() {
+                    text.push(' ');
+                }
+                text.push_str(sentence);
+            }
+        }
+        let message = |(whisper_to, text): (Vec<String>, String)| NewMessage {
+            kind: Type::System,
+            flavor: Some(FLAVOR.to_owned()),
+            whisper_to,
+            ..NewMessage::chat(Author::System, name, text)
+        };
+        circles.into_iter().filter(|(_, text)| !text.is_empty()).map(message).collect()
+    }
+
+    /// Who reads a sentence in which these are named, of whom only the game master knows; nobody named: everyone.
+    fn readers(&self, hidden: &BTreeSet<String>) -> Vec<String> {
+        let mut all = hidden.iter();
+        let (Some(first), second) = (all.next(), all.next()) else { return Vec::new() };
+        let own = self.one(first).and_then(|p| p.character_id.clone()).filter(|_| second.is_none());
+        std::iter::once("gm".to_owned()).chain(own).collect()
+    }
 }
 
-/// A record that took part and was written.
-#[derive(ToSchema)]
-pub struct Committed {
-    /// Id in the encounter.
-    participant_id: String,
-    /// What changed in the record.
-    changes: Changes,
-    /// The character's id.
-    character_id: Option<String>,
-    /// The character's name.
-    character_name: Option<String>,
-    /// The NPC's id.
-    npc_id: Option<String>,
-    /// The NPC's name.
-    npc_name: Option<String>,
-    /// The record had been edited meanwhile and took the difference.
-    merged: Option<bool>,
-}
-
-/// Somebody whose record was not written.
-#[derive(ToSchema)]
-pub struct Skipped {
-    /// Id in the encounter.
-    participant_id: String,
-    /// Why.
-    reason: SkipReason,
-}
-
-/// Why a record was not written.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-pub enum SkipReason {
-    /// There is no record behind it.
-    Ephemeral,
-    /// It was not asked for.
-    Excluded,
-    /// It was written before.
-    AlreadyCommitted,
-    /// Its record is gone.
-    NotFound,
-}
-
-/// A name that takes no part.
-#[derive(ToSchema)]
-pub struct CommitError {
-    /// The name as it was given.
-    character_id: String,
-    /// What is wrong with it.
-    error: String,
-}
-
-/// What came of a resolver, a rest among them.
-#[derive(ToSchema)]
-pub struct ResolvedOutcome {
-    #[serde(flatten)]
-    #[schema(inline)]
-    outcome: Outcome,
-    /// What has to be changed, in order, and whether it was.
-    effects: Option<Vec<AppliedChange>>,
-    /// Nothing was written.
-    preview: Option<bool>,
-    #[serde(flatten)]
-    #[schema(inline)]
-    dice: DiceOrigin,
-}
-
-/// A change of a creature.
-#[derive(ToSchema)]
-pub struct AppliedChange {
-    #[serde(flatten)]
-    change: StateChange,
-    /// Whether it was made.
-    applied: bool,
+const fn ended(outcome: EndOutcome) -> &'static str {
+    match outcome {
+        EndOutcome::Victory => "victory",
+        EndOutcome::Defeat => "defeat",
+        EndOutcome::Fled => "somebody fled",
+        EndOutcome::Negotiated => "it was talked over",
+        EndOutcome::Other => "it came to an end",
+    }
 }

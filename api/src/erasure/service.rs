@@ -18,6 +18,7 @@ use crate::{
     http::{
         Reply,
         etag::Expected,
+        paging,
         resource::{Ref, campaign_id},
     },
     retry::{self, BRIEF},
@@ -240,7 +241,7 @@ async fn add_forks(tx: &TenantTx, campaign: Uuid, character: Uuid, wanted: &mut 
 async fn begin_user(app: &App, caller: &Caller, expected: &Expected, x: &str, asked: &EraseParams) -> Result<Uuid> {
     let also = also(asked)?;
     if asked.forks {
-        return Err(Error::new(Code::BadRequest, "`forks` is for characters; a user is erased in every campaign."));
+        return Err(paging::bad("forks", "is for characters; a user is erased in every campaign"));
     }
     let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
     let gone = match users::leave_in(&tx, caller, expected, x).await {
@@ -283,9 +284,8 @@ fn also(asked: &EraseParams) -> Result<Vec<String>> {
     if words.len() > ALSO_MAX
         || words.iter().any(|word| word.chars().count() > ALSO_CHARS_MAX || word.chars().count() < 2)
     {
-        let detail =
-            format!("`also` has at most {ALSO_MAX} words of 2 to {ALSO_CHARS_MAX} characters, with commas between.");
-        return Err(Error::new(Code::BadRequest, detail));
+        let rule = format!("has at most {ALSO_MAX} words of 2 to {ALSO_CHARS_MAX} characters, with commas between");
+        return Err(paging::bad("also", &rule));
     }
     Ok(words)
 }

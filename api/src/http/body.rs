@@ -23,8 +23,9 @@ use crate::{
 /// Bytes of a JSON body unless a route says otherwise.
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 
-/// A JSON body read as `T`. Only a route that takes none may be called without.
-pub struct Body<T, const BYTES_MAX: usize = BODY_BYTES_MAX> {
+/// A JSON body read as `T`. Only a route that takes none may be called without. With `NUL` its texts may hold NUL characters, of which
+/// the route stores none.
+pub struct Body<T, const BYTES_MAX: usize = BODY_BYTES_MAX, const NUL: bool = false> {
     pub value: T,
     /// The client's `Idempotency-Key`, bound to this body.
     pub idempotency: Option<IdempotencyKey>,
@@ -35,7 +36,10 @@ pub struct Body<T, const BYTES_MAX: usize = BODY_BYTES_MAX> {
 #[serde(deny_unknown_fields)]
 pub struct NoBody {}
 
-impl<T: DeserializeOwned + ToSchema + 'static, const BYTES_MAX: usize> FromRequest for Body<T, BYTES_MAX> {
+impl<T, const BYTES_MAX: usize, const NUL: bool> FromRequest for Body<T, BYTES_MAX, NUL>
+where
+    T: DeserializeOwned + ToSchema + 'static,
+{
     type Error = Error;
     type Future = LocalBoxFuture<'static, Result<Self>>;
 
@@ -53,7 +57,7 @@ impl<T: DeserializeOwned + ToSchema + 'static, const BYTES_MAX: usize> FromReque
                     ));
                 }
                 true => Value::Object(serde_json::Map::default()),
-                false => parse(&request, &bytes)?,
+                false => parse(&request, &bytes, NUL)?,
             };
             // serde reads an array as a struct's members in their order; a body's members have names.
             if !value.is_object() && TypeId::of::<T>() != TypeId::of::<Value>() {
@@ -136,14 +140,14 @@ pub fn broken(error: &PayloadError) -> Error {
     Error::new(Code::BadRequest, "The body ended early.").with_cause(error.to_string())
 }
 
-fn parse(request: &HttpRequest, bytes: &[u8]) -> Result<Value> {
+fn parse(request: &HttpRequest, bytes: &[u8], nul: bool) -> Result<Value> {
     let media = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let essence = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if essence != "application/json" && essence != "application/merge-patch+json" {
         return Err(Error::new(Code::UnsupportedMediaType, "Send `Content-Type: application/json`."));
     }
     let text = std::str::from_utf8(bytes).map_err(|_| Error::new(Code::BadRequest, "The body is not UTF-8."))?;
-    json::read("The body", text)
+    if nul { json::read_unkept("The body", text) } else { json::read("The body", text) }
 }
 
 /// Reads `value` as `T`.

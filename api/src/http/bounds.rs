@@ -118,7 +118,7 @@ pub const OTHERWISE: &[(&str, Limit)] = &[
     ("SceneInput/light_sources", Bytes(256 * 1024)),
     // Dice, and a fight's squares. Too many dice are `invalid_dice`.
     ("*/dice", Items(10_000)),
-    ("*/variables", Bytes(256 * 1024)),
+    ("*/variables", Bytes(512 * 1024)),
     ("VerifyInput/rolls", Items(1000)),
     ("TerrainInput/obstacles", Items(10_000)),
     ("TerrainInput/difficult_terrain", Items(10_000)),

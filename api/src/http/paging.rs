@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::budget;
 use crate::{
     clock,
-    error::{Code, Error, Result},
+    error::{Code, Error, FieldError, Result},
 };
 
 /// Query parameters of every list.
@@ -216,7 +216,15 @@ pub fn parameters(query: &str) -> Result<BTreeMap<String, String>> {
 /// `bad_request` for an unknown or ill-typed parameter.
 pub fn read_filter<F: DeserializeOwned>(given: BTreeMap<String, String>) -> Result<F> {
     let text = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(given).finish();
-    serde_urlencoded::from_str(&text).map_err(|e| Error::new(Code::BadRequest, format!("Query parameter: {e}")))
+    let pairs = serde_urlencoded::Deserializer::new(url::form_urlencoded::parse(text.as_bytes()));
+    serde_path_to_error::deserialize(pairs).map_err(|error| {
+        let path = error.path().to_string();
+        let message = error.into_inner().to_string();
+        // What is unknown or missing has no place of its own; its name stands in the message.
+        let named = message.strip_prefix("unknown field").or(message.strip_prefix("missing field"));
+        let name = named.and_then(|rest| rest.split('`').nth(1)).unwrap_or(&path);
+        bad(name, &format!("is refused: {message}"))
+    })
 }
 
 /// What `ILIKE` takes to find a text that holds `q` as it is.
@@ -225,8 +233,13 @@ pub fn pattern(q: &str) -> String {
     format!("%{}%", q.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_"))
 }
 
-fn bad(name: &str, rule: &str) -> Error {
-    Error::new(Code::BadRequest, format!("The query parameter `{name}` {rule}."))
+/// A query parameter that is refused, by its name; `rule` is what it has to be: "is 1 to 200".
+#[must_use]
+pub fn bad(name: &str, rule: &str) -> Error {
+    let detail = format!("The query parameter `{name}` {rule}.");
+    let mut error = Error::new(Code::BadRequest, detail.clone());
+    error.errors = vec![FieldError { pointer: name.to_owned(), code: "invalid_value".into(), message: detail }];
+    error
 }
 
 fn fingerprint(sort: Sort, q: Option<&str>, filter: &BTreeMap<String, String>) -> String {

@@ -144,6 +144,19 @@ pub trait Resource: Sized + 'static {
         delete_row::<Self>(tx, id)
     }
 
+    /// Rules for what a client sends, and not for what is stored already.
+    ///
+    /// # Errors
+    /// `validation_failed`.
+    fn check_sent(_: &Value) -> Result<()> {
+        Ok(())
+    }
+
+    /// Members that a patch leaves to others: nobody set them, and what they follow may change. `columns` finds them absent.
+    fn derived(_before: &Value, _changes: &Value) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Mends an older content of a row before it is written again: what it refers to may be gone.
     fn before_restore(_: &Place<'_>, _: &mut Map<String, Value>) -> impl Future<Output = Result<()>> {
         async { Ok(()) }
@@ -366,7 +379,7 @@ pub fn paged<R: Resource>(mut select: Select<R::Entity>, page: &Page<R::Filter>)
         select = select.filter(col("updated_at").gte(since));
     }
     if !R::SORTS.contains(&page.sort.key) {
-        return Err(Error::new(Code::BadRequest, format!("A list of {} cannot be sorted by this.", R::TABLE)));
+        return Err(paging::bad("sort", &format!("is no order of a list of {}", R::TABLE)));
     }
     let (column, value_type) = match page.sort.key {
         SortKey::Created => ("id", "uuid"),
@@ -401,6 +414,7 @@ pub async fn create<R: Resource>(
     validate::check(&body.value)?;
     let input = serde_json::to_value(&body.value).map_err(Error::internal)?;
     bounds::check::<R::Input>(&input)?;
+    R::check_sent(&input)?;
     super::write(app, caller, body.idempotency.as_ref(), async |tx| {
         let campaign = match c {
             Some(c) => campaign_id(tx, caller, &Ref::parse(c)).await?,
@@ -474,6 +488,7 @@ pub async fn change<R: Resource>(
     x: &str,
     changes: Value,
 ) -> Result<Reply> {
+    R::check_sent(&changes)?;
     super::write(app, caller, None, async |tx| {
         let current = hold::<R>(tx, caller, c.map(Ref::parse).as_ref(), &Ref::parse(x)).await?;
         let stamp = R::stamp(&current);
@@ -483,7 +498,11 @@ pub async fn change<R: Resource>(
         let campaign = shown.get("campaign_id").and_then(Value::as_str).and_then(|c| c.parse().ok()).unwrap_or(id);
         let read_only: Vec<_> = READ_ONLY.iter().chain(R::READ_ONLY).copied().collect();
         let bytes_before = bounds::size(&shown);
-        let document = patch::apply(shown, changes.clone(), &read_only)?;
+        let derived = R::derived(&shown, &changes);
+        let mut document = patch::apply(shown, changes.clone(), &read_only)?;
+        if let Value::Object(members) = &mut document {
+            members.retain(|name, _| !derived.contains(&name.as_str()));
+        }
         bounds::check_patched::<R::Input>(&document, &changes, bytes_before)?;
         let input: R::Input = super::body::typed(document)?;
         validate::check(&input)?;

@@ -41,6 +41,11 @@ pub fn line(value: &str, _: &()) -> garde::Result {
     Ok(())
 }
 
+/// A text that is more than blanks.
+pub fn says_something(value: &str, _: &()) -> garde::Result {
+    if value.trim().is_empty() { Err(garde::Error::new("must not be blank")) } else { Ok(()) }
+}
+
 /// An optional [`line()`].
 pub fn opt_line(value: &Option<String>, cx: &()) -> garde::Result {
     value.as_deref().map_or(Ok(()), |v| line(v, cx))

@@ -1,16 +1,18 @@
 //! Cards and books that were read, into a campaign.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
-    book::{Book, Members},
+    book::{ABOUT_BYTES_MAX, Book, ENTRIES_MAX, Members},
     card::Card,
     names::Names,
     report::{Losses, Report},
     rows::{self, Known, Onto, Row},
 };
-use crate::{error::Result, http::resource::Place, lore::LoreEntries, npcs::Npcs};
+use crate::{error::Result, http::resource::Place, lore::LoreEntries, npcs::Npcs, stored::Columns};
 
 /// Where a book's entries go.
 pub struct Shelf {
@@ -66,7 +68,9 @@ pub async fn card(place: &Place<'_>, card: Card, mut losses: Losses, report: &mu
 /// `validation_failed` for what has no place here.
 pub async fn book(place: &Place<'_>, book: Book, shelf: &Shelf, losses: Losses, report: &mut Report) -> Result<()> {
     let names = Names::load(place).await?;
-    keep_about(place, &book, shelf).await?;
+    if !keep_about(place, &book, shelf).await? {
+        report.warn("What the book says of itself is not kept: the campaign has no room for it.".to_owned());
+    }
     entries(place, book, shelf, &names, report).await?;
     report.take(losses);
     Ok(())
@@ -74,6 +78,7 @@ pub async fn book(place: &Place<'_>, book: Book, shelf: &Shelf, losses: Losses, 
 
 async fn entries(place: &Place<'_>, book: Book, shelf: &Shelf, names: &Names, report: &mut Report) -> Result<()> {
     let mut rows = Vec::with_capacity(book.entries.len());
+    let shelved = Shelved::look(place, &book, shelf).await?;
     for (number, entry) in book.entries.into_iter().enumerate() {
         let (mut lore, mut at_first) = (entry.lore, entry.at_first);
         let is_ours = entry.slug.is_some();
@@ -93,7 +98,8 @@ async fn entries(place: &Place<'_>, book: Book, shelf: &Shelf, names: &Names, re
             (is_nobody || !ids.is_empty()).then_some(ids)
         });
         knowing(shelf.known_by.as_ref(), is_ours, said, &mut lore, &mut at_first);
-        let reference = reference(entry.id, || format!("lorebook:{}:{}", shelf.key, entry.key));
+        let own = || shelved.reference(format!("lorebook:{}:{}", shelf.key, entry.key), entry.uid.as_deref());
+        let reference = reference(entry.id, own);
         rows.push(Row {
             members: lore,
             at_first,
@@ -155,10 +161,11 @@ fn reference(id: Option<Uuid>, theirs: impl FnOnce() -> String) -> String {
 }
 
 /// What a book says of itself stays with the campaign, for its export; not if a client has something else of its own there.
-async fn keep_about(place: &Place<'_>, book: &Book, shelf: &Shelf) -> Result<()> {
+/// Whether it is there then, or there is nothing to be kept.
+async fn keep_about(place: &Place<'_>, book: &Book, shelf: &Shelf) -> Result<bool> {
     let about = Value::Object(book.about.clone());
-    if book.about.is_empty() || about.to_string().len() > 4096 {
-        return Ok(());
+    if book.about.is_empty() || about.to_string().len() > ABOUT_BYTES_MAX {
+        return Ok(true);
     }
     sqlx::query(
         "UPDATE campaign SET extensions = jsonb_set(extensions || jsonb_build_object('lorebooks', \
@@ -170,8 +177,64 @@ async fn keep_about(place: &Place<'_>, book: &Book, shelf: &Shelf) -> Result<()>
     .bind(place.tx.tenant())
     .bind(place.campaign)
     .bind(&shelf.key)
-    .bind(about)
+    .bind(&about)
     .execute(&mut *place.tx.connection().await)
     .await?;
-    Ok(())
+    let row = sqlx::query(
+        "SELECT coalesce(extensions -> 'lorebooks' -> $3 = $4, false) AS kept FROM campaign WHERE tenant_id = $1 AND id = $2",
+    )
+    .bind(place.tx.tenant())
+    .bind(place.campaign)
+    .bind(&shelf.key)
+    .bind(about)
+    .fetch_one(&mut *place.tx.connection().await)
+    .await?;
+    row.read("kept")
+}
+
+/// Entries of a book that are here, by what they are known by: an entry whose title is another now is found by its number.
+struct Shelved {
+    references: HashSet<String>,
+    /// What an entry of a number is known by, if there is one such here and in the file.
+    renamed: HashMap<String, String>,
+}
+
+impl Shelved {
+    /// One statement.
+    async fn look(place: &Place<'_>, book: &Book, shelf: &Shelf) -> Result<Self> {
+        let prefix = format!("lorebook:{}:", shelf.key);
+        let rows = sqlx::query(
+            "SELECT external_ref FROM lore WHERE tenant_id = $1 AND campaign_id = $2 AND starts_with(external_ref, $3) LIMIT $4",
+        )
+        .bind(place.tx.tenant())
+        .bind(place.campaign)
+        .bind(&prefix)
+        .bind(2 * ENTRIES_MAX as i64)
+        .fetch_all(&mut *place.tx.connection().await)
+        .await?;
+        let references: HashSet<String> = rows.iter().map(|row| row.read("external_ref")).collect::<Result<_>>()?;
+        let met: HashSet<String> = book.entries.iter().map(|entry| format!("{prefix}{}", entry.key)).collect();
+        let mut renamed: HashMap<String, Option<String>> = HashMap::new();
+        for reference in references.iter().filter(|reference| !met.contains(*reference)) {
+            let uid = reference.strip_prefix(&prefix).and_then(|key| Some(key.rsplit_once(':')?.0.to_owned()));
+            let Some(uid) = uid else { continue };
+            // Of several nobody can tell which it was.
+            renamed.entry(uid).and_modify(|one| *one = None).or_insert_with(|| Some(reference.clone()));
+        }
+        let mut in_file: HashMap<&str, u32> = HashMap::new();
+        for uid in book.entries.iter().filter_map(|entry| entry.uid.as_deref()) {
+            *in_file.entry(uid).or_default() += 1;
+        }
+        renamed.retain(|uid, _| in_file.get(uid.as_str()) == Some(&1));
+        let renamed = renamed.into_iter().filter_map(|(uid, reference)| Some((uid, reference?))).collect();
+        Ok(Self { references, renamed })
+    }
+
+    /// What an entry is known by.
+    fn reference(&self, own: String, uid: Option<&str>) -> String {
+        match uid.and_then(|uid| self.renamed.get(uid)) {
+            Some(renamed) if !self.references.contains(&own) => renamed.clone(),
+            _ => own,
+        }
+    }
 }

@@ -53,7 +53,9 @@ pub struct Card {
 /// `bad_request` for what is no JSON, `validation_failed` for what is no sound card.
 pub fn read(bytes: &[u8], losses: &mut Losses) -> Result<Card> {
     if png::is_png(bytes) {
-        return of_value(json::file(&in_picture(bytes)?)?, losses);
+        let card = in_picture(bytes)?;
+        losses.dropped("picture", "the picture itself is not kept; a card that is exported has another");
+        return of_value(json::file(&card)?, losses);
     }
     super::service::refuse_other_pictures(bytes)?;
     if charx::is_zip(bytes) {

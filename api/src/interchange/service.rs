@@ -209,9 +209,7 @@ pub fn guess(campaign: &str, file: Option<String>, bytes: &[u8]) -> Result<Wante
         return Ok(Wanted::Card { campaign });
     }
     refuse_other_pictures(bytes)?;
-    let start = text::within(json::text(bytes)?, 4000);
-    let compact: String = start.chars().filter(|c| !c.is_whitespace()).collect();
-    if compact.contains("\"format\":\"tavernkeep.campaign\"") {
+    if import::is_ours(json::text(bytes)?) {
         return Ok(Wanted::Campaign { slug: None });
     }
     let value = json::file(bytes)?;

@@ -104,22 +104,46 @@ fn macro_text<'a>(inside: &'a str, character: &'a str) -> Option<Cow<'a, str>> {
         "char" => Some(character.into()),
         "user" => Some("the player".into()),
         "comment" | "hidden_key" => Some("".into()),
-        "random" | "pick" => Some(value.split(',').next().unwrap_or_default().trim().into()),
+        "random" | "pick" => Some(first_choice(value)),
         "reverse" => Some(value.chars().rev().collect::<String>().into()),
         _ => None,
     }
 }
 
-/// What the first lines of an entry say about it, as `@@name value`, and the text without them.
-#[must_use]
-pub fn decorators(content: &str) -> (Vec<(&str, &str)>, &str) {
-    let mut found = Vec::new();
+/// The first of some choices: `a, b`, where `\,` is a comma, or `:a::b` after a macro's colon.
+fn first_choice(value: &str) -> Cow<'_, str> {
+    if let Some(choices) = value.strip_prefix(':') {
+        return choices.split("::").next().unwrap_or_default().trim().into();
+    }
+    let end = value.match_indices(',').find(|(at, _)| !value.get(..*at).is_some_and(|b| b.ends_with('\\')));
+    let first = end.map_or(value, |(at, _)| value.get(..at).unwrap_or_default()).trim();
+    if first.contains("\\,") { first.replace("\\,", ",").into() } else { first.into() }
+}
+
+/// What the first lines of an entry say about it, as `@@name value`, and the text without them. `@@@name` stands for the line before
+/// it if that is unknown: of such a row the first that is `known` counts, or else the first; of a name the first counts, but for
+/// `additional_keys`, which add up (Character Card V3).
+pub fn decorators<'a>(content: &'a str, known: impl Fn(&str, &str) -> bool) -> (Vec<(&'a str, &'a str)>, &'a str) {
+    let mut found: Vec<(&str, &str)> = Vec::new();
     let mut rest = content;
+    // Whether the last line that is no fallback is settled.
+    let mut is_settled = true;
     while let Some(line) = rest.strip_prefix("@@") {
         let (line, after) = line.split_once('\n').unwrap_or((line, ""));
-        let line = line.trim_start_matches('@').trim();
-        found.push(line.split_once(char::is_whitespace).map_or((line, ""), |(name, value)| (name, value.trim())));
         rest = after;
+        let is_fallback = line.starts_with('@');
+        let line = line.trim_start_matches('@').trim();
+        let (name, value) = line.split_once(char::is_whitespace).map_or((line, ""), |(n, value)| (n, value.trim()));
+        let is_known = known(name, value);
+        if is_fallback && !is_settled && is_known {
+            found.pop();
+        } else if is_fallback && !found.is_empty() {
+            continue;
+        }
+        is_settled = is_known;
+        if name == "additional_keys" || !found.iter().any(|(other, _)| *other == name) {
+            found.push((name, value));
+        }
     }
     (found, rest)
 }
@@ -277,6 +301,7 @@ mod tests {
             ("{{unknown:{{char}}}} <b> { {{ {{char}} {{", "{{unknown:Ann}} <b> { {{ Ann {{"),
             ("no end {{char", "no end {{char"),
             ("äß{{char}}漢<bot>", "äßAnn漢Ann"),
+            ("{{random::red::blue}} {{pick: one\\, two , three}} {{random:a\\,b}} {{random::}}", "red one, two a,b "),
         ] {
             assert_eq!(filled(text), wanted, "{text}");
         }
@@ -301,6 +326,27 @@ mod tests {
         for bomb in ["{{", "{{{{}}", "{{a:", "<", "{{}}{{", "{{//", "{{  "] {
             let text = bomb.repeat(300_000);
             assert!(plain(&text, "x", usize::MAX).len() <= text.len());
+        }
+    }
+
+    #[test]
+    fn fallbacks_and_the_order_of_decorators_are_those_of_the_cards() {
+        let known = |name: &str, value: &str| {
+            matches!(name, "activate" | "additional_keys") || name == "scan_depth" && value != "x"
+        };
+        for (text, wanted) in [
+            ("@@odd 1\n@@@scan_depth 3\n@@@activate\ntext", vec![("scan_depth", "3")]),
+            ("@@odd\n@@@older\n@@@activate\ntext", vec![("activate", "")]),
+            ("@@scan_depth 2\n@@@activate\ntext", vec![("scan_depth", "2")]),
+            ("@@scan_depth x\n@@@scan_depth 4\ntext", vec![("scan_depth", "4")]),
+            ("@@scan_depth 2\n@@scan_depth 5\ntext", vec![("scan_depth", "2")]),
+            (
+                "@@additional_keys a\n@@additional_keys b\ntext",
+                vec![("additional_keys", "a"), ("additional_keys", "b")],
+            ),
+            ("@@odd\n@@@stranger\ntext", vec![("odd", "")]),
+        ] {
+            assert_eq!(decorators(text, known), (wanted, "text"), "{text}");
         }
     }
 }

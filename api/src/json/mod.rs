@@ -44,6 +44,16 @@ pub fn read(what: &str, text: &str) -> Result<Value> {
     Ok(value)
 }
 
+/// The same, but texts may hold NUL characters: for who keeps none of them and judges each by itself.
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_unkept(what: &str, text: &str) -> Result<Value> {
+    let value = parse(text).map_err(|error| refused(what, &error))?;
+    sound_at(&value, &mut String::new(), DEPTH_MAX, true)?;
+    Ok(value)
+}
+
 /// The text of a file; a byte order mark before it is passed over.
 ///
 /// # Errors
@@ -69,12 +79,12 @@ pub fn file(bytes: &[u8]) -> Result<Value> {
 /// # Errors
 /// `validation_failed` at the first text with a NUL character, number out of bounds, or value that lies too deep.
 pub fn sound(value: &Value, pointer: &mut String) -> Result<()> {
-    sound_at(value, pointer, DEPTH_MAX)
+    sound_at(value, pointer, DEPTH_MAX, false)
 }
 
-fn sound_at(value: &Value, pointer: &mut String, deeper: usize) -> Result<()> {
+fn sound_at(value: &Value, pointer: &mut String, deeper: usize, nul_passes: bool) -> Result<()> {
     match value {
-        Value::String(text) if text.contains('\0') => Err(nul(pointer)),
+        Value::String(text) if !nul_passes && text.contains('\0') => Err(nul(pointer)),
         Value::Number(number) if !comes_back(number) => Err(Error::invalid(
             pointer.as_str(),
             "invalid_number",
@@ -85,15 +95,14 @@ fn sound_at(value: &Value, pointer: &mut String, deeper: usize) -> Result<()> {
             "too_deep",
             format!("Objects and lists may lie {DEPTH_MAX} deep within each other."),
         )),
-        Value::Array(items) => items
-            .iter()
-            .enumerate()
-            .try_for_each(|(i, item)| below(pointer, &i.to_string(), |pointer| sound_at(item, pointer, deeper - 1))),
+        Value::Array(items) => items.iter().enumerate().try_for_each(|(i, item)| {
+            below(pointer, &i.to_string(), |pointer| sound_at(item, pointer, deeper - 1, nul_passes))
+        }),
         Value::Object(members) => members.iter().try_for_each(|(key, member)| {
-            if key.contains('\0') {
+            if !nul_passes && key.contains('\0') {
                 return Err(nul(pointer));
             }
-            below(pointer, key, |pointer| sound_at(member, pointer, deeper - 1))
+            below(pointer, key, |pointer| sound_at(member, pointer, deeper - 1, nul_passes))
         }),
         _ => Ok(()),
     }

@@ -1,5 +1,7 @@
 //! Memories in pages, narrowed by who remembers, about whom, and where it comes from.
 
+use entity::memory::Source;
+use sea_orm::ActiveEnum;
 use serde::Deserialize;
 use sqlx::AssertSqlSafe;
 use time::format_description::well_known::Rfc3339;
@@ -10,10 +12,10 @@ use super::{MemoryView, service};
 use crate::{
     auth::Caller,
     characters,
-    error::{Code, Error, Result},
+    error::Result,
     http::{
         Reply, budget,
-        paging::{Items, Page, SortKey},
+        paging::{self, Items, Page, SortKey},
         resource::Ref,
     },
     stored::{self, Columns},
@@ -30,7 +32,8 @@ pub struct MemoryFilter {
     /// Only those of this NPC or owner, by id or slug.
     holder_id: Option<String>,
     /// `personal`, `private`, `broadcast`, `editor` or `import`.
-    source: Option<String>,
+    #[param(inline)]
+    source: Option<Source>,
     broadcast_id: Option<Uuid>,
     turn_id: Option<Uuid>,
 }
@@ -88,7 +91,7 @@ pub async fn page_of(
         SortKey::Updated => ("m.updated_at", "timestamptz"),
         SortKey::Name => ("m.text", "text"),
         SortKey::Priority | SortKey::Tokens => {
-            return Err(Error::new(Code::BadRequest, "Memories have no such order."));
+            return Err(paging::bad("sort", "is `created_at`, `updated_at` or `name` here"));
         }
     };
     let (sign, order) = if page.sort.descending { ("<", "DESC") } else { (">", "ASC") };
@@ -108,7 +111,7 @@ pub async fn page_of(
         .bind(campaign)
         .bind(holder_id)
         .bind(player)
-        .bind(&page.filter.source)
+        .bind(page.filter.source.map(|source| source.to_value()))
         .bind(page.filter.broadcast_id)
         .bind(page.filter.turn_id)
         .bind(page.updated_since)

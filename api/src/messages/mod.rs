@@ -46,7 +46,8 @@ pub struct MessageInput {
     pub kind: Type,
     #[serde(default)]
     pub speaker: Speaker,
-    #[garde(length(chars, min = 1, max = 20_000))]
+    #[garde(custom(validate::says_something), length(chars, max = 20_000))]
+    #[schema(min_length = 1)]
     pub content: String,
     #[garde(custom(validate::opt_line))]
     #[serde(default)]

@@ -1,5 +1,7 @@
 //! NPCs: who they are, how they speak, what tools they may call, and a stat block for when it comes to blows.
 
+pub mod place;
+
 use entity::{
     npc,
     shapes::{Condition, Effect, Extensions, Stats, ToolRef},

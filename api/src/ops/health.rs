@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use actix_web::{HttpRequest, HttpResponse, get, http::header, web};
+use migration::{Migrator, MigratorTrait};
 use serde_json::json;
 use subtle::ConstantTimeEq;
 
@@ -12,6 +13,7 @@ use crate::{
     error::{Code, Error, Problem, Result},
     http::Reply,
     pool::{Need, with_need},
+    stored::Columns,
 };
 
 /// The process answers. Never touches the database.
@@ -21,7 +23,8 @@ pub async fn healthz() -> Result<Reply> {
     Reply::ok(&json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") }))
 }
 
-/// The database answers within a second, its schema is this server's, and the server is not shutting down.
+/// The database answers within a second, has every migration of this server (a newer server may have made more), and the server
+/// is not shutting down.
 #[utoipa::path(tag = "service", operation_id = "get_readiness", responses((status = 200), (status = 503, body = Problem)))]
 #[get("/readyz")]
 pub async fn readyz(app: web::Data<App>) -> Result<Reply> {
@@ -32,15 +35,21 @@ pub async fn readyz(app: web::Data<App>) -> Result<Reply> {
     // A server that is busy is ready.
     let asked = with_need(Need::End, async {
         let mut lease = app.pool.acquire().await?;
-        sqlx::query("SELECT 1").execute(&mut *lease).await?;
+        let row = sqlx::query("SELECT EXISTS (SELECT FROM seaql_migrations WHERE version = $1) AS made")
+            .bind(Migrator::migrations().last().map(|newest| newest.name().to_owned()))
+            .fetch_one(&mut *lease)
+            .await?;
         lease.done();
-        Ok::<_, sqlx::Error>(())
+        row.read::<bool>("made")
     });
     let asked = tokio::time::timeout(Duration::from_secs(1), asked);
-    asked
+    let is_migrated = asked
         .await
         .map_err(|_| not_ready("The database does not answer."))?
         .map_err(|e| not_ready("The database cannot be reached.").with_cause(e))?;
+    if !is_migrated {
+        return Err(not_ready("The database's schema is older than this server: run `tavernkeep migrate`."));
+    }
     Reply::ok(&json!({ "status": "ready", "model": app.config.llm_label() }))
 }
 

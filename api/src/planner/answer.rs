@@ -132,7 +132,7 @@ impl ActView {
         let message = match refused.reason {
             Reason::Parse => "I could not make a command of that. Try to say it in other words.".to_owned(),
             Reason::Allowlist => "That is not something that can be done from here.".to_owned(),
-            Reason::Predicate => refused.failed.iter().map(|f| f.message).collect::<Vec<_>>().join(" "),
+            Reason::Predicate => refused.failed.iter().map(|f| f.message.as_ref()).collect::<Vec<_>>().join(" "),
             Reason::ArgValidation => command.map_or_else(
                 || "I could not make out the details.".to_owned(),
                 |command| format!("I could not make out the details. {}", command.hint),

@@ -40,6 +40,10 @@ impl Acting<'_> {
         counted(command, "planner", done.is_ok());
         match done {
             // What the player can mend by other words.
+            Err(error) if FailedPredicate::of_fight(&error).is_some() => {
+                let failed: Vec<_> = FailedPredicate::of_fight(&error).into_iter().collect();
+                self.refuse(failed.into(), Some(command), None).await
+            }
             Err(error) if is_gone(&error) => {
                 self.refuse(vec![FailedPredicate::ACTOR].into(), Some(command), None).await
             }
@@ -101,10 +105,18 @@ impl Acting<'_> {
             let tx = TenantTx::read(&self.talk.app.pool, self.talk.caller.tenant_id()).await?;
             rules::acting(&tx, campaign, player, &deed).await?
         };
-        let situation = &acting.situation;
-        let mut ruling = Ruling { talk: &mut self.talk, campaign, player, situation, dice: None, preview: false };
+        // Whom the player's own words mean is seen in those, not in what the model made of them.
+        let action = &self.wanted.text;
+        let mut ruling =
+            Ruling { talk: &mut self.talk, campaign, player, acting: &acting, action, dice: None, preview: false };
         let decided = ruling.decide().await?;
-        let narration = narrate::narrate(&mut self.talk, &acting.name, &deed, &decided.raw).await?;
+        if let Some(why) = decided.unclear.clone() {
+            return self.refuse(vec![FailedPredicate::unclear(why)].into(), Some(command), None).await;
+        }
+        let narration = match decided.is_a_tale() {
+            true => narrate::narrate(&mut self.talk, &acting.name, &deed, &decided.raw).await?,
+            false => None,
+        };
         let resolution = Resolution::of(&decided, narration, &self.talk);
         let teller = Teller { turn, player, name: &acting.name, scene, words: None };
         let (message, messages) = commands::deed::spoken(&resolution, &teller);

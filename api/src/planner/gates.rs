@@ -2,6 +2,8 @@
 //!
 //! Nothing of a model's is trusted before the allowlist, and nothing it wrote is shown to a player by a gate that refuses it.
 
+use std::borrow::Cow;
+
 use rules::srd::Ability;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -13,7 +15,7 @@ use crate::{
     app::App,
     auth::Caller,
     commands::{Command, REGISTRY, arguments::coerce},
-    error::Result,
+    error::{Code, Error, Result},
     json,
     rules::cast::{Named, Who, named_all},
     tenancy::TenantTx,
@@ -66,24 +68,41 @@ impl Allowed {
     }
 }
 
-/// A predicate that a plan does not meet.
+/// A predicate that a plan does not meet, or why a fight does not let it happen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FailedPredicate {
-    /// `known_ability`, `dc_in_bounds`, `actor_exists` or `target_exists`.
+    /// `known_ability`, `dc_in_bounds`, `actor_exists` or `target_exists`; in a fight also `not_your_turn`, `no_action_left`,
+    /// `not_dying` and `encounter_already_ended`.
     pub code: &'static str,
-    pub message: &'static str,
+    pub message: Cow<'static, str>,
 }
 
 impl FailedPredicate {
     const ABILITY: Self = Self {
         code: "known_ability",
-        message: "Abilities are strength, dexterity, constitution, intelligence, wisdom and charisma.",
+        message: Cow::Borrowed("Abilities are strength, dexterity, constitution, intelligence, wisdom and charisma."),
     };
-    const DC: Self = Self { code: "dc_in_bounds", message: "A difficulty class is from 1 to 40." };
+    const DC: Self = Self { code: "dc_in_bounds", message: Cow::Borrowed("A difficulty class is from 1 to 40.") };
     /// The character who acts is not there, or not the player's.
-    pub const ACTOR: Self =
-        Self { code: "actor_exists", message: "The character who is to act is not there, or not yours." };
-    const TARGET: Self = Self { code: "target_exists", message: "Nobody of that name is there." };
+    pub const ACTOR: Self = Self {
+        code: "actor_exists",
+        message: Cow::Borrowed("The character who is to act is not there, or not yours."),
+    };
+    const TARGET: Self = Self { code: "target_exists", message: Cow::Borrowed("Nobody of that name is there.") };
+
+    /// What a fight has to be asked instead.
+    #[must_use]
+    pub fn unclear(why: String) -> Self {
+        Self { code: "target_exists", message: Cow::Owned(why) }
+    }
+
+    /// That a fight refuses it; none for other errors.
+    #[must_use]
+    pub fn of_fight(error: &Error) -> Option<Self> {
+        let is_of_fight =
+            matches!(error.code, Code::NotYourTurn | Code::NoActionLeft | Code::NotDying | Code::EncounterAlreadyEnded);
+        is_of_fight.then(|| Self { code: error.code.as_str(), message: Cow::Owned(error.detail.clone()) })
+    }
 }
 
 /// Why a plan is refused.

@@ -3,10 +3,11 @@
 use actix_web::{HttpRequest, HttpResponse, http::StatusCode, post, web};
 use askama::Template;
 use entity::message::{Author, Type};
+use rules::dice::Meaning;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::{Filled, Notice, filled, html, is_htmx, rendered, shown, table::Seat, visit::Visitor};
+use super::{Filled, Notice, filled, html, is_htmx, rendered, shown, table::Seat, visit::Visitor, whisper};
 use crate::{
     app::App,
     auth::Caller,
@@ -79,6 +80,12 @@ async fn said(
             "invalid_value",
             format!("Say something, in at most {SAID_CHARS_MAX} characters."),
         ));
+    }
+    if let Some(rest) = whisper::asked(text) {
+        let seat = Seat::take(app, visitor, link).await?;
+        let message = whisper::message(&seat, rest).await?;
+        write(app, seat.leave(), message).await?;
+        return Ok(done(request, link));
     }
     if words.to == GAME {
         return planned(app, visitor, request, link, text).await;
@@ -187,7 +194,7 @@ async fn rolled(
     let (caller, campaign) = seat.leave();
     retry::write(&app.pool, caller.actor(), async |tx| {
         app.limits.check_rows(tx, &caller, "message").await?;
-        let value = |name: &str| sheet::value(&own, name);
+        let value = |name: &str| sheet::value(&own, name).map(Meaning::Number);
         let report = rolls::roll(Taking::Within(tx), Some(campaign), &Wish::default(), &rolls, &value).await?;
         let Some((result, total)) = report.results.first().and_then(|first| Some((first, first.total.clone()?))) else {
             let error = report.results.into_iter().find_map(|result| result.error);

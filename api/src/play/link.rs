@@ -4,7 +4,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::{
-    auth::jwt::{Narrowed, Tokens},
+    auth::jwt::{Claims, Narrowed, Tokens},
     error::{Code, Error, Result},
     stored::Columns,
 };
@@ -40,6 +40,6 @@ pub async fn make(
     })?;
     let (campaign_id, player_id): (Uuid, Uuid) = (row.read("campaign")?, row.read("player")?);
     let narrowed = Narrowed { scope: "read play".to_owned(), campaign: Some(campaign_id), player: Some(player_id) };
-    let token = tokens.sign(&key, row.read("tenant_id")?, narrowed, LINK_SECONDS)?;
+    let token = tokens.sign(&Claims::of_token(&key, row.read("tenant_id")?, narrowed, LINK_SECONDS))?;
     Ok(format!("/play/{campaign}#{token}"))
 }

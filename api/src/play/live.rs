@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::{
     Alert, shown,
-    table::{MessageView, Seat},
+    table::{MessageView, Seat, people},
     visit::Visitor,
 };
 use crate::{
@@ -42,7 +42,7 @@ struct From {
     after: i64,
 }
 
-/// What changes at the table: `message`, `sheet`, `fights`, and `over` when the visit has ended.
+/// What changes at the table: `message`, `sheet`, `fights`, `people`, and `over` when the visit has ended.
 #[get("/{campaign}/live")]
 pub async fn follow(
     app: web::Data<App>,
@@ -73,7 +73,7 @@ async fn followed(
     let campaign = Seat::take(&app, &visitor, link).await?.campaign;
     let end = app.feeds.watch((visitor.caller.tenant_id(), campaign))?;
     let until = Instant::now() + FOLLOWED_FOR;
-    let onlooker = Onlooker { app, visitor, link: link.to_owned(), after, end, until };
+    let onlooker = Onlooker { app, visitor, link: link.to_owned(), after, end, until, people: String::new() };
     let events = stream::unfold(Some(onlooker), async |onlooker| {
         let mut onlooker = onlooker?;
         match onlooker.next().await {
@@ -110,6 +110,8 @@ struct Onlooker {
     after: i64,
     end: watch::Receiver<i64>,
     until: Instant,
+    /// To whom the player may write, as it was told last.
+    people: String,
 }
 
 impl Onlooker {
@@ -174,6 +176,13 @@ impl Onlooker {
         }
         if !changed("encounter", None).is_empty() {
             pieces.push(("fights", seat.fights().await?.render().map_err(Error::internal)?));
+        }
+        if ["character", "npc", "encounter"].iter().any(|table| !changed(table, None).is_empty()) {
+            let people = people(&self.app, seat).await?.render().map_err(Error::internal)?;
+            if people != self.people {
+                pieces.push(("people", people.clone()));
+                self.people = people;
+            }
         }
         // Only who has heard all of it has heard it up to here.
         let id = self.after.to_string();

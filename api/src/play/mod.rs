@@ -3,7 +3,7 @@
 //! - [`visit`] and [`link`]: a link is `/play/{campaign}#token`; the token (a player's access token) is traded for a cookie, and what comes
 //!   after the `#` never reaches a server's log. A visit ends with its key, as its token would.
 //! - [`table`]: what a player sees: what was said, the own sheet, fights. [`live`] keeps it so over server-sent events.
-//! - [`act`]: what a player does: speak, and roll dice.
+//! - [`act`]: what a player does: speak, and roll dice; [`whisper`]: `/w NAME …`.
 //!
 //! It shows what the API shows a player's token and nothing else, and works with htmx and one file of script of our own;
 //! without script a page has to be loaded anew to see what came. Everything a model or a player wrote is escaped.
@@ -13,6 +13,7 @@ pub mod link;
 mod live;
 mod table;
 mod visit;
+mod whisper;
 
 use actix_web::{HttpRequest, HttpResponse, error::UrlencodedError, http::StatusCode, web};
 use askama::Template;

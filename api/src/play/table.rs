@@ -11,12 +11,12 @@ use super::{rendered, shown, visit::Visitor};
 use crate::{
     app::App,
     auth::Caller,
-    encounters,
+    encounters::{self, stand::FIGHT_OF_CHARACTER},
     error::{Code, Error, Result},
     http::resource::{Ref, campaign_id, col},
     journal,
     messages::service::{Reader, Seen, Which, seen},
-    planner,
+    npcs, planner,
     stored::{self, Columns},
     tenancy::TenantTx,
 };
@@ -104,15 +104,23 @@ struct Page<'a> {
     sheet: String,
     fights: String,
     name: String,
+    people: String,
+}
+
+/// To whom the player may write.
+#[derive(Template)]
+#[template(path = "play/people.html")]
+pub struct People {
     people: Vec<Person>,
     /// Whether the player may write to the planner.
     plans: bool,
+    /// Whether the character stands in a fight: what is written then is mostly what it does.
+    fights: bool,
 }
 
 struct Person {
     slug: String,
     name: String,
-    is_here: bool,
 }
 
 #[derive(Template)]
@@ -239,28 +247,47 @@ async fn sat_down(app: &App, visitor: &Visitor, link: &str) -> Result<HttpRespon
         seq,
         messages,
         fights: seat.fights().await?.render().map_err(Error::internal)?,
-        people: people(&seat, sheet.who.location.as_deref()).await?,
-        plans: planner::act::is_on(app, &seat.caller).is_ok(),
+        people: people(app, &seat).await?.render().map_err(Error::internal)?,
         name: sheet.who.name.clone(),
         sheet: sheet.render().map_err(Error::internal)?,
     };
     rendered(&shown)
 }
 
-/// Whom the player may speak to: those at the same place first.
-async fn people(seat: &Seat, place: Option<&str>) -> Result<Vec<Person>> {
+/// To whom the player may write: NPCs at the character's place and those whose place nobody knows; all of them if nobody knows where
+/// the character is. Three statements at most.
+///
+/// # Errors
+/// `not_found` if the character is gone.
+pub async fn people(app: &App, seat: &Seat) -> Result<People> {
+    let sql = format!(
+        "SELECT location, {FIGHT_OF_CHARACTER} IS NOT NULL AS fights FROM character WHERE tenant_id = $1 AND id = $2"
+    );
+    let row = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(seat.tx.tenant())
+        .bind(seat.player)
+        .fetch_optional(&mut *seat.tx.connection().await)
+        .await?
+        .ok_or_else(|| Error::not_found("character"))?;
+    let places = match row.read::<Option<&str>>("location")? {
+        Some(place) => Some(npcs::place::written(&seat.tx, seat.campaign, place).await?),
+        None => None,
+    };
     let rows = sqlx::query(
-        "SELECT slug, name, coalesce(location = $3, false) AS here FROM npc WHERE tenant_id = $1 AND campaign_id = $2 \
-         ORDER BY here DESC, name, id LIMIT $4",
+        "SELECT slug, name FROM npc WHERE tenant_id = $1 AND campaign_id = $2 \
+           AND ($3::text[] IS NULL OR location = ANY ($3) OR location IS NULL) \
+         ORDER BY location IS NULL, name, id LIMIT $4",
     )
     .bind(seat.tx.tenant())
     .bind(seat.campaign)
-    .bind(place)
+    .bind(places)
     .bind(PEOPLE_SHOWN)
     .fetch_all(&mut *seat.tx.connection().await)
     .await?;
-    let person = |row: &sqlx::postgres::PgRow| {
-        Ok(Person { slug: row.read("slug")?, name: row.read("name")?, is_here: row.read("here")? })
-    };
-    Ok(stored::each(&rows, person))
+    let person = |row: &sqlx::postgres::PgRow| Ok(Person { slug: row.read("slug")?, name: row.read("name")? });
+    Ok(People {
+        people: stored::each(&rows, person),
+        plans: planner::act::is_on(app, &seat.caller).is_ok(),
+        fights: row.read("fights")?,
+    })
 }

@@ -18,7 +18,7 @@ use crate::{
     auth::{
         Caller, Scope,
         gate::{caller_of, caller_with},
-        jwt::Narrowed,
+        jwt::{Claims, Narrowed},
     },
     clock,
     error::{Code, Error, Result},
@@ -110,7 +110,7 @@ async fn entered(request: &HttpRequest, campaign: &str, form: Filled<Enter>) -> 
     let scope = scopes.map(Scope::as_str).collect::<Vec<_>>().join(" ");
     let narrowed = Narrowed { scope, campaign: Some(id), player: Some(player) };
     let seconds = lasts(&caller);
-    let visit = app.tokens.sign_visit(&caller.key_prefix, caller.tenant_id(), narrowed, seconds)?;
+    let visit = app.tokens.sign(&Claims::of_visit(&caller.key_prefix, caller.tenant_id(), narrowed, seconds))?;
     Ok(HttpResponse::SeeOther()
         .insert_header(("location", table_of(request)))
         .cookie(cookie(request, visit, seconds))

@@ -44,6 +44,12 @@ impl Section {
         }
     }
 
+    /// The section of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ORDER.into_iter().chain([Overview]).find(|section| section.name() == name)
+    }
+
     /// Tokens a section may fill; keyword lore is the budget of the turn. Sections without a budget are bounded by
     /// their sources.
     #[must_use]

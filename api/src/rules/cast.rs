@@ -60,18 +60,49 @@ pub enum Named {
 /// # Errors
 /// Those of the database.
 pub async fn named_all(tx: &TenantTx, campaign: Uuid, wanted: &[&str]) -> Result<Vec<Named>> {
+    match named_by(tx, campaign, wanted, None).await? {
+        Met::Here(named) => Ok(named),
+        Met::Fighting(_) => Err(Error::internal("nobody's fight was found")),
+    }
+}
+
+/// Whom names mean to whoever acts.
+pub enum Met {
+    Here(Vec<Named>),
+    /// Who acts stands in this fight: it says who is there.
+    Fighting(Uuid),
+}
+
+/// The same for somebody who acts, unless that one stands in a fight that goes on. It costs the same.
+///
+/// # Errors
+/// Those of the database.
+pub async fn named_by(tx: &TenantTx, campaign: Uuid, wanted: &[&str], actor: Option<Uuid>) -> Result<Met> {
     let rows = sqlx::query(
-        "SELECT w.n, a.actor_id, a.kind FROM unnest($3::text[], $4::uuid[]) WITH ORDINALITY AS w (slug, id, n) \
-         JOIN actor_slug a ON a.tenant_id = $1 AND a.campaign_id = $2 AND a.kind IN ('character', 'npc') \
+        "SELECT w.n, a.actor_id, a.kind, (SELECT m.encounter_id FROM encounter_member m \
+             JOIN encounter e ON e.tenant_id = m.tenant_id AND e.id = m.encounter_id WHERE m.tenant_id = $1 AND m.record_id = $5 \
+               AND e.status = 'active' AND NOT e.hidden ORDER BY e.id DESC LIMIT 1) AS fight \
+         FROM unnest($3::text[], $4::uuid[]) WITH ORDINALITY AS w (slug, id, n) \
+         LEFT JOIN actor_slug a ON a.tenant_id = $1 AND a.campaign_id = $2 AND a.kind IN ('character', 'npc') \
            AND (a.slug = w.slug OR a.actor_id = w.id) ORDER BY w.n",
     )
     .bind(tx.tenant())
     .bind(campaign)
     .bind(wanted.iter().map(|name| name.trim()).collect::<Vec<_>>())
     .bind(wanted.iter().map(|name| Uuid::try_parse(name.trim()).ok()).collect::<Vec<_>>())
+    .bind(actor)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    let found = stored::each(&rows, |row| Ok((row.read::<i64>("n")?, who(row.read("kind")?, row.read("actor_id")?))));
+    if let Some(fight) = rows.first().map(|row| row.read::<Option<Uuid>>("fight")).transpose()?.flatten() {
+        return Ok(Met::Fighting(fight));
+    }
+    let found: Vec<(i64, Who)> = stored::each(&rows, |row| {
+        let one = row.read::<Option<Uuid>>("actor_id")?.zip(row.read::<Option<&str>>("kind")?);
+        Ok((row.read::<i64>("n")?, one.map(|(id, kind)| who(kind, id))))
+    })
+    .into_iter()
+    .filter_map(|(n, one)| Some((n, one?)))
+    .collect();
     let mut all = Vec::with_capacity(wanted.len());
     for (n, name) in (1_i64..).zip(wanted) {
         all.push(match found.iter().find(|(at, _)| *at == n) {
@@ -79,7 +110,7 @@ pub async fn named_all(tx: &TenantTx, campaign: Uuid, wanted: &[&str]) -> Result
             None => by_name(tx, campaign, name.trim()).await?,
         });
     }
-    Ok(all)
+    Ok(Met::Here(all))
 }
 
 fn who(kind: &str, id: Uuid) -> Who {

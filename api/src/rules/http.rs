@@ -15,7 +15,7 @@ use crate::{
     app::App,
     auth::Caller,
     characters,
-    encounters::told::ResolvedOutcome,
+    encounters::answers::ResolvedOutcome,
     error::{Error, Problem, Result},
     http::{
         Body, Reply,

@@ -102,7 +102,7 @@ const NEWS: &str = "SELECT j.* FROM journal j WHERE j.tenant_id = $1 AND j.campa
          AND r.seq > $3 AND r.seq <= $4 AND r.origin = 'revert'))";
 
 /// Messages that came and went, and the rolls among them; and whether anything else is news. The AI's own words are no news, also
-/// when its frontend brings them.
+/// when its frontend brings them, nor is what the log tells of a fight (`encounters::told`), which the delta tells by itself.
 async fn said(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<(Delta, bool)> {
     let sees = |row: &'static str| {
         let field = move |name: &str| match name {
@@ -113,12 +113,14 @@ async fn said(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<(
     };
     let counted = "n.table_name = 'message' AND n.op = 'insert' \
         AND NOT (n.after ->> 'author' = 'ai' AND n.turn_id IS NULL AND (n.after ->> 'session_id')::uuid = $5) \
-        AND NOT (n.after ->> 'author' = 'system' AND n.turn_id IS NOT NULL)";
+        AND NOT (n.after ->> 'author' = 'system' AND n.turn_id IS NOT NULL) \
+        AND NOT (n.after ->> 'author' = 'system' AND n.after ->> 'flavor' IS NOT DISTINCT FROM 'fight')";
     let (sees_after, sees_before) = (sees("after"), sees("before"));
     let counts = format!(
         "SELECT count(*) FILTER (WHERE {counted} AND {sees_after}) AS new, \
                 count(*) FILTER (WHERE {counted} AND {sees_after} AND n.after ->> 'type' = 'roll') AS rolls, \
-                count(*) FILTER (WHERE n.table_name = 'message' AND n.op = 'delete' AND {sees_before}) AS deleted, \
+                count(*) FILTER (WHERE n.table_name = 'message' AND n.op = 'delete' AND {sees_before} \
+                    AND NOT (n.before ->> 'author' = 'system' AND n.before ->> 'flavor' IS NOT DISTINCT FROM 'fight')) AS deleted, \
                 coalesce(bool_or(n.table_name IN ('scene', 'character', 'encounter') \
                     OR n.table_name = 'session' AND n.row_id = $5), false) AS moved \
          FROM ({NEWS}) n"
@@ -245,7 +247,8 @@ fn hurt(before: &Value, after: &Value, role: Role) -> Vec<CombatantChange> {
     if before.is_null() || action.seq == last(before).seq {
         return Vec::new();
     }
-    let told = action.changes.into_iter().map(|c| CombatantChange {
+    let seen = action.changes.into_iter().filter(|c| !c.hidden || role != Role::Player);
+    let told = seen.map(|c| CombatantChange {
         actor_id: c.actor_id,
         hp_change: if c.is_enemy && role == Role::Player { 0 } else { c.hp_change },
         new_status_effects: c.new_status_effects,

@@ -287,6 +287,9 @@ pub async fn is_told_of(tx: &TenantTx, session: Uuid) -> Result<bool> {
 #[must_use]
 pub fn seen_by(role: Role, mut fights: Vec<Fight>) -> Vec<Fight> {
     if role == Role::Player {
+        for combatants in fights.iter_mut().filter_map(|f| f.shown.get_mut("combatants")?.as_array_mut()) {
+            combatants.retain(|c| c.get("hidden") != Some(&Value::Bool(true)));
+        }
         let combatants = fights.iter_mut().filter_map(|f| f.shown.get_mut("combatants")?.as_array_mut());
         let foes = combatants.flatten().filter(|c| c.get("is_player") != Some(&Value::Bool(true)));
         for foe in foes.filter_map(Value::as_object_mut) {

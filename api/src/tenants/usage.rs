@@ -7,12 +7,7 @@ use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::{
-    clock,
-    error::{Code, Error, Result},
-    stored::Columns,
-    tenancy::TenantTx,
-};
+use crate::{clock, error::Result, http::paging, stored::Columns, tenancy::TenantTx};
 
 /// What `/usage` is asked for.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -49,13 +44,13 @@ pub struct UsageRow {
 /// # Errors
 /// `bad_request` for a day or a group that is none.
 pub async fn summed(tx: &TenantTx, asked: &UsageParams, campaign: Option<uuid::Uuid>) -> Result<Vec<Value>> {
-    let from =
-        instant(asked.from.as_deref(), false)?.unwrap_or_else(|| clock::later(clock::now(), Duration::days(-30)));
-    let to = instant(asked.to.as_deref(), true)?.unwrap_or_else(clock::now);
+    let from = instant("from", asked.from.as_deref(), false)?
+        .unwrap_or_else(|| clock::later(clock::now(), Duration::days(-30)));
+    let to = instant("to", asked.to.as_deref(), true)?.unwrap_or_else(clock::now);
     if let (Some(from), Some(to)) = (&asked.from, &asked.to)
-        && instant(Some(from), false)? >= instant(Some(to), true)?
+        && instant("from", Some(from), false)? >= instant("to", Some(to), true)?
     {
-        return Err(Error::new(Code::BadRequest, "`from` is after `to`."));
+        return Err(paging::bad("from", "is not before `to`"));
     }
     let mut columns = Vec::new();
     for group in asked.group_by.as_deref().unwrap_or("day").split(',') {
@@ -64,7 +59,9 @@ pub async fn summed(tx: &TenantTx, asked: &UsageParams, campaign: Option<uuid::U
             "campaign" => ("campaign_id", "campaign_id::text"),
             "kind" => ("kind", "kind"),
             "model" => ("model", "model"),
-            _ => return Err(Error::new(Code::BadRequest, "`group_by` is `day`, `campaign`, `kind` or `model`.")),
+            _ => {
+                return Err(paging::bad("group_by", "is `day`, `campaign`, `kind` or `model`, or several with commas"));
+            }
         });
     }
     let object: Vec<_> = columns.iter().map(|(name, sql)| format!("'{name}', {sql}")).collect();
@@ -102,13 +99,13 @@ pub async fn campaign_names(tx: &TenantTx, ids: &[uuid::Uuid]) -> Result<HashMap
     rows.iter().map(|row| Ok((row.read::<uuid::Uuid>("id")?.to_string(), row.read("name")?))).collect()
 }
 
-fn instant(text: Option<&str>, end_of_day: bool) -> Result<Option<OffsetDateTime>> {
+/// The time of a parameter; of a day its beginning, or with `end_of_day` its end.
+fn instant(name: &str, text: Option<&str>, end_of_day: bool) -> Result<Option<OffsetDateTime>> {
     let Some(text) = text else { return Ok(None) };
     if let Some(time) = clock::parse(text) {
         return Ok(Some(time));
     }
-    let midnight = clock::parse_day(text).ok_or_else(|| {
-        Error::new(Code::BadRequest, "`from` and `to` are days (2026-01-31) or times in RFC 3339, up to the year 9999.")
-    })?;
+    let rule = "is a day (2026-01-31) or a time in RFC 3339, up to the year 9999";
+    let midnight = clock::parse_day(text).ok_or_else(|| paging::bad(name, rule))?;
     Ok(Some(if end_of_day { clock::later(midnight, Duration::days(1)) } else { midnight }))
 }

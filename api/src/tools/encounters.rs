@@ -14,7 +14,9 @@ use crate::{
         commit,
         input::{ActionInput, CommitInput, CreateInput, EndInput, ParticipantInput},
         service::{self, Cx, Hand},
+        stand,
         store::Place,
+        veil,
     },
     error::{Error, Result},
     http::resource::Ref,
@@ -135,11 +137,15 @@ impl ToolSpec for ManageEncounter {
                 if input.seed.is_some() && !is_master(cx) {
                     return Err(needs_gm("/seed"));
                 }
-                Ok(service::create(cx.tx().await?, cx.campaign, &input).await?.view)
+                Ok(service::create(cx.tx().await?, cx.campaign, &input, cx.rows_max).await?.view)
             }
             Operation::Get => {
                 let Get { verbosity } = arguments::read(rest)?;
-                Ok(service::get(&at, id()?, verbosity).await?.0)
+                let mut view = service::get(&at, id()?, verbosity).await?.0;
+                if !is_master(cx) {
+                    veil::veil_for(&mut view, cx.reader.player);
+                }
+                Ok(view)
             }
             Operation::End => service::end(&at, id()?, &arguments::read::<EndInput>(rest)?).await,
             Operation::Commit => {
@@ -166,7 +172,8 @@ fn needs_gm(pointer: &str) -> Error {
 }
 
 async fn at<'a>(cx: &'a ToolCx<'_>, campaign: &'a Ref) -> Result<Cx<'a>> {
-    Ok(Cx { tx: cx.tx().await?, place: Place { campaign, only: None }, turn: cx.turn })
+    let place = Place { campaign, only: None };
+    Ok(Cx { tx: cx.tx().await?, place, turn: cx.turn, rows_max: cx.rows_max })
 }
 
 async fn list(cx: &ToolCx<'_>, include_ended: bool) -> Result<Value> {
@@ -196,7 +203,8 @@ async fn list(cx: &ToolCx<'_>, include_ended: bool) -> Result<Value> {
 /// An action, and the encounter it is done in.
 #[derive(Debug, Deserialize)]
 pub(super) struct Act {
-    encounter_id: String,
+    #[serde(default)]
+    encounter_id: Option<String>,
     /// The action; read by its own strict type.
     #[serde(flatten)]
     rest: Map<String, Value>,
@@ -212,10 +220,10 @@ impl JsonSchema for Act {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut schema = ActionInput::json_schema(generator);
         if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-            let id = json!({ "type": "string", "description": "Where it happens." });
+            let id = json!({ "type": "string", "description": "Where it happens; for a character the fight it stands in, unless given." });
             properties.insert("encounter_id".to_owned(), id);
         }
-        schema.insert("required".to_owned(), json!(["encounter_id", "action"]));
+        schema.insert("required".to_owned(), json!(["action"]));
         schema
     }
 }
@@ -240,9 +248,20 @@ impl ToolSpec for EncounterAction {
         }
         let campaign = Ref::Id(cx.campaign);
         // A player's AI acts for the player's character.
-        let own = if cx.kind == ActorKind::Character { Some(cx.entity) } else { cx.reader.player };
-        let own = own.map(|id| id.to_string());
+        let player = if cx.kind == ActorKind::Character { Some(cx.entity) } else { cx.reader.player };
+        let id = match (arguments.encounter_id, player) {
+            (Some(id), _) => Some(id),
+            // A character acts where it stands.
+            (None, Some(player)) => stand::fight_of(cx.tx().await?, player).await?.map(|id| id.to_string()),
+            (None, None) => None,
+        };
+        let id = id.ok_or_else(|| Error::invalid("/encounter_id", "required", "Name the encounter."))?;
+        let own = player.map(|id| id.to_string());
         let hand = own.as_deref().map_or(Hand::Table, Hand::Own);
-        service::act(&at(cx, &campaign).await?, &arguments.encounter_id, &input, hand).await
+        let mut told = service::act(&at(cx, &campaign).await?, &id, &input, hand).await?;
+        if !is_master(cx) {
+            veil::veil_for(&mut told, player);
+        }
+        Ok(told)
     }
 }

@@ -1,7 +1,10 @@
 //! `roll_dice`: anyone rolls dice of the campaign's fair stream.
 
 use entity::{character, message::Type, npc, session::Dice};
-use rules::{dice::Formula, sheet::Creature};
+use rules::{
+    dice::{Formula, Meaning},
+    sheet::Creature,
+};
 use schemars::JsonSchema;
 use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
 use serde::Deserialize;
@@ -66,7 +69,7 @@ impl ToolSpec for RollDice {
             Some(Heard::Nobody { .. } | Heard::Idle) | None => {}
         }
         let own = if rolls.iter().any(asks_for_values) { sheet_of(cx).await? } else { None };
-        let value = |name: &str| own.as_ref().and_then(|own| sheet::value(own, name));
+        let value = |name: &str| own.as_ref().and_then(|own| sheet::value(own, name)).map(Meaning::Number);
         let report = match cx.hand.filter(|hand| !hand.left().is_empty()) {
             Some(hand) => {
                 let left = hand.left();

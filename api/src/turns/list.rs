@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::{
     auth::Caller,
     error::{Code, Error, Result},
-    http::paging::{Items, Page, pattern},
+    http::paging::{self, Items, Page, pattern},
     stored::{self, Columns},
     tenancy::TenantTx,
 };
@@ -62,7 +62,7 @@ pub async fn summaries(
 ) -> Result<Items<Summary>> {
     may_look_for(caller, page.q.as_deref())?;
     if !page.by_creation()? {
-        return Err(Error::new(Code::BadRequest, "Here `sort` is `-created_at`."));
+        return Err(paging::bad("sort", "is `-created_at` here"));
     }
     let rows = sqlx::query(
         "SELECT t.id, t.kind, t.status, CASE WHEN $8 THEN left(t.action, 200) END AS action, t.created_at, t.undone_at IS NOT NULL AS is_undone, \

@@ -21,8 +21,10 @@ use crate::{
     error::{Code, Error, Result},
     http::Reply,
     llm::{Completion, Endpoint, Message, ReplyMode, Role},
+    npcs,
     ops::metrics,
     prompt::{
+        EntityKind,
         assemble::{
             Assembled, BasePrompt, PromptKey, TurnText, Wanted, assemble, cached, known, known_already, turn_text_apart,
         },
@@ -118,7 +120,9 @@ async fn attempt_once(
         && let Some(base) = cached(&app.prompts, caller, &wanted)
     {
         let turn = begin(Assembled { base, hit: true }).await?;
-        if store::open_cached(&app.pool, &actor, &turn.row(), &turn.base).await? {
+        // Where they are is as old as the prompt: who seems to be elsewhere is looked at anew.
+        if is_here(caller, &turn.base).is_ok() && store::open_cached(&app.pool, &actor, &turn.row(), &turn.base).await?
+        {
             opened = Some(turn);
         }
     }
@@ -131,6 +135,7 @@ async fn attempt_once(
             let tx = store::opening(&app.pool, &actor, asker.live.as_deref(), place).await?;
             // While the model writes, nothing of how a turn opens and ends is held.
             let assembled = Box::pin(assemble(&app.prompts, &tx, caller, &wanted)).await?;
+            is_here(caller, &assembled.base)?;
             app.limits.check_tokens(&tx, &caller.tenant).await?;
             let mut turn = begin(assembled).await?;
             match store::open(&tx, &turn.row()).await? {
@@ -162,6 +167,25 @@ async fn attempt_once(
     };
     turn.talk.ended(job.kind.as_str(), &result, turn.hit);
     result.map(|reply| Some(Attempted::Done(reply)))
+}
+
+/// Whether a player may speak to this NPC: one at the character's place, or one whose place nobody knows. A game master speaks to all.
+///
+/// # Errors
+/// `forbidden`.
+fn is_here(caller: &Caller, base: &BasePrompt) -> Result<()> {
+    let (entity, player) = (&base.cast.entity, &base.cast.player);
+    let is_near = !caller.is_player()
+        || entity.kind != EntityKind::Npc
+        || entity.location.is_empty()
+        || player.location.is_empty()
+        || npcs::place::is_same(&entity.location, &player.location);
+    if is_near {
+        return Ok(());
+    }
+    let message =
+        format!("{} is not where {} is: players speak to those at their character's place.", entity.name, player.name);
+    Err(Error::new(Code::Forbidden, message))
 }
 
 impl<'a> Turn<'a> {

@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc};
 use super::{
     Dice, Variables,
     error::{Fault, FormulaError, FormulaErrorKind},
+    expand::{Expanded, Names, expand},
     limits::Limits,
     parse::parse,
     program::Program,
@@ -21,6 +22,8 @@ pub struct Formula {
     pub(super) program: Program,
     pub(super) flavours: Vec<Arc<str>>,
     pub(super) limits: Limits,
+    /// As it was given, if names were written out.
+    given: Option<Box<(Box<str>, Expanded)>>,
 }
 
 impl Formula {
@@ -39,12 +42,46 @@ impl Formula {
     pub fn parse_within(text: &str, limits: &Limits) -> Result<Self, FormulaError> {
         let limits = limits.within_ceilings();
         let program = parse(text, &limits).map_err(|fault| fault.locate(text))?;
-        let flavour = |r: &std::ops::Range<u32>| text.get(r.start as usize..r.end as usize).unwrap_or_default().trim();
-        let flavours = program.flavours.iter().map(|range| Arc::from(flavour(range))).collect();
-        Ok(Self { source: text.into(), program, flavours, limits })
+        Ok(Self::of(text, program, limits))
     }
 
-    /// The text it was read from.
+    /// Reads a formula of a roller some of whose variables are formulas themselves, or have hyphens in their names: those are
+    /// written out. Errors of the formula and of its rolls name places of `text`.
+    ///
+    /// # Errors
+    /// As for [`Formula::parse`]; also for a variable whose text is no formula, or makes it too long.
+    pub fn parse_with(text: &str, names: &Names<'_>) -> Result<Self, FormulaError> {
+        let limits = Limits::default().within_ceilings();
+        let Some(expanded) = expand(text, names, &limits).map_err(|fault| fault.locate(text))? else {
+            return Self::parse_within(text, &limits);
+        };
+        match parse(&expanded.text, &limits) {
+            Ok(program) => {
+                let formula = Self::of(&expanded.text, program, limits);
+                Ok(Self { given: Some(Box::new((text.into(), expanded))), ..formula })
+            }
+            Err(mut fault) => {
+                fault.at = expanded.origin(fault.at);
+                Err(fault.locate(text))
+            }
+        }
+    }
+
+    fn of(text: &str, program: Program, limits: Limits) -> Self {
+        let flavour = |r: &std::ops::Range<u32>| text.get(r.start as usize..r.end as usize).unwrap_or_default().trim();
+        let flavours = program.flavours.iter().map(|range| Arc::from(flavour(range))).collect();
+        Self { source: text.into(), program, flavours, limits, given: None }
+    }
+
+    /// The public error of a fault in [`Self::source`].
+    #[cold]
+    pub(super) fn located(&self, mut fault: Box<Fault>) -> FormulaError {
+        let Some(given) = &self.given else { return fault.locate(&self.source) };
+        fault.at = given.1.origin(fault.at);
+        fault.locate(&given.0)
+    }
+
+    /// The text it was read from, variables that are formulas written out.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
@@ -71,7 +108,7 @@ impl Formula {
     /// unknown variable. Whoever asks this first draws nothing for a formula that cannot be.
     #[must_use]
     pub fn certain_error(&self, variables: &Variables<'_>) -> Option<FormulaError> {
-        roll::certain_fault(&self.program, &self.source, &self.limits, variables).map(|f| f.locate(&self.source))
+        roll::certain_fault(&self.program, &self.source, &self.limits, variables).map(|f| self.located(f))
     }
 
     /// An error of a roll: what fails in any case comes before what these dice led to, whose error names no value.
@@ -81,7 +118,7 @@ impl Formula {
             FormulaErrorKind::Dice(_) => None,
             _ => self.certain_error(variables),
         };
-        certain.unwrap_or_else(|| fault.locate(&self.source))
+        certain.unwrap_or_else(|| self.located(fault))
     }
 
     /// Rolls it and reports every die.

@@ -9,6 +9,7 @@
 mod analyze;
 mod display;
 mod error;
+mod expand;
 mod fair;
 mod formula;
 mod function;
@@ -22,6 +23,7 @@ mod source;
 
 pub use analyze::{Method, Statistics};
 pub use error::{FormulaError, FormulaErrorKind};
+pub use expand::{Meaning, Names};
 pub use fair::{FairDice, FairSeed, commitment};
 pub use formula::Formula;
 pub use limits::Limits;

@@ -80,6 +80,10 @@ kinds! {
     Escape = "escape",
     /// Concentration is given up.
     EndConcentration = "end_concentration",
+    /// Players no longer know of it.
+    Conceal = "conceal",
+    /// Players know of it.
+    Reveal = "reveal",
     /// Becoming unseen; what it comes to is a check.
     Hide = "hide",
     /// Waiting for something, to act with the reaction.

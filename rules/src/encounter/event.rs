@@ -52,6 +52,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cast: Option<Cast>,
     },
+    /// Players know of it from now on, or no longer do.
+    Hid { participant: String, hidden: bool },
     /// Dash, disengage and the like.
     Took { participant: String, stance: Stance },
     /// It moved, for so many feet of its movement.

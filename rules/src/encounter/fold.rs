@@ -30,6 +30,7 @@ impl Encounter {
             Event::Spent { participant, cost, attacks_left, cast } => {
                 self.with(participant, |p| spent(p, *cost, *attacks_left, *cast));
             }
+            Event::Hid { participant, hidden } => self.with(participant, |p| p.hidden = *hidden),
             Event::Took { participant, stance } => self.with(participant, |p| took(p, *stance)),
             Event::Moved { participant, to, cost_ft } => {
                 let to = to.filter(|to| self.terrain.holds(*to, 1));

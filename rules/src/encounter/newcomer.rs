@@ -52,6 +52,8 @@ pub struct NewParticipant {
     pub initiative_bonus: Option<i32>,
     /// It does not act before the end of its first turn.
     pub surprised: bool,
+    /// Only the game master knows of it.
+    pub hidden: bool,
     /// Where it stands.
     pub position: Option<Position>,
     /// Attacks of one attack action; none: what its class gives.

@@ -153,6 +153,7 @@ impl Encounter {
             initiative,
             initiative_bonus: bonus.unwrap_or_else(|| creature.modifier(Ability::Dexterity)),
             surprised: new.surprised || surprised,
+            hidden: new.hidden,
             position: new.position,
             attacks_per_action: new.attacks_per_action.map_or_else(|| attacks(&creature), |n| n.clamp(1, 20)),
             statistics: super::Statistics::default(),

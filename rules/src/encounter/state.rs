@@ -176,6 +176,9 @@ pub struct Participant {
     pub initiative_bonus: i32,
     /// It does not act before the end of its first turn.
     pub surprised: bool,
+    /// Only the game master knows of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
     /// Where it stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<Position>,

@@ -69,6 +69,9 @@ pub struct ParticipantView {
     /// Only while it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub surprised: Option<bool>,
+    /// Only while players do not know of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<bool>,
     /// At 0 hit points.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub death_saves: Option<DeathSaves>,
@@ -198,6 +201,7 @@ impl Encounter {
             conditions: standard.then(|| self.conditions(it, verbosity)),
             position: it.position.filter(|_| standard),
             surprised: (standard && it.surprised).then_some(true),
+            hidden: it.hidden.then_some(true),
             death_saves: (standard && sheet.hp <= 0).then_some(sheet.death_saves),
             concentration: sheet.concentration.as_ref().filter(|_| standard).map(|c| c.spell.clone()),
             size: standard.then(|| sheet.size.clone()),

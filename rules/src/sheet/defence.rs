@@ -60,14 +60,26 @@ impl Creature {
         ac
     }
 
-    /// What armor, shield and Dexterity give without anything else.
-    fn armor_alone(&self) -> Option<i32> {
-        let suit = self.worn_armor()?;
+    /// What armor, shield and Dexterity give without anything else (SRD 5.1, "Armor Class"); nothing if it has neither, or wears what
+    /// is no armor of the SRD.
+    #[must_use]
+    pub fn armor_class_worn(&self) -> Option<i32> {
+        let suit = self.worn_armor();
+        let wears = self.armor.as_ref().is_some_and(|a| !a.name.is_empty());
+        if suit.is_none() && (wears || !self.carries_shield()) {
+            return None;
+        }
+        let (base, most) = suit.map_or((10, None), |suit| (suit.armor_class, suit.dexterity_max));
         let dexterity = self.modifier(Ability::Dexterity);
-        let dexterity = suit.dexterity_max.map_or(dexterity, |max| if max == 0 { 0 } else { dexterity.min(max) });
+        let dexterity = most.map_or(dexterity, |max| if max == 0 { 0 } else { dexterity.min(max) });
         let magic = |worn: &Option<Worn>| worn.as_ref().map_or(0, |w| w.bonus.max(magic_prefix(&w.name).0));
         let shield = if self.carries_shield() { magic(&self.shield).saturating_add(SHIELD_BONUS) } else { 0 };
-        Some(dexterity.saturating_add(suit.armor_class).saturating_add(magic(&self.armor)).saturating_add(shield))
+        Some(dexterity.saturating_add(base).saturating_add(magic(&self.armor)).saturating_add(shield))
+    }
+
+    /// The same of who wears armor.
+    fn armor_alone(&self) -> Option<i32> {
+        self.worn_armor().and(self.armor_class_worn())
     }
 
     /// The armor or shield it wears without being trained in it (SRD 5.1, "Armor Proficiency").

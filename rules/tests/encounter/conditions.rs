@@ -131,6 +131,8 @@ fn exhaustion_has_six_levels_and_the_last_kills() {
     play(&mut encounter, &exhausted(Some(4)), &[]);
     let b = &who(&encounter, "b").creature;
     assert_eq!((b.hp, b.max_hp_now()), (10, 10), "half of the maximum");
+    play(&mut encounter, &exhausted(Some(1)), &[]);
+    assert_eq!(who(&encounter, "b").creature.exhaustion(), 4, "nobody rests by being tired");
     let one_less =
         on(ActionKind::RemoveCondition, "b", |a| (a.condition, a.level) = (Some("exhaustion".to_owned()), Some(1)));
     play(&mut encounter, &one_less, &[]);

@@ -2,7 +2,7 @@
 
 use rules::{
     dice::Given,
-    encounter::{Action, ActionKind, Cost, EndOutcome, Event, NewParticipant, Refusal, Setup},
+    encounter::{Action, ActionKind, Cost, Encounter, EndOutcome, Event, NewParticipant, Refusal, Setup},
     sheet::{Creature, Resource, Weapon},
 };
 
@@ -378,4 +378,16 @@ fn actions_are_read_as_they_are_sent() {
         assert_eq!(read, Action::new(*kind));
     }
     assert!(serde_json::from_value::<Action>(serde_json::json!({ "action": "atack" })).is_err());
+}
+
+#[test]
+fn what_players_know_of_is_said_and_changes_nothing_else() {
+    let mut encounter = begun(vec![someone("a", 15), NewParticipant { hidden: true, ..enemy("b", 5) }]);
+    let hidden = |encounter: &Encounter| encounter.participant("b").unwrap().hidden;
+    assert!(hidden(&encounter));
+    assert_eq!(play(&mut encounter, &on(ActionKind::Conceal, "b", |_| {}), &[]).events, [], "it was hidden before");
+    play(&mut encounter, &on(ActionKind::Reveal, "b", |_| {}), &[]);
+    assert!(!hidden(&encounter) && current(&encounter) == "a");
+    play(&mut encounter, &on(ActionKind::Conceal, "b", |_| {}), &[]);
+    assert!(hidden(&encounter));
 }

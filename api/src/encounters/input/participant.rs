@@ -39,6 +39,9 @@ pub struct ParticipantInput {
     /// It does not act in the first round.
     #[serde(default)]
     pub surprised: bool,
+    /// Only the game master knows of it, until it is revealed.
+    #[serde(default)]
+    pub hidden: bool,
     /// Where it stands; without positions, distances are not checked.
     pub position: Option<PositionInput>,
     /// Hit points; all unless given.
@@ -169,6 +172,7 @@ impl From<&ParticipantInput> for NewParticipant {
             initiative: input.initiative,
             initiative_bonus: input.initiative_bonus,
             surprised: input.surprised,
+            hidden: input.hidden,
             position: input.position.map(Into::into),
             attacks_per_action: input.attacks_per_action,
             is_npc: input.is_npc,

@@ -125,6 +125,21 @@ impl Format {
         }
     }
 
+    /// What an entry says of its place in a context, of which there is but the priority here.
+    #[must_use]
+    pub fn context_beside(self, source: &Members) -> Vec<&str> {
+        let usual = json!({
+            "prefix": "", "suffix": "\n", "tokenBudget": 2048, "reservedTokens": 0, "budgetPriority": 400, "trimDirection": "trimBottom",
+            "insertionType": "newline", "maximumTrimType": "sentence", "insertionPosition": -1,
+        });
+        let context = source.get("contextConfig").and_then(Value::as_object).filter(|_| self == Format::NovelAi);
+        let beside = context
+            .into_iter()
+            .flatten()
+            .filter(|(name, value)| *name != "budgetPriority" && usual.get(*name) != Some(*value));
+        beside.map(|(name, _)| name.as_str()).collect()
+    }
+
     /// Members of an entry that SillyTavern's shape has no place for.
     pub fn strangers(self, source: &Members) -> impl Iterator<Item = &str> {
         let known = self.known();
@@ -145,7 +160,7 @@ impl Format {
             Format::Risu => object(json!({
                 "key": split(string(source, "key")), "keysecondary": split(string(source, "secondkey")),
                 "comment": string(source, "comment"), "content": string(source, "content"),
-                "constant": source.get("alwaysActive"), "selective": source.get("selective"),
+                "constant": source.get("alwaysActive"), "selective": source.get("selective") == Some(&Value::Bool(true)),
                 "order": source.get("insertorder"), "probability": source.get("activationPercent"),
             })),
             Format::NovelAi => object(json!({
@@ -226,6 +241,8 @@ fn of_character_book(source: &Members) -> Members {
         entry.insert("key".to_owned(), json!(keys));
     }
     entry.insert("disable".to_owned(), Value::Bool(source.get("enabled") == Some(&Value::Bool(false))));
+    // What does not say that it is selective is not.
+    entry.insert("selective".to_owned(), Value::Bool(source.get("selective") == Some(&Value::Bool(true))));
     let title =
         Some(string(source, "comment")).filter(|t| !t.trim().is_empty()).unwrap_or_else(|| string(source, "name"));
     entry.insert("comment".to_owned(), title.into());

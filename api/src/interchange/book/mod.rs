@@ -25,6 +25,9 @@ pub const ENTRIES_MAX: usize = 10_000;
 /// Bytes of all contents of one book, macros filled in; a file without macros cannot have as many.
 const CONTENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// Bytes of what a book says of itself; what is larger is not kept.
+pub const ABOUT_BYTES_MAX: usize = 4096;
+
 /// A book that was read.
 #[derive(Debug)]
 pub struct Book {
@@ -40,6 +43,8 @@ pub struct Book {
 pub struct Entry {
     /// What tells it from the book's other entries, and is the same when the book is read again.
     pub key: String,
+    /// Its number, if the file gives it one.
+    pub uid: Option<String>,
     /// Members of `lore::LoreInput` that the file says.
     pub lore: Members,
     /// Those that it says nothing of, for an entry that is new here.
@@ -102,6 +107,7 @@ fn of_entries(
     }
     let mut book = Book { format, name: text::line(text::string(&about, "name")), about, entries: Vec::new() };
     let scan_depth = book.about.get("scan_depth").and_then(|v| text::whole(v, 0, world_info::SCAN_DEPTH_MAX));
+    let is_too_large = Value::Object(book.about.clone()).to_string().len() > ABOUT_BYTES_MAX;
     for name in book.about.keys() {
         match name.as_str() {
             "name" => losses.kept(&format!("{at}/name"), "the book's name, and a tag of its entries"),
@@ -120,6 +126,9 @@ fn of_entries(
                 );
             }
             "spec" | "spec_version" | "kind" | "type" | "lorebookVersion" => {}
+            _ if is_too_large => {
+                losses.dropped(&format!("{at}/{name}"), "the book's own settings are too large to be kept")
+            }
             _ => losses.carried(&format!("{at}/{name}")),
         }
     }

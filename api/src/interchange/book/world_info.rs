@@ -89,6 +89,13 @@ const BEHAVIOUR: &[(&str, &str)] = &[
     ("delay", "an entry wakes whenever its keys are met"),
     ("delayUntilRecursion", "what an entry says wakes no others: it wakes whenever its keys are met in the messages"),
     ("triggers", "an entry wakes in every kind of turn"),
+    ("ignoreBudget", "no entry enters beyond the budget"),
+    ("matchPersonaDescription", "keys are looked for in the messages alone"),
+    ("matchCharacterDescription", "keys are looked for in the messages alone"),
+    ("matchCharacterPersonality", "keys are looked for in the messages alone"),
+    ("matchCharacterDepthPrompt", "keys are looked for in the messages alone"),
+    ("matchScenario", "keys are looked for in the messages alone"),
+    ("matchCreatorNotes", "keys are looked for in the messages alone"),
     ("characterFilter", "say whom it concerns with a scope, or make it secret and say who knows it"),
 ];
 
@@ -111,12 +118,21 @@ impl Reading<'_> {
         for name in self.format.strangers(&source) {
             losses.carried(&format!("{}/{name}", self.at));
         }
+        for name in self.format.context_beside(&source) {
+            let path = format!("{}/contextConfig/{name}", self.at);
+            losses.approximated(
+                &path,
+                "extensions",
+                "an entry stands whole with those of its scope, within their budget",
+            );
+        }
         let title = string(&lore, "title").to_owned();
-        let uid = match ours.get("uid").or_else(|| info.get("uid")) {
-            Some(Value::String(uid)) => text::line(text::within(uid, 40)),
-            Some(Value::Number(uid)) => uid.to_string(),
-            _ => number.to_string(),
+        let own_uid = match ours.get("uid").or_else(|| info.get("uid")) {
+            Some(Value::String(uid)) => Some(text::line(text::within(uid, 40))),
+            Some(Value::Number(uid)) => Some(uid.to_string()),
+            _ => None,
         };
+        let uid = own_uid.clone().unwrap_or_else(|| number.to_string());
         let (format, origin) =
             match ours.get("source").and_then(|s| Some((s.get("format")?.as_str()?, s.get("entry")?.as_object()?))) {
                 Some((format, entry)) => (Format::parse(format).unwrap_or(self.format), entry.clone()),
@@ -141,13 +157,21 @@ impl Reading<'_> {
         let slug = ours.get("slug").and_then(Value::as_str).map(ToOwned::to_owned);
         let known_by = ours.contains_key("known_by");
         let known_by = known_by.then(|| list(&ours, "known_by").into_iter().take(200).map(ToOwned::to_owned).collect());
-        Some(Entry { key: format!("{uid}:{}", short(&title)), lore, at_first, slug, id: id_of(&ours), known_by })
+        Some(Entry {
+            key: format!("{uid}:{}", short(&title)),
+            uid: own_uid,
+            lore,
+            at_first,
+            slug,
+            id: id_of(&ours),
+            known_by,
+        })
     }
 
     /// The members of lore that an entry means, also where it says nothing; none if it has no content.
     pub fn lore(&self, info: &Members, losses: &mut Losses) -> Option<Members> {
         let mut lore = Members::new();
-        let (decorators, body) = text::decorators(string(info, "content"));
+        let (decorators, body) = text::decorators(string(info, "content"), is_known);
         let character = if self.character.is_empty() { "the character" } else { self.character };
         // One character more, to see that there is more.
         let content = text::plain(body.trim_end(), character, CONTENT_CHARS_MAX + 1);
@@ -171,23 +195,42 @@ impl Reading<'_> {
             losses.kept(&self.path("content"), "content");
         }
         lore.insert("content".to_owned(), text::within(&content, CONTENT_CHARS_MAX).into());
-        self.activation(info, &mut lore, losses);
+        let is_woken = decorators.iter().any(|(name, _)| *name == "activate");
+        self.activation(info, is_woken, &mut lore, losses);
         self.title(info, &mut lore, losses);
         self.order(info, &mut lore, losses);
+        // Lines of additional keys are one list.
+        let added: Vec<&str> =
+            decorators.iter().filter(|(name, _)| *name == "additional_keys").map(|(_, v)| *v).collect();
+        let added = added.join(",");
+        let mut is_added = false;
         for (name, value) in decorators {
-            self.decorator(name, value, &mut lore, losses);
+            if name == "additional_keys" && std::mem::replace(&mut is_added, true) {
+                continue;
+            }
+            self.decorator(name, if name == "additional_keys" { &added } else { value }, &mut lore, losses);
+        }
+        if lore.get("scan_depth") == Some(&json!(0)) && lore.get("activation") == Some(&json!("keyword")) {
+            losses.approximated(
+                &self.path("scanDepth"),
+                "enabled",
+                "a depth of 0 looks at no message, so that no key wakes it; it is switched off",
+            );
+            lore.insert("enabled".to_owned(), false.into());
         }
         self.behaviour(info, losses);
         lore.insert("scope".to_owned(), "global".into());
         Some(lore)
     }
 
-    fn activation(&self, info: &Members, lore: &mut Members, losses: &mut Losses) {
+    fn activation(&self, info: &Members, is_woken: bool, lore: &mut Members, losses: &mut Losses) {
         let keys = text::keys(list(info, "key").into_iter());
         let is_constant = info.get("constant") == Some(&Value::Bool(true));
         let mut enabled = info.get("disable") != Some(&Value::Bool(true));
         self.tell_keys("key", "keys", &keys, losses);
         let activation = match (is_constant, keys.words.is_empty()) {
+            // What says so itself says it with its decorator.
+            (false, _) if is_woken => "always",
             (true, _) => {
                 losses.mapped(&self.path("constant"), "activation", "`always`");
                 "always"
@@ -207,6 +250,9 @@ impl Reading<'_> {
         let secondary =
             if selective { text::keys(list(info, "keysecondary").into_iter()) } else { text::Keys::default() };
         self.tell_keys("keysecondary", "secondary_keys", &secondary, losses);
+        if !selective && !list(info, "keysecondary").is_empty() {
+            losses.approximated(&self.path("keysecondary"), "extensions", "the entry says that they do not count");
+        }
         let logic = match info.get("selectiveLogic").and_then(Value::as_i64) {
             Some(1) => "not_all",
             Some(2) => "not_any",
@@ -293,11 +339,19 @@ impl Reading<'_> {
         let is_free = lore.get("secondary_keys").and_then(Value::as_array).is_none_or(Vec::is_empty);
         let (to, member) = match name {
             "activate" => ("activation", json!("always")),
+            "dont_activate" if lore.get("activation") == Some(&json!("always")) => {
+                // `@@activate` wins, and what is constant is told all the same.
+                losses.approximated(&path, "extensions", "it is told all the same");
+                return;
+            }
             "dont_activate" => ("enabled", json!(false)),
             "scan_depth" if value.parse::<i64>().is_ok_and(|depth| (0..=SCAN_DEPTH_MAX).contains(&depth)) => {
                 ("scan_depth", json!(value.parse::<i64>().unwrap_or(2)))
             }
-            "additional_keys" if is_free => ("secondary_keys", json!(words())),
+            "additional_keys" if is_free => {
+                lore.insert("logic".to_owned(), json!("and_any"));
+                ("secondary_keys", json!(words()))
+            }
             "exclude_keys" if is_free => {
                 lore.insert("logic".to_owned(), json!("not_any"));
                 ("secondary_keys", json!(words()))
@@ -361,6 +415,15 @@ impl Reading<'_> {
     }
 }
 
+/// Whether a decorator with this value means something here.
+fn is_known(name: &str, value: &str) -> bool {
+    match name {
+        "activate" | "dont_activate" | "additional_keys" | "exclude_keys" => true,
+        "scan_depth" => value.parse::<i64>().is_ok_and(|depth| (0..=SCAN_DEPTH_MAX).contains(&depth)),
+        _ => false,
+    }
+}
+
 /// Whether a value says that there is none of it. Where null leaves a choice open, false makes it.
 fn is_nothing(name: &str, value: &Value) -> bool {
     let is_choice = matches!(name, "caseSensitive" | "matchWholeWords");
@@ -382,7 +445,7 @@ fn as_it_was(mut source: Members, ours: &Members) -> Members {
 /// Members of lore that an entry says nothing of: what they are here by now is nobody's but ours.
 fn unsaid(info: &Members, scan_depth: Option<i64>) -> impl Iterator<Item = &'static str> {
     let has = |name: &str| info.get(name).is_some_and(|value| text::whole(value, 0, 1).is_some());
-    let (decorators, _) = text::decorators(string(info, "content"));
+    let (decorators, _) = text::decorators(string(info, "content"), is_known);
     let has_depth =
         has("scanDepth") || scan_depth.is_some() || decorators.iter().any(|(name, _)| *name == "scan_depth");
     [

@@ -209,7 +209,14 @@ impl Export {
         // What a session's AI was told belongs to the session.
         let of_entity = entity.is_some();
         let next = u32::try_from(self.exchanges.len()).unwrap_or(u32::MAX);
-        let whisper = m.whisper_to.0.into_iter();
+        // What was whispered to somebody who is gone is the game master's alone: it must not become everybody's.
+        let mut whisper_to: Vec<String> = Vec::new();
+        for to in m.whisper_to.0 {
+            let to = self.names.slug_of(&to).unwrap_or("gm");
+            if !whisper_to.iter().any(|known| known == to) {
+                whisper_to.push(to.to_owned());
+            }
+        }
         MessageDocument {
             kind: m.kind,
             author: m.author,
@@ -220,7 +227,7 @@ impl Export {
             scene: m.scene_id.and_then(|id| self.scenes.get(&id).cloned()),
             player: m.player_id.and_then(|id| self.names.of(id)).map(ToOwned::to_owned),
             entity,
-            whisper_to: whisper.map(|to| self.names.slug_of(&to).map_or(to.clone(), ToOwned::to_owned)).collect(),
+            whisper_to,
             blind: m.blind,
             exchange: m.turn_id.filter(|_| of_entity).map(|id| *self.exchanges.entry(id).or_insert(next)),
             prompt_text: m.prompt_text.filter(|_| of_entity),

@@ -105,6 +105,17 @@ impl<'de: 'a, 'a> Deserialize<'de> for Rows<'a> {
     }
 }
 
+/// Whether a text is a campaign's document, wherever its format stands among its members.
+#[must_use]
+pub fn is_ours(text: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Top<'a> {
+        #[serde(borrow)]
+        format: std::borrow::Cow<'a, str>,
+    }
+    text.trim_start().starts_with('{') && serde_json::from_str::<Top<'_>>(text).is_ok_and(|top| top.format == FORMAT)
+}
+
 /// Splits a document into rows without reading them. It takes time with the length of the document.
 ///
 /// # Errors

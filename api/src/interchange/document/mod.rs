@@ -78,7 +78,7 @@ pub struct MessageDocument {
     #[garde(length(chars, max = 2000))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flavor: Option<String>,
-    #[garde(inner(custom(validate::shapeless)))]
+    #[garde(inner(custom(rolled)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roll: Option<Value>,
     /// The scene's slug.
@@ -114,6 +114,17 @@ pub struct MessageDocument {
     #[garde(custom(validate::opt_line))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_ref: Option<String>,
+}
+
+/// Bytes of the dice of a message: twenty rolls may have ten thousand dice each, which no client sends by itself.
+const ROLL_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// What fell, as the server wrote it.
+fn rolled(roll: &Value, _: &()) -> garde::Result {
+    if bounds::size(roll) <= ROLL_BYTES_MAX {
+        return Ok(());
+    }
+    Err(garde::Error::new(format!("must have at most {ROLL_BYTES_MAX} bytes of JSON")))
 }
 
 /// Who speaks has names as everybody has.

@@ -255,13 +255,15 @@ impl Messages<'_> {
         let scene = actor(&m.scene, "scene", &|s| self.scenes.get(s).copied(), "scene")?;
         let mut whisper = Vec::with_capacity(m.whisper_to.len());
         for (i, to) in m.whisper_to.iter().enumerate() {
-            if to == "gm" {
-                whisper.push(to.clone());
-                continue;
+            let id = match self.names.character(to) {
+                Some(id) => id.to_string(),
+                // Documents name somebody who was gone when they were written by an id; it is the game master's then.
+                None if to == "gm" || Uuid::try_parse(to).is_ok() => "gm".to_owned(),
+                None => return Err(unknown(format!("{pointer}/whisper_to/{i}"), "character")),
+            };
+            if !whisper.contains(&id) {
+                whisper.push(id);
             }
-            let id =
-                self.names.character(to).ok_or_else(|| unknown(format!("{pointer}/whisper_to/{i}"), "character"))?;
-            whisper.push(id.to_string());
         }
         if m.content.is_empty() && m.author != entity::message::Author::Ai {
             return Err(Error::invalid(format!("{pointer}/content"), "invalid_value", "must not be empty"));

@@ -54,12 +54,13 @@ impl ToolSpec for ResolveAttack {
     type Arguments = AttackArguments;
 
     async fn run(cx: &ToolCx<'_>, arguments: AttackArguments) -> Result<Value> {
-        let call = arguments.call(cx, Self::NAME).await?;
-        let actor = call.actor()?;
-        let target = match call.whom(&arguments.target.0).await? {
+        let mut call = arguments.call(cx, Self::NAME).await?;
+        call.actor()?;
+        let target = match call.target(&arguments.target.0).await? {
             Named::One(target) => target,
             Named::Unclear(why) => return call.impossible(&why),
         };
+        let actor = call.actor()?;
         let args = AttackArgs {
             weapon: arguments.weapon.map(|w| w.0),
             extra_damage_sources: arguments.extra_damage_sources.0.into_iter().map(|s| s.0).collect(),

@@ -2,7 +2,7 @@
 
 use rules::{
     dice::Dice,
-    encounter::{Action, ActionKind, Participant, Status, limits},
+    encounter::{Action, ActionKind, Status, limits},
     resolve::{Circumstances, Context, OtherWeapon, Outcome, RuleError, impossible},
     sheet::Creature,
 };
@@ -14,13 +14,14 @@ use super::values::{UpTo, Within, Words};
 use crate::{
     dice::{self, service::Wish},
     encounters::{
-        self,
+        self, stand,
         store::{self, Entry, Place, Stored},
     },
     error::{Code, Error, Result},
     http::resource::Ref,
+    limits::check_rows_more,
     rules::{
-        cast::{Cast, Named, Who, named_all},
+        cast::{Cast, Met, Named, Who, named_all, named_by},
         service::{self, How},
     },
     tenancy::TenantTx,
@@ -258,7 +259,10 @@ impl Call<'_> {
         let own = self.actor().ok();
         let is_own = |name: &str| own.filter(|_| name.eq_ignore_ascii_case("self"));
         if let Some(fight) = &self.fight {
-            return Ok(names.iter().map(|n| is_own(n).map_or_else(|| among_those(fight, n), Named::One)).collect());
+            return Ok(names
+                .iter()
+                .map(|n| is_own(n).map_or_else(|| self.among_those(fight, n), Named::One))
+                .collect());
         }
         if let [name] = names
             && let Some(own) = is_own(name)
@@ -267,6 +271,51 @@ impl Call<'_> {
         }
         let found = named_all(self.tx, self.cx.campaign, names).await?;
         Ok(names.iter().zip(found).map(|(name, found)| is_own(name).map_or(found, Named::One)).collect())
+    }
+
+    /// Whether what happens in a fight can be told in the log. One statement, none if a tenant may keep any number of rows.
+    async fn has_room(&self) -> Result<()> {
+        check_rows_more(self.tx, self.cx.rows_max, "message", encounters::service::MESSAGES).await
+    }
+
+    /// The participant that the caller plays; none for a game master and for those whom one plays.
+    fn own_in<'f>(&self, fight: &'f Stored) -> Option<&'f str> {
+        let own = Some(self.cx.entity).filter(|_| self.cx.kind == ActorKind::Character)?;
+        stand::own_in(&fight.now, &own.to_string()).map(|p| p.id.as_str())
+    }
+
+    /// Whom a name means in an encounter. A character means nobody whom only the game master knows of.
+    fn among_those(&self, fight: &Stored, wanted: &str) -> Named {
+        let own = self.own_in(fight);
+        let is_character = self.cx.kind == ActorKind::Character;
+        let found = stand::named(&fight.now, wanted, |p| !is_character || stand::is_known(p, own));
+        match found.as_slice() {
+            [one] => {
+                let at = fight.now.participants().iter().position(|p| p.id == one.id);
+                at.map_or_else(|| Named::Unclear("nobody".to_owned()), |at| Named::One(Who::Participant(at)))
+            }
+            [] => Named::Unclear(format!("nobody called \"{}\" takes part", wanted.trim())),
+            several => {
+                let ids = several.iter().map(|p| p.id.as_str()).collect::<Vec<_>>().join(", ");
+                Named::Unclear(format!("\"{}\" may be {ids}", wanted.trim()))
+            }
+        }
+    }
+
+    /// Whom a name means to an AI's character or NPC. One that stands in a fight acts there, also if the call does not name it.
+    pub(super) async fn target(&mut self, name: &str) -> Result<Named> {
+        let acts = self.cx.turn.is_some() && matches!(self.cx.kind, ActorKind::Character | ActorKind::Npc);
+        if self.fight.is_some() || !acts || name.eq_ignore_ascii_case("self") {
+            return self.whom(name).await;
+        }
+        match named_by(self.tx, self.cx.campaign, &[name], Some(self.cx.entity)).await? {
+            Met::Here(mut named) => named.pop().ok_or_else(|| Error::internal("a name was lost")),
+            Met::Fighting(id) => {
+                self.fight = Some(fight(self.cx, &id.to_string(), !self.preview).await?);
+                self.apply = true;
+                self.whom(name).await
+            }
+        }
     }
 
     fn how(&self, harm: Harm, spares_damage: bool) -> How<'_> {
@@ -353,6 +402,7 @@ impl Call<'_> {
             let decision = fight.now.absorb(by.as_deref(), &outcome.effects, dice)?;
             Ok((outcome, decision))
         };
+        self.has_room().await?;
         let how = self.how(Harm::Always, false);
         let wish = Wish { given: self.cx.dice, seed: None, preview: self.preview };
         let ((outcome, decision), rolled) = dice::service::roll(self.tx, self.cx.campaign, &wish, decide).await?;
@@ -361,7 +411,8 @@ impl Call<'_> {
         }
         if !self.preview && !decision.events.is_empty() {
             let action = json!({ "action": self.tool, "participant_id": by }).to_string();
-            let entry = Entry { action, turn: self.cx.turn, notes: None, hide: false, member: None };
+            let outcomes = [outcome.clone()];
+            let entry = Entry { outcomes: &outcomes, ..Entry::of(action, self.tool, self.cx.turn) };
             store::append(self.tx, &mut fight.clone(), decision.events, &entry).await?;
         }
         let applied = vec![!self.preview; outcome.effects.len()];
@@ -374,7 +425,9 @@ impl Call<'_> {
 
     /// Does an action of the encounter instead, whose turns, positions and economy count; answers as a resolver.
     pub(super) async fn as_action(&self, fight: &Stored, action: &Action) -> Result<Value> {
-        let how = encounters::service::How { given: self.cx.dice, preview: self.preview, turn: self.cx.turn };
+        self.has_room().await?;
+        let own = self.own_in(fight);
+        let how = encounters::service::How { given: self.cx.dice, preview: self.preview, turn: self.cx.turn, own };
         let mut told = encounters::service::act_in(self.tx, fight.clone(), action, &how).await?;
         let mut outcomes = match told["outcomes"].take() {
             Value::Array(outcomes) => outcomes.into_iter(),
@@ -389,7 +442,8 @@ impl Call<'_> {
         if !follows.is_empty() {
             result["followed_by"] = Value::Array(follows);
         }
-        for name in ["source", "seed_id", "counter", "dice_unused", "preview", "encounter_id", "round", "turn"] {
+        for name in ["source", "seed_id", "counter", "dice_unused", "preview", "encounter_id", "round", "turn", "told"]
+        {
             if let Some(value) = told.get_mut(name) {
                 result[name] = value.take();
             }
@@ -404,28 +458,5 @@ impl Call<'_> {
         action.participant_id = fight.now.participants().get(at).map(|p| p.id.clone());
         action.circumstances = self.circumstances.clone();
         self.as_action(fight, &action).await.map(Some)
-    }
-}
-
-/// Whom a name means in an encounter: by id, then by the id, slug or name of the record, in any case.
-fn among_those(fight: &Stored, wanted: &str) -> Named {
-    let wanted = wanted.trim();
-    let all = fight.now.participants();
-    let is_called = |p: &Participant| {
-        let record = p.character_id.as_deref().or(p.npc_id.as_deref());
-        let names = [Some(p.creature.name.as_str()), Some(p.creature.slug.as_str()), record];
-        names.into_iter().flatten().any(|name| name.eq_ignore_ascii_case(wanted))
-    };
-    if let Some(at) = all.iter().position(|p| p.id == wanted) {
-        return Named::One(Who::Participant(at));
-    }
-    let fitting: Vec<usize> = (0..all.len()).filter(|at| all.get(*at).is_some_and(is_called)).collect();
-    match fitting.as_slice() {
-        [at] => Named::One(Who::Participant(*at)),
-        [] => Named::Unclear(format!("nobody called \"{wanted}\" takes part")),
-        several => {
-            let ids = several.iter().filter_map(|at| all.get(*at)).map(|p| p.id.as_str()).collect::<Vec<_>>();
-            Named::Unclear(format!("\"{wanted}\" may be {}", ids.join(", ")))
-        }
     }
 }

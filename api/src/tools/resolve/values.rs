@@ -145,7 +145,7 @@ pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de
 }
 
 /// Reads a name that a model may leave empty where there is none.
-pub(super) fn unless_blank<'de, D: Deserializer<'de>, const MAX: usize>(
+pub(crate) fn unless_blank<'de, D: Deserializer<'de>, const MAX: usize>(
     from: D,
 ) -> Result<Option<Words<MAX>>, D::Error> {
     match Option::<String>::deserialize(from)? {

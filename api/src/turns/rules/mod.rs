@@ -3,11 +3,13 @@
 //! The model sees names, not numbers, has to call one of the tools in [`offer`] and calls it once. What it calls is a tool like any
 //! other: typed arguments, validated, executed as the player. No call, or one that nobody can make sense of, is no check.
 //!
-//! - [`ruling`] is the part that decides; a planner's turn decides with it as well.
+//! - [`ruling`] is the part that decides; a planner's turn decides with it as well. Where the character fights, `fight` makes of a
+//!   proposal what is asked of the encounter engine.
 //! - [`narrate`] tells what was decided, for the command `do`.
 //! - [`mechanics()`] is what was decided, for a later turn that tells it; [`settled`] keeps what was decided without a model.
 
 mod context;
+mod fight;
 pub mod http;
 mod mechanics;
 pub mod narrate;
@@ -161,6 +163,12 @@ pub struct Resolution {
     pub narration: Option<String>,
     pub usage: Usage,
     pub turn_id: Uuid,
+    /// What the log tells of it already, because it happened in a fight.
+    #[serde(skip)]
+    pub told: Option<String>,
+    /// What the player is asked instead of anything being done.
+    #[serde(skip)]
+    pub unclear: Option<String>,
 }
 
 impl Resolution {
@@ -175,6 +183,8 @@ impl Resolution {
             narration,
             usage: talk.usage,
             turn_id: talk.id,
+            told: decided.told.clone(),
+            unclear: decided.unclear.clone(),
         }
     }
 }
@@ -213,12 +223,14 @@ impl<'a> RulesTurn<'a> {
             talk: &mut self.talk,
             campaign: self.campaign,
             player: self.player,
-            situation: &self.acting.situation,
+            acting: &self.acting,
+            action: &self.job.action,
             dice: self.job.dice.as_deref(),
             preview: self.job.preview,
         };
         let decided = ruling.decide().await?;
-        let narrated = self.job.command.is_some() && self.talk.caller.tenant.settings.features.llm_visible;
+        let narrated =
+            decided.is_a_tale() && self.job.command.is_some() && self.talk.caller.tenant.settings.features.llm_visible;
         let narration = if narrated {
             narrate::narrate(&mut self.talk, &self.acting.name, &self.job.action, &decided.raw).await?
         } else {

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json, value::RawValue};
 
+use super::fight;
 use crate::tools::{self, Tool};
 
 /// A tool, its arguments, and those of `context`.
@@ -44,23 +45,31 @@ const OFFERS: &[Offer] = &[
 
 /// Arguments of every resolver that a model may not decide.
 const SERVERS: &[&str] = &["preview", "apply", "encounter_id"];
+/// What a fight itself knows of an attack.
+const OF_THE_FIGHT: &[&str] = &["advantage", "cover"];
 
 /// Whether a model may call it.
-pub(super) fn offers(name: &str) -> bool {
-    OFFERS.iter().any(|offer| offer.tool == name)
+pub(super) fn offers(name: &str, fights: bool) -> bool {
+    OFFERS.iter().any(|offer| offer.tool == name) || (fights && name == fight::TOOL)
 }
 
 /// The tools that are offered, each with the schema of what is offered of it.
-pub(super) fn tools() -> impl Iterator<Item = (&'static Tool, Value)> {
-    OFFERS.iter().filter_map(|offer| {
+pub(super) fn tools(fights: bool) -> impl Iterator<Item = (&'static Tool, Value)> {
+    let offered = OFFERS.iter().filter_map(move |offer| {
         let tool = tools::find(offer.tool)?;
         let mut schema = tool.schema().clone();
         keep(&mut schema, offer.arguments);
         if let Some(context) = schema.pointer_mut("/properties/context") {
-            keep(context, offer.context);
+            keep(context, if fights { &["off_hand"] } else { offer.context });
+        }
+        if let Some(properties) = schema["properties"].as_object_mut().filter(|_| fights && offer.tool == fight::ATTACK)
+        {
+            properties.retain(|name, _| !OF_THE_FIGHT.contains(&name.as_str()));
         }
         Some((tool, schema))
-    })
+    });
+    let acting = fights.then(|| Some((tools::find(fight::TOOL)?, fight::schema()))).flatten();
+    offered.chain(acting)
 }
 
 fn keep(schema: &mut Value, names: &[&str]) {
@@ -70,15 +79,18 @@ fn keep(schema: &mut Value, names: &[&str]) {
 }
 
 /// The tools as a model takes them.
-pub(super) fn definitions() -> Option<&'static RawValue> {
-    static DEFINITIONS: LazyLock<Option<Box<RawValue>>> = LazyLock::new(|| {
-        let define = |(tool, schema): (&Tool, Value)| {
-            json!({ "type": "function",
-                "function": { "name": tool.name, "description": tool.description, "parameters": schema } })
-        };
-        serde_json::value::to_raw_value(&tools().map(define).collect::<Vec<_>>()).ok()
-    });
-    DEFINITIONS.as_deref()
+pub(super) fn definitions(fights: bool) -> Option<&'static RawValue> {
+    static AT_PEACE: LazyLock<Option<Box<RawValue>>> = LazyLock::new(|| written(false));
+    static IN_A_FIGHT: LazyLock<Option<Box<RawValue>>> = LazyLock::new(|| written(true));
+    if fights { IN_A_FIGHT.as_deref() } else { AT_PEACE.as_deref() }
+}
+
+fn written(fights: bool) -> Option<Box<RawValue>> {
+    let define = |(tool, schema): (&Tool, Value)| {
+        json!({ "type": "function",
+            "function": { "name": tool.name, "description": tool.description, "parameters": schema } })
+    };
+    serde_json::value::to_raw_value(&tools(fights).map(define).collect::<Vec<_>>()).ok()
 }
 
 /// What a model proposed, without what is not its to decide.

@@ -3,8 +3,13 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{context, offer};
+use super::{
+    Acting, context,
+    fight::{self, Settled},
+    offer,
+};
 use crate::{
+    encounters::stand::Stand,
     error::{Code, Error, Result},
     llm::{ChatRequest, Message, ReplyMode, Role, ToolChoice, reply},
     messages::service::Reader,
@@ -16,6 +21,7 @@ use crate::{
 };
 
 const NO_CHECK: &str = "mark_no_check";
+const IMPOSSIBLE: &str = "mark_impossible";
 /// How often the model is asked: once more if its arguments were wrong.
 const STEPS_MAX: usize = 2;
 
@@ -25,6 +31,18 @@ pub struct Decided {
     pub arguments: Value,
     pub raw: String,
     pub parsed: Value,
+    /// What the log tells of it already, because it happened in a fight.
+    pub told: Option<String>,
+    /// What the player is to be asked: nothing was done.
+    pub unclear: Option<String>,
+}
+
+impl Decided {
+    /// Whether there is anything for a narrator to tell: who only ends a turn does nothing.
+    #[must_use]
+    pub fn is_a_tale(&self) -> bool {
+        self.unclear.is_none() && !(self.tool == fight::TOOL && self.arguments["action"] == "advance_turn")
+    }
 }
 
 /// An action on its way to a decision.
@@ -32,8 +50,10 @@ pub struct Ruling<'t, 'a> {
     pub talk: &'t mut Talk<'a>,
     pub campaign: Uuid,
     pub player: Uuid,
-    /// Who acts, who is there, and what is done, as the model is told it.
-    pub situation: &'t str,
+    /// Who acts, and where.
+    pub acting: &'t Acting,
+    /// The player's words.
+    pub action: &'t str,
     pub dice: Option<&'t [u32]>,
     pub preview: bool,
 }
@@ -44,13 +64,17 @@ impl Ruling<'_, '_> {
     /// # Errors
     /// `llm_unavailable`, `llm_timeout`, `invalid_dice`; `conflict` if the turn is no longer this server's.
     pub async fn decide(&mut self) -> Result<Decided> {
-        let mode = self.talk.mode;
+        let (mode, fights) = (self.talk.mode, self.stand().is_some());
+        if fights && self.preview && self.talk.caller.is_player() {
+            let message = "A player's token previews nothing in a fight: it would tell what enemies are.";
+            return Err(Error::new(Code::Forbidden, message));
+        }
         let messages = [
-            Message::text(Role::System, context::instructions(mode)),
-            Message::text(Role::User, self.situation.to_owned()),
+            Message::text(Role::System, context::instructions(mode, fights)),
+            Message::text(Role::User, self.acting.situation.clone()),
         ];
         let native = mode == ReplyMode::Native;
-        let tools = if native { offer::definitions() } else { None };
+        let tools = if native { offer::definitions(fights) } else { None };
         let mut more = Vec::new();
         for _ in 0..STEPS_MAX {
             let request = ChatRequest {
@@ -67,10 +91,10 @@ impl Ruling<'_, '_> {
                 parsed = reply::parse_text(&completion.text);
             }
             self.talk.parse_error = parsed.parse_error;
-            let Some(proposed) = parsed.calls.into_iter().find(|c| offer::offers(&c.name)) else { break };
+            let Some(proposed) = parsed.calls.into_iter().find(|c| offer::offers(&c.name, fights)) else { break };
             let id = proposed.id.unwrap_or_else(|| "call_1".to_owned());
             let (arguments, error) = match proposed.arguments.map(offer::proposed) {
-                Ok(arguments) => match self.resolve(&id, &proposed.name, arguments.clone()).await {
+                Ok(arguments) => match self.settle(&id, &proposed.name, arguments.clone()).await {
                     Err(error) if error.code == Code::ValidationFailed => (arguments, error),
                     result => return result,
                 },
@@ -86,12 +110,48 @@ impl Ruling<'_, '_> {
         self.resolve("call_1", NO_CHECK, json!({ "reason": reason })).await
     }
 
+    fn stand(&self) -> Option<&Stand> {
+        self.acting.stand.as_ref()
+    }
+
+    /// Decides a proposal; one of a fight is first made a call in that fight.
+    async fn settle(&mut self, id: &str, name: &str, arguments: Value) -> Result<Decided> {
+        let settled = match self.stand() {
+            Some(stand) => fight::settle(stand, self.action, name, arguments)?,
+            None => Settled::Call(arguments),
+        };
+        match settled {
+            Settled::Call(arguments) => match self.resolve(id, name, arguments).await {
+                // What the engine has against it is the player's to mend: the call itself was made here.
+                Err(error) if error.code == Code::ValidationFailed && name == fight::TOOL => {
+                    self.unclear(id, fight::engine_says(&error)).await
+                }
+                decided => decided,
+            },
+            Settled::Unclear(why) => self.unclear(id, why).await,
+        }
+    }
+
+    /// Nothing is done: the player has to say it better.
+    async fn unclear(&mut self, id: &str, why: String) -> Result<Decided> {
+        let decided = self.resolve(id, IMPOSSIBLE, json!({ "reason": why })).await?;
+        Ok(Decided { unclear: Some(why), ..decided })
+    }
+
     /// Runs the tool the model chose, as the player, in one transaction.
     async fn resolve(&mut self, id: &str, name: &str, arguments: Value) -> Result<Decided> {
         let tool = tools::find(name).ok_or_else(|| Error::internal("a tool of the rules is missing"))?;
         let decides = !name.starts_with("mark_");
         self.tell(|| Item::call(id, tool.name, &arguments));
-        let mut result = self.run(tool, &arguments, decides).await?;
+        let result = self.run(tool, &arguments, decides).await?;
+        let (mut result, told) = match self.stand() {
+            Some(_) if matches!(tool.name, fight::TOOL | fight::ATTACK) => fight::shown(result)?,
+            Some(_) if decides => {
+                let sentence = fight::roll_of(&result, &self.acting.name, self.player, self.talk.id);
+                (result, sentence.map(|message| message.content))
+            }
+            _ => (result, None),
+        };
         let call = ToolCall {
             id: id.to_owned(),
             name: tool.name.to_owned(),
@@ -108,7 +168,7 @@ impl Ruling<'_, '_> {
         if let (false, Some(dice), Some(members)) = (decides, &self.dice, result.as_object_mut()) {
             members.insert("dice_unused".to_owned(), json!(dice));
         }
-        Ok(Decided { tool: tool.name, arguments, raw, parsed: result })
+        Ok(Decided { tool: tool.name, arguments, raw, parsed: result, told, unclear: None })
     }
 
     async fn run(&self, tool: &tools::Tool, arguments: &Value, decides: bool) -> Result<Value> {
@@ -136,11 +196,32 @@ impl Ruling<'_, '_> {
                 apply: false,
                 rows_max: talk.caller.tenant.limits.rows_per_kind,
             };
-            let result = tool.run(&cx, arguments.clone()).await?;
+            let result = match self.stand() {
+                Some(stand) => self.run_in(stand, &cx, tool, arguments).await?,
+                None => tool.run(&cx, arguments.clone()).await?,
+            };
             work.commit().await?;
             Ok(result)
         })
         .await
+    }
+
+    /// The same in a fight: a check takes something of the turn, and what it came to stands in the log.
+    async fn run_in(&self, stand: &Stand, cx: &ToolCx<'_>, tool: &tools::Tool, arguments: &Value) -> Result<Value> {
+        if let Some(price) = fight::price(stand, tool.name, arguments) {
+            let acts = tools::find(fight::TOOL).ok_or_else(|| Error::internal("the tool of fights is missing"))?;
+            let paid = acts.run(&ToolCx { dice: None, ..*cx }, price).await?;
+            // Who cannot act pays nothing, and tries nothing.
+            if let Some(why) = paid["outcomes"].get(0).filter(|outcome| outcome["impossible"] == true) {
+                return Ok(why.clone());
+            }
+        }
+        let result = tool.run(cx, arguments.clone()).await?;
+        if !matches!(tool.name, fight::TOOL | fight::ATTACK) && !self.preview {
+            let message = fight::roll_of(&result, &self.acting.name, self.player, self.talk.id);
+            cx.work.say(message.into_iter().collect()).await?;
+        }
+        Ok(result)
     }
 
     /// Records a call that could not be executed.

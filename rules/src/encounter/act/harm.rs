@@ -201,11 +201,11 @@ fn until(action: &Action, by: Option<&Participant>) -> Result<(Until, Option<i32
     Ok((until, rounds))
 }
 
-/// The level of exhaustion: as given, else one more (SRD 5.1, "Exhaustion").
+/// The level of exhaustion: as given, but never less than there is, else one more (SRD 5.1, "Exhaustion").
 fn level(action: &Action, name: &str, target: &Participant) -> Result<Option<i32>, Refusal> {
     match (name, action.level) {
         ("exhaustion", None) => Ok(Some((target.creature.exhaustion() + 1).min(6))),
-        ("exhaustion", Some(level @ 1..=6)) => Ok(Some(level)),
+        ("exhaustion", Some(level @ 1..=6)) => Ok(Some(level.max(target.creature.exhaustion()))),
         ("exhaustion", Some(_)) => Err(Refusal::argument("level", "must be 1 to 6")),
         (_, None) => Ok(None),
         (_, Some(_)) => Err(Refusal::argument("level", "only exhaustion has levels")),

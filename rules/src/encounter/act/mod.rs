@@ -134,6 +134,7 @@ impl Work {
             Kind::DeathSave => self.death_save(action, dice),
             Kind::RollInitiative => self.roll_initiative(action, dice),
             Kind::AdvanceTurn => self.advance(action, dice),
+            Kind::Conceal | Kind::Reveal => self.hide_from_players(action),
             Kind::Dash | Kind::Disengage | Kind::Dodge | Kind::Help => self.stance(action),
             Kind::Hide | Kind::Ready | Kind::Search | Kind::UseObject | Kind::Improvise => self.only_cost(action),
             Kind::Grapple | Kind::Shove | Kind::Escape => self.contest(action, dice),

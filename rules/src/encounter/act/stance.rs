@@ -95,6 +95,16 @@ impl Work {
         Ok(())
     }
 
+    /// What players know of, which is a game master's word: in anybody's turn, and it takes nothing.
+    pub(super) fn hide_from_players(&mut self, action: &Action) -> Result<(), Refusal> {
+        let it = self.target_or_self(action)?;
+        let hidden = action.action == ActionKind::Conceal;
+        if it.hidden != hidden {
+            self.push(Event::Hid { participant: it.id, hidden });
+        }
+        Ok(())
+    }
+
     /// What takes an action and is settled elsewhere.
     pub(super) fn only_cost(&mut self, action: &Action) -> Result<(), Refusal> {
         let actor = self.actor(action)?;

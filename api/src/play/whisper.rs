@@ -1,0 +1,114 @@
+//! `/w NAME …` and `/whisper NAME …` at the table: words for another player's character, or for the game master.
+//!
+//! It must never say aloud what was meant as a whisper: what names nobody is refused, and the refusal names who can be whispered to.
+
+use entity::message::Author;
+use uuid::Uuid;
+
+use super::table::Seat;
+use crate::{
+    error::{Error, Result},
+    messages::service::NewMessage,
+    stored::{self, Columns},
+};
+
+/// How a whisper begins.
+const COMMANDS: [&str; 2] = ["/whisper", "/w"];
+/// What the game master is called.
+const MASTERS: [&str; 4] = ["gm", "dm", "game master", "the game master"];
+/// Characters that are looked at, and those that are named in a refusal.
+const LISTENERS_MAX: i64 = 500;
+const NAMED_MAX: usize = 20;
+
+/// What stands behind the command, if the words are a whisper.
+#[must_use]
+pub fn asked(text: &str) -> Option<&str> {
+    COMMANDS.iter().find_map(|command| {
+        let (head, rest) = text.split_at_checked(command.len())?;
+        let ends = rest.is_empty() || rest.starts_with(char::is_whitespace);
+        (head.eq_ignore_ascii_case(command) && ends).then(|| rest.trim())
+    })
+}
+
+/// Somebody who can be whispered to.
+struct Listener {
+    id: Uuid,
+    slug: String,
+    name: String,
+}
+
+/// The whisper as a message. One statement, beside the seat's.
+///
+/// # Errors
+/// `validation_failed` if nobody is named who can be whispered to, or nothing is said.
+pub async fn message(seat: &Seat, rest: &str) -> Result<NewMessage> {
+    let name = seat.sheet().await?.who.name;
+    let listeners = listeners(seat).await?;
+    let others: Vec<&Listener> = listeners.iter().filter(|l| l.id != seat.player).collect();
+    let masters = MASTERS.iter().map(|name| (*name, "gm".to_owned()));
+    let slugs = others.iter().map(|l| (l.slug.as_str(), l.id.to_string()));
+    let names = others.iter().map(|l| (l.name.as_str(), l.id.to_string()));
+    // The longest name comes first, `Anna Maria` is not `Anna`; of two that are as long a name before a slug.
+    let found = slugs
+        .chain(names)
+        .chain(masters)
+        .filter_map(|(name, id)| Some((name.len(), id, behind(rest, name)?)))
+        .max_by_key(|(length, ..)| *length);
+    let Some((length, to, said)) = found else { return Err(nobody(&others)) };
+    let is_shared = |l: &&&Listener| l.name.len() == length && behind(rest, &l.name).is_some();
+    if to != "gm" && others.iter().filter(is_shared).count() > 1 {
+        let slugs: Vec<&str> = others.iter().filter(is_shared).map(|l| l.slug.as_str()).collect();
+        return Err(refusal(format!("Several are called so: write {}.", slugs.join(" or "))));
+    }
+    if said.is_empty() {
+        return Err(refusal("Write what to whisper behind the name.".to_owned()));
+    }
+    Ok(NewMessage {
+        player_id: Some(seat.player),
+        whisper_to: vec![to],
+        ..NewMessage::chat(Author::Player, &name, said.to_owned())
+    })
+}
+
+/// What stands behind a name, which may be in quotes or have a colon.
+fn behind<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    if let Some(quoted) = text.strip_prefix('"') {
+        let (said, rest) = quoted.split_once('"')?;
+        return said.trim().to_lowercase().eq(&name.to_lowercase()).then(|| rest.trim_start_matches(':').trim());
+    }
+    let (head, rest) = text.split_at_checked(name.len())?;
+    if head.to_lowercase() != name.to_lowercase() {
+        return None;
+    }
+    let ends = rest.is_empty() || rest.starts_with(|c: char| c.is_whitespace() || matches!(c, ':' | ','));
+    ends.then(|| rest.trim_start_matches([':', ',']).trim())
+}
+
+fn nobody(others: &[&Listener]) -> Error {
+    let mut names: Vec<&str> = others.iter().take(NAMED_MAX).map(|l| l.name.as_str()).collect();
+    names.push("gm");
+    let more = if others.len() > NAMED_MAX { " and others" } else { "" };
+    refusal(format!(
+        "Nobody was told. You can whisper to {}{more}: write /w NAME and your words. To NPCs you speak aloud.",
+        names.join(", ")
+    ))
+}
+
+fn refusal(message: String) -> Error {
+    Error::invalid("/text", "invalid_value", message)
+}
+
+async fn listeners(seat: &Seat) -> Result<Vec<Listener>> {
+    let rows = sqlx::query(
+        "SELECT id, slug, name FROM character WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY name, id LIMIT $3",
+    )
+    .bind(seat.tx.tenant())
+    .bind(seat.campaign)
+    .bind(LISTENERS_MAX)
+    .fetch_all(&mut *seat.tx.connection().await)
+    .await?;
+    let listener = |row: &sqlx::postgres::PgRow| {
+        Ok(Listener { id: row.read("id")?, slug: row.read("slug")?, name: row.read("name")? })
+    };
+    Ok(stored::each(&rows, listener))
+}

@@ -1,0 +1,195 @@
+//! Each door acts in the fight: attack, economy, turn order, the end of a turn, what is taken back.
+
+use futures_util::future::join_all;
+use rehearsal::{Reply, Script};
+use serde_json::json;
+
+use super::{
+    DOORS, Door, advance, brawling, log_of, participant, player, refused, says, tenant, town, turn_id, turn_of,
+};
+use crate::support::Server;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attack_by_words_spends_the_action_and_hits_a_participant() {
+    for door in DOORS {
+        let server = Server::start().await;
+        let acme = tenant(&server, "acme").await;
+        let world = town(&acme).await;
+        let id = brawling(&world).await;
+        let alice = player(&acme, "player_alice").await;
+        let done = says(door, &alice, "player_alice", "I attack thug 1 with my longsword").await.expect(200);
+        let thug = participant(&world, &id, "thug-1").await;
+        let own = participant(&world, &id, "alice").await;
+        assert_eq!(own["economy"]["action"], true, "{door:?}: {}", done.text);
+        assert_eq!(own["statistics"]["attacks_made"], 1);
+        let hit = own["statistics"]["attacks_hit"] == 1;
+        assert_eq!(thug["hp"].as_i64().unwrap() < 932_177, hit, "{door:?}: {}", done.text);
+        // Records change with the commit alone, and no number of a foe is told.
+        assert!(done.text.contains("Alice attacks Thug 1 with Longsword"), "{door:?}: {}", done.text);
+        for secret in ["932177", &thug["hp"].to_string(), "dc_or_ac", "DC/AC"] {
+            assert!(!done.text.contains(secret), "{door:?}: {secret} in {}", done.text);
+        }
+        let kept = world.get(&format!("/turns/{}", turn_id(&done.body))).await.expect(200);
+        let call = &kept.body["tool_calls"][0];
+        assert!(call["result"].get("dc_or_ac").is_none() && call["result"].get("effects").is_none(), "{call}");
+
+        // One action a turn, by whatever door.
+        for door in DOORS {
+            let again = says(door, &alice, "player_alice", "I attack thug 1 with my longsword").await;
+            refused(door, &again, "no_action_left", "no action left");
+        }
+        assert_eq!(participant(&world, &id, "alice").await["statistics"]["attacks_made"], 1);
+        // The log tells it once.
+        let told = log_of(&acme).await;
+        let attacks = told.iter().filter(|m| m.contains("attacks Thug 1 with Longsword:")).count();
+        assert_eq!(attacks, 1, "{door:?}: {told:#?}");
+
+        // What is undone did not happen.
+        world.post(&format!("/turns/{}/undo", turn_id(&done.body)), json!({})).await.expect(200);
+        let own = participant(&world, &id, "alice").await;
+        assert_eq!(own["economy"]["action"], false);
+        assert_eq!(participant(&world, &id, "thug-1").await["hp"], 932_177);
+        assert!(!log_of(&acme).await.iter().any(|m| m.contains("attacks Thug 1 with Longsword:")));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whose_turn_it_is_is_said_and_a_turn_ends_by_words() {
+    let server = Server::start().await;
+    let acme = tenant(&server, "acme").await;
+    let world = town(&acme).await;
+    let id = brawling(&world).await;
+    let (alice, mallory) = (player(&acme, "player_alice").await, player(&acme, "player_mallory").await);
+    for door in DOORS {
+        for words in ["I attack thug 1", "I end my turn", "I dodge", "I search the room"] {
+            let early = says(door, &mallory, "player_mallory", words).await;
+            refused(door, &early, "not_your_turn", "It is Alice's turn.");
+        }
+        assert_eq!(turn_of(&world, &id).await, "alice");
+        let ended = says(door, &alice, "player_alice", "I end my turn.").await.expect(200);
+        assert_eq!(turn_of(&world, &id).await, "mallory", "{door:?}");
+        assert!(ended.text.contains("It is Mallory's turn."), "{door:?}: {}", ended.text);
+        // Once around.
+        for _ in 0..5 {
+            advance(&world, &id).await;
+        }
+        assert_eq!(turn_of(&world, &id).await, "alice");
+    }
+    // What is not a deed of the fight stays what it was: a word to the others, out of turn.
+    let talk = says(Door::Rules, &mallory, "player_mallory", "I greet the guard.").await.expect(200);
+    assert_eq!(talk.body["tool"], "mark_no_check");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_deeds_and_checks_take_the_action() {
+    let server = Server::start().await;
+    let acme = tenant(&server, "acme").await;
+    let world = town(&acme).await;
+    let id = brawling(&world).await;
+    says(Door::Act, &acme, "player_alice", "I dodge").await.expect(200);
+    let own = participant(&world, &id, "alice").await;
+    assert_eq!((&own["economy"]["action"], &own["economy"]["dodging"]), (&json!(true), &json!(true)));
+    refused(
+        Door::Rules,
+        &says(Door::Rules, &acme, "player_alice", "I sneak away").await,
+        "no_action_left",
+        "no action",
+    );
+    says(Door::Act, &acme, "player_alice", "I end my turn").await.expect(200);
+    let sneaks = says(Door::Rules, &acme, "player_mallory", "I sneak away").await.expect(200);
+    assert_eq!(sneaks.body["tool"], "resolve_skill_check");
+    assert_eq!(participant(&world, &id, "mallory").await["economy"]["action"], true);
+    let told = log_of(&acme).await;
+    assert!(told.iter().any(|m| m == "Mallory hides."), "{told:#?}");
+    assert_eq!(told.iter().filter(|m| m.starts_with("Mallory: Stealth Check")).count(), 1, "{told:#?}");
+    // Undone as one.
+    world.post(&format!("/turns/{}/undo", turn_id(&sneaks.body)), json!({})).await.expect(200);
+    assert_eq!(participant(&world, &id, "mallory").await["economy"]["action"], false);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_words_at_once_one_spends_the_action() {
+    let server = Server::start().await;
+    let acme = tenant(&server, "acme").await;
+    let world = town(&acme).await;
+    let id = brawling(&world).await;
+    let words = |n: usize| {
+        let door = if n.is_multiple_of(2) { Door::Act } else { Door::Do };
+        says(door, &acme, "player_alice", "I attack thug 1 with my longsword")
+    };
+    let all = join_all((0..8).map(words)).await;
+    let done = all.iter().filter(|a| a.text.contains("Alice attacks Thug 1")).count();
+    assert_eq!(done, 1, "{:#?}", all.iter().map(|a| &a.text).collect::<Vec<_>>());
+    let own = participant(&world, &id, "alice").await;
+    assert_eq!(own["statistics"]["attacks_made"], 1);
+    let told = log_of(&acme).await;
+    assert_eq!(told.iter().filter(|m| m.starts_with("Alice attacks Thug 1 with Longsword:")).count(), 1, "{told:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_key_acts_and_tells_once() {
+    let server = Server::start().await;
+    let acme = tenant(&server, "acme").await;
+    let world = town(&acme).await;
+    let id = brawling(&world).await;
+    let path = world.path("/act");
+    let body = json!({ "player_id": "player_alice", "message": "I end my turn" });
+    let first = acme.post_with_key(&path, "once", body.clone()).await.expect(200);
+    let again = acme.post_with_key(&path, "once", body).await.expect(200);
+    assert_eq!((first.body, again.header("idempotency-replayed")), (again.body.clone(), "true"));
+    let path = world.path(&format!("/encounters/{id}/actions"));
+    let dodge = json!({ "action": "dodge" });
+    for _ in 0..2 {
+        acme.post_with_key(&path, "twice", dodge.clone()).await.expect(200);
+    }
+    let told = log_of(&acme).await;
+    assert_eq!(told.iter().filter(|m| m.contains("Alice's turn is over.")).count(), 1, "{told:#?}");
+    assert_eq!(told.iter().filter(|m| *m == "Mallory dodges.").count(), 1, "{told:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_fight_words_do_what_they_did() {
+    let server = Server::start().await;
+    let acme = tenant(&server, "acme").await;
+    let world = town(&acme).await;
+    world.patch("/npcs/innkeeper_bob", json!({ "location": "starting_room" })).await.expect(200);
+    let hit = says(Door::Rules, &acme, "player_alice", "I attack Bob").await.expect(200);
+    assert_eq!(hit.body["arguments"]["target"], "innkeeper_bob", "{}", hit.text);
+    assert!(hit.body["parsed"].get("dc_or_ac").is_some());
+    // A fight that others fight, or that is over, is none of hers.
+    let fight =
+        json!({ "participants": [{ "id": "m", "character_id": "player_mallory" }, super::foe("thug", "Thug", 1)] });
+    let other = super::begin(&world, fight).await;
+    let own = brawling(&world).await;
+    world.post(&format!("/encounters/{own}/end"), json!({ "outcome": "fled" })).await.expect(200);
+    let hit = says(Door::Rules, &acme, "player_alice", "I attack Bob").await.expect(200);
+    assert_eq!(hit.body["arguments"]["target"], "innkeeper_bob", "{}", hit.text);
+    assert_eq!(participant(&world, &other, "thug").await["hp"], 932_177);
+}
+
+/// Those whom a model plays act where they stand, too, also if their calls do not name the fight.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_a_model_plays_acts_in_the_fight_it_stands_in() {
+    let server = Server::start().await;
+    let acme = tenant(&server, "acme").await;
+    let world = town(&acme).await;
+    let fists = json!({ "hp": 30, "max_hp": 30, "attacks": [{ "name": "Fist", "bonus": 30, "damage": "1d4+1", "damage_type": "bludgeoning" }] });
+    let armed = json!({ "stats": fists, "available_tools": ["resolve_attack"] });
+    world.patch("/npcs/innkeeper_bob", armed).await.expect(200);
+    let fight = json!({ "participants": [{ "id": "bob", "npc_id": "innkeeper_bob", "is_enemy": true, "initiative": 20 },
+        { "id": "alice", "character_id": "player_alice", "initiative": 10 }] });
+    let id = super::begin(&world, fight).await;
+    let strike = Reply::tool("resolve_attack", json!({ "target": "Alice" }));
+    server.model.set_script(Script::replies([strike.clone(), Reply::text("Take that!"), strike, Reply::text("Hm.")]));
+    let turn = world.bob("player_alice", "I insult Bob.").await.expect(200);
+    assert_eq!(turn.body["tool_calls"][0]["status"], "succeeded", "{}", turn.text);
+    assert_eq!(participant(&world, &id, "bob").await["statistics"]["attacks_made"], 1, "{}", turn.text);
+    let again = world.bob("player_alice", "I insult Bob again.").await.expect(200);
+    assert_eq!(again.body["tool_calls"][0]["error"]["code"], "no_action_left", "{}", again.text);
+    assert_eq!(world.get("/characters/player_alice").await.expect(200).body["hp"], 100, "only the fight knows");
+    // A character's own action need not name the fight either.
+    advance(&world, &id).await;
+    let call = json!({ "arguments": { "action": "dodge" }, "actor": { "type": "character", "id": "player_alice" } });
+    world.post("/tools/encounter_action", call).await.expect(200);
+    assert_eq!(participant(&world, &id, "alice").await["economy"]["dodging"], true);
+}
