@@ -289,9 +289,9 @@ async fn what_grows_by_itself_is_not_written_back() {
     assert!(now(&after) >= before, "{} of {before} is left", now(&after));
     // What she writes counts, also after something else was wrong with the form.
     let page = mara.get(&path).await.expect(200).text;
-    let wrong = filled(&page, &[("influence-current", "7"), ("reaction_threshold", "lots")]);
+    let wrong = filled(&page, &[("influence-current", "7"), ("influence-max", "lots")]);
     let again = post(&mara, &path, &wrong).await.expect(422).text;
-    post(&mara, &path, &filled(&again, &[("reaction_threshold", "9")])).await.expect(303);
+    post(&mara, &path, &filled(&again, &[("influence-max", "100")])).await.expect(303);
     let after = world.get("/owners/town_council_owner").await.body;
     assert!((7.0..100.0).contains(&now(&after)), "{}", now(&after));
 }

@@ -44,7 +44,7 @@ pub struct CampaignInput {
     pub game_time: Option<String>,
     #[garde(custom(settings::stored_fit))]
     #[serde(default)]
-    #[schema(value_type = settings::Settings)]
+    #[schema(value_type = settings::CampaignSettings)]
     pub settings: Extensions,
     #[garde(custom(validate::extensions))]
     #[serde(default)]

@@ -1,7 +1,7 @@
 //! What a campaign decides for itself: `settings`. It holds what the server reads and nothing else; what clients keep of their own
 //! has its place in `extensions`.
 //!
-//! To add a setting: a member of [`Settings`], its name in `NAMES`.
+//! To add a setting: a member of [`CampaignSettings`], its name in `NAMES`.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ const BUDGET_MAX: u32 = 200_000;
 /// A campaign's settings; what is absent or null has its default.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Settings {
+pub struct CampaignSettings {
     /// The commands that the planner may choose, of those that the tenant allows; all of these by default.
     #[schema(max_items = 64)]
     pub planner_commands: Option<Vec<String>>,
@@ -44,7 +44,12 @@ pub struct Settings {
 /// # Errors
 /// `validation_failed` that points to the first setting that nothing reads or that does not fit.
 pub fn check(settings: &Value) -> Result<()> {
-    let read: Settings = body::typed(settings.clone()).map_err(|error| error.below("/settings"))?;
+    let mut sent = settings.clone();
+    // What is set to null goes, also what an earlier server took.
+    if let Value::Object(members) = &mut sent {
+        members.retain(|_, value| !value.is_null());
+    }
+    let read: CampaignSettings = body::typed(sent).map_err(|error| error.below("/settings"))?;
     if let Some(names) = &read.planner_commands {
         let known = commands::are_known(names);
         known.map_err(|e| Error::invalid("/settings/planner_commands", "invalid_value", e.to_string()))?;

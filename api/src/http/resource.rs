@@ -411,10 +411,10 @@ pub async fn create<R: Resource>(
     path: &str,
     body: Body<R::Input>,
 ) -> Result<Reply> {
-    validate::check(&body.value)?;
     let input = serde_json::to_value(&body.value).map_err(Error::internal)?;
-    bounds::check::<R::Input>(&input)?;
     R::check_sent(&input)?;
+    validate::check(&body.value)?;
+    bounds::check::<R::Input>(&input)?;
     super::write(app, caller, body.idempotency.as_ref(), async |tx| {
         let campaign = match c {
             Some(c) => campaign_id(tx, caller, &Ref::parse(c)).await?,

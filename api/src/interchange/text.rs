@@ -123,7 +123,7 @@ fn first_choice(value: &str) -> Cow<'_, str> {
 /// What the first lines of an entry say about it, as `@@name value`, and the text without them. `@@@name` stands for the line before
 /// it if that is unknown: of such a row the first that is `known` counts, or else the first; of a name the first counts, but for
 /// `additional_keys`, which add up (Character Card V3).
-pub fn decorators<'a>(content: &'a str, known: impl Fn(&str, &str) -> bool) -> (Vec<(&'a str, &'a str)>, &'a str) {
+pub fn decorators(content: &str, known: impl Fn(&str, &str) -> bool) -> (Vec<(&str, &str)>, &str) {
     let mut found: Vec<(&str, &str)> = Vec::new();
     let mut rest = content;
     // Whether the last line that is no fallback is settled.

@@ -50,7 +50,7 @@ pub async fn summed(tx: &TenantTx, asked: &UsageParams, campaign: Option<uuid::U
     if let (Some(from), Some(to)) = (&asked.from, &asked.to)
         && instant("from", Some(from), false)? >= instant("to", Some(to), true)?
     {
-        return Err(paging::bad("from", "is not before `to`"));
+        return Err(paging::bad("from", "is after `to`"));
     }
     let mut columns = Vec::new();
     for group in asked.group_by.as_deref().unwrap_or("day").split(',') {

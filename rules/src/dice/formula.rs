@@ -75,7 +75,7 @@ impl Formula {
 
     /// The public error of a fault in [`Self::source`].
     #[cold]
-    pub(super) fn located(&self, mut fault: Box<Fault>) -> FormulaError {
+    pub(super) fn located(&self, mut fault: Fault) -> FormulaError {
         let Some(given) = &self.given else { return fault.locate(&self.source) };
         fault.at = given.1.origin(fault.at);
         fault.locate(&given.0)
@@ -108,7 +108,7 @@ impl Formula {
     /// unknown variable. Whoever asks this first draws nothing for a formula that cannot be.
     #[must_use]
     pub fn certain_error(&self, variables: &Variables<'_>) -> Option<FormulaError> {
-        roll::certain_fault(&self.program, &self.source, &self.limits, variables).map(|f| self.located(f))
+        roll::certain_fault(&self.program, &self.source, &self.limits, variables).map(|f| self.located(*f))
     }
 
     /// An error of a roll: what fails in any case comes before what these dice led to, whose error names no value.
@@ -118,7 +118,7 @@ impl Formula {
             FormulaErrorKind::Dice(_) => None,
             _ => self.certain_error(variables),
         };
-        certain.unwrap_or_else(|| self.located(fault))
+        certain.unwrap_or_else(|| self.located(*fault))
     }
 
     /// Rolls it and reports every die.

@@ -84,7 +84,7 @@ impl Formula {
     /// When rolls fail, or some can: an unknown variable, a divisor or a number of dice that may become 0 or less, explosions
     /// that exceed their limit nearly always.
     pub fn analyze(&self, variables: &Variables<'_>, seed: u64) -> Result<Statistics, FormulaError> {
-        statistics(self, variables, seed).map_err(|fault| self.located(fault))
+        statistics(self, variables, seed).map_err(|fault| self.located(*fault))
     }
 }
 
