@@ -82,7 +82,7 @@ struct Contract {
 }
 
 static CONTRACT: LazyLock<Contract> = LazyLock::new(|| {
-    let api = serde_json::to_value(tavernkeep::routes::document()).unwrap();
+    let api = tavernkeep::routes::published().unwrap();
     let registry = Registry::new().add("urn:api", api.clone()).unwrap().prepare().unwrap();
     Contract { api, registry, validators: Mutex::default() }
 });
