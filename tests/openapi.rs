@@ -1,4 +1,8 @@
-//! The OpenAPI file is generated, committed and the same.
+//! The OpenAPI file is generated, committed and the same; what it says of the whole, and of every example.
+
+mod examples;
+mod invariants;
+mod required;
 
 use tavernkeep::routes;
 
@@ -9,6 +13,16 @@ fn the_committed_file_is_the_generated_one() {
     assert!(
         committed == generated,
         "openapi.yaml is out of date; mend it: cargo run -p tavernkeep -- openapi > openapi.yaml"
+    );
+}
+
+#[test]
+fn the_committed_schema_of_frames_is_the_generated_one() {
+    let committed = include_str!("../bridge.schema.json");
+    let generated = serde_json::to_string_pretty(&routes::frames().unwrap()).unwrap() + "\n";
+    assert!(
+        committed == generated,
+        "bridge.schema.json is out of date; mend it: cargo run -p tavernkeep -- openapi --bridge > bridge.schema.json"
     );
 }
 

@@ -55,6 +55,17 @@ pub fn published_yaml() -> Result<String> {
     yaml_serde::to_string(&published()?).map_err(Error::internal)
 }
 
+/// The JSON Schema of the bridge's frames.
+///
+/// # Errors
+/// `internal` if it cannot be written.
+pub fn frames() -> Result<Value> {
+    let mut api = document();
+    openapi::frames::add(&mut api);
+    let document = serde_json::to_value(api).map(openapi::finish).map_err(Error::internal)?;
+    Ok(openapi::frames::schema(&document))
+}
+
 /// The schemas that routes refer to, by the names they have in the document. Of two types of one name it would hold one.
 #[must_use]
 pub fn schemas() -> Vec<(String, RefOr<Schema>)> {

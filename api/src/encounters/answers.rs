@@ -33,6 +33,8 @@ pub struct EncounterView {
     #[serde(flatten)]
     #[schema(inline)]
     dice: DiceOrigin,
+    /// Whom players do not know of, by id; for game masters alone, if there is anybody.
+    hidden: Option<Vec<String>>,
     /// The same as `encounter_id`.
     id: Uuid,
     /// Rises with every change.
@@ -66,6 +68,8 @@ pub struct ActionTold {
     current_participant_id: Option<String>,
     /// Who may attack whom with a reaction, when there is anybody.
     provoked: Option<Vec<Provocation>>,
+    /// What the campaign's log says of it, to all.
+    told: Option<String>,
     /// The action's place in the encounter's log.
     seq: i64,
     #[serde(flatten)]
@@ -161,8 +165,18 @@ pub struct ResolvedOutcome {
     outcome: Outcome,
     /// What has to be changed, in order, and whether it was.
     effects: Option<Vec<AppliedChange>>,
+    /// What it led to, such as a saving throw to keep concentrating.
+    followed_by: Option<Vec<Outcome>>,
     /// Nothing was written.
     preview: Option<bool>,
+    /// The encounter it happened in, if that decided it.
+    encounter_id: Option<Uuid>,
+    /// Its round.
+    round: Option<u32>,
+    /// Its turn, by its place in the order.
+    turn: Option<usize>,
+    /// What the campaign's log says of it, to all.
+    told: Option<String>,
     #[serde(flatten)]
     #[schema(inline)]
     dice: DiceOrigin,

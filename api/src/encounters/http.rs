@@ -5,11 +5,12 @@ use entity::encounter;
 use serde_json::Value;
 
 use super::{
-    EncounterFilter, EncounterInput, Encounters, commit,
+    EncounterFilter, EncounterInput, Encounters,
+    answers::{ActionTold, CommitTold, EncounterView, EndTold},
+    commit,
     input::{ActionInput, CommitInput, CreateInput, EndInput, GetParams, ParticipantInput},
     service::{self, Cx, Hand},
     store::Place,
-    answers::{ActionTold, CommitTold, EncounterView, EndTold},
     veil,
 };
 use crate::{

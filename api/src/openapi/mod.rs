@@ -9,11 +9,13 @@ mod answers;
 pub mod credentials;
 mod document;
 mod examples;
+pub mod frames;
 pub mod names;
 mod shapes;
 mod streams;
 mod tags;
 pub mod unions;
+mod values;
 pub mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +39,8 @@ use crate::{
     npcs::Npcs,
     owners::Owners,
     scenes::Scenes,
+    sessions::described::SessionEvent,
+    tools,
 };
 
 /// Completes the document that routes were put together to.
@@ -62,8 +66,14 @@ pub fn complete(api: &mut OpenApi) {
 /// The document with what is said of JSON.
 #[must_use]
 pub fn finish(mut document: serde_json::Value) -> serde_json::Value {
+    let mut event = SessionEvent::schema();
+    mend(&mut event);
+    if let (Some(schemas), Ok(event)) = (document::schemas(&mut document), serde_json::to_value(event)) {
+        schemas.insert(SessionEvent::name().into_owned(), event);
+    }
     answers::describe(&mut document);
     names::give(&mut document);
+    values::list(&mut document);
     unions::name(&mut document);
     credentials::ask(&mut document);
     shapes::complete(&mut document);
@@ -113,6 +123,11 @@ fn describe(api: &mut OpenApi) {
             components.schemas.insert(format!("Arguments.{}", command.name), schema);
         }
     }
+    let answers =
+        tools::REGISTRY.iter().map(tools::Tool::answer).chain(commands::REGISTRY.iter().map(commands::Command::answer));
+    components.schemas.extend(answers.flatten());
+    // What requests are made of has its limits from the routes that take it: an event is put in by [`finish`].
+    components.schemas.extend(tools::schemas::<SessionEvent>().into_iter().skip(1));
     components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
     api.servers = Some(vec![utoipa::openapi::Server::new("/")]);
 }

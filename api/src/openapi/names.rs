@@ -147,8 +147,11 @@ pub fn of_schema(name: &str) -> String {
         let whole = plain(whole);
         return whole.strip_suffix("Input").or(whole.strip_suffix("Change")).unwrap_or(&whole).to_owned() + "Patch";
     }
-    if let Some(of) = name.strip_prefix("Difference_") {
-        return plain(of) + "Difference";
+    match name.strip_prefix("Difference_") {
+        Some("Option_String") => return "TextDifference".to_owned(),
+        Some(of) if of.starts_with("Vec_") => return plain(of.trim_start_matches("Vec_")) + "sDifference",
+        Some(of) => return plain(of) + "Difference",
+        None => {}
     }
     match name.strip_prefix("Arguments.") {
         Some(command) => camel(command) + "Arguments",

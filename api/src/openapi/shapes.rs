@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::document::{Object, operations, reference, walk_schemas};
+use crate::http::bounds;
 
 /// Says of objects without members that they may have any, of bytes that they are such, and of streams what their events are.
 pub fn complete(document: &mut Value) {
@@ -50,6 +51,12 @@ fn media(path: &str, content: &mut Value) {
                 let event =
                     if path.ends_with("/events") && !path.contains("/turns/") { "JournalChange" } else { "TurnEvent" };
                 json!({ "type": "string", "contentMediaType": kind, "contentSchema": reference(event) })
+            }
+            "image/png" | "application/zip" => json!({ "type": "string", "format": "binary" }),
+            "application/json" if path == "/v1/campaigns/import" => {
+                let bytes = of["schema"][bounds::BYTES_WORD].clone();
+                let document = reference("CampaignDocument");
+                json!({ "$ref": document["$ref"], (bounds::BYTES_WORD): bytes })
             }
             "text/html" | "text/plain" | "application/yaml" => json!({ "type": "string" }),
             _ => continue,

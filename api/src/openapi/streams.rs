@@ -5,6 +5,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::turns::{CallStatus, TurnView};
+
 /// Something that a turn tells: `event` is the name of a server-sent event, `data` what it carries.
 #[derive(ToSchema)]
 #[serde(tag = "event", content = "data")]
@@ -63,8 +65,8 @@ pub struct ToolCalled {
 pub struct ToolAnswered {
     /// The call's id in its turn.
     id: String,
-    /// `succeeded`, `failed` or `rejected`.
-    status: String,
+    /// What became of the call.
+    status: CallStatus,
     /// What the tool found; not told to everyone.
     #[schema(value_type = Option<Object>)]
     result: Option<Value>,
@@ -86,8 +88,7 @@ pub struct EventError {
 #[derive(ToSchema)]
 pub struct TurnDone {
     /// The turn, as its own route answers it.
-    #[schema(value_type = Object)]
-    turn: Value,
+    turn: TurnView,
 }
 
 /// A turn that failed.

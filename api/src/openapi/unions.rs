@@ -7,11 +7,12 @@ use serde_json::{Map, Value, json};
 
 use super::{
     document::{Object, reference, schemas},
-    names::camel,
+    names::{self, camel},
 };
+use crate::{commands, tools};
 
 /// Members that say which kind a value is.
-const TAGS: [&str; 4] = ["event", "type", "until", "action"];
+const TAGS: [&str; 6] = ["event", "type", "until", "action", "tool", "command"];
 
 /// What every action of an encounter takes.
 const ANY_ACTION: &[&str] = &["participant_id", "cost", "override", "dice", "preview", "context"];
@@ -60,6 +61,8 @@ pub const ACTIONS: &[(&str, &[&str], &[&[&str]])] = &[
     ("shove", &[], &[CONTEST, &["away"]]),
     ("escape", &[], &[CONTEST]),
     ("end_concentration", &[], &[&["target_id"]]),
+    ("conceal", &[], &[&["target_id"]]),
+    ("reveal", &[], &[&["target_id"]]),
     ("hide", &[], &[&["description"]]),
     ("ready", &[], &[&["description"]]),
     ("search", &[], &[&["description"]]),
@@ -71,6 +74,11 @@ pub const ACTIONS: &[(&str, &[&str], &[&[&str]])] = &[
 pub fn name(document: &mut Value) {
     let Some(known) = schemas(document) else { return };
     actions(known);
+    spread(known);
+    let answers = tools::REGISTRY.iter().map(|tool| (tool.name, tool.answer()));
+    results(known, "ToolResult", "tool", answers);
+    let answers = commands::REGISTRY.iter().map(|command| (command.name, command.answer()));
+    results(known, "CommandResult", "command", answers);
     let unions: Vec<String> =
         known.iter().filter(|(_, schema)| tag_of(schema).is_some()).map(|(name, _)| name.clone()).collect();
     for union in unions {
@@ -90,6 +98,52 @@ pub fn name(document: &mut Value) {
         schema["discriminator"] = json!({ "propertyName": tag, "mapping": mapping });
         known.extend(named);
     }
+}
+
+/// What is a value of a union and has more members beside is itself a union, each of whose kinds has them: generators join no unions.
+fn spread(known: &mut Object) {
+    let unions = known.clone();
+    let union_of = |part: &Value| {
+        let name = part.get("$ref")?.as_str()?.rsplit('/').next()?;
+        unions.get(name).filter(|schema| tag_of(schema).is_some())
+    };
+    for schema in known.values_mut() {
+        let Some(parts) = schema.get("allOf").and_then(Value::as_array) else { continue };
+        let Some(union) = parts.iter().find_map(union_of) else { continue };
+        let beside: Vec<_> = parts.iter().filter(|part| part.get("properties").is_some()).collect();
+        let mut kinds = union["oneOf"].as_array().cloned().unwrap_or_default();
+        for kind in &mut kinds {
+            beside.iter().for_each(|part| join(kind, part));
+        }
+        *schema = json!({ "description": schema["description"], "oneOf": kinds });
+    }
+}
+
+/// Adds the members of `part` to an object's.
+fn join(whole: &mut Value, part: &Value) {
+    if let (Some(own), Some(more)) = (whole["properties"].as_object_mut(), part["properties"].as_object()) {
+        own.extend(more.clone());
+    }
+    if let (Some(own), Some(more)) = (whole["required"].as_array_mut(), part["required"].as_array()) {
+        own.extend(more.clone());
+    }
+}
+
+/// Takes a result apart by the name of what it came of: each has its own `result`.
+fn results(known: &mut Object, union: &str, tag: &str, answers: impl Iterator<Item = (&'static str, tools::Schemas)>) {
+    let Some(whole) = known.get_mut(union) else { return };
+    let kinds = answers.map(|(name, answer)| {
+        let mut kind = whole.clone();
+        kind["description"] = format!("What came of `{name}`.").into();
+        kind["properties"][tag] =
+            json!({ "type": "string", "enum": [name], "description": whole["properties"][tag]["description"] });
+        if let Some((answer, _)) = answer.first() {
+            kind["properties"]["result"] = reference(&names::of_schema(answer));
+        }
+        kind
+    });
+    let (kinds, says): (Vec<Value>, _) = (kinds.collect(), whole["description"].clone());
+    *whole = json!({ "description": says, "oneOf": kinds });
 }
 
 /// The member that says which kind a value of a union is, if it is one whose kinds stand in place.

@@ -32,6 +32,15 @@ pub fn describe(document: &mut Value) {
     }
 }
 
+/// What may be null is said of the alternative that is not: says it of the member.
+fn lift(of: &mut Object) {
+    let alternatives = of.get("oneOf").and_then(Value::as_array).into_iter().flatten();
+    let said = alternatives.filter(|one| one.get("$ref").is_some()).find_map(|one| one.get("description").cloned());
+    if let Some(said) = said {
+        of.insert("description".to_owned(), said);
+    }
+}
+
 fn say(of: &mut Object, text: Option<&str>) {
     if let Some(text) = text {
         of.insert("description".to_owned(), text.into());
@@ -45,7 +54,10 @@ fn members(name: &str, schema: &mut Value) {
         Value::Object(words) => {
             for (member, of) in words.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
                 if let Some(of) = of.as_object_mut().filter(|of| !of.contains_key("description")) {
-                    say(of, meaning(name, member));
+                    lift(of);
+                    if !of.contains_key("description") {
+                        say(of, meaning(name, member));
+                    }
                 }
                 members(name, of);
             }

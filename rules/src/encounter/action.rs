@@ -13,7 +13,7 @@ macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal,)+) => {
         /// What is done.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-        #[schema(as = EncounterActionKind)]
+        #[schema(as = EncounterActionKind, rename_all = "snake_case")]
         pub enum ActionKind {
             $($(#[$doc])* #[serde(rename = $name)] $kind,)+
         }
