@@ -44,7 +44,9 @@ pub fn document() -> OpenApi {
 /// # Errors
 /// `internal` if the document cannot be written.
 pub fn published() -> Result<Value> {
-    serde_json::to_value(document()).map(openapi::finish).map_err(Error::internal)
+    let mut document = serde_json::to_value(document()).map(openapi::finish).map_err(Error::internal)?;
+    openapi::shapes::prune(&mut document);
+    Ok(document)
 }
 
 /// The published document as YAML.

@@ -19,7 +19,6 @@ from tavernkeep_client.models.encounter_participant_input import EncounterPartic
 from tavernkeep_client.models.life import Life
 from tavernkeep_client.models.npc_attack import NpcAttack
 from tavernkeep_client.models.problem import Problem
-from tavernkeep_client.types import UNSET
 
 CAMPAIGN = "port-town"
 ROUNDS_MAX = 100
@@ -66,7 +65,7 @@ def main() -> None:
     outcome = EncounterOutcome.VICTORY if fallen == "Goblin" else EncounterOutcome.DEFEAT
     ended = ok(end_encounter.sync(CAMPAIGN, fight.encounter_id, client=client, body=EncounterEndInput(outcome=outcome)))
     lost = {update.participant_id: update.changes.hp.delta for update in ended.participant_updates}
-    if UNSET in lost.values() or not any(lost.values()):
+    if not any(lost.values()):
         raise SystemExit(f"nobody was hurt: {lost}")
     print(f"Python: after {blows} blows {fallen} fell; {ended.outcome.value}, {lost}")
 

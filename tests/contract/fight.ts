@@ -16,7 +16,7 @@ client.setConfig({ baseUrl: process.env.TAVERNKEEP_URL, auth: () => process.env.
 function told(event: EncounterEvent): string {
     switch (event.event) {
         case 'attacked':
-            return `an attack of ${event.participant}`;
+            return `an attack of ${event.by}`;
         case 'turn_started':
             return `the turn of ${event.participant}`;
         default:

@@ -182,7 +182,11 @@ fn values_that_are_listed_are_enums() {
     let is_list = |text: &str| {
         let text = text.trim_end_matches('.').replace(" or ", ", ");
         let values: Vec<_> = text.split(", ").collect();
-        values.len() > 1 && values.iter().all(|value| value.len() > 2 && value.starts_with('`') && value.ends_with('`'))
+        values.len() > 1
+            && values.iter().all(|value| {
+                let inner = value.strip_prefix('`').and_then(|value| value.strip_suffix('`')).unwrap_or_default();
+                !inner.is_empty() && inner.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c == ' ')
+            })
     };
     let document = document();
     let mut loose = BTreeSet::new();

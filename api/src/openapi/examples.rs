@@ -21,7 +21,7 @@ const PARAMETERS: &[(&str, &str)] = &[
     ("lore_entry", "the_harbour"),
     ("scene", "quay"),
     ("command", "roll"),
-    ("tool", "NPC_memory"),
+    ("tool", "NPC_memorize"),
     ("table", "weapons"),
     ("user", "maya@example.org"),
     ("code", "not_found"),

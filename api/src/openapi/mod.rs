@@ -11,7 +11,7 @@ mod document;
 mod examples;
 pub mod frames;
 pub mod names;
-mod shapes;
+pub mod shapes;
 mod streams;
 mod tags;
 pub mod unions;

@@ -27,6 +27,7 @@ const SCHEMAS: &[(&str, &str)] = &[
     ("BulkReport", "LoreBulkReport"),
     ("CallError", "ToolCallError"),
     ("CallStatus", "ToolCallStatus"),
+    ("CampaignSettings", "CampaignSettingsInput"),
     ("Change", "JournalChange"),
     ("Changes", "JournalPage"),
     ("CommandView", "CommandResult"),

@@ -1,8 +1,10 @@
 //! How the document writes what has no shape: objects that may hold anything, bytes, and streams of events.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
-use super::document::{Object, operations, reference, walk_schemas};
+use super::document::{Object, operations, reference, schemas, walk_schemas};
 use crate::http::bounds;
 
 /// Says of objects without members that they may have any, of bytes that they are such, and of streams what their events are.
@@ -22,6 +24,37 @@ pub fn complete(document: &mut Value) {
             media(path, content);
         }
     });
+}
+
+/// Leaves out schemas that nothing refers to: those that only their patches are made of. Arguments of commands are there by name.
+pub fn prune(document: &mut Value) {
+    loop {
+        let mut used = BTreeSet::new();
+        references(document, &mut used);
+        let Some(known) = schemas(document) else { return };
+        let before = known.len();
+        known.retain(|name, _| used.contains(name) || name.ends_with("Arguments"));
+        if known.len() == before {
+            return;
+        }
+    }
+}
+
+fn references(value: &Value, used: &mut BTreeSet<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| references(item, used)),
+        Value::Object(members) => {
+            used.extend(
+                members
+                    .get("$ref")
+                    .and_then(Value::as_str)
+                    .and_then(|place| place.rsplit('/').next())
+                    .map(str::to_owned),
+            );
+            members.values().for_each(|member| references(member, used));
+        }
+        _ => {}
+    }
 }
 
 /// `type: object` and nothing more is any object.

@@ -135,8 +135,7 @@ fn results(known: &mut Object, union: &str, tag: &str, answers: impl Iterator<It
     let kinds = answers.map(|(name, answer)| {
         let mut kind = whole.clone();
         kind["description"] = format!("What came of `{name}`.").into();
-        kind["properties"][tag] =
-            json!({ "type": "string", "enum": [name], "description": whole["properties"][tag]["description"] });
+        kind["properties"][tag] = json!({ "type": "string", "enum": [name] });
         if let Some((answer, _)) = answer.first() {
             kind["properties"]["result"] = reference(&names::of_schema(answer));
         }

@@ -19,18 +19,19 @@ const ORIGINS: Values = Of(&["fair", "seeded", "given", "preview"]);
 const SOURCES: Values = Of(&["personal", "private", "broadcast", "editor", "import"]);
 const OPS: Values = Of(&["insert", "update", "delete"]);
 const CAUSES: Values = Of(&["api", "turn", "import", "fork", "revert", "system"]);
+const DURATIONS: Values = Of(&["rounds", "concentration", "until_dispelled", "until_rest", "save_ends"]);
 const TOLD: Values = Of(&["overview", "delta"]);
 
 const VALUES: &[(&str, Values)] = &[
     ("AttackRoll.outcome", Of(&["hit", "critical hit", "miss"])),
-    ("ConditionDetail.duration", As("ConditionDuration")),
+    ("ConditionDetail.duration", DURATIONS),
     ("DiceStatistics.method", Of(&["exact", "simulated"])),
     ("Encounter.source", ORIGINS),
     ("EncounterActionResult.source", ORIGINS),
     ("ResolvedOutcome.source", ORIGINS),
     ("SkillUsed.source", ORIGINS),
     ("EncounterAction.cost", As("TurnCost")),
-    ("EncounterAction.duration", As("ConditionDuration")),
+    ("EncounterAction.duration", DURATIONS),
     ("EncounterAction.advantage", As("Advantage")),
     ("EncounterAction.cover", Of(&["none", "half", "three_quarters", "total"])),
     ("EncounterCreateInput.lighting", As("Lighting")),
@@ -40,6 +41,7 @@ const VALUES: &[(&str, Values)] = &[
     ("EncounterListed.status", As("EncounterStatus")),
     ("FailedPredicate.code", Of(&["known_ability", "dc_in_bounds", "actor_exists", "target_exists"])),
     ("ImportedRow.action", Of(&["created", "updated", "unchanged"])),
+    ("HistoryMessage.type", Of(&["chat", "roll", "card", "system", "whisper"])),
     ("JournalChange.op", OPS),
     ("JournalChange.origin", CAUSES),
     ("Revision.op", OPS),
@@ -49,13 +51,11 @@ const VALUES: &[(&str, Values)] = &[
     ("MessageText.role", Of(&["system", "user", "assistant"])),
     ("PromptPreview.context", TOLD),
     ("Turn.context", TOLD),
-    ("TurnRecord.context", TOLD),
     ("PromptView.cache", Of(&["hit", "miss"])),
     ("RolledDie.kind", Of(&["fate", "coin"])),
     ("RollReport.source", Of(&["server", "frontend", "manual", "seeded"])),
     ("SessionEventResult.status", Of(&["stored", "duplicate", "unchanged"])),
     ("Turn.kind", Of(&["npc", "owner", "gm", "rules", "planner"])),
-    ("TurnRecord.kind", Of(&["npc", "owner", "gm", "rules", "planner"])),
     ("TurnReverting.into", Of(&["failed", "cancelled", "undone"])),
     ("get_encounter.verbosity", Of(&["minimal", "summary", "standard", "detailed"])),
     ("list_memories.source", SOURCES),
