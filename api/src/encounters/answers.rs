@@ -14,7 +14,7 @@ use uuid::Uuid;
 /// Whose dice fell. Nothing of it is there when none did.
 #[derive(ToSchema)]
 pub struct DiceOrigin {
-    /// `fair`, `seeded`, `given` or `preview`: the campaign's stream, a number that was given, dice rolled by hand, or none that count.
+    /// `server` (the fair stream; in a preview dice that do not count), `frontend`, `manual` (given dice) or `seeded`.
     source: Option<String>,
     /// The fair stream.
     seed_id: Option<Uuid>,

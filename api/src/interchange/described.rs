@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use super::document::{MemoryDocument, MessageDocument};
@@ -24,7 +25,7 @@ pub struct CampaignDocument {
     campaign: CampaignInput,
     /// Owners, by slug.
     #[schema(required = false)]
-    owners: Vec<OwnerInput>,
+    owners: Vec<OwnerDocument>,
     /// Player characters, by slug.
     #[schema(required = false)]
     characters: Vec<CharacterInput>,
@@ -43,6 +44,30 @@ pub struct CampaignDocument {
     /// What was said and rolled, in its order.
     #[schema(required = false)]
     messages: Vec<MessageDocument>,
+}
+
+/// An owner of a campaign's document.
+#[derive(ToSchema)]
+pub struct OwnerDocument {
+    #[serde(flatten)]
+    #[schema(inline)]
+    owner: OwnerInput,
+    /// What it may spend to act, as it was when it was last counted.
+    influence: Option<InfluenceDocument>,
+}
+
+/// What an owner may spend to act.
+#[derive(ToSchema)]
+pub struct InfluenceDocument {
+    /// What was left.
+    current: Option<f64>,
+    /// How much there can be.
+    max: Option<f64>,
+    /// How much comes back in an hour.
+    regen_per_hour: Option<f64>,
+    /// When that was counted.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    at: Option<OffsetDateTime>,
 }
 
 /// A character card of version 3, as other frontends read it.

@@ -59,6 +59,7 @@ pub fn complete(api: &mut OpenApi) {
     hide::<Npcs>(schemas);
     hide::<Owners>(schemas);
     hide::<Scenes>(schemas);
+    WHOLE.iter().for_each(|name| require(name, &[], schemas));
     refer(schemas);
     headers(api);
 }
@@ -96,10 +97,17 @@ fn refer(schemas: &mut BTreeMap<String, RefOr<Schema>>) {
     }
 }
 
-/// What a player's token does not see of a kind need not be there.
+/// A row's members are all there, also those that are null. What a player's token does not see of a kind need not be there.
 fn hide<R: Resource<View: ToSchema>>(schemas: &mut BTreeMap<String, RefOr<Schema>>) {
-    if let Some(RefOr::T(Schema::Object(view))) = schemas.get_mut(&*R::View::name()) {
-        view.required.retain(|name| !R::HIDDEN_FROM_PLAYERS.contains(&name.as_str()));
+    require(&R::View::name(), R::HIDDEN_FROM_PLAYERS, schemas);
+}
+
+/// The same of views that are no resources.
+const WHOLE: &[&str] = &["MemoryView", "Message", "Session", "KeyView"];
+
+fn require(name: &str, but: &[&str], schemas: &mut BTreeMap<String, RefOr<Schema>>) {
+    if let Some(RefOr::T(Schema::Object(view))) = schemas.get_mut(name) {
+        view.required = view.properties.keys().filter(|member| !but.contains(&member.as_str())).cloned().collect();
     }
 }
 

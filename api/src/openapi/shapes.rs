@@ -18,10 +18,10 @@ pub fn complete(document: &mut Value) {
     operations(document, |path, _, operation| {
         let answers = operation.get_mut("responses").and_then(Value::as_object_mut).into_iter().flatten();
         for content in answers.filter_map(|(_, answer)| answer.get_mut("content")) {
-            media(path, content);
+            media(path, content, false);
         }
         if let Some(content) = operation.get_mut("requestBody").and_then(|body| body.get_mut("content")) {
-            media(path, content);
+            media(path, content, true);
         }
     });
 }
@@ -77,7 +77,7 @@ fn item(members: &mut Object) {
     }
 }
 
-fn media(path: &str, content: &mut Value) {
+fn media(path: &str, content: &mut Value, is_asked: bool) {
     for (kind, of) in content.as_object_mut().into_iter().flatten() {
         let schema = match kind.as_str() {
             "text/event-stream" => {
@@ -86,7 +86,7 @@ fn media(path: &str, content: &mut Value) {
                 json!({ "type": "string", "contentMediaType": kind, "contentSchema": reference(event) })
             }
             "image/png" | "application/zip" => json!({ "type": "string", "format": "binary" }),
-            "application/json" if path == "/v1/campaigns/import" => {
+            "application/json" if is_asked && path == "/v1/campaigns/import" => {
                 let bytes = of["schema"][bounds::BYTES_WORD].clone();
                 let document = reference("CampaignDocument");
                 json!({ "$ref": document["$ref"], (bounds::BYTES_WORD): bytes })

@@ -15,7 +15,7 @@ enum Values {
 }
 use Values::{As, Of};
 
-const ORIGINS: Values = Of(&["fair", "seeded", "given", "preview"]);
+const ORIGINS: Values = Of(&["server", "frontend", "manual", "seeded"]);
 const SOURCES: Values = Of(&["personal", "private", "broadcast", "editor", "import"]);
 const OPS: Values = Of(&["insert", "update", "delete"]);
 const CAUSES: Values = Of(&["api", "turn", "import", "fork", "revert", "system"]);
@@ -53,7 +53,7 @@ const VALUES: &[(&str, Values)] = &[
     ("Turn.context", TOLD),
     ("PromptView.cache", Of(&["hit", "miss"])),
     ("RolledDie.kind", Of(&["fate", "coin"])),
-    ("RollReport.source", Of(&["server", "frontend", "manual", "seeded"])),
+    ("RollReport.source", ORIGINS),
     ("SessionEventResult.status", Of(&["stored", "duplicate", "unchanged"])),
     ("Turn.kind", Of(&["npc", "owner", "gm", "rules", "planner"])),
     ("TurnReverting.into", Of(&["failed", "cancelled", "undone"])),
