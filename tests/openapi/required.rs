@@ -115,7 +115,7 @@ async fn what_is_always_answered_is_required() {
     compare(
         "Encounter",
         &[fight.body],
-        &["warnings", "provoked", "notes", "name", "lighting", "participants", "terrain"],
+        &["turn", "warnings", "provoked", "notes", "name", "lighting", "participants", "terrain"],
     );
     assert!(wrong.is_empty(), "{wrong:#?}");
 }

@@ -61,7 +61,8 @@ pub struct ActionTold {
     status: Status,
     /// The round, from 1.
     round: u32,
-    /// The place in the order of whose turn it is, from 0.
+    /// The place in the order of whose turn it is, from 0. A player is not told it while it is somebody's that players do not know of.
+    #[schema(required = false)]
     turn: usize,
     /// Whose turn it is.
     #[schema(required = true)]

@@ -59,7 +59,7 @@ pub fn complete(api: &mut OpenApi) {
     hide::<Npcs>(schemas);
     hide::<Owners>(schemas);
     hide::<Scenes>(schemas);
-    WHOLE.iter().for_each(|name| require(name, &[], schemas));
+    WHOLE.iter().for_each(|(name, but)| require(name, but, schemas));
     refer(schemas);
     headers(api);
 }
@@ -102,8 +102,8 @@ fn hide<R: Resource<View: ToSchema>>(schemas: &mut BTreeMap<String, RefOr<Schema
     require(&R::View::name(), R::HIDDEN_FROM_PLAYERS, schemas);
 }
 
-/// The same of views that are no resources.
-const WHOLE: &[&str] = &["MemoryView", "Message", "Session", "KeyView"];
+/// The same of views that are no resources, each with what is there only sometimes.
+const WHOLE: &[(&str, &[&str])] = &[("MemoryView", &[]), ("Message", &[]), ("Session", &[]), ("KeyView", &["key"])];
 
 fn require(name: &str, but: &[&str], schemas: &mut BTreeMap<String, RefOr<Schema>>) {
     if let Some(RefOr::T(Schema::Object(view))) = schemas.get_mut(name) {

@@ -39,7 +39,6 @@ const VALUES: &[(&str, Values)] = &[
     ("EncounterParticipantInput.size", Of(&["tiny", "small", "medium", "large", "huge", "gargantuan"])),
     ("EncounterRecord.status", As("EncounterStatus")),
     ("EncounterListed.status", As("EncounterStatus")),
-    ("FailedPredicate.code", Of(&["known_ability", "dc_in_bounds", "actor_exists", "target_exists"])),
     ("ImportedRow.action", Of(&["created", "updated", "unchanged"])),
     ("HistoryMessage.type", Of(&["chat", "roll", "card", "system", "whisper"])),
     ("JournalChange.op", OPS),

@@ -22,7 +22,9 @@ pub fn describe(document: &mut Value) {
         for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
             let Some(parameter) = parameter.as_object_mut() else { continue };
             let name = parameter.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-            if parameter.contains_key("name") && !parameter.contains_key("description") {
+            // That it is an id its schema says.
+            let is_said = parameter.get("description").is_some_and(|said| said != "Id");
+            if parameter.contains_key("name") && !is_said {
                 say(parameter, meaning("parameter", &name));
             }
         }

@@ -130,7 +130,8 @@ pub struct View {
     pub status: Status,
     /// From 1.
     pub round: u32,
-    /// The place in the order of whose turn it is, from 0.
+    /// The place in the order of whose turn it is, from 0. Not told to players while it is somebody whom they do not know of.
+    #[schema(required = false)]
     pub turn: usize,
     /// Whose turn it is.
     #[schema(required = true)]
