@@ -23,6 +23,8 @@ use tokio_tungstenite::{
     tungstenite::{Error, Message, client::IntoClientRequest},
 };
 
+use crate::support::contract;
+
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -70,7 +72,11 @@ impl Socket {
     pub async fn maybe(&mut self) -> Result<Value, (u16, String)> {
         loop {
             match tokio::time::timeout(PATIENCE, self.0.next()).await.expect("the server says something") {
-                Some(Ok(Message::Text(text))) => return Ok(serde_json::from_str(&text).unwrap()),
+                Some(Ok(Message::Text(text))) => {
+                    let frame = serde_json::from_str(&text).unwrap();
+                    contract::check_frame("ServerFrame", &frame).unwrap_or_else(|wrong| panic!("{wrong}"));
+                    return Ok(frame);
+                }
                 Some(Ok(Message::Close(Some(close)))) => return Err((close.code.into(), close.reason.to_string())),
                 Some(Ok(Message::Close(None))) | None | Some(Err(Error::ConnectionClosed | Error::Protocol(_))) => {
                     return Err((1006, String::new()));

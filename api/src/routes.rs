@@ -5,12 +5,14 @@ use actix_web::{
     middleware::from_fn,
     web,
 };
+use serde_json::Value;
 use utoipa::openapi::{OpenApi, RefOr, Schema};
 use utoipa_actix_web::{AppExt as _, OpenApiFactory};
 
 use crate::{
     auth::{self, gate::gate},
     bridge, campaigns, characters, commands, dice, encounters, erasure,
+    error::{Error, Result},
     http::docs,
     interchange, lore, memory, messages, npcs, openapi,
     ops::health,
@@ -35,6 +37,43 @@ pub fn document() -> OpenApi {
         .split_for_parts();
     openapi::complete(&mut api);
     api
+}
+
+/// The same with what is said of JSON, as it is published: see [`openapi::finish`].
+///
+/// # Errors
+/// `internal` if the document cannot be written.
+pub fn published() -> Result<Value> {
+    let mut document = serde_json::to_value(document()).map(openapi::finish).map_err(Error::internal)?;
+    openapi::shapes::prune(&mut document);
+    Ok(document)
+}
+
+/// The published document as YAML.
+///
+/// # Errors
+/// `internal` if it cannot be written.
+pub fn published_yaml() -> Result<String> {
+    yaml(&published()?)
+}
+
+/// A document as YAML.
+///
+/// # Errors
+/// `internal` if it cannot be written.
+pub fn yaml(document: &Value) -> Result<String> {
+    yaml_serde::to_string(document).map_err(Error::internal)
+}
+
+/// The JSON Schema of the bridge's frames.
+///
+/// # Errors
+/// `internal` if it cannot be written.
+pub fn frames() -> Result<Value> {
+    let mut api = document();
+    openapi::frames::add(&mut api);
+    let document = serde_json::to_value(api).map(openapi::finish).map_err(Error::internal)?;
+    Ok(openapi::frames::schema(&document))
 }
 
 /// The schemas that routes refer to, by the names they have in the document. Of two types of one name it would hold one.

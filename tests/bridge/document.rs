@@ -6,7 +6,7 @@ use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 
 use super::Socket;
-use crate::support::{Client, Server};
+use crate::support::{Client, Server, contract};
 
 /// A fenced block: what is done beside it, and its lines.
 struct Block {
@@ -65,6 +65,9 @@ impl Player<'_> {
             let shown: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
             let kind = shown["type"].as_str().unwrap().to_owned();
             if *sends {
+                if kind != "dance" {
+                    contract::check_frame("FrontendFrame", &shown).unwrap_or_else(|wrong| panic!("{wrong}"));
+                }
                 self.socket.send(shown).await;
                 self.sent.push(kind);
                 continue;

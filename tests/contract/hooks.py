@@ -51,11 +51,11 @@ def before_call(context, case, kwargs):
 
 def name_what_there_is(case):
     given = case.path_parameters
-    if "c" in given and case.method != "DELETE":
-        given["c"] = CAMPAIGN
     # What is deleted is nothing that others need.
-    if "x" in given and case.method != "DELETE":
-        kind = case.path.split("/{x}")[0].rsplit("/", 1)[-1]
-        known = NAMES.get(kind) or ROWS.get(kind)
+    if case.method == "DELETE":
+        return
+    for name in given:
+        kind = case.path.split("/{" + name + "}")[0].rsplit("/", 1)[-1]
+        known = [CAMPAIGN] if name == "campaign" else NAMES.get(kind) or ROWS.get(kind)
         if known:
-            given["x"] = known[len(str(given["x"])) % len(known)]
+            given[name] = known[len(str(given[name])) % len(known)]

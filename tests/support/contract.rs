@@ -45,6 +45,12 @@ pub fn check(sent: &Sent, answer: &Answer) -> Result<(), String> {
     let responses = &contract.api.pointer(&operation).unwrap()["responses"];
     let status = if responses.get(&status).is_none() && answer.status >= 400 { "default" } else { &status };
     let response = responses.get(status).ok_or_else(|| format!("{method} {pattern}: {status} is not described"))?;
+    // What is the same for all is described once.
+    let place = match response["$ref"].as_str() {
+        Some(place) => place.trim_start_matches('#').to_owned(),
+        None => format!("{operation}/responses/{status}"),
+    };
+    let response = contract.api.pointer(&place).ok_or_else(|| format!("{place} is not described"))?;
     for name in HEADERS.iter().filter(|name| answer.headers.contains_key(**name)) {
         response["headers"].get(name).ok_or_else(|| format!("{method} {pattern}: {status} comes with {name}"))?;
     }
@@ -53,7 +59,7 @@ pub fn check(sent: &Sent, answer: &Answer) -> Result<(), String> {
         contract.holds(&request, body)?;
     }
     if answer.header("content-type").contains("json") {
-        contract.holds(&format!("{operation}/responses/{status}"), &answer.body)?;
+        contract.holds(&place, &answer.body)?;
         is_well_said(answer).map_err(|wrong| format!("{method} {pattern}: {wrong}: {}", answer.text))?;
     }
     Ok(())
@@ -74,6 +80,23 @@ fn is_well_said(answer: &Answer) -> Result<(), &'static str> {
     Ok(())
 }
 
+/// What is not as `bridge.schema.json` says of a frame of one side, `FrontendFrame` or `ServerFrame`.
+pub fn check_frame(side: &str, frame: &Value) -> Result<(), String> {
+    static FRAMES: LazyLock<Value> = LazyLock::new(|| tavernkeep::routes::frames().unwrap());
+    static KNOWN: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
+    let kind = frame["type"].as_str().unwrap_or_default();
+    let place = FRAMES["$defs"][side]["discriminator"]["mapping"][kind].as_str();
+    let place = place.ok_or_else(|| format!("{side}: there is no type `{kind}`"))?;
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let validator = known.entry(place.to_owned()).or_insert_with(|| {
+        let schema = json!({ "$ref": place, "$defs": FRAMES["$defs"] });
+        Arc::new(jsonschema::options().build(&schema).unwrap())
+    });
+    let said = |wrong: ValidationError<'_>| format!("{}: {:.300}", wrong.instance_path(), wrong.to_string());
+    let wrong: Vec<_> = validator.iter_errors(frame).map(said).collect();
+    if wrong.is_empty() { Ok(()) } else { Err(format!("{place}: {wrong:#?}\n{frame}")) }
+}
+
 struct Contract {
     api: Value,
     registry: Registry<'static>,
@@ -82,7 +105,7 @@ struct Contract {
 }
 
 static CONTRACT: LazyLock<Contract> = LazyLock::new(|| {
-    let api = serde_json::to_value(tavernkeep::routes::document()).unwrap();
+    let api = tavernkeep::routes::published().unwrap();
     let registry = Registry::new().add("urn:api", api.clone()).unwrap().prepare().unwrap();
     Contract { api, registry, validators: Mutex::default() }
 });

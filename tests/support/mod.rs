@@ -2,7 +2,7 @@
 
 pub mod browser;
 mod child;
-mod contract;
+pub mod contract;
 pub mod cut;
 mod database;
 mod routes;

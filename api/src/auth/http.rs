@@ -176,7 +176,7 @@ pub struct KeyChange {
 }
 
 /// Renames a key or changes its scopes.
-#[utoipa::path(tag = "auth", operation_id = "patch_api_key", params(("x" = String, Path, description = "Id or prefix")),
+#[utoipa::path(tag = "auth", operation_id = "update_api_key", params(("x" = String, Path, description = "Id or prefix")),
     request_body(content = KeyChange, content_type = "application/merge-patch+json"),
     responses((status = 200, body = KeyView), (status = "default", body = Problem)))]
 #[patch("/api-keys/{x}")]

@@ -11,7 +11,7 @@ use crate::{
 
 /// A frontend's own connection, as a WebSocket. A browser's cannot send a header, so the credential comes in the first frame:
 /// `{"type": "connect", "client_id", "token", …}`; until it has come, nothing is known and nothing is sent.
-#[utoipa::path(tag = "sessions", operation_id = "bridge", security(()),
+#[utoipa::path(tag = "sessions", operation_id = "connect_bridge", security(()),
     params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 101, description = "The connection is a WebSocket; docs/bridge.md describes its frames"),
         (status = "default", body = Problem)))]

@@ -15,6 +15,7 @@
 
 pub mod ask;
 mod connect;
+pub(crate) mod described;
 pub mod frames;
 pub mod http;
 pub mod hub;

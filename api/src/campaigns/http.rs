@@ -54,7 +54,7 @@ pub async fn get(
 }
 
 /// Changes a campaign by a JSON merge patch.
-#[utoipa::path(tag = "campaigns", operation_id = "patch_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
+#[utoipa::path(tag = "campaigns", operation_id = "update_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
     request_body(content = CampaignInput, content_type = "application/merge-patch+json"),
     responses((status = 200, body = campaign::Model), (status = "default", body = Problem)))]
 #[patch("/campaigns/{c}")]

@@ -123,7 +123,11 @@ enum Command {
         record: usize,
     },
     /// Print the OpenAPI document.
-    Openapi,
+    Openapi {
+        /// Print the JSON Schema of the bridge's frames instead.
+        #[arg(long)]
+        bridge: bool,
+    },
     /// Run a command with DATABASE_URL set to a private PostgreSQL, then stop it.
     WithPostgres {
         /// Where the cluster lives.
@@ -217,9 +221,13 @@ fn init_log(is_serve: bool) {
 async fn run(cli: Cli) -> Result<ExitCode> {
     let json = cli.json;
     match cli.command {
-        Command::Openapi => {
-            let yaml = routes::document().to_yaml().map_err(Error::internal)?;
-            std::io::stdout().write_all(yaml.as_bytes()).map_err(Error::internal)?;
+        Command::Openapi { bridge } => {
+            let text = if bridge {
+                serde_json::to_string_pretty(&routes::frames()?).map_err(Error::internal)? + "\n"
+            } else {
+                routes::published_yaml()?
+            };
+            std::io::stdout().write_all(text.as_bytes()).map_err(Error::internal)?;
             return Ok(ExitCode::SUCCESS);
         }
         Command::WithPostgres { data_dir, command } => return with_postgres::run(&data_dir, &command).await,
@@ -293,7 +301,7 @@ async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Key(command) => database::in_time(key(&url, command, json)).await?,
         Command::User(command) => database::in_time(user::run(&url, command, json)).await?,
         Command::Serve
-        | Command::Openapi
+        | Command::Openapi { .. }
         | Command::PlannerEval { .. }
         | Command::WithPostgres { .. }
         | Command::Rehearse { .. } => {}

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::{AtOnce, CommandCx, CommandSpec, Done, call};
 use crate::{
+    encounters::answers::ResolvedOutcome,
     error::{Error, Result},
     messages::service::{self as messages, NewMessage, RollFacts},
     tools::resolve::values::{AbilityName, SkillName, Within, or_default},
@@ -41,6 +42,7 @@ impl CommandSpec for Check {
     const HINT: &'static str =
         "Name an ability or a skill and a difficulty class from 1 to 40, such as: stealth, DC 15.";
     type Arguments = Arguments;
+    type Answer = ResolvedOutcome;
 
     fn check(arguments: &Arguments) -> Result<()> {
         if arguments.ability.is_none() && arguments.skill.is_none() {

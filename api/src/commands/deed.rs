@@ -32,6 +32,7 @@ impl CommandSpec for Do {
     const DESCRIPTION: &'static str = "Do something in the world, in character: sneak, climb, attack, talk somebody into something, search, use an item, end one's turn in a fight.";
     const HINT: &'static str = "Say what your character does.";
     type Arguments = Arguments;
+    type Answer = Resolution;
 }
 
 /// What is done, out of checked arguments.

@@ -64,9 +64,35 @@ pub struct CommandView {
     pub turn_id: Option<Uuid>,
 }
 
+/// The commands that the caller may give.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes an answer that the registry writes")]
+struct CommandCatalogue {
+    /// The commands, all of them.
+    items: Vec<CommandDefinition>,
+    /// Always null.
+    #[schema(required = true)]
+    next_cursor: Option<String>,
+}
+
+/// A command.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "as above")]
+struct CommandDefinition {
+    /// Its name.
+    name: String,
+    /// What it does.
+    description: String,
+    /// The JSON Schema of its arguments.
+    #[schema(value_type = Object)]
+    parameters: Value,
+    /// Whether the planner may choose it unless the tenant says otherwise.
+    planned: bool,
+}
+
 /// The commands that the caller may give, with the JSON Schemas of their arguments.
 #[utoipa::path(tag = "commands", operation_id = "list_commands", params(("c" = String, Path, description = "Campaign id or slug")),
-    responses((status = 200, body = Object), (status = "default", body = Problem)))]
+    responses((status = 200, body = CommandCatalogue), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/commands")]
 pub async fn list(app: web::Data<App>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;

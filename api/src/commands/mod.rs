@@ -32,10 +32,11 @@ use uuid::Uuid;
 
 use crate::{
     auth::{Caller, Scope},
+    encounters::answers::ResolvedOutcome,
     error::{Code, Error, Result},
     messages::service::{NewMessage, Reader},
     tenancy::TenantTx,
-    tools::{self, ActorKind, ToolCx, Work},
+    tools::{self, ActorKind, Schemas, ToolCx, Work},
     turns::{CallStatus, ToolCall},
 };
 
@@ -150,6 +151,8 @@ pub trait CommandSpec {
     /// What to tell a player whose words led to arguments that do not fit.
     const HINT: &'static str;
     type Arguments: DeserializeOwned + JsonSchema;
+    /// What it answers, for the document.
+    type Answer: ToSchema;
 
     /// What a schema cannot say of the arguments.
     ///
@@ -179,6 +182,7 @@ pub struct Command {
     pub decides: bool,
     pub hint: &'static str,
     schema: fn() -> Value,
+    answer: fn() -> Schemas,
     check: fn(&Value) -> Result<()>,
     /// None for `do`, which is a turn.
     run: Option<Run>,
@@ -200,6 +204,7 @@ const fn by_turn<T: CommandSpec>() -> Command {
         decides: T::DECIDES,
         hint: T::HINT,
         schema: schema::<T>,
+        answer: tools::schemas::<T::Answer>,
         check: check::<T>,
         run: None,
     }
@@ -235,6 +240,12 @@ impl Command {
         static SCHEMAS: LazyLock<BTreeMap<&'static str, Value>> =
             LazyLock::new(|| REGISTRY.iter().map(|c| (c.name, (c.schema)())).collect());
         SCHEMAS.get(self.name).unwrap_or(&Value::Null)
+    }
+
+    /// The schemas of what it answers, its own first.
+    #[must_use]
+    pub fn answer(&self) -> Schemas {
+        (self.answer)()
     }
 
     /// As the catalogue shows it.
@@ -299,6 +310,37 @@ pub fn are_known(names: &[String]) -> garde::Result {
             Err(garde::Error::new(format!("commands are {}", all.join(", "))))
         }
     }
+}
+
+/// A message that a command said.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes what a command answers")]
+struct MessageSaid {
+    /// The message.
+    message_id: Uuid,
+}
+
+/// Where a character is now.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "as above")]
+struct CharacterMoved {
+    /// The character.
+    character_id: Uuid,
+    /// Where it is now.
+    location: String,
+    /// The character's version.
+    version: i64,
+}
+
+/// What came of a skill that was used.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "as above")]
+struct SkillUsed {
+    #[serde(flatten)]
+    #[schema(inline)]
+    outcome: ResolvedOutcome,
+    /// On whom, if a character or NPC was named.
+    target_id: Option<Uuid>,
 }
 
 /// A tool's result as a turn's record keeps it.

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{AtOnce, CommandCx, CommandSpec, Done};
+use super::{AtOnce, CommandCx, CommandSpec, Done, MessageSaid};
 use crate::{error::Result, tools::resolve::values::Words};
 
 /// What marks such a message.
@@ -26,6 +26,7 @@ impl CommandSpec for Ooc {
     const DESCRIPTION: &'static str = "Say something out of character to the people at the table, such as a remark on the game, the rules or a break.";
     const HINT: &'static str = "Say what the others should read.";
     type Arguments = Arguments;
+    type Answer = MessageSaid;
 }
 
 impl AtOnce for Ooc {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{AtOnce, CommandCx, CommandSpec, Done};
 use crate::{
+    dice::rolls::RollReport,
     error::{Error, Result},
     messages::service::{self as messages, RollFacts},
 };
@@ -28,6 +29,7 @@ impl CommandSpec for Roll {
     const DESCRIPTION: &'static str = "Roll dice that the player names, such as 2d6+3.";
     const HINT: &'static str = "Say which dice to roll, such as 2d6+3 or 1d20.";
     type Arguments = Arguments;
+    type Answer = RollReport;
 
     fn check(arguments: &Arguments) -> Result<()> {
         Formula::parse(&arguments.expr).map(drop).map_err(|e| unfit(&e.message))

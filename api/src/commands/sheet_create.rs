@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use entity::character;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
@@ -61,6 +62,7 @@ impl CommandSpec for SheetCreate {
     const FOR_PLAYERS: bool = false;
     const HINT: &'static str = "Say the new character's name, and what else there is to it: race, class, level.";
     type Arguments = Arguments;
+    type Answer = character::Model;
 
     fn check(arguments: &Arguments) -> Result<()> {
         validate::check(&arguments.0)

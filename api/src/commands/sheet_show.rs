@@ -1,5 +1,6 @@
 //! `sheet.show`: a character's sheet, for whoever asks.
 
+use entity::character;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -30,6 +31,7 @@ impl CommandSpec for SheetShow {
     const ALSO: Option<Scope> = Some(Scope::Read);
     const HINT: &'static str = "Say whose sheet to show, by the character's name.";
     type Arguments = Arguments;
+    type Answer = character::Model;
 }
 
 impl AtOnce for SheetShow {

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{AtOnce, CommandCx, CommandSpec, Done};
+use super::{AtOnce, CharacterMoved, CommandCx, CommandSpec, Done};
 use crate::{
     characters,
     error::{Error, Result},
@@ -29,6 +29,7 @@ impl CommandSpec for Move {
     const PLANNED: bool = false;
     const HINT: &'static str = "Say where to go, such as: to the harbour.";
     type Arguments = Arguments;
+    type Answer = CharacterMoved;
 
     fn check(arguments: &Arguments) -> Result<()> {
         validate::line(&arguments.location.0, &())

@@ -4,7 +4,7 @@ use rules::resolve::Advantage;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{AtOnce, CommandCx, CommandSpec, Done, check::checked};
+use super::{AtOnce, CommandCx, CommandSpec, Done, SkillUsed, check::checked};
 use crate::{
     error::{Error, Result},
     rules::cast::{Named, named_all},
@@ -37,6 +37,7 @@ impl CommandSpec for UseSkill {
     const DECIDES: bool = true;
     const HINT: &'static str = "Name one of the skills, such as stealth or persuasion.";
     type Arguments = Arguments;
+    type Answer = SkillUsed;
 }
 
 impl AtOnce for UseSkill {

@@ -70,6 +70,7 @@ pub struct Statistics {
     /// `exact` or `simulated`.
     pub method: String,
     /// Totals in rising order, each with its probability.
+    #[schema(value_type = Vec<Vec<f64>>)]
     pub distribution: Vec<(f64, f64)>,
 }
 

@@ -5,7 +5,9 @@ use entity::encounter;
 use serde_json::Value;
 
 use super::{
-    EncounterFilter, EncounterInput, Encounters, commit,
+    EncounterFilter, EncounterInput, Encounters,
+    answers::{ActionTold, CommitTold, EncounterView, EndTold},
+    commit,
     input::{ActionInput, CommitInput, CreateInput, EndInput, GetParams, ParticipantInput},
     service::{self, Cx, Hand},
     store::Place,
@@ -26,7 +28,7 @@ use crate::{
 /// Begins an encounter: initiative is rolled, the first turn begins. Characters change only when it is committed.
 #[utoipa::path(tag = "encounters", operation_id = "create_encounter", request_body = CreateInput,
     params(("c" = String, Path, description = "Campaign id or slug")),
-    responses((status = 201, body = Object), (status = "default", body = Problem)))]
+    responses((status = 201, body = EncounterView), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/encounters")]
 pub async fn create(
     app: web::Data<App>,
@@ -65,7 +67,7 @@ pub async fn list(
 /// An encounter as it stands. Players see how enemies fare, not their numbers.
 #[utoipa::path(tag = "encounters", operation_id = "get_encounter",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id"), GetParams),
-    responses((status = 200, body = Object), (status = "default", body = Problem)))]
+    responses((status = 200, body = EncounterView), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/encounters/{x}")]
 pub async fn get(
     app: web::Data<App>,
@@ -83,7 +85,7 @@ pub async fn get(
 }
 
 /// Changes the name, notes and extensions by a JSON merge patch.
-#[utoipa::path(tag = "encounters", operation_id = "patch_encounter",
+#[utoipa::path(tag = "encounters", operation_id = "update_encounter",
     request_body(content = EncounterInput, content_type = "application/merge-patch+json", description = "JSON merge patch"),
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
     responses((status = 200, body = encounter::Model), (status = "default", body = Problem)))]
@@ -115,7 +117,7 @@ pub async fn delete(
 /// Does something in an encounter: the same as the tool `encounter_action`.
 #[utoipa::path(tag = "encounters", operation_id = "act_in_encounter", request_body = ActionInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
-    responses((status = 200, body = Object), (status = "default", body = Problem)))]
+    responses((status = 200, body = ActionTold), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/encounters/{x}/actions")]
 pub async fn act(
     app: web::Data<App>,
@@ -144,9 +146,9 @@ pub async fn act(
 }
 
 /// Somebody joins an encounter that goes on.
-#[utoipa::path(tag = "encounters", operation_id = "join_encounter", request_body = ParticipantInput,
+#[utoipa::path(tag = "encounters", operation_id = "add_encounter_participant", request_body = ParticipantInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
-    responses((status = 200, body = Object), (status = "default", body = Problem)))]
+    responses((status = 200, body = EncounterView), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/encounters/{x}/participants")]
 pub async fn join(
     app: web::Data<App>,
@@ -165,7 +167,7 @@ pub async fn join(
 /// Ends an encounter, and says what it did to everybody.
 #[utoipa::path(tag = "encounters", operation_id = "end_encounter", request_body = EndInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
-    responses((status = 200, body = Object), (status = "default", body = Problem)))]
+    responses((status = 200, body = EndTold), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/encounters/{x}/end")]
 pub async fn end(
     app: web::Data<App>,
@@ -184,7 +186,7 @@ pub async fn end(
 /// Writes an ended encounter into the records of those who took part, each of them once.
 #[utoipa::path(tag = "encounters", operation_id = "commit_encounter", request_body = CommitInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
-    responses((status = 200, body = Object), (status = "default", body = Problem)))]
+    responses((status = 200, body = CommitTold), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/encounters/{x}/commit")]
 pub async fn commit_into_records(
     app: web::Data<App>,

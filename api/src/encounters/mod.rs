@@ -5,11 +5,13 @@
 //!
 //! - `input`: what is written of encounters; `http`, and `tools::encounters`: the two ways in.
 //! - `store`: the rows: read under a lock, written in one statement; `service`: create, join, act, end; `commit`; `rewind`: undone.
+//! - `answers`: what requests are answered, as the OpenAPI document describes it.
 //! - `combat`: the fights that go on, as `get_encounter` tells them; `news`: what an action did, for the journal and deltas.
 //! - `stand`: the fight a character stands in, whose turn it is, who is meant by a name; `told`: what happens, for the campaign's log.
 //!
 //! Everything that changes an encounter locks its row first, so that actions follow one another and none is lost.
 
+pub mod answers;
 pub mod combat;
 pub mod commit;
 pub mod http;

@@ -134,9 +134,9 @@ pub const OTHERWISE: &[(&str, Limit)] = &[
 fn otherwise(name: &str, of: impl Fn(Limit) -> Option<usize>) -> Option<usize> {
     let (schema, way) = name.split_once('/').unwrap_or((name, ""));
     let last = way.rsplit('/').next().unwrap_or_default();
-    let names = if schema.contains(" /v1/") {
+    let names = if name.contains(" /v1/") {
         // A body that is described where it is taken: `post /v1/campaigns/import`.
-        [if schema.contains("/import") { "import".to_owned() } else { schema.to_owned() }, String::new(), String::new()]
+        [if name.contains("/import") { "import".to_owned() } else { name.to_owned() }, String::new(), String::new()]
     } else {
         [name.to_owned(), format!("*/{last}"), format!("{schema}/*")]
     };

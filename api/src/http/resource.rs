@@ -764,7 +764,7 @@ macro_rules! world_routes_but_delete {
         }
 
         #[utoipa::path(
-            tag = $many, operation_id = concat!("patch_", $one),
+            tag = $many, operation_id = concat!("update_", $one),
             request_body(content = $input, content_type = "application/merge-patch+json", description = "JSON merge patch"),
             params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
             responses((status = 200, body = $view), (status = "default", body = $crate::error::Problem)),

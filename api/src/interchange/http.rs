@@ -6,6 +6,7 @@ use utoipa::IntoParams;
 
 use super::{
     card,
+    described::{CampaignDocument, CharacterCard, WorldInfo},
     document::export::Export,
     file::File,
     lorebook::Lorebook,
@@ -156,7 +157,7 @@ pub async fn import_seed(
 
 /// The whole campaign as one document; secrets included, so it needs `gm` beside `read`.
 #[utoipa::path(tag = "imports", operation_id = "export_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
-    responses((status = 200, body = Object), (status = "default", body = Problem)))]
+    responses((status = 200, body = CampaignDocument), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/export")]
 pub async fn export_campaign(app: web::Data<App>, caller: Caller, path: web::Path<String>) -> Result<HttpResponse> {
     let export = Export::begin(&app.pool, &caller, &path).await?;
@@ -167,7 +168,7 @@ pub async fn export_campaign(app: web::Data<App>, caller: Caller, path: web::Pat
 /// An NPC as a character card, V3.
 #[utoipa::path(tag = "imports", operation_id = "export_card_json",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug")),
-    responses((status = 200, body = Object), (status = "default", body = Problem)))]
+    responses((status = 200, body = CharacterCard), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/npcs/{x}/card.json")]
 pub async fn card_json(app: web::Data<App>, caller: Caller, path: web::Path<(String, String)>) -> Result<HttpResponse> {
     let (name, card) = out::card(&app.pool, &caller, &path.0, &path.1).await?;
@@ -188,7 +189,7 @@ pub async fn card_png(app: web::Data<App>, caller: Caller, path: web::Path<(Stri
 /// The campaign's lore as SillyTavern's world info; secret entries for those who see secrets.
 #[utoipa::path(tag = "imports", operation_id = "export_lorebook",
     params(("c" = String, Path, description = "Campaign id or slug"), LorebookParams),
-    responses((status = 200, body = Object), (status = "default", body = Problem)))]
+    responses((status = 200, body = WorldInfo), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/lorebook.json")]
 pub async fn lorebook(
     app: web::Data<App>,

@@ -4,7 +4,8 @@
 //! - [`card`] and [`book`] are pure: bytes to what they mean here and a report of what was lost, and back. [`png`] and [`charx`] are
 //!   their envelopes, [`crate::json`] reads their JSON, [`text`] their texts.
 //! - [`apply`] puts what was read into a campaign, [`rows`] writes many rows in few statements, [`report`] says what became of it all.
-//! - [`out`] and [`lorebook`] write cards and lorebooks, [`pieces`] sends what is long while it is written.
+//! - [`out`] and [`lorebook`] write cards and lorebooks, [`pieces`] sends what is long while it is written, [`described`] says of files as types
+//!   what the OpenAPI document tells of them.
 //!
 //! Files are hostile: everything is bounded and checked, nothing that a file names is fetched, no path of a file is used. A dry run
 //! is the import itself in a transaction that is not committed. To add a format of lorebooks: a line in each table of
@@ -14,6 +15,7 @@ pub mod apply;
 pub mod book;
 pub mod card;
 pub mod charx;
+pub mod described;
 pub mod document;
 pub mod file;
 pub mod http;

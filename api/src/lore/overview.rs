@@ -53,7 +53,7 @@ pub struct Totals {
 }
 
 /// Entries and tokens of what a list with these filters shows, by scope.
-#[utoipa::path(tag = "lore", operation_id = "sum_lore",
+#[utoipa::path(tag = "lore", operation_id = "get_lore_totals",
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, LoreFilter),
     responses((status = 200, body = Totals), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/lore-totals")]

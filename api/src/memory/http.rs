@@ -205,7 +205,7 @@ async fn locked(tx: &TenantTx, caller: &Caller, request: &HttpRequest, path: &(S
 }
 
 /// Corrects a memory; the next prompt shows it corrected.
-#[utoipa::path(tag = "memories", operation_id = "patch_memory",
+#[utoipa::path(tag = "memories", operation_id = "update_memory",
     request_body(content = MemoryChange, content_type = "application/merge-patch+json"),
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = MemoryView), (status = "default", body = Problem)))]

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The process answers. Never touches the database.
-#[utoipa::path(tag = "service", operation_id = "healthz", responses((status = 200)))]
+#[utoipa::path(tag = "service", operation_id = "get_health", responses((status = 200)))]
 #[get("/healthz")]
 pub async fn healthz() -> Result<Reply> {
     Reply::ok(&json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") }))
@@ -25,7 +25,7 @@ pub async fn healthz() -> Result<Reply> {
 
 /// The database answers within a second, has every migration of this server (a newer server may have made more), and the server
 /// is not shutting down.
-#[utoipa::path(tag = "service", operation_id = "readyz", responses((status = 200), (status = 503, body = Problem)))]
+#[utoipa::path(tag = "service", operation_id = "get_readiness", responses((status = 200), (status = 503, body = Problem)))]
 #[get("/readyz")]
 pub async fn readyz(app: web::Data<App>) -> Result<Reply> {
     let not_ready = |why: &str| Error::new(Code::Unavailable, why).retry_after(2);
@@ -54,7 +54,7 @@ pub async fn readyz(app: web::Data<App>) -> Result<Reply> {
 }
 
 /// Prometheus' text format. With `TAVERNKEEP_METRICS_TOKEN` set, only with that bearer token.
-#[utoipa::path(tag = "service", operation_id = "metrics", responses((status = 200, content_type = "text/plain")))]
+#[utoipa::path(tag = "service", operation_id = "get_metrics", responses((status = 200, content_type = "text/plain")))]
 #[get("/metrics")]
 pub async fn scrape(app: web::Data<App>, request: HttpRequest) -> Result<HttpResponse> {
     if let Some(token) = &app.config.metrics_token {

@@ -43,7 +43,7 @@ pub struct ActInput {
 
 /// Makes one allowed command of a player's words and gives it. Every outcome is 200; over the player's limit it is 429, and 503
 /// `feature_disabled` while the planner is switched off.
-#[utoipa::path(tag = "commands", operation_id = "act", request_body = ActInput,
+#[utoipa::path(tag = "commands", operation_id = "act_as_player", request_body = ActInput,
     params(("c" = String, Path, description = "Campaign id or slug"),
         ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
     responses((status = 200, description = "What came of it, or with `stream` the turn's events as they come", content((ActView = "application/json"), (String = "text/event-stream"))),

@@ -15,6 +15,7 @@ use crate::{
     app::App,
     auth::Caller,
     characters,
+    encounters::answers::ResolvedOutcome,
     error::{Error, Problem, Result},
     http::{
         Body, Reply,
@@ -75,7 +76,7 @@ impl RestInput {
 /// A short or long rest of a character: the same as the tool `take_rest`.
 #[utoipa::path(tag = "rules", operation_id = "rest_character", request_body = RestInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Character id or slug")),
-    responses((status = 200, body = Object), (status = "default", body = Problem)))]
+    responses((status = 200, body = ResolvedOutcome), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/characters/{x}/rest")]
 pub async fn rest(
     app: web::Data<App>,
@@ -110,10 +111,33 @@ pub async fn rest(
     .await
 }
 
+/// A whole table; there are no further pages.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes an answer that is written from the tables themselves")]
+struct SrdTable {
+    /// The rows, all of the table that was asked for.
+    items: Vec<SrdRow>,
+    /// Always null.
+    #[schema(required = true)]
+    next_cursor: Option<String>,
+}
+
+/// A row of one of the tables.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "as above")]
+enum SrdRow {
+    Weapon(rules::srd::WeaponRule),
+    Armor(rules::srd::Armor),
+    Condition(rules::srd::ConditionRule),
+    Spell(rules::srd::SpellRule),
+    Skill(rules::srd::Skill),
+}
+
 /// A table of SRD 5.1: `weapons`, `armor`, `conditions`, `spells` or `skills`.
 #[utoipa::path(tag = "rules", operation_id = "get_srd_table",
     params(("x" = String, Path, description = "`weapons`, `armor`, `conditions`, `spells` or `skills`")),
-    responses((status = 200, body = Object), (status = "default", body = Problem)))]
+    responses((status = 200, body = SrdTable), (status = "default", body = Problem)))]
 #[get("/rules/srd/{x}")]
 pub async fn srd(_: Caller, path: web::Path<String>) -> Result<Reply> {
     let items = match path.as_str() {

@@ -4,6 +4,7 @@ use entity::session::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value, json};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
@@ -25,12 +26,15 @@ const CONDITIONS_MAX: usize = 30;
 pub const UNNAMED: &str = "Combat Encounter";
 
 /// One who fights.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct Combatant {
     pub name: String,
+    /// Its place in the order; null if it has none yet.
+    #[schema(value_type = Option<f64>)]
     pub initiative: Option<Number>,
     pub is_player: bool,
+    /// Whether it is its turn.
     pub is_current_turn: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_id: Option<String>,
@@ -60,16 +64,19 @@ impl Combatant {
 }
 
 /// A fight as a frontend tells of it. Its own further members are not kept.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct CombatState {
+    /// Whether anybody fights.
     pub in_combat: bool,
+    /// The frontend's own id of the fight.
     #[serde(alias = "id", alias = "encounter_id")]
     pub combat_id: Option<String>,
     pub name: Option<String>,
     pub round: i64,
     /// 1 is the first in the order.
     pub turn: i64,
+    /// Who fights.
     pub combatants: Vec<Combatant>,
 }
 

@@ -84,49 +84,83 @@ pub struct EventResult {
 }
 
 /// A name as frontends give it: alone, or with more about who it is.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
-enum SpeakerData {
+#[schema(as = ReportedSpeaker)]
+pub(crate) enum SpeakerData {
     Name(String),
     Full {
+        /// The person's or character's name.
         #[serde(default)]
+        #[schema(max_length = 300)]
         name: Option<String>,
+        /// The name that is shown.
         #[serde(default)]
+        #[schema(max_length = 300)]
         alias: Option<String>,
     },
 }
 
-/// Members that a chat message and a roll share.
-#[derive(Debug, Default, Deserialize)]
+/// A message or a roll that a frontend reports.
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
-struct Said {
+#[schema(as = ReportedMessage)]
+pub(crate) struct Said {
     /// The frontend's own id; a message is taken in once.
+    #[schema(min_length = 1, max_length = 100)]
     id: Option<String>,
+    /// Who speaks: a name, or more about who it is.
     speaker: Option<SpeakerData>,
+    /// The text; every chat message has one.
+    #[schema(max_length = 20_000)]
     content: Option<String>,
+    /// What it is for.
+    #[schema(max_length = 300)]
     flavor: Option<String>,
+    /// Who wrote it; unless given, the person at the table.
     author: Option<Author>,
+    /// The player character whose words they are, by id or slug.
     player_id: Option<String>,
+    /// Who may read it: `gm`, or characters by id or slug; everyone if empty.
     #[serde(alias = "whisper")]
+    #[schema(max_items = 50)]
     whisper_to: Vec<String>,
+    /// Whether only the game master sees the roll.
     blind: bool,
+    /// What was rolled, of a single roll.
+    #[schema(max_length = 1000)]
     formula: Option<String>,
+    /// What it came to, of a single roll.
     #[serde(alias = "result")]
+    #[schema(value_type = Option<f64>)]
     total: Option<Number>,
+    /// The dice as the frontend has them, of a single roll.
     #[serde(alias = "dice")]
+    #[schema(max_items = 1000)]
     results: Vec<Value>,
+    /// Several rolls.
+    #[schema(max_items = 20)]
     rolls: Vec<RollData>,
 }
 
 /// One of several rolls.
-#[derive(Debug, Deserialize)]
-struct RollData {
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = ReportedRoll)]
+pub(crate) struct RollData {
+    /// What was rolled.
+    #[schema(max_length = 1000)]
     formula: String,
+    /// What it came to.
     #[serde(alias = "result")]
+    #[schema(value_type = f64)]
     total: Number,
+    /// What it was for.
     #[serde(default)]
+    #[schema(max_length = 300)]
     flavor: Option<String>,
+    /// The dice as the frontend has them.
     #[serde(default, alias = "dice")]
+    #[schema(max_items = 1000)]
     results: Vec<Value>,
 }
 

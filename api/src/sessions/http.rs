@@ -142,7 +142,7 @@ pub async fn get(app: web::Data<App>, caller: Caller, path: web::Path<(String, U
 }
 
 /// Changes a session by a JSON merge patch.
-#[utoipa::path(tag = "sessions", operation_id = "patch_session",
+#[utoipa::path(tag = "sessions", operation_id = "update_session",
     request_body(content = SessionInput, content_type = "application/merge-patch+json", description = "JSON merge patch"),
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = SessionView), (status = "default", body = Problem)))]
@@ -194,7 +194,7 @@ async fn take_world(tx: &TenantTx, session: Uuid, state: WorldState) -> Result<(
 }
 
 /// Replaces the world as the frontend has it. What moved since it was told before is in the next delta.
-#[utoipa::path(tag = "sessions", operation_id = "put_world_state", request_body = WorldState,
+#[utoipa::path(tag = "sessions", operation_id = "replace_world_state", request_body = WorldState,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = WorldState), (status = "default", body = Problem)))]
 #[put("/campaigns/{c}/sessions/{x}/world-state")]
@@ -249,7 +249,7 @@ pub struct EventsTaken {
 }
 
 /// Takes in what happened on the frontend's side.
-#[utoipa::path(tag = "sessions", operation_id = "post_events", request_body = EventsInput,
+#[utoipa::path(tag = "sessions", operation_id = "report_session_events", request_body = EventsInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = EventsTaken), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/sessions/{x}/events")]
@@ -278,7 +278,7 @@ pub async fn post_events(
 }
 
 /// What changed since the session's last completed turn, as its AI would be told now. Looking consumes nothing.
-#[utoipa::path(tag = "sessions", operation_id = "get_delta",
+#[utoipa::path(tag = "sessions", operation_id = "get_session_delta",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = DeltaView), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/sessions/{x}/delta")]

@@ -14,6 +14,7 @@
 pub mod changes;
 pub mod combat;
 pub mod delta;
+pub(crate) mod described;
 pub mod events;
 pub mod facts;
 pub mod http;

@@ -59,7 +59,7 @@ pub async fn get(app: web::Data<App>, caller: Caller) -> Result<Reply> {
 /// Changes settings by a JSON merge patch. `settings.llm.api_key` is write only, and goes with its endpoint: a change of
 /// `settings.llm.endpoint` without a new key forgets the stored one (`has_llm_api_key` in the answer is false then). Limits are the
 /// operator's.
-#[utoipa::path(tag = "tenant", operation_id = "patch_tenant",
+#[utoipa::path(tag = "tenant", operation_id = "update_tenant",
     request_body(content = TenantChange, content_type = "application/merge-patch+json"),
     responses((status = 200, body = TenantView), (status = "default", body = Problem)))]
 #[patch("/tenant")]

@@ -8,9 +8,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{ActorKind, ToolCx, ToolSpec, arguments};
+use super::{ActorKind, ToolCx, ToolSpec, answers::EncounterManaged, arguments};
 use crate::{
     encounters::{
+        answers::ActionTold,
         commit,
         input::{ActionInput, CommitInput, CreateInput, EndInput, ParticipantInput},
         service::{self, Cx, Hand},
@@ -121,6 +122,7 @@ impl ToolSpec for ManageEncounter {
     const LISTED: bool = false;
     const INFORMS: bool = true;
     type Arguments = Manage;
+    type Answer = EncounterManaged;
 
     async fn run(cx: &ToolCx<'_>, arguments: Manage) -> Result<Value> {
         let Manage { operation, encounter_id, rest } = arguments;
@@ -238,6 +240,7 @@ impl ToolSpec for EncounterAction {
     const LISTED: bool = false;
     const INFORMS: bool = true;
     type Arguments = Act;
+    type Answer = ActionTold;
 
     async fn run(cx: &ToolCx<'_>, arguments: Act) -> Result<Value> {
         let mut input: ActionInput = arguments::read(Value::Object(arguments.rest))?;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{ActorKind, ToolCx, ToolSpec};
+use super::{ActorKind, ToolCx, ToolSpec, answers::ActorDetails};
 use crate::{
     error::{Error, Result},
     http::resource::col,
@@ -52,6 +52,7 @@ impl ToolSpec for GetActorDetails {
     const INFORMS: bool = true;
     const READS: bool = true;
     type Arguments = Arguments;
+    type Answer = ActorDetails;
 
     async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
         let name = arguments.actor_id.trim();

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{ActorKind, ToolCx, ToolSpec};
+use super::{ActorKind, ToolCx, ToolSpec, answers::CurrentScene};
 use crate::{
     error::{Error, Result},
     sessions::overview,
@@ -24,6 +24,7 @@ impl ToolSpec for GetCurrentScene {
     const INFORMS: bool = true;
     const READS: bool = true;
     type Arguments = Arguments;
+    type Answer = CurrentScene;
 
     async fn run(cx: &ToolCx<'_>, _: Arguments) -> Result<Value> {
         match overview::scene(cx.tx().await?, cx.campaign, cx.session).await? {

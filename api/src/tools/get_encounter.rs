@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{ActorKind, Asking, ToolCx, ToolSpec};
+use super::{ActorKind, Asking, ToolCx, ToolSpec, answers::FightsTold};
 use crate::{
     bridge::{Asked, Heard, Question},
     error::Result,
@@ -31,6 +31,7 @@ impl ToolSpec for GetEncounter {
     const INFORMS: bool = true;
     const READS: bool = true;
     type Arguments = Arguments;
+    type Answer = FightsTold;
 
     /// With a fight told of, what it is now.
     fn asks(_: &Asking<'_>, _: &Arguments) -> Option<Question> {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     ActorKind, ToolCx, ToolSpec,
+    answers::MessageHistory,
     shorten::{NOTE, RESULT_BYTES_MAX},
 };
 use crate::{
@@ -50,6 +51,7 @@ impl ToolSpec for GetMessageHistory {
     const INFORMS: bool = true;
     const READS: bool = true;
     type Arguments = Arguments;
+    type Answer = MessageHistory;
 
     async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
         let count = arguments.count.unwrap_or(COUNT);

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{ActorKind, ToolCx, ToolSpec};
+use super::{ActorKind, ToolCx, ToolSpec, answers::PartyTold};
 use crate::stored::{self, Columns};
 use crate::{error::Result, sessions::service};
 
@@ -27,6 +27,7 @@ impl ToolSpec for GetPartyMembers {
     const INFORMS: bool = true;
     const READS: bool = true;
     type Arguments = Arguments;
+    type Answer = PartyTold;
 
     async fn run(cx: &ToolCx<'_>, _: Arguments) -> Result<Value> {
         let rows = sqlx::query(

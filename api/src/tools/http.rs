@@ -77,9 +77,44 @@ pub struct ToolResult {
     result: Value,
 }
 
+/// The tools there are.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes an answer that the registry writes")]
+struct ToolCatalogue {
+    /// The tools, all of them.
+    items: Vec<ToolDefinition>,
+    /// Always null.
+    #[schema(required = true)]
+    next_cursor: Option<String>,
+}
+
+/// A tool, as models are told of it.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "as above")]
+struct ToolDefinition {
+    /// Always `function`.
+    #[serde(rename = "type")]
+    kind: String,
+    /// The tool itself.
+    function: ToolFunction,
+}
+
+/// A tool's name, purpose and arguments.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "as above")]
+struct ToolFunction {
+    /// Its name.
+    name: String,
+    /// What it does.
+    description: String,
+    /// The JSON Schema of its arguments.
+    #[schema(value_type = Object)]
+    parameters: Value,
+}
+
 /// The catalogue of tools with the JSON Schemas of their arguments.
 #[utoipa::path(tag = "tools", operation_id = "list_tools", params(("c" = String, Path, description = "Campaign id or slug")),
-    responses((status = 200, body = Object), (status = "default", body = Problem)))]
+    responses((status = 200, body = ToolCatalogue), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/tools")]
 pub async fn list(app: web::Data<App>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Number, Value, json};
 
-use super::{ActorKind, ToolCx, ToolSpec};
+use super::{ActorKind, ToolCx, ToolSpec, answers::DistanceTold};
 use crate::{
     error::{Error, Result},
     sessions::{overview, world_state::Scene},
@@ -49,6 +49,7 @@ impl ToolSpec for MeasureDistance {
     const CALLERS: &'static [ActorKind] = &[ActorKind::Gm];
     const INFORMS: bool = true;
     type Arguments = Arguments;
+    type Answer = DistanceTold;
 
     async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
         let scene = overview::scene(cx.tx().await?, cx.campaign, cx.session).await?.unwrap_or_default();

@@ -6,6 +6,7 @@
 //!
 //! To add a tool: a file that implements [`ToolSpec`], a line in the registry. The catalogue test finds what was forgotten.
 
+mod answers;
 pub(crate) mod arguments;
 mod effects;
 mod encounters;
@@ -38,7 +39,10 @@ use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json, value::RawValue};
-use utoipa::ToSchema;
+use utoipa::{
+    ToSchema,
+    openapi::{RefOr, Schema},
+};
 use uuid::Uuid;
 
 use crate::{
@@ -168,6 +172,8 @@ pub trait ToolSpec {
     /// Whether it looks up what its caller may know. Others who read the turn are not told what it found.
     const READS: bool = false;
     type Arguments: DeserializeOwned + JsonSchema;
+    /// What it answers, for the document.
+    type Answer: ToSchema;
 
     /// What it has to ask the session's frontend before it runs; what comes of it is [`ToolCx::heard`]. No transaction is open
     /// while the frontend answers, so a batch is committed up to such a call before it is asked.
@@ -189,8 +195,19 @@ pub struct Tool {
     pub informs: bool,
     pub reads: bool,
     schema: fn() -> Value,
+    answer: fn() -> Schemas,
     asks: fn(&Asking<'_>, &Value) -> Option<Question>,
     run: for<'a> fn(&'a ToolCx<'a>, Value) -> LocalBoxFuture<'a, Result<Value>>,
+}
+
+/// Schemas by name: a type's own, and those that it refers to.
+pub type Schemas = Vec<(String, RefOr<Schema>)>;
+
+/// The schemas of a type, its own first.
+pub(crate) fn schemas<T: ToSchema>() -> Schemas {
+    let mut schemas = vec![(T::name().into_owned(), T::schema())];
+    T::schemas(&mut schemas);
+    schemas
 }
 
 const fn tool<T: ToolSpec>() -> Tool {
@@ -212,6 +229,7 @@ const fn tool<T: ToolSpec>() -> Tool {
         informs: T::INFORMS,
         reads: T::READS,
         schema: schema::<T>,
+        answer: schemas::<T::Answer>,
         asks: asks::<T>,
         run: run::<T>,
     }
@@ -272,6 +290,12 @@ impl Tool {
         static SCHEMAS: LazyLock<BTreeMap<&'static str, Value>> =
             LazyLock::new(|| REGISTRY.iter().map(|t| (t.name, (t.schema)())).collect());
         SCHEMAS.get(self.name).unwrap_or(&Value::Null)
+    }
+
+    /// The schemas of what it answers, its own first.
+    #[must_use]
+    pub fn answer(&self) -> Schemas {
+        (self.answer)()
     }
 
     /// The schema on one line.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ActorKind, ToolCx, ToolSpec, arguments::Memorize};
+use super::{ActorKind, ToolCx, ToolSpec, answers::MemoryMade, arguments::Memorize};
 use crate::{
     error::Result,
     limits::check_rows,
@@ -18,6 +18,7 @@ impl ToolSpec for OwnerMemorize {
     const CALLERS: &'static [ActorKind] = &[ActorKind::Owner];
     const INFORMS: bool = false;
     type Arguments = Memorize;
+    type Answer = MemoryMade;
 
     async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Value> {
         let (player, text) = arguments.checked(cx).await?;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ActorKind, ToolCx, ToolSpec, arguments::Memorize};
+use super::{ActorKind, ToolCx, ToolSpec, answers::BroadcastMade, arguments::Memorize};
 use crate::{
     error::Result,
     limits::check_rows_more,
@@ -18,6 +18,7 @@ impl ToolSpec for OwnerMemorizeDependables {
     const CALLERS: &'static [ActorKind] = &[ActorKind::Owner];
     const INFORMS: bool = false;
     type Arguments = Memorize;
+    type Answer = BroadcastMade;
 
     async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Value> {
         let (player, text) = arguments.checked(cx).await?;

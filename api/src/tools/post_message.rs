@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{ActorKind, ToolCx, ToolSpec};
+use super::{ActorKind, ToolCx, ToolSpec, answers::PostsSent};
 use crate::{
     error::{Error, Result},
     messages::service::{CONTENT_CHARS_MAX, NewMessage},
@@ -99,6 +99,7 @@ impl ToolSpec for PostMessage {
     const CALLERS: &'static [ActorKind] = &[ActorKind::Gm];
     const INFORMS: bool = false;
     type Arguments = Arguments;
+    type Answer = PostsSent;
 
     async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
         let posts = arguments.posts()?;

@@ -45,6 +45,7 @@ impl ToolSpec for RollDice {
     const LISTED: bool = false;
     const INFORMS: bool = true;
     type Arguments = Arguments;
+    type Answer = RollReport;
 
     /// In a session whose frontend rolls: to roll what can be rolled. What asks for values of a sheet is the server's.
     fn asks(asking: &Asking<'_>, arguments: &Arguments) -> Option<Question> {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sqlx::postgres::PgRow;
 
-use super::{ActorKind, ToolCx, ToolSpec};
+use super::{ActorKind, ToolCx, ToolSpec, answers::LoreFound};
 use crate::error::{Error, Result};
 use crate::stored::{self, Columns};
 
@@ -39,6 +39,7 @@ impl ToolSpec for SearchLore {
     const INFORMS: bool = true;
     const READS: bool = true;
     type Arguments = Arguments;
+    type Answer = LoreFound;
 
     async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
         let query = arguments.query.trim();

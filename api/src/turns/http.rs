@@ -2,8 +2,7 @@
 
 use actix_web::{HttpRequest, HttpResponse, get, post, web};
 use garde::Validate;
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgRow;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
@@ -229,9 +228,18 @@ pub async fn get(
     Ok(Reply::ok(&trace::find(&tx, &caller, campaign, path.1).await?)?.tagged().unless_known(&request))
 }
 
+/// A turn that was asked to stop.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TurnCancelling {
+    /// The turn's id.
+    turn_id: Uuid,
+    /// Always `cancelling`.
+    status: &'static str,
+}
+
 /// Asks a running turn to stop; its effects are taken back. Cancelling an ended turn is a conflict.
 #[utoipa::path(tag = "turns", operation_id = "cancel_turn", params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
-    responses((status = 202, body = Object), (status = "default", body = Problem)))]
+    responses((status = 202, body = TurnCancelling), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/turns/{x}/cancel")]
 pub async fn cancel_turn(
     app: web::Data<App>,
@@ -260,7 +268,7 @@ pub async fn cancel_turn(
             return Err(Error::new(Code::Conflict, format!("The turn has ended: {status}.")));
         }
         app.running.cancel(turn);
-        Reply::accepted(&json!({ "turn_id": turn, "status": "cancelling" }))
+        Reply::accepted(&TurnCancelling { turn_id: turn, status: "cancelling" })
     });
     with_need(Need::End, cancelled).await
 }

@@ -170,6 +170,7 @@ pub struct TurnView {
     /// The NPC or owner that answered, the player of a rules or planner's turn, the session of a game master's.
     pub entity_id: Uuid,
     /// None for a session's turn.
+    #[schema(required = true)]
     pub player_id: Option<Uuid>,
     /// The model that answered; `rehearsal` when none is configured, empty while none has.
     pub model: String,

@@ -27,13 +27,17 @@ pub struct TurnRecord {
     turn: TurnView,
     reply_mode: ReplyMode,
     /// Why it failed or was cancelled.
+    #[schema(required = true)]
     error: Option<CallError>,
+    #[schema(required = true)]
     finished_at: Option<OffsetDateTime>,
+    #[schema(required = true)]
     undone_at: Option<OffsetDateTime>,
     /// When words in it were erased.
     #[schema(required = false)]
     redacted_at: Option<OffsetDateTime>,
     /// The turn that it is another attempt at.
+    #[schema(required = true)]
     parent_turn_id: Option<Uuid>,
     /// What could not be taken back when it failed, since somebody else had changed it. Not for players.
     #[schema(value_type = Option<Vec<Object>>)]

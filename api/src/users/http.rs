@@ -88,7 +88,7 @@ pub async fn get(app: web::Data<App>, caller: Caller, path: web::Path<String>) -
 }
 
 /// Changes a user's name or role by a JSON merge patch.
-#[utoipa::path(tag = "users", operation_id = "patch_user", params(("x" = String, Path, description = "Id or email")),
+#[utoipa::path(tag = "users", operation_id = "update_user", params(("x" = String, Path, description = "Id or email")),
     request_body(content = UserChange, content_type = "application/merge-patch+json"),
     responses((status = 200, body = UserView), (status = "default", body = Problem)))]
 #[patch("/users/{x}")]

@@ -1,6 +1,7 @@
 //! What can be asked of an encounter.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::Position;
 use crate::{
@@ -11,7 +12,8 @@ use crate::{
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal,)+) => {
         /// What is done.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+        #[schema(as = EncounterActionKind, rename_all = "snake_case")]
         pub enum ActionKind {
             $($(#[$doc])* #[serde(rename = $name)] $kind,)+
         }
@@ -95,8 +97,9 @@ kinds! {
 }
 
 /// What an action takes of a turn (SRD 5.1, "Your Turn").
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = TurnCost)]
 pub enum Cost {
     /// The action.
     Action,
@@ -109,8 +112,9 @@ pub enum Cost {
 }
 
 /// A spell that leaves less to be cast in the same turn (SRD 5.1, "Casting Time").
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = SpellPace)]
 pub enum Cast {
     /// With the bonus action.
     Quick,
@@ -132,8 +136,9 @@ impl Cost {
 }
 
 /// How long a condition lasts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = ConditionDuration)]
 pub enum Duration {
     /// So many ends of its owner's turn.
     Rounds,

@@ -1,6 +1,7 @@
 //! What a fight did to everybody: how it stood when it joined, how it stands now.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{Encounter, Participant, Snapshot, Statistics, Until};
 use crate::{
@@ -9,7 +10,8 @@ use crate::{
 };
 
 /// A number before and after.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = NumberChange)]
 pub struct NumberDiff {
     /// Before.
     pub initial: i32,
@@ -27,7 +29,7 @@ impl NumberDiff {
 }
 
 /// Something else before and after.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Difference<T> {
     /// Before.
     pub initial: T,
@@ -37,7 +39,7 @@ pub struct Difference<T> {
 }
 
 /// A condition in full.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ConditionDetail {
     /// Name.
     pub name: String,
@@ -79,21 +81,27 @@ impl ConditionDetail {
 }
 
 /// Conditions by name, and those in force in full.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
+#[schema(as = ConditionsChange)]
 pub struct ConditionsDiff {
     /// In force before.
+    #[schema(required = true)]
     pub initial: Vec<String>,
     /// In force now and not before.
+    #[schema(required = true)]
     pub added: Vec<String>,
     /// In force before and not now.
+    #[schema(required = true)]
     pub removed: Vec<String>,
     /// In force before and now, with another level, other rounds, or another end.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
     /// In force now.
+    #[schema(required = true)]
     pub active: Vec<String>,
     /// Those in force now.
+    #[schema(required = true)]
     pub details: Vec<ConditionDetail>,
     /// Those in force before; what a record that was edited meanwhile is compared with. Never written.
     #[serde(skip)]
@@ -101,7 +109,8 @@ pub struct ConditionsDiff {
 }
 
 /// Spell slots of one level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = SpellSlotChange)]
 pub struct SlotDiff {
     /// Level.
     pub level: i32,
@@ -115,7 +124,8 @@ pub struct SlotDiff {
 }
 
 /// A resource.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ResourceChange)]
 pub struct ResourceDiff {
     /// Name.
     pub name: String,
@@ -129,15 +139,18 @@ pub struct ResourceDiff {
 }
 
 /// What changed. What is optional is there when there is any of it (slots, resources) or when it changed (the rest).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
+#[schema(as = ParticipantChanges)]
 pub struct Changes {
     /// Hit points.
+    #[schema(required = true)]
     pub hp: NumberDiff,
     /// Temporary hit points.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temp_hp: Option<NumberDiff>,
     /// Conditions.
+    #[schema(required = true)]
     pub conditions: ConditionsDiff,
     /// Spell slots.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -164,6 +177,7 @@ pub struct Changes {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cleared_rest_flags: Vec<String>,
     /// What it did and suffered.
+    #[schema(required = true)]
     pub statistics: Statistics,
 }
 
@@ -209,7 +223,7 @@ impl Changes {
 }
 
 /// What the fight did to one participant.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ParticipantUpdate {
     /// Id in the encounter.
     pub participant_id: String,

@@ -1,13 +1,15 @@
 //! What happened in an encounter: results, never dice. The log of a fight is a list of these.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{ActionKind, Cast, Cost, EndOutcome, Lasting, Participant, Position};
 use crate::resolve::StateChange;
 
 /// What somebody does with a turn beside spending it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = TurnStance)]
 pub enum Stance {
     /// It has its speed once more.
     Dash,
@@ -26,9 +28,10 @@ pub enum Stance {
 }
 
 /// One thing that happened. Participants are named by id; an event about nobody changes nothing.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each says what it is; their fields are those of the state")]
+#[schema(as = EncounterEvent)]
 pub enum Event {
     /// Somebody joined after the beginning.
     Joined { participant: Box<Participant> },

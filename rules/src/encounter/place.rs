@@ -4,6 +4,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use utoipa::ToSchema;
 
 use super::{Refusal, limits, setup::text};
 use crate::srd::{Ability, DamageDice, condition, damage_type};
@@ -12,8 +13,9 @@ use crate::srd::{Ability, DamageDice, condition, damage_type};
 pub(super) const SQUARE_FT: i32 = 5;
 
 /// Where somebody stands, in squares; of who is large, its lowest corner. `z` is squares above the ground.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[expect(missing_docs, reason = "their names say it")]
+#[schema(as = SquarePosition)]
 pub struct Position {
     pub x: i32,
     pub y: i32,
@@ -79,7 +81,7 @@ impl<'de> Deserialize<'de> for Square {
 }
 
 /// How much light there is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Lighting {
     /// Everybody sees.
@@ -94,13 +96,16 @@ pub enum Lighting {
 }
 
 /// Something that harms who enters its square or begins a turn there.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
+#[schema(as = TerrainHazard)]
 pub struct Hazard {
     /// Its square.
+    #[schema(value_type = String, required = true)]
     pub position: Square,
     /// What it is, such as `fire` or `spikes`; free text.
     #[serde(rename = "type")]
+    #[schema(required = true)]
     pub kind: String,
     /// A sum of dice and a number.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -120,20 +125,26 @@ pub struct Hazard {
 }
 
 /// The ground.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct Terrain {
     /// Squares from west to east.
+    #[schema(required = true)]
     pub width: i32,
     /// Squares from north to south.
+    #[schema(required = true)]
     pub height: i32,
     /// Squares nobody can enter.
+    #[schema(value_type = Vec<String>, required = true)]
     pub obstacles: Vec<Square>,
     /// Squares that cost twice the movement.
+    #[schema(value_type = Vec<String>, required = true)]
     pub difficult_terrain: Vec<Square>,
     /// Squares that cost twice the movement because they are water.
+    #[schema(value_type = Vec<String>, required = true)]
     pub water: Vec<Square>,
     /// Squares that harm.
+    #[schema(required = true)]
     pub hazards: Vec<Hazard>,
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::{
     sheet::{ActiveEffect, Condition, Creature, DeathSaves, Resource, SpellSlot},
@@ -10,12 +11,16 @@ use crate::{
 };
 
 /// What is compared at the end with how it stood at the beginning.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[expect(missing_docs, reason = "they are those of the sheet")]
+#[schema(as = ParticipantSnapshot)]
 pub struct Snapshot {
+    #[schema(required = true)]
     pub hp: i32,
+    #[schema(required = true)]
     pub max_hp: i32,
+    #[schema(required = true)]
     pub temp_hp: i32,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
@@ -25,6 +30,7 @@ pub struct Snapshot {
     pub spell_slots: BTreeMap<String, SpellSlot>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<Resource>,
+    #[schema(required = true)]
     pub death_saves: DeathSaves,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concentration: Option<String>,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{Lighting, Position, Snapshot, Terrain};
 use crate::{
@@ -11,8 +12,9 @@ use crate::{
 };
 
 /// Whether it goes on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = EncounterStatus)]
 pub enum Status {
     /// It goes on.
     #[default]
@@ -22,9 +24,10 @@ pub enum Status {
 }
 
 /// How it ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "their names say it")]
+#[schema(as = EncounterOutcome)]
 pub enum EndOutcome {
     Victory,
     Defeat,
@@ -34,40 +37,57 @@ pub enum EndOutcome {
 }
 
 /// What somebody did and suffered. Damage counts after resistances and with what was over; healing what was regained.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[expect(missing_docs, reason = "their names say it")]
+#[schema(as = ParticipantStatistics)]
 pub struct Statistics {
+    #[schema(required = true)]
     pub damage_dealt: i32,
+    #[schema(required = true)]
     pub damage_taken: i32,
+    #[schema(required = true)]
     pub healing_done: i32,
+    #[schema(required = true)]
     pub attacks_made: u32,
+    #[schema(required = true)]
     pub attacks_hit: u32,
 }
 
 /// What somebody has used of its turn (SRD 5.1, "The Order of Combat").
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
+#[schema(as = TurnEconomy)]
 pub struct Economy {
     /// The action is used.
+    #[schema(required = true)]
     pub action: bool,
     /// The bonus action is used.
+    #[schema(required = true)]
     pub bonus_action: bool,
     /// The reaction is used.
+    #[schema(required = true)]
     pub reaction: bool,
     /// Feet moved.
+    #[schema(required = true)]
     pub movement_used: i32,
     /// Attacks of the attack action that are left.
+    #[schema(required = true)]
     pub attacks_left: i32,
     /// How often it dashed.
+    #[schema(required = true)]
     pub dashes: i32,
     /// It disengaged.
+    #[schema(required = true)]
     pub disengaged: bool,
     /// It dodges.
+    #[schema(required = true)]
     pub dodging: bool,
     /// It helps.
+    #[schema(required = true)]
     pub helping: bool,
     /// It has made its death saving throw.
+    #[schema(required = true)]
     pub death_save: bool,
     /// It has cast a spell with its bonus action in its own turn.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -81,8 +101,9 @@ pub struct Economy {
 }
 
 /// What ends a condition beside its rounds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "until", rename_all = "snake_case")]
+#[schema(as = ConditionEnd)]
 pub enum Until {
     /// Its rounds: see the condition.
     Rounds,
@@ -105,7 +126,8 @@ pub enum Until {
 }
 
 /// How long a condition lasts, and what it looks like.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ConditionLasting)]
 pub struct Lasting {
     /// Name of the condition.
     pub condition: String,
@@ -118,7 +140,7 @@ pub struct Lasting {
 }
 
 /// Somebody left somebody's reach.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Provocation {
     /// Who may attack.
     pub by: String,
@@ -129,7 +151,8 @@ pub struct Provocation {
 }
 
 /// Somebody who takes part.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = EncounterParticipant)]
 pub struct Participant {
     /// Id in this encounter; also that of `creature`.
     pub id: String,
@@ -140,8 +163,10 @@ pub struct Participant {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub npc_id: Option<String>,
     /// Its sheet as it stands now.
+    #[schema(value_type = Creature)]
     pub creature: Arc<Creature>,
     /// How it stood when it joined.
+    #[schema(value_type = Snapshot)]
     pub initial: Arc<Snapshot>,
     /// Which side it is on.
     pub is_enemy: bool,

@@ -1,13 +1,15 @@
 //! A fight in a few lines.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{Encounter, EndOutcome, Participant};
 use crate::sheet::Life;
 
 /// Who did most of something.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[expect(missing_docs, reason = "their names say it")]
+#[schema(as = EncounterBest)]
 pub struct Best {
     pub participant_id: String,
     pub name: String,
@@ -15,7 +17,8 @@ pub struct Best {
 }
 
 /// A fight in a few lines.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = EncounterSummary)]
 pub struct Summary {
     /// Rounds it took.
     pub rounds: u32,

@@ -1,6 +1,7 @@
 //! An encounter as it is told: as much as is asked for.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{
     ConditionDetail, Economy, Encounter, EndOutcome, Lighting, Participant, Position, Provocation, Statistics, Status,
@@ -24,8 +25,9 @@ pub enum Verbosity {
 }
 
 /// A condition: its name, or in full.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(untagged)]
+#[schema(as = EncounterCondition)]
 pub enum ConditionView {
     /// Its name.
     Name(String),
@@ -34,8 +36,9 @@ pub enum ConditionView {
 }
 
 /// A participant; from `Standard` on all but what is said to be of `Detailed`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[expect(missing_docs, reason = "their names say it")]
+#[schema(as = EncounterParticipantView)]
 pub struct ParticipantView {
     pub id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,11 +46,14 @@ pub struct ParticipantView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub npc_id: Option<String>,
     pub name: String,
+    #[schema(required = false)]
     pub hp: i32,
     /// Exhaustion counted.
+    #[schema(required = false)]
     pub max_hp: i32,
     pub is_enemy: bool,
     /// `alive`, `dying`, `stable` or `dead`.
+    #[schema(value_type = Life)]
     pub status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temp_hp: Option<i32>,
@@ -81,27 +87,39 @@ pub struct ParticipantView {
     pub resources: Option<Vec<Resource>>,
     /// What only `Detailed` tells.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    #[schema(inline, value_type = ParticipantDetail)]
     pub detail: Option<ParticipantDetail>,
 }
 
 /// What only [`Verbosity::Detailed`] tells of a participant.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[expect(missing_docs, reason = "their names say it")]
 pub struct ParticipantDetail {
+    #[schema(required = false)]
     pub is_ephemeral: bool,
+    #[schema(required = false)]
     pub movement_left: i32,
+    #[schema(required = false)]
     pub initiative_bonus: i32,
+    #[schema(required = false)]
     pub resistances: Vec<String>,
+    #[schema(required = false)]
     pub immunities: Vec<String>,
+    #[schema(required = false)]
     pub vulnerabilities: Vec<String>,
+    #[schema(required = false)]
     pub condition_immunities: Vec<String>,
+    #[schema(required = false)]
     pub effects: Vec<String>,
+    #[schema(required = false)]
     pub economy: Economy,
+    #[schema(required = false)]
     pub statistics: Statistics,
 }
 
 /// An encounter as it is told.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = EncounterStanding)]
 pub struct View {
     /// Its id.
     pub encounter_id: String,
@@ -112,9 +130,11 @@ pub struct View {
     pub status: Status,
     /// From 1.
     pub round: u32,
-    /// The place in the order of whose turn it is, from 0.
+    /// The place in the order of whose turn it is, from 0. Not told to players while it is somebody whom they do not know of.
+    #[schema(required = false)]
     pub turn: usize,
     /// Whose turn it is.
+    #[schema(required = true)]
     pub current_participant_id: Option<String>,
     /// How many take part.
     pub participant_count: usize,

@@ -1,9 +1,10 @@
 //! The circumstances of a roll, as a caller knows them.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Advantage, disadvantage or neither.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Advantage {
     /// One d20.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::{
     sheet::{ActiveEffect, Concentration, Condition, Creature, DeathSaves},
@@ -10,7 +11,7 @@ use crate::{
 };
 
 /// Damage of one type, before and after the target's resistances.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DamageTaken {
     /// Damage type; empty when it has none.
     pub damage_type: String,
@@ -21,7 +22,7 @@ pub struct DamageTaken {
 }
 
 /// One change of a creature, named by [`Creature::key`]. Numbers such as `hp` are the new values.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each says what it is; their fields are those of the sheet")]
 pub enum StateChange {

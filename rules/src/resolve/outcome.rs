@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{Advantage, StateChange, d20::D20Test, summary};
 
@@ -10,7 +11,8 @@ use super::{Advantage, StateChange, d20::D20Test, summary};
 pub(crate) type Text = Cow<'static, str>;
 
 /// What came of an attack, a check, a save or anything else that was resolved.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RulesOutcome)]
 pub struct Outcome {
     /// `Longsword Attack`, `Stealth Check`, `Dexterity Saving Throw`, `Fire Bolt Spell Attack`,
     /// `Fireball (dexterity save)`, `IMPOSSIBLE`, `NONE`.
@@ -25,10 +27,12 @@ pub struct Outcome {
     /// healing and rests the hit points.
     pub total: i32,
     /// What had to be reached: `15`, `DC 15` for a save against a spell, `N/A`.
+    #[schema(required = false)]
     pub dc_or_ac: String,
     /// Whether the actor had success; with a spell that asks for a save: whether its target failed.
     pub success: bool,
     /// The result in a sentence or two.
+    #[schema(required = false)]
     pub notes: String,
     /// The result in a word or two: `hit`, `critical hit`, `miss`, `success`, `target failed the save`.
     pub outcome: String,
@@ -49,6 +53,7 @@ pub struct Outcome {
     /// What the d20 was rolled with, all sources counted.
     pub advantage: Advantage,
     /// Every source of advantage and disadvantage, what applied by itself, and what was refused and why.
+    #[schema(value_type = Vec<String>)]
     pub reasons: Vec<Text>,
     /// Every die in the order it fell.
     pub dice: Vec<DieShown>,
@@ -62,6 +67,7 @@ pub struct Outcome {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<StateChange>,
     /// Seven lines for a narrator; two when there was nothing to roll.
+    #[schema(required = false)]
     pub raw: String,
 }
 
@@ -70,8 +76,9 @@ fn is_false(value: &bool) -> bool {
 }
 
 /// A result that needs no roll.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = AutomaticResult)]
 pub enum Automatic {
     /// It fails.
     Failure,
@@ -80,16 +87,18 @@ pub enum Automatic {
 }
 
 /// A number added to a roll.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RollModifier)]
 pub struct Modifier {
     /// Where it comes from: `DEX`, `Prof`, `Bless`.
+    #[schema(value_type = String)]
     pub label: Text,
     /// The number.
     pub value: i32,
 }
 
 /// A die that fell.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DieShown {
     /// Sides.
     pub faces: u32,
@@ -99,11 +108,13 @@ pub struct DieShown {
     pub kept: bool,
     /// What it was for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     pub label: Option<Text>,
 }
 
 /// Damage as it was rolled.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RolledDamage)]
 pub struct Damage {
     /// One row for each source.
     pub breakdown: Vec<DamageRow>,
@@ -117,7 +128,8 @@ pub struct Damage {
 }
 
 /// Damage of one source.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RolledDamageRow)]
 pub struct DamageRow {
     /// The source.
     pub label: String,
@@ -131,11 +143,12 @@ pub struct DamageRow {
     pub subtotal: i32,
     /// Damage type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     pub damage_type: Option<Text>,
 }
 
 /// One beam, ray or dart of several.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AttackRoll {
     /// The d20 that counted; 0 when it does not miss.
     pub die_result: u32,
@@ -153,7 +166,7 @@ pub struct AttackRoll {
 }
 
 /// One creature's roll among others.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ParticipantRoll {
     /// Id, or name without one.
     pub creature: String,

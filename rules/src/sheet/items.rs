@@ -1,19 +1,22 @@
 //! Things that stand on a sheet as a bare name or in full: armor, items, spells.
 
 use serde::{Deserialize, Serialize, de::IgnoredAny};
+use utoipa::ToSchema;
 
 use super::{Range, or_default};
 use crate::srd::{OnSave, SpellKind};
 
 /// Armor worn or a shield carried.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(from = "WornInput")]
+#[schema(as = SheetArmor)]
 pub struct Worn {
     /// Name; empty: nothing is worn.
     pub name: String,
     /// Magic bonus.
     pub bonus: i32,
     /// Whether its wearer is trained in it; none: class and sheet say.
+    #[schema(required = true)]
     pub proficient: Option<bool>,
 }
 
@@ -49,8 +52,9 @@ impl From<WornInput> for Worn {
 }
 
 /// Something carried.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(from = "ItemInput")]
+#[schema(as = SheetItem)]
 pub struct Item {
     /// Name.
     pub name: String,
@@ -74,8 +78,9 @@ impl From<ItemInput> for Item {
 }
 
 /// A known spell: a name of the SRD table, or one of the table's own with its numbers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged, from = "SpellInput")]
+#[schema(as = SheetSpell)]
 pub enum KnownSpell {
     /// By name.
     Name(String),
@@ -115,45 +120,59 @@ impl KnownSpell {
 }
 
 /// A spell of the table's own. With neither numbers here nor an SRD spell of that name, casting it only spends the slot.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
+#[schema(as = SheetSpellDetail)]
 pub struct SpellSheet {
     /// Name.
+    #[schema(required = true)]
     pub name: String,
     /// 0 for a cantrip, else 1 to 9.
+    #[schema(required = true)]
     pub level: i32,
     /// `ranged`, `melee`, `save`, `healing`, `automatic`; with `none` and anything else the other fields say.
+    #[schema(required = true)]
     pub attack: String,
     /// The ability of the target's saving throw.
     #[serde(alias = "save", alias = "save_ability")]
+    #[schema(required = true)]
     pub save_ability: Option<String>,
     /// What a successful save leaves.
+    #[schema(required = true)]
     pub on_save: OnSave,
     /// Dice of its damage or healing.
     #[serde(alias = "dice", alias = "damage_roll")]
+    #[schema(required = true)]
     pub damage: Option<OwnDamage>,
     /// Damage type.
+    #[schema(required = true)]
     pub damage_type: Option<String>,
     /// Dice added per slot level above its own.
     #[serde(alias = "upcast_scaling")]
+    #[schema(required = true)]
     pub upcast: Option<String>,
     /// Range in feet; none: 60 for a ranged attack.
     #[serde(alias = "range")]
+    #[schema(required = true)]
     pub range_ft: Option<i32>,
     /// How long casting it takes, such as `1 bonus action`; none: an action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub casting_time: Option<String>,
     /// Whether it asks for concentration.
+    #[schema(required = true)]
     pub concentration: bool,
     /// The condition it puts on its target.
+    #[schema(required = true)]
     pub condition: Option<String>,
     /// The effect it puts on its target.
+    #[schema(required = true)]
     pub effect: Option<String>,
 }
 
 /// Dice of a spell of one's own: text, or an object with its damage type beside.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(from = "OwnDamageInput")]
+#[schema(as = SheetSpellDamage)]
 pub struct OwnDamage {
     /// A sum of dice and a number.
     pub dice: String,

@@ -1,10 +1,13 @@
 //! Hit points, and what lies below them.
 
+use utoipa::ToSchema;
+
 use super::{Creature, DeathSaves};
 use crate::srd::same;
 
 /// Whether a creature lives (SRD 5.1, "Dropping to 0 Hit Points").
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
+#[schema(rename_all = "snake_case")]
 pub enum Life {
     /// It has hit points.
     Alive,

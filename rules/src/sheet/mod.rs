@@ -20,6 +20,7 @@ mod parts;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::ToSchema;
 
 pub use defence::ArmorClass;
 pub use items::{Item, KnownSpell, OwnDamage, SpellSheet, Worn};
@@ -31,18 +32,22 @@ pub use parts::{
 };
 
 /// A character or an NPC, as far as the rules go.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
+#[schema(as = RulesSheet)]
 pub struct Creature {
     /// Id of its row; state changes name it by this, or by its name when this is empty.
+    #[schema(required = true)]
     pub id: String,
     /// Short name in its campaign.
     #[serde(deserialize_with = "or_default")]
     #[serde(skip_serializing_if = "String::is_empty")]
     pub slug: String,
     /// Name.
+    #[schema(required = true)]
     pub name: String,
     /// Whether it is an NPC: attacks from a stat block, death at 0 hit points.
+    #[schema(required = true)]
     pub is_npc: bool,
     /// Race, free text.
     #[serde(deserialize_with = "or_default")]
@@ -53,22 +58,31 @@ pub struct Creature {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub profession: String,
     /// Character level, 1 to 20.
+    #[schema(required = true)]
     pub level: i32,
     /// The six scores.
+    #[schema(required = true)]
     pub abilities: Abilities,
     /// Hit points at most, before exhaustion.
+    #[schema(required = true)]
     pub max_hp: i32,
     /// Hit points.
+    #[schema(required = true)]
     pub hp: i32,
     /// Temporary hit points.
+    #[schema(required = true)]
     pub temp_hp: i32,
     /// Armor class as written on the sheet: armor, shield and Dexterity included, passing effects not.
+    #[schema(required = true)]
     pub armor_class: i32,
     /// Feet a round.
+    #[schema(required = true)]
     pub speed: i32,
     /// One of [`crate::SIZES`].
+    #[schema(required = true)]
     pub size: String,
     /// Creature type, such as `undead`; free text.
+    #[schema(required = true)]
     pub creature_type: String,
     /// `hostile`, `neutral`, `friendly`; free text.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -128,6 +142,7 @@ pub struct Creature {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hit_dice: Option<HitDice>,
     /// Death saving throws so far.
+    #[schema(required = true)]
     pub death_saves: DeathSaves,
     /// Damage types it resists.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -1,19 +1,27 @@
 //! The nested shapes of a sheet, as they stand in JSON.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::srd::Ability;
 
 /// The six ability scores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[expect(missing_docs, reason = "their names say it")]
+#[schema(as = SheetAbilities)]
 pub struct Abilities {
+    #[schema(required = true)]
     pub strength: i32,
+    #[schema(required = true)]
     pub dexterity: i32,
+    #[schema(required = true)]
     pub constitution: i32,
+    #[schema(required = true)]
     pub intelligence: i32,
+    #[schema(required = true)]
     pub wisdom: i32,
+    #[schema(required = true)]
     pub charisma: i32,
 }
 
@@ -39,32 +47,41 @@ impl Abilities {
 }
 
 /// A feature of class or race.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
+#[schema(as = SheetFeature)]
 pub struct Feature {
     /// Name.
+    #[schema(required = true)]
     pub name: String,
     /// The level it came with.
+    #[schema(required = true)]
     pub level: Option<i32>,
     /// What was chosen: a fighting style, the skills of Expertise.
+    #[schema(required = true)]
     pub chosen_option: Option<String>,
     /// Dice or number it adds to damage: `3d6`, `+10`, `ceil(level/2)d6`, `1d6 necrotic`.
+    #[schema(required = true)]
     pub scaling_formula: Option<String>,
 }
 
 /// Normal and long range in feet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
+#[schema(as = SheetRange)]
 pub struct Range {
     /// Up to here without disadvantage.
+    #[schema(required = true)]
     pub normal: i32,
     /// Up to here at all; none: the normal range.
+    #[schema(required = true)]
     pub long: Option<i32>,
 }
 
 /// The ability a weapon uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = SheetWeaponAbility)]
 pub enum WeaponAbility {
     /// Strength.
     Str,
@@ -77,50 +94,68 @@ pub enum WeaponAbility {
 }
 
 /// A weapon; what is left out comes from the SRD weapon of its name.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
+#[schema(as = SheetWeapon)]
 pub struct Weapon {
     /// Name.
+    #[schema(required = true)]
     pub name: String,
     /// Damage dice.
+    #[schema(required = true)]
     pub dice: Option<String>,
     /// Damage dice with two hands.
+    #[schema(required = true)]
     pub versatile_dice: Option<String>,
     /// Damage type.
+    #[schema(required = true)]
     pub damage_type: Option<String>,
     /// The ability it uses.
+    #[schema(required = true)]
     pub ability: Option<WeaponAbility>,
     /// Magic bonus on attack and damage; 0 leaves the one in the name (`+1 longsword`).
+    #[schema(required = true)]
     pub bonus: i32,
     /// Properties, such as `finesse`; `magical` makes its damage magical.
+    #[schema(required = true)]
     pub properties: Vec<String>,
     /// Range, if it can be shot or thrown.
+    #[schema(required = true)]
     pub range: Option<Range>,
 }
 
 /// An effect in force.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
+#[schema(as = SheetActiveEffect)]
 pub struct ActiveEffect {
     /// Name, such as `Bless`.
+    #[schema(required = true)]
     pub name: String,
     /// Who or what it comes from.
+    #[schema(required = true)]
     pub source: Option<String>,
     /// Rounds until it ends.
+    #[schema(required = true)]
     pub rounds_remaining: Option<i32>,
 }
 
 /// A condition in force.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
+#[schema(as = SheetCondition)]
 pub struct Condition {
     /// Name, such as `prone`.
+    #[schema(required = true)]
     pub name: String,
     /// Who or what it comes from.
+    #[schema(required = true)]
     pub source: Option<String>,
     /// Rounds until it ends.
+    #[schema(required = true)]
     pub rounds_remaining: Option<i32>,
     /// Level, of exhaustion.
+    #[schema(required = true)]
     pub level: Option<i32>,
     /// Whether the next rest ends it, short or long.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -128,71 +163,94 @@ pub struct Condition {
 }
 
 /// What a creature concentrates on.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
+#[schema(as = SheetConcentration)]
 pub struct Concentration {
     /// The spell.
+    #[schema(required = true)]
     pub spell: String,
 }
 
 /// Hit dice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
+#[schema(as = SheetHitDice)]
 pub struct HitDice {
     /// Sides of the die.
+    #[schema(required = true)]
     pub die: i32,
     /// How many there are.
+    #[schema(required = true)]
     pub max: i32,
     /// How many are left.
+    #[schema(required = true)]
     pub remaining: i32,
 }
 
 /// Death saving throws so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
+#[schema(as = SheetDeathSaves)]
 pub struct DeathSaves {
     /// Successes; with three it is stable.
+    #[schema(required = true)]
     pub successes: i32,
     /// Failures; with three it is dead.
+    #[schema(required = true)]
     pub failures: i32,
 }
 
 /// Spell slots of one level.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
+#[schema(as = SheetSpellSlot)]
 pub struct SpellSlot {
     /// How many there are.
+    #[schema(required = true)]
     pub max: i32,
     /// How many are left.
+    #[schema(required = true)]
     pub remaining: i32,
 }
 
 /// A class resource.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
+#[schema(as = SheetResource)]
 pub struct Resource {
     /// Name, such as `Ki Points`.
+    #[schema(required = true)]
     pub name: String,
     /// How many there are.
+    #[schema(required = true)]
     pub max: i32,
     /// How many are left.
+    #[schema(required = true)]
     pub remaining: i32,
 }
 
 /// An attack of a stat block.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
+#[schema(as = SheetNpcAttack)]
 pub struct NpcAttack {
     /// Name.
+    #[schema(required = true)]
     pub name: String,
     /// Everything added to the attack roll.
+    #[schema(required = true)]
     pub bonus: i32,
     /// Damage: a sum of dice and a number.
+    #[schema(required = true)]
     pub damage: String,
     /// Damage type.
+    #[schema(required = true)]
     pub damage_type: String,
     /// Reach in feet; none: 5, or a ranged attack when there is a range.
+    #[schema(required = true)]
     pub reach_ft: Option<i32>,
     /// Range, if it can be shot or thrown.
+    #[schema(required = true)]
     pub range: Option<Range>,
 }

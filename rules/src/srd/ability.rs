@@ -1,11 +1,12 @@
 //! The six abilities.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::same;
 
 /// One of the six abilities (SRD 5.1, "Using Ability Scores").
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ability {
     /// Bodily power.

@@ -1,6 +1,7 @@
 //! Armor (SRD 5.1, "Equipment: Armor").
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{
     lookup::{holds, same},
@@ -11,7 +12,7 @@ use super::{
 pub const SHIELD_BONUS: i32 = 2;
 
 /// How heavy armor is: who is trained in it and how much of the Dexterity modifier counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArmorCategory {
     /// All of the Dexterity modifier counts.
@@ -23,17 +24,21 @@ pub enum ArmorCategory {
 }
 
 /// A suit of armor's numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = SrdArmor)]
 pub struct Armor {
     /// Lower-case name.
+    #[schema(value_type = String)]
     pub name: &'static str,
     /// Light, medium or heavy.
     pub category: ArmorCategory,
     /// Armor class before Dexterity.
     pub armor_class: i32,
     /// Most of the Dexterity modifier that counts; none: all of it.
+    #[schema(required = true)]
     pub dexterity_max: Option<i32>,
     /// Strength score below which it slows its wearer by 10 feet.
+    #[schema(required = true)]
     pub strength: Option<i32>,
     /// Whether it gives disadvantage on Stealth checks.
     pub stealth_disadvantage: bool,

@@ -1,11 +1,12 @@
 //! What casting a spell takes of a turn (SRD 5.1, "Casting Time" and "Spell Descriptions").
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{holds, same};
 
 /// What casting takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CastingTime {
     /// The action.

@@ -1,12 +1,13 @@
 //! The 15 conditions (SRD 5.1, "Appendix PH-A: Conditions"), as what they do to rolls.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::same;
 use crate::resolve::Advantage;
 
 /// A sense that a check may need.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sense {
     /// Seeing.
@@ -16,9 +17,11 @@ pub enum Sense {
 }
 
 /// What a condition does to the rolls of the creature that has it, and to rolls against it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = SrdCondition)]
 pub struct ConditionRule {
     /// Lower-case name.
+    #[schema(value_type = String)]
     pub name: &'static str,
     /// Its own attack rolls.
     pub attacks: Advantage,
@@ -35,6 +38,7 @@ pub struct ConditionRule {
     /// Whether the effects on attacks and checks need the source of the condition in sight.
     pub needs_source_in_sight: bool,
     /// Checks that need this sense fail without a roll.
+    #[schema(required = true)]
     pub loses: Option<Sense>,
     /// Whether it can take no actions or reactions.
     pub incapacitated: bool,
@@ -45,8 +49,10 @@ pub struct ConditionRule {
     /// Whether it resists all damage and is immune to poison.
     pub resists_all_damage: bool,
     /// Conditions that come with it.
+    #[schema(value_type = Vec<String>)]
     pub implies: &'static [&'static str],
     /// In a few words.
+    #[schema(value_type = String)]
     pub summary: &'static str,
 }
 

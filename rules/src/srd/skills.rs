@@ -1,13 +1,16 @@
 //! The 18 skills and the ability each belongs to (SRD 5.1, "Using Ability Scores: Skills").
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Ability;
 
 /// A skill.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = SrdSkill)]
 pub struct Skill {
     /// Lower-case name, as on the wire.
+    #[schema(value_type = String)]
     pub name: &'static str,
     /// The ability it is a use of, unless a check names another.
     pub ability: Ability,

@@ -1,6 +1,7 @@
 //! The 37 weapons (SRD 5.1, "Equipment: Weapons").
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{
     Found, find,
@@ -8,7 +9,7 @@ use super::{
 };
 
 /// Who is trained in a weapon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WeaponCategory {
     /// Most people can use it.
@@ -18,23 +19,30 @@ pub enum WeaponCategory {
 }
 
 /// A weapon's numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = SrdWeapon)]
 pub struct WeaponRule {
     /// Lower-case name.
+    #[schema(value_type = String)]
     pub name: &'static str,
     /// Simple or martial.
     pub category: WeaponCategory,
     /// Whether it is a ranged weapon; a melee weapon that can be thrown is not.
     pub ranged: bool,
     /// Damage dice, or a number; empty for the net, which does no damage.
+    #[schema(value_type = String)]
     pub damage: &'static str,
     /// Damage type; empty for the net.
+    #[schema(value_type = String)]
     pub damage_type: &'static str,
     /// Property names, lower case.
+    #[schema(value_type = Vec<String>)]
     pub properties: &'static [&'static str],
     /// Normal and long range in feet, for ranged and thrown weapons.
+    #[schema(value_type = Option<Vec<u16>>, required = true)]
     pub range: Option<(u16, u16)>,
     /// Damage dice when used with two hands.
+    #[schema(value_type = Option<String>, required = true)]
     pub versatile: Option<&'static str>,
 }
 

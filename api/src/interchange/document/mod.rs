@@ -18,6 +18,7 @@ use garde::Validate;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 
 use crate::http::{bounds, validate};
 
@@ -29,55 +30,74 @@ pub const VERSION: u32 = 1;
 pub const ROWS_MAX: usize = 200_000;
 
 /// Who remembers, in a document.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HolderDocument {
+    /// What it is.
     #[serde(rename = "type")]
+    #[schema(inline)]
     pub kind: Holder,
+    /// Its slug.
     pub slug: String,
 }
 
 /// A memory in a document.
-#[derive(Clone, Debug, Serialize, Deserialize, Validate)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct MemoryDocument {
+    /// Who remembers.
     pub holder: HolderDocument,
     /// The character it is about.
     pub player: String,
+    /// What is remembered.
     pub text: String,
+    /// How it was made.
     #[serde(default)]
+    #[schema(inline)]
     pub source: Source,
     /// Memories of the same number were broadcast together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broadcast: Option<u32>,
+    /// When it was made.
     #[serde(default, with = "crate::clock::written", skip_serializing_if = "Option::is_none")]
     pub created_at: Option<OffsetDateTime>,
+    /// Members of clients' own.
     #[garde(custom(validate::extensions))]
     #[serde(default, skip_serializing_if = "Extensions::is_empty")]
+    #[schema(value_type = Object)]
     pub extensions: Extensions,
+    /// What it is called elsewhere.
     #[garde(custom(validate::opt_line))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_ref: Option<String>,
 }
 
 /// A message in a document.
-#[derive(Clone, Debug, Serialize, Deserialize, Validate)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct MessageDocument {
+    /// What kind it is.
     #[serde(rename = "type", default)]
+    #[schema(inline)]
     pub kind: Type,
+    /// Who wrote it.
     #[serde(default)]
+    #[schema(inline)]
     pub author: Author,
+    /// Who speaks.
     #[garde(custom(speaker_fits))]
     #[serde(default)]
     pub speaker: Speaker,
+    /// The text.
     #[garde(length(chars, max = 100_000))]
     pub content: String,
+    /// What the roll is for.
     #[garde(length(chars, max = 2000))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flavor: Option<String>,
+    /// What fell.
     #[garde(inner(custom(rolled)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roll: Option<Value>,
@@ -94,6 +114,7 @@ pub struct MessageDocument {
     #[garde(length(max = 50))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub whisper_to: Vec<String>,
+    /// Whether only the game master sees the roll.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub blind: bool,
     /// What was said and its answer have the same number.
@@ -106,11 +127,15 @@ pub struct MessageDocument {
     /// Where the conversation as the model sees it begins since then: the place of a message in this list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_start: Option<u32>,
+    /// When it was made.
     #[serde(default, with = "crate::clock::written", skip_serializing_if = "Option::is_none")]
     pub created_at: Option<OffsetDateTime>,
+    /// Members of clients' own.
     #[garde(custom(validate::extensions))]
     #[serde(default, skip_serializing_if = "Extensions::is_empty")]
+    #[schema(value_type = Object)]
     pub extensions: Extensions,
+    /// What it is called elsewhere.
     #[garde(custom(validate::opt_line))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_ref: Option<String>,

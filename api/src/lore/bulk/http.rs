@@ -54,7 +54,7 @@ pub async fn bulk(
 }
 
 /// Undoes a bulk edit: every entry, or none if one of them was changed since.
-#[utoipa::path(tag = "lore", operation_id = "undo_bulk_edit",
+#[utoipa::path(tag = "lore", operation_id = "undo_lore_bulk_edit",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "The edit's `step_id`")),
     responses((status = 200, body = Undone), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/lore/bulk/{x}/undo")]

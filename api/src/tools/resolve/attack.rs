@@ -11,6 +11,7 @@ use super::{
     values::{UpTo, Within, Words},
 };
 use crate::{
+    encounters::answers::ResolvedOutcome,
     error::Result,
     rules::cast::{Named, Who},
     tools::{ANYONE, ActorKind, ToolCx, ToolSpec},
@@ -52,6 +53,7 @@ impl ToolSpec for ResolveAttack {
     const LISTED: bool = false;
     const INFORMS: bool = true;
     type Arguments = AttackArguments;
+    type Answer = ResolvedOutcome;
 
     async fn run(cx: &ToolCx<'_>, arguments: AttackArguments) -> Result<Value> {
         let mut call = arguments.call(cx, Self::NAME).await?;

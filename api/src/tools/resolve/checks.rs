@@ -11,6 +11,7 @@ use super::{
     values::{AbilityName, SkillName, Within},
 };
 use crate::{
+    encounters::answers::ResolvedOutcome,
     error::Result,
     tools::{ANYONE, ActorKind, ToolCx, ToolSpec},
 };
@@ -67,6 +68,7 @@ impl ToolSpec for ResolveSkillCheck {
     const LISTED: bool = false;
     const INFORMS: bool = true;
     type Arguments = SkillCheckArguments;
+    type Answer = ResolvedOutcome;
 
     async fn run(cx: &ToolCx<'_>, arguments: SkillCheckArguments) -> Result<Value> {
         let call = arguments.call(cx, Self::NAME).await?;
@@ -89,6 +91,7 @@ impl ToolSpec for ResolveAbilityCheck {
     const LISTED: bool = false;
     const INFORMS: bool = true;
     type Arguments = AbilityCheckArguments;
+    type Answer = ResolvedOutcome;
 
     async fn run(cx: &ToolCx<'_>, arguments: AbilityCheckArguments) -> Result<Value> {
         let call = arguments.call(cx, Self::NAME).await?;
@@ -106,6 +109,7 @@ impl ToolSpec for ResolvePassive {
     const LISTED: bool = false;
     const INFORMS: bool = true;
     type Arguments = PassiveArguments;
+    type Answer = ResolvedOutcome;
 
     async fn run(cx: &ToolCx<'_>, arguments: PassiveArguments) -> Result<Value> {
         let call = arguments.call(cx, Self::NAME).await?;
@@ -123,6 +127,7 @@ impl ToolSpec for RollInitiative {
     const LISTED: bool = false;
     const INFORMS: bool = true;
     type Arguments = InitiativeArguments;
+    type Answer = ResolvedOutcome;
 
     async fn run(cx: &ToolCx<'_>, arguments: InitiativeArguments) -> Result<Value> {
         let call = arguments.call(cx, Self::NAME).await?;

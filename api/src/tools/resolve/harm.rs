@@ -14,6 +14,7 @@ use super::{
     values::{DamageType, UpTo, Within, Words},
 };
 use crate::{
+    encounters::answers::ResolvedOutcome,
     error::Result,
     tools::{ANYONE, ActorKind, ToolCx, ToolSpec},
 };
@@ -58,6 +59,7 @@ impl ToolSpec for ApplyDamage {
     const LISTED: bool = false;
     const INFORMS: bool = true;
     type Arguments = DamageArguments;
+    type Answer = ResolvedOutcome;
 
     async fn run(cx: &ToolCx<'_>, arguments: DamageArguments) -> Result<Value> {
         let call = arguments.call(cx, Self::NAME).await?;
@@ -100,6 +102,7 @@ impl ToolSpec for ApplyHealing {
     const LISTED: bool = false;
     const INFORMS: bool = true;
     type Arguments = HealingArguments;
+    type Answer = ResolvedOutcome;
 
     async fn run(cx: &ToolCx<'_>, arguments: HealingArguments) -> Result<Value> {
         let call = arguments.call(cx, Self::NAME).await?;
@@ -125,6 +128,7 @@ impl ToolSpec for ResolveConcentration {
     const LISTED: bool = false;
     const INFORMS: bool = true;
     type Arguments = ConcentrationArguments;
+    type Answer = ResolvedOutcome;
 
     async fn run(cx: &ToolCx<'_>, arguments: ConcentrationArguments) -> Result<Value> {
         let call = arguments.call(cx, Self::NAME).await?;
@@ -147,6 +151,7 @@ impl ToolSpec for ResolveDeathSave {
     const LISTED: bool = false;
     const INFORMS: bool = true;
     type Arguments = DeathSaveArguments;
+    type Answer = ResolvedOutcome;
 
     async fn run(cx: &ToolCx<'_>, arguments: DeathSaveArguments) -> Result<Value> {
         let call = arguments.call(cx, Self::NAME).await?;
@@ -174,6 +179,7 @@ impl ToolSpec for ResolveFall {
     const LISTED: bool = false;
     const INFORMS: bool = true;
     type Arguments = FallArguments;
+    type Answer = ResolvedOutcome;
 
     async fn run(cx: &ToolCx<'_>, arguments: FallArguments) -> Result<Value> {
         let call = arguments.call(cx, Self::NAME).await?;

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::{common::resolver_arguments, values::Words};
 use crate::{
+    encounters::answers::ResolvedOutcome,
     error::Result,
     tools::{ANYONE, ActorKind, ToolCx, ToolSpec},
 };
@@ -26,6 +27,7 @@ impl ToolSpec for MarkImpossible {
     const LISTED: bool = false;
     const INFORMS: bool = true;
     type Arguments = MarkArguments;
+    type Answer = ResolvedOutcome;
 
     async fn run(cx: &ToolCx<'_>, arguments: MarkArguments) -> Result<Value> {
         arguments.call(cx, Self::NAME).await?.told(&impossible(&arguments.reason.0))
@@ -41,6 +43,7 @@ impl ToolSpec for MarkNoCheck {
     const LISTED: bool = false;
     const INFORMS: bool = true;
     type Arguments = MarkArguments;
+    type Answer = ResolvedOutcome;
 
     async fn run(cx: &ToolCx<'_>, arguments: MarkArguments) -> Result<Value> {
         arguments.call(cx, Self::NAME).await?.told(&no_check(&arguments.reason.0))

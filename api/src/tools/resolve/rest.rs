@@ -8,6 +8,7 @@ use super::{
     values::{UpTo, Within},
 };
 use crate::{
+    encounters::answers::ResolvedOutcome,
     error::Result,
     tools::{ANYONE, ActorKind, ToolCx, ToolSpec},
 };
@@ -40,6 +41,7 @@ impl ToolSpec for TakeRest {
     const LISTED: bool = false;
     const INFORMS: bool = true;
     type Arguments = RestArguments;
+    type Answer = ResolvedOutcome;
 
     async fn run(cx: &ToolCx<'_>, arguments: RestArguments) -> Result<Value> {
         let call = arguments.call(cx, Self::NAME).await?;

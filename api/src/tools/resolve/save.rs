@@ -13,6 +13,7 @@ use super::{
     values::{AbilityName, DamageType, Within, Words},
 };
 use crate::{
+    encounters::answers::ResolvedOutcome,
     error::Result,
     tools::{ANYONE, ActorKind, ToolCx, ToolSpec},
 };
@@ -61,6 +62,7 @@ impl ToolSpec for ResolveSavingThrow {
     const LISTED: bool = false;
     const INFORMS: bool = true;
     type Arguments = SavingThrowArguments;
+    type Answer = ResolvedOutcome;
 
     async fn run(cx: &ToolCx<'_>, arguments: SavingThrowArguments) -> Result<Value> {
         let call = arguments.call(cx, Self::NAME).await?;

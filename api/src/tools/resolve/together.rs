@@ -10,6 +10,7 @@ use super::{
     values::{AbilityName, SkillName, UpTo, Within, Words},
 };
 use crate::{
+    encounters::answers::ResolvedOutcome,
     error::{Error, Result},
     rules::cast::Named,
     tools::{ANYONE, ActorKind, ToolCx, ToolSpec},
@@ -61,6 +62,7 @@ impl ToolSpec for ResolveContest {
     const LISTED: bool = false;
     const INFORMS: bool = true;
     type Arguments = ContestArguments;
+    type Answer = ResolvedOutcome;
 
     async fn run(cx: &ToolCx<'_>, arguments: ContestArguments) -> Result<Value> {
         let call = arguments.call(cx, Self::NAME).await?;
@@ -111,6 +113,7 @@ impl ToolSpec for ResolveGroupCheck {
     const LISTED: bool = false;
     const INFORMS: bool = true;
     type Arguments = GroupCheckArguments;
+    type Answer = ResolvedOutcome;
 
     async fn run(cx: &ToolCx<'_>, arguments: GroupCheckArguments) -> Result<Value> {
         let call = arguments.call(cx, Self::NAME).await?;

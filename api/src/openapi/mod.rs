@@ -1,16 +1,34 @@
 //! What the OpenAPI document says beside what each route says of itself: whose it is, credentials, arguments of commands, merge
 //! patches, and the headers that routes take and answer by the conventions of `http`, once for all of them.
+//!
+//! utoipa writes what types and handlers say. What is the same of all routes is written after it, each by one pass over the
+//! document: here what needs utoipa's types, in the modules below what is easier said of JSON. No pass changes what goes over
+//! the wire; a pass that has to know one route or schema has a table for it.
+
+mod answers;
+pub mod credentials;
+pub mod document;
+mod examples;
+pub mod frames;
+pub mod names;
+pub mod shapes;
+mod sorts;
+mod streams;
+mod tags;
+pub mod unions;
+mod values;
+pub mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use utoipa::ToSchema;
 use utoipa::openapi::{
     ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi, Ref, RefOr, Response, Schema,
     header::{Header, HeaderBuilder},
     path::{Operation, Parameter, ParameterBuilder, ParameterIn},
     schema::{ArrayItems, Components, Object, OneOfBuilder, SchemaType, Type},
-    security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
+    security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
 };
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::{
     campaigns::Campaigns,
@@ -22,6 +40,8 @@ use crate::{
     npcs::Npcs,
     owners::Owners,
     scenes::Scenes,
+    sessions::described::SessionEvent,
+    tools,
 };
 
 /// Completes the document that routes were put together to.
@@ -40,8 +60,30 @@ pub fn complete(api: &mut OpenApi) {
     hide::<Npcs>(schemas);
     hide::<Owners>(schemas);
     hide::<Scenes>(schemas);
+    WHOLE.iter().for_each(|(name, but)| require(name, but, schemas));
     refer(schemas);
     headers(api);
+}
+
+/// The document with what is said of JSON.
+#[must_use]
+pub fn finish(mut document: serde_json::Value) -> serde_json::Value {
+    let mut event = SessionEvent::schema();
+    mend(&mut event);
+    if let (Some(schemas), Ok(event)) = (document::schemas(&mut document), serde_json::to_value(event)) {
+        schemas.insert(SessionEvent::name().into_owned(), event);
+    }
+    answers::describe(&mut document);
+    names::give(&mut document);
+    values::list(&mut document);
+    unions::name(&mut document);
+    credentials::ask(&mut document);
+    shapes::complete(&mut document);
+    words::describe(&mut document);
+    sorts::say(&mut document);
+    examples::give(&mut document);
+    tags::list(&mut document);
+    document
 }
 
 /// A list's items come written out: names their schema instead.
@@ -57,10 +99,17 @@ fn refer(schemas: &mut BTreeMap<String, RefOr<Schema>>) {
     }
 }
 
-/// What a player's token does not see of a kind need not be there.
+/// A row's members are all there, also those that are null. What a player's token does not see of a kind need not be there.
 fn hide<R: Resource<View: ToSchema>>(schemas: &mut BTreeMap<String, RefOr<Schema>>) {
-    if let Some(RefOr::T(Schema::Object(view))) = schemas.get_mut(&*R::View::name()) {
-        view.required.retain(|name| !R::HIDDEN_FROM_PLAYERS.contains(&name.as_str()));
+    require(&R::View::name(), R::HIDDEN_FROM_PLAYERS, schemas);
+}
+
+/// The same of views that are no resources, each with what is there only sometimes.
+const WHOLE: &[(&str, &[&str])] = &[("MemoryView", &[]), ("Message", &[]), ("Session", &[]), ("KeyView", &["key"])];
+
+fn require(name: &str, but: &[&str], schemas: &mut BTreeMap<String, RefOr<Schema>>) {
+    if let Some(RefOr::T(Schema::Object(view))) = schemas.get_mut(name) {
+        view.required = view.properties.keys().filter(|member| !but.contains(&member.as_str())).cloned().collect();
     }
 }
 
@@ -77,14 +126,20 @@ fn describe(api: &mut OpenApi) {
         .description(Some("An API key `tk_…` or an access token from `/v1/auth/token`."))
         .build();
     let components = api.components.get_or_insert_default();
+    components.schemas.insert("TurnEvent".to_owned(), <streams::TurnEvent as PartialSchema>::schema());
     for command in commands::REGISTRY {
         // A schema in JSON is one of OpenAPI's; what could not be read as one would be missing, and a test would say so.
         if let Ok(schema) = serde_json::from_value::<RefOr<Schema>>(command.schema().clone()) {
             components.schemas.insert(format!("Arguments.{}", command.name), schema);
         }
     }
+    let answers =
+        tools::REGISTRY.iter().map(tools::Tool::answer).chain(commands::REGISTRY.iter().map(commands::Command::answer));
+    components.schemas.extend(answers.flatten());
+    // What requests are made of has its limits from the routes that take it: an event is put in by [`finish`].
+    components.schemas.extend(tools::schemas::<SessionEvent>().into_iter().skip(1));
     components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
-    api.security = Some(vec![SecurityRequirement::new("bearer", Vec::<String>::new())]);
+    api.servers = Some(vec![utoipa::openapi::Server::new("/")]);
 }
 
 /// Gives each JSON merge patch a schema of its own, in which nothing is required and `null` takes away what need not be there;

@@ -1,0 +1,183 @@
+//! Every operation has an example: each is sent to a server with the world that tests begin with, is taken, and its answer is of the schema
+//! that the document gives it.
+
+use std::collections::BTreeMap;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tavernkeep::routes;
+
+use crate::support::{Client, Server};
+
+/// Operations that are not sent as the others are, with the reason.
+const OTHERWISE: &[(&str, &str)] = &[
+    ("connect_bridge", "a WebSocket: tests/bridge plays the examples of docs/bridge.md"),
+    ("follow_changes", "a stream without an end: sent below"),
+];
+
+struct Operation {
+    id: String,
+    method: Method,
+    path: String,
+    /// Names of the path with their examples.
+    names: BTreeMap<String, Value>,
+    /// Media type and example of the body.
+    body: Option<(String, Value)>,
+}
+
+fn operations(document: &Value) -> Vec<Operation> {
+    let mut found = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let parameters = operation["parameters"].as_array().into_iter().flatten();
+            let in_path = parameters.filter(|parameter| parameter["in"] == "path");
+            let name = |of: &Value| (of["name"].as_str().unwrap().to_owned(), of["example"].clone());
+            let content = operation["requestBody"]["content"].as_object().into_iter().flatten();
+            let body = content.map(|(kind, of)| (kind.clone(), of["example"].clone()));
+            found.push(Operation {
+                id: operation["operationId"].as_str().unwrap().to_owned(),
+                method: method.to_uppercase().parse().unwrap(),
+                path: path.clone(),
+                names: in_path.map(name).collect(),
+                body: body.filter(|(kind, _)| kind.contains("json")).next_back(),
+            });
+        }
+    }
+    found
+}
+
+/// What an operation needs that the world has not, made by other operations; returns what its path names instead of its examples.
+async fn prepare(server: &Server, tenant: &Client<'_>, operation: &Operation) -> BTreeMap<String, Value> {
+    let campaign = "/v1/campaigns/port-town";
+    let at = |rest: &str| format!("{campaign}{rest}");
+    let mut made = BTreeMap::new();
+    for name in operation.names.keys() {
+        let id: Value = match name.as_str() {
+            "scene" => {
+                tenant.post(&at("/scenes"), json!({ "slug": "quay", "name": "The Quay" })).await.expect(201);
+                continue;
+            }
+            "session" => tenant.post(&at("/sessions"), json!({ "client_id": "vtt" })).await.expect(201).id().into(),
+            "encounter" => encounter(tenant, operation).await,
+            "memory" => {
+                let memory = json!({ "player_id": "player_alice", "text": "She pays." });
+                tenant.post(&at("/npcs/innkeeper_bob/memories"), memory).await.expect(201).id().into()
+            }
+            "message" => tenant.post(&at("/messages"), json!({ "content": "Ahoy." })).await.expect(201).id().into(),
+            "turn" => turn(server, tenant, operation).await,
+            "broadcast" => {
+                let call = json!({ "actor": { "type": "owner", "id": "town_council_owner" },
+                    "arguments": { "player_id": "player_alice", "memory_string": "She is back." } });
+                let told = tenant.post(&at("/tools/OWNER_memorize_dependables"), call).await.expect(200);
+                told.body["result"]["broadcast_id"].clone()
+            }
+            "bulk_edit" => {
+                let edit = json!({ "ids": ["the_harbour"], "changes": { "tags": { "add": ["old"] } } });
+                tenant.post(&at("/lore/bulk"), edit).await.expect(200).body["step_id"].clone()
+            }
+            "api_key" => {
+                let key = json!({ "name": "Another", "scopes": ["read"] });
+                tenant.post("/v1/api-keys", key).await.expect(201).id().into()
+            }
+            "user" => {
+                let user = json!({ "email": "maya@example.org", "role": "viewer" });
+                tenant.post("/v1/users", user).await.expect(201);
+                continue;
+            }
+            "erasure" => tenant.delete(&at("/characters/player_mallory?erase=true")).await.expect(202).id().into(),
+            "seq" => seq(tenant, operation).await,
+            _ => continue,
+        };
+        made.insert(name.clone(), id);
+    }
+    made
+}
+
+async fn encounter(tenant: &Client<'_>, operation: &Operation) -> Value {
+    let path = "/v1/campaigns/port-town/encounters";
+    let fight = json!({ "participants": [{ "id": "alice", "character_id": "player_alice", "initiative": 20 },
+        { "id": "goblin", "name": "Goblin", "hp": 7, "max_hp": 7, "armor_class": 15, "is_enemy": true, "initiative": 12 }] });
+    let id = tenant.post(path, fight).await.expect(201).id();
+    if operation.id == "commit_encounter" {
+        tenant.post(&format!("{path}/{id}/end"), json!({ "outcome": "victory" })).await.expect(200);
+    }
+    id.into()
+}
+
+/// A turn that is over, or one that goes on if it is to be cancelled.
+async fn turn(server: &Server, tenant: &Client<'_>, operation: &Operation) -> Value {
+    if operation.id == "cancel_turn" {
+        server.model.set_script(rehearsal::Script::always(rehearsal::Reply::hang()));
+    }
+    let path = "/v1/campaigns/port-town/npcs/innkeeper_bob/turns";
+    let body = json!({ "player_id": "player_alice", "action": "I wave.", "stream": false });
+    let request = tenant.request(Method::POST, path).json(&body).header("Prefer", "respond-async");
+    let begun = tenant.send(request).await;
+    match begun.body["turn_id"].clone() {
+        Value::Null => begun.body["id"].clone(),
+        id => id,
+    }
+}
+
+/// The number of a change that can be taken back.
+async fn seq(tenant: &Client<'_>, operation: &Operation) -> Value {
+    let row = operation.path.split("/revisions").next().unwrap().to_owned();
+    let row = operation
+        .names
+        .iter()
+        .fold(row, |row, (name, example)| row.replace(&format!("{{{name}}}"), example.as_str().unwrap_or_default()));
+    let changed = if row.contains("/lore/") { json!({ "title": "New" }) } else { json!({ "name": "New" }) };
+    tenant.patch(&row, changed).await.expect(200);
+    let revisions = tenant.get(&format!("{row}/revisions")).await.expect(200);
+    revisions.items().last().unwrap()["seq"].clone()
+}
+
+fn filled(operation: &Operation, made: &BTreeMap<String, Value>) -> String {
+    operation.names.iter().fold(operation.path.clone(), |path, (name, example)| {
+        let value = made.get(name).unwrap_or(example);
+        let value = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+        path.replace(&format!("{{{name}}}"), &value)
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_example_is_taken_and_answered_as_the_document_says() {
+    let document = routes::published().unwrap();
+    let operations = operations(&document);
+    assert!(operations.len() > 120, "{}", operations.len());
+    let mut wrong = Vec::new();
+    let server = Server::start().await;
+    for (n, operation) in operations.iter().enumerate() {
+        if OTHERWISE.iter().any(|(id, _)| *id == operation.id) {
+            continue;
+        }
+        if let Some((kind, Value::Null)) = &operation.body {
+            wrong.push(format!("{}: no example of {kind}", operation.id));
+            continue;
+        }
+        server.model.set_script(rehearsal::Script::always(rehearsal::Reply::persona()));
+        let tenant = server.tenant(&format!("tenant-{n}")).await;
+        tenant.world().await;
+        let made = prepare(&server, &tenant, operation).await;
+        let mut request = tenant.request(operation.method.clone(), &filled(operation, &made));
+        if let Some((kind, body)) = &operation.body {
+            request = request.header("Content-Type", kind).body(body.to_string());
+        }
+        // What is answered is held to the document by `send`.
+        let answer = tenant.send(request).await;
+        if !(200..300).contains(&answer.status) {
+            wrong.push(format!("{}: {} {:.300}", operation.id, answer.status, answer.text));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_are_followed() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    tenant.world().await;
+    let answer = tenant.request(Method::GET, "/v1/campaigns/port-town/events").send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert!(answer.headers()["content-type"].to_str().unwrap().starts_with("text/event-stream"));
+}
