@@ -78,7 +78,7 @@ impl NarrowedTo {
 }
 
 /// Who the credential says one is: its kind, scopes, end, and the campaign and character it is for.
-#[utoipa::path(tag = "auth", operation_id = "whoami",
+#[utoipa::path(tag = "auth", operation_id = "get_whoami",
     responses((status = 200, body = Whoami), (status = "default", body = Problem)))]
 #[get("/whoami")]
 pub async fn whoami(app: web::Data<App>, caller: Caller) -> Result<Reply> {

@@ -377,7 +377,7 @@ fn check_only<T: ToSchema + 'static>(value: &Value, looked_at: impl Fn(&str) -> 
     if walk.errors.is_empty() {
         return Ok(());
     }
-    Err(Error::validation(misfit::together(walk.errors, misfit::found(&limits.root, &limits.named, value))))
+    Err(Error::validation(misfit::beside(walk.errors, misfit::found(&limits.root, &limits.named, value))))
 }
 
 /// A value on the way through its schema.

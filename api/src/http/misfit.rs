@@ -275,6 +275,19 @@ fn type_in_words(expected: &str) -> String {
     }
 }
 
+/// Limits that are broken and what does not fit beside them; what a schema says of the same value says more.
+#[must_use]
+pub fn beside(mut limits: Vec<FieldError>, found: Vec<FieldError>) -> Vec<FieldError> {
+    for error in found {
+        match limits.iter().position(|known| known.pointer == error.pointer) {
+            Some(at) => limits[at] = error,
+            None if limits.len() < ERRORS_MAX => limits.push(error),
+            None => {}
+        }
+    }
+    limits
+}
+
 /// The errors of a value's schema and the reader's own, which stands first unless the schema says it better.
 #[must_use]
 pub fn together(read: Vec<FieldError>, found: Vec<FieldError>) -> Vec<FieldError> {
