@@ -722,7 +722,7 @@ macro_rules! world_routes_but_delete {
         use $crate::http::paging::Items;
 
         #[utoipa::path(
-            tag = $many, operation_id = concat!("list_", $many),
+            tag = $many, operation_id = concat!("list_", $many), summary = concat!("Lists the campaign's ", $many, "."),
             params(("c" = String, Path, description = "Campaign id or slug"), $crate::http::paging::ListParams, $filter),
             responses((status = 200, body = Items<$view>), (status = "default", body = $crate::error::Problem)),
         )]
@@ -737,6 +737,7 @@ macro_rules! world_routes_but_delete {
 
         #[utoipa::path(
             tag = $many, operation_id = concat!("create_", $one), request_body = $input,
+            summary = concat!("Adds to the campaign's ", $many, "."),
             params(("c" = String, Path, description = "Campaign id or slug")),
             responses((status = 201, body = $view), (status = "default", body = $crate::error::Problem)),
         )]
@@ -751,6 +752,7 @@ macro_rules! world_routes_but_delete {
 
         #[utoipa::path(
             tag = $many, operation_id = concat!("get_", $one),
+            summary = concat!("Reads one entry of the campaign's ", $many, "."),
             params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
             responses((status = 200, body = $view), (status = "default", body = $crate::error::Problem)),
         )]
@@ -765,6 +767,7 @@ macro_rules! world_routes_but_delete {
 
         #[utoipa::path(
             tag = $many, operation_id = concat!("update_", $one),
+            summary = concat!("Changes one entry of the campaign's ", $many, " by a JSON merge patch."),
             request_body(content = $input, content_type = "application/merge-patch+json", description = "JSON merge patch"),
             params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
             responses((status = 200, body = $view), (status = "default", body = $crate::error::Problem)),
@@ -788,6 +791,7 @@ macro_rules! delete_route {
 
         #[utoipa::path(
             tag = $many, operation_id = concat!("delete_", $one),
+            summary = concat!("Deletes one entry of the campaign's ", $many, "."),
             params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
             responses((status = 204), (status = "default", body = $crate::error::Problem)),
         )]

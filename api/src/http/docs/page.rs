@@ -91,6 +91,11 @@ pub fn render(document: &Value) -> Result<String> {
     page.render().map_err(Error::internal)
 }
 
+/// A text in pieces, and whether each stood between backquotes.
+fn prose(text: &str) -> impl Iterator<Item = (bool, &str)> {
+    text.split('`').enumerate().map(|(n, piece)| (n % 2 == 1, piece))
+}
+
 fn text<'a>(of: &'a Value, name: &str) -> &'a str {
     of[name].as_str().unwrap_or_default()
 }
