@@ -167,6 +167,13 @@ fn slots() {
     // A warlock's slots are of one level.
     let o = attack(&warlock(5), &foe(15, 50), &casting("Hellish Rebuke", None), &plain(), &[2, 1, 1, 1, 1]);
     assert!(spends(&o, 3) && row(&o, "Hellish Rebuke").dice == "4d10");
+    // A row of a sheet that never held a slot is none, and one that was given beyond the sheet's own is one.
+    let mut odd = warlock(5);
+    odd.spell_slots.insert("1".into(), rules::sheet::SpellSlot { max: 0, remaining: 0 });
+    let o = attack(&odd, &foe(15, 50), &casting("Hellish Rebuke", None), &plain(), &[2, 1, 1, 1, 1]);
+    assert!(spends(&o, 3), "{}", o.notes);
+    odd.spell_slots.insert("1".into(), rules::sheet::SpellSlot { max: 0, remaining: 1 });
+    assert!(spends(&attack(&odd, &foe(15, 50), &casting("Hellish Rebuke", None), &plain(), &[2, 1, 1]), 1));
 }
 
 #[test]
