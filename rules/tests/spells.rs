@@ -221,6 +221,18 @@ fn healing_spells() {
     assert!(attack(&cleric(), &hurt, &casting("Cure Wounds", None), &plain(), &[]).impossible);
 }
 
+/// Who is charmed harms their charmer by no spell, and may help them all the same.
+#[test]
+fn the_charmed_heal_their_charmer() {
+    let mut charmed = with_conditions(cleric(), &["charmed"]);
+    charmed.conditions[0].source = Some("Foe".into());
+    let mut charmer = foe(5, 20);
+    assert!(attack(&charmed, &charmer, &casting("Guiding Bolt", None), &plain(), &[]).impossible);
+    charmer.hp = 1;
+    let o = attack(&charmed, &charmer, &casting("Cure Wounds", None), &plain(), &[5]);
+    assert!(o.success && after(&charmer, &o).hp > 1, "{}", o.raw);
+}
+
 #[test]
 fn effects_and_concentration() {
     let c = cleric();
