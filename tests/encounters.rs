@@ -11,7 +11,7 @@ mod turns;
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Client, World};
+use crate::support::{Answer, Client, World, patiently};
 
 /// A campaign with Fenric, who has 28 hit points, two slots and a resource, and a goblin.
 async fn dungeon<'a>(client: &'a Client<'a>) -> World<'a> {
@@ -53,7 +53,8 @@ async fn act(world: &World<'_>, id: &str, action: Value) -> Answer {
 
 /// Hurts somebody, with a game master's word.
 async fn hurt(world: &World<'_>, id: &str, target: &str, amount: i32) -> Value {
-    act(world, id, json!({ "action": "damage", "target_id": target, "amount": amount })).await.expect(200).body
+    let damage = json!({ "action": "damage", "target_id": target, "amount": amount });
+    patiently(|| act(world, id, damage.clone())).await.expect(200).body
 }
 
 async fn end(world: &World<'_>, id: &str) -> Value {
@@ -61,7 +62,8 @@ async fn end(world: &World<'_>, id: &str) -> Value {
 }
 
 async fn commit(world: &World<'_>, id: &str, body: Value) -> Value {
-    world.post(&format!("/encounters/{id}/commit"), body).await.expect(200).body
+    let path = format!("/encounters/{id}/commit");
+    patiently(|| world.post(&path, body.clone())).await.expect(200).body
 }
 
 async fn hp(world: &World<'_>, character: &str) -> i64 {

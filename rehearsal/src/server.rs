@@ -143,8 +143,8 @@ impl Rehearsal {
         self.state.set_script(script);
     }
 
-    /// Lets go of so many replies that are [`held`](crate::Reply::held): those that wait, else the next. A script that is replaced
-    /// leaves those that wait waiting.
+    /// Lets go of so many replies that are [`held`](crate::Reply::held): those that wait, else the next of the same
+    /// script. A script that is replaced leaves those that wait waiting.
     pub fn let_go(&self, replies: usize) {
         self.state.let_go(replies);
     }

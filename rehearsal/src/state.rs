@@ -64,8 +64,9 @@ impl State {
         lock(&self.recorder)
     }
 
-    /// Replaces the script and starts it from its beginning.
+    /// Replaces the script and starts it from its beginning: nothing of it has been let go yet.
     pub(crate) fn set_script(&self, script: Script) {
+        self.released.forget_permits(usize::MAX);
         *lock(&self.cursor) = Cursor::new(script);
     }
 

@@ -4,7 +4,9 @@ mod support;
 
 use rules::{
     dice::{Given, OutOfDice},
-    resolve::{Advantage, AttackArgs, Circumstances, Cover, OtherWeapon, RuleError, StateChange, resolve_attack},
+    resolve::{
+        Advantage, AttackArgs, Circumstances, Cover, OtherWeapon, Outcome, RuleError, StateChange, resolve_attack,
+    },
     sheet::{Creature, Feature, Item, Range, Weapon, WeaponAbility, Worn},
 };
 use support::*;
@@ -255,7 +257,13 @@ fn hits_on_the_helpless_from_beside_are_critical() {
 fn cover_and_sight() {
     let behind = |cover| Circumstances { cover, ..Circumstances::default() };
     let f = fighter();
-    assert_eq!(attack(&f, &foe(15, 9), &with("Longbow"), &behind(Cover::Half), &[2]).dc_or_ac, "17");
+    let half = attack(&f, &foe(15, 9), &with("Longbow"), &behind(Cover::Half), &[2]);
+    assert_eq!(half.dc_or_ac, "17");
+    // The reason is given, and only where there is one.
+    let of_cover =
+        |o: &Outcome| o.reasons.iter().filter(|r| r.contains("cover")).map(|r| r.to_string()).collect::<Vec<_>>();
+    assert_eq!(of_cover(&half), ["AC +2: cover"]);
+    assert!(of_cover(&attack(&f, &foe(15, 9), &with("Longbow"), &plain(), &[2])).is_empty());
     assert_eq!(attack(&f, &foe(15, 9), &with("Longbow"), &behind(Cover::ThreeQuarters), &[2]).dc_or_ac, "20");
     assert!(attack(&f, &foe(15, 9), &with("Longbow"), &behind(Cover::Total), &[]).impossible);
     let hidden = when(|c| c.attacker_unseen = true);

@@ -167,6 +167,13 @@ fn slots() {
     // A warlock's slots are of one level.
     let o = attack(&warlock(5), &foe(15, 50), &casting("Hellish Rebuke", None), &plain(), &[2, 1, 1, 1, 1]);
     assert!(spends(&o, 3) && row(&o, "Hellish Rebuke").dice == "4d10");
+    // A row of a sheet that never held a slot is none, and one that was given beyond the sheet's own is one.
+    let mut odd = warlock(5);
+    odd.spell_slots.insert("1".into(), rules::sheet::SpellSlot { max: 0, remaining: 0 });
+    let o = attack(&odd, &foe(15, 50), &casting("Hellish Rebuke", None), &plain(), &[2, 1, 1, 1, 1]);
+    assert!(spends(&o, 3), "{}", o.notes);
+    odd.spell_slots.insert("1".into(), rules::sheet::SpellSlot { max: 0, remaining: 1 });
+    assert!(spends(&attack(&odd, &foe(15, 50), &casting("Hellish Rebuke", None), &plain(), &[2, 1, 1]), 1));
 }
 
 #[test]
@@ -212,6 +219,18 @@ fn healing_spells() {
     assert_eq!(after(&with_conditions(hurt.clone(), &["unconscious"]), &o).conditions.len(), 0);
     hurt.death_saves.failures = 3;
     assert!(attack(&cleric(), &hurt, &casting("Cure Wounds", None), &plain(), &[]).impossible);
+}
+
+/// Who is charmed harms their charmer by no spell, and may help them all the same.
+#[test]
+fn the_charmed_heal_their_charmer() {
+    let mut charmed = with_conditions(cleric(), &["charmed"]);
+    charmed.conditions[0].source = Some("Foe".into());
+    let mut charmer = foe(5, 20);
+    assert!(attack(&charmed, &charmer, &casting("Guiding Bolt", None), &plain(), &[]).impossible);
+    charmer.hp = 1;
+    let o = attack(&charmed, &charmer, &casting("Cure Wounds", None), &plain(), &[5]);
+    assert!(o.success && after(&charmer, &o).hp > 1, "{}", o.raw);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::{EMAIL, Visitor, is_file, sign_in};
 use crate::support::{
     Rows, Server,
     browser::{Browser, Look},
+    patiently,
 };
 
 const AXE: &str = include_str!("../vendor/axe.min.js");
@@ -232,7 +233,7 @@ async fn the_lab_of_a_large_book_is_small() {
     let visitor = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await;
     for action in ["I+look.", "The+sea."] {
         let path = format!("/admin/c/port-town/lab?entity=npc:innkeeper_bob&player=player_alice&action={action}");
-        let page = visitor.send(visitor.request("GET", &path)).await.expect(200).text;
+        let page = patiently(|| visitor.send(visitor.request("GET", &path))).await.expect(200).text;
         let sent = compressed(&page);
         println!("{path}: {} bytes, {sent} compressed", page.len());
         assert!(page.contains("more are out"), "{page}");

@@ -62,10 +62,14 @@ async fn held_replies_are_let_go_one_by_one() -> Outcome {
     assert!(!first.is_finished());
     model.let_go(1);
     assert_eq!(first.await?, "one");
-    // One may be let go before it is asked for.
-    model.set_script(Script::always(Reply::text("three").held()));
+    // One may be let go before it is asked for, and not before its script is there.
     model.let_go(1);
-    assert_eq!(asks().await?, "three");
+    model.set_script(Script::always(Reply::text("three").held()));
+    let third = asks();
+    until("the third", async || model.request_count() == 3).await;
+    assert!(!third.is_finished());
+    model.let_go(2);
+    assert_eq!((third.await?, asks().await?), ("three".to_owned(), "three".to_owned()));
     Ok(())
 }
 

@@ -181,10 +181,9 @@ pub async fn until(what: &str, mut done: impl AsyncFnMut() -> bool) {
 pub async fn patiently<F: Future<Output = Answer>>(mut ask: impl FnMut() -> F) -> Answer {
     for _ in 0..600 {
         let answer = ask().await;
-        if answer.status != 503 {
+        if answer.status != 503 || answer.header("retry-after").is_empty() {
             return answer;
         }
-        assert_eq!(answer.body["code"], "unavailable", "{}", answer.text);
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     panic!("it is too busy for ever");

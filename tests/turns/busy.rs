@@ -230,11 +230,11 @@ async fn who_is_deleted_says_nothing_more() {
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
     let session = world.post("/sessions", json!({ "client_id": "vtt", "role": "gm" })).await.expect(201).id();
-    server.model.set_script(always(Reply::text("Hm.").held()));
     for (path, body) in [
         (format!("/sessions/{session}"), json!({})),
         ("/npcs/innkeeper_bob".to_owned(), json!({ "player_id": "player_alice", "action": "I wave." })),
     ] {
+        server.model.set_script(always(Reply::text("Hm.").held()));
         let post = tenant.request(reqwest::Method::POST, &world.path(&format!("{path}/turns")));
         let asked = server.model.request_count();
         let begun = tenant.send(post.header("prefer", "respond-async").json(&body)).await.expect(202).body;
