@@ -140,16 +140,7 @@ async fn sign_in(browser: &Browser, server: &Server, email: &str, password: &str
 
 /// Returns when somebody waits for a row that another holds.
 async fn somebody_waits(server: &Server) {
-    let mut db = server.owner().await;
-    let waiting =
-        "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')";
-    for _ in 0..400 {
-        if sqlx::query_scalar(waiting).fetch_one(&mut db).await.unwrap() {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(25)).await;
-    }
-    panic!("nobody waits");
+    server.db.somebody_waits().await;
 }
 
 /// Whether a page is a file, which no browser shows.

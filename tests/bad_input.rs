@@ -1,5 +1,7 @@
 //! What no client should send: each is told what is wrong, nothing is written, and the server never fails.
 
+use std::collections::BTreeMap;
+
 use futures_util::stream;
 use proptest::{
     prelude::*,
@@ -134,7 +136,7 @@ async fn bodies_have_at_most_a_mebibyte() {
     for path in ["/v1/campaigns".to_owned(), rows.path("/v1/campaigns/{c}/npcs")] {
         let request = || tenant.request(Method::POST, &path).header("content-type", "application/json");
         let fits = tenant.send(request().body(padded(BODY_BYTES_MAX))).await.problem(422, "validation_failed");
-        assert_eq!(fits.pointers(), ["/nonsense"]);
+        assert_eq!(fits.pointers(), ["/nonsense", "/name"]);
         tenant.send(request().body(padded(BODY_BYTES_MAX + 1))).await.problem(413, "payload_too_large");
         // Without a length announced, too.
         let text = padded(BODY_BYTES_MAX + 1);
@@ -296,4 +298,51 @@ async fn blank_messages_are_refused_everywhere() {
             assert_eq!(answer.pointers(), [pointer], "{path}: {}", answer.text);
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_that_does_not_fit_is_told_at_once_in_plain_words() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let told = |answer: Answer| -> BTreeMap<String, String> {
+        let errors = answer.problem(422, "validation_failed").body["errors"].as_array().unwrap().clone();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        errors.iter().map(|error| (text(&error["pointer"]), text(&error["message"]))).collect()
+    };
+    let entry =
+        json!({ "title": 5, "scope": "galaxy", "keys": ["a", 7], "priority": 1.5, "activation": {}, "colour": "red" });
+    let errors = told(world.post("/lore", entry).await);
+    let scopes = "`global`, `zone`, `race`, `profession`, `faction`, `creature` or `item`";
+    for (pointer, message) in [
+        ("/title", "must be a text"),
+        ("/keys/1", "must be a text"),
+        ("/priority", "must be a whole number"),
+        ("/activation", "must be a text"),
+        ("/content", "is required"),
+    ] {
+        assert_eq!(errors.get(pointer).map(String::as_str), Some(message), "{pointer} in {errors:?}");
+    }
+    assert_eq!(errors["/scope"], format!("must be {scopes}"));
+    assert!(errors["/colour"].starts_with("is not known here; a name may be `activation`, "), "{errors:?}");
+    assert_eq!(errors.len(), 7, "{errors:?}");
+
+    let change = json!({ "title": [], "enabled": "yes", "colour": "red" });
+    let errors = told(world.patch("/lore/the_square", change).await);
+    assert_eq!(errors.keys().collect::<Vec<_>>(), ["/colour", "/enabled", "/title"]);
+
+    // In an object within an object, and in one that has several shapes.
+    let character =
+        json!({ "name": "Zoe", "level": 21, "abilities": { "strength": "high", "luck": 3 }, "spell_slots": [1] });
+    let errors = told(world.post("/characters", character).await);
+    assert!(errors.len() >= 3, "{errors:?}");
+    for words in errors.values() {
+        for rusty in ["expected", "invalid type", "variant", "struct", "u32", "i32", "u8", "field"] {
+            assert!(!words.contains(rusty), "{words}");
+        }
+    }
+    let refused = world.get("/lore?scope=galaxy").await.problem(400, "bad_request").body;
+    assert_eq!(refused["errors"][0]["message"], format!("The query parameter `scope` must be {scopes}."));
+    let refused = world.get("/lore?colour=red").await.problem(400, "bad_request").body;
+    assert_eq!(refused["errors"][0]["pointer"], "colour");
 }

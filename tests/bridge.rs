@@ -26,7 +26,7 @@ use tokio_tungstenite::{
 use crate::support::contract;
 
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A frontend's end of a connection.
 pub struct Socket(pub WebSocketStream<MaybeTlsStream<TcpStream>>);
@@ -88,6 +88,12 @@ impl Socket {
         }
     }
 
+    /// Waits until the server looks whether somebody is there; frames before are passed over.
+    pub async fn beat(&mut self) {
+        let beat = async { while !matches!(self.0.next().await, Some(Ok(Message::Ping(_)))) {} };
+        tokio::time::timeout(PATIENCE, beat).await.expect("the server asks");
+    }
+
     /// The next frame of a type; others are passed over.
     pub async fn next_of(&mut self, kind: &str) -> Value {
         loop {
@@ -105,20 +111,6 @@ impl Socket {
                 return code;
             }
         }
-    }
-
-    /// Whether nothing comes for a while.
-    pub async fn is_quiet(&mut self, time: Duration) -> bool {
-        tokio::time::timeout(time, async {
-            loop {
-                match self.0.next().await {
-                    Some(Ok(Message::Text(_))) | None => return,
-                    _ => {}
-                }
-            }
-        })
-        .await
-        .is_err()
     }
 
     /// Answers the next `execute_roll` with these results.

@@ -7,7 +7,7 @@ use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
-use crate::support::{Server, World};
+use crate::support::{Server, World, patiently};
 
 /// Every change of the campaign; fails if a number is missing or met twice.
 async fn dense_journal(world: &World<'_>) -> Vec<Value> {
@@ -37,7 +37,7 @@ async fn twenty_memories_at_once_are_twenty_memories() {
             let call = json!({ "actor": { "type": "npc", "id": "innkeeper_bob" },
                 "arguments": { "player_id": "player_alice", "memory_string": format!("Note {n}.") } });
             barrier.wait().await;
-            world.post("/tools/NPC_memorize", call).await.expect(200)
+            patiently(|| world.post("/tools/NPC_memorize", call.clone())).await.expect(200)
         }
     });
     join_all(calls).await;
@@ -64,10 +64,8 @@ async fn twenty_npcs_answer_at_once() {
         let (world, tenant) = (&world, &tenant);
         async move {
             for _ in 0..3 {
-                let turn = tenant
-                    .npc_turn(&world.slug, &format!("npc_{n}"), "player_alice", &format!("I pay {n} coins."))
-                    .await;
-                let turn = turn.expect(200);
+                let (npc, action) = (format!("npc_{n}"), format!("I pay {n} coins."));
+                let turn = patiently(|| tenant.npc_turn(&world.slug, &npc, "player_alice", &action)).await.expect(200);
                 assert_eq!(turn.body["tool_calls"][0]["status"], "succeeded");
             }
         }
@@ -110,7 +108,8 @@ async fn broadcasts_and_edits_do_not_wait_for_each_other_for_ever() {
     server.model.set_script(Script::replies(steps));
     let turns = async |player: &'static str, word: &'static str| {
         for n in 0..12 {
-            let turn = world.bob(player, &format!("{word} {n}!")).await.expect(200);
+            let words = format!("{word} {n}!");
+            let turn = patiently(|| world.bob(player, &words)).await.expect(200);
             for call in turn.body["tool_calls"].as_array().unwrap() {
                 assert_eq!(call["status"], "succeeded", "{call}");
             }
@@ -120,16 +119,18 @@ async fn broadcasts_and_edits_do_not_wait_for_each_other_for_ever() {
         for _ in 0..12 {
             let call = json!({ "actor": { "type": "owner", "id": "town_council_owner" },
                 "arguments": { "player_id": player, "memory_string": "An ally." } });
-            let told = world.post("/tools/OWNER_memorize_dependables", call).await.expect(200);
+            let told = patiently(|| world.post("/tools/OWNER_memorize_dependables", call.clone())).await.expect(200);
             let id = told.body["result"]["broadcast_id"].as_str().unwrap().to_owned();
-            world.delete(&format!("/broadcasts/{id}")).await.expect(204);
+            let path = format!("/broadcasts/{id}");
+            patiently(|| world.delete(&path)).await.expect(204);
         }
     };
     let moves = async |slug: &'static str, order: [&'static str; 2]| {
         for n in 0..12 {
             let lore = json!({ "scope": "zone", "associated_id": order[n % 2] });
-            world.patch(&format!("/lore/{slug}"), lore).await.expect(200);
-            world.patch(&format!("/npcs/npc_{}", n % 6), json!({ "location": order[n % 2] })).await.expect(200);
+            let (entry, npc) = (format!("/lore/{slug}"), format!("/npcs/npc_{}", n % 6));
+            patiently(|| world.patch(&entry, lore.clone())).await.expect(200);
+            patiently(|| world.patch(&npc, json!({ "location": order[n % 2] }))).await.expect(200);
         }
     };
     tokio::join!(
@@ -154,13 +155,17 @@ async fn one_of_many_conditional_edits_wins() {
     let world = tenant.world().await;
     let path = world.path("/lore/the_reach");
     let etag = tenant.get(&path).await.expect(200).header("etag").to_owned();
+    let (tenant, path, etag) = (&tenant, path.as_str(), etag.as_str());
     let edits = (0..10).map(|n| {
-        let request = tenant.request(reqwest::Method::PATCH, &path).header("if-match", &etag);
-        tenant.send(request.json(&json!({ "content": format!("Edit {n}.") })))
+        let edit = move || {
+            let request = tenant.request(reqwest::Method::PATCH, path).header("if-match", etag);
+            tenant.send(request.json(&json!({ "content": format!("Edit {n}.") })))
+        };
+        patiently(edit)
     });
     let answers = join_all(edits).await;
     assert_eq!(answers.iter().filter(|a| a.status == 200).count(), 1);
     assert!(answers.iter().all(|a| a.status == 200 || a.body["code"] == "precondition_failed"));
     let winner = answers.iter().find(|a| a.status == 200).unwrap();
-    assert_eq!(tenant.get(&path).await.expect(200).body["content"], winner.body["content"]);
+    assert_eq!(tenant.get(path).await.expect(200).body["content"], winner.body["content"]);
 }

@@ -696,9 +696,9 @@ async fn query_parameters_are_known_and_in_bounds() {
     for bad in [
         "lore?secret=maybe",
         "lore?scope=moon",
-        "npcs?owner_id=x",
+        "turns?kind=song",
         "messages?type=shout",
-        "messages?player_id=alice",
+        "messages?turn_id=x",
         "changes?after=-1",
         "changes?limit=0",
         "changes?limit=201",

@@ -14,7 +14,7 @@ async fn model() -> rehearsal::Rehearsal {
 }
 
 async fn until<F: Future<Output = bool>>(what: &str, mut done: impl FnMut() -> F) {
-    for _ in 0..600 {
+    for _ in 0..2400 {
         if done().await {
             return;
         }
@@ -29,7 +29,7 @@ fn remember(words: &str) -> Reply {
 
 /// The same request until it is answered; while the sweeper has not yet seen that the first try died, it is in flight.
 async fn again(child: &Child, npc: &str, action: &str, key: &str) -> Answer {
-    for _ in 0..600 {
+    for _ in 0..2400 {
         let answer = child.turn(npc, action, Some(key)).await.unwrap();
         if answer.status == 200 {
             return answer;
@@ -167,10 +167,14 @@ async fn killed_at_any_moment() {
 async fn an_orderly_stop_lets_turns_end() {
     let (prepared, model) = (Prepared::new().await, model().await);
     let mut child = prepared.start(&model).await;
-    model.set_script(Script::replies([remember("Kept.").delay_ms(300), Reply::text("Thanks.").delay_ms(300)]));
+    model.set_script(Script::replies([remember("Kept.").held(), Reply::text("Thanks.")]));
     let turn = tokio::spawn(child.turn("innkeeper_bob", "I pay.", None));
     until("the call", || async { model.request_count() == 1 }).await;
     child.terminate().await;
+    let ready = format!("{}/readyz", child.url());
+    until("the server to stop", || async { reqwest::get(&ready).await.map_or(0, |a| a.status().as_u16()) != 200 })
+        .await;
+    model.let_go(1);
     let answer = turn.await.unwrap().unwrap().expect(200);
     assert_eq!(
         (answer.body["status"].as_str(), answer.body["narrative"].as_str()),

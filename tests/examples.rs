@@ -25,7 +25,7 @@ async fn python(example: &str, arguments: &[&str], env: &[(&str, &str)]) -> Opti
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(example).canonicalize().unwrap();
     let mut command = Command::new("python3");
     command.arg(example).args(arguments).env("PYTHONIOENCODING", "utf-8").envs(env.iter().copied()).kill_on_drop(true);
-    let output = tokio::time::timeout(Duration::from_secs(60), command.output()).await.expect("it ends").unwrap();
+    let output = tokio::time::timeout(Duration::from_secs(180), command.output()).await.expect("it ends").unwrap();
     println!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     Some(output)
 }

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tavernkeep::auth::{Scope, access::TABLE};
 
-use crate::support::{Rows, Server, counts};
+use crate::support::{Rows, Server, counts, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_post_is_replayed_under_its_key() {
@@ -56,7 +56,11 @@ async fn a_token_is_given_again_and_not_kept() {
     let asked = json!({ "scopes": ["read"], "ttl_seconds": 600 });
     let first = tenant.post_with_key("/v1/auth/token", "once", asked.clone()).await.expect(200);
     let token = first.body["access_token"].as_str().unwrap();
-    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+    // Until a token of now would be another: they tell the second they were made in.
+    until("another second", async || {
+        tenant.post("/v1/auth/token", asked.clone()).await.expect(200).body["access_token"] != token
+    })
+    .await;
     let again = tenant.post_with_key("/v1/auth/token", "once", asked.clone()).await.expect(200);
     assert_eq!((again.header("idempotency-replayed"), &again.text), ("true", &first.text));
     tenant.with_credential(token).get("/v1/campaigns").await.expect(200);

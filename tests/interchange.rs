@@ -1,5 +1,6 @@
 //! Worlds in and out: documents, cards, lorebooks, and what is done with files that mean no good.
 
+mod anything;
 mod books;
 mod cards;
 mod documents;

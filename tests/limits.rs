@@ -1,12 +1,14 @@
 //! A tenant's limits, each reached on purpose.
 
-use futures_util::future::{join, join_all};
+use std::pin::pin;
+
+use futures_util::future::{join, join_all, select};
 use rehearsal::{Reply, Script};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tavernkeep::{limits::TenantLimits, tenants::service::set_limits};
 
-use crate::support::{Answer, Client, Server};
+use crate::support::{Answer, Client, Server, until};
 
 /// Sets limits before the tenant's first request, while no server has them in memory.
 async fn limited<'a>(server: &'a Server, slug: &str, limits: TenantLimits) -> Client<'a> {
@@ -159,11 +161,15 @@ async fn turns_at_a_time() {
     let acme = limited(&server, "acme", TenantLimits { concurrent_turns: 1, ..TenantLimits::unlimited() }).await;
     let other = limited(&server, "other", TenantLimits { concurrent_turns: 1, ..TenantLimits::unlimited() }).await;
     let (world, theirs) = (acme.world().await, other.world().await);
-    server.model.set_script(Script::replies((0..3).map(|_| Reply::text("Aye.").delay_ms(400))));
-    let both = join(world.bob("player_alice", "Hello."), world.bob("player_mallory", "Hello."));
-    let ((first, second), elsewhere) = join(both, theirs.bob("player_alice", "Hello.")).await;
+    server.model.set_script(Script::replies((0..3).map(|_| Reply::text("Aye.").held())));
+    let both = async {
+        let (first, second) = (pin!(world.bob("player_alice", "Hello.")), pin!(world.bob("player_mallory", "Hello.")));
+        let (refused, runs) = select(first, second).await.factor_first();
+        server.model.let_go(3);
+        (refused, runs.await)
+    };
+    let ((not, done), elsewhere) = join(both, theirs.bob("player_alice", "Hello.")).await;
     elsewhere.expect(200);
-    let (done, not) = if first.status == 200 { (first, second) } else { (second, first) };
     done.expect(200);
     let answer = refused(not, "rate_limited", 60);
     named(&answer, "\"concurrent-turns\";q=1;qu=\"concurrent-requests\"", "\"concurrent-turns\";r=0;t=1");
@@ -275,11 +281,13 @@ async fn limits_are_the_operators() {
     assert_eq!(shown.body["limits"]["rows_per_kind"], 7);
     let refused = acme.patch("/v1/tenant", json!({ "limits": { "rows_per_kind": 0 } })).await;
     assert_eq!(refused.problem(422, "validation_failed").pointers(), ["/limits"]);
-    // A change by the operator holds within a second, for keys in use, too.
+    // A change by the operator holds soon, for keys in use, too.
     let tight = TenantLimits { rows_per_kind: 1, ..TenantLimits::unlimited() };
     acme.post("/v1/campaigns", json!({ "name": "a" })).await.expect(201);
     set_limits(&mut server.owner().await, acme.tenant, &tight).await.unwrap();
-    tokio::time::sleep(std::time::Duration::from_millis(900)).await;
+    until("the new limit", async || acme.get("/v1/tenant").await.expect(200).body["limits"]["rows_per_kind"] == 1)
+        .await;
+    until("the quota", async || acme.post("/v1/campaigns", json!({ "name": "b" })).await.status == 429).await;
     acme.post("/v1/campaigns", json!({ "name": "b" })).await.problem(429, "quota_exceeded");
 }
 

@@ -35,6 +35,7 @@ mod limits;
 mod llm_client;
 mod llm_reply;
 mod monitoring;
+mod named;
 mod narrowed;
 mod openapi;
 mod overload;

@@ -123,6 +123,7 @@ fn a_route_is_of_the_campaign_in_its_path_or_says_why_not() {
     assert_eq!(
         narrow,
         [
+            ("GET", "/v1/whoami"),
             ("GET", "/v1/usage"),
             ("POST", "/v1/dice/roll"),
             ("POST", "/v1/dice/verify"),

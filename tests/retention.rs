@@ -104,7 +104,7 @@ async fn nothing_of_a_deleted_campaign_stays() {
     world.post("/lore", lore).await.expect(201);
     tenant.delete(&world.path("")).await.expect(204);
     // Its rows go by themselves, the campaign's own at last.
-    for _ in 0..400 {
+    for _ in 0..2400 {
         if sqlx::query("SELECT FROM campaign_removal").fetch_all(&mut db).await.unwrap().is_empty() {
             break;
         }

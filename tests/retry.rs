@@ -25,7 +25,7 @@ async fn cuttable() -> (Server, Cutter) {
 
 /// Waits until something is so.
 async fn until(what: &str, is: impl AsyncFn() -> bool) {
-    for _ in 0..1200 {
+    for _ in 0..2400 {
         if is().await {
             return;
         }

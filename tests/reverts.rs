@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tavernkeep::turns::store::sweep;
 
-use crate::support::{Answer, Prepared, Server, World};
+use crate::support::{Answer, Prepared, Server, World, operator};
 
 /// NPCs that answer to the town's council, beside the innkeeper.
 const GUARDS: i64 = 500;
@@ -196,24 +196,6 @@ async fn a_crash_between_steps_is_gone_on_with() {
     let effects = 32 * (GUARDS + 1);
     assert_eq!(given_and_taken(&mut db).await, (effects, effects), "each once");
     assert_eq!(second.get("/turns").await.expect(200).items()[0]["error"]["code"], "llm_unavailable");
-}
-
-/// The real program's command line: its status and what it printed as JSON.
-async fn operator(url: &str, arguments: &[&str]) -> (bool, Value) {
-    let mut binary = std::env::current_exe().unwrap();
-    binary.pop();
-    binary.pop();
-    binary.push("tavernkeep");
-    let done = tokio::process::Command::new(binary)
-        .args(arguments)
-        .arg("--json")
-        .env_clear()
-        .env("DATABASE_URL", url)
-        .env("TAVERNKEEP_SECRET_KEY", crate::support::SECRET)
-        .output()
-        .await
-        .unwrap();
-    (done.status.success(), serde_json::from_slice(&done.stdout).unwrap_or_default())
 }
 
 fn finding<'a>(told: &'a Value, check: &str) -> &'a Value {

@@ -8,7 +8,7 @@ use sqlx::Connection as _;
 
 use crate::{
     bridge::Socket,
-    support::{Child, Prepared},
+    support::{Child, Prepared, until},
 };
 
 async fn statements(child: &Child) -> u64 {
@@ -16,13 +16,7 @@ async fn statements(child: &Child) -> u64 {
 }
 
 async fn asked(model: &rehearsal::Rehearsal, times: usize) {
-    for _ in 0..400 {
-        if model.request_count() >= times {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    panic!("the model was not asked {times} times");
+    until(&format!("question {times}"), async || model.request_count() >= times).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -36,11 +30,12 @@ async fn a_turn_costs_few_statements() {
         child.turn("innkeeper_bob", "Hello.", None).await.unwrap().expect(200);
     }
     // Without tools: before the model, and after it.
-    model.set_script(Script::replies([Reply::text("Hm.").delay_ms(400)]));
+    model.set_script(Script::replies([Reply::text("Hm.").held()]));
     let (before, calls) = (statements(&child).await, model.request_count());
     let turn = tokio::spawn(child.turn("innkeeper_bob", "Hello.", None));
     asked(&model, calls + 1).await;
     let asking = statements(&child).await;
+    model.let_go(1);
     let turn = turn.await.unwrap().unwrap().expect(200);
     let after = statements(&child).await;
     assert_eq!(turn.body["prompt"]["cache"], "hit");
@@ -48,28 +43,28 @@ async fn a_turn_costs_few_statements() {
 
     // With one memory: the batch on its own.
     let memory = json!({ "player_id": "player_alice", "memory_string": "Pays." });
-    model.set_script(Script::replies([
-        Reply::tool("NPC_memorize", memory).delay_ms(400),
-        Reply::text("Thanks.").delay_ms(400),
-    ]));
+    model.set_script(Script::replies([Reply::tool("NPC_memorize", memory).held(), Reply::text("Thanks.").held()]));
     let calls = model.request_count();
     let turn = tokio::spawn(child.turn("innkeeper_bob", "I pay.", None));
     asked(&model, calls + 1).await;
     let first = statements(&child).await;
+    model.let_go(1);
     asked(&model, calls + 2).await;
     let second = statements(&child).await;
+    model.let_go(1);
     turn.await.unwrap().unwrap().expect(200);
     let last = statements(&child).await;
     assert!(second - first <= 3, "{} statements for a batch", second - first);
     assert_eq!(last - second, 1, "statements to commit");
 
     // A key costs nothing before the model, and little when it is replayed.
-    model.set_script(Script::always(Reply::text("Hm.").delay_ms(300)));
+    model.set_script(Script::replies([Reply::text("Hm."), Reply::text("Hm.").held()]));
     child.turn("innkeeper_bob", "Hello.", None).await.unwrap().expect(200);
     let (before, calls) = (statements(&child).await, model.request_count());
     let turn = tokio::spawn(child.turn("innkeeper_bob", "Hello.", Some("k")));
     asked(&model, calls + 1).await;
     assert_eq!(statements(&child).await - before, 1);
+    model.let_go(1);
     turn.await.unwrap().unwrap().expect(200);
     let before = statements(&child).await;
     let replay = child.turn("innkeeper_bob", "Hello.", Some("k")).await.unwrap().expect(200);
@@ -86,12 +81,13 @@ async fn a_planned_command_costs_two() {
         .execute(&mut sqlx::PgConnection::connect(&prepared.db.url).await.unwrap())
         .await
         .unwrap();
-    let plan = |plan: serde_json::Value| Script::always(Reply::text(plan.to_string()).delay_ms(300));
+    let plan = |plan: serde_json::Value| Script::always(Reply::text(plan.to_string()).held());
     let roll = json!({ "command": "roll", "args": { "expr": "1d20" } });
     let check = json!({ "command": "check", "args": { "skill": "stealth", "dc": 15 } });
     let say = |text: &str| json!({ "player_id": "player_alice", "message": text });
     // Warm: the player's name, the dice's seed, connections.
     model.set_script(plan(roll.clone()));
+    model.let_go(1);
     child.post("/act", say("warm")).await.unwrap().expect(200);
     let mut found = Vec::new();
     for (what, plan_of, before_model, after) in [
@@ -104,6 +100,7 @@ async fn a_planned_command_costs_two() {
         let turn = tokio::spawn(child.post("/act", say(what)));
         asked(&model, calls + 1).await;
         let asking = statements(&child).await;
+        model.let_go(1);
         turn.await.unwrap().unwrap().expect(200);
         let cost = (asking - before, statements(&child).await - asking);
         if cost != (before_model, after) {
@@ -230,11 +227,12 @@ async fn a_sessions_turn_costs_few_statements() {
             child.post(&format!("{session}/events"), said.clone()).await.unwrap().expect(200);
         }
         let rolls = (1..steps).map(|_| Reply::tool("roll_dice", roll.clone()));
-        model.set_script(Script::replies(rolls.chain([Reply::text("The bell rings.").delay_ms(400)])));
+        model.set_script(Script::replies(rolls.chain([Reply::text("The bell rings.").held()])));
         let (before, calls) = (statements(&child).await, model.request_count());
         let turn = tokio::spawn(child.post(&turns, json!({ "stream": stream })));
         asked(&model, calls + steps).await;
         let asking = statements(&child).await;
+        model.let_go(1);
         turn.await.unwrap().unwrap().expect(200);
         let cost = (asking - before, statements(&child).await - asking);
         if cost.0 > until || cost.1 > after {

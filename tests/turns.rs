@@ -42,7 +42,7 @@ async fn turns(world: &World<'_>) -> Vec<Value> {
 
 /// Asks until `done` says yes; a test that waits in vain fails here.
 async fn until<F: Future<Output = bool>>(what: &str, mut done: impl FnMut() -> F) {
-    for _ in 0..400 {
+    for _ in 0..2400 {
         if done().await {
             return;
         }

@@ -237,7 +237,7 @@ async fn undoing_meets_others() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
-    server.model.set_script(Script::replies([Reply::text("Hm.").delay_ms(500)]));
+    server.model.set_script(Script::replies([Reply::text("Hm.").held()]));
     let early = async {
         let id = loop {
             let turns = world.get("/turns").await.expect(200);
@@ -246,6 +246,7 @@ async fn undoing_meets_others() {
             }
         };
         world.post(&format!("/turns/{id}/undo"), json!({})).await.problem(409, "turn_in_progress");
+        server.model.let_go(1);
     };
     tokio::join!(world.bob("player_alice", "Hello"), early).0.expect(200);
     server.model.set_script(Script::replies([remember("NPC_memorize", "One."), Reply::text("Noted.")]));

@@ -148,7 +148,7 @@ const BACKLOG: u32 = 2048;
 /// # Errors
 /// `internal` if the address cannot be bound.
 pub fn serve(app: web::Data<App>) -> Result<(Server, SocketAddr)> {
-    let documents = web::Data::new(Documents::of(&routes::document(), routes::published_yaml()?)?);
+    let documents = web::Data::new(Documents::written()?);
     let bind = app.config.bind;
     let failed = |e: io::Error| Error::internal(format!("cannot listen on {bind}: {e}"));
     let listener = listen(bind).map_err(failed)?;

@@ -54,7 +54,15 @@ pub fn published() -> Result<Value> {
 /// # Errors
 /// `internal` if it cannot be written.
 pub fn published_yaml() -> Result<String> {
-    yaml_serde::to_string(&published()?).map_err(Error::internal)
+    yaml(&published()?)
+}
+
+/// A document as YAML.
+///
+/// # Errors
+/// `internal` if it cannot be written.
+pub fn yaml(document: &Value) -> Result<String> {
+    yaml_serde::to_string(document).map_err(Error::internal)
 }
 
 /// The JSON Schema of the bridge's frames.
@@ -186,6 +194,7 @@ fn v1<R: Routes>(routes: R) -> R {
         .service(rules::http::rest)
         .service(rules::http::srd)
         // The caller's own affairs.
+        .service(auth::whoami::whoami)
         .service(auth::http::token)
         .service(auth::http::list_keys)
         .service(auth::http::create_key)

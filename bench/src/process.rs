@@ -54,6 +54,23 @@ pub fn cpu_ms(process: u32, children: bool) -> f64 {
     10.0 * (field(11) + field(12) + if children { field(13) + field(14) } else { 0.0 })
 }
 
+/// Keeps all threads of a process, and those they start, on some cores. Elsewhere than on Linux, nothing.
+///
+/// # Errors
+/// If the system refuses.
+pub fn keep_on(process: u32, cores: &[usize]) -> Result<(), Failure> {
+    #[cfg(target_os = "linux")]
+    {
+        let mut set = rustix::thread::CpuSet::new();
+        cores.iter().for_each(|core| set.set(*core));
+        for thread in std::fs::read_dir(format!("/proc/{process}/task"))?.flatten() {
+            let thread: i32 = thread.file_name().to_string_lossy().parse()?;
+            rustix::thread::sched_setaffinity(rustix::process::Pid::from_raw(thread), &set)?;
+        }
+    }
+    Ok(())
+}
+
 /// The children of a process.
 #[must_use]
 pub fn children(of: u32) -> Vec<u32> {

@@ -102,6 +102,13 @@ impl Reply {
         self
     }
 
+    /// Waits until [`crate::Rehearsal::let_go`], before any other delay.
+    #[must_use]
+    pub fn held(mut self) -> Self {
+        self.held = true;
+        self
+    }
+
     /// Waits before the status line.
     #[must_use]
     pub fn delay_ms(mut self, delay: u64) -> Self {

@@ -88,7 +88,10 @@ async fn chat(state: Data<State>, request: HttpRequest, body: Result<Bytes, acti
     };
     match answer {
         Ok(Answer::Now(response)) => response,
-        Ok(Answer::Later(wait, response)) => {
+        Ok(Answer::Later { held, wait, response }) => {
+            if held {
+                state.held().await;
+            }
             sleep(wait).await;
             response
         }
@@ -105,7 +108,7 @@ fn unreadable(error: &actix_web::Error) -> ApiError {
 /// A response, and when it is given.
 enum Answer {
     Now(HttpResponse),
-    Later(Duration, HttpResponse),
+    Later { held: bool, wait: Duration, response: HttpResponse },
     Never,
 }
 
@@ -141,9 +144,9 @@ fn scripted(state: &State, request: &ChatRequest<'_>, last_user: &str, reply: &R
     } else {
         complete(state, request, last_user, reply)
     };
-    match reply.delay_ms {
-        None | Some(0) => Answer::Now(response),
-        Some(delay) => Answer::Later(Duration::from_millis(delay), response),
+    match (reply.held, reply.delay_ms.unwrap_or(0)) {
+        (false, 0) => Answer::Now(response),
+        (held, delay) => Answer::Later { held, wait: Duration::from_millis(delay), response },
     }
 }
 

@@ -44,6 +44,9 @@ pub struct Reply {
     pub(crate) close: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) hang: bool,
+    /// Not begun before the handle lets go of it. Only whoever has the handle can, so it is no part of a script that is written down.
+    #[serde(skip)]
+    pub(crate) held: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) truncate_after_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -143,6 +143,12 @@ impl Rehearsal {
         self.state.set_script(script);
     }
 
+    /// Lets go of so many replies that are [`held`](crate::Reply::held): those that wait, else the next. A script that is replaced
+    /// leaves those that wait waiting.
+    pub fn let_go(&self, replies: usize) {
+        self.state.let_go(replies);
+    }
+
     /// Stops at once, open connections included, and returns when the port is free.
     pub async fn stop(mut self) {
         self.handle.stop(false).await;

@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use actix_web::HttpRequest;
 use bytes::Bytes;
+use tokio::sync::Semaphore;
 
 use crate::completion::Envelope;
 use crate::cursor::{Cursor, Decision};
@@ -24,6 +25,8 @@ pub(crate) struct State {
     records: bool,
     prefixes: Mutex<PrefixCache>,
     count: AtomicUsize,
+    /// A permit for each held reply that may be given.
+    released: Semaphore,
 }
 
 impl State {
@@ -35,6 +38,7 @@ impl State {
             records: record_requests_max > 0,
             prefixes: Mutex::new(PrefixCache::new()),
             count: AtomicUsize::new(0),
+            released: Semaphore::new(0),
         }
     }
 
@@ -63,6 +67,18 @@ impl State {
     /// Replaces the script and starts it from its beginning.
     pub(crate) fn set_script(&self, script: Script) {
         *lock(&self.cursor) = Cursor::new(script);
+    }
+
+    /// Lets go of so many held replies, of those that come as well.
+    pub(crate) fn let_go(&self, replies: usize) {
+        self.released.add_permits(replies);
+    }
+
+    /// Waits until a held reply may be given. Who is gone meanwhile takes no other's turn.
+    pub(crate) async fn held(&self) {
+        if let Ok(permit) = self.released.acquire().await {
+            permit.forget();
+        }
     }
 
     /// What the script says about a request.

@@ -1,7 +1,7 @@
 //! Signing in and out, and what keeps others out.
 
 use serde_json::json;
-use tavernkeep::{auth::Scope, users::Role};
+use tavernkeep::{auth::Scope, limits::TenantLimits, tenants::service::set_limits, users::Role};
 
 use super::{EMAIL, Visitor, field, form, somebody_waits};
 use crate::support::Server;
@@ -342,4 +342,39 @@ async fn nobody_changes_a_user_who_became_more_than_they() {
     let chosen = [("new_password", "a wagon of mulberries"), ("again", "a wagon of mulberries")];
     visitor.post(&link, &chosen).await.expect(410);
     visitor.sign_in(EMAIL, "a wagon of mulberries").await.expect(401);
+}
+
+/// Who clicks too often is asked to wait, as whoever calls the API too often is; others of another tenant are not.
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_count_as_requests_of_their_tenant() {
+    let server = Server::start().await;
+    let (acme, other) = (server.tenant("acme").await, server.tenant("other").await);
+    let limits = TenantLimits { requests_per_minute: 5, ..TenantLimits::unlimited() };
+    set_limits(&mut server.owner().await, acme.tenant, &limits).await.unwrap();
+    let mut mara = Visitor::signed_in(&server, acme.tenant, Role::Owner).await;
+    let mut zoe = Visitor::signed_in(&server, other.tenant, Role::Owner).await;
+    let mut shown = 0;
+    let refused = loop {
+        let page = mara.get("/admin/users").await;
+        zoe.get("/admin/users").await.expect(200);
+        match page.status {
+            200 => shown += 1,
+            _ => break page.expect(429),
+        }
+        assert!(shown < 100, "nobody is asked to wait");
+    };
+    assert!(shown >= 4, "{shown} pages");
+    assert!((1..=60).contains(&refused.header("retry-after").parse::<u64>().unwrap()));
+    // The same allowance as the API's.
+    acme.get("/v1/campaigns").await.problem(429, "rate_limited");
+}
+
+/// What browsers keep of us: pages not at all, the files of pages for an hour, so that a new version is seen soon.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_pages_are_kept_for_an_hour() {
+    let server = Server::start().await;
+    for file in ["/static/tavernkeep.css", "/static/htmx.min.js", "/static/icon.svg", "/favicon.ico"] {
+        let kept = server.anonymous().get(file).await.expect(200);
+        assert_eq!(kept.header("cache-control"), "public, max-age=3600", "{file}");
+    }
 }

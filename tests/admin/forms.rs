@@ -4,7 +4,7 @@ use serde_json::json;
 use tavernkeep::users::Role;
 
 use super::{Visitor, field};
-use crate::support::Server;
+use crate::support::{Server, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_are_made_changed_and_deleted_by_forms() {
@@ -278,20 +278,54 @@ async fn what_grows_by_itself_is_not_written_back() {
     let path = format!("/admin/c/port-town/owners/{id}");
     let page = mara.get(&path).await.expect(200).text;
     // Time passes while she writes.
-    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
     let now = |body: &serde_json::Value| body["influence"]["current"].as_f64().unwrap();
+    let shown = field(&page, "influence-current").parse::<f64>().unwrap();
+    until("some influence", async || now(&world.get("/owners/town_council_owner").await.body) > shown + 1.0).await;
     let before = now(&world.get("/owners/town_council_owner").await.body);
-    assert!(before > field(&page, "influence-current").parse::<f64>().unwrap());
     let fields: Vec<_> = filled(&page, &[("description", "Grave.")]);
     post(&mara, &path, &fields).await.expect(303);
     let after = world.get("/owners/town_council_owner").await.body;
     assert_eq!(after["description"], "Grave.");
     assert!(now(&after) >= before, "{} of {before} is left", now(&after));
-    // What she writes counts, also after something else was wrong with the form.
+    // What she writes counts, also after something else was wrong with the form; it grows by less than one an hour from here.
+    let slow = json!({ "current": 1.0, "max": 1000000.0, "regen_per_hour": 0.5 });
+    world.patch("/owners/town_council_owner", json!({ "influence": slow })).await.expect(200);
     let page = mara.get(&path).await.expect(200).text;
     let wrong = filled(&page, &[("influence-current", "7"), ("influence-max", "lots")]);
     let again = post(&mara, &path, &wrong).await.expect(422).text;
     post(&mara, &path, &filled(&again, &[("influence-max", "100")])).await.expect(303);
     let after = world.get("/owners/town_council_owner").await.body;
-    assert!((7.0..100.0).contains(&now(&after)), "{}", now(&after));
+    assert!((7.0..8.0).contains(&now(&after)), "{}", now(&after));
+}
+
+/// A file that was looked at waits for an hour, and for its user alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_waits_for_an_hour() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
+    let zoe = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
+    let token = mara.token();
+    let book = json!({ "entries": { "0": { "key": ["k"], "comment": "The fog", "content": "It is thick." } } });
+    let body = format!(
+        "--x\r\ncontent-disposition: form-data; name=\"form_token\"\r\n\r\n{token}\r\n--x\r\n\
+         content-disposition: form-data; name=\"file\"; filename=\"book.json\"\r\n\r\n{book}\r\n--x--\r\n"
+    );
+    let mut db = server.owner().await;
+    for (waited, status) in [("59 minutes", 303), ("61 minutes", 410)] {
+        let look = mara.request("POST", "/admin/c/port-town/exchange/look");
+        let look = look.header("content-type", "multipart/form-data; boundary=x").body(body.clone());
+        let page = mara.send(look).await.expect(200).text;
+        let waits = "UPDATE pending_import SET created_at = now() - $1::interval";
+        sqlx::query(waits).bind(waited).execute(&mut db).await.unwrap();
+        let pending = field(&page, "pending");
+        let fields = [("pending", pending.as_str())];
+        zoe.post("/admin/c/port-town/exchange/confirm", &fields).await.expect(410);
+        mara.post("/admin/c/port-town/exchange/confirm", &fields).await.expect(status);
+        world.get("/lore/the_fog").await.expect(if status == 303 { 200 } else { 404 });
+        if status == 303 {
+            world.delete("/lore/the_fog").await.expect(204);
+        }
+    }
 }

@@ -123,8 +123,13 @@ async fn swaps_move_nothing() {
     sign_in(&browser, &server, EMAIL, &password).await;
     browser.sees("h1", "Campaigns").await;
     let settled = async |what: &str| {
-        // Long enough that no input excuses a shift.
-        tokio::time::sleep(std::time::Duration::from_millis(1200)).await;
+        // Nothing is on its way any more, what came has been drawn, and the observer was told of what moved by it.
+        let drawn =
+            "window.drawn = 0; const count = () => { if (++window.drawn < 6) requestAnimationFrame(count) }; count()";
+        browser.js(drawn).await;
+        let quiet =
+            "return window.drawn >= 6 && !document.querySelector('.htmx-request, .htmx-swapping, .htmx-settling')";
+        browser.until("all that comes", quiet).await;
         assert_eq!(browser.js(SHIFTS).await, json!(0), "{what}: {}", browser.js("return window.shifts").await);
     };
     // The preview grows below everything else.

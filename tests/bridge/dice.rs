@@ -6,7 +6,7 @@ use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 
 use super::{Socket, fight};
-use crate::support::{Server, World};
+use crate::support::{Server, World, until};
 
 async fn frontend(world: &World<'_>) -> (Socket, String) {
     let dice = json!({ "dice": "frontend" });
@@ -152,7 +152,7 @@ async fn a_frontend_is_believed_only_what_can_be() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_a_silent_and_a_refusing_frontend() {
-    let server = Server::start_with(&[("TAVERNKEEP_BRIDGE_ROLL_TIMEOUT_MS", "700")]).await;
+    let server = Server::start_with(&[("TAVERNKEEP_BRIDGE_ROLL_TIMEOUT_MS", "4000")]).await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
     let (mut socket, session) = frontend(&world).await;
@@ -187,7 +187,7 @@ async fn a_slow_a_silent_and_a_refusing_frontend() {
     };
     let (answer, late) = tokio::join!(roll(&world, &session, "1d6"), lies);
     answer.problem(504, "frontend_timeout");
-    assert!((600..3000).contains(&started.elapsed().as_millis()), "{:?}", started.elapsed());
+    assert!(started.elapsed() >= Duration::from_millis(3900), "{:?}", started.elapsed());
     let results = json!([{ "total": 6, "dice": [{ "faces": 6, "value": 6 }] }]);
     socket.send(json!({ "type": "roll_result", "request_id": late, "data": { "results": results } })).await;
     // It says no: its own words reach the caller.
@@ -196,11 +196,9 @@ async fn a_slow_a_silent_and_a_refusing_frontend() {
         let data = json!({ "error": "No dice\u{7} today", "error_code": "X" });
         socket.send(json!({ "type": "error", "request_id": asked["request_id"], "data": data })).await;
     };
-    let started = Instant::now();
     let (answer, ()) = tokio::join!(roll(&world, &session, "1d6"), refuses);
     let answer = answer.problem(502, "frontend_failed");
     assert!(answer.body["detail"].as_str().unwrap().contains("No dice today"), "{}", answer.text);
-    assert!(started.elapsed() < Duration::from_millis(600));
     // A model reads the error and goes on.
     let roll = Reply::tool("roll_dice", json!({ "rolls": [{ "formula": "1d6" }] }));
     script(&server, vec![roll, Reply::text("No dice, then.")]);
@@ -218,8 +216,7 @@ async fn a_frontend_that_goes_and_one_that_comes_back() {
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
     let (mut socket, session) = frontend(&world).await;
-    // It goes in the middle of a roll: an error at once.
-    let started = Instant::now();
+    // It goes in the middle of a roll: an error, and not that of one that says nothing.
     let goes = async {
         socket.next_of("execute_roll").await;
         drop(socket);
@@ -230,7 +227,6 @@ async fn a_frontend_that_goes_and_one_that_comes_back() {
     let answer = roll(&world, &session, "1d6").await.expect(200);
     assert_eq!(answer.body["result"]["source"], "server");
     assert!(answer.body["result"]["seed_id"].is_string());
-    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
     // Back, it rolls again; taken over in the middle of a roll, the newer one is not asked the older one's question.
     let (mut old, _) = frontend(&world).await;
     let newer = async {
@@ -295,21 +291,21 @@ async fn no_transaction_waits_for_a_frontend() {
     script(&server, vec![roll, Reply::text("Done.")]);
     let looks = async {
         let asked = socket.next_of("execute_roll").await;
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        let open = sqlx::query_scalar::<_, i64>(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'tavernkeep' \
+        let open = || {
+            sqlx::query_scalar::<_, i64>(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'tavernkeep' \
              AND state LIKE 'idle in transaction%'",
-        );
-        let open = open.fetch_one(&mut server.owner().await).await.unwrap();
+            )
+        };
+        let mut db = server.owner().await;
+        until("no open transaction", async || open().fetch_one(&mut db).await.unwrap() == 0).await;
         let results = json!([{ "total": 2, "dice": [{ "faces": 6, "value": 2 }] }]);
         socket
             .send(json!({ "type": "roll_result", "request_id": asked["request_id"], "data": { "results": results } }))
             .await;
-        open
     };
-    let (done, open) = tokio::join!(turn(&world, &session, json!({})), looks);
+    let (done, ()) = tokio::join!(turn(&world, &session, json!({})), looks);
     done.expect(200);
-    assert_eq!(open, 0);
     // A turn that is cancelled while it waits takes back what it had committed.
     let roll = Reply::tool("post_message", json!({ "content": "Again!" }))
         .with_tool("roll_dice", json!({ "rolls": [{ "formula": "1d6" }] }));
@@ -319,11 +315,9 @@ async fn no_transaction_waits_for_a_frontend() {
         let running = world.get("/turns?limit=1&sort=-created_at").await.expect(200).items()[0]["id"].clone();
         world.post(&format!("/turns/{}/cancel", running.as_str().unwrap()), json!({})).await
     };
-    let started = Instant::now();
     let (turn, cancelled) = tokio::join!(turn(&world, &session, json!({})), cancels);
     assert!(cancelled.status < 300, "{}", cancelled.text);
     assert_eq!(turn.expect(200).body["status"], "cancelled");
-    assert!(started.elapsed() < Duration::from_secs(5));
     let said = world.get("/messages").await.expect(200);
     assert!(said.items().iter().all(|m| m["content"] != "Again!"));
     // And the frontend, which had been told, is told that it is gone.

@@ -12,7 +12,7 @@ use tokio::{
 use crate::support::Server;
 
 async fn next(lines: &mut Lines<BufReader<ChildStdout>>) -> Value {
-    let line = tokio::time::timeout(Duration::from_secs(15), lines.next_line()).await.expect("it says something");
+    let line = tokio::time::timeout(Duration::from_secs(60), lines.next_line()).await.expect("it says something");
     serde_json::from_str(&line.unwrap().expect("it goes on")).unwrap()
 }
 

@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 
 use super::Socket;
-use crate::support::Prepared;
+use crate::support::{Prepared, until};
 
 const SOCKETS: usize = 500;
 
@@ -32,11 +32,5 @@ async fn hundreds_of_idle_frontends_are_cheap() {
     child.post("/tools/post_message", post).await.unwrap().expect(200);
     join_all(sockets.iter_mut().map(|s| s.next_of("chat_response"))).await;
     drop(sockets);
-    for _ in 0..200 {
-        if child.counter("tavernkeep_bridge_connections").await == 0 {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
-    panic!("some are still connected");
+    until("all to be gone", async || child.counter("tavernkeep_bridge_connections").await == 0).await;
 }

@@ -1,12 +1,10 @@
 //! Two server processes: the socket on one, the turn on the other.
 
-use std::time::{Duration, Instant};
-
 use rehearsal::{Reply, Script};
 use serde_json::json;
 use sqlx::{Connection, PgConnection};
 
-use super::{Socket, fight};
+use super::{Socket, fight, fights::in_time};
 use crate::support::{Child, Prepared};
 
 fn one_roll() -> Reply {
@@ -29,25 +27,24 @@ async fn a_turn_on_one_server_asks_the_frontend_of_another() {
 
     // Dice, and what the AI says, cross over.
     let lit = json!([{ "total": 17, "dice": [{ "faces": 20, "value": 17 }] }]);
-    for round in 0..2 {
+    for _ in 0..2 {
         model.set_script(Script::replies([one_roll(), Reply::text("It hits.")]));
-        let started = Instant::now();
         let (done, _) = tokio::join!(turn(&there, &session), socket.roll(lit.clone()));
         assert_eq!(done["tool_calls"][0]["result"]["source"], "frontend", "{done}");
-        assert!(round == 0 || started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
     }
     assert_eq!(socket.next_of("chat_response").await["data"]["message"]["content"], "It hits.");
     // So do fights, refusals, and a world state that was stored there.
     socket.send(json!({ "type": "combat_state", "request_id": "1", "data": fight(1) })).await;
     socket.next_of("ack").await;
-    let tells = async {
-        let asked = socket.next_of("combat_state_refresh").await;
-        socket.send(json!({ "type": "combat_state", "request_id": asked["request_id"], "data": fight(4) })).await;
-    };
-    let look = there.post("/tools/get_encounter", json!({ "arguments": {}, "session_id": session }));
-    let (seen, ()) = tokio::join!(look, tells);
-    let seen = seen.unwrap().expect(200).body;
-    assert_eq!((&seen["result"]["round"], seen["result"].get("stale")), (&json!(4), None));
+    let seen = in_time(async || {
+        let tells = async {
+            let asked = socket.next_of("combat_state_refresh").await;
+            socket.send(json!({ "type": "combat_state", "request_id": asked["request_id"], "data": fight(4) })).await;
+        };
+        let look = there.post("/tools/get_encounter", json!({ "arguments": {}, "session_id": session }));
+        tokio::join!(look, tells).0.unwrap().expect(200).body["result"].take()
+    });
+    assert_eq!(seen.await["round"], 4);
     let refuses = async {
         let asked = socket.next_of("execute_roll").await;
         socket
@@ -69,17 +66,15 @@ async fn a_turn_on_one_server_asks_the_frontend_of_another() {
         newer.roll(json!([{ "total": 2, "dice": [{ "faces": 6, "value": 2 }] }]))
     );
     assert_eq!(rolled.unwrap().expect(200).body["result"]["source"], "frontend");
-    // A frontend that goes while another server waits for it: an error at once. Then the server rolls.
+    // A frontend that goes while another server waits for it: an error, and not that of one that says nothing. Then the server rolls.
     let goes = async {
         newer.next_of("execute_roll").await;
         drop(newer);
     };
-    let started = Instant::now();
     let (answer, ()) = tokio::join!(here.post("/tools/roll_dice", roll.clone()), goes);
     answer.unwrap().problem(502, "frontend_failed");
     let rolled = here.post("/tools/roll_dice", roll).await.unwrap().expect(200);
     assert_eq!(rolled.body["result"]["source"], "server");
-    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
     assert!(here.log().lines().all(|line| line.contains("frontend_failed")), "{}", here.log());
     here.terminate().await;
     assert!(here.stopped().await);
@@ -100,21 +95,17 @@ async fn a_server_that_dies_or_goes_deaf_does_not_hold_up_the_others() {
     let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'";
     for _ in 0..3 {
         sqlx::query(cut).execute(&mut db).await.unwrap();
-        let started = Instant::now();
         let results = json!([{ "total": 2, "dice": [{ "faces": 6, "value": 2 }] }]);
         let (answer, _) = tokio::join!(there.post("/tools/roll_dice", roll.clone()), socket.roll(results));
         assert_eq!(answer.unwrap().expect(200).body["result"]["source"], "frontend");
-        assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
     }
-    // kill -9 while it is waited for: an error long before the frontend's ten seconds are over.
+    // kill -9 while it is waited for: an error, and not that of a frontend that says nothing.
     let dies = async {
         socket.next_of("execute_roll").await;
         here.kill().await;
     };
-    let started = Instant::now();
     let (answer, ()) = tokio::join!(there.post("/tools/roll_dice", roll.clone()), dies);
     answer.unwrap().problem(502, "frontend_failed");
-    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
     let rolled = there.post("/tools/roll_dice", roll).await.unwrap().expect(200);
     assert_eq!(rolled.body["result"]["source"], "server");
     // What is left behind is forgotten.
@@ -133,11 +124,10 @@ async fn a_server_that_dies_or_goes_deaf_does_not_hold_up_the_others() {
 async fn a_server_that_stops_says_goodbye() {
     let prepared = Prepared::new().await;
     let model = rehearsal::start(rehearsal::Options::default()).await.unwrap();
-    let mut child = prepared.start(&model).await;
+    // It does not use up the time it has for work that is under way.
+    let mut child = prepared.start_with(&model, &[("TAVERNKEEP_SHUTDOWN_SECONDS", "3600")]).await;
     let (mut socket, _) = Socket::connect(child.url(), &prepared.credential, json!({})).await;
     child.terminate().await;
     assert_eq!(socket.closed().await, 1001);
-    let started = Instant::now();
     assert!(child.stopped().await);
-    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
 }

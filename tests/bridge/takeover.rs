@@ -22,19 +22,15 @@ async fn only_a_written_connection_takes_a_session() {
         assert_eq!(socket.next_of("pong").await["type"], "pong");
     };
     let connect = json!({ "type": "connect", "client_id": "vtt", "token": tenant.credential });
-    // What is written of the session's connection is held: the new one waits, for longer than there is between two beats.
+    // What is written of the session's connection is held: the new one waits, while the next beat comes.
     let mut db = server.owner().await;
     let hold = "BEGIN; SELECT FROM bridge_connection FOR UPDATE";
     db.execute(hold).await.unwrap();
     let mut new = Socket::open(&server.url).await;
     new.send(connect.clone()).await;
-    let beats = async {
-        for _ in 0..6 {
-            tokio::time::sleep(Duration::from_millis(250)).await;
-            alive(&mut old).await;
-        }
-    };
-    beats.await;
+    server.db.somebody_waits().await;
+    old.beat().await;
+    alive(&mut old).await;
     db.execute("COMMIT").await.unwrap();
     let connected = new.next().await;
     assert_eq!((&connected["type"], &connected["data"]["session_id"]), (&json!("connected"), &first["session_id"]));
@@ -89,8 +85,8 @@ async fn of_many_who_connect_at_once_one_stays() {
         assert_eq!(lost, 11);
         let mut stays = stays.expect("the one that the database has");
         // Also after the next beats.
-        for _ in 0..6 {
-            tokio::time::sleep(Duration::from_millis(250)).await;
+        for _ in 0..2 {
+            stays.beat().await;
             stays.send(json!({ "type": "ping" })).await;
             stays.next_of("pong").await;
         }

@@ -84,12 +84,13 @@ async fn who_may_ask_and_when() {
     assert_eq!(refused(&world, &alice.credential, "alice").await, "forbidden");
 
     let (mut socket, _) = Socket::connect(&server.url, &tenant.credential, json!({})).await;
-    server.model.set_script(Script::always(Reply::text(TALE).delay_ms(400)));
+    server.model.set_script(Script::always(Reply::text(TALE).held()));
     socket.send(json!({ "type": "turn_request", "request_id": "t1" })).await;
     assert_eq!(socket.next().await["data"]["event"], "turn.started");
     socket.send(json!({ "type": "turn_request", "request_id": "t2" })).await;
     let busy = socket.next().await;
     assert_eq!((&busy["request_id"], &busy["data"]["code"]), (&json!("t2"), &json!("turn_in_progress")));
+    server.model.let_go(1);
     assert_eq!(text(&told(&mut socket, "t1").await), TALE);
     server.model.set_script(Script::always(Reply::status(400)));
     socket.send(json!({ "type": "turn_request", "request_id": "t3" })).await;

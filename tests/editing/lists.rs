@@ -102,3 +102,24 @@ async fn an_entry_is_copied() {
     assert_eq!(named.body["slug"], "the_quay");
     world.post("/lore/nobody/duplicate", json!({})).await.problem(404, "not_found");
 }
+
+/// A list of secrets is the secrets, one of what is public everything else, and one that says nothing both.
+#[tokio::test(flavor = "multi_thread")]
+async fn lore_is_listed_by_whether_it_is_secret() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    for slug in ["smugglers", "council_plot"] {
+        let entry = json!({ "slug": slug, "title": slug, "scope": "global", "content": "x", "secret": true });
+        world.post("/lore", entry).await.expect(201);
+    }
+    let listed = async |query: &str| {
+        let list = world.get(&format!("/lore{query}")).await.expect(200);
+        let mut slugs: Vec<_> = list.items().iter().map(|entry| entry["slug"].as_str().unwrap().to_owned()).collect();
+        slugs.sort();
+        slugs
+    };
+    assert_eq!(listed("?secret=true").await, ["council_plot", "smugglers"]);
+    assert_eq!(listed("?secret=false").await, ["the_adventurers", "the_harbour", "the_reach", "the_square"]);
+    assert_eq!(listed("").await.len(), 6);
+}

@@ -1,10 +1,10 @@
 //! `…/revisions` and `…/restore`, for every kind of row.
 
 use serde_json::{Value, json};
-use tavernkeep::auth::Scope;
+use tavernkeep::{auth::Scope, users::Role};
 
 use super::entry;
-use crate::support::Server;
+use crate::{admin::Visitor, support::Server};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_kind_tells_what_it_was_and_becomes_it_again() {
@@ -126,4 +126,45 @@ async fn revisions_are_a_game_masters_and_end_where_the_journal_does() {
     for query in ["limit=0", "limit=201", "before=0", "before=x", "other=1"] {
         world.get(&format!("/lore/the_reach/revisions?{query}")).await.problem(400, "bad_request");
     }
+}
+
+/// Revisions come in pages, over the API and in the editor, and each page leads to the next until all were shown once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_history_is_read_page_by_page() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let id = world.get("/lore/the_reach").await.expect(200).id();
+    for n in 0..44 {
+        world.patch("/lore/the_reach", json!({ "content": format!("Wave {n}.") })).await.expect(200);
+    }
+    let (mut before, mut seen) = (String::new(), Vec::new());
+    for size in [20, 20, 5] {
+        let page = world.get(&format!("/lore/the_reach/revisions?limit=20{before}")).await.expect(200).body;
+        let items = page["items"].as_array().unwrap();
+        assert_eq!(items.len(), size);
+        seen.extend(items.iter().map(|item| item["seq"].as_i64().unwrap()));
+        before = page["next_before"].as_i64().map_or_else(String::new, |next| format!("&before={next}"));
+        assert_eq!(before.is_empty(), seen.len() == 45, "{page}");
+    }
+    assert!(seen.is_sorted_by(|a, b| a > b), "{seen:?}");
+
+    let mut mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
+    let mut path = format!("/admin/c/port-town/lore/{id}/history");
+    let mut pages = Vec::new();
+    loop {
+        let page = mara.get(&path).await.expect(200).text;
+        let older = page.split_once("rel=\"next\" href=\"").map(|(_, rest)| rest.split('"').next().unwrap().to_owned());
+        pages.push(page);
+        match older {
+            Some(older) => path = older.replace("&amp;", "&"),
+            None => break,
+        }
+    }
+    assert_eq!(pages.len(), 3);
+    let number = |part: &str| part.split('"').next().unwrap().parse::<i64>().ok();
+    let mut shown: Vec<_> = pages.iter().flat_map(|page| page.split("/history/").filter_map(number)).collect();
+    assert!(pages[0].contains("This is how it is now."));
+    shown.insert(0, seen[0]);
+    assert_eq!(shown, seen, "what is now, and ways back to all before it");
 }

@@ -1,6 +1,6 @@
 //! Several at once, and crashes: actions follow one another, a commit happens once or not at all.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ async fn killed_in_the_middle_of_a_commit() {
     let mut owner = sqlx::PgConnection::connect(&prepared.db.url).await.unwrap();
     owner.execute("BEGIN; SELECT 1 FROM character WHERE slug = 'player_mallory' FOR UPDATE").await.unwrap();
     let waiting = tokio::spawn(child.post(&format!("/encounters/{id}/commit"), json!({})));
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    prepared.db.somebody_waits().await;
     assert!(!waiting.is_finished());
     child.kill().await;
     waiting.abort();

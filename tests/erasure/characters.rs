@@ -258,10 +258,9 @@ async fn a_turn_that_runs_for_her_writes_nothing_afterwards() {
     let world = tenant.world().await;
     person(&world).await;
     let memory = json!({ "player_id": SLUG, "memory_string": format!("{NAME} came back.") });
-    server.model.set_script(Script::replies([
-        Reply::tool("NPC_memorize", memory),
-        Reply::text(format!("{NAME}!")).delay_ms(1500),
-    ]));
+    server
+        .model
+        .set_script(Script::replies([Reply::tool("NPC_memorize", memory), Reply::text(format!("{NAME}!")).held()]));
     let turn = world.bob(SLUG, CONFESSION);
     let erasing = async {
         until("the second call", || async { server.model.request_count() == 2 }).await;

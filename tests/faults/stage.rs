@@ -186,7 +186,7 @@ impl Stage {
         let cluster = Cluster::make(bytes_max).await;
         let url = cluster.url();
         tavernkeep::database::migrate(&url, &url).await.unwrap();
-        let server = Server::on(Database { url, number: 0 }, &[]).await;
+        let server = Server::on(Database::elsewhere(url), &[]).await;
         let credential = {
             let tenant = server.tenant("acme").await;
             tenant.world().await;

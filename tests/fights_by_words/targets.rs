@@ -59,6 +59,25 @@ async fn who_may_be_several_is_asked_for_and_who_is_nobody_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_speaks_of_the_thug_means_the_one_who_lives() {
+    let server = Server::start().await;
+    let acme = tenant(&server, "acme").await;
+    let world = town(&acme).await;
+    let alice = player(&acme, "player_alice").await;
+    for door in DOORS {
+        let id = brawling(&world).await;
+        let unclear = says(door, &alice, "player_alice", "I attack the thug").await.expect(200);
+        asked(door, &unclear, "Whom do you mean: Thug 1 or Thug 2?");
+        let blow = json!({ "action": "damage", "target_id": "thug-1", "amount": 1_000_000, "damage_type": "fire" });
+        world.post(&format!("/encounters/{id}/actions"), blow).await.expect(200);
+        let done = says(door, &alice, "player_alice", "I attack the thug").await.expect(200);
+        let attacks = participant(&world, &id, "alice").await["statistics"]["attacks_made"].clone();
+        assert_eq!(attacks, 1, "{door:?}: {}", done.text);
+        world.post(&format!("/encounters/{id}/end"), json!({ "outcome": "fled" })).await.expect(200);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_hostile_model_has_no_effect() {
     let server = Server::start().await;
     let acme = tenant(&server, "acme").await;

@@ -64,7 +64,7 @@ async fn what_cannot_be_copied() {
     world.post("/fork", json!({ "slug": "elsewhere" })).await.problem(409, "slug_taken");
     assert_eq!(counts(&server).await, before);
     // A turn that still runs has no end yet.
-    server.model.set_script(Script::replies([Reply::text("Hm.").delay_ms(500)]));
+    server.model.set_script(Script::replies([Reply::text("Hm.").held()]));
     let early = async {
         let id = loop {
             if let Some(turn) = world.get("/turns").await.expect(200).items().first() {
@@ -72,6 +72,7 @@ async fn what_cannot_be_copied() {
             }
         };
         world.post("/fork", json!({ "at_turn": id })).await.problem(409, "conflict");
+        server.model.let_go(1);
     };
     tokio::join!(world.bob("player_alice", "Hello"), early).0.expect(200);
 }

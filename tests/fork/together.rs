@@ -4,7 +4,7 @@ use futures_util::future::{join, join_all};
 use serde_json::json;
 
 use super::picture::{assert_same, feed, now, picture, replayed};
-use crate::support::{Server, World, counts};
+use crate::support::{Server, World, counts, patiently};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_makes_one_copy() {
@@ -42,18 +42,19 @@ async fn twenty_writers_and_some_copies() {
         for m in 0..5 {
             let call = json!({ "arguments": { "player_id": "player_alice", "memory_string": format!("Word {n} {m}.") },
                 "actor": { "type": "owner", "id": "town_council_owner" } });
-            world.post("/tools/OWNER_memorize_dependables", call).await.expect(200);
+            patiently(|| world.post("/tools/OWNER_memorize_dependables", call.clone())).await.expect(200);
             let lore = json!({ "slug": format!("lore_{n}_{m}"), "title": "x", "scope": "global", "content": "x" });
-            world.post("/lore", lore).await.expect(201);
+            patiently(|| world.post("/lore", lore.clone())).await.expect(201);
             if m % 2 == 0 {
-                world.delete(&format!("/lore/lore_{n}_{m}")).await.expect(204);
+                let path = format!("/lore/lore_{n}_{m}");
+                patiently(|| world.delete(&path)).await.expect(204);
             }
         }
     });
     let copies = async {
         let mut copies = Vec::new();
         for _ in 0..6 {
-            let made = world.post("/fork", json!({})).await.expect(201);
+            let made = patiently(|| world.post("/fork", json!({}))).await.expect(201);
             copies.push(World { client: &tenant, slug: made.id() });
         }
         copies

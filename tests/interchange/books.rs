@@ -115,6 +115,97 @@ async fn the_books_of_other_programs_are_read_and_their_fields_come_back() {
     assert_eq!((&gulls["content"], &gulls["order"]), (&json!("Gulls steal."), &json!(400)));
 }
 
+/// Whether an entry is told at all, and whether it is told always, as each program says it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_off_or_always_on_elsewhere_is_so_here() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let agnai = |name: &str, enabled: bool| json!({ "name": name, "entry": "x", "keywords": ["k"], "weight": 1, "enabled": enabled });
+    let novel = |name: &str, enabled: bool, always: bool| json!({ "displayName": name, "text": "x", "keys": ["k"], "enabled": enabled, "forceActivation": always });
+    let risu =
+        |name: &str, always: bool| json!({ "key": "k", "comment": name, "content": "x", "alwaysActive": always });
+    let info = |name: &str, off: bool, always: bool| json!({ "key": ["k"], "comment": name, "content": "x", "disable": off, "constant": always });
+    for book in [
+        json!({ "kind": "memory", "entries": [agnai("agnai on", true), agnai("agnai off", false)] }),
+        json!({ "lorebookVersion": 5, "entries": [novel("novel on", true, false), novel("novel off", false, false), novel("novel always", true, true)] }),
+        json!({ "type": "risu", "data": [risu("risu on", false), risu("risu always", true)] }),
+        json!({ "entries": { "0": info("tavern on", false, false), "1": info("tavern off", true, false), "2": info("tavern always", false, true) } }),
+    ] {
+        acme.post(IMPORT, book).await.expect(200);
+    }
+    let mut wrong = Vec::new();
+    for (slug, enabled, activation) in [
+        ("agnai_on", true, "keyword"),
+        ("agnai_off", false, "keyword"),
+        ("novel_on", true, "keyword"),
+        ("novel_off", false, "keyword"),
+        ("novel_always", true, "always"),
+        ("risu_on", true, "keyword"),
+        ("risu_always", true, "always"),
+        ("tavern_on", true, "keyword"),
+        ("tavern_off", false, "keyword"),
+        ("tavern_always", true, "always"),
+    ] {
+        let lore = world.get(&format!("/lore/{slug}")).await.expect(200).body;
+        if (&lore["enabled"], &lore["activation"]) != (&json!(enabled), &json!(activation)) {
+            wrong.push(format!("{slug}: {} {}", lore["enabled"], lore["activation"]));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+/// How second keys count has a number in files: that number both ways, in world infos and in the books of cards.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_logic_of_second_keys_has_its_number() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let logics = [("and_any", 0), ("not_all", 1), ("not_any", 2), ("and_all", 3)];
+    for (logic, number) in logics {
+        let ours = json!({ "slug": logic, "title": logic, "scope": "global", "content": "x", "activation": "keyword", "keys": ["k"],
+            "secondary_keys": ["s"], "logic": logic, "secret": true, "known_by": ["innkeeper_bob"] });
+        world.post("/lore", ours).await.expect(201);
+        let theirs = json!({ "key": ["k"], "keysecondary": ["s"], "comment": format!("read {number}"), "content": "x", "selectiveLogic": number });
+        acme.post(&format!("{IMPORT}?name={logic}"), json!({ "entries": { "0": theirs } })).await.expect(200);
+        assert_eq!(world.get(&format!("/lore/read_{number}")).await.expect(200).body["logic"], logic);
+    }
+    let info = world.get("/lorebook.json").await.expect(200).body;
+    let card = world.get("/npcs/innkeeper_bob/card.json").await.expect(200).body;
+    for (logic, number) in logics {
+        let of = |entry: &&Value| entry["comment"] == logic || entry["name"] == logic;
+        let written = info["entries"].as_object().unwrap().values().find(of).unwrap();
+        assert_eq!((&written["selectiveLogic"], &written["selective"]), (&json!(number), &json!(true)), "{logic}");
+        let entry = card["data"]["character_book"]["entries"].as_array().unwrap().iter().find(of).unwrap();
+        let extensions = entry["extensions"].as_object().unwrap();
+        assert_eq!(extensions.get("selectiveLogic").map_or(0, |n| n.as_i64().unwrap()), number, "{entry:#}");
+    }
+}
+
+/// What an entry says of its own waking, in the lines before its text.
+#[tokio::test(flavor = "multi_thread")]
+async fn decorators_wake_and_silence_entries() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    for (slug, content, keys, enabled, activation) in [
+        ("woken", "@@activate\nText.", json!(["k"]), true, "always"),
+        ("woken_without_keys", "@@activate\nText.", json!([]), true, "always"),
+        ("silenced", "@@dont_activate\nText.", json!(["k"]), false, "keyword"),
+        ("both", "@@activate\n@@dont_activate\nText.", json!(["k"]), true, "always"),
+        ("none", "Text.", json!(["k"]), true, "keyword"),
+    ] {
+        let entry = json!({ "key": keys, "comment": slug, "content": content });
+        acme.post(&format!("{IMPORT}?name={slug}"), json!({ "entries": { "0": entry } })).await.expect(200);
+        let lore = world.get(&format!("/lore/{slug}")).await.expect(200).body;
+        assert_eq!(
+            (&lore["content"], &lore["enabled"], &lore["activation"]),
+            (&json!("Text."), &json!(enabled), &json!(activation)),
+            "{slug}"
+        );
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn secrets_are_left_out_for_those_who_do_not_see_them() {
     let server = Server::start().await;

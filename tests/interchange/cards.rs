@@ -1,6 +1,8 @@
 //! Character cards in and out.
 
+use base64::{Engine, prelude::BASE64_STANDARD as STANDARD};
 use serde_json::{Value, json};
+use tavernkeep::interchange::png;
 
 use super::{files, says, send};
 use crate::support::{Server, World, counts};
@@ -124,6 +126,17 @@ async fn an_npc_of_ours_goes_out_as_a_picture_and_comes_back_whole() {
         acme.request(reqwest::Method::GET, &world.path("/npcs/innkeeper_bob/card.png")).send().await.unwrap();
     assert_eq!(response.headers()["content-type"], "image/png");
     let bytes = response.bytes().await.unwrap().to_vec();
+    // Programs that know V2 alone read one of its texts, the others the other.
+    let texts = png::texts(&bytes, |_| true).unwrap();
+    let specs: Vec<_> = texts
+        .iter()
+        .map(|(keyword, text)| {
+            let card: Value = serde_json::from_slice(&STANDARD.decode(text).unwrap()).unwrap();
+            assert_eq!(card["data"]["name"], "Innkeeper Bob", "{keyword}");
+            (keyword.as_str(), card["spec"].as_str().unwrap().to_owned())
+        })
+        .collect();
+    assert_eq!(specs, [("chara", "chara_card_v2".to_owned()), ("ccv3", "chara_card_v3".to_owned())]);
     // Here it is what is there already.
     let here = send(&acme, IMPORT, "image/png", bytes.clone()).await.expect(200).body;
     assert_eq!(here["counts"], json!({ "created": 0, "updated": 0, "unchanged": 2 }), "{here:#}");

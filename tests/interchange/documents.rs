@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tavernkeep::auth::Scope;
 
 use super::send;
-use crate::support::{Rows, Server, World, counts};
+use crate::support::{Rows, Server, World, counts, operator};
 
 /// A world with something of everything.
 async fn full<'a>(world: &World<'a>) {
@@ -258,6 +258,27 @@ async fn a_campaign_that_no_document_holds_is_refused_before_it_begins() {
     sqlx::query(actors).bind(acme.tenant).bind(campaign).execute(&mut db).await.unwrap();
     world.get("/lorebook.json").await.problem(413, "payload_too_large");
     world.get("/npcs/innkeeper_bob/card.json").await.problem(413, "payload_too_large");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_large_for_a_request_is_read_by_the_command_line() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let content = "Salt. ".repeat(16_000);
+    let lore: Vec<Value> = (0..360)
+        .map(|n| json!({ "slug": format!("salt-{n}"), "title": "Salt", "scope": "global", "content": content }))
+        .collect();
+    let document = json!({ "format": "tavernkeep.campaign", "version": 1, "campaign": { "slug": "salt", "name": "Salt" }, "lore": lore });
+    let text = document.to_string();
+    assert!(text.len() > 32 * 1024 * 1024);
+    let refused = send(&acme, "/v1/campaigns/import", "application/json", text.clone().into_bytes()).await;
+    refused.problem(413, "payload_too_large");
+    let file = std::env::temp_dir().join(format!("salt-{}.json", std::process::id()));
+    std::fs::write(&file, text).unwrap();
+    let (is_read, told) = operator(&server.db.url, &["import", file.to_str().unwrap(), "--tenant", "acme"]).await;
+    std::fs::remove_file(&file).unwrap();
+    assert!(is_read, "{told}");
+    assert_eq!(acme.get("/v1/campaigns/salt/export").await.expect(200).body["lore"].as_array().unwrap().len(), 360);
 }
 
 /// Words that are there are compared by the database: two that are alike in all but one thing are two.

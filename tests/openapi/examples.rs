@@ -88,7 +88,11 @@ async fn prepare(server: &Server, tenant: &Client<'_>, operation: &Operation, ma
                 server.user(tenant.tenant, "maya@example.org", Role::Viewer).await;
                 "maya@example.org".into()
             }
-            "erasure" => tenant.delete(&at("/characters/player_mallory?erase=true")).await.expect(202).id().into(),
+            "erasure" => {
+                let id = tenant.get(&at("/characters/player_mallory")).await.expect(200).id();
+                tenant.delete(&at(&format!("/characters/{id}?erase=true"))).await;
+                server.erasure_of(&id).await.into()
+            }
             "seq" => seq(tenant, operation).await,
             _ => continue,
         };

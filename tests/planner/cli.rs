@@ -4,7 +4,7 @@ use rehearsal::Options;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::support::{Child, Prepared, SECRET};
+use crate::support::{Child, Prepared, SECRET, until};
 
 /// Runs the program on the database; what it printed, and whether it went well.
 async fn run(prepared: &Prepared, model: &rehearsal::Rehearsal, arguments: &[&str]) -> (bool, String) {
@@ -87,14 +87,13 @@ async fn act_and_command_answer_as_the_api_does() {
 
     // The switch reaches the server that runs.
     assert!(run(&prepared, &model, &["planner", "off"]).await.0);
-    tokio::time::sleep(std::time::Duration::from_millis(800)).await;
     let text = json!({ "player_id": "player_alice", "message": "roll 1d20" });
+    until("the switch", async || child.post("/act", text.clone()).await.unwrap().status == 503).await;
     child.post("/act", text.clone()).await.unwrap().problem(503, "feature_disabled");
     let (ok, said) = run(&prepared, &model, &with(&["act"], &["roll 1d20"])).await;
     assert!(!ok && said.contains("switched off"), "{said}");
     assert!(run(&prepared, &model, &["planner", "on"]).await.0);
-    tokio::time::sleep(std::time::Duration::from_millis(800)).await;
-    child.post("/act", text).await.unwrap().expect(200);
+    until("the switch", async || child.post("/act", text.clone()).await.unwrap().status == 200).await;
 }
 
 /// What a server's log and metrics tell of players' texts: words of ours, and no word of theirs.
@@ -153,7 +152,7 @@ async fn most_sentences_are_planned_as_they_should_be() {
     assert_eq!(all.len(), 150);
     let client = LlmClient::new(Config::read(&|_| None).unwrap().llm).unwrap();
     let endpoint = Endpoint::trusted(&model.base_url(), None, "rehearsal").unwrap();
-    let found = evaluate(&client, &endpoint, std::time::Duration::from_secs(6), &all).await;
+    let found = evaluate(&client, &endpoint, std::time::Duration::from_secs(120), &all).await;
     let report = found.report();
     assert!(found.right_percent() > 90.0 && found.rejected == 0, "{report}");
     assert!(report.contains("wanted \\ got") && report.contains("right     14"), "{report}");
@@ -162,7 +161,7 @@ async fn most_sentences_are_planned_as_they_should_be() {
     model.set_script(rehearsal::Script::replies(
         bad.map(rehearsal::Reply::text).into_iter().chain([rehearsal::Reply::status(400)]),
     ));
-    let found = evaluate(&client, &endpoint, std::time::Duration::from_secs(6), &all[..4]).await;
+    let found = evaluate(&client, &endpoint, std::time::Duration::from_secs(120), &all[..4]).await;
     assert_eq!((found.asked, found.right, found.rejected, found.wrong[3].2.as_str()), (4, 0, 3, "no reply"));
     assert!(utterances("[{\"text\":\"x\",\"want\":\"bananas\",\"tone\":\"y\"}]").is_err());
 }

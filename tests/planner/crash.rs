@@ -5,7 +5,7 @@ use std::time::Duration;
 use rehearsal::{Options, Reply, Script};
 use serde_json::json;
 
-use crate::support::{Child, Prepared};
+use crate::support::{Child, Prepared, until};
 
 async fn contents(child: &Child) -> Vec<String> {
     let list = child.get("/messages?limit=200").await.expect(200);
@@ -13,13 +13,7 @@ async fn contents(child: &Child) -> Vec<String> {
 }
 
 async fn asked(model: &rehearsal::Rehearsal, times: usize) {
-    for _ in 0..400 {
-        if model.request_count() >= times {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("the model was not asked {times} times");
+    until(&format!("question {times}"), async || model.request_count() >= times).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -30,12 +24,8 @@ async fn a_plan_that_was_lost_is_made_again_under_its_key() {
     let check = json!({ "skill": "athletics", "dc": 10 });
     // It dies while the model plans; then while the narrator speaks, when the mechanics are written.
     for (n, lost) in [
-        vec![Reply::text(deed.clone()).delay_ms(5000)],
-        vec![
-            Reply::text(deed.clone()),
-            Reply::tool("resolve_skill_check", check.clone()),
-            Reply::text("Up!").delay_ms(5000),
-        ],
+        vec![Reply::text(deed.clone()).held()],
+        vec![Reply::text(deed.clone()), Reply::tool("resolve_skill_check", check.clone()), Reply::text("Up!").held()],
     ]
     .into_iter()
     .enumerate()
@@ -60,7 +50,7 @@ async fn a_plan_that_was_lost_is_made_again_under_its_key() {
         let child = prepared.start(&model).await;
         // The key is in flight until it is sure that the server is gone that had it.
         let mut done = json!({});
-        for _ in 0..600 {
+        for _ in 0..2400 {
             done = act(&child).send().await.unwrap().json().await.unwrap();
             if done["code"] != "idempotency_in_flight" {
                 break;

@@ -4,7 +4,7 @@ use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 
 use super::{act, always, history, plans, rolls, tenant};
-use crate::support::Server;
+use crate::support::{Server, until};
 
 /// Refused for this reason, quietly, with nothing of the model's.
 #[track_caller]
@@ -177,12 +177,11 @@ async fn who_is_gone_by_then_does_nothing() {
         let slug = format!("guest_{n}");
         world.post("/characters", json!({ "slug": slug, "name": "Guest" })).await.expect(201);
         let asked = server.model.request_count();
-        server.model.set_script(Script::always(Reply::text(plan.to_string()).delay_ms(300)));
+        server.model.set_script(Script::always(Reply::text(plan.to_string()).held()));
         let leave = async {
-            while server.model.request_count() == asked {
-                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-            }
+            until("the question", async || server.model.request_count() > asked).await;
             world.delete(&format!("/characters/{slug}")).await.expect(204);
+            server.model.let_go(1);
         };
         let text = json!({ "player_id": slug, "message": "Something." });
         let (answer, ()) = tokio::join!(world.post("/act", text), leave);

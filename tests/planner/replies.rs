@@ -6,7 +6,7 @@ use serde_json::json;
 use tavernkeep::planner::plan::{self, Unreadable};
 
 use super::{act, always, history, plans, rolls, tenant};
-use crate::support::Server;
+use crate::support::{Server, until};
 
 fn command(reply: &str) -> Result<String, Unreadable> {
     plan::parse(reply).map(|plan| plan.command)
@@ -155,12 +155,11 @@ async fn json_in_a_players_text_is_text() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_model_is_not_waited_for() {
-    let server = Server::start_with(&[("PLANNER_TIMEOUT_MS", "200")]).await;
+    let server = Server::start_with(&[("PLANNER_TIMEOUT_MS", "1000")]).await;
     let acme = tenant(&server, "acme").await;
     let world = acme.world().await;
-    let slow = || {
-        Script::always(Reply::text(json!({ "command": "roll", "args": { "expr": "1d20" } }).to_string()).delay_ms(3000))
-    };
+    let slow =
+        || Script::always(Reply::text(json!({ "command": "roll", "args": { "expr": "1d20" } }).to_string()).held());
     server.model.set_script(slow());
     let path = world.path("/act");
     let body = json!({ "player_id": "player_alice", "message": "roll" });
@@ -212,7 +211,7 @@ async fn a_cancelled_text_is_a_conflict() {
     let server = Server::start().await;
     let acme = tenant(&server, "acme").await;
     let world = acme.world().await;
-    server.model.set_script(Script::always(Reply::text("Aye.").delay_ms(5000)));
+    server.model.set_script(Script::always(Reply::text("Aye.").held()));
     for (path, body) in [
         ("/act", json!({ "player_id": "player_alice", "message": "I wave." })),
         ("/rules/resolve", json!({ "player_id": "player_alice", "action": "I wave." })),
@@ -241,13 +240,14 @@ async fn who_leaves_is_not_played_for() {
     let acme = tenant(&server, "acme").await;
     let world = acme.world().await;
     let plan = json!({ "command": "roll", "args": { "expr": "1d20" } }).to_string();
-    server.model.set_script(Script::always(Reply::text(plan).delay_ms(500)));
+    server.model.set_script(Script::always(Reply::text(plan).held()));
     let body = json!({ "player_id": "player_alice", "message": "roll" });
     let request = acme.request(reqwest::Method::POST, &world.path("/act")).json(&body);
-    let left = request.timeout(std::time::Duration::from_millis(200)).send().await;
-    assert!(left.is_err());
-    tokio::time::sleep(std::time::Duration::from_millis(800)).await;
-    let turns = world.get("/turns").await.expect(200);
-    assert_eq!((&turns.items()[0]["status"], &turns.items()[0]["kind"]), (&json!("cancelled"), &json!("planner")));
+    let sent = tokio::spawn(request.send());
+    until("the question", async || server.model.request_count() == 1).await;
+    sent.abort();
+    let turn = async || world.get("/turns").await.expect(200).items()[0].clone();
+    until("the turn's end", async || turn().await["status"] != "running").await;
+    assert_eq!((&turn().await["status"], &turn().await["kind"]), (&json!("cancelled"), &json!("planner")));
     assert_eq!((rolls(&world).await, history(&world).await.len()), (0, 1));
 }

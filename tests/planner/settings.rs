@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tavernkeep::{auth::Scope, planner::act::SWITCH, tenants::service::switch};
 
 use super::{act, history, plans, rolls, tenant};
-use crate::support::Server;
+use crate::support::{Server, World, until};
 
 fn roll() -> Value {
     json!({ "command": "roll", "args": { "expr": "1d20" } })
@@ -38,15 +38,17 @@ async fn switches_act_at_once() {
     elsewhere.post(&world.path("/act"), text.clone()).await.expect(200);
     let mut db = server.owner().await;
     switch(&mut db, SWITCH, false).await.unwrap();
-    tokio::time::sleep(std::time::Duration::from_millis(800)).await;
+    for place in [&world, &World { client: &elsewhere, slug: world.slug.clone() }] {
+        let sheet = json!({ "player_id": "player_alice", "message": "how many hit points have I?" });
+        until("the switch", async || place.post("/act", sheet.clone()).await.status == 503).await;
+    }
     act(&world, "off").await.problem(503, "feature_disabled");
     act(&theirs, "off").await.problem(503, "feature_disabled");
     elsewhere.post(&world.path("/act"), text.clone()).await.problem(503, "feature_disabled");
     world.post("/commands/roll", command).await.expect(200);
     switch(&mut db, SWITCH, true).await.unwrap();
-    tokio::time::sleep(std::time::Duration::from_millis(800)).await;
-    act(&world, "on").await.expect(200);
-    elsewhere.post(&world.path("/act"), text).await.expect(200);
+    until("the switch", async || act(&world, "on").await.status == 200).await;
+    until("the switch", async || elsewhere.post(&world.path("/act"), text.clone()).await.status == 200).await;
     assert!(!history(&world).await.contains(&"off".to_owned()));
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use tavernkeep::{config::Config, limits::TenantLimits, tenants::service::set_limits};
 
 use super::{act, history, plans, rolls, tenant};
-use crate::support::Server;
+use crate::support::{Server, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_words_ask_once() {
@@ -56,20 +56,25 @@ async fn the_same_words_ask_once() {
     assert_eq!((&refused["reason"], &refused["cached"]), (&json!("allowlist"), &json!(true)), "{refused}");
 }
 
-/// After its time a plan is asked for again: 30 seconds, here two.
+/// After its time a plan is asked for again: 30 seconds, here a long time first and a short one then.
 #[tokio::test(flavor = "multi_thread")]
 async fn after_its_time_the_model_is_asked_again() {
     assert_eq!(Config::read(&|_| None).unwrap().planner.plan_kept, Duration::from_secs(30));
-    let server = Server::start_with(&[("PLANNER_CACHE_SECONDS", "2")]).await;
-    let acme = tenant(&server, "acme").await;
-    let world = acme.world().await;
-    plans(&server, json!({ "command": "roll", "args": { "expr": "1d20" } }));
-    act(&world, "luck").await.expect(200);
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(act(&world, "luck").await.expect(200).body["cached"], true);
-    tokio::time::sleep(Duration::from_millis(1200)).await;
-    assert_eq!(act(&world, "luck").await.expect(200).body["cached"], false);
-    assert_eq!(server.model.request_count(), 2);
+    for (seconds, calls) in [("3600", 1), ("1", 2)] {
+        let server = Server::start_with(&[("PLANNER_CACHE_SECONDS", seconds)]).await;
+        let acme = tenant(&server, "acme").await;
+        let world = acme.world().await;
+        plans(&server, json!({ "command": "roll", "args": { "expr": "1d20" } }));
+        act(&world, "luck").await.expect(200);
+        if calls == 2 {
+            until("another question", async || act(&world, "luck").await.expect(200).body["cached"] == false).await;
+        } else {
+            // Longer than the short time.
+            tokio::time::sleep(Duration::from_millis(1200)).await;
+            assert_eq!(act(&world, "luck").await.expect(200).body["cached"], true);
+        }
+        assert_eq!(server.model.request_count(), calls);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -78,20 +83,28 @@ async fn of_many_at_once_one_asks() {
     let acme = tenant(&server, "acme").await;
     let world = acme.world().await;
     let plan = json!({ "command": "roll", "args": { "expr": "1d20" } }).to_string();
-    server.model.set_script(Script::always(Reply::text(plan).delay_ms(300)));
-    let answers = join_all((0..6).map(|_| act(&world, "luck"))).await;
+    server.model.set_script(Script::always(Reply::text(plan).held()));
+    let all = join_all((0..6).map(|_| act(&world, "luck")));
+    // All of them are turns before the model has answered the first.
+    let answers = async {
+        until("six turns", async || world.get("/turns").await.expect(200).items().len() == 6).await;
+        server.model.let_go(1);
+    };
+    let (answers, ()) = futures_util::future::join(all, answers).await;
     let cached = answers.into_iter().filter(|a| a.body["outcome"] == "executed" && a.body["cached"] == true).count();
     assert_eq!((cached, server.model.request_count(), rolls(&world).await), (5, 1, 6));
     // If the one who asked leaves, another asks.
     let body = json!({ "player_id": "player_alice", "message": "more luck" });
     let leaving = acme.request(reqwest::Method::POST, &world.path("/act")).json(&body);
-    let leaving = leaving.timeout(Duration::from_millis(150)).send();
-    let staying = async {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        act(&world, "more luck").await
+    let leaving = tokio::spawn(leaving.send());
+    until("the first question", async || server.model.request_count() == 2).await;
+    let leaves = async {
+        until("who stays", async || world.get("/turns").await.expect(200).items().len() == 8).await;
+        leaving.abort();
+        until("the second question", async || server.model.request_count() == 3).await;
+        server.model.let_go(9);
     };
-    let (left, stayed) = futures_util::future::join(leaving, staying).await;
-    assert!(left.is_err());
+    let (stayed, ()) = futures_util::future::join(act(&world, "more luck"), leaves).await;
     assert_eq!(stayed.expect(200).body["outcome"], "executed");
 }
 
@@ -148,6 +161,5 @@ async fn a_player_plans_five_times_a_minute() {
     // The operator may set another limit.
     let many = TenantLimits { planner_per_player_per_minute: 100, ..TenantLimits::unlimited() };
     set_limits(&mut server.owner().await, acme.tenant, &many).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(700)).await;
-    act(&world, "now").await.expect(200);
+    until("the new limit", async || act(&world, "now").await.status == 200).await;
 }

@@ -34,7 +34,10 @@ async fn the_table_fits_the_screen() {
     browser.resize(1200, 900).await;
     browser.js("document.getElementById('log').scrollTop = 0").await;
     browser.until("scrolled", "return document.getElementById('log').scrollTop === 0").await;
-    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    browser
+        .js("window.drawn = 0; const count = () => { if (++window.drawn < 6) requestAnimationFrame(count) }; count()")
+        .await;
+    browser.until("drawn", "return window.drawn >= 6").await;
     says(&world, json!({ "content": "One more." })).await;
     browser.sees("#said", "One more.").await;
     assert_eq!(browser.js("return document.getElementById('log').scrollTop").await, 0);

@@ -3,7 +3,7 @@
 use rehearsal::{Reply, Script};
 
 use super::{ALICE, sit_down};
-use crate::support::Server;
+use crate::support::{Server, until};
 
 const TALE: &str = "The harbour? Nobody goes there after dark, says Bob, not since the Seagull sank.";
 
@@ -17,7 +17,7 @@ async fn a_player_sits_down_talks_and_leaves() {
     assert!(browser.text("#sheet").await.contains("Alice"));
     assert_eq!(browser.js("return document.cookie").await, "", "no script reads the visit");
 
-    let slow = Reply::text(TALE).delta_chars(4).chunk_bytes(150).chunk_delay_ms(40);
+    let slow = Reply::text(TALE).delta_chars(4).chunk_bytes(150).chunk_delay_ms(150);
     server.model.set_script(Script::replies([slow, Reply::text("At once.")]));
     browser.choose("#to", "innkeeper_bob").await;
     browser.write("#text", "I ask about the harbour.").await;
@@ -89,13 +89,15 @@ async fn a_turn_that_fails_says_so_and_gives_the_words_back() {
     browser.sees("#said", "Now I hear you.").await;
     assert_eq!(browser.count("#pending article").await, 0, "what failed has been said again");
     // What cannot begin is said where the player writes, and the words stay.
-    let slow = Reply::text("Hm.").delay_ms(1500);
+    let slow = Reply::text("Hm.").held();
     server.model.set_script(Script::always(slow));
+    let asked = server.model.request_count();
     let (_, ()) = tokio::join!(world.bob(ALICE, "First."), async {
-        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        until("the question", async || server.model.request_count() > asked).await;
         browser.write("#text", "Second.").await;
         browser.click(".say button").await;
         browser.until("an alert", "return document.querySelector('#alert .alert')").await;
         assert_eq!(browser.value("#text").await, "Second.");
+        server.model.let_go(1);
     });
 }

@@ -68,7 +68,7 @@ async fn a_campaign_made_again_under_its_slug_is_a_new_one() {
     world.delete("").await.expect(204);
     is_gone("at once").await;
     // And when the last of its rows is gone.
-    for _ in 0..400 {
+    for _ in 0..2400 {
         let left = sqlx::query("SELECT FROM campaign").fetch_all(&mut db).await.unwrap();
         if left.is_empty() {
             break;

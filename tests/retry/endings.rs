@@ -102,10 +102,11 @@ async fn a_batch_of_tools_is_done_once() {
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
     for (n, moment) in (1..).zip(MOMENTS) {
-        says(&server, [remember(&format!("Note {n}.")).delay_ms(200), Reply::text("Noted.")]);
+        says(&server, [remember(&format!("Note {n}.")).held(), Reply::text("Noted.")]);
         let cut = async {
             until("the call", async || server.model.request_count() == 2 * n - 1).await;
             cutter.at("COMMIT\0", moment, 1);
+            server.model.let_go(1);
         };
         let turn = tenant.npc_turn("port-town", "innkeeper_bob", "player_alice", "Note this.");
         let (turn, ()) = tokio::join!(turn, cut);
@@ -120,7 +121,7 @@ async fn every_connection_ended_while_the_model_answers() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
-    says(&server, [remember("Kept.").delay_ms(400), Reply::text("Thanks.").delay_ms(1500)]);
+    says(&server, [remember("Kept.").held(), Reply::text("Thanks.").held()]);
     let turn = tenant.npc_turn("port-town", "innkeeper_bob", "player_alice", "I pay.");
     let ended = async {
         // With them goes the sign of life, and somebody looks for turns whose server is gone.
@@ -128,6 +129,7 @@ async fn every_connection_ended_while_the_model_answers() {
             until("the call", async || server.model.request_count() == calls).await;
             let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
             server.owner().await.execute(end).await.unwrap();
+            server.model.let_go(1);
         }
     };
     let (turn, ()) = tokio::join!(turn, ended);
@@ -141,11 +143,12 @@ async fn a_database_that_is_away_for_seconds_costs_no_answer() {
     let (server, cutter) = cuttable().await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
-    says(&server, [Reply::text("Still here.").delay_ms(300)]);
+    says(&server, [Reply::text("Still here.").held()]);
     let turn = tenant.npc_turn("port-town", "innkeeper_bob", "player_alice", "Hello?");
     let outage = async {
         until("the call", async || server.model.request_count() == 1).await;
         cutter.refuse(true);
+        server.model.let_go(1);
         tokio::time::sleep(Duration::from_secs(4)).await;
         cutter.refuse(false);
     };

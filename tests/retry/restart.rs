@@ -78,18 +78,19 @@ impl Drop for Cluster {
 async fn the_turn_succeeds_with_the_calls_it_made() {
     let cluster = Cluster::new("");
     tavernkeep::database::migrate(&cluster.url(), &cluster.url()).await.unwrap();
-    let server = Server::on(Database { url: cluster.url(), number: 0 }, &[]).await;
+    let server = Server::on(Database::elsewhere(cluster.url()), &[]).await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
     for (n, mode) in [(1_u64, "fast"), (2, "immediate")] {
         let (note, last) = (format!("Kept {n}."), format!("Thanks {n}."));
-        says(&server, [remember(&note).delay_ms(1500), Reply::text(last.clone()).delay_ms(300)]);
+        says(&server, [remember(&note).held(), Reply::text(last.clone())]);
         let turn = tenant.npc_turn("port-town", "innkeeper_bob", "player_alice", "I pay.");
         let restart = async {
             until("the call", async || server.model.request_count() as u64 == 2 * n - 1).await;
-            // What began is on the disk within a moment; a crash before that would forget it.
-            tokio::time::sleep(std::time::Duration::from_millis(1000)).await;
+            // What began is on the disk before it is forgotten by a crash.
+            sqlx::query("CHECKPOINT").execute(&mut server.owner().await).await.unwrap();
             tokio::task::block_in_place(|| cluster.run("pg_ctl", &["restart", "-w", "-m", mode]));
+            server.model.let_go(1);
         };
         let (turn, ()) = tokio::join!(turn, restart);
         assert_eq!(turn.expect(200).body["narrative"], last.as_str(), "{mode}");
@@ -107,7 +108,7 @@ async fn a_number_that_is_given_again_says_nothing() {
     let cluster = Cluster::new("-c wal_writer_delay=10s");
     tavernkeep::database::migrate(&cluster.url(), &cluster.url()).await.unwrap();
     let wire = Wire::to(&format!("127.0.0.1:{}", cluster.port)).await;
-    let server = Server::on(Database { url: wire.url(&cluster.url()), number: 0 }, &[]).await;
+    let server = Server::on(Database::elsewhere(wire.url(&cluster.url())), &[]).await;
     let tenant = server.tenant("acme").await;
     tenant.world().await;
     let tx = TenantTx::write(server.pool(), &Actor::system(tenant.tenant)).await.unwrap();

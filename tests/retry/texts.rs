@@ -1,6 +1,6 @@
 //! Long texts and much lore keep nobody else waiting; what of a conversation cannot be read costs itself alone.
 
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join;
 use rehearsal::Reply;
@@ -23,21 +23,28 @@ async fn others_are_answered_while_a_long_text_is_counted() {
     let world = tenant.world().await;
     let mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
     let text = long(99_000);
-    let order = std::sync::Mutex::new(Vec::new());
-    let counted = async {
-        mara.post("/admin/c/port-town/lore/preview", &[("content", &text)]).await.expect(200);
-        order.lock().unwrap().push("counted");
-    };
-    let asked = async {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-        for _ in 0..3 {
-            world.get("/npcs/innkeeper_bob").await.expect(200);
-            order.lock().unwrap().push("asked");
+    // On a server of one thread, which answers one or two while it still receives the text.
+    let mut most = 0;
+    for _ in 0..10 {
+        let is_counted = AtomicBool::new(false);
+        let counted = async {
+            mara.post("/admin/c/port-town/lore/preview", &[("content", &text)]).await.expect(200);
+            is_counted.store(true, Ordering::Relaxed);
+        };
+        let asked = async {
+            let mut answered = 0;
+            while !is_counted.load(Ordering::Relaxed) {
+                world.get("/npcs/innkeeper_bob").await.expect(200);
+                answered += 1;
+            }
+            answered
+        };
+        most = most.max(join(counted, asked).await.1);
+        if most > 5 {
+            return;
         }
-    };
-    join(counted, asked).await;
-    // On a server of one thread.
-    assert_eq!(order.into_inner().unwrap()[0], "asked");
+    }
+    panic!("at most {most} were answered meanwhile");
 }
 
 #[tokio::test(flavor = "multi_thread")]

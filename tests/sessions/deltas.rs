@@ -4,7 +4,7 @@ use rehearsal::{Reply, Script};
 use serde_json::json;
 
 use super::{Session, fight, no_changes};
-use crate::support::Server;
+use crate::support::{Server, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_and_rolls_are_counted_under_their_names() {
@@ -221,11 +221,13 @@ async fn events_during_a_turn_are_kept_for_the_next() {
     let session = Session::open(&world, "vtt").await;
     session.turn().await;
     session.chat("Before.").await;
-    server.model.set_script(Script::replies([Reply::text("Hm.").delay_ms(500)]));
+    server.model.set_script(Script::replies([Reply::text("Hm.").held()]));
+    let called = server.model.request_count();
     let during = async {
-        tokio::time::sleep(std::time::Duration::from_millis(250)).await;
+        until("the question", async || server.model.request_count() > called).await;
         session.chat("During.").await;
         session.event("combat_state", fight(1, 1, 7, &[])).await;
+        server.model.let_go(1);
     };
     let (turn, ()) = tokio::join!(session.turn(), during);
     assert_eq!(turn["context"], "delta");

@@ -1,14 +1,12 @@
 //! The tools of a session's AI, called by hand.
 
-use std::time::Duration;
-
 use rehearsal::{Reply, Script};
 use serde_json::json;
 use sqlx::{Connection, PgConnection};
 use tavernkeep::auth::Scope;
 
 use super::Session;
-use crate::support::Server;
+use crate::support::{Server, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn old_names_are_answered_and_not_listed() {
@@ -219,16 +217,15 @@ async fn a_roll_of_a_cancelled_turn_is_nobodys() {
     let session = Session::open(&world, "vtt").await;
     let roll = || Reply::tool("roll_dice", json!({ "rolls": [{ "formula": "1d20" }] }));
     let end = || Reply::text("So be it.");
-    server.model.set_script(Script::replies([roll(), end(), roll().delay_ms(500), roll(), end()]));
+    server.model.set_script(Script::replies([roll(), end(), roll().held(), roll(), end()]));
     let first = session.turn().await;
     assert_eq!(first["tool_calls"][0]["result"]["counter"], 1, "{first}");
     let cancel = async {
-        while server.model.request_count() < 3 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        until("the third question", async || server.model.request_count() >= 3).await;
         let mut db = PgConnection::connect(&server.db.url).await.unwrap();
         let asked = sqlx::query("UPDATE turn SET cancel_requested = true WHERE status = 'running'").execute(&mut db);
         assert_eq!(asked.await.unwrap().rows_affected(), 1);
+        server.model.let_go(1);
     };
     let path = session.path("/turns");
     let (cancelled, ()) = tokio::join!(world.post(&path, json!({})), cancel);

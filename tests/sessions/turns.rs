@@ -1,12 +1,10 @@
 //! Turns of a session's AI.
 
-use std::time::Duration;
-
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 
 use super::{Session, fight, no_changes};
-use crate::support::Server;
+use crate::support::{Server, until};
 
 const OVERVIEW: &str = "World State Overview:";
 const CHANGES: &str = "Recent changes to the game:";
@@ -210,10 +208,11 @@ async fn one_turn_at_a_time_and_one_turn_per_key() {
     let world = tenant.world().await;
     let session = Session::open(&world, "vtt").await;
     let other = Session::open(&world, "other").await;
-    server.model.set_script(Script::always(Reply::text("Hm.").delay_ms(500)));
+    server.model.set_script(Script::replies([Reply::text("Hm.").held()]));
     let second = async {
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        until("the question", async || server.model.request_count() == 1).await;
         session.post("/turns", json!({})).await.problem(409, "turn_in_progress");
+        server.model.let_go(1);
         let (theirs, queued) = tokio::join!(other.turn(), session.post("/turns", json!({ "on_busy": "queue" })));
         assert_eq!(theirs["status"], "succeeded");
         assert_eq!(queued.expect(200).body["context"], "delta");
@@ -243,10 +242,9 @@ async fn a_turn_is_cancelled_and_traced() {
     let world = tenant.world().await;
     let session = Session::open(&world, "vtt").await;
     let post = Reply::tool("post_message", json!({ "content": "Never mind." }));
-    server.model.set_script(Script::replies([post, Reply::text("Too late.").delay_ms(5000)]));
+    server.model.set_script(Script::replies([post, Reply::text("Too late.").held()]));
     let cancel = async {
         loop {
-            tokio::time::sleep(Duration::from_millis(100)).await;
             let running = world.get("/turns?kind=gm&status=running").await.expect(200);
             let said = world.get("/messages").await.expect(200).text.contains("Never mind.");
             if let (Some(turn), true) = (running.items().first(), said) {

@@ -1,6 +1,7 @@
 //! The real program as a child process, to be killed, stopped and measured from outside.
 
 use std::{
+    path::PathBuf,
     process::Stdio,
     sync::{Arc, Mutex},
     time::Duration,
@@ -12,7 +13,7 @@ use tokio::{
     process::{Child as Process, Command},
 };
 
-use super::{Answer, SECRET, Server, database::Database};
+use super::{Answer, PATIENT, SECRET, Server, database::Database};
 
 /// A database with a world in it, and a key to it; no server runs.
 pub struct Prepared {
@@ -39,12 +40,7 @@ impl Prepared {
 
     /// Starts it with more in its environment.
     pub async fn start_with(&self, model: &rehearsal::Rehearsal, env: &[(&str, &str)]) -> Child {
-        let mut binary = std::env::current_exe().unwrap();
-        binary.pop();
-        binary.pop();
-        binary.push("tavernkeep");
-        assert!(binary.exists(), "build it first: cargo build -p tavernkeep");
-        let mut process = Command::new(binary)
+        let mut process = Command::new(program())
             .arg("serve")
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
@@ -56,6 +52,7 @@ impl Prepared {
             .env("TAVERNKEEP_SHUTDOWN_SECONDS", "10")
             .env("LLM_API_ENDPOINT", model.base_url())
             .env("LLM_MODEL_NAME", "rehearsal")
+            .envs(PATIENT)
             .envs(env.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -73,7 +70,7 @@ impl Prepared {
         let log = Arc::new(Mutex::new(String::new()));
         tokio::spawn(keep(lines, log.clone()));
         tokio::spawn(keep(BufReader::new(process.stderr.take().unwrap()).lines(), log.clone()));
-        let http = reqwest::Client::builder().timeout(Duration::from_secs(30)).build().unwrap();
+        let http = reqwest::Client::builder().timeout(Duration::from_secs(180)).build().unwrap();
         Child { process, url, credential: self.credential.clone(), http, log }
     }
 }
@@ -126,7 +123,7 @@ impl Child {
 
     /// Waits until it has stopped; whether it went in order.
     pub async fn stopped(&mut self) -> bool {
-        tokio::time::timeout(Duration::from_secs(20), self.process.wait()).await.unwrap().unwrap().success()
+        tokio::time::timeout(Duration::from_secs(60), self.process.wait()).await.unwrap().unwrap().success()
     }
 
     /// GET below the campaign, or anywhere if the path begins with two slashes.
@@ -188,4 +185,28 @@ async fn send(credential: String, request: reqwest::RequestBuilder) -> reqwest::
     let text = response.text().await?;
     let body = serde_json::from_str(&text).unwrap_or(Value::Null);
     Ok(Answer { status, headers, text, body })
+}
+
+/// The real program, which is built beside the tests.
+fn program() -> PathBuf {
+    let mut path = std::env::current_exe().unwrap();
+    path.pop();
+    path.pop();
+    path.push("tavernkeep");
+    assert!(path.exists(), "build it first: cargo build -p tavernkeep");
+    path
+}
+
+/// The real program's command line: its status and what it printed as JSON.
+pub async fn operator(url: &str, arguments: &[&str]) -> (bool, Value) {
+    let done = Command::new(program())
+        .args(arguments)
+        .arg("--json")
+        .env_clear()
+        .env("DATABASE_URL", url)
+        .env("TAVERNKEEP_SECRET_KEY", SECRET)
+        .output()
+        .await
+        .unwrap();
+    (done.status.success(), serde_json::from_slice(&done.stdout).unwrap_or_default())
 }

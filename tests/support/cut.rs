@@ -58,7 +58,7 @@ impl Cutter {
     /// A database as it is reached over this wire.
     pub fn database(&self, db: &Database) -> Database {
         let options = PgConnectOptions::from_str(&db.url).unwrap().host("127.0.0.1").port(self.port);
-        Database { url: options.to_url_lossy().to_string(), number: db.number }
+        db.by_way_of(options.to_url_lossy().to_string())
     }
 
     /// Cuts the connections that say `word`, so many times.

@@ -2,16 +2,23 @@
 
 use std::{
     str::FromStr,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection, Row, postgres::PgConnectOptions};
 use tokio::sync::{Mutex, OnceCell};
 
+use super::until;
+
 static TEMPLATE: OnceCell<String> = OnceCell::const_new();
 /// PostgreSQL clones a template for one at a time.
 static CLONING: Mutex<()> = Mutex::const_new(());
 static NUMBER: AtomicU32 = AtomicU32::new(1);
+/// Names of databases whose tests have ended. The next test drops them: a run's databases together fill a small disk.
+static ENDED: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
 
 /// The server that tests use: `DATABASE_URL`, set by `./dev test`.
 pub fn server_url() -> String {
@@ -22,11 +29,21 @@ fn url_of(name: &str) -> String {
     PgConnectOptions::from_str(&server_url()).unwrap().database(name).to_url_lossy().to_string()
 }
 
-/// A migrated database, dropped when the next run starts.
+/// A migrated database, dropped some time after the last clone of this is.
 #[derive(Clone)]
 pub struct Database {
     pub url: String,
     pub number: u32,
+    _held: Option<Arc<Held>>,
+}
+
+/// The name of a database that a test still uses.
+struct Held(String);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        ENDED.lock().unwrap().push(std::mem::take(&mut self.0));
+    }
 }
 
 impl Database {
@@ -37,8 +54,29 @@ impl Database {
         let name = format!("tkt_{}_{number}", std::process::id());
         let _one = CLONING.lock().await;
         let mut db = PgConnection::connect(&server_url()).await.unwrap();
+        let ended = std::mem::take(&mut *ENDED.lock().unwrap());
+        for name in ended {
+            db.execute(AssertSqlSafe(format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))).await.unwrap();
+        }
         db.execute(AssertSqlSafe(format!("CREATE DATABASE {name} TEMPLATE {template}"))).await.unwrap();
-        Self { url: url_of(&name), number }
+        Self { url: url_of(&name), number, _held: Some(Arc::new(Held(name))) }
+    }
+
+    /// A database of a server that the test started itself.
+    pub fn elsewhere(url: String) -> Self {
+        Self { url, number: 0, _held: None }
+    }
+
+    /// The same database under another address.
+    pub fn by_way_of(&self, url: String) -> Self {
+        Self { url, ..self.clone() }
+    }
+
+    /// Returns when somebody waits for a lock that another holds.
+    pub async fn somebody_waits(&self) {
+        let mut db = PgConnection::connect(&self.url).await.unwrap();
+        let waiting = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')";
+        until("somebody to wait", async || sqlx::query(waiting).fetch_one(&mut db).await.unwrap().get(0)).await;
     }
 }
 

@@ -36,7 +36,7 @@ use tavernkeep::{
 };
 use uuid::Uuid;
 
-pub use child::{Child, Prepared};
+pub use child::{Child, Prepared, operator};
 pub use database::Database;
 pub use routes::{Rows, counts};
 pub use wire::Wire;
@@ -44,6 +44,23 @@ pub use world::World;
 
 /// The secret that test servers sign with.
 pub const SECRET: &str = "a secret for tests that is forty characters long";
+
+/// What test servers are told, unless a test says otherwise.
+const OURS: [(&str, &str); 4] = [
+    ("TAVERNKEEP_BIND", "127.0.0.1:0"),
+    ("TAVERNKEEP_WORKERS", "1"),
+    ("DATABASE_CONNECTIONS_MAX", "6"),
+    // Tests that ask much at once are about something else than how much there is room for.
+    ("TAVERNKEEP_REQUESTS_MAX", "1000"),
+];
+
+/// What every server of a test is told: tests that ask a model or a frontend are about something else than how busy the machine is.
+const PATIENT: [(&str, &str); 4] = [
+    ("LLM_FIRST_TOKEN_TIMEOUT_MS", "120000"),
+    ("LLM_TIMEOUT_MS", "240000"),
+    ("PLANNER_TIMEOUT_MS", "120000"),
+    ("TAVERNKEEP_BRIDGE_ROLL_TIMEOUT_MS", "60000"),
+];
 
 /// Servers of one database hold different numbers, else the second would wait for the first.
 static INSTANCE: AtomicU32 = AtomicU32::new(1);
@@ -73,17 +90,12 @@ impl Server {
     pub async fn on(db: Database, env: &[(&str, &str)]) -> Self {
         let model =
             rehearsal::start(rehearsal::Options { record_requests_max: 10_000, ..Default::default() }).await.unwrap();
-        let config = Config::read(&|name| match name {
-            "TAVERNKEEP_BIND" => Some("127.0.0.1:0".to_owned()),
-            "TAVERNKEEP_WORKERS" => Some("1".to_owned()),
-            "DATABASE_CONNECTIONS_MAX" => {
-                env.iter().find(|(k, _)| *k == name).map_or(Some("6".to_owned()), |(_, v)| Some((*v).to_owned()))
-            }
-            // Tests that ask much at once are about something else than how much there is room for.
-            "TAVERNKEEP_REQUESTS_MAX" => {
-                env.iter().find(|(k, _)| *k == name).map_or(Some("1000".to_owned()), |(_, v)| Some((*v).to_owned()))
-            }
-            _ => env.iter().find(|(k, _)| *k == name).map(|(_, v)| (*v).to_owned()),
+        let config = Config::read(&|name| {
+            env.iter()
+                .chain(&OURS)
+                .chain(&PATIENT)
+                .find(|(variable, _)| *variable == name)
+                .map(|(_, value)| (*value).to_owned())
         })
         .unwrap();
         let pool = tavernkeep::database::connect(&db.url, config.database_connections_max).await.unwrap();
@@ -98,7 +110,7 @@ impl Server {
         tokio::spawn(server);
         let app = app.into_inner();
         maintenance::start(&app, &db.url, held);
-        let http = reqwest::Client::builder().timeout(Duration::from_secs(60)).build().unwrap();
+        let http = reqwest::Client::builder().timeout(Duration::from_secs(180)).build().unwrap();
         Self { url: format!("http://{addr}"), db, model, app, http, handle }
     }
 
@@ -163,6 +175,19 @@ pub async fn until(what: &str, mut done: impl AsyncFnMut() -> bool) {
         tokio::time::sleep(Duration::from_millis(25)).await;
     }
     panic!("waited in vain for: {what}");
+}
+
+/// Asks again what a server was too busy for: on a slow machine it may say so, and has done nothing then.
+pub async fn patiently<F: Future<Output = Answer>>(mut ask: impl FnMut() -> F) -> Answer {
+    for _ in 0..600 {
+        let answer = ask().await;
+        if answer.status != 503 {
+            return answer;
+        }
+        assert_eq!(answer.body["code"], "unavailable", "{}", answer.text);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("it is too busy for ever");
 }
 
 /// The JSON within the fence that a tool's result stands in for a model.

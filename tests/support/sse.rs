@@ -46,7 +46,7 @@ impl Events {
 
     /// The next event; none when the stream has ended.
     pub async fn next(&mut self) -> Option<Event> {
-        self.event(Duration::from_secs(20)).await.expect("nothing comes")
+        self.event(Duration::from_secs(120)).await.expect("nothing comes")
     }
 
     /// The next event; none when the stream has ended, or is silent for `patience`.

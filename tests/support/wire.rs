@@ -73,7 +73,7 @@ impl Wire {
 
     /// A database as it is reached over this wire.
     pub fn database(&self, db: &Database) -> Database {
-        Database { url: self.url(&db.url), number: db.number }
+        db.by_way_of(self.url(&db.url))
     }
 
     /// A database's URL over this wire.

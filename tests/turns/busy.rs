@@ -14,7 +14,7 @@ async fn a_second_turn_is_refused_while_the_first_runs() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
-    server.model.set_script(always(Reply::text("Hm.").delay_ms(600)));
+    server.model.set_script(Script::replies([Reply::text("Hm.").held()]));
     let second = async {
         only_turn(&world, "running").await;
         world.bob("player_alice", "Hello?").await.problem(409, "turn_in_progress");
@@ -25,6 +25,7 @@ async fn a_second_turn_is_refused_while_the_first_runs() {
         );
         mallory.expect(200);
         council.expect(200);
+        server.model.let_go(1);
     };
     let (first, ()) = tokio::join!(world.bob("player_alice", "Hello"), second);
     first.expect(200);
@@ -38,17 +39,21 @@ async fn queued_turns_run_in_order() {
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
     // All of them come while the first is being answered.
-    let answers = (0..6).map(|n| Reply::text("Next!").delay_ms(if n == 0 { 700 } else { 0 }));
+    let answers = (0..6).map(|n| if n == 0 { Reply::text("First!").held() } else { Reply::text("Next!") });
     server.model.set_script(Script::replies(answers));
+    let all_wait = async {
+        until("all six", || async { server.app.running.in_line() == 6 }).await;
+        server.model.let_go(1);
+    };
     let posts = (0..6).map(|n| {
-        let world = &world;
+        let (world, running) = (&world, &server.app.running);
         async move {
-            tokio::time::sleep(Duration::from_millis(80 * n)).await;
+            until("those before", || async { running.in_line() == n }).await;
             let body = json!({ "player_id": "player_alice", "action": format!("Action {n}"), "on_busy": "queue" });
             world.post("/npcs/innkeeper_bob/turns", body).await.expect(200)
         }
     });
-    join_all(posts).await;
+    tokio::join!(join_all(posts), all_wait);
     let messages = world.get("/messages?limit=200").await.expect(200);
     let mut said: Vec<_> = messages.items().iter().filter(|m| m["author"] == "player").collect();
     said.sort_by_key(|m| m["id"].as_str().unwrap().to_owned());
@@ -117,13 +122,18 @@ async fn many_posts_with_one_key_are_one_turn() {
     assert_eq!(learnt(&world).await, ["Once."]);
     assert_eq!(server.model.request_count() + replica.model.request_count(), 2);
     // Other replicas know who is busy, and queue.
-    server.model.set_script(always(Reply::text("Hm.").delay_ms(500)));
+    server.model.set_script(always(Reply::text("Hm.").held()));
     replica.model.set_script(always(Reply::text("Hm.")));
     let elsewhere = async {
         until("the first", || async { turns(&world).await.iter().any(|t| t["status"] == "running") }).await;
         there.npc_turn(&world.slug, "innkeeper_bob", "player_alice", "Me!").await.problem(409, "turn_in_progress");
         let queued = json!({ "player_id": "player_alice", "action": "Me, later!", "on_busy": "queue" });
-        there.post(&path, queued).await.expect(200);
+        let queued = there.post(&path, queued);
+        let let_go = async {
+            until("who waits", || async { replica.app.running.in_line() == 1 }).await;
+            server.model.let_go(1);
+        };
+        tokio::join!(queued, let_go).0.expect(200);
     };
     tokio::join!(world.bob("player_alice", "Hello"), elsewhere).0.expect(200);
     let last = replica.model.requests().pop().unwrap();
@@ -136,12 +146,17 @@ async fn who_leaves_the_queue_is_not_served() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
-    server.model.set_script(always(Reply::text("Hm.").delay_ms(700)));
+    server.model.set_script(Script::replies([Reply::text("Hm.").held()]));
     let leaver = async {
         only_turn(&world, "running").await;
         let body = json!({ "player_id": "player_alice", "action": "Never mind", "on_busy": "queue" });
         let request = tenant.request(reqwest::Method::POST, &world.path("/npcs/innkeeper_bob/turns")).json(&body);
-        request.timeout(Duration::from_millis(200)).send().await.unwrap_err();
+        let sent = tokio::spawn(request.send());
+        until("who waits", || async { server.app.running.in_line() == 1 }).await;
+        sent.abort();
+        assert!(sent.await.unwrap_err().is_cancelled());
+        until("nobody waits", || async { server.app.running.in_line() == 0 }).await;
+        server.model.let_go(1);
     };
     let (first, ()) = tokio::join!(world.bob("player_alice", "Hello"), leaver);
     first.expect(200);
@@ -164,7 +179,7 @@ async fn a_queued_turn_is_a_turn() {
         (format!("/sessions/{session}/turns"), json!({ "instruction": "Go on." })),
     ] {
         for server in [&server, &replica] {
-            server.model.set_script(always(Reply::text("Hm.").delay_ms(1500)));
+            server.model.set_script(always(Reply::text("Hm.").held()));
         }
         let path = world.path(&path);
         let asked = || server.model.request_count() + replica.model.request_count();
@@ -196,7 +211,10 @@ async fn a_queued_turn_is_a_turn() {
         world.post(&format!("/turns/{}/cancel", turn(&third)), json!({})).await.expect(202);
         until("the cancelled", || async { status(&third).await == "cancelled" }).await;
         let request = there.request(reqwest::Method::GET, &world.path(&format!("/turns/{}/events", turn(&second))));
-        let heard = crate::support::sse::Events::open(request, None).await.rest().await;
+        let events = crate::support::sse::Events::open(request, None).await;
+        server.model.let_go(2);
+        replica.model.let_go(1);
+        let heard = events.rest().await;
         let names: Vec<_> = heard.iter().map(|e| e.name.as_str()).collect();
         assert_eq!(names, ["turn.started", "text.delta", "turn.completed"]);
         until("the last", || async { status(&elsewhere).await == "succeeded" }).await;
@@ -212,7 +230,7 @@ async fn who_is_deleted_says_nothing_more() {
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
     let session = world.post("/sessions", json!({ "client_id": "vtt", "role": "gm" })).await.expect(201).id();
-    server.model.set_script(always(Reply::text("Hm.").delay_ms(700)));
+    server.model.set_script(always(Reply::text("Hm.").held()));
     for (path, body) in [
         (format!("/sessions/{session}"), json!({})),
         ("/npcs/innkeeper_bob".to_owned(), json!({ "player_id": "player_alice", "action": "I wave." })),
@@ -222,6 +240,7 @@ async fn who_is_deleted_says_nothing_more() {
         let begun = tenant.send(post.header("prefer", "respond-async").json(&body)).await.expect(202).body;
         until("the question", || async { server.model.request_count() > asked }).await;
         world.delete(&path).await.expect(204);
+        server.model.let_go(1);
         let turn = format!("/turns/{}", begun["turn_id"].as_str().unwrap());
         until(&path, || async { world.get(&turn).await.expect(200).body["status"] != "running" }).await;
         let ended = world.get(&turn).await.expect(200).body;

@@ -1,7 +1,5 @@
 //! What a turn that fails leaves behind: a record, no effects, and a key that can be tried again.
 
-use std::time::{Duration, Instant};
-
 use rehearsal::{Reply, Script};
 use reqwest::Method;
 use serde_json::json;
@@ -11,7 +9,7 @@ use crate::support::{Server, World, sse::Events};
 
 /// Quick timeouts, one attempt.
 const IMPATIENT: [(&str, &str); 3] =
-    [("LLM_FIRST_TOKEN_TIMEOUT_MS", "300"), ("LLM_TIMEOUT_MS", "900"), ("LLM_RETRIES", "0")];
+    [("LLM_FIRST_TOKEN_TIMEOUT_MS", "3000"), ("LLM_TIMEOUT_MS", "6000"), ("LLM_RETRIES", "0")];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_fails_is_told_and_recorded() {
@@ -37,9 +35,7 @@ async fn a_provider_that_fails_is_told_and_recorded() {
         // A world each, and a success between them so that no breaker opens.
         let world = World::make(&tenant, &format!("town-{n}")).await;
         server.model.set_script(Script::replies([remember("Gone."), fault]));
-        let started = Instant::now();
         let failed = world.bob("player_alice", "I pay.").await.problem(status, code);
-        assert!(started.elapsed() < Duration::from_secs(5));
         let id = failed.body["turn_id"].as_str().unwrap();
         let record = world.get(&format!("/turns/{id}")).await.expect(200).body;
         assert!(!format!("{} {record}", failed.text).contains("SECRET"), "what the endpoint wrote is for the log");
@@ -90,13 +86,14 @@ async fn a_revert_leaves_what_others_changed() {
     let world = tenant.world().await;
     let two = remember("Mine.")
         .with_tool("NPC_memorize", json!({ "player_id": "player_alice", "memory_string": "Changed." }));
-    server.model.set_script(Script::replies([two, Reply::status(500).delay_ms(700)]));
+    server.model.set_script(Script::replies([two, Reply::status(500).held()]));
     let turn = world.bob("player_alice", "I pay.");
     let edit = async {
         until("the memories", || async { learnt(&world).await.len() == 2 }).await;
         let all = world.get("/npcs/innkeeper_bob/memories?player_id=player_alice").await.expect(200);
         let id = all.items()[2]["id"].as_str().unwrap().to_owned();
         world.patch(&format!("/memories/{id}"), json!({ "text": "By a person." })).await.expect(200);
+        server.model.let_go(1);
         id
     };
     let (failed, id) = tokio::join!(turn, edit);
@@ -175,7 +172,7 @@ async fn another_replica_can_cancel() {
     let world = tenant.world().await;
     let replica = Server::on(server.db.clone(), &[]).await;
     // The model answers after the request to cancel, before this replica hears of it by itself.
-    server.model.set_script(Script::replies([remember("Gone."), Reply::text("Too late.").delay_ms(600)]));
+    server.model.set_script(Script::replies([remember("Gone."), Reply::text("Too late.").held()]));
     let turn = world.bob("player_alice", "I pay.");
     let cancel = async {
         until("the memory", || async { learnt(&world).await.len() == 1 }).await;
@@ -184,6 +181,7 @@ async fn another_replica_can_cancel() {
         let answer =
             reqwest::Client::new().post(url).bearer_auth(&tenant.credential).json(&json!({})).send().await.unwrap();
         assert_eq!(answer.status(), 202);
+        server.model.let_go(1);
     };
     let (turn, ()) = tokio::join!(turn, cancel);
     assert_eq!(turn.expect(200).body["status"], "cancelled");
@@ -216,13 +214,14 @@ async fn a_turn_with_a_key_goes_on_without_its_client() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
-    server.model.set_script(Script::replies([remember("Stays."), Reply::text("There you are.").delay_ms(800)]));
+    server.model.set_script(Script::replies([remember("Stays."), Reply::text("There you are.").held()]));
     let path = world.path("/npcs/innkeeper_bob/turns");
     let request = tenant.request(reqwest::Method::POST, &path).header("idempotency-key", "k").json(&body("I pay."));
     leave(&server, request, 2).await;
     // While it runs, the same key is told so.
     let busy = tenant.post_with_key(&path, "k", body("I pay.")).await.problem(409, "idempotency_in_flight");
     assert!(!busy.header("retry-after").is_empty());
+    server.model.let_go(1);
     let record = only_turn(&world, "succeeded").await;
     let replay = tenant.post_with_key(&path, "k", body("I pay.")).await.expect(200);
     assert_eq!(replay.header("idempotency-replayed"), "true");
@@ -277,13 +276,14 @@ async fn who_takes_part_may_vanish() {
         let world = World::make(&tenant, &format!("town-{n}")).await;
         server.model.set_script(Script::replies([
             Reply::text("Hm.")
-                .delay_ms(300)
+                .held()
                 .with_tool("NPC_memorize", json!({ "player_id": "player_alice", "memory_string": "x" })),
             Reply::text("Well."),
         ]));
         let vanish = async {
             only_turn(&world, "running").await;
             world.delete(path).await.expect(204);
+            server.model.let_go(1);
         };
         let (turn, ()) = tokio::join!(world.bob("player_alice", "Hello"), vanish);
         assert!(turn.status < 500, "{path}: {}", turn.text);
@@ -304,13 +304,14 @@ async fn who_lost_the_lease_changes_nothing() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
-    server.model.set_script(Script::replies([remember("One."), remember("Two.").delay_ms(600), Reply::text("Done.")]));
+    server.model.set_script(Script::replies([remember("One."), remember("Two.").held(), Reply::text("Done.")]));
     let sweep = async {
         until("the memory", || async { learnt(&world).await.len() == 1 }).await;
         let mut db = server.owner().await;
         sqlx::query("UPDATE turn SET lease_until = now() - interval '1 second'").execute(&mut db).await.unwrap();
         tavernkeep::turns::store::sweep(server.pool(), &server.app.running).await.unwrap();
         assert!(learnt(&world).await.is_empty());
+        server.model.let_go(1);
     };
     let (turn, ()) = tokio::join!(world.bob("player_alice", "I pay."), sweep);
     turn.problem(409, "conflict");

@@ -82,7 +82,8 @@ use Reach::{Callers, Campaign, Shared, Tenant};
 /// Every route under `/v1`.
 #[rustfmt::skip]
 pub const TABLE: &[Access] = &[
-    Access { method: "POST", path: "/v1/auth/token", scope: None, also: None, or: None, reach: Tenant, player: Never, in_first_frame: false },
+    Access { scope: None, ..on("POST", "/v1/auth/token", Tenant, Read, Never) },
+    Access { scope: None, ..on("GET",  "/v1/whoami", Callers, Read, Own) },
     on("GET",    "/v1/tenant", Tenant, Read, Never),
     on("PATCH",  "/v1/tenant", Tenant, Admin, Never),
     on("GET",    "/v1/usage", Callers, Read, Never),

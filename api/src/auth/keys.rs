@@ -28,7 +28,8 @@ use crate::{
 const STANDS: &str = "SELECT token_stands($1, $2, $3, $4) AS stands";
 const END_VISIT: &str = "SELECT end_visit($1, $2, $3, $4)";
 
-const FRESH: Duration = Duration::from_millis(500);
+/// How long what is known of a key is taken for true.
+pub const FRESH: Duration = Duration::from_millis(500);
 const RECORDS_MAX: u64 = 10_000;
 
 /// What is stored of a key, with its tenant as of now.

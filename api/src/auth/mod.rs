@@ -10,6 +10,7 @@ pub mod http;
 pub mod jwt;
 pub mod keys;
 pub mod service;
+pub mod whoami;
 
 use std::sync::Arc;
 

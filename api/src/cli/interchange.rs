@@ -95,6 +95,7 @@ pub async fn import(owner_url: &str, app_url: &str, args: &ImportArgs) -> Result
         _ if args.campaign.is_none() => {
             return Err(Error::new(Code::BadRequest, "Say with --campaign where a card or lorebook goes."));
         }
+        _ if bytes.len() > IMPORT_BYTES_MAX => return Err(too_large(IMPORT_BYTES_MAX)),
         _ => {}
     }
     let ready = service::read(wanted, bytes.into()).await?;
@@ -107,8 +108,15 @@ pub async fn import(owner_url: &str, app_url: &str, args: &ImportArgs) -> Result
     Ok(report)
 }
 
+/// A campaign's document may be larger here than over HTTP, so that every campaign that was written can be read.
+const DOCUMENT_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+fn too_large(bytes: usize) -> Error {
+    Error::new(Code::PayloadTooLarge, format!("This file may have {bytes} bytes."))
+}
+
 fn read(path: &std::path::Path) -> Result<Vec<u8>> {
-    let limit = u64::try_from(IMPORT_BYTES_MAX).unwrap_or(u64::MAX);
+    let limit = u64::try_from(DOCUMENT_BYTES_MAX).unwrap_or(u64::MAX);
     let mut bytes = Vec::new();
     let source: Box<dyn Read> = if path.as_os_str() == "-" {
         Box::new(std::io::stdin().lock())
@@ -116,8 +124,8 @@ fn read(path: &std::path::Path) -> Result<Vec<u8>> {
         Box::new(std::fs::File::open(path).map_err(|e| failed(path, &e))?)
     };
     source.take(limit + 1).read_to_end(&mut bytes).map_err(|e| failed(path, &e))?;
-    if bytes.len() > IMPORT_BYTES_MAX {
-        return Err(Error::new(Code::PayloadTooLarge, format!("A file may have {IMPORT_BYTES_MAX} bytes.")));
+    if bytes.len() > DOCUMENT_BYTES_MAX {
+        return Err(too_large(DOCUMENT_BYTES_MAX));
     }
     Ok(bytes)
 }

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 use utoipa::ToSchema;
 
-use super::{bounds, idempotency::IdempotencyKey};
+use super::{bounds, idempotency::IdempotencyKey, misfit};
 use crate::{
     admission,
     app::App,
@@ -67,7 +67,7 @@ where
             if TypeId::of::<T>() != TypeId::of::<Value>() {
                 bounds::check::<T>(&value)?;
             }
-            Ok(Self { value: typed(value)?, idempotency })
+            Ok(Self { value: bounds::typed(value)?, idempotency })
         })
     }
 }
@@ -150,7 +150,7 @@ fn parse(request: &HttpRequest, bytes: &[u8], nul: bool) -> Result<Value> {
     if nul { json::read_unkept("The body", text) } else { json::read("The body", text) }
 }
 
-/// Reads `value` as `T`.
+/// Reads `value` as `T`. What has a schema is read by [`bounds::typed`], which tells of all that does not fit.
 ///
 /// # Errors
 /// `validation_failed` with a pointer to the first value that does not fit.
@@ -179,6 +179,6 @@ pub fn typed<T: DeserializeOwned>(value: Value) -> Result<T> {
         } else {
             "invalid_value"
         };
-        Error::validation(vec![FieldError { pointer, code: code.into(), message }])
+        Error::validation(vec![FieldError { pointer, code: code.into(), message: misfit::in_words(&message) }])
     })
 }

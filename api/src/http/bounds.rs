@@ -24,7 +24,7 @@ use utoipa::{
     },
 };
 
-use super::body;
+use super::{body, misfit};
 use crate::error::{Error, FieldError, Result};
 
 /// Characters of a text: a name, an id, a word.
@@ -349,7 +349,19 @@ pub fn check_patched<T: ToSchema + 'static>(document: &Value, patch: &Value, byt
 /// `validation_failed`.
 pub fn read<T: DeserializeOwned + ToSchema + 'static>(value: Value) -> Result<T> {
     check::<T>(&value)?;
+    typed(value)
+}
+
+/// Reads a value as its type.
+///
+/// # Errors
+/// `validation_failed` with a pointer to each value that does not fit its schema.
+pub fn typed<T: DeserializeOwned + ToSchema + 'static>(value: Value) -> Result<T> {
+    let limits = Limits::of::<T>();
+    // Reading takes the value; nothing is noted of one that fits.
+    let found = misfit::found(&limits.root, &limits.named, &value);
     body::typed(value)
+        .map_err(|mut error| Error::validation(misfit::together(std::mem::take(&mut error.errors), found)))
 }
 
 fn check_only<T: ToSchema + 'static>(value: &Value, looked_at: impl Fn(&str) -> bool) -> Result<()> {
@@ -362,7 +374,10 @@ fn check_only<T: ToSchema + 'static>(value: &Value, looked_at: impl Fn(&str) -> 
         }
         value => walk.value(&limits.root, value),
     }
-    if walk.errors.is_empty() { Ok(()) } else { Err(Error::validation(walk.errors)) }
+    if walk.errors.is_empty() {
+        return Ok(());
+    }
+    Err(Error::validation(misfit::beside(walk.errors, misfit::found(&limits.root, &limits.named, value))))
 }
 
 /// A value on the way through its schema.

@@ -11,6 +11,7 @@ pub mod docs;
 pub mod etag;
 pub mod forms;
 pub mod idempotency;
+pub mod misfit;
 pub mod observe;
 pub mod paging;
 pub mod patch;

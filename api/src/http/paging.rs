@@ -12,7 +12,7 @@ use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::budget;
+use super::{budget, misfit};
 use crate::{
     clock,
     error::{Code, Error, FieldError, Result},
@@ -140,7 +140,7 @@ impl<F: DeserializeOwned> Page<F> {
     pub fn by_creation(&self) -> Result<bool> {
         match self.sort.key {
             SortKey::Created => Ok(self.sort.descending),
-            _ => Err(bad("sort", "is `created_at` or `-created_at` here")),
+            _ => Err(no_order(&[SortKey::Created])),
         }
     }
 
@@ -223,7 +223,7 @@ pub fn read_filter<F: DeserializeOwned>(given: BTreeMap<String, String>) -> Resu
         // What is unknown or missing has no place of its own; its name stands in the message.
         let named = message.strip_prefix("unknown field").or(message.strip_prefix("missing field"));
         let name = named.and_then(|rest| rest.split('`').nth(1)).unwrap_or(&path);
-        bad(name, &format!("is refused: {message}"))
+        bad(name, &misfit::in_words(&message))
     })
 }
 
@@ -247,6 +247,27 @@ fn fingerprint(sort: Sort, q: Option<&str>, filter: &BTreeMap<String, String>) -
     BASE64_URL_SAFE_NO_PAD.encode(&hash[..6])
 }
 
+impl SortKey {
+    /// Its name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created_at",
+            Self::Updated => "updated_at",
+            Self::Name => "name",
+            Self::Priority => "priority",
+            Self::Tokens => "tokens",
+        }
+    }
+}
+
+/// The error for an order that a list does not have; `has` are those it has.
+#[must_use]
+pub fn no_order(has: &[SortKey]) -> Error {
+    let names: Vec<_> = has.iter().map(|key| format!("`{}`", key.as_str())).collect();
+    bad("sort", &format!("is {} here; with `-` in front, descending", names.join(" or ")))
+}
+
 impl Sort {
     fn parse(text: &str) -> Result<Self> {
         let (descending, name) = text.strip_prefix('-').map_or((false, text), |name| (true, name));
@@ -256,7 +277,10 @@ impl Sort {
             "name" | "title" => SortKey::Name,
             "priority" => SortKey::Priority,
             "tokens" => SortKey::Tokens,
-            _ => return Err(bad("sort", "is `created_at`, `updated_at` or `name`, with `-` in front for descending")),
+            _ => {
+                let rule = "is `created_at`; of some lists also `updated_at`, `name`, `priority` or `tokens`";
+                return Err(bad("sort", &format!("{rule}; with `-` in front, descending")));
+            }
         };
         Ok(Self { key, descending })
     }

@@ -47,6 +47,17 @@ impl Ref {
         Uuid::try_parse(text).map_or_else(|_| Self::Slug(text.to_owned()), Self::Id)
     }
 
+    /// That a column names it. What a slug names is found by `by_slug`, the ids that `$1` names in the campaign of the row looked at.
+    #[must_use]
+    pub fn is_in(&self, column: &str, by_slug: &str) -> Expr {
+        match self {
+            Self::Id(id) => col(column).eq(*id),
+            Self::Slug(slug) => {
+                Expr::cust_with_values(format!("{column} IN ({by_slug})"), [sea_orm::Value::from(slug.as_str())])
+            }
+        }
+    }
+
     fn matches<R: Resource>(&self) -> Expr {
         match self {
             Self::Id(value) => col("id").eq(*value),
@@ -379,7 +390,7 @@ pub fn paged<R: Resource>(mut select: Select<R::Entity>, page: &Page<R::Filter>)
         select = select.filter(col("updated_at").gte(since));
     }
     if !R::SORTS.contains(&page.sort.key) {
-        return Err(paging::bad("sort", &format!("is no order of a list of {}", R::TABLE)));
+        return Err(paging::no_order(R::SORTS));
     }
     let (column, value_type) = match page.sort.key {
         SortKey::Created => ("id", "uuid"),
@@ -504,7 +515,7 @@ pub async fn change<R: Resource>(
             members.retain(|name, _| !derived.contains(&name.as_str()));
         }
         bounds::check_patched::<R::Input>(&document, &changes, bytes_before)?;
-        let input: R::Input = super::body::typed(document)?;
+        let input: R::Input = bounds::typed(document)?;
         validate::check(&input)?;
         let place = Place { tx, campaign, caller };
         let model = update::<R>(&place, id, input).await?;

@@ -21,7 +21,7 @@ use crate::{
     http::{
         Body, Reply,
         paging::{Items, ListParams, Page},
-        resource::{self, Place, Resource, Stamp, col},
+        resource::{self, Place, Ref, Resource, Stamp, col},
         validate,
     },
     scenes, sessions,
@@ -82,16 +82,21 @@ pub struct MessageInput {
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct MessageFilter {
-    player_id: Option<Uuid>,
-    /// The NPC or owner spoken with.
-    entity_id: Option<Uuid>,
-    scene_id: Option<Uuid>,
+    /// A player character, by id or slug.
+    player_id: Option<String>,
+    /// The NPC or owner spoken with, by id or slug.
+    entity_id: Option<String>,
+    /// By id or slug.
+    scene_id: Option<String>,
     session_id: Option<Uuid>,
     turn_id: Option<Uuid>,
     #[serde(rename = "type")]
     #[param(inline)]
     kind: Option<Type>,
 }
+
+const BY_ACTORS_SLUG: &str = "SELECT a.actor_id FROM actor_slug a WHERE a.tenant_id = message.tenant_id AND a.campaign_id = message.campaign_id AND a.slug = $1";
+const BY_SCENES_SLUG: &str = "SELECT s.id FROM scene s WHERE s.tenant_id = message.tenant_id AND s.campaign_id = message.campaign_id AND s.slug = $1";
 
 /// The kind.
 pub struct Messages;
@@ -128,10 +133,11 @@ impl Resource for Messages {
         filter: &MessageFilter,
     ) -> Result<sea_orm::Select<message::Entity>> {
         use sea_orm::{QueryFilter, QueryTrait, sea_query::ExprTrait};
+        let is = |column, name: &str, by_slug| Ref::parse(name).is_in(column, by_slug);
         Ok(select
-            .apply_if(filter.player_id, |s, v| s.filter(col("player_id").eq(v)))
-            .apply_if(filter.entity_id, |s, v| s.filter(col("entity_id").eq(v)))
-            .apply_if(filter.scene_id, |s, v| s.filter(col("scene_id").eq(v)))
+            .apply_if(filter.player_id.as_deref(), |s, v| s.filter(is("player_id", v, BY_ACTORS_SLUG)))
+            .apply_if(filter.entity_id.as_deref(), |s, v| s.filter(is("entity_id", v, BY_ACTORS_SLUG)))
+            .apply_if(filter.scene_id.as_deref(), |s, v| s.filter(is("scene_id", v, BY_SCENES_SLUG)))
             .apply_if(filter.session_id, |s, v| s.filter(col("session_id").eq(v)))
             .apply_if(filter.turn_id, |s, v| s.filter(col("turn_id").eq(v)))
             .apply_if(filter.kind, |s, v| s.filter(col("type").eq(v))))

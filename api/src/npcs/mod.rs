@@ -15,7 +15,7 @@ use crate::{
     actors,
     error::Result,
     http::{
-        resource::{self, Place, Resource, Stamp, col},
+        resource::{self, Place, Ref, Resource, Stamp, col},
         validate,
     },
     tenancy::TenantTx,
@@ -96,8 +96,8 @@ pub struct NpcFilter {
     location: Option<String>,
     /// Only those of this faction, as written.
     faction: Option<String>,
-    /// Only those of this owner's id.
-    owner_id: Option<uuid::Uuid>,
+    /// Only those of this owner, by id or slug.
+    owner_id: Option<String>,
 }
 
 /// The kind.
@@ -127,8 +127,14 @@ impl Resource for Npcs {
         Ok(select
             .apply_if(filter.location.clone(), |s, v| s.filter(col("location").eq(v)))
             .apply_if(filter.faction.clone(), |s, v| s.filter(col("faction").eq(v)))
-            .apply_if(filter.owner_id, |s, v| {
-                s.filter(Expr::cust_with_values("id IN (SELECT npc_id FROM npc_owner WHERE owner_id = $1)", [v]))
+            .apply_if(filter.owner_id.as_deref().map(Ref::parse), |s, v| {
+                let (column, value) = match v {
+                    Ref::Id(id) => ("o.id", sea_orm::Value::from(id)),
+                    Ref::Slug(slug) => ("o.slug", slug.into()),
+                };
+                let of = "SELECT l.npc_id FROM npc_owner l JOIN owner o ON o.tenant_id = l.tenant_id AND o.id = l.owner_id \
+                          WHERE l.tenant_id = npc.tenant_id AND l.campaign_id = npc.campaign_id";
+                s.filter(Expr::cust_with_values(format!("id IN ({of} AND {column} = $1)"), [value]))
             }))
     }
 

@@ -7,11 +7,12 @@
 
 mod answers;
 pub mod credentials;
-mod document;
+pub mod document;
 mod examples;
 pub mod frames;
 pub mod names;
 pub mod shapes;
+mod sorts;
 mod streams;
 mod tags;
 pub mod unions;
@@ -79,6 +80,7 @@ pub fn finish(mut document: serde_json::Value) -> serde_json::Value {
     credentials::ask(&mut document);
     shapes::complete(&mut document);
     words::describe(&mut document);
+    sorts::say(&mut document);
     examples::give(&mut document);
     tags::list(&mut document);
     document

@@ -122,7 +122,8 @@ pub async fn owner(
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct TurnFilter {
-    entity_id: Option<Uuid>,
+    /// The NPC or owner whose turn it is, by id or slug.
+    entity_id: Option<String>,
     /// A player character, by id or slug.
     player_id: Option<String>,
     #[param(inline)]
@@ -171,7 +172,9 @@ pub async fn list(
     let (sign, order) = if page.by_creation()? { ("<", "DESC") } else { (">", "ASC") };
     let sql = format!(
         "SELECT {} FROM turn WHERE tenant_id = $1 AND campaign_id = $2 AND ($3::uuid IS NULL OR id {sign} $3) \
-           AND ($4::uuid IS NULL OR entity_id = $4) AND ($5::uuid IS NULL OR player_id = $5) \
+           AND ($4::uuid IS NULL OR entity_id = $4) \
+           AND ($12::text IS NULL OR entity_id = (SELECT a.actor_id FROM actor_slug a \
+                WHERE a.tenant_id = $1 AND a.campaign_id = $2 AND a.slug = $12)) AND ($5::uuid IS NULL OR player_id = $5) \
            AND ($6::text IS NULL OR status = $6) AND ($7::text IS NULL OR kind = $7) \
            AND ($8::timestamptz IS NULL OR coalesce(finished_at, created_at) >= $8) \
            AND ($9::text IS NULL OR action ILIKE $9) \
@@ -179,17 +182,19 @@ pub async fn list(
                 WHERE c.tenant_id = $1 AND c.campaign_id = $2 AND c.slug = $11)) ORDER BY id {order} LIMIT $10",
         trace::COLUMNS
     );
-    let (player, slug) = match page.filter.player_id.as_deref().map(Ref::parse) {
+    let named = |name: &Option<String>| match name.as_deref().map(Ref::parse) {
         Some(Ref::Id(id)) => (Some(id), None),
         Some(Ref::Slug(slug)) => (None, Some(slug)),
         None => (None, None),
     };
+    let (player, slug) = named(&page.filter.player_id);
+    let (entity, entity_slug) = named(&page.filter.entity_id);
     let columns = ["view", "prompt", "error", "revert_conflicts"];
     let rows = sqlx::query(sqlx::AssertSqlSafe(budget::within(&sql, columns)))
         .bind(tx.tenant())
         .bind(campaign)
         .bind(page.after.as_ref().map(|a| a.id))
-        .bind(page.filter.entity_id)
+        .bind(entity)
         .bind(player)
         .bind(page.filter.status.map(Status::as_str))
         .bind(page.filter.kind.map(Kind::as_str))
@@ -197,6 +202,7 @@ pub async fn list(
         .bind(page.q.as_deref().map(pattern))
         .bind(i64::try_from(page.limit + 1).unwrap_or(201))
         .bind(slug)
+        .bind(entity_slug)
         .fetch_all(&mut *tx.connection().await)
         .await?;
     let shown = |row: &PgRow| Ok((row.read::<Uuid>("id")?, trace::shown(row, &caller)?));

@@ -387,6 +387,13 @@ impl Running {
         queues.entry(spot).or_default().clone()
     }
 
+    /// How many turns stand in line for places or have come through it, those that run among them.
+    #[must_use]
+    pub fn in_line(&self) -> usize {
+        let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.values().map(|queue| Arc::strong_count(queue) - 1).sum()
+    }
+
     /// News of a place: that it may be free.
     fn place(&self, spot: Spot) -> watch::Receiver<()> {
         self.places.watch(spot)

@@ -1,0 +1,164 @@
+//! `/openapi.yaml`, `/docs` (rendered by the server, so that it works without the internet), `/problems/{code}`, and the
+//! answer for paths that are none.
+
+mod page;
+
+use std::{
+    fmt::Write as _,
+    io::Write as _,
+    sync::{LazyLock, OnceLock},
+};
+
+use crate::{
+    auth::access,
+    error::{Code, Error, Problem, Result},
+    routes,
+};
+use actix_web::{
+    HttpRequest, HttpResponse, get,
+    web::{self, Bytes},
+};
+use askama::Template;
+use flate2::{Compression, write::GzEncoder};
+
+/// The OpenAPI document, as YAML and as a page.
+#[derive(Clone)]
+pub struct Documents {
+    pub yaml: Bytes,
+    pub page: Bytes,
+}
+
+impl Documents {
+    /// Those of this program, which are written once.
+    ///
+    /// # Errors
+    /// `internal` if they cannot be written.
+    pub fn written() -> Result<Self> {
+        static WRITTEN: OnceLock<Documents> = OnceLock::new();
+        if let Some(known) = WRITTEN.get() {
+            return Ok(known.clone());
+        }
+        let document = routes::published()?;
+        let written = Self { yaml: routes::yaml(&document)?.into(), page: page::render(&document)?.into() };
+        Ok(WRITTEN.get_or_init(|| written).clone())
+    }
+}
+
+/// The API's description for machines.
+#[utoipa::path(tag = "service", operation_id = "get_openapi", responses((status = 200, content_type = "application/yaml")))]
+#[get("/openapi.yaml")]
+pub async fn openapi(documents: web::Data<Documents>) -> HttpResponse {
+    HttpResponse::Ok().content_type("application/yaml").body(documents.yaml.clone())
+}
+
+/// The API's description for people.
+#[utoipa::path(tag = "service", operation_id = "get_docs", responses((status = 200, content_type = "text/html")))]
+#[get("/docs")]
+pub async fn docs(documents: web::Data<Documents>) -> HttpResponse {
+    HttpResponse::Ok()
+        .content_type("text/html; charset=utf-8")
+        .insert_header(("content-security-policy", PAGE_POLICY))
+        .body(documents.page.clone())
+}
+
+const PAGE_POLICY: &str =
+    "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+#[derive(Template)]
+#[template(path = "problem.html")]
+struct ProblemPage {
+    code: Code,
+}
+
+/// What a problem's code means and what to do about it.
+#[utoipa::path(tag = "service", operation_id = "get_problem", params(("code" = String, Path, description = "A problem's code")),
+    responses((status = 200, content_type = "text/html"), (status = "default", body = Problem)))]
+#[get("/problems/{code}")]
+pub async fn problem(path: web::Path<String>) -> Result<HttpResponse> {
+    let code = Code::ALL.iter().copied().find(|c| c.as_str() == path.as_str());
+    let page = ProblemPage { code: code.ok_or_else(|| Error::not_found("problem code"))? };
+    Ok(HttpResponse::Ok()
+        .content_type("text/html; charset=utf-8")
+        .insert_header(("content-security-policy", PAGE_POLICY))
+        .body(page.render().map_err(Error::internal)?))
+}
+
+/// The files that pages use. htmx and its extension are vendored from their npm packages.
+const ASSETS: &[(&str, &str, &str)] = &[
+    ("icon.svg", "image/svg+xml", include_str!("../../../../static/icon.svg")),
+    ("tavernkeep.css", "text/css; charset=utf-8", include_str!("../../../../static/tavernkeep.css")),
+    ("editor.js", "text/javascript; charset=utf-8", include_str!("../../../../static/editor.js")),
+    ("lists.js", "text/javascript; charset=utf-8", include_str!("../../../../static/lists.js")),
+    ("play.js", "text/javascript; charset=utf-8", include_str!("../../../../static/play.js")),
+    ("htmx.min.js", "text/javascript; charset=utf-8", include_str!("../../../../static/vendor/htmx.min.js")),
+    ("htmx-sse.min.js", "text/javascript; charset=utf-8", include_str!("../../../../static/vendor/htmx-sse.min.js")),
+];
+
+/// A file of the pages.
+#[get("/static/{name}")]
+pub async fn asset(request: HttpRequest, name: web::Path<String>) -> Result<HttpResponse> {
+    file(&request, &name)
+}
+
+/// What browsers ask of every site, also of pages that name no icon.
+#[get("/favicon.ico")]
+pub async fn favicon(request: HttpRequest) -> Result<HttpResponse> {
+    file(&request, "icon.svg")
+}
+
+/// The same files, made smaller once. Pages are not: they hold secrets beside what others wrote.
+static SMALLER: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| ASSETS.iter().map(|(.., body)| gzip(body)).collect());
+
+fn gzip(body: &str) -> Vec<u8> {
+    let mut out = GzEncoder::new(Vec::new(), Compression::best());
+    // Writing to memory does not fail; an empty result is not used.
+    out.write_all(body.as_bytes()).and_then(|()| out.finish()).unwrap_or_default()
+}
+
+fn file(request: &HttpRequest, name: &str) -> Result<HttpResponse> {
+    let (at, (_, content_type, body)) =
+        ASSETS.iter().enumerate().find(|(_, (known, ..))| *known == name).ok_or_else(|| Error::not_found("file"))?;
+    let mut answer = HttpResponse::Ok();
+    answer
+        .content_type(*content_type)
+        .insert_header(("cache-control", "public, max-age=3600"))
+        .insert_header(("vary", "accept-encoding"));
+    match SMALLER.get(at).filter(|smaller| !smaller.is_empty() && takes_gzip(request)) {
+        Some(smaller) => Ok(answer.insert_header(("content-encoding", "gzip")).body(smaller.as_slice())),
+        None => Ok(answer.body(*body)),
+    }
+}
+
+fn takes_gzip(request: &HttpRequest) -> bool {
+    let accepted = request.headers().get("accept-encoding").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    accepted.split(',').any(|one| {
+        let mut parts = one.split(';').map(str::trim);
+        parts.next() == Some("gzip") && !parts.any(|weight| matches!(weight, "q=0" | "q=0.0"))
+    })
+}
+
+/// Paths that ask for no credential, and so are not in the access table.
+const OPEN: [&str; 5] = ["/healthz", "/readyz", "/metrics", "/openapi.yaml", "/docs"];
+
+/// The error for a path that is no route, or none with this method.
+#[must_use]
+pub fn no_route(request: &HttpRequest) -> Error {
+    let open = OPEN.contains(&request.path()).then_some("GET");
+    let allowed: Vec<_> = access::methods(request.path()).into_iter().chain(open).collect();
+    if allowed.is_empty() || allowed.contains(&request.method().as_str()) {
+        return Error::not_found("page");
+    }
+    let mut detail = "This path takes ".to_owned();
+    let _ = write!(detail, "{}.", allowed.join(", "));
+    let mut error = Error::new(Code::MethodNotAllowed, detail);
+    error.allow = Some(allowed.join(", "));
+    error
+}
+
+/// Everything that no route took.
+///
+/// # Errors
+/// Always: `not_found` or `method_not_allowed`.
+pub async fn fallback(request: HttpRequest) -> Result<HttpResponse> {
+    Err(no_route(&request))
+}
