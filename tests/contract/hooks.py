@@ -44,6 +44,9 @@ def before_call(context, case, kwargs):
             case.headers.pop(name, None)
     if case.query and is_sound(case, ParameterLocation.QUERY):
         case.query.pop("cursor", None)
+    if isinstance(case.body, dict) and is_sound(case, ParameterLocation.BODY) and "stream" in case.body:
+        # The document has a stream as a text whose content has a schema; here each event is held to the text's. tests/streams.rs reads them.
+        case.body["stream"] = False
     if isinstance(case.body, dict) and is_sound(case, ParameterLocation.BODY) and isinstance(case.body.get("player_id"), str):
         if "/sessions" not in case.path:
             case.body["player_id"] = PLAYER

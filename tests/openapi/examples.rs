@@ -33,13 +33,13 @@ fn operations(document: &Value) -> Vec<Operation> {
             let in_path = parameters.filter(|parameter| parameter["in"] == "path");
             let name = |of: &Value| (of["name"].as_str().unwrap().to_owned(), of["example"].clone());
             let content = operation["requestBody"]["content"].as_object().into_iter().flatten();
-            let body = content.map(|(kind, of)| (kind.clone(), of["example"].clone()));
+            let mut body = content.map(|(kind, of)| (kind.clone(), of["example"].clone()));
             found.push(Operation {
                 id: operation["operationId"].as_str().unwrap().to_owned(),
                 method: method.to_uppercase().parse().unwrap(),
                 path: path.clone(),
                 names: in_path.map(name).collect(),
-                body: body.filter(|(kind, _)| kind.contains("json")).next_back(),
+                body: body.rfind(|(kind, _)| kind.contains("json")),
             });
         }
     }

@@ -9,6 +9,7 @@ use crate::turns::{CallStatus, TurnView};
 
 /// Something that a turn tells: `event` is the name of a server-sent event, `data` what it carries.
 #[derive(ToSchema)]
+#[expect(clippy::large_enum_variant, reason = "no value of it is ever made")]
 #[serde(tag = "event", content = "data")]
 pub enum TurnEvent {
     /// The turn runs.

@@ -31,8 +31,11 @@ const ATTACK: &[&str] = &[
 const DAMAGE: &[&str] = &["target_id", "amount", "damage_type", "parts", "magical", "critical", "advantage", "cover"];
 const CONTEST: &[&str] = &["target_id", "advantage", "cover"];
 
+/// An action's name, the members it needs, and lists of what else it reads.
+type Action = (&'static str, &'static [&'static str], &'static [&'static [&'static str]]);
+
 /// Each action with what it needs and what else it reads.
-pub const ACTIONS: &[(&str, &[&str], &[&[&str]])] = &[
+pub const ACTIONS: &[Action] = &[
     ("attack", &[], &[ATTACK]),
     ("cast_spell", &[], &[ATTACK, &["level"]]),
     ("damage", &[], &[DAMAGE]),

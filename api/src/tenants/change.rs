@@ -38,6 +38,8 @@ pub struct SettingsInput {
     features: Features,
     #[garde(dive)]
     llm: LlmInput,
+    /// Whether users of the editor need a second factor; null, as a merge patch may say: no.
+    #[schema(value_type = Option<bool>)]
     second_factor_required: bool,
     #[garde(range(min = 1, max = 36500))]
     journal_retention_days: Option<i32>,
