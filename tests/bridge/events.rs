@@ -112,7 +112,7 @@ async fn players_report_themselves_only() {
     let bot = tenant.with_scopes(&[Scope::Play]).await;
     let (mut socket, _) = Socket::connect(&server.url, &bot.credential, json!({ "client_id": "bot" })).await;
     socket.send(json!({ "type": "chat_message", "request_id": "1", "data": { "content": "Hi.", "player_id": "player_mallory" } })).await;
-    assert_eq!(socket.next().await["type"], "ack");
+    socket.next_of("ack").await;
     socket.send(json!({ "type": "chat_message", "data": { "content": "I rule.", "author": "gm" } })).await;
-    assert_eq!(socket.next().await["data"]["code"], "forbidden");
+    assert_eq!(socket.next_of("error").await["data"]["code"], "forbidden");
 }

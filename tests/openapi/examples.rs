@@ -85,8 +85,10 @@ async fn prepare(server: &Server, tenant: &Client<'_>, operation: &Operation, ma
                 tenant.post("/v1/api-keys", key).await.expect(201).id().into()
             }
             "user" => {
-                server.user(tenant.tenant, "maya@example.org", Role::Viewer).await;
-                "maya@example.org".into()
+                // Who belongs to several tenants is changed by none of them.
+                let email = format!("maya@{}.example.org", tenant.tenant);
+                server.user(tenant.tenant, &email, Role::Viewer).await;
+                email.into()
             }
             "erasure" => {
                 let id = tenant.get(&at("/characters/player_mallory")).await.expect(200).id();

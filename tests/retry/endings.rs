@@ -127,7 +127,7 @@ async fn every_connection_ended_while_the_model_answers() {
         // With them goes the sign of life, and somebody looks for turns whose server is gone.
         for calls in [1, 2] {
             until("the call", async || server.model.request_count() == calls).await;
-            let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+            let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
             server.owner().await.execute(end).await.unwrap();
             server.model.let_go(1);
         }

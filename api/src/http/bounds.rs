@@ -25,7 +25,10 @@ use utoipa::{
 };
 
 use super::{body, misfit};
-use crate::error::{Error, FieldError, Result};
+use crate::{
+    error::{Error, FieldError, Result},
+    openapi,
+};
 
 /// Characters of a text: a name, an id, a word.
 pub const CHARS: usize = 200;
@@ -308,6 +311,7 @@ impl Limits {
 
     fn make<T: ToSchema>() -> Self {
         let limited = |name: &str, mut schema: RefOr<Schema>| {
+            openapi::mend(&mut schema);
             limit(name, &mut schema);
             serde_json::to_value(schema).unwrap_or_default()
         };

@@ -188,7 +188,7 @@ fn or_null(schema: &mut RefOr<Schema>) {
 
 /// Objects that are written out as the parts of another, each of which takes no members of the others, and enums whose description
 /// or default is put beside them as an object, are what nothing can be: makes each of them one schema.
-fn mend(schema: &mut RefOr<Schema>) {
+pub fn mend(schema: &mut RefOr<Schema>) {
     let RefOr::T(schema) = schema else { return };
     match schema {
         Schema::Object(object) => object.properties.values_mut().for_each(mend),

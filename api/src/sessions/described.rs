@@ -4,11 +4,14 @@
 //! To add an event: a variant here.
 #![expect(dead_code, reason = "they describe events that are read elsewhere")]
 
+use std::collections::BTreeMap;
+
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
     combat::CombatState,
-    delta::{CombatantChange, Delta, DoorChange, ItemGain, LightChange, NewToken, NoteChange, SceneChange, TokenMove},
+    delta::{CombatantChange, DoorChange, ItemGain, LightChange, NewToken, NoteChange, SceneChange, TokenMove},
     events::Said,
     world_state::WorldState,
 };
@@ -28,8 +31,8 @@ pub(crate) enum SessionEvent {
     CombatState(FightsReported),
     /// The world as the frontend has it.
     WorldState(WorldState),
-    /// What changed, as the frontend counted it itself.
-    GameDelta(Delta),
+    /// What changed, as the frontend counted it itself: members named as those of `Delta`, in snake_case or in PascalCase.
+    GameDelta(BTreeMap<String, Value>),
     /// A fight began.
     EncounterStarted(FightBegun),
     /// A fight ended.
