@@ -105,6 +105,12 @@ async fn a_batch_of_tools_is_done_once() {
         says(&server, [remember(&format!("Note {n}.")).held(), Reply::text("Noted.")]);
         let cut = async {
             until("the call", async || server.model.request_count() == 2 * n - 1).await;
+            // The beginning is committed while the model is asked.
+            until("the turn is there", async || {
+                let running = "SELECT count(*) FROM turn WHERE status = 'running'";
+                sqlx::query_scalar::<_, i64>(running).fetch_one(&mut server.owner().await).await.unwrap() == 1
+            })
+            .await;
             cutter.at("COMMIT\0", moment, 1);
             server.model.let_go(1);
         };

@@ -12,10 +12,10 @@ use sqlx::{ConnectOptions, postgres::PgConnectOptions};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
-    sync::Notify,
+    sync::{Notify, RwLockReadGuard},
 };
 
-use super::database::{Database, server_url};
+use super::database::{Database, server_url, without_checkpoints};
 
 /// When the wire is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,8 @@ struct Shared {
 pub struct Cutter {
     port: u16,
     shared: Arc<Shared>,
+    /// What became of a commit whose answer is cut off is to be found out.
+    _no_checkpoints: RwLockReadGuard<'static, ()>,
 }
 
 impl Cutter {
@@ -52,7 +54,7 @@ impl Cutter {
         let target = format!("{}:{}", options.get_host(), options.get_port());
         let shared = Arc::new(Shared::default());
         tokio::spawn(accept(listener, target, shared.clone()));
-        Self { port, shared }
+        Self { port, shared, _no_checkpoints: without_checkpoints().await }
     }
 
     /// A database as it is reached over this wire.

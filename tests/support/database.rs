@@ -9,7 +9,7 @@ use std::{
 };
 
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection, Row, postgres::PgConnectOptions};
-use tokio::sync::{Mutex, OnceCell};
+use tokio::sync::{Mutex, OnceCell, RwLock, RwLockReadGuard};
 
 use super::until;
 
@@ -19,6 +19,13 @@ static CLONING: Mutex<()> = Mutex::const_new(());
 static NUMBER: AtomicU32 = AtomicU32::new(1);
 /// Names of databases whose tests have ended. The next test drops them: a run's databases together fill a small disk.
 static ENDED: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
+
+static CHECKPOINTS: RwLock<()> = RwLock::const_new(());
+
+/// Until this is dropped no test makes PostgreSQL write a checkpoint, after which nobody can tell what became of a commit before it.
+pub async fn without_checkpoints() -> RwLockReadGuard<'static, ()> {
+    CHECKPOINTS.read().await
+}
 
 /// The server that tests use: `DATABASE_URL`, set by `./dev test`.
 pub fn server_url() -> String {
@@ -54,7 +61,9 @@ impl Database {
         let name = format!("tkt_{}_{number}", std::process::id());
         let _one = CLONING.lock().await;
         let mut db = PgConnection::connect(&server_url()).await.unwrap();
-        let ended = std::mem::take(&mut *ENDED.lock().unwrap());
+        // Each drop makes PostgreSQL write a checkpoint.
+        let alone = CHECKPOINTS.try_write();
+        let ended = alone.as_ref().map(|_| std::mem::take(&mut *ENDED.lock().unwrap())).unwrap_or_default();
         for name in ended {
             let dropped = db.execute(AssertSqlSafe(format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))).await;
             // PostgreSQL's own vacuum may be at it, which only a superuser may stop: another test drops it.
@@ -62,6 +71,7 @@ impl Database {
                 ENDED.lock().unwrap().push(name);
             }
         }
+        drop(alone);
         db.execute(AssertSqlSafe(format!("CREATE DATABASE {name} TEMPLATE {template}"))).await.unwrap();
         Self { url: url_of(&name), number, _held: Some(Arc::new(Held(name))) }
     }
