@@ -1,7 +1,7 @@
 //! `load overload`: three times what the server can do, for reads, messages, turns and turns of pairs that are busy.
 //!
-//! What it can do is found first, by steps of an open loop. Judge the ratios: generator, model, server and PostgreSQL share the
-//! machine.
+//! What it can do is found first, by steps of an open loop. Judge the ratios: server and PostgreSQL
+//! have one half of the cores, generator and model the other.
 
 use std::{
     sync::{

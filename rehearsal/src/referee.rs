@@ -25,7 +25,17 @@ const TURN: &[(&str, &str)] = &[
     ("death save", "death_save"),
     ("grapple", "grapple"),
     ("shove", "shove"),
+    ("back away from", "move"),
+    ("run from", "move"),
+    ("retreat from", "move"),
+    ("move", "move"),
+    ("approach", "move"),
+    ("walk up to", "move"),
+    ("step up to", "move"),
+    ("run to", "move"),
 ];
+/// Words of a move that leads away from somebody.
+const AWAY: &[&str] = &["away from", "run from", "retreat from"];
 /// Words of things nobody can do.
 const IMPOSSIBLE: &[&str] = &["moon", "teleport", "time travel", "become a god", "infinite"];
 /// Words of what is resisted, and the ability that resists it.
@@ -102,6 +112,9 @@ pub(crate) fn classify(prompt: &str, scene: &Scene) -> (&'static str, Value) {
     }
     if let Some((_, kind)) = TURN.iter().find(|(word, _)| fights && contains_word(&action, word)) {
         let mut arguments = json!({ "action": kind });
+        if *kind == "move" && says(AWAY) {
+            arguments["away"] = json!(true);
+        }
         if let Some((slug, _)) = target {
             arguments["target"] = json!(slug);
         }

@@ -5,7 +5,8 @@ use rehearsal::{Reply, Script};
 use serde_json::json;
 
 use super::{
-    DOORS, Door, advance, brawling, log_of, participant, player, refused, says, tenant, town, turn_id, turn_of,
+    DOORS, Door, advance, begin, brawl, brawling, log_of, participant, player, refused, says, tenant, town, turn_id,
+    turn_of,
 };
 use crate::support::Server;
 
@@ -192,4 +193,51 @@ async fn who_a_model_plays_acts_in_the_fight_it_stands_in() {
     let call = json!({ "arguments": { "action": "dodge" }, "actor": { "type": "character", "id": "player_alice" } });
     world.post("/tools/encounter_action", call).await.expect(200);
     assert_eq!(participant(&world, &id, "alice").await["economy"]["dodging"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_move_towards_somebody_and_away_and_strike_at_who_leaves() {
+    for door in DOORS {
+        let server = Server::start().await;
+        let acme = tenant(&server, "acme").await;
+        let world = town(&acme).await;
+        let mut placed = brawl();
+        for (index, (x, y)) in [(0, 0), (20, 20), (10, 0), (20, 0), (25, 0), (30, 0)].into_iter().enumerate() {
+            placed["participants"][index]["position"] = json!({ "x": x, "y": y });
+        }
+        let id = begin(&world, placed).await;
+        let place = async |who: &str| participant(&world, &id, who).await["position"].clone();
+        let alice = player(&acme, "player_alice").await;
+        says(door, &alice, "player_alice", "I move towards thug 1").await.expect(200);
+        assert_eq!(place("alice").await["x"], 6, "{door:?}: 30 feet");
+        let far = says(door, &alice, "player_alice", "I move towards thug 1").await;
+        refused(door, &far, "no_action_left", "no movement left");
+        says(door, &alice, "player_alice", "I dash").await.expect(200);
+        says(door, &alice, "player_alice", "I walk up to thug 1").await.expect(200);
+        assert_eq!(place("alice").await["x"], 9, "{door:?}: next to it, no farther");
+
+        // In the thug's turn: it leaves, and who stood next to it strikes.
+        advance(&world, &id).await;
+        advance(&world, &id).await;
+        assert_eq!(turn_of(&world, &id).await, "thug-1");
+        let early = says(door, &alice, "player_alice", "I attack thug 1 with my longsword").await;
+        refused(door, &early, "not_your_turn", "It is Thug 1's turn.");
+        let leaves = json!({ "action": "move", "target_id": "alice", "away": true });
+        world.post(&format!("/encounters/{id}/actions"), leaves).await.expect(200);
+        says(door, &alice, "player_alice", "I attack thug 1 with my longsword").await.expect(200);
+        let own = participant(&world, &id, "alice").await;
+        assert_eq!((&own["economy"]["reaction"], &own["statistics"]["attacks_made"]), (&json!(true), &json!(1)));
+        let again = says(door, &alice, "player_alice", "I attack thug 1 with my longsword").await;
+        refused(door, &again, "not_your_turn", "It is Thug 1's turn.");
+
+        // Her own turn again: away from it.
+        while turn_of(&world, &id).await != "alice" {
+            advance(&world, &id).await;
+        }
+        let before = place("alice").await;
+        says(door, &alice, "player_alice", "I retreat from thug 1 and run to safety").await.expect(200);
+        assert_ne!(place("alice").await, before, "{door:?}");
+        let told = log_of(&acme).await;
+        assert!(told.iter().any(|m| m.contains("Alice moves")), "{told:#?}");
+    }
 }

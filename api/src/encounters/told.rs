@@ -124,8 +124,12 @@ impl<'a> Teller<'a> {
                 self.said.push((BTreeSet::new(), format!("{} {how}.", self.name(participant))));
             }
             Event::Took { participant, stance } => self.took(participant, *stance),
-            Event::Moved { participant, cost_ft, .. } => {
-                let how = if *cost_ft > 0 { format!("moves {cost_ft} feet") } else { "is moved".to_owned() };
+            Event::Moved { participant, to, cost_ft } => {
+                let how = match (cost_ft, to) {
+                    (1.., _) => format!("moves {cost_ft} feet"),
+                    (_, None) => "moves".to_owned(),
+                    (_, Some(_)) => "is moved".to_owned(),
+                };
                 self.say(&[participant], format!("{} {how}.", self.name(participant)));
             }
             Event::Provoked { by, target, .. } => {

@@ -36,9 +36,14 @@ enum Step<'a> {
 
 impl<'a> Look<'a> {
     fn wrong(&mut self, code: &'static str, message: String) {
-        if self.errors.len() < ERRORS_MAX {
+        if !self.is_full() {
             self.errors.push(FieldError { pointer: self.pointer(), code: code.into(), message });
         }
+    }
+
+    /// Whether all that one answer names is found: the rest of what a client sent is not looked at.
+    fn is_full(&self) -> bool {
+        self.errors.len() >= ERRORS_MAX
     }
 
     fn pointer(&self) -> String {
@@ -56,6 +61,9 @@ impl<'a> Look<'a> {
     }
 
     fn at(&mut self, schema: &'a Value, value: &'a Value) {
+        if self.is_full() {
+            return;
+        }
         let Some(says) = self.resolved(schema) else { return };
         if let Some(any) = says.get("oneOf").or_else(|| says.get("anyOf")).and_then(Value::as_array) {
             return self.one_of(any, value);
@@ -87,6 +95,9 @@ impl<'a> Look<'a> {
         let known = says.get("properties").and_then(Value::as_object);
         let others = says.get("additionalProperties");
         for (name, member) in members {
+            if self.is_full() {
+                return;
+            }
             match known.and_then(|known| known.get(name)).or(others.filter(|others| others.is_object())) {
                 Some(schema) => self.below(Step::Member(name), |look| look.at(schema, member)),
                 None if others == Some(&Value::Bool(false)) => {

@@ -78,6 +78,7 @@ pub fn finish(mut document: serde_json::Value) -> serde_json::Value {
     values::list(&mut document);
     unions::name(&mut document);
     credentials::ask(&mut document);
+    shapes::decided(&mut document);
     shapes::complete(&mut document);
     words::describe(&mut document);
     sorts::say(&mut document);

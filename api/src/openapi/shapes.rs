@@ -7,6 +7,26 @@ use serde_json::{Value, json};
 use super::document::{Object, operations, reference, schemas, walk_schemas};
 use crate::http::bounds;
 
+/// What words come to: the outcome of a resolver or of an action in a fight, of which a player is shown a part.
+const DECIDED: [&str; 2] = ["ActionResolution", "TurnMechanics"];
+
+/// Gives what was decided of words the shape of a resolver's outcome, with nothing that has to be there.
+pub fn decided(document: &mut Value) {
+    let Some(schemas) = schemas(document) else { return };
+    let Some(mut outcome) = schemas.get("ResolvedOutcome").cloned() else { return };
+    outcome["description"] =
+        json!("What came of a player's words. Of a fight a player is not told the numbers of foes.");
+    outcome.as_object_mut().map(|members| members.remove("required"));
+    schemas.insert("ActionOutcome".to_owned(), outcome);
+    for name in DECIDED {
+        if let Some(parsed) = schemas.get_mut(name).map(|schema| &mut schema["properties"]["parsed"]) {
+            let description = parsed["description"].take();
+            *parsed = reference("ActionOutcome");
+            parsed["description"] = description;
+        }
+    }
+}
+
 /// Says of objects without members that they may have any, of bytes that they are such, and of streams what their events are.
 pub fn complete(document: &mut Value) {
     for part in ["paths", "components"] {

@@ -51,7 +51,7 @@ pub const ACTIONS: &[Action] = &[
     ("remove_effect", &["effect"], &[&["target_id"]]),
     ("use_spell_slot", &[], &[&["target_id", "level", "slot_level"]]),
     ("use_resource", &["resource"], &[&["target_id", "amount"]]),
-    ("move", &[], &[&["position", "path", "amount"]]),
+    ("move", &[], &[&["position", "path", "amount", "target_id", "away"]]),
     ("stand_up", &[], &[]),
     ("death_save", &[], &[&["target_id", "advantage", "cover"]]),
     ("roll_initiative", &[], &[&["target_id", "amount", "advantage"]]),

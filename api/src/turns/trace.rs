@@ -40,7 +40,7 @@ pub struct TurnRecord {
     #[schema(required = true)]
     parent_turn_id: Option<Uuid>,
     /// What could not be taken back when it failed, since somebody else had changed it. Not for players.
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Option<Vec<RevertConflict>>)]
     revert_conflicts: Option<Value>,
     /// How many there were; `revert_conflicts` names the first hundred. Not for players.
     #[schema(required = false)]
@@ -53,6 +53,21 @@ pub struct TurnRecord {
     trace: Option<Value>,
     /// With the scope `gm`, of one turn: where its changes stand in the journal.
     journal: Option<Stretch>,
+}
+
+/// A change that could not be taken back. The database writes it.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes what the database writes")]
+struct RevertConflict {
+    /// The kind of row.
+    table: String,
+    /// The row.
+    id: Uuid,
+    /// The column that somebody else has changed; null of a row as a whole.
+    #[schema(required = true)]
+    column: Option<String>,
+    /// Why: what became of the row or the column.
+    reason: String,
 }
 
 /// How far the taking back of a turn is.

@@ -54,7 +54,7 @@ kinds! {
     UseSpellSlot = "use_spell_slot",
     /// A resource is spent.
     UseResource = "use_resource",
-    /// Moving to a square.
+    /// Moving to a square, or towards or away from somebody.
     Move = "move",
     /// Standing up, which costs half the speed.
     StandUp = "stand_up",
@@ -160,7 +160,7 @@ pub struct Action {
     /// Who acts; none: whose turn it is.
     #[serde(default)]
     pub participant_id: Option<String>,
-    /// Who is affected.
+    /// Who is affected; of `move` without a square: whom to approach.
     #[serde(default)]
     pub target_id: Option<String>,
     /// Who stands in the area of a spell.
@@ -220,10 +220,11 @@ pub struct Action {
     /// The way there, square by square; none: the cheapest.
     #[serde(default)]
     pub path: Vec<Position>,
-    /// Whether a shove pushes away.
+    /// Whether a shove pushes away, or a move leads away from the target.
     #[serde(default)]
     pub away: bool,
-    /// What it takes of the turn, where that is not what it usually takes.
+    /// What it takes of the turn, where that is not what it usually takes: an attack in somebody else's turn takes the reaction
+    /// if it was provoked or readied.
     #[serde(default)]
     pub cost: Option<Cost>,
     /// A game master's word: turn, economy and movement are not checked.

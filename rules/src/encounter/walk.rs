@@ -91,14 +91,22 @@ impl Grid {
     /// The cheapest way; of equals always the same.
     fn cheapest(&self, from: Square, to: Square) -> Option<Vec<Step>> {
         let (start, goal) = (self.index(from)?, self.index(to)?);
+        let best = self.costs(start, Some(goal));
+        best.get(goal).filter(|(cost, _)| *cost != i32::MAX)?;
+        Some(self.traced(&best, start, goal))
+    }
+
+    /// What each square costs from `start`, and the square before it on the cheapest way; of squares that cannot be reached
+    /// `i32::MAX`. With a goal no farther than there.
+    fn costs(&self, start: usize, goal: Option<usize>) -> Vec<(i32, usize)> {
         let mut best: Vec<(i32, usize)> = vec![(i32::MAX, usize::MAX); self.squares.len()];
         if let Some(first) = best.get_mut(start) {
             *first = (0, start);
         }
         let mut open = BinaryHeap::from([Reverse((0, start))]);
         while let Some(Reverse((cost, at))) = open.pop() {
-            if at == goal {
-                return Some(self.traced(&best, start, goal));
+            if Some(at) == goal {
+                break;
             }
             if best.get(at).is_none_or(|(known, _)| *known < cost) {
                 continue;
@@ -112,7 +120,7 @@ impl Grid {
                 }
             }
         }
-        None
+        best
     }
 
     fn traced(&self, best: &[(i32, usize)], start: usize, goal: usize) -> Vec<Step> {
@@ -186,6 +194,71 @@ pub(super) fn way(
         return Err("is not where the path ends".to_owned());
     }
     Ok(steps)
+}
+
+/// The last square of the cheapest way to somebody that so many feet of movement pay for, on the ground: next to them, or as
+/// near to that as it goes. None if that is where the mover stands.
+pub(super) fn towards(
+    encounter: &Encounter,
+    mover: &Participant,
+    from: Position,
+    target: &Participant,
+    left_ft: i32,
+) -> Option<Position> {
+    let at = target.position?;
+    let grid = Grid::of(encounter, mover);
+    let start = grid.index(from.square())?;
+    let best = grid.costs(start, None);
+    let open = stops(encounter, mover, &grid, &best);
+    let distance = |to: Position| to.squares_to(mover.side(), at, target.side());
+    let (_, cost, goal) = open.map(|(index, cost, to)| (distance(to), cost, index)).min()?;
+    if goal == start {
+        return None;
+    }
+    let mut way = grid.traced(&best, start, goal);
+    let mut spent = cost;
+    while let Some(last) = way.pop() {
+        if spent <= left_ft && who_stands_at(encounter, mover, last.to).is_none() {
+            return Some(last.to);
+        }
+        spent -= last.cost_ft;
+    }
+    None
+}
+
+/// The square farthest from somebody that so many feet of movement pay for, on the ground; of equals the cheapest. None if that
+/// is where the mover stands.
+pub(super) fn away(
+    encounter: &Encounter,
+    mover: &Participant,
+    from: Position,
+    target: &Participant,
+    left_ft: i32,
+) -> Option<Position> {
+    let at = target.position?;
+    let grid = Grid::of(encounter, mover);
+    let start = grid.index(from.square())?;
+    let best = grid.costs(start, None);
+    let open = stops(encounter, mover, &grid, &best).filter(|(_, cost, _)| *cost <= left_ft);
+    let distance = |to: Position| to.squares_to(mover.side(), at, target.side());
+    let (_, _, goal) = open.map(|(index, cost, to)| (Reverse(distance(to)), cost, index)).min()?;
+    let Square { x, y } = grid.square(goal);
+    (goal != start).then_some(Position { x, y, z: 0 })
+}
+
+/// The squares that a mover can reach and stay on, with what they cost.
+fn stops<'a>(
+    encounter: &'a Encounter,
+    mover: &'a Participant,
+    grid: &'a Grid,
+    best: &'a [(i32, usize)],
+) -> impl Iterator<Item = (usize, i32, Position)> + 'a {
+    let reached = best.iter().enumerate().filter(|(_, (cost, _))| *cost != i32::MAX);
+    let placed = reached.map(|(index, (cost, _))| {
+        let Square { x, y } = grid.square(index);
+        (index, *cost, Position { x, y, z: 0 })
+    });
+    placed.filter(|(_, _, to)| who_stands_at(encounter, mover, *to).is_none())
 }
 
 /// Whether somebody can be pushed to a square.

@@ -146,6 +146,59 @@ fn fear_keeps_away() {
     play(&mut encounter, &to(4, 5), &[]);
 }
 
+fn towards(target: &str) -> Action {
+    on(ActionKind::Move, target, |_| {})
+}
+
+fn away_from(target: &str) -> Action {
+    on(ActionKind::Move, target, |a| a.away = true)
+}
+
+#[test]
+fn a_move_leads_towards_somebody_as_far_as_movement_goes() {
+    let wall = Terrain { obstacles: squares(&[(3, 0), (3, 1), (3, 2)]), ..Terrain::default() };
+    let mut encounter =
+        begun_on(wall, vec![placed(someone("a", 15), 1, 0), placed(enemy("b", 5), 10, 0), someone("nowhere", 1)]);
+    play(&mut encounter, &towards("b"), &[]);
+    let stopped = who(&encounter, "a").position.expect("a place");
+    assert_eq!(who(&encounter, "a").movement_left(), 0, "around the wall: {stopped:?}");
+    assert_eq!(code(&encounter, &towards("b")), "no_action_left");
+    play(&mut encounter, &Action::new(ActionKind::Dash), &[]);
+    play(&mut encounter, &towards("b"), &[]);
+    let next_to = who(&encounter, "a").position.expect("a place");
+    assert!((9..=11).contains(&next_to.x) && next_to.y <= 1, "{next_to:?}");
+    assert!(who(&encounter, "a").movement_left() > 0, "no farther than needed");
+    assert_eq!(code(&encounter, &towards("b")), "validation_failed", "it is there already");
+    assert_eq!(code(&encounter, &towards("a")), "validation_failed");
+    assert_eq!(code(&encounter, &towards("nobody")), "validation_failed");
+    // Who has no position is not measured.
+    let left = who(&encounter, "a").movement_left();
+    play(&mut encounter, &towards("nowhere"), &[]);
+    assert_eq!((who(&encounter, "a").position, who(&encounter, "a").movement_left()), (Some(next_to), left));
+}
+
+#[test]
+fn a_move_leads_away_and_ends_where_one_can_stay() {
+    let walls = (0..9).flat_map(|x| (1..5).map(move |y| Square { x, y })).collect();
+    let corridor = Terrain { width: 9, height: 5, obstacles: walls, ..Terrain::default() };
+    let mut encounter = begun_on(
+        corridor.clone(),
+        vec![placed(someone("a", 15), 2, 0), placed(enemy("b", 5), 1, 0), placed(someone("friend", 3), 5, 0)],
+    );
+    // 20 feet to the friend's other side, who is in the way, and 10 more.
+    play(&mut encounter, &away_from("b"), &[]);
+    assert_eq!((who(&encounter, "a").position, who(&encounter, "a").movement_left()), (Some(at(7, 0)), 0));
+    let mut cornered = begun_on(corridor, vec![placed(someone("a", 15), 8, 0), placed(enemy("b", 5), 7, 0)]);
+    assert_eq!(code(&cornered, &away_from("b")), "validation_failed");
+    // Fear forbids to come closer, not to flee.
+    play(&mut cornered, &action(ActionKind::Move, |a| (a.position, a.overridden) = (Some(at(3, 0)), true)), &[]);
+    let afraid = |a: &mut Action| (a.condition, a.source) = (Some("frightened".to_owned()), Some("b".to_owned()));
+    play(&mut cornered, &on(ActionKind::AddCondition, "a", afraid), &[]);
+    assert_eq!(code(&cornered, &towards("b")), "validation_failed");
+    play(&mut cornered, &away_from("b"), &[]);
+    assert_eq!(who(&cornered, "a").position, Some(at(0, 0)));
+}
+
 #[test]
 fn leaving_a_reach_provokes() {
     let spear =

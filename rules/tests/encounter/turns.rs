@@ -27,7 +27,12 @@ fn only_whose_turn_it_is_acts() {
     early.cost = Some(Cost::Reaction);
     assert_eq!(code(&encounter, &early), "not_your_turn", "nobody provoked it");
     encounter.apply(&left("b", "a"));
+    // Nobody has to say that an attack in somebody else's turn is a reaction.
+    early.cost = None;
     play(&mut encounter, &early, &[2]);
+    assert!(who(&encounter, "b").economy.reaction && !who(&encounter, "b").economy.action);
+    assert_eq!(code(&encounter, &early), "not_your_turn", "what provoked it is answered");
+    early.cost = Some(Cost::Reaction);
     assert_eq!(code(&encounter, &early), "no_action_left", "one reaction until its next turn");
 }
 

@@ -26,7 +26,7 @@ pub struct ActionInput {
     /// Who acts.
     #[serde(default)]
     pub participant_id: Option<String>,
-    /// Who is affected.
+    /// Who is affected. A `move` without `position` leads towards them.
     #[serde(default)]
     pub target_id: Option<String>,
     /// Instead of `target_id`, the several targets of a spell: those it names, or those who stand in its area.
@@ -89,7 +89,7 @@ pub struct ActionInput {
     /// The way there, square by square; the cheapest unless given.
     #[serde(default)]
     pub path: Vec<PositionInput>,
-    /// Whether a shove pushes away.
+    /// Whether a shove pushes away instead of over, or a `move` leads away from `target_id`.
     #[serde(default)]
     pub away: bool,
     /// `action`, `bonus_action`, `reaction` or `free`, where it is not the usual.

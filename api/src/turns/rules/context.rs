@@ -55,7 +55,8 @@ const RULES_OF_FIGHTS: &str = "
 A fight goes on and the actor stands in it; <creatures> are those who fight.
 - `target` is what stands first in a creature's line. If the player's words may mean several of them, give those words instead.
 - encounter_action for what is done with a turn beside attacks and checks: end_turn when the player says that the turn is over, \
-dash, disengage, dodge, help, ready, grapple, shove, move and the like, and a spell on several.
+dash, disengage, dodge, help, ready, grapple, shove, move and the like, and a spell on several. To approach somebody, move with \
+`target`; to back off, with `target` and `away`.
 - Propose what the player says also when it is somebody else's turn, or when nothing of the turn is left: the server knows.
 ";
 

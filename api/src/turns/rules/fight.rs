@@ -82,7 +82,7 @@ impl Kind {
 struct Deed {
     /// What is done; `end_turn` when the turn is over.
     action: Kind,
-    /// Whom it is done to: the first word of a line of the creatures.
+    /// Whom it is done to, or whom a move approaches: the first word of a line of the creatures.
     #[serde(default, deserialize_with = "tools::resolve::values::unless_blank")]
     target: Option<Words<100>>,
     /// Instead, the several targets of a spell.
@@ -94,13 +94,13 @@ struct Deed {
     /// Level of the slot to cast with.
     #[serde(default)]
     slot_level: Option<Within<1, 9>>,
-    /// Where to move, as a square of the grid.
+    /// Where to move, as a square of the grid; not needed with `target`.
     #[serde(default)]
     position: Option<Square>,
     /// How far to move, in feet, where there is no grid.
     #[serde(default)]
     feet: Option<Within<1, 1000>>,
-    /// Whether a shove pushes away instead of over.
+    /// Whether a shove pushes away instead of over, or a move leads away from `target`.
     #[serde(default, deserialize_with = "tools::resolve::values::or_default")]
     away: bool,
 }

@@ -15,11 +15,14 @@ use crate::{
 };
 
 impl Work {
-    /// To a square, or, without positions, so many feet.
+    /// To a square, as near to somebody or as far from them as the movement left allows, or, without positions, so many feet.
     pub(super) fn walk(&mut self, action: &Action, dice: &mut dyn Dice) -> Result<(), Refusal> {
         let actor = self.actor(action)?;
         let wrong = |message: String| Refusal::argument("position", message);
-        let to = action.position.or_else(|| action.path.last().copied());
+        let to = match action.position.or_else(|| action.path.last().copied()) {
+            None => self.square_by(&actor, action)?,
+            named => named,
+        };
         let Some(to) = to else {
             return self.walk_feet(&actor, action);
         };
@@ -42,6 +45,39 @@ impl Work {
         Ok(())
     }
 
+    /// The square that a move towards somebody, or away from them, leads to; none where nobody is named or one of the two has no
+    /// position.
+    fn square_by(&self, actor: &Participant, action: &Action) -> Result<Option<Position>, Refusal> {
+        if action.target_id.is_none() {
+            return Ok(None);
+        }
+        let target = self.target(action)?;
+        let Some((from, at)) = actor.position.zip(target.position) else { return Ok(None) };
+        let wrong = |message: String| Err(Refusal::argument("target_id", message));
+        if target.id == actor.id {
+            return wrong("is who moves: name somebody else, or a position".to_owned());
+        }
+        if from.z != 0 || at.z != 0 {
+            return wrong("is not on the same ground: name a position".to_owned());
+        }
+        // A game master's word moves as far as there is to go.
+        let left = if action.overridden { i32::MAX } else { actor.movement_left() };
+        let to = if action.away {
+            walk::away(&self.state, actor, from, &target, left)
+        } else {
+            walk::towards(&self.state, actor, from, &target, left)
+        };
+        match to {
+            Some(to) => Ok(Some(to)),
+            None if left < SQUARE_FT => Err(Refusal::used_up("movement", format!("{} has no movement left", actor.id))),
+            None if action.away => wrong(format!("is as far from {} as {left} feet can bring it", actor.id)),
+            None if from.squares_to(actor.side(), at, target.side()) <= 1 => {
+                wrong(format!("is next to {} already", actor.id))
+            }
+            None => wrong(format!("cannot be approached by {} with {left} feet", actor.id)),
+        }
+    }
+
     /// Somebody is put on a square: who had none, or by a game master's word.
     fn put(&mut self, actor: &Participant, to: Position) -> Result<(), Refusal> {
         let terrain = &self.state.terrain;
@@ -60,8 +96,10 @@ impl Work {
     }
 
     fn walk_feet(&mut self, actor: &Participant, action: &Action) -> Result<(), Refusal> {
-        let feet = action.amount.ok_or_else(|| Refusal::missing("position", action.action))?;
-        if !(1..=limits::AMOUNT_MAX).contains(&feet) {
+        // Without positions nobody measures how far somebody is.
+        let near = action.target_id.as_ref().map(|_| 0);
+        let feet = action.amount.or(near).ok_or_else(|| Refusal::missing("position", action.action))?;
+        if near.is_none() && !(1..=limits::AMOUNT_MAX).contains(&feet) {
             return Err(Refusal::argument("amount", "must be 1 or more feet"));
         }
         let prone = actor.creature.has_condition("prone");

@@ -8,7 +8,8 @@ use crate::{
 };
 
 impl Work {
-    /// The action with what its spell takes of a turn, where nothing is said of that and it is no action.
+    /// The action with what it takes of a turn, where nothing is said of that and it is no action: what its spell takes, or in
+    /// somebody else's turn the reaction.
     pub(super) fn timed(&self, action: &Action) -> Option<Action> {
         if action.cost.is_some() || !attacks(action) {
             return None;
@@ -17,10 +18,13 @@ impl Work {
             Some(id) => self.state.participant(id)?,
             None => self.state.current()?,
         };
-        let cost = match casting_time(actor, action)? {
-            CastingTime::BonusAction => Cost::BonusAction,
-            CastingTime::Reaction => Cost::Reaction,
-            CastingTime::Action | CastingTime::Longer => return None,
+        let in_turn = self.state.current().is_some_and(|current| current.id == actor.id);
+        let cost = match casting_time(actor, action) {
+            Some(CastingTime::BonusAction) => Cost::BonusAction,
+            Some(CastingTime::Reaction) => Cost::Reaction,
+            Some(CastingTime::Longer) => return None,
+            _ if in_turn || action.overridden || !self.may_react(actor, action) => return None,
+            _ => Cost::Reaction,
         };
         Some(Action { cost: Some(cost), ..action.clone() })
     }
