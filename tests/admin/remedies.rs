@@ -1,12 +1,64 @@
 //! What goes with a row and comes back with it, what is in the way of something, and where to go then.
 
+use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
-use tavernkeep::users::Role;
+use tavernkeep::{turns::store::sweep, users::Role};
 
 use super::{Visitor, field};
-use crate::support::Server;
+use crate::support::{Server, until};
 
 const CAMPAIGN: &str = "/admin/c/port-town";
+
+/// A turn that cannot be taken back yet says so to whoever looks at it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_is_being_taken_back_says_how_far_it_is() {
+    let server = Server::start_with(&[("LLM_RETRIES", "0")]).await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let mut db = server.owner().await;
+    for sql in [
+        "CREATE FUNCTION poison() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'poisoned' USING ERRCODE = 'XX000'; END $$",
+        "CREATE TRIGGER poison BEFORE DELETE ON memory FOR EACH ROW WHEN (OLD.text = 'Poison.') EXECUTE FUNCTION poison()",
+    ] {
+        sqlx::query(sql).execute(&mut db).await.unwrap();
+    }
+    let remember = |words: &str| json!({ "player_id": "player_alice", "memory_string": words });
+    let two = Reply::tool("NPC_memorize", remember("Poison.")).with_tool("NPC_memorize", remember("Two."));
+    server.model.set_script(Script::replies([two, Reply::status(500)]));
+    let failed = world.bob("player_alice", "I pay.").await.problem(502, "llm_unavailable");
+    let turn = failed.body["turn_id"].as_str().unwrap().to_owned();
+    let mut mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
+    let path = format!("/admin/c/port-town/turns/{turn}");
+    let mut page = String::new();
+    until("a try that failed", async || {
+        page = mara.get(&path).await.expect(200).text;
+        page.contains("It failed")
+    })
+    .await;
+    assert!(page.contains("It is being taken back:") && page.contains("of 2 changes are done."), "{page}");
+    assert!(page.contains("the next try is at") && !page.contains("action=\"undo\""), "{page}");
+    let list = mara.get("/admin/c/port-town/turns").await.expect(200).text;
+    assert!(list.contains("running, being taken back"), "{list}");
+
+    // What stood in the way is gone.
+    sqlx::query("DROP TRIGGER poison ON memory").execute(&mut db).await.unwrap();
+    until("the end", async || {
+        sqlx::query("UPDATE turn SET revert_try_at = now() - interval '1 second' WHERE revert_try_at IS NOT NULL")
+            .execute(&mut db)
+            .await
+            .unwrap();
+        sweep(server.pool(), &server.app.running).await.unwrap();
+        page = mara.get(&path).await.expect(200).text;
+        !page.contains("It is being taken back")
+    })
+    .await;
+    assert!(page.contains("failed"), "{page}");
+    let left: i64 = sqlx::query_scalar("SELECT count(*) FROM memory WHERE text IN ('Poison.', 'Two.')")
+        .fetch_one(&mut db)
+        .await
+        .unwrap();
+    assert_eq!(left, 0);
+}
 
 /// What a browser without script does with a row: it asks, and then deletes.
 async fn delete(mara: &mut Visitor, path: &str) -> (String, crate::support::Answer) {

@@ -21,7 +21,7 @@ use super::{
     lore::{Knower, ScopeLore},
     scope::{self, LoreScope},
     section::Section,
-    segment::{self, Segment, short_hash},
+    segment::{self, Segment, Written, short_hash},
     tokens,
     transcript::{Transcript, messages},
     wake::{Entered, wake},
@@ -413,19 +413,23 @@ impl Builder<'_> {
             self.built = true;
             metrics::SEGMENTS_BUILT.with_label_values(&[section.name()]).inc();
             let written = match section {
-                Section::EngineRules => Segment::of(section, segment::engine_rules(mode)),
-                Section::GlobalLore => segment::lore_section(section, "world_lore", &lore_global, id, budget(section)),
-                Section::ScopedLore => segment::lore_section(section, "local_lore", &lore_scoped, id, budget(section)),
-                Section::Personality => Segment::of(section, segment::personality(&cast)),
-                Section::Tools => Segment::of(section, segment::tools(&cast, mode)),
+                Section::EngineRules => segment::engine_rules(mode).into(),
+                Section::GlobalLore => segment::lore_section("world_lore", &lore_global, id, budget(section)),
+                Section::ScopedLore => segment::lore_section("local_lore", &lore_scoped, id, budget(section)),
+                Section::Personality => segment::personality(&cast).into(),
+                Section::Tools => segment::tools(&cast, mode).into(),
                 Section::PlayerLore => {
-                    let lore = segment::lore_section(section, "player_lore", &lore_player, id, budget(section));
-                    let text = format!("{}{}", segment::player_heading(&cast), lore.text);
-                    Segment { lore: lore.lore, cut: lore.cut, ..Segment::of(section, text) }
+                    let lore = segment::lore_section("player_lore", &lore_player, id, budget(section));
+                    Written { text: format!("{}{}", segment::player_heading(&cast), lore.text), ..lore }
                 }
-                _ => segment::memories(self.tx, &cast, budget(section)).await?,
+                _ => {
+                    let memories = segment::memories(self.tx, &cast, budget(section)).await?;
+                    segments.push(Arc::new(Segment { heads: stamps, ..memories }));
+                    continue;
+                }
             };
-            segments.push(Arc::new(Segment { heads: stamps, ..written }));
+            let segment = Segment::of(section, written).await?;
+            segments.push(Arc::new(Segment { heads: stamps, ..segment }));
         }
         let talk_version = known.get(&talk).copied().unwrap_or_default();
         let transcript = match self.old.map(|old| &old.transcript).filter(|t| t.version == talk_version) {

@@ -31,19 +31,39 @@ pub struct Segment {
     pub cut: String,
 }
 
+/// A section's text before it is counted.
+#[derive(Debug, Default)]
+pub struct Written {
+    pub text: String,
+    pub lore: Vec<LoreDecision>,
+    /// What was cut to fit the budget, in words; empty if nothing.
+    pub cut: String,
+}
+
+impl From<String> for Written {
+    fn from(text: String) -> Self {
+        Self { text, ..Self::default() }
+    }
+}
+
 impl Segment {
-    /// A section of `text`.
-    #[must_use]
-    pub fn of(section: Section, text: String) -> Self {
-        let tokens = tokens::count(&text);
-        Self::counted(section, text, tokens)
+    /// A section of what was written.
+    ///
+    /// # Errors
+    /// `internal` if the server is stopping.
+    pub async fn of(section: Section, written: Written) -> Result<Self> {
+        let Written { text, lore, cut } = written;
+        let text: Arc<str> = text.into();
+        let tokens = tokens::count_apart(text.clone()).await?;
+        Ok(Self { lore, cut, ..Self::counted(section, text, tokens) })
     }
 
     /// A section of `text` whose tokens are known.
     #[must_use]
-    pub fn counted(section: Section, text: String, tokens: u32) -> Self {
+    pub fn counted(section: Section, text: impl Into<Arc<str>>, tokens: u32) -> Self {
+        let text = text.into();
         let hash = short_hash(&Sha256::digest(text.as_bytes()));
-        Self { section, text: text.into(), tokens, hash, heads: Vec::new(), lore: Vec::new(), cut: String::new() }
+        Self { section, text, tokens, hash, heads: Vec::new(), lore: Vec::new(), cut: String::new() }
     }
 
     /// Bytes held.
@@ -99,7 +119,7 @@ pub fn engine_rules(mode: ReplyMode) -> String {
 
 /// ② ③ ⑥ Lore within a budget, under a heading.
 #[must_use]
-pub fn lore_section(section: Section, heading: &str, lores: &[Arc<ScopeLore>], knower: Knower, budget: u32) -> Segment {
+pub fn lore_section(heading: &str, lores: &[Arc<ScopeLore>], knower: Knower, budget: u32) -> Written {
     let (chosen, decisions) = lore::choose(lores, knower, budget);
     let mut text = String::new();
     if !chosen.is_empty() {
@@ -125,7 +145,7 @@ pub fn lore_section(section: Section, heading: &str, lores: &[Arc<ScopeLore>], k
         0 => String::new(),
         n => format!("{n} entries did not fit into {budget} tokens"),
     };
-    Segment { lore: decisions, cut, ..Segment::of(section, text) }
+    Written { text, lore: decisions, cut }
 }
 
 /// ④ Who the character is.

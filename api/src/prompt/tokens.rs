@@ -15,6 +15,9 @@ const PIECE_BYTES: usize = 8 * 1024;
 /// Lines whose tokens are remembered.
 const LINES_MAX: NonZeroUsize = NonZeroUsize::new(65_536).unwrap();
 
+static LINES: LazyLock<Mutex<LruCache<u64, u32>>> = LazyLock::new(|| Mutex::new(LruCache::new(LINES_MAX)));
+static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
 /// Tokens of a text.
 #[must_use]
 pub fn count(text: &str) -> u32 {
@@ -34,20 +37,34 @@ pub fn count(text: &str) -> u32 {
 ///
 /// # Errors
 /// `internal` if the server is stopping.
-pub async fn count_apart(text: String) -> Result<u32> {
-    threads::apart(text.len(), move || count(&text)).await
+pub async fn count_apart(text: impl AsRef<str> + Send + 'static) -> Result<u32> {
+    threads::apart(text.as_ref().len(), move || count(text.as_ref())).await
 }
 
 /// Tokens of a line that is counted again and again, such as a memory. Remembered by a hash that nobody outside can foresee.
 #[must_use]
 pub fn count_line(line: &str) -> u32 {
-    static LINES: LazyLock<Mutex<LruCache<u64, u32>>> = LazyLock::new(|| Mutex::new(LruCache::new(LINES_MAX)));
-    static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     let key = KEYS.hash_one(line);
-    let known = LINES.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
-    known.unwrap_or_else(|| {
-        let tokens = count(line);
-        LINES.lock().unwrap_or_else(PoisonError::into_inner).put(key, tokens);
-        tokens
-    })
+    remembered(key).unwrap_or_else(|| remember(key, count(line)))
+}
+
+/// The same of a text that may be long: what is not remembered is counted as [`count_apart`] does.
+///
+/// # Errors
+/// `internal` if the server is stopping.
+pub async fn count_lasting(text: impl AsRef<str> + Send + 'static) -> Result<u32> {
+    let key = KEYS.hash_one(text.as_ref());
+    match remembered(key) {
+        Some(tokens) => Ok(tokens),
+        None => Ok(remember(key, count_apart(text).await?)),
+    }
+}
+
+fn remembered(key: u64) -> Option<u32> {
+    LINES.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied()
+}
+
+fn remember(key: u64, tokens: u32) -> u32 {
+    LINES.lock().unwrap_or_else(PoisonError::into_inner).put(key, tokens);
+    tokens
 }

@@ -16,7 +16,7 @@ use crate::{
         lore::{Knower, ScopeLore},
         scope::{LoreScope, of_player},
         section::Section,
-        segment::{Segment, lore_section},
+        segment::{Written, lore_section},
         transcript::Transcript,
         wake::{self, Entered},
     },
@@ -95,9 +95,9 @@ impl Lore {
     }
 
     /// Global lore, a part of the base.
-    pub(super) fn global(&self, settings: &Extensions) -> Segment {
+    pub(super) fn global(&self, settings: &Extensions) -> Written {
         let budget = Section::GlobalLore.budget_in(settings);
-        lore_section(Section::GlobalLore, "world_lore", std::slice::from_ref(&self.global), self.knower, budget)
+        lore_section("world_lore", std::slice::from_ref(&self.global), self.knower, budget)
     }
 
     /// What belongs to the place, unless it is still to be read in the conversation.

@@ -23,7 +23,7 @@ use crate::{
         fence,
         preview::{MessageText, Preview, SectionText},
         section::Section,
-        segment::{Segment, short_hash},
+        segment::{Written, short_hash},
         tokens,
         transcript::{Exchange, Transcript, messages},
         wake::Entered,
@@ -54,16 +54,21 @@ pub(super) struct Part {
 }
 
 impl Part {
-    fn new(name: &'static str, text: String, cut: String) -> Self {
-        let hash = short_hash(&Sha256::digest(text.as_bytes()));
-        Self { name, tokens: tokens::count(&text), hash, text: text.into(), cut }
+    async fn new(name: &'static str, text: String, cut: String) -> Result<Self> {
+        let (text, hash) = hashed(text);
+        Ok(Self { name, tokens: tokens::count_apart(text.clone()).await?, hash, text, cut })
     }
 
     /// One that is the same from turn to turn: its tokens are remembered.
-    fn lasting(name: &'static str, text: String, cut: String) -> Self {
-        let hash = short_hash(&Sha256::digest(text.as_bytes()));
-        Self { name, tokens: tokens::count_line(&text), hash, text: text.into(), cut }
+    async fn lasting(name: &'static str, text: String, cut: String) -> Result<Self> {
+        let (text, hash) = hashed(text);
+        Ok(Self { name, tokens: tokens::count_lasting(text.clone()).await?, hash, text, cut })
     }
+}
+
+fn hashed(text: String) -> (Arc<str>, String) {
+    let hash = short_hash(&Sha256::digest(text.as_bytes()));
+    (text.into(), hash)
 }
 
 /// What stays the same from turn to turn, and what it was written from.
@@ -80,17 +85,23 @@ pub(super) struct Base {
 }
 
 impl Base {
-    fn write(role: Role, mode: ReplyMode, is_fighting: bool, campaign: &Arc<CampaignNow>, knows: &Arc<Lore>) -> Self {
-        let Segment { text, lore, cut, .. } = knows.global(&campaign.settings);
+    async fn write(
+        role: Role,
+        mode: ReplyMode,
+        is_fighting: bool,
+        campaign: &Arc<CampaignNow>,
+        knows: &Arc<Lore>,
+    ) -> Result<Self> {
+        let Written { text, lore, cut } = knows.global(&campaign.settings);
         let parts = [
-            Part::lasting("engine_rules", role::rules(role, mode), String::new()),
-            Part::lasting("campaign", about(campaign), String::new()),
-            Part::lasting("global_lore", text.to_string(), cut),
-            Part::lasting("tools", tools_text(&role::shown(role, is_fighting), mode), String::new()),
+            Part::lasting("engine_rules", role::rules(role, mode), String::new()).await?,
+            Part::lasting("campaign", about(campaign), String::new()).await?,
+            Part::lasting("global_lore", text, cut).await?,
+            Part::lasting("tools", tools_text(&role::shown(role, is_fighting), mode), String::new()).await?,
         ];
         let mut hash = Sha256::new();
         parts.iter().for_each(|part| hash.update(part.hash.as_bytes()));
-        Self {
+        Ok(Self {
             hash: short_hash(&hash.finalize()),
             tokens: parts.iter().map(|part| part.tokens).sum(),
             parts,
@@ -99,7 +110,7 @@ impl Base {
             is_fighting,
             campaign: campaign.clone(),
             knows: knows.clone(),
-        }
+        })
     }
 
     /// Whether it would be written the same again.
@@ -221,7 +232,7 @@ impl GmPrompt {
         let same = kept.filter(|kept| kept.base.is_of(role, fighting, &campaign, &lore));
         let base = match same {
             Some(kept) => kept.base.clone(),
-            None => Arc::new(Base::write(role, asked.mode, fighting, &campaign, &lore)),
+            None => Arc::new(Base::write(role, asked.mode, fighting, &campaign, &lore).await?),
         };
         let (context, told) = context(reads, facts, &transcript, settings, fights).await?;
         let place = lore.of_place(settings, &transcript);
@@ -240,8 +251,8 @@ impl GmPrompt {
             }
             None => Entered::default(),
         };
-        let turn = Part::new("turn", format!("{}{}", woken.text, turn_text(role, asked)), woken.cut);
-        let scoped = Part::lasting("scoped_lore", place.text, place.cut);
+        let turn = Part::new("turn", format!("{}{}", woken.text, turn_text(role, asked)), woken.cut).await?;
+        let scoped = Part::lasting("scoped_lore", place.text, place.cut).await?;
         let key = [tenant.into_bytes(), facts.playing.campaign.into_bytes(), session.into_bytes()];
         Ok(Self {
             text: format!("{}{}{}", told.text, scoped.text, turn.text).into(),
@@ -347,7 +358,7 @@ async fn context(
             let shown = serde_json::to_string_pretty(&delta.shown()?).map_err(Error::internal)?;
             fence::put(&mut text, "recent_changes", &[], &shown);
         }
-        return Ok(("delta", Part::new("recent_changes", text, String::new())));
+        return Ok(("delta", Part::new("recent_changes", text, String::new()).await?));
     }
     let tx = reads.tx().await?;
     let known = service::known(tx, session.id, false).await?;
@@ -357,7 +368,7 @@ async fn context(
     let (shown, cut) = threads::apart(usize::MAX, move || overview.within(budget)).await??;
     let mut text = OVERVIEW.to_owned();
     fence::put(&mut text, "world_state", &[], &shown);
-    Ok(("overview", Part::new("world_state_overview", text, cut)))
+    Ok(("overview", Part::new("world_state_overview", text, cut).await?))
 }
 
 fn about(campaign: &CampaignNow) -> String {
