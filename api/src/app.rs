@@ -11,7 +11,7 @@ use std::{
 };
 
 use actix_http::{HttpService, Request, Response, error::DispatchError};
-use actix_service::{IntoServiceFactory, ServiceFactory, ServiceFactoryExt, fn_service, map_config};
+use actix_service::{IntoServiceFactory, ServiceFactory, ServiceFactoryExt, apply_fn_factory, fn_service, map_config};
 use actix_web::{
     App as ActixApp, HttpRequest,
     body::BoxBody,
@@ -31,7 +31,7 @@ use crate::{
     connections::{Connection, Connections},
     error::{Error, Result},
     feeds::Feeds,
-    http::{docs, docs::Documents, observe::observe},
+    http::{docs, docs::Documents, door, observe::observe},
     limits::Limits,
     models::Models,
     ops::metrics,
@@ -170,7 +170,10 @@ pub fn serve(app: web::Data<App>) -> Result<(Server, SocketAddr)> {
             .on_connect_ext(|connection: &Connection, data| {
                 data.insert(connection.line());
             })
-            .h1(map_config(service(app.clone(), documents.clone()), |()| AppConfig::default()));
+            .h1(apply_fn_factory(map_config(service(app.clone(), documents.clone()), |()| AppConfig::default()), {
+                let app = app.clone();
+                move |request, inside: &_| door::enter(&app, request, inside)
+            }));
         accept(app.clone()).and_then(http)
     });
     Ok((server.map_err(failed)?.run(), addr))

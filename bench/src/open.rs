@@ -24,6 +24,9 @@ pub struct Load {
     pub time: Duration,
     /// Connections, and so requests under way at once.
     pub connections: usize,
+    /// Whether the generator never sleeps. One that sleeps has to be woken by whoever answers it, with an interrupt that is
+    /// charged to the server, and more to its cheapest answers than to others.
+    pub is_awake: bool,
 }
 
 /// What came of a load.
@@ -56,6 +59,27 @@ impl Outcome {
         self.refusals_ms.get(at.min(self.refusals_ms.len().saturating_sub(1))).copied().unwrap_or(0.0)
     }
 
+    /// Counts another load's outcome with this one's.
+    pub fn add(&mut self, other: Self) {
+        self.seconds += other.seconds;
+        self.sent += other.sent;
+        self.unsent += other.unsent;
+        self.done += other.done;
+        self.refused += other.refused;
+        self.refusals_ms.extend(other.refusals_ms);
+        self.refusals_ms.sort_by(f64::total_cmp);
+        for (status, count) in other.odd {
+            self.count_odd(status, count);
+        }
+    }
+
+    fn count_odd(&mut self, status: u16, more: usize) {
+        match self.odd.iter_mut().find(|(known, _)| *known == status) {
+            Some((_, count)) => *count += more,
+            None => self.odd.push((status, more)),
+        }
+    }
+
     fn note(&mut self, status: u16, answer: &[u8], time: Duration) {
         let says = |words: &str| answer.windows(words.len()).any(|w| w == words.as_bytes());
         let refused = match status {
@@ -72,10 +96,7 @@ impl Outcome {
             self.refusals_ms.push(time.as_secs_f64() * 1000.0);
             return;
         }
-        match self.odd.iter_mut().find(|(known, _)| *known == status) {
-            Some((_, count)) => *count += 1,
-            None => self.odd.push((status, 1)),
-        }
+        self.count_odd(status, 1);
     }
 }
 
@@ -127,7 +148,10 @@ async fn generate(load: Load) -> Result<Outcome, Failure> {
             }
             next += 1;
         }
-        sleep(Duration::from_millis(1)).await;
+        match load.is_awake {
+            true => tokio::task::yield_now().await,
+            false => sleep(Duration::from_millis(1)).await,
+        }
     }
     let seconds = started.elapsed().as_secs_f64();
     // What was sent is answered, or its connection closed.

@@ -8,6 +8,7 @@ pub mod budget;
 pub mod client;
 pub mod cors;
 pub mod docs;
+pub mod door;
 pub mod etag;
 pub mod forms;
 pub mod idempotency;

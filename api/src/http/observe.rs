@@ -1,6 +1,6 @@
 //! The outermost middleware: request ids, problem bodies, headers of every answer, metrics, the access log.
 
-use std::{borrow::Cow, rc::Rc, time::Duration};
+use std::{borrow::Cow, rc::Rc};
 
 use actix_web::{
     HttpMessage, HttpResponse,
@@ -10,8 +10,7 @@ use actix_web::{
     middleware::Next,
     web,
 };
-use futures_util::StreamExt;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::{RequestId, cors};
 use crate::{
@@ -29,10 +28,6 @@ use crate::{
     panics::{self, Panicked},
 };
 
-/// A body up to this size is read of a request that is refused, for at most so long.
-const REFUSED_BYTES_MAX: usize = 64 * 1024;
-const REFUSED_BODY_WAIT: Duration = Duration::from_millis(20);
-
 /// Wraps one request.
 ///
 /// # Errors
@@ -45,12 +40,7 @@ pub async fn observe<B: MessageBody + 'static>(
     let id = RequestId::from_header(request.headers().get("x-request-id").map(header::HeaderValue::as_bytes));
     request.extensions_mut().insert(id.clone());
     let origin = request.headers().get(header::ORIGIN).cloned();
-    let place =
-        match request.app_data::<web::Data<App>>().map(|app| app.admission.enter(request.method(), request.path())) {
-            Some(Ok(place)) => place,
-            Some(Err(busy)) => return Ok(refuse(request, &busy, &id, started).await),
-            None => Place::default(),
-        };
+    let place = request.extensions_mut().remove::<Place>().unwrap_or_default();
     let work = begun(&mut request);
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let answered = panics::caught("a request", async {
@@ -81,25 +71,6 @@ pub async fn observe<B: MessageBody + 'static>(
     finish_headers(&mut response, &id, origin.as_ref());
     record(&response, &id, started);
     Ok(response.map_body(|_, body| connections::until_it_ends(body, work)))
-}
-
-/// Refuses a request before anything is done for it. A small body is read, if it is there, or its connection would be lost.
-async fn refuse(
-    mut request: ServiceRequest,
-    busy: &Error,
-    id: &RequestId,
-    started: Instant,
-) -> ServiceResponse<BoxBody> {
-    let length = request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
-    if length.is_some_and(|bytes| (1..=REFUSED_BYTES_MAX).contains(&bytes)) {
-        let mut payload = request.take_payload();
-        let _ = timeout(REFUSED_BODY_WAIT, async { while payload.next().await.is_some() {} }).await;
-    }
-    count(request.method(), "refused", StatusCode::SERVICE_UNAVAILABLE, started);
-    let answer = problem(busy, id);
-    let mut response = request.into_response(answer);
-    finish_headers(&mut response, id, None);
-    response
 }
 
 /// The request as its connection's work. A body has to arrive in time, whoever reads it.
@@ -200,7 +171,7 @@ fn finish_headers(response: &mut ServiceResponse, id: &RequestId, origin: Option
 }
 
 /// Counts an answer; gives its method as metrics name it, and how long it took.
-fn count<'m>(method: &'m Method, route: &str, status: StatusCode, started: Instant) -> (&'m str, f64) {
+pub(super) fn count<'m>(method: &'m Method, route: &str, status: StatusCode, started: Instant) -> (&'m str, f64) {
     let seconds = started.elapsed().as_secs_f64();
     let method = match method.as_str() {
         m @ ("GET" | "POST" | "PATCH" | "PUT" | "DELETE" | "OPTIONS" | "HEAD") => m,
