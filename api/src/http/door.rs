@@ -1,7 +1,7 @@
 //! The door: a request that there is no place for is refused before anything else is done for it.
 //!
 //! It stands in front of the routes and everything around them, so that a server that is asked for far more than it can do spends
-//! its time on what it has begun. What is let in carries its [`Place`] to [`super::observe`].
+//! its time on what it has begun. What is let in carries its [`crate::admission::Place`] to [`super::observe`].
 
 use std::{sync::LazyLock, time::Duration};
 

@@ -2,11 +2,11 @@
 
 use rules::{
     encounter::{
-        ActionKind, Duration, Encounter, EndOutcome, MergeOptions, NewParticipant, ParticipantUpdate, Verbosity,
-        commit_required, merge,
+        Action, ActionKind, Duration, Encounter, EndOutcome, MergeOptions, NewParticipant, ParticipantUpdate,
+        Verbosity, commit_required, merge,
     },
     resolve::{RestArgs, RestType, apply, take_rest},
-    sheet::{Concentration, Condition, Creature, DeathSaves, HitDice, Life, Resource, SpellSlot},
+    sheet::{ActiveEffect, Concentration, Condition, Creature, DeathSaves, HitDice, Life, Resource, SpellSlot},
 };
 use serde_json::{Value, json, to_value};
 
@@ -160,6 +160,37 @@ fn who_was_healed_meanwhile_does_not_lie_there() {
     let written = merge(&mut hero, &update, MergeOptions { unchanged: false, ..MergeOptions::ALL });
     assert_eq!((hero.hp, hero.life()), (2, rules::sheet::Life::Alive));
     assert_eq!(written.conditions.active, ["poisoned", "prone"], "awake, but on the ground");
+}
+
+#[test]
+fn who_was_put_to_sleep_sleeps_on() {
+    let mut encounter = begun(vec![character("hero", 15, record())]);
+    play(&mut encounter, &on(ActionKind::AddCondition, "hero", |a| a.condition = Some("unconscious".to_owned())), &[]);
+    let mut hero = Creature { hp: 30, ..record() };
+    merge(&mut hero, &encounter.diff().remove(0), EDITED);
+    assert!(hero.hp > 0 && hero.conditions.iter().any(|c| c.name == "unconscious"), "{:?}", hero.conditions);
+}
+
+#[test]
+fn effects_are_merged_one_by_one() {
+    let effect =
+        |name: &str, rounds_remaining| ActiveEffect { name: name.to_owned(), rounds_remaining, ..Default::default() };
+    let began = Creature { effects: vec![effect("Rage", None), effect("Longstrider", Some(9))], ..record() };
+    let mut encounter = begun(vec![character("hero", 15, began.clone())]);
+    play(&mut encounter, &on(ActionKind::RemoveEffect, "hero", |a| a.effect = Some("Rage".to_owned())), &[]);
+    let bless = |a: &mut Action| (a.effect, a.rounds) = (Some("Bless".to_owned()), Some(7));
+    play(&mut encounter, &on(ActionKind::AddEffect, "hero", bless), &[]);
+    play(&mut encounter, &Action::new(ActionKind::Dodge), &[]);
+    // Somebody else gave the record an effect meanwhile, which stays.
+    let mut hero = Creature { effects: [began.effects, vec![effect("Guidance", None)]].concat(), ..record() };
+    merge(&mut hero, &encounter.diff().remove(0), EDITED);
+    let mut left: Vec<_> = hero.effects.iter().map(|e| (e.name.as_str(), e.rounds_remaining)).collect();
+    left.sort_unstable();
+    assert_eq!(
+        left,
+        [("Bless", Some(7)), ("Guidance", None), ("Longstrider", Some(9))],
+        "rage is over, a dodge outlives no fight"
+    );
 }
 
 const EDITED: MergeOptions = MergeOptions { unchanged: false, ..MergeOptions::ALL };

@@ -1,9 +1,10 @@
 //! Attacks, spells and wrestling in a fight: what place and company add, and what follows.
 
 use rules::{
-    encounter::{Action, ActionKind, Cost, Encounter, Lighting, NewParticipant, Setup, Terrain},
-    resolve::{Cover, DamagePart, OtherWeapon},
-    sheet::{Concentration, Condition, Creature, Feature, KnownSpell, SpellSlot, Weapon},
+    encounter::{Action, ActionKind, Cost, Duration, Encounter, Lighting, NewParticipant, Setup, Terrain},
+    resolve::{Advantage, Cover, DamagePart, OtherWeapon},
+    sheet::{Concentration, Condition, Creature, Feature, KnownSpell, NpcAttack, Range, SpellSlot, Weapon},
+    srd::Ability,
 };
 
 use crate::support::*;
@@ -475,6 +476,57 @@ fn effects_begin_run_and_end() {
     play(&mut encounter, &effect(ActionKind::RemoveEffect, "rage", None), &[]);
     assert!(impossible(&encounter, &effect(ActionKind::RemoveEffect, "rage", None)).contains("no effect"));
     assert_eq!(code(&encounter, &effect(ActionKind::AddEffect, " ", None)), "validation_failed");
+}
+
+#[test]
+fn who_stands_beside_an_archer_disturbs_the_shot() {
+    let shot = |others: Vec<NewParticipant>, change: &dyn Fn(&mut Encounter)| {
+        let bow = NpcAttack {
+            name: "Bow".to_owned(),
+            bonus: 4,
+            damage: "1d6".to_owned(),
+            damage_type: "piercing".to_owned(),
+            range: Some(Range { normal: 80, long: Some(320) }),
+            ..NpcAttack::default()
+        };
+        let archer = NewParticipant { attacks: vec![bow], ..placed(someone("archer", 15), 5, 5) };
+        let target = placed(enemy("target", 5), 12, 5);
+        let mut encounter = begun([vec![archer, target], others].concat());
+        change(&mut encounter);
+        let decision = encounter.act(&on(ActionKind::Attack, "target", |_| {}), &mut Endless(1)).expect("a shot");
+        decision.outcomes.first().expect("an outcome").advantage
+    };
+    let nothing = |_: &mut Encounter| {};
+    let with = |condition: &'static str| {
+        move |it: &mut Encounter| {
+            let lame = on(ActionKind::AddCondition, "other", |a| a.condition = Some(condition.to_owned()));
+            play(it, &lame, &[]);
+        }
+    };
+    let beside = |who: NewParticipant| vec![placed(who, 5, 6)];
+    assert_eq!(shot(vec![], &nothing), Advantage::None);
+    assert_eq!(shot(beside(someone("other", 1)), &nothing), Advantage::None, "a friend");
+    assert_eq!(shot(vec![placed(enemy("other", 1), 5, 7)], &nothing), Advantage::None, "two squares away");
+    assert_eq!(shot(beside(enemy("other", 1)), &nothing), Advantage::Disadvantage);
+    assert_eq!(shot(beside(enemy("other", 1)), &with("stunned")), Advantage::None);
+    assert_eq!(shot(beside(enemy("other", 1)), &with("blinded")), Advantage::None);
+}
+
+#[test]
+fn a_condition_that_comes_again_lasts_as_it_was_said_last() {
+    let mut encounter = begun(vec![someone("a", 15), enemy("b", 5)]);
+    for dc in [10, 15] {
+        let held = on(ActionKind::AddCondition, "b", |a| {
+            (a.condition, a.duration) = (Some("paralyzed".to_owned()), Some(Duration::SaveEnds));
+            (a.save_dc, a.save_ability) = (Some(dc), Some(Ability::Wisdom));
+        });
+        play(&mut encounter, &held, &[]);
+    }
+    assert_eq!(who(&encounter, "b").lasting.len(), 1);
+    advance(&mut encounter);
+    // 12 is enough for the first and not for the second.
+    play(&mut encounter, &Action::new(ActionKind::AdvanceTurn), &[12]);
+    assert!(has(&encounter, "b", "paralyzed"));
 }
 
 #[test]

@@ -71,6 +71,20 @@ fn brings(level: Option<i32>, rounds_remaining: Option<i32>, name: &str) -> NewC
 }
 
 /// Arguments that cannot be meant, and where they stand.
+fn ki(remaining: i32, max: i32) -> Resource {
+    Resource { name: "Ki Points".to_owned(), max, remaining }
+}
+
+#[test]
+fn as_many_may_fight_as_the_limit_says() {
+    let all: Vec<_> = (0..limits::PARTICIPANTS_MAX).map(|i| someone(&i.to_string(), 1)).collect();
+    let mut surprising = setup(all);
+    surprising.surprise = surprising.participants.iter().map(|p| p.id.clone()).collect();
+    assert_eq!(begun_with(&surprising).participants().len(), limits::PARTICIPANTS_MAX);
+    let full = NewParticipant { resources: vec![ki(3, 3)], hp: Some(0), max_hp: None, ..someone("a", 1) };
+    assert_eq!(who(&begun(vec![full]), "a").creature.max_hp, 10, "who lies there is not made of nothing");
+}
+
 #[test]
 fn what_cannot_be_meant_is_refused() {
     let one = |change: fn(&mut NewParticipant)| {
@@ -92,6 +106,9 @@ fn what_cannot_be_meant_is_refused() {
         ("participants/0/hp", one(|p| p.hp = Some(21))),
         ("participants/0/hp", one(|p| p.hp = Some(-1))),
         ("participants/0/max_hp", one(|p| (p.hp, p.max_hp) = (None, Some(0)))),
+        ("participants/0/resources", one(|p| p.resources = vec![ki(-1, 3)])),
+        ("participants/0/resources", one(|p| p.resources = vec![ki(4, 3)])),
+        ("participants/0/resources", one(|p| p.resources = vec![ki(0, i32::MAX)])),
         ("participants/0/armor_class", one(|p| p.armor_class = Some(-1))),
         ("participants/0/speed", one(|p| p.speed = Some(i32::MAX))),
         ("participants/0/size", one(|p| p.size = Some("Medum".to_owned()))),
