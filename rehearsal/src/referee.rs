@@ -110,7 +110,9 @@ pub(crate) fn classify(prompt: &str, scene: &Scene) -> (&'static str, Value) {
     if fights && says(END_TURN) {
         return ("encounter_action", json!({ "action": "end_turn" }));
     }
-    if let Some((_, kind)) = TURN.iter().find(|(word, _)| fights && contains_word(&action, word)) {
+    // A move without somebody it leads to is talk: nobody here knows squares.
+    let is_meant = |kind: &str| kind != "move" || target.is_some();
+    if let Some((_, kind)) = TURN.iter().find(|(word, kind)| fights && is_meant(kind) && contains_word(&action, word)) {
         let mut arguments = json!({ "action": kind });
         if *kind == "move" && says(AWAY) {
             arguments["away"] = json!(true);

@@ -178,6 +178,25 @@ fn a_move_leads_towards_somebody_as_far_as_movement_goes() {
 }
 
 #[test]
+fn a_move_towards_somebody_goes_as_far_as_is_said_and_never_gives_movement() {
+    let so_far = |feet| on(ActionKind::Move, "b", move |a| a.amount = Some(feet));
+    let mut encounter = begun(vec![placed(someone("a", 15), 0, 0), placed(enemy("b", 5), 10, 0)]);
+    play(&mut encounter, &so_far(10), &[]);
+    assert_eq!((who(&encounter, "a").position, who(&encounter, "a").movement_left()), (Some(at(2, 0)), 20));
+    let mut unplaced = begun(vec![someone("a", 15), enemy("b", 5)]);
+    for feet in [0, -1, -30, i32::MIN] {
+        assert_eq!(code(&encounter, &so_far(feet)), "validation_failed");
+        assert_eq!(code(&unplaced, &so_far(feet)), "validation_failed");
+    }
+    assert_eq!(code(&unplaced, &towards("a")), "validation_failed", "oneself");
+    play(&mut unplaced, &so_far(30), &[]);
+    assert_eq!(code(&unplaced, &towards("b")), "no_action_left");
+    let mut held = begun(vec![someone("a", 15), enemy("b", 5)]);
+    play(&mut held, &on(ActionKind::AddCondition, "a", |a| a.condition = Some("restrained".to_owned())), &[]);
+    assert_eq!(code(&held, &towards("b")), "no_action_left");
+}
+
+#[test]
 fn a_move_leads_away_and_ends_where_one_can_stay() {
     let walls = (0..9).flat_map(|x| (1..5).map(move |y| Square { x, y })).collect();
     let corridor = Terrain { width: 9, height: 5, obstacles: walls, ..Terrain::default() };

@@ -70,7 +70,6 @@ fn brings(level: Option<i32>, rounds_remaining: Option<i32>, name: &str) -> NewC
     NewCondition { condition, ..NewCondition::default() }
 }
 
-/// Arguments that cannot be meant, and where they stand.
 fn ki(remaining: i32, max: i32) -> Resource {
     Resource { name: "Ki Points".to_owned(), max, remaining }
 }
@@ -85,6 +84,7 @@ fn as_many_may_fight_as_the_limit_says() {
     assert_eq!(who(&begun(vec![full]), "a").creature.max_hp, 10, "who lies there is not made of nothing");
 }
 
+/// Arguments that cannot be meant, and where they stand.
 #[test]
 fn what_cannot_be_meant_is_refused() {
     let one = |change: fn(&mut NewParticipant)| {

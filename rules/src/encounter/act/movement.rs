@@ -52,16 +52,21 @@ impl Work {
             return Ok(None);
         }
         let target = self.target(action)?;
-        let Some((from, at)) = actor.position.zip(target.position) else { return Ok(None) };
         let wrong = |message: String| Err(Refusal::argument("target_id", message));
         if target.id == actor.id {
             return wrong("is who moves: name somebody else, or a position".to_owned());
         }
+        let most = feet_asked(action)?;
+        let Some((from, at)) = actor.position.zip(target.position) else { return Ok(None) };
         if from.z != 0 || at.z != 0 {
             return wrong("is not on the same ground: name a position".to_owned());
         }
         // A game master's word moves as far as there is to go.
         let left = if action.overridden { i32::MAX } else { actor.movement_left() };
+        if left < SQUARE_FT {
+            return Err(Refusal::used_up("movement", format!("{} has no movement left", actor.id)));
+        }
+        let left = most.map_or(left, |most| left.min(most));
         let to = if action.away {
             walk::away(&self.state, actor, from, &target, left)
         } else {
@@ -69,12 +74,11 @@ impl Work {
         };
         match to {
             Some(to) => Ok(Some(to)),
-            None if left < SQUARE_FT => Err(Refusal::used_up("movement", format!("{} has no movement left", actor.id))),
-            None if action.away => wrong(format!("is as far from {} as {left} feet can bring it", actor.id)),
+            None if action.away => wrong(format!("is as far from {} as it can get", actor.id)),
             None if from.squares_to(actor.side(), at, target.side()) <= 1 => {
                 wrong(format!("is next to {} already", actor.id))
             }
-            None => wrong(format!("cannot be approached by {} with {left} feet", actor.id)),
+            None => wrong(format!("is no nearer to {} after a move that far", actor.id)),
         }
     }
 
@@ -96,12 +100,15 @@ impl Work {
     }
 
     fn walk_feet(&mut self, actor: &Participant, action: &Action) -> Result<(), Refusal> {
-        // Without positions nobody measures how far somebody is.
-        let near = action.target_id.as_ref().map(|_| 0);
-        let feet = action.amount.or(near).ok_or_else(|| Refusal::missing("position", action.action))?;
-        if near.is_none() && !(1..=limits::AMOUNT_MAX).contains(&feet) {
-            return Err(Refusal::argument("amount", "must be 1 or more feet"));
-        }
+        let feet = match (feet_asked(action)?, &action.target_id) {
+            (Some(feet), _) => feet,
+            // Without positions nobody measures how far somebody is, but who cannot move does not.
+            (None, Some(_)) if actor.movement_left() > 0 || action.overridden => 0,
+            (None, Some(_)) => {
+                return Err(Refusal::used_up("movement", format!("{} has no movement left", actor.id)));
+            }
+            (None, None) => return Err(Refusal::missing("position", action.action)),
+        };
         let prone = actor.creature.has_condition("prone");
         let needed = if prone { feet.saturating_mul(2) } else { feet };
         if !action.overridden {
@@ -246,6 +253,16 @@ fn affordable(actor: &Participant, needed_ft: i32) -> Result<(), Refusal> {
     }
     let message = format!("{} needs {needed_ft} feet of movement and has {left} left", actor.id);
     Err(Refusal::used_up("movement", message))
+}
+
+/// How far a move is asked to go, in feet.
+fn feet_asked(action: &Action) -> Result<Option<i32>, Refusal> {
+    match action.amount {
+        Some(feet) if !(1..=limits::AMOUNT_MAX).contains(&feet) => {
+            Err(Refusal::argument("amount", "must be 1 or more feet"))
+        }
+        feet => Ok(feet),
+    }
 }
 
 /// A sum of dice, rolled.
