@@ -206,9 +206,7 @@ pub(super) fn towards(
     left_ft: i32,
 ) -> Option<Position> {
     let at = target.position?;
-    let grid = Grid::of(encounter, mover);
-    let start = grid.index(from.square())?;
-    let best = grid.costs(start, None);
+    let (grid, start, best) = reach(encounter, mover, from)?;
     let open = stops(encounter, mover, &grid, &best);
     let distance = |to: Position| to.squares_to(mover.side(), at, target.side());
     let (_, cost, goal) = open.map(|(index, cost, to)| (distance(to), cost, index)).min()?;
@@ -236,14 +234,20 @@ pub(super) fn away(
     left_ft: i32,
 ) -> Option<Position> {
     let at = target.position?;
-    let grid = Grid::of(encounter, mover);
-    let start = grid.index(from.square())?;
-    let best = grid.costs(start, None);
+    let (grid, start, best) = reach(encounter, mover, from)?;
     let open = stops(encounter, mover, &grid, &best).filter(|(_, cost, _)| *cost <= left_ft);
     let distance = |to: Position| to.squares_to(mover.side(), at, target.side());
     let (_, _, goal) = open.map(|(index, cost, to)| (Reverse(distance(to)), cost, index)).min()?;
     let Square { x, y } = grid.square(goal);
     (goal != start).then_some(Position { x, y, z: 0 })
+}
+
+/// The grid as it is for somebody, where they stand on it, and what each square costs from there ([`Grid::costs`]).
+fn reach(encounter: &Encounter, mover: &Participant, from: Position) -> Option<(Grid, usize, Vec<(i32, usize)>)> {
+    let grid = Grid::of(encounter, mover);
+    let start = grid.index(from.square())?;
+    let best = grid.costs(start, None);
+    Some((grid, start, best))
 }
 
 /// The squares that a mover can reach and stay on, with what they cost.
