@@ -15,6 +15,9 @@ pub(super) struct Step {
     pub(super) cost_ft: i32,
 }
 
+/// What each square costs in feet, and the square before it on the way there.
+type Costs = Vec<(i32, usize)>;
+
 /// What a square asks of who enters it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Ground {
@@ -98,8 +101,8 @@ impl Grid {
 
     /// What each square costs from `start`, and the square before it on the cheapest way; of squares that cannot be reached
     /// `i32::MAX`. With a goal no farther than there.
-    fn costs(&self, start: usize, goal: Option<usize>) -> Vec<(i32, usize)> {
-        let mut best: Vec<(i32, usize)> = vec![(i32::MAX, usize::MAX); self.squares.len()];
+    fn costs(&self, start: usize, goal: Option<usize>) -> Costs {
+        let mut best: Costs = vec![(i32::MAX, usize::MAX); self.squares.len()];
         if let Some(first) = best.get_mut(start) {
             *first = (0, start);
         }
@@ -243,7 +246,7 @@ pub(super) fn away(
 }
 
 /// The grid as it is for somebody, where they stand on it, and what each square costs from there ([`Grid::costs`]).
-fn reach(encounter: &Encounter, mover: &Participant, from: Position) -> Option<(Grid, usize, Vec<(i32, usize)>)> {
+fn reach(encounter: &Encounter, mover: &Participant, from: Position) -> Option<(Grid, usize, Costs)> {
     let grid = Grid::of(encounter, mover);
     let start = grid.index(from.square())?;
     let best = grid.costs(start, None);
