@@ -24,5 +24,5 @@ EXPOSE 8080
 HEALTHCHECK --interval=10s --timeout=3s --start-period=60s --retries=3 \
     CMD curl --fail --silent --show-error --output /dev/null http://127.0.0.1:8080/healthz
 ENTRYPOINT ["tavernkeep"]
-# The image has no PostgreSQL of its own: set DATABASE_URL, or use compose.yaml.
+# The image contains no PostgreSQL. Set DATABASE_URL, or use compose.yaml.
 CMD ["serve"]

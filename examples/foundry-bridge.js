@@ -1,12 +1,12 @@
-// A frontend's end of the bridge, in plain JavaScript: for a browser, a Foundry module, or Node. docs/bridge.md describes the frames.
+// A frontend for the bridge in plain JavaScript, for a browser, a Foundry module, or Node. docs/bridge.md describes the frames.
 //
 // In Foundry: import FoundryBridge, and wire it up once the game is ready (see `inFoundry` at the end).
-// By itself:  TAVERNKEEP_KEY=tk_… node examples/foundry-bridge.js ws://127.0.0.1:8080/v1/campaigns/port-town/bridge
-//             plays a small table: it says hello, rolls what the AI asks for, keeps a fight, and prints what the AI says.
+// Standalone: TAVERNKEEP_KEY=tk_… node examples/foundry-bridge.js ws://127.0.0.1:8080/v1/campaigns/port-town/bridge
+//             plays a small table: it says hello, rolls what the AI asks for, runs a fight, and prints what the AI says.
 
 const COME_BACK = { 1001: true, 1006: true, 1011: true, 1013: true, 4408: true };
 
-// Node before 19 has it in a module only.
+// Node before 19 only has it in a module.
 const webcrypto = globalThis.crypto ?? (await import('node:crypto')).webcrypto;
 
 export class FoundryBridge {
@@ -88,7 +88,7 @@ export class FoundryBridge {
         }
     }
 
-    // After a stop, a bad credential, or a newer connection of the same name, coming back would help nobody.
+    // Do not reconnect after a stop, a bad credential, or a newer connection with the same name.
     #closed(code, reason) {
         for (const { reject } of this.#acks.values()) reject(new Error(`closed: ${code}`));
         this.#acks.clear();
@@ -150,7 +150,7 @@ export function inFoundry({ game, Roll, ChatMessage, Hooks }, url, token) {
         onDeleted: (id) => game.messages.find((m) => m.flags?.tavernkeep?.id === id)?.delete(),
     });
     Hooks.on('createChatMessage', (message) => {
-        // What the AI said or rolled is known already.
+        // Skip what the AI itself said or rolled.
         if (message.flags?.tavernkeep?.own || message.author?.id !== game.user.id) return;
         const said = { id: message.id, content: message.content, speaker: { name: message.speaker?.alias ?? game.user.name } };
         const rolls = message.rolls.map((r) => ({ formula: r.formula, total: r.total }));

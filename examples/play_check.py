@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""One AI turn and everything around it, call by call, with what each returned; `./dev play-check` runs it.
+"""Plays one AI turn and everything around it, and prints each call with its answer; `./dev play-check` runs it.
 
-It asks for TAVERNKEEP_URL and TAVERNKEEP_KEY (scopes read, write, play, tools, gm), plays in a campaign of its own, which
-stays, and fails when something is not as docs/sessions.md, docs/streams.md and docs/dice.md say. Any model will do: nothing
-is asked of its words.
+It needs TAVERNKEEP_URL and TAVERNKEEP_KEY (scopes read, write, play, tools, gm) and plays in a new campaign, which it does
+not delete. It fails if something differs from docs/sessions.md, docs/streams.md and docs/dice.md. It works with any model,
+because it does not check the model's words.
 """
 import json, os, sys, urllib.error, urllib.request, uuid
 
@@ -15,7 +15,7 @@ wrong = []
 
 
 def call(method, path, body=None, **headers):
-    """Sends a request and prints it with its answer; returns the status and what was answered."""
+    """Sends a request and prints it with its answer. Returns the status and the answer."""
     headers |= {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
     data = None if body is None else json.dumps(body).encode()
     print(f"\n> {method} {path}" + ("" if body is None else f"  {json.dumps(body, ensure_ascii=False)}"))
@@ -40,12 +40,12 @@ def check(is_so, what):
 def made(path, body):
     status, value = call("POST", path, body)
     if status not in (200, 201):
-        sys.exit(f"play-check: cannot go on: {path} was answered with {status}")
+        sys.exit(f"play-check: cannot continue: {path} answered {status}")
     return value
 
 
 class Table:
-    """A campaign with a player in it, and a session whose AI is the game master."""
+    """A campaign with a player, and a session whose AI is the game master."""
 
     def __init__(self):
         slug = f"play-check-{uuid.uuid4().hex[:8]}"
@@ -61,16 +61,16 @@ class Table:
         self.session, self.path = session["id"], f"{self.base}/sessions/{session['id']}"
 
     def tool(self, name, arguments):
-        """A tool's result, called as the session's AI would."""
+        """Calls a tool as the session's AI would, and returns its result."""
         status, value = call("POST", f"{self.base}/tools/{name}", {"arguments": arguments, "session_id": self.session})
-        check(status == 200 and value.get("status") == "succeeded", f"{name} is answered")
+        check(status == 200 and value.get("status") == "succeeded", f"{name} succeeds")
         return value.get("result") or {}
 
     def report(self, kind, data):
         made(f"{self.path}/events", {"events": [{"type": kind, "data": data}]})
 
     def told(self):
-        """What the AI's next turn would be told."""
+        """The last message in the prompt of the AI's next turn."""
         _, value = call("POST", f"{self.path}/prompt", {})
         return value["messages"][-1]["content"]
 
@@ -83,7 +83,7 @@ class Table:
 def rolls(table):
     def roll(*asked):
         value = table.tool("roll_dice", {"rolls": list(asked)})
-        check(value.get("count") == len(asked) == len(value.get("results", [])), "every roll has its result")
+        check(value.get("count") == len(asked) == len(value.get("results", [])), "every roll has a result")
         return value.get("results") or [{}]
 
     def is_fair(result, dice, bonus):
@@ -97,7 +97,7 @@ def rolls(table):
     [plain] = roll({"formula": "1d20"})
     check(is_fair(plain, 1, 0) and not plain["flavor"], "a roll without flavour")
     [bad] = roll({"formula": "2d6+"})
-    check(bad.get("success") is False and bad["error"]["code"] == "invalid_formula", "an invalid formula says so")
+    check(bad.get("success") is False and bad["error"]["code"] == "invalid_formula", "an invalid formula gives an error")
 
 
 def fights(table):
@@ -109,44 +109,44 @@ def fights(table):
     table.report("combat_state", {"combat_state": state})
     seen = table.tool("get_encounter", {})
     at = [seen.get(member) for member in ("in_combat", "combat_id", "round", "turn")]
-    check(at == [True, "c1", 1, 1], "in combat it is told")
-    check([c["name"] for c in seen.get("combatants", [])] == ["Alice", "Goblin"], "with its combatants in their order")
+    check(at == [True, "c1", 1, 1], "in combat the encounter is returned")
+    check([c["name"] for c in seen.get("combatants", [])] == ["Alice", "Goblin"], "with its combatants in order")
     table.report("combat_state", {"combat_state": state | {"round": 2}})
-    check(table.tool("get_encounter", {}).get("round") == 2, "the next round is told")
+    check(table.tool("get_encounter", {}).get("round") == 2, "the next round is returned")
     table.report("combat_state", {"combat_state": {"in_combat": False, "combat_id": "c1"}})
-    check(table.tool("get_encounter", {}) == none, "after the fight there is none")
+    check(table.tool("get_encounter", {}) == none, "after the fight there is no active encounter")
 
 
 def chat(table):
     sent = table.tool("post_message", {"content": "The door creaks.", "speaker_name": "Narrator"})
     check(sent.get("sent_count") == 1 and sent["results"][0]["success"], "post_message sends")
     sent = table.tool("post_messages", {"messages": [{"content": "A bell."}, {"content": "Silence."}]})
-    check(sent.get("sent_count") == 2, "so does its old name, several at once")
+    check(sent.get("sent_count") == 2, "post_messages, the old name, sends several at once")
     heard = table.tool("get_message_history", {"count": 50})
     said = [message.get("content") for message in heard.get("messages", [])]
     newest = ["The door creaks.", "A bell.", "Silence."]
-    check(heard.get("count") == len(said) and said[-3:] == newest, "get_message_history tells it, oldest first")
-    check(table.tool("get_messages", {"limit": 50}) == heard, "its old name tells the same")
+    check(heard.get("count") == len(said) and said[-3:] == newest, "get_message_history returns them, oldest first")
+    check(table.tool("get_messages", {"limit": 50}) == heard, "get_messages, the old name, returns the same")
 
 
 def turns(table):
     told = table.told()
-    check("World State Overview:" in told and "Recent changes" not in told, "the first turn is told the whole world")
+    check("World State Overview:" in told and "Recent changes" not in told, "the prompt of the first turn has the whole world")
     first = table.turn({"instruction": "Post: A bell rings in the harbour."})
-    check(first.get("context") == "overview", "the first turn was told an overview")
+    check(first.get("context") == "overview", "the first turn had an overview")
     _, delta = call("GET", f"{table.path}/delta")
-    check(delta == {"has_changes": False, "message": NO_CHANGES}, "the AI's own words are no change")
-    check(NO_CHANGES in table.told(), "then the AI is told that nothing changed")
+    check(delta == {"has_changes": False, "message": NO_CHANGES}, "the AI's own words do not count as changes")
+    check(NO_CHANGES in table.told(), "then the prompt says that nothing changed")
     table.report("chat_message", {"content": "What was that?", "speaker": {"name": "Ann"}})
     table.report("dice_roll", {"formula": "1d20 + 5", "total": 19, "results": [14], "flavor": "Perception"})
     _, delta = call("GET", f"{table.path}/delta")
     rolled = [{"formula": "1d20 + 5", "result": 19, "flavor": "Perception"}]
     expected = {"has_changes": True, "NewMessages": 2, "NewDiceRolls": rolled}
-    check(delta == expected, "what players do is in the delta, and nothing else")
+    check(delta == expected, "the delta has what players did, and nothing else")
     told = table.told()
-    check("Recent changes to the game:" in told and "World State Overview" not in told, "a later turn is told what changed")
+    check("Recent changes to the game:" in told and "World State Overview" not in told, "the prompt of a later turn has the changes")
     second = table.turn({})
-    check(second.get("context") == "delta", "the later turn was told a delta")
+    check(second.get("context") == "delta", "the later turn had a delta")
     _, delta = call("GET", f"{table.path}/delta")
     check(delta == {"has_changes": False, "message": NO_CHANGES}, "a completed turn consumes the changes")
 
@@ -169,15 +169,15 @@ def streams(table):
         return
     turn = events[-1][2]["turn"]
     path = f"{table.base}/turns/{turn['id']}/events"
-    check(joined(events) == turn["narrative"], "its pieces are the narrative")
+    check(joined(events) == turn["narrative"], "its text deltas make up the narrative")
     _, text = call("GET", path, **{"Last-Event-ID": events[0][1]})
-    check(joined(read(text)) == turn["narrative"], "who comes back hears the rest")
+    check(joined(read(text)) == turn["narrative"], "a client that reconnects gets the rest")
     status, _ = call("GET", path, **{"Last-Event-ID": events[-1][1]})
-    check(status == 204, "and after the end nothing")
+    check(status == 204, "and nothing after the end")
 
 
 if not KEY:
-    sys.exit("play-check: name a key with TAVERNKEEP_KEY; it needs the scopes read, write, play, tools and gm")
+    sys.exit("play-check: set TAVERNKEEP_KEY to a key; it needs the scopes read, write, play, tools and gm")
 try:
     table = Table()
     for part in (rolls, fights, chat, turns, streams):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A table in a terminal: says one thing, prints the answer as it comes, then what was kept of it.
+"""A table in a terminal: sends one action, prints the answer as it comes, then the messages that were stored.
 
-    TAVERNKEEP_KEY=tk_… examples/table.py "I ask about the harbour."              # to an NPC: a key, or a player's token
-    TAVERNKEEP_KEY=tk_… examples/table.py --npc "" "I open the cellar door."      # to the game master: makes a session
+    TAVERNKEEP_KEY=tk_… examples/table.py "I ask about the harbour."              # to an NPC, with a key or a player's token
+    TAVERNKEEP_KEY=tk_… examples/table.py --npc "" "I open the cellar door."      # to the game master, in a new session
 """
 import argparse, http.client, json, os, sys, time, urllib.error, urllib.request, uuid
 
@@ -14,7 +14,7 @@ parser.add_argument("action")
 args = parser.parse_args()
 
 def call(path, body=None, headers={}):
-    """Opens a request below the campaign. Problems that do not go away end the program."""
+    """Sends a request about the campaign. Errors that a retry cannot fix end the program."""
     headers = headers | {"Authorization": f"Bearer {args.key}", "Content-Type": "application/json"}
     url = f"{args.url.rstrip('/')}/v1/campaigns/{args.campaign}{path}"
     try:
@@ -26,7 +26,7 @@ def call(path, body=None, headers={}):
         sys.exit(f"{error.code}: {problem['detail']} {problem.get('errors', '')}")
 
 def events(stream):
-    """Server-sent events. One counts when its empty line came, so that half of one is never shown."""
+    """Server-sent events. An event is complete with its empty line, so that half an event is never shown."""
     event = {}
     for line in stream:
         field, _, value = line.decode().rstrip("\r\n").partition(":")
@@ -37,7 +37,7 @@ def events(stream):
             event = {}
 
 def turn(path, body):
-    """A turn's events. A lost connection is opened again: by the same key until the turn is known, then after the last event."""
+    """A turn's events. Reconnects after a lost connection: with the same key until the turn is known, then after the last event."""
     turn_id = last = None
     key = {"Idempotency-Key": str(uuid.uuid4())}
     for _ in range(100):

@@ -1,5 +1,5 @@
-// The part of the browser's WebSocket that foundry-bridge.js uses, over node:http, for Node before 22, which has none of its own.
-// RFC 6455: an upgrade, masked text frames out, text, ping and close frames in. ws:// only; use Node 22 or a browser for wss://.
+// The part of the browser's WebSocket that foundry-bridge.js uses, over node:http, for Node before 22, which has no WebSocket.
+// RFC 6455: an upgrade, masked text frames out, text, ping and close frames in. Only ws://; use Node 22 or a browser for wss://.
 
 import { createHash, randomBytes } from 'node:crypto';
 import { request } from 'node:http';

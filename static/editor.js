@@ -89,8 +89,8 @@ const savesItself = (form, written, isStored) => {
       isRenewed = false;
       isStored(sent);
     } else if (passes(status)) {
-      const why = status === 0 ? "The server cannot be reached." : "The server cannot take it now.";
-      const text = `Not saved: what you wrote is here alone. ${why} It is tried again by itself.`;
+      const why = status === 0 ? "The server cannot be reached." : "The server cannot save it now.";
+      const text = `Not saved: your text exists only on this page. ${why} The page keeps trying.`;
       if (bar.textContent !== text) {
         const error = document.createElement("span");
         error.className = "error";
@@ -129,8 +129,8 @@ const hasKeys = () => localStorage.getItem("tavernkeep-keys") !== "off";
 const isWriting = (target) => target.closest?.("input:not([type=checkbox]), textarea, select, [contenteditable]");
 
 const help = () => {
-  const known = [["Ctrl S", "save the form"], ["?", "this help"], ["/", "to the search"], ["g h", "to the campaign's overview"], ["g c", "to the campaigns"]];
-  if (document.querySelector("table[data-keys=rows]")) known.push(["j", "the next row"], ["k", "the row before"], ["e", "open the row"], ["x", "tick the row"]);
+  const known = [["Ctrl S", "save the form"], ["?", "show this help"], ["/", "go to the search"], ["g h", "go to the campaign's overview"], ["g c", "go to the campaigns"]];
+  if (document.querySelector("table[data-keys=rows]")) known.push(["j", "go to the next row"], ["k", "go to the previous row"], ["e", "open the row"], ["x", "select the row"]);
   for (const element of document.querySelectorAll("[data-key]")) {
     known.push([element.dataset.key, element.dataset.keyHelp ?? element.textContent.trim()]);
   }
@@ -139,7 +139,7 @@ const help = () => {
   dialog.setAttribute("aria-labelledby", "keys-title");
   const title = document.createElement("h2");
   title.id = "keys-title";
-  title.textContent = "Keys";
+  title.textContent = "Keyboard shortcuts";
   const list = document.createElement("dl");
   for (const [key, meaning] of known) {
     const term = document.createElement("dt");
@@ -156,7 +156,7 @@ const help = () => {
   const account = document.createElement("a");
   account.href = "/admin/account";
   account.textContent = "Your account";
-  off.append(account, hasKeys() ? " can switch off all keys but Ctrl S." : " can switch keys on again: they are off but for Ctrl S.");
+  off.append(account, hasKeys() ? " has a switch that turns off all shortcuts except Ctrl S." : " has a switch that turns the shortcuts on again. Only Ctrl S works now.");
   const close = document.createElement("button");
   close.textContent = "Close";
   close.addEventListener("click", () => dialog.close());

@@ -15,7 +15,7 @@ const showTicks = () => {
   const ids = ticked();
   for (const box of boxes(form)) box.checked = ids.has(box.value);
   const edit = form.querySelector("button[name=chosen]");
-  if (edit) edit.textContent = ids.size > 0 ? `Edit the ${ids.size} ticked` : "Edit the ticked";
+  if (edit) edit.textContent = ids.size > 0 ? `Edit ${ids.size} selected` : "Edit selected";
   const untick = form.querySelector("[data-untick]");
   if (untick) untick.hidden = ids.size === 0;
 };
@@ -29,7 +29,7 @@ document.addEventListener("change", (event) => {
   }
   keepTicks(ids);
   showTicks();
-  if (ids.size > TICKS_MAX) tell(`At most ${TICKS_MAX} entries can be ticked. Find them with a filter and edit all.`);
+  if (ids.size > TICKS_MAX) tell(`At most ${TICKS_MAX} entries can be selected. Find them with a filter and edit all.`);
 });
 document.addEventListener("click", (event) => {
   if (!event.target.closest?.("[data-untick]")) return;
@@ -63,7 +63,7 @@ about?.addEventListener("change", () => {
   hint.className = "hint";
   hint.dataset.unknown = "";
   hint.setAttribute("role", "status");
-  hint.textContent = "Nobody and nothing here has this name yet.";
+  hint.textContent = "Nothing here has this name yet.";
   about.after(hint);
 });
 
@@ -75,7 +75,7 @@ if (knownBy && !knownBy.readOnly && document.getElementById("actors")) {
   const field = document.createElement("input");
   field.id = "known_by-add";
   field.setAttribute("list", "actors");
-  field.setAttribute("aria-label", "Somebody who knows it too");
+  field.setAttribute("aria-label", "Somebody else who knows it");
   field.autocomplete = "off";
   const add = document.createElement("button");
   add.type = "button";

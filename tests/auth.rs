@@ -3,18 +3,15 @@
 
 use std::time::Duration;
 
+use base::{clock, secrets::Secrets};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, crypto, encode};
 use reqwest::Method;
 use serde_json::{Value, json};
-use tavernkeep::{
-    auth::{
-        Scope,
-        jwt::{Claims, Narrowed, Tokens},
-        keys::FRESH,
-    },
-    clock,
-    secrets::Secrets,
+use tavernkeep::auth::{
+    Scope,
+    jwt::{Claims, Narrowed, Tokens},
+    keys::FRESH,
 };
 use uuid::Uuid;
 

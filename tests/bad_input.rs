@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use base::error::Code;
 use futures_util::stream;
 use proptest::{
     prelude::*,
@@ -12,7 +13,6 @@ use reqwest::{Body, Method};
 use serde_json::{Value, json};
 use tavernkeep::{
     auth::access::{Access, TABLE},
-    error::Code,
     http::body::BODY_BYTES_MAX,
 };
 
@@ -315,16 +315,16 @@ async fn all_that_does_not_fit_is_told_at_once_in_plain_words() {
     let errors = told(world.post("/lore", entry).await);
     let scopes = "`global`, `zone`, `race`, `profession`, `faction`, `creature` or `item`";
     for (pointer, message) in [
-        ("/title", "must be a text"),
-        ("/keys/1", "must be a text"),
+        ("/title", "must be a string"),
+        ("/keys/1", "must be a string"),
         ("/priority", "must be a whole number"),
-        ("/activation", "must be a text"),
+        ("/activation", "must be a string"),
         ("/content", "is required"),
     ] {
         assert_eq!(errors.get(pointer).map(String::as_str), Some(message), "{pointer} in {errors:?}");
     }
     assert_eq!(errors["/scope"], format!("must be {scopes}"));
-    assert!(errors["/colour"].starts_with("is not known here; a name may be `activation`, "), "{errors:?}");
+    assert!(errors["/colour"].starts_with("is not a known name here; use `activation`, "), "{errors:?}");
     assert_eq!(errors.len(), 7, "{errors:?}");
 
     let change = json!({ "title": [], "enabled": "yes", "colour": "red" });
@@ -341,6 +341,22 @@ async fn all_that_does_not_fit_is_told_at_once_in_plain_words() {
             assert!(!words.contains(rusty), "{words}");
         }
     }
+    // Arguments of tools and of commands are read apart from the body that holds them.
+    let arguments = json!({ "target": 7, "weapon": [], "cover": "wall", "colour": "red" });
+    let call = json!({ "actor": { "type": "character", "id": "player_alice" }, "arguments": arguments });
+    let errors = told(world.post("/tools/resolve_attack", call).await);
+    for (pointer, message) in [
+        ("/arguments/target", "must be a string"),
+        ("/arguments/weapon", "must be a string"),
+        ("/arguments/cover", "must be `none`, `half`, `three_quarters` or `total`"),
+    ] {
+        assert_eq!(errors.get(pointer).map(String::as_str), Some(message), "{pointer} in {errors:?}");
+    }
+    assert!(errors["/arguments/colour"].starts_with("is not a known name here"), "{errors:?}");
+    let given = json!({ "player_id": "player_alice", "arguments": { "skill": 7, "dc": "high" } });
+    let errors = told(world.post("/commands/use_skill", given).await);
+    assert_eq!(errors.keys().filter(|pointer| pointer.starts_with("/arguments/")).count(), errors.len(), "{errors:?}");
+    assert!(errors.len() >= 2, "{errors:?}");
     let refused = world.get("/lore?scope=galaxy").await.problem(400, "bad_request").body;
     assert_eq!(refused["errors"][0]["message"], format!("The query parameter `scope` must be {scopes}."));
     let refused = world.get("/lore?colour=red").await.problem(400, "bad_request").body;

@@ -5,16 +5,14 @@ use std::{
     str::FromStr,
 };
 
+use db::tenancy::{Actor, TenantTx};
 use entity::{campaign, character, lore, memory, message, npc, owner, scene, session};
 use sea_orm::{ColumnTrait, ColumnType, EntityTrait, Iden, Iterable};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection, Row,
     postgres::{PgConnectOptions, PgRow},
 };
-use tavernkeep::{
-    tenancy::{Actor, TenantTx},
-    tenants::service as tenants,
-};
+use tavernkeep::tenants::service as tenants;
 use uuid::Uuid;
 
 use crate::support::Database;

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use base::error::Code;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use reqwest::Method;
 use serde_json::{Value, json};
-use tavernkeep::{error::Code, http::patch::merge};
+use tavernkeep::http::patch::merge;
 use uuid::Uuid;
 
 use crate::support::{Answer, Client, Server, World};
@@ -117,7 +118,7 @@ async fn every_kind_is_created_read_and_deleted() {
         assert_eq!(Uuid::parse_str(&id).unwrap().get_version_num(), 7, "{path}");
         for stamp in ["created_at", "updated_at"] {
             let text = made.body[stamp].as_str().unwrap();
-            tavernkeep::clock::parse(text).unwrap();
+            base::clock::parse(text).unwrap();
             assert!(text.ends_with('Z'), "{path}: {text}");
         }
         assert!(made.body.get("tenant_id").is_none());

@@ -10,10 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use pgcluster::{EmbeddedError, EmbeddedPostgres, OWNER_ROLE, connection_url_of_running, find_binaries};
 use sqlx::{Connection, Executor, PgConnection};
-use tavernkeep::embedded_postgres::{
-    self, EmbeddedError, EmbeddedPostgres, OWNER_ROLE, connection_url_of_running, find_binaries,
-};
 
 /// A directory name that nobody uses yet; deleted at the end.
 struct Home(PathBuf);
@@ -29,7 +27,7 @@ impl Home {
     }
 
     async fn start(&self) -> EmbeddedPostgres {
-        embedded_postgres::start(&self.0).await.unwrap()
+        pgcluster::start(&self.0).await.unwrap()
     }
 
     fn cluster(&self) -> PathBuf {
@@ -174,7 +172,7 @@ async fn letters_of_all_scripts_fold() {
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_can_be_given_for_one_run() {
     let home = Home::new();
-    let pg = embedded_postgres::start_with(&home.0, &[("max_connections", "77")]).await.unwrap();
+    let pg = pgcluster::start_with(&home.0, &[("max_connections", "77")]).await.unwrap();
     let mut db = connect(&pg).await;
     let value: String = sqlx::query_scalar("show max_connections").fetch_one(&mut db).await.unwrap();
     assert_eq!(value, "77");
@@ -230,7 +228,7 @@ async fn a_server_left_behind_is_replaced() {
 async fn two_starts_on_one_directory_are_refused() {
     let home = Home::new();
     let first = home.start().await;
-    let error = embedded_postgres::start(&home.0).await.err().unwrap();
+    let error = pgcluster::start(&home.0).await.err().unwrap();
     assert!(matches!(error, EmbeddedError::InUse { .. }), "{error}");
     let pid = std::process::id().to_string();
     assert!(error.to_string().contains(&pid), "{error}");
@@ -288,8 +286,7 @@ async fn a_lock_file_that_names_a_stranger_does_not_block_nor_harm_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_cannot_start_shows_its_log() {
     let home = Home::new();
-    let error =
-        embedded_postgres::start_with(&home.0, &[("shared_buffers", "nonsense")]).await.err().unwrap().to_string();
+    let error = pgcluster::start_with(&home.0, &[("shared_buffers", "nonsense")]).await.err().unwrap().to_string();
     assert!(error.contains("invalid value for parameter"), "{error}");
     home.start().await.stop().await.unwrap();
 }
@@ -299,13 +296,13 @@ async fn lost_passwords_are_told_apart_from_a_new_directory() {
     let home = Home::new();
     home.start().await.stop().await.unwrap();
     std::fs::remove_file(home.0.join("postgres.json")).unwrap();
-    let error = embedded_postgres::start(&home.0).await.err().unwrap();
+    let error = pgcluster::start(&home.0).await.err().unwrap();
     assert!(error.to_string().contains("postgres.json"), "{error}");
 }
 
 #[test]
 fn the_machine_has_usable_programs() {
     let binaries = find_binaries().unwrap();
-    assert!(binaries.major() >= embedded_postgres::OLDEST_MAJOR);
+    assert!(binaries.major() >= pgcluster::OLDEST_MAJOR);
     assert!(binaries.dir().join("initdb").is_file());
 }

@@ -5,16 +5,14 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
+use base::request_id::RequestId;
+use db::tenancy::{Actor, Origin, TenantTx};
 use futures_util::future::{join, join_all};
 use rehearsal::{Reply, Script};
 use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::Row;
-use tavernkeep::{
-    http::RequestId,
-    ops::maintenance,
-    tenancy::{Actor, Origin, TenantTx},
-};
+use tavernkeep::ops::maintenance;
 use uuid::Uuid;
 
 use crate::support::{Client, Server, World};
@@ -93,7 +91,7 @@ async fn every_change_is_told_with_who_made_it() {
         assert_eq!((&item["table"], &item["id"]), (&json!("scene"), &json!(made.id())));
         assert_eq!((&item["actor"], &item["origin"], &item["turn_id"]), (&json!(key), &json!("api"), &Value::Null));
         assert_eq!(item["request_id"], request);
-        tavernkeep::clock::parse(item["at"].as_str().unwrap()).unwrap();
+        base::clock::parse(item["at"].as_str().unwrap()).unwrap();
     }
     let without_time = |row: &Value| {
         let mut row = row.clone();

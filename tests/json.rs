@@ -182,7 +182,7 @@ async fn a_key_that_stands_twice_is_refused() {
     for body in [r#"{"name": "a", "name": "b"}"#, r#"{"name": "a", "extensions": {"x": {"y": 1, "y": 2}}}"#] {
         let request = tenant.request(Method::POST, "/v1/campaigns").header("content-type", "application/json");
         let answer = tenant.send_odd(request.body(body)).await.problem(400, "bad_request");
-        assert!(answer.text.contains("stands twice"), "{}", answer.text);
+        assert!(answer.text.contains("occurs twice"), "{}", answer.text);
     }
 }
 

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
-use tavernkeep::llm::{
+use llm::{
     BreakerState, CancellationToken, ChatRequest, Completion, Endpoint, EndpointRefused, LlmClient, LlmError,
     LlmSettings, Message, Role, Secret, TimeoutPhase, UnavailableKind, Usage, WireToolCall, breaker::TRACKED_MAX,
 };
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
@@ -186,7 +186,7 @@ async fn a_request_is_written_as_the_api_wants_it() {
         prefix: &prefix,
         messages: &messages,
         tools: Some(&tools),
-        tool_choice: Some(tavernkeep::llm::ToolChoice::Function("roll_dice")),
+        tool_choice: Some(llm::ToolChoice::Function("roll_dice")),
         prompt_cache_key: Some("k"),
         sink: None,
     };
@@ -733,7 +733,7 @@ fn what_the_operator_lists() {
     );
     assert!(open.check_endpoint("http://user@localhost").is_err());
     for entry in ["", "ftp://x", "a b", "x:y", "*.*", "a*b", "x:99999"] {
-        assert!(entry.parse::<tavernkeep::llm::AllowedHost>().is_err(), "{entry}");
+        assert!(entry.parse::<llm::AllowedHost>().is_err(), "{entry}");
     }
 }
 

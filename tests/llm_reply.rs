@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use llm::reply::{CALLS_PER_REPLY_MAX, NARRATIVE_BYTES_MAX, ParsedReply, parse_native, parse_text};
+use llm::{Completion, WireToolCall};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tavernkeep::llm::reply::{CALLS_PER_REPLY_MAX, NARRATIVE_BYTES_MAX, ParsedReply, parse_native, parse_text};
-use tavernkeep::llm::{Completion, WireToolCall};
 
 /// The calls as `(name, arguments)`, a broken call's arguments as its error's text.
 fn calls(reply: &ParsedReply) -> Vec<(String, Value)> {

@@ -15,7 +15,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 
 /// The series, as they are registered.
 fn series() -> BTreeSet<String> {
-    let source = file("api/src/ops/metrics.rs");
+    let source = file("base/src/metrics.rs");
     let made = source.split("LazyLock::new(||").skip(1);
     made.map(|rest| rest.split('"').nth(1).unwrap().trim_start_matches("tavernkeep_").to_owned()).collect()
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use db::pool::{Need, with_need};
 use futures_util::future::join_all;
 use rehearsal::{Reply, Script};
 use serde_json::json;
-use tavernkeep::pool::{Need, with_need};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,

@@ -25,7 +25,7 @@ async fn a_panic_is_a_500_with_a_request_id_and_the_server_goes_on() {
     let server = server.workers(1).disable_signals().listen(listener).unwrap().run();
     let handle = server.handle();
     tokio::spawn(server);
-    let before = tavernkeep::ops::metrics::PANICS.get();
+    let before = base::metrics::PANICS.get();
     let client = reqwest::Client::new();
     for n in 1..=3 {
         let answer =
@@ -44,7 +44,7 @@ async fn a_panic_is_a_500_with_a_request_id_and_the_server_goes_on() {
         let works = client.get(format!("{url}/works")).send().await.unwrap();
         assert_eq!((works.status().as_u16(), works.text().await.unwrap()), (200, "well".to_owned()));
     }
-    assert_eq!(tavernkeep::ops::metrics::PANICS.get() - before, 3);
+    assert_eq!(base::metrics::PANICS.get() - before, 3);
     assert!(panics::caught("nothing", async { 1 }).await.is_ok());
     handle.stop(false).await;
 }

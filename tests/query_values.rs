@@ -1,9 +1,9 @@
 //! Query parameters with values that nobody means well: every GET of the document, every parameter, and none is a fault of ours.
 
+use base::clock;
 use futures_util::{StreamExt, stream};
 use reqwest::Method;
 use serde_json::{Value, json};
-use tavernkeep::clock;
 use time::{Duration, UtcOffset};
 
 use crate::support::{Rows, Server};

@@ -1,4 +1,4 @@
-//! What characters, NPCs and owners share: one namespace of slugs, and tools an AI entity may call.
+//! What characters, NPCs and owners share: one namespace of slugs, and the tools that an AI entity may call.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,14 +6,14 @@ use entity::shapes::ToolRef;
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
-use crate::{
+use crate::http::resource::{Place, Ref};
+use base::{
     error::{Code, Error, FieldError, Result},
-    http::resource::{Place, Ref},
     stored::{self, Columns},
-    tenancy::TenantTx,
 };
+use db::tenancy::TenantTx;
 
-/// Those of some actors that are there, by all that they are named by.
+/// The actors that exist among those a request names, by id and by slug.
 #[derive(Debug, Default)]
 pub struct Known {
     ids: HashSet<Uuid>,
@@ -21,10 +21,10 @@ pub struct Known {
 }
 
 impl Known {
-    /// Looks for actors of some kinds that are named by id or slug. One statement, none without names.
+    /// Looks up actors of the given kinds by id or slug. One statement, or none if `names` is empty.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn look(place: &Place<'_>, names: &[&str], kinds: &[&str]) -> Result<Self> {
         let mut known = Self::default();
         if names.is_empty() {
@@ -48,10 +48,10 @@ impl Known {
         Ok(known)
     }
 
-    /// The ids of actors in the order given, each once; `kinds` is for the message.
+    /// The actors' ids in the order of `names`, without duplicates. `kinds` is used in the error message.
     ///
     /// # Errors
-    /// `validation_failed` with `unknown_reference` at each name that is none.
+    /// `validation_failed` with `unknown_reference` for each unknown name.
     pub fn ids(&self, pointer: &str, names: &[&str], kinds: &[&str]) -> Result<Vec<Uuid>> {
         let mut ids = Vec::with_capacity(names.len());
         let mut errors = Vec::new();
@@ -74,19 +74,19 @@ impl Known {
     }
 }
 
-/// The ids of actors named by id or slug in a request's body, in the order given.
+/// The ids of actors that a request's body names by id or slug, in the order given.
 ///
 /// # Errors
-/// `validation_failed` with `unknown_reference` at each name that is none.
+/// `validation_failed` with `unknown_reference` for each unknown name.
 pub async fn resolve(place: &Place<'_>, pointer: &str, names: &[String], kinds: &[&str]) -> Result<Vec<Uuid>> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     Known::look(place, &names, kinds).await?.ids(pointer, &names, kinds)
 }
 
-/// The slugs of a campaign's actors and what each is, for those who choose one; the first 1,000. One statement.
+/// The slugs and kinds of a campaign's first 1,000 actors, for pages that offer a choice. One statement.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn all(tx: &TenantTx, campaign: Uuid) -> Result<Vec<(String, String)>> {
     let rows = sqlx::query(
         "SELECT slug, kind FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY slug LIMIT 1000",
@@ -98,10 +98,10 @@ pub async fn all(tx: &TenantTx, campaign: Uuid) -> Result<Vec<(String, String)>>
     rows.iter().map(|row| Ok((row.read("slug")?, row.read("kind")?))).collect()
 }
 
-/// What actors are called, by their ids. One statement, none without ids.
+/// Names of actors by id. One statement, or none if `ids` is empty.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn called(tx: &TenantTx, ids: &[Uuid]) -> Result<HashMap<Uuid, String>> {
     if ids.is_empty() {
         return Ok(HashMap::new());
@@ -118,10 +118,11 @@ pub async fn called(tx: &TenantTx, ids: &[Uuid]) -> Result<HashMap<Uuid, String>
     rows.iter().map(|row| Ok((row.read("id")?, row.read("name")?))).collect()
 }
 
-/// The slugs of actors, or the ids of those that are gone, in the order given. One statement, none without ids.
+/// Slugs of actors, or the id for an actor that no longer exists, in the order given. One statement, or none if `ids`
+/// is empty.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn names(tx: &TenantTx, ids: &[Uuid]) -> Result<Vec<String>> {
     if ids.is_empty() {
         return Ok(Vec::new());
@@ -137,10 +138,10 @@ pub async fn names(tx: &TenantTx, ids: &[Uuid]) -> Result<Vec<String>> {
     rows.iter().map(|row| row.read("name")).collect()
 }
 
-/// Those of some actors that are there, in the order given.
+/// Those of the given actors that exist, in the order given.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn existing(place: &Place<'_>, ids: &[Uuid]) -> Result<Vec<Uuid>> {
     let rows = sqlx::query(
         "SELECT id FROM unnest($3::uuid[]) WITH ORDINALITY AS named (id, n) WHERE EXISTS (              SELECT FROM actor_slug a WHERE a.tenant_id = $1 AND a.campaign_id = $2 AND a.actor_id = named.id) ORDER BY n",
@@ -153,7 +154,7 @@ pub async fn existing(place: &Place<'_>, ids: &[Uuid]) -> Result<Vec<Uuid>> {
     rows.iter().map(|row| row.read("id")).collect()
 }
 
-/// Whether no secret is left to an actor that is about to be deleted.
+/// Checks that no lore entry is restricted to an actor that is about to be deleted.
 ///
 /// # Errors
 /// `referenced` if a lore entry names it in `known_by`.
@@ -170,26 +171,26 @@ pub async fn may_be_forgotten(tx: &TenantTx, campaign: Uuid, actor: Uuid) -> Res
     .await?;
     let Some(first) = named.first() else { return Ok(()) };
     let detail = match first.read::<i64>("n")? {
-        1 => format!("The lore entry `{}` names it in known_by.", first.read::<&str>("slug")?),
-        n => format!("{n} lore entries name it in known_by, `{}` among them.", first.read::<&str>("slug")?),
+        1 => format!("The lore entry `{}` names it in `known_by`.", first.read::<&str>("slug")?),
+        n => format!("{n} lore entries name it in `known_by`, among them `{}`.", first.read::<&str>("slug")?),
     };
     let mut error = Error::new(Code::Referenced, detail);
     let field = |row: &PgRow| {
         Ok(FieldError {
             pointer: format!("/lore/{}", row.read::<Uuid>("id")?),
             code: "referenced".into(),
-            message: format!("`{}` names it in known_by.", row.read::<&str>("slug")?),
+            message: format!("The lore entry `{}` names it in `known_by`.", row.read::<&str>("slug")?),
         })
     };
     error.errors = stored::each(&named, field);
     Err(error)
 }
 
-/// Rows that are named of those that refer to one which is to go.
+/// The most references that an error lists.
 const REFERENCES_NAMED_MAX: i64 = 100;
 
-/// A list of tools is short, and its names are names. Whether a tool exists is decided when it is called, so that a
-/// world may be written for tools to come.
+/// Checks a list of tools: its length and the form of the names. Whether a tool exists is checked when it is called, so
+/// a world can name tools that a later version of the server will have.
 pub fn tool_refs(tools: &[ToolRef], _: &()) -> garde::Result {
     if tools.len() > 100 {
         return Err(garde::Error::new("must have at most 100 tools"));
@@ -197,15 +198,15 @@ pub fn tool_refs(tools: &[ToolRef], _: &()) -> garde::Result {
     let is_name =
         |n: &str| (1..=64).contains(&n.len()) && n.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
     if !tools.iter().all(|t| is_name(t.name())) {
-        return Err(garde::Error::new("tool names have 1 to 64 letters, digits, _, - and ."));
+        return Err(garde::Error::new("tool names must consist of 1 to 64 letters, digits, `_`, `-` or `.`"));
     }
     if tools.iter().filter_map(ToolRef::description).any(|d| d.chars().count() > 2000) {
-        return Err(garde::Error::new("a tool's description has at most 2000 characters"));
+        return Err(garde::Error::new("a tool's description must have at most 2000 characters"));
     }
     Ok(())
 }
 
-/// How much must happen before an entity reacts by itself, unless given.
+/// The default of how much must happen before an entity reacts by itself.
 #[must_use]
 pub fn threshold() -> i32 {
     10

@@ -1,9 +1,10 @@
-//! How much is begun at once: what comes beyond it is refused at the door, so that what was begun comes to its end.
+//! Admission: limits how much work is under way at once. The server rejects new work beyond the limit so that it can finish the
+//! work it has begun.
 //!
-//! A request has a place as long as it is worked on. It gives it up while its client keeps it waiting for a body, when it
-//! becomes a stream, and when it has become a turn, which has a place of its own for as long as models take. Bodies share a number
-//! of bytes, of which no tenant gets more than half. Nothing waits here: a refusal is `unavailable`, costs next to nothing and asks
-//! no database. What is refused for how much somebody asks for is in [`crate::limits`].
+//! A request holds a place while the server works on it. It gives the place up while it waits for the client's body, when it
+//! becomes a stream, and when it becomes a turn; turns have places of their own because models take long. Request bodies share a
+//! limit in bytes, and no tenant gets more than half of that. Nothing waits here: a rejection is `unavailable`, costs next to
+//! nothing and needs no database. Limits on how much one caller may ask for are in [`crate::limits`].
 
 use std::{
     cell::RefCell,
@@ -15,27 +16,27 @@ use actix_web::http::Method;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
-use crate::{
+use base::{
     error::{Code, Error, Result},
-    ops::metrics,
-    pool,
+    metrics,
 };
+use db::pool;
 
-/// Places for what ends work: requests that cancel turns.
+/// Extra places for requests that end work: those that cancel turns.
 const ENDING_PLACES: usize = 16;
-/// Routes that answer however busy the server is.
+/// Routes that always answer, however busy the server is.
 const ALWAYS: &[&str] = &["/healthz", "/readyz", "/metrics"];
 
-/// How much may be done at once.
+/// The limits on concurrent work.
 #[derive(Clone, Copy, Debug)]
 pub struct AdmissionSettings {
     pub requests_max: usize,
     pub turns_max: usize,
-    /// Of bodies in memory.
+    /// The limit on the bytes of request bodies in memory.
     pub body_bytes_max: usize,
 }
 
-/// The places of this process.
+/// The places of this server.
 pub struct Admission {
     requests: Arc<Semaphore>,
     endings: Arc<Semaphore>,
@@ -43,7 +44,7 @@ pub struct Admission {
     bodies: Arc<Bodies>,
 }
 
-/// A place at the door, for as long as it is held.
+/// A place that a request holds until this is dropped.
 #[derive(Default)]
 #[must_use]
 pub struct Place(Option<OwnedSemaphorePermit>);
@@ -57,12 +58,12 @@ impl Drop for Place {
 }
 
 tokio::task_local! {
-    /// The place of the request, or of the turn it became, that is worked on.
+    /// The place of the current request, or of the turn that it became.
     static PLACE: RefCell<Option<Place>>;
 }
 
 impl Admission {
-    /// Places as the settings say.
+    /// Creates as many places as the settings say.
     #[must_use]
     pub fn new(settings: &AdmissionSettings) -> Self {
         let places = |n: usize| Arc::new(Semaphore::new(n.clamp(1, Semaphore::MAX_PERMITS)));
@@ -74,15 +75,15 @@ impl Admission {
         }
     }
 
-    /// A place for a request.
+    /// Takes a place for a request.
     ///
     /// # Errors
-    /// `unavailable` when all are taken.
+    /// `unavailable` if no place is free.
     pub fn enter(&self, method: &Method, path: &str) -> Result<Place> {
         if ALWAYS.contains(&path) {
             return Ok(Place(None));
         }
-        // A turn that will find no place is refused before anything is done for it.
+        // Reject early a turn that could not get a place anyway.
         if method == Method::POST && path.ends_with("/turns") && self.turns.available_permits() == 0 {
             return Err(refused("turns", 2));
         }
@@ -95,49 +96,49 @@ impl Admission {
         Ok(Place(Some(permit)))
     }
 
-    /// A place for a turn.
+    /// Takes a place for a turn.
     ///
     /// # Errors
-    /// `unavailable` when all are taken.
+    /// `unavailable` if no place is free.
     pub fn turn(&self) -> Result<OwnedSemaphorePermit> {
         self.turns.clone().try_acquire_owned().map_err(|_| refused("turns", 2))
     }
 
-    /// The request has its body and goes on: it needs a place again.
+    /// Takes a place again for a request whose body has arrived.
     ///
     /// # Errors
-    /// `unavailable` when all are taken.
+    /// `unavailable` if no place is free.
     pub fn come_back(&self, method: &Method, path: &str) -> Result<()> {
         let place = self.enter(method, path)?;
         let _ = PLACE.try_with(|own| own.replace(Some(place)));
         Ok(())
     }
 
-    /// Bytes of bodies that are in memory or on their way.
+    /// The bytes of request bodies that are in memory or still arriving.
     #[must_use]
     pub fn body_bytes(&self) -> usize {
         self.bodies.held().values().sum()
     }
 
-    /// Room for the body of a request of a tenant's, or of nobody's.
+    /// Accounts for the body of a request by a tenant; `None` is a request without a tenant.
     #[must_use]
     pub fn body(&self, tenant: Option<Uuid>) -> Held {
         Held { bodies: self.bodies.clone(), tenant: tenant.unwrap_or_default(), bytes: 0 }
     }
 }
 
-/// Works on a request that has this place.
+/// Runs a request's work while it holds this place.
 pub async fn at<T>(place: Place, work: impl Future<Output = T>) -> T {
     PLACE.scope(RefCell::new(Some(place)), work).await
 }
 
-/// Goes on with what a request began in a task of its own, which has its place from now on.
+/// Moves the current request's place to work that goes on in its own task.
 pub fn in_its_place<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
     let place = PLACE.try_with(RefCell::take).ok().flatten();
     PLACE.scope(RefCell::new(place), pool::with_need(pool::Need::Begin, work))
 }
 
-/// What is worked on waits for something that is not ours: its place is another's meanwhile.
+/// Gives up the current place because the work waits for something outside the server.
 pub fn step_out() {
     let _ = PLACE.try_with(RefCell::take);
 }
@@ -147,7 +148,7 @@ fn refused(reason: &'static str, seconds: u64) -> Error {
     Error::new(Code::Unavailable, "The server is busy. Try again in a moment.").retry_after(seconds)
 }
 
-/// The bytes of bodies that are in memory, by tenant.
+/// The bytes of bodies in memory, by tenant.
 struct Bodies {
     bytes_max: usize,
     held: Mutex<HashMap<Uuid, usize>>,
@@ -159,7 +160,7 @@ impl Bodies {
     }
 }
 
-/// Room for a body until this is dropped.
+/// Room that a body takes until this is dropped.
 pub struct Held {
     bodies: Arc<Bodies>,
     tenant: Uuid,
@@ -167,10 +168,10 @@ pub struct Held {
 }
 
 impl Held {
-    /// Makes room for so many bytes in all.
+    /// Makes room for `bytes` in total.
     ///
     /// # Errors
-    /// `unavailable` when the bodies of everybody, or of this tenant, would be too large together.
+    /// `unavailable` if all bodies together, or this tenant's bodies, would be too large.
     pub fn grow(&mut self, bytes: usize) -> Result<()> {
         let Some(more) = bytes.checked_sub(self.bytes).filter(|more| *more > 0) else { return Ok(()) };
         let mut held = self.bodies.held();

@@ -1,4 +1,4 @@
-//! The application: its state, and the service made of it, the same for `serve` and for tests.
+//! The application: its state and its HTTP service. `serve` and the tests use the same one.
 
 use std::{
     io,
@@ -29,22 +29,27 @@ use crate::{
     bridge::Hub,
     config::Config,
     connections::{Connection, Connections},
-    error::{Error, Result},
-    feeds::Feeds,
-    http::{docs, docs::Documents, door, observe::observe},
+    http::{
+        docs::{self, Documents},
+        door,
+        observe::observe,
+    },
     limits::Limits,
     models::Models,
-    ops::metrics,
     planner::Planner,
     play,
-    pool::Pool,
     prompt::cache::Prompts,
     routes,
-    secrets::Secrets,
-    stored::Columns,
     turns::{Running, gm::kept::Cache as Tables},
     users::passwords::Passwords,
 };
+use base::{
+    error::{Error, Result},
+    metrics,
+    secrets::Secrets,
+    stored::Columns,
+};
+use db::{feeds::Feeds, pool::Pool};
 
 /// What every handler can reach.
 pub struct App {
@@ -58,7 +63,7 @@ pub struct App {
     pub connections: Arc<Connections>,
     pub llm: Models,
     pub prompts: Prompts,
-    /// What is kept of sessions' prompts.
+    /// Cached parts of sessions' prompts.
     pub tables: Tables,
     pub planner: Planner,
     pub running: Running,
@@ -70,17 +75,11 @@ pub struct App {
 }
 
 impl App {
-    /// Puts the parts together. The model's endpoint is the operator's or the rehearsal model's.
+    /// Puts the parts together. `model` is the operator's endpoint or the rehearsal model's.
     ///
     /// # Errors
     /// `internal` if the model client cannot be made.
-    pub fn new(
-        config: Config,
-        pool: Pool,
-        secrets: Secrets,
-        model: crate::llm::Endpoint,
-        instance: i64,
-    ) -> Result<Self> {
+    pub fn new(config: Config, pool: Pool, secrets: Secrets, model: llm::Endpoint, instance: i64) -> Result<Self> {
         metrics::register_all();
         Ok(Self {
             keys: Keys::new(pool.clone()),
@@ -104,19 +103,19 @@ impl App {
         })
     }
 
-    /// Whether the server is shutting down, so that no one should send it more work.
+    /// Whether the server is shutting down and should get no more work.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// The address of whoever sent a request.
+    /// The address of the client that sent a request.
     #[must_use]
     pub fn client(&self, request: &HttpRequest) -> IpAddr {
         self.config.proxies.client(request.peer_addr(), request.headers())
     }
 
-    /// From now on readiness fails, and streams and frontends' connections end.
+    /// Begins to shut down: readiness fails from now on, and streams and frontends' connections end.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
         self.feeds.close();
@@ -124,7 +123,7 @@ impl App {
         self.bridge.shut();
     }
 
-    /// The origins of all tenants, at most five seconds old; none if the database cannot be asked.
+    /// The allowed origins of all tenants, at most five seconds old; empty if the database cannot be reached.
     pub async fn origins(&self) -> Arc<Vec<String>> {
         let load = async {
             let rows = sqlx::query("SELECT * FROM all_origins() AS origin")
@@ -135,12 +134,12 @@ impl App {
         if let Some(known) = self.origins.get(&()).await {
             return known;
         }
-        // Large, and waited for within every request: kept out of what each of them holds.
+        // This future is large and part of every request's future, so box it.
         Box::pin(self.origins.try_get_with((), load)).await.unwrap_or_default()
     }
 }
 
-/// Connections that wait to be accepted.
+/// The most connections that wait to be accepted.
 const BACKLOG: u32 = 2048;
 
 /// Binds and starts the HTTP server.
@@ -164,7 +163,7 @@ pub fn serve(app: web::Data<App>) -> Result<(Server, SocketAddr)> {
                 async move { ending.notified().await }
             })
             .h1_allow_half_closed(false)
-            // A head that is late ends its connection there (`Connection`), without an answer that no client could expect.
+            // `Connection` closes a connection whose request head is late. No client would expect an answer there.
             .client_request_timeout(Duration::ZERO)
             .local_addr(addr)
             .on_connect_ext(|connection: &Connection, data| {
@@ -186,7 +185,7 @@ fn listen(bind: SocketAddr) -> io::Result<std::net::TcpListener> {
     socket.listen(BACKLOG)?.into_std()
 }
 
-/// Takes a connection, unless its address holds as many as it may.
+/// Accepts a connection unless its address already holds as many as allowed.
 fn accept(
     app: web::Data<App>,
 ) -> impl ServiceFactory<
@@ -200,7 +199,7 @@ fn accept(
         let app = app.clone();
         async move {
             let peer = io.peer_addr()?;
-            // Events and frames are small, and are not to wait for each other.
+            // Events and frames are small. Without this they would wait for each other.
             io.set_nodelay(true)?;
             let limits = app.config.connections;
             let held = match app.config.proxies.trust(peer.ip()) {

@@ -1,37 +1,36 @@
-//! The journal as administrators read it: newest first, narrowed, with the names of those who did it.
+//! The journal as administrators read it: newest first, filtered, with the names of the people who made the changes.
 //!
-//! A page looks at no more than [`LOOKED_AT`] rows however few of them fit, and says how far it looked; what follows the world
-//! reads [`crate::journal`].
+//! A page reads at most [`LOOKED_AT`] rows, however few of them match, and says how far it read. Programs that follow the
+//! world use [`crate::journal`] instead.
 
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, postgres::PgRow};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::{
+use crate::{http::budget, journal};
+use base::{
     error::Result,
-    http::budget,
-    journal,
     stored::{self, Columns},
-    tenancy::TenantTx,
 };
+use db::tenancy::TenantTx;
 
-/// Rows of a page.
+/// The most entries that a page shows.
 const SHOWN: i64 = 50;
-/// Rows that a page looks at.
+/// The most rows that a page reads.
 const LOOKED_AT: i64 = 5000;
 
-/// What is looked for; all of it.
+/// A filter. An entry must match all of it.
 #[derive(Debug, Default)]
 pub struct Filter {
     pub table: Option<String>,
     pub origin: Option<String>,
     pub op: Option<String>,
     pub row: Option<Uuid>,
-    /// A user or a key.
+    /// The id of a user or an API key.
     pub actor: Option<Uuid>,
     pub turn: Option<Uuid>,
-    /// Only what came before this number.
+    /// Only changes before this number.
     pub before: Option<i64>,
 }
 
@@ -41,37 +40,37 @@ pub struct Entry {
     pub at: OffsetDateTime,
     pub table: String,
     pub row: Uuid,
-    /// What the row is called.
+    /// The row's name or title.
     pub label: String,
     pub op: String,
     pub origin: String,
-    /// Whether a user of the editor did it.
+    /// Whether a user of the editor made the change.
     pub is_user: bool,
     pub actor: Option<Uuid>,
-    /// The user's or the key's name, if it is still known.
+    /// The user's or the key's name, if still known.
     pub actor_name: Option<String>,
     pub turn: Option<Uuid>,
     pub changes: Vec<Changed>,
 }
 
-/// A column that changed: as it was and as it became; none for what was not there.
+/// A column that changed: its value before and after. `None` if the row did not exist.
 pub struct Changed {
     pub column: String,
     pub before: Option<Value>,
     pub after: Option<Value>,
 }
 
-/// A page of the audit.
+/// A page of the audit log.
 pub struct Page {
     pub entries: Vec<Entry>,
-    /// Where to look on, if there is more.
+    /// Where the next page begins, if there is more.
     pub before: Option<i64>,
 }
 
 /// Changes of a campaign, newest first. Two round trips.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn page(tx: &TenantTx, campaign: Uuid, filter: &Filter) -> Result<Page> {
     let (head, pruned) = journal::head(tx, campaign).await?;
     let before = filter.before.unwrap_or(head.saturating_add(1)).min(head.saturating_add(1));
@@ -131,7 +130,8 @@ fn entry(row: &PgRow) -> Result<Entry> {
     })
 }
 
-/// The columns that differ; of a row that came or went, those that hold something. What every change changes is left out.
+/// The columns that differ, or all columns with a value if the row was created or deleted. Leaves out columns that change
+/// every time.
 fn changes(before: Option<&Value>, after: Option<&Value>) -> Vec<Changed> {
     let side =
         |row: Option<&Value>, column: &str| row.and_then(|row| row.get(column)).filter(|v| !is_empty(v)).cloned();

@@ -1,42 +1,39 @@
-//! Configuration from the environment. All mistakes are reported at once, by the name of the variable.
+//! Configuration from environment variables. All mistakes are reported at once, each with the variable's name.
 
 use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 
-use crate::{
-    admission::AdmissionSettings,
-    http::client::Proxies,
-    llm::{AllowedHost, Endpoint, LlmSettings, ReplyMode, Secret},
-    secrets::Secrets,
-};
+use crate::{admission::AdmissionSettings, http::client::Proxies};
+use base::secrets::Secrets;
+use llm::{AllowedHost, Endpoint, LlmSettings, ReplyMode, Secret};
 
-/// Everything the server is told from outside.
+/// All settings of the server.
 pub struct Config {
     pub bind: SocketAddr,
     pub data_dir: PathBuf,
-    /// None: the embedded PostgreSQL.
+    /// `None`: use the embedded PostgreSQL.
     pub database_url: Option<String>,
-    /// The schema owner's, if it is another than the server's.
+    /// The schema owner's URL, if the server itself connects as another role.
     pub migration_database_url: Option<String>,
     pub database_connections_max: u32,
-    /// None: a secret kept in the data directory.
+    /// `None`: use a secret that is stored in the data directory.
     pub secrets: Option<Secrets>,
-    /// None: the rehearsal model.
+    /// `None`: use the rehearsal model.
     pub model: Option<Endpoint>,
-    /// What tenants may name at the operator's endpoint, beside its own model.
+    /// The models besides its own that tenants may name at the operator's endpoint.
     pub models_allowed: Vec<String>,
     pub reply_mode: ReplyMode,
     pub llm: LlmSettings,
-    /// Whose word about the address of a client is believed.
+    /// The proxies whose `X-Forwarded-For` is trusted.
     pub proxies: Proxies,
     pub connections: ConnectionSettings,
     pub admission: AdmissionSettings,
     pub prompt_cache_bytes_max: usize,
     pub turn_steps_max: u32,
-    /// Rows that one turn may change.
+    /// The most rows that one turn may change.
     pub turn_effects_max: u64,
     pub journal_retention_days: Option<u32>,
     pub turn_retention_days: u32,
-    /// None: for ever.
+    /// `None`: keep forever.
     pub usage_retention_days: Option<u32>,
     pub demo_api_key: Option<String>,
     pub demo_password: Option<String>,
@@ -47,71 +44,72 @@ pub struct Config {
     pub shutdown_seconds: u64,
 }
 
-/// Clients' connections.
+/// Limits on clients' connections.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionSettings {
-    /// Of one address at a time; 0: any number.
+    /// The most connections that one address may hold; 0 means no limit.
     pub per_address_max: usize,
     /// How long the head of a request may take.
     pub head_timeout: Duration,
-    /// How long its body may take.
+    /// How long the body of a request may take.
     pub body_timeout: Duration,
 }
 
-/// Frontends' connections.
+/// Limits on frontends' connections.
 #[derive(Clone, Copy, Debug)]
 pub struct BridgeSettings {
-    /// Of one tenant, on one server.
+    /// The most connections of one tenant to one server.
     pub connections_max: usize,
-    /// Between two pings; who is silent for three is gone. Credentials are looked at again as often.
+    /// The time between two pings. A frontend that is silent for three of them is disconnected. Credentials are checked
+    /// as often.
     pub ping: Duration,
     /// How long a frontend may take to roll.
     pub roll_timeout: Duration,
 }
 
-/// The planner.
+/// Settings of the planner.
 #[derive(Clone, Copy, Debug)]
 pub struct PlannerSettings {
-    /// False switches it off as long as the process lives.
+    /// False disables the planner for as long as the server runs.
     pub enabled: bool,
     /// How long a player waits for a plan.
     pub timeout: Duration,
-    /// How long the same words lead to the same plan.
+    /// How long the same text leads to the same plan.
     pub plan_kept: Duration,
 }
 
-/// What `--help` prints after the commands.
+/// The text that `--help` prints after the commands.
 pub const HELP: &str = "Environment:
-  DATABASE_URL                     PostgreSQL 15 or newer; without it a private cluster is run in the data directory
-  MIGRATION_DATABASE_URL           the schema owner's address, if the server connects as another role
+  DATABASE_URL                     PostgreSQL 15 or newer; unset: the server runs a private cluster in the data directory
+  MIGRATION_DATABASE_URL           the schema owner's URL, if the server connects as another role
   DATABASE_CONNECTIONS_MAX         16
   TAVERNKEEP_BIND                  127.0.0.1:8080
   TAVERNKEEP_DATA_DIR              ./data
-  TAVERNKEEP_SECRET_KEY            at least 32 characters; two, separated by a comma, while rotating; without it one is
-                                   made and kept in the data directory (replicas must share one)
-  TAVERNKEEP_WORKERS               HTTP threads; the number of cores
+  TAVERNKEEP_SECRET_KEY            at least 32 characters; two keys, separated by a comma, while rotating; unset: the server
+                                   makes one and stores it in the data directory (replicas must share one)
+  TAVERNKEEP_WORKERS               HTTP threads; unset: the number of cores
   TAVERNKEEP_TRUSTED_PROXIES       addresses and networks (10.0.0.0/8), separated by commas, whose X-Forwarded-For is
-                                   believed; unset: nobody's
-  TAVERNKEEP_CONNECTIONS_PER_ADDRESS_MAX  1000: connections of one address at a time, but of trusted proxies; 0: any number
+                                   trusted; unset: none
+  TAVERNKEEP_CONNECTIONS_PER_ADDRESS_MAX  1000: connections of one address at a time, except trusted proxies; 0: no limit
   TAVERNKEEP_HEAD_TIMEOUT_MS       10000: how long the head of a request may take
-  TAVERNKEEP_BODY_TIMEOUT_MS       60000: how long its body may take
-  TAVERNKEEP_REQUESTS_MAX          requests that are worked on at once; 8 for each database connection, at least 64
-  TAVERNKEEP_TURNS_MAX             256: turns under way at once, those that wait for their place as well
-  TAVERNKEEP_BODIES_MIB            128: bodies of requests in memory; one tenant gets half of it
-  TAVERNKEEP_SHUTDOWN_SECONDS      30: how long running work may take to end
-  TAVERNKEEP_METRICS_TOKEN         if set, /metrics asks for it as bearer token
-  TAVERNKEEP_DEMO_API_KEY          fixes the demo tenant's API key (tk_<8>_<43>)
-  TAVERNKEEP_DEMO_PASSWORD         fixes the password of the demo's editor, demo@localhost; at least 10 characters
+  TAVERNKEEP_BODY_TIMEOUT_MS       60000: how long the body of a request may take
+  TAVERNKEEP_REQUESTS_MAX          concurrent requests; unset: 8 for each database connection, at least 64
+  TAVERNKEEP_TURNS_MAX             256: concurrent turns, including those that wait for their place
+  TAVERNKEEP_BODIES_MIB            128: request bodies in memory; one tenant gets half of it
+  TAVERNKEEP_SHUTDOWN_SECONDS      30: how long the server waits for running work when it stops
+  TAVERNKEEP_METRICS_TOKEN         if set, /metrics requires it as a bearer token
+  TAVERNKEEP_DEMO_API_KEY          sets the demo tenant's API key (tk_<8>_<43>)
+  TAVERNKEEP_DEMO_PASSWORD         sets the password of the demo's user, demo@localhost; at least 10 characters
   TAVERNKEEP_PROMPT_CACHE_MIB      64
-  TAVERNKEEP_TURN_STEPS_MAX        8: model calls of one turn
-  TAVERNKEEP_TURN_EFFECTS_MAX      100000: rows that one turn may change, a broadcast one for each NPC; 1000 to 1000000
-  TAVERNKEEP_JOURNAL_RETENTION_DAYS  unset: for ever
+  TAVERNKEEP_TURN_STEPS_MAX        8: the most model calls of one turn
+  TAVERNKEEP_TURN_EFFECTS_MAX      100000: rows that one turn may change; a broadcast changes one for each NPC; 1000 to 1000000
+  TAVERNKEEP_JOURNAL_RETENTION_DAYS  unset: forever
   TAVERNKEEP_TURN_RETENTION_DAYS   30
-  TAVERNKEEP_USAGE_RETENTION_DAYS  unset: for ever
-  TAVERNKEEP_BRIDGE_CONNECTIONS_MAX  1000: frontends of one tenant that may be connected to one server
-  TAVERNKEEP_BRIDGE_PING_SECONDS   20: between two pings of a frontend; silent for three times as long, it is gone
+  TAVERNKEEP_USAGE_RETENTION_DAYS  unset: forever
+  TAVERNKEEP_BRIDGE_CONNECTIONS_MAX  1000: connected frontends of one tenant on one server
+  TAVERNKEEP_BRIDGE_PING_SECONDS   20: between two pings; a frontend that is silent for three times as long is disconnected
   TAVERNKEEP_BRIDGE_ROLL_TIMEOUT_MS  10000: how long a frontend may take to roll dice
-  LLM_API_ENDPOINT                 base URL or chat-completions URL; without it the rehearsal model answers
+  LLM_API_ENDPOINT                 base URL or chat-completions URL; unset: the rehearsal model answers
   LLM_API_KEY, LLM_MODEL_NAME      for that endpoint
   LLM_MODELS_ALLOWED               models, separated by commas, that tenants may name at that endpoint; unset: LLM_MODEL_NAME
   LLM_REPLY_MODE                   native (tool calls) or xml
@@ -120,10 +118,10 @@ pub const HELP: &str = "Environment:
   LLM_TIMEOUT_MS                   60000
   LLM_RETRIES                      2
   PLANNER_TIMEOUT_MS               6000: how long a player waits for a plan
-  PLANNER_CACHE_SECONDS            30: how long the same words of a player lead to the same plan
-  FEATURE_PLANNER_ENABLED          true; false switches the planner off, as `tavernkeep planner off` does while servers run
-  LLM_TENANT_HOSTS_ALLOWED         hosts a tenant may name as its endpoint, separated by commas; unset: public https hosts
-  LLM_TENANT_PRIVATE_ALLOWED       true lets tenants name private addresses; for development
+  PLANNER_CACHE_SECONDS            30: how long the same text of a player leads to the same plan
+  FEATURE_PLANNER_ENABLED          true; false disables the planner, as `tavernkeep planner off` does while servers run
+  LLM_TENANT_HOSTS_ALLOWED         hosts that tenants may use as endpoints, separated by commas; unset: public https hosts
+  LLM_TENANT_PRIVATE_ALLOWED       true lets tenants use private addresses; for development
   RUST_LOG                         info";
 
 struct Reader<'a> {
@@ -157,7 +155,7 @@ impl Reader<'_> {
 }
 
 impl Config {
-    /// Reads the process's environment.
+    /// Reads the settings from the process's environment.
     ///
     /// # Errors
     /// One sentence for each mistake.
@@ -165,7 +163,7 @@ impl Config {
         Self::read(&|name| std::env::var(name).ok())
     }
 
-    /// Reads variables from anywhere.
+    /// Reads the settings through `get`.
     ///
     /// # Errors
     /// One sentence for each mistake.
@@ -215,7 +213,7 @@ impl Config {
         if r.errors.is_empty() { Ok(config) } else { Err(r.errors) }
     }
 
-    /// What readers are told of the operator's model.
+    /// The name of the operator's model as `/readyz` and the startup message show it.
     #[must_use]
     pub fn llm_label(&self) -> &str {
         self.model.as_ref().map_or("rehearsal", |m| &m.model)
@@ -243,7 +241,7 @@ fn secrets(r: &mut Reader<'_>) -> Option<Secrets> {
 fn model(r: &mut Reader<'_>) -> Option<Endpoint> {
     let url = r.text("LLM_API_ENDPOINT")?;
     let Some(name) = r.text("LLM_MODEL_NAME") else {
-        r.errors.push("LLM_MODEL_NAME must be set beside LLM_API_ENDPOINT".to_owned());
+        r.errors.push("LLM_MODEL_NAME must be set if LLM_API_ENDPOINT is set".to_owned());
         return None;
     };
     match Endpoint::trusted(&url, r.text("LLM_API_KEY").map(Secret::new), name) {
@@ -272,7 +270,7 @@ fn proxies(r: &mut Reader<'_>) -> Proxies {
     match Proxies::parse(&listed(r, "TAVERNKEEP_TRUSTED_PROXIES")) {
         Ok(proxies) => proxies,
         Err(wrong) => {
-            r.errors.push(format!("TAVERNKEEP_TRUSTED_PROXIES: `{wrong}` is no address and no network"));
+            r.errors.push(format!("TAVERNKEEP_TRUSTED_PROXIES: `{wrong}` is neither an address nor a network"));
             Proxies::default()
         }
     }
@@ -289,7 +287,7 @@ fn connections(r: &mut Reader<'_>) -> ConnectionSettings {
 fn admission(r: &mut Reader<'_>, connections: u32) -> AdmissionSettings {
     let requests = usize::try_from(connections).unwrap_or(usize::MAX).saturating_mul(8).max(64);
     let mib = r.parsed("TAVERNKEEP_BODIES_MIB", 128usize, "a number of MiB");
-    // One tenant gets half, and an import may be the largest there is.
+    // One tenant gets half of it, and that must be enough for the largest import.
     if mib < 64 {
         r.errors.push("TAVERNKEEP_BODIES_MIB must be at least 64".to_owned());
     }
@@ -334,7 +332,7 @@ fn llm(r: &mut Reader<'_>) -> LlmSettings {
     for host in listed(r, "LLM_TENANT_HOSTS_ALLOWED") {
         match host.parse::<AllowedHost>() {
             Ok(host) => allowed_hosts.push(host),
-            Err(_) => r.errors.push(format!("LLM_TENANT_HOSTS_ALLOWED: `{host}` is no host")),
+            Err(_) => r.errors.push(format!("LLM_TENANT_HOSTS_ALLOWED: `{host}` is not a host")),
         }
     }
     LlmSettings {

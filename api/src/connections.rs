@@ -1,11 +1,11 @@
-//! Clients' connections: how many one address may hold, and how long one may keep the server waiting.
+//! Clients' connections: how many one address may hold, and how long a client may keep the server waiting.
 //!
-//! A connection is taken from a client that sends nothing, sends the head of a request or the rest of a body it was answered for too
-//! slowly, or does not take what it is answered. The HTTP library has a limit for the first head alone, so the limits are kept
-//! here, where bytes are read and written. A body that a handler waits for has a deadline of its own ([`Timely`]). While a request is
-//! worked on or a stream is open, a silent client is left alone.
+//! The server closes a connection if the client sends nothing, sends the head of a request too slowly, sends too slowly the rest of a
+//! body whose request was already answered, or does not read its answer. The HTTP library has a limit for the first head only, so
+//! this module enforces the limits where bytes are read and written. A body that a handler waits for has its own deadline
+//! ([`Timely`]). The server leaves a silent client alone while it works on a request or a stream is open.
 //!
-//! Proxies that the operator trusts are not counted: their clients are many.
+//! Proxies that the operator trusts are not counted, because many clients share their addresses.
 
 use std::{
     cell::{Cell, RefCell},
@@ -32,22 +32,24 @@ use tokio::{
     time::{Instant, Sleep, sleep, sleep_until},
 };
 
-use crate::{http::client::household, ops::metrics};
+use crate::http::client::household;
+use base::metrics;
 
-/// A client that takes nothing for so long is gone.
+/// How long a client may read nothing of its answer before it is disconnected.
 const WRITE_STALLED: Duration = Duration::from_secs(30);
-/// A head may be slow to come after a connection was idle for a while, which the HTTP library ends by itself.
+/// Added to the head's limit, because a head may come late on an idle connection. The HTTP library closes idle
+/// connections itself.
 const IDLE_GRACE: Duration = Duration::from_secs(5);
 
-/// What a client still sends after its answer is read for so long: a connection that is closed before is reset, and the answer lost.
+/// How long the server goes on reading after its answer. Closing earlier would reset the connection and lose the answer.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// How many connections each address holds.
+/// The number of connections that each address holds.
 #[derive(Default)]
 pub struct Connections(Mutex<HashMap<IpAddr, usize>>);
 
 impl Connections {
-    /// Counts a connection of an address; none if it holds `most` already. 0 is any number.
+    /// Counts a connection of an address. `None` if the address already holds `most`; 0 means no limit.
     #[must_use]
     pub fn hold(self: &Arc<Self>, address: IpAddr, most: usize) -> Option<Held> {
         let address = household(address);
@@ -62,7 +64,7 @@ impl Connections {
     }
 }
 
-/// One connection, counted until dropped.
+/// One connection, counted until this is dropped.
 pub struct Held {
     connections: Arc<Connections>,
     address: IpAddr,
@@ -80,17 +82,17 @@ impl Drop for Held {
     }
 }
 
-/// What a connection does, as its requests know it.
+/// The state that a connection shares with its requests.
 #[derive(Default)]
 pub struct Line {
-    /// Requests that are worked on or answered by a stream.
+    /// Requests that are being worked on or are answered by an open stream.
     at_work: Cell<usize>,
     idle_since: Cell<Option<Instant>>,
     waker: RefCell<Option<Waker>>,
 }
 
 impl Line {
-    /// A request begins; it ends when this is dropped.
+    /// Begins a request, which ends when the result is dropped.
     #[must_use]
     pub fn work(self: &Rc<Self>) -> Work {
         self.at_work.set(self.at_work.get() + 1);
@@ -98,15 +100,15 @@ impl Line {
     }
 }
 
-/// A request that is worked on.
+/// A request that is being worked on.
 pub struct Work {
     line: Rc<Line>,
-    /// Whether all of its body was read.
+    /// Whether the whole body was read.
     is_read: Rc<Cell<bool>>,
 }
 
 impl Work {
-    /// A request's body, which has to arrive in time.
+    /// Gives a request's body a deadline.
     #[must_use]
     pub fn timely(&self, payload: Payload, within: Duration) -> Payload {
         self.is_read.set(false);
@@ -119,7 +121,7 @@ impl Drop for Work {
     fn drop(&mut self) {
         self.line.at_work.set(self.line.at_work.get().saturating_sub(1));
         self.line.idle_since.set(Some(Instant::now()));
-        // Nothing else looks again at a client that holds back the rest of its body.
+        // Wake the connection: nothing else would check a client that holds back the rest of its body.
         if !self.is_read.get()
             && let Some(waker) = self.line.waker.borrow().as_ref()
         {
@@ -159,7 +161,7 @@ pub fn took_too_long(error: &PayloadError) -> bool {
     matches!(error, PayloadError::Io(error) if error.kind() == io::ErrorKind::TimedOut)
 }
 
-/// A streamed answer, which is work until it ends.
+/// A streamed answer. Its request counts as work until the stream ends.
 struct Streamed {
     body: BoxBody,
     work: Option<Work>,
@@ -181,7 +183,7 @@ impl MessageBody for Streamed {
     }
 }
 
-/// The body of an answer. One that is there as a whole is no more work; a stream is until it ends.
+/// The body of an answer. A complete body ends the request's work at once, a stream when it ends.
 #[must_use]
 pub fn until_it_ends(body: BoxBody, work: Option<Work>) -> BoxBody {
     match body.size() {
@@ -202,7 +204,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection that was accepted.
+    /// Wraps an accepted connection.
     #[must_use]
     pub fn new(io: TcpStream, head_timeout: Duration, held: Option<Held>) -> Self {
         let line = Rc::new(Line::default());
@@ -210,19 +212,19 @@ impl Connection {
         Self { io, line, head_timeout, reading: None, writing: None, lingering: None, _held: held }
     }
 
-    /// What its requests know of it.
+    /// The state that it shares with its requests.
     #[must_use]
     pub fn line(&self) -> Rc<Line> {
         self.line.clone()
     }
 
-    /// Whether the next request, or the rest of the last one, takes too long.
+    /// Ready when the next request, or the rest of the last one, has taken too long.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let is_known = self.line.waker.borrow().as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
         if !is_known {
             *self.line.waker.borrow_mut() = Some(cx.waker().clone());
         }
-        // Who is still taking an answer is not late with the next request.
+        // A client that is still reading an answer is not late with its next request.
         if self.writing.is_some() {
             return Poll::Pending;
         }
@@ -234,7 +236,7 @@ impl Connection {
             if Instant::now() >= end {
                 return Poll::Ready(());
             }
-            // It was set for a request before.
+            // The timer was set for an earlier request. Set it again.
             timer.as_mut().reset(end);
         }
     }
@@ -249,7 +251,7 @@ impl Connection {
 impl AsyncRead for Connection {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match Pin::new(&mut self.io).poll_read(cx, buf) {
-            // Nothing read is the end, which closes the connection in order.
+            // Reading nothing means the end of the stream, which closes the connection properly.
             Poll::Pending => self.poll_idle(cx).map(Ok),
             read => read,
         }

@@ -1,4 +1,4 @@
-//! Connecting and migrating.
+//! Connects to the database and migrates its schema.
 
 use std::{str::FromStr, time::Duration};
 
@@ -6,27 +6,27 @@ use migration::{Migrator, MigratorTrait};
 use sqlx::{Connection, Executor, PgConnection, postgres::PgConnectOptions};
 use tokio::time::timeout;
 
-use crate::{
+use crate::ops::life::Life;
+use base::{
     error::{Code, Error, Result},
-    ops::life::Life,
-    pool::Pool,
     stored::Columns,
 };
+use db::pool::Pool;
 
-/// How long the schema may take to be brought up to date, by this server and others before it.
+/// How long migrating may take, including the wait for other servers that migrate first.
 const MIGRATION_LIMIT: Duration = Duration::from_secs(60 * 60);
-/// How long a command of the operator's may take that is done at once.
+/// How long a short command of the operator may take.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
 
-/// The number under which one server at a time migrates.
+/// The advisory lock that lets one server migrate at a time.
 const MIGRATION_LOCK: i64 = 6_071_962_513_410_531_145;
-/// PostgreSQL 15: `ON DELETE SET NULL (column)`.
+/// PostgreSQL 15, for `ON DELETE SET NULL (column)`.
 const SERVER_VERSION_MIN: i32 = 150_000;
 
-/// What a command of the operator's does with the database, unless that falls silent.
+/// Runs an operator's command with a time limit, so that it does not hang on a silent database.
 ///
 /// # Errors
-/// Those of the work; `unavailable` when it takes too long.
+/// Those of `work`; `unavailable` when it takes too long.
 pub async fn in_time<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     within(COMMAND_LIMIT, work).await
 }
@@ -36,7 +36,7 @@ async fn within<T>(limit: Duration, work: impl Future<Output = Result<T>>) -> Re
     timeout(limit, work).await.unwrap_or_else(late)
 }
 
-/// Brings the schema up to date as its owner. Servers that start together wait for each other.
+/// Migrates the schema as its owner. Servers that start together wait for each other.
 ///
 /// # Errors
 /// A sentence for the operator.
@@ -49,7 +49,10 @@ async fn up(owner_url: &str, app_url: &str) -> Result<()> {
     let version: i32 =
         sqlx::query("SELECT current_setting('server_version_num')::int AS v").fetch_one(&mut lock).await?.read("v")?;
     if version < SERVER_VERSION_MIN {
-        return Err(Error::internal(format!("PostgreSQL 15 or newer is needed; this one is {}", version / 10_000)));
+        return Err(Error::internal(format!(
+            "PostgreSQL 15 or newer is required; this server is version {}",
+            version / 10_000
+        )));
     }
     sqlx::query("SELECT pg_advisory_lock($1)").bind(MIGRATION_LOCK).execute(&mut lock).await?;
     let db = sea_orm::Database::connect(owner_url).await?;
@@ -66,10 +69,10 @@ async fn up(owner_url: &str, app_url: &str) -> Result<()> {
     Ok(())
 }
 
-/// The server's pool, with a first connection.
+/// Creates the server's pool and opens a first connection.
 ///
 /// # Errors
-/// A sentence for the operator, also if row security would not bind the role.
+/// A sentence for the operator, also if row security would not apply to the role.
 pub async fn connect(url: &str, connections_max: u32) -> Result<Pool> {
     let pool = Pool::new(url, connections_max)?;
     let row = sqlx::query(
@@ -79,15 +82,17 @@ pub async fn connect(url: &str, connections_max: u32) -> Result<Pool> {
     .await?;
     if row.read::<bool>("free")? {
         let name: String = row.read("name")?;
-        return Err(Error::internal(format!("refusing to run as `{name}`, which row security does not bind")));
+        return Err(Error::internal(format!(
+            "row security does not apply to the role `{name}`; use one without SUPERUSER and BYPASSRLS"
+        )));
     }
     Ok(pool)
 }
 
-/// This server's sign of life. Others see its turns as abandoned soon after it has ended.
+/// Registers this server as alive. Soon after it ends, others treat its turns as orphaned.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn hold_instance(url: &str, instance: i64) -> Result<Life> {
     Life::begin(url, instance).await
 }

@@ -1,7 +1,7 @@
-//! Steps: changes of many rows in one transaction, which are undone as one.
+//! Steps: changes of many rows in one transaction that can be undone as one.
 //!
-//! A step is a stretch of its campaign's journal: a transaction holds the campaign's feed from its first row to its commit, so
-//! that nobody else's rows stand between. Undoing one is a step too, so it can be undone again.
+//! A step is a contiguous range of its campaign's journal. A transaction locks the campaign's feed from its first row to its
+//! commit, so no other rows come between. Undoing a step is a step too, so it can be undone again.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -13,42 +13,44 @@ use uuid::Uuid;
 use crate::{
     app::App,
     auth::Caller,
-    error::{Code, Error, FieldError, Result},
     http::{
         self, Reply,
         idempotency::IdempotencyKey,
         resource::{Ref, campaign_id},
     },
     journal,
-    stored::{self, Columns},
-    tenancy::{Origin, TenantTx},
 };
+use base::{
+    error::{Code, Error, FieldError, Result},
+    stored::{self, Columns},
+};
+use db::tenancy::{Origin, TenantTx};
 
-/// What an undone step answers.
+/// The answer to undoing a step.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Undone {
     pub step_id: Uuid,
     #[serde(with = "time::serde::rfc3339")]
     pub undone_at: OffsetDateTime,
     pub changes_reverted: i32,
-    /// The undoing as a step of its own: undo it to have the changes again.
+    /// The step that this undo made. Undo it to bring the changes back.
     pub undo_step_id: Option<Uuid>,
 }
 
-/// A step may take longer than a request that touches one row.
+/// Allows a longer time limit, because a step changes many rows.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn take_time(tx: &TenantTx) -> Result<()> {
     tx.take_time(60).await
 }
 
-/// Keeps what this transaction has changed so far as a step; none if that is nothing. Two statements.
+/// Records this transaction's changes so far as a step. `None` if nothing changed. Two statements.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn record(tx: &TenantTx, caller: &Caller, campaign: Uuid, what: &str) -> Result<Option<Uuid>> {
-    // The journal's rows are due at the commit; the step needs their numbers.
+    // Triggers write the journal's rows at the commit, but the step needs their numbers now.
     tx.connection().await.execute("SET CONSTRAINTS b_journal IMMEDIATE").await?;
     let id = Uuid::now_v7();
     let done = sqlx::query(
@@ -70,7 +72,8 @@ pub async fn record(tx: &TenantTx, caller: &Caller, campaign: Uuid, what: &str) 
 /// Undoes a step of this kind.
 ///
 /// # Errors
-/// `undo_conflict` naming each row that was changed since, `gone` if its journal was pruned, `conflict` if it was undone.
+/// `undo_conflict` with each row that was changed since, `gone` if its journal was pruned, `conflict` if the step was
+/// undone already.
 pub async fn undo(
     app: &App,
     caller: &Caller,
@@ -93,8 +96,8 @@ pub async fn undo(
     .map_err(Error::of_delete)
 }
 
-/// The same in a transaction of the caller's, whose origin is a revert. With `leaves_changed` what was changed since is left as
-/// it is now, and the rest undone.
+/// Undoes a step in the caller's transaction, whose origin must be a revert. With `leaves_changed`, rows that were changed
+/// since keep their values and the rest is undone.
 ///
 /// # Errors
 /// As for [`undo`].
@@ -119,13 +122,13 @@ pub async fn undo_in(
     .await?
     .ok_or_else(|| Error::not_found("step"))?;
     if row.read::<Option<OffsetDateTime>>("undone_at")?.is_some() {
-        return Err(Error::new(Code::Conflict, "The step was undone already."));
+        return Err(Error::new(Code::Conflict, "The step has already been undone."));
     }
     if row.read("is_redacted")? {
-        return Err(Error::new(Code::Gone, "Words in what this step changed were erased: it cannot be undone."));
+        return Err(Error::new(Code::Gone, "This step cannot be undone: somebody's words in its changes were erased."));
     }
     if row.read::<i64>("first_seq")? <= journal::head(tx, campaign).await?.1 {
-        return Err(Error::new(Code::Gone, "The journal of this step has been pruned."));
+        return Err(Error::new(Code::Gone, "This step cannot be undone: its journal entries have been pruned."));
     }
     let conflicts = sqlx::query("SELECT * FROM revert_step($1, $2, $3)")
         .bind(campaign)
@@ -152,7 +155,7 @@ pub async fn undo_in(
     })
 }
 
-/// A step that was taken.
+/// A recorded step.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub id: Uuid,
@@ -161,20 +164,20 @@ pub struct Step {
     pub undone_at: Option<OffsetDateTime>,
     pub first_seq: i64,
     pub last_seq: i64,
-    /// Whether it undid another.
+    /// Whether it undid another step.
     pub is_undo: bool,
-    /// What its first rows are called.
+    /// The names of the first rows that it changed.
     pub labels: Vec<String>,
-    /// What it changed in the first of them.
+    /// The columns that it changed in the first of them.
     pub columns: Vec<String>,
-    /// What its first row was: `insert`, `update` or `delete`; none once the journal is pruned.
+    /// The change of its first row: `insert`, `update` or `delete`; `None` once the journal is pruned.
     pub op: Option<String>,
 }
 
-/// The last steps of this kind, newest first; with `one` that one alone. One statement.
+/// The last steps of this kind, newest first, or only the step `one`. One statement.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn recent(tx: &TenantTx, campaign: Uuid, what: &str, one: Option<Uuid>, rows_max: i64) -> Result<Vec<Step>> {
     let rows = sqlx::query(
         "SELECT s.id, s.created_at, s.rows, s.undone_at, s.first_seq, s.last_seq, coalesce(f.is_undo, false) AS is_undo, f.op, \
@@ -215,10 +218,10 @@ pub async fn recent(tx: &TenantTx, campaign: Uuid, what: &str, one: Option<Uuid>
     Ok(stored::each(&rows, step))
 }
 
-/// Why there was nothing to revert: somebody else took the new row away. It is in nobody's way.
+/// The reason when there was nothing to revert because somebody deleted the new row. This is not a conflict.
 pub const GONE: &str = "gone";
 
-/// What stood in the way of a revert.
+/// A change that prevents a revert.
 #[derive(Debug)]
 pub struct Conflict {
     pub table: String,
@@ -228,7 +231,7 @@ pub struct Conflict {
 }
 
 impl Conflict {
-    /// Reads what `turns::store::revert` reports.
+    /// Reads a conflict that `turns::store::revert` reports.
     #[must_use]
     pub fn of(value: &Value) -> Self {
         let text = |name: &str| value.get(name).and_then(Value::as_str).map(ToOwned::to_owned);
@@ -250,10 +253,10 @@ fn conflict(row: &PgRow) -> Result<Conflict> {
     })
 }
 
-/// Conflicts listed in one answer.
+/// The most conflicts that one answer lists.
 pub const CONFLICTS_MAX: usize = 100;
 
-/// Refuses an undo that something stands in the way of. `what` is undone: a turn or a step.
+/// Fails if there are conflicts. `what` is the thing to undo: a turn or a step.
 ///
 /// # Errors
 /// `undo_conflict`.
@@ -262,7 +265,7 @@ pub fn refuse_conflicts(conflicts: impl Iterator<Item = Conflict>, what: &str) -
     refuse_some(&conflicts, conflicts.len(), what)
 }
 
-/// The same where not all of them are at hand, but how many there are.
+/// Fails if there are conflicts, when only some of the `total` are known.
 ///
 /// # Errors
 /// `undo_conflict`.
@@ -274,7 +277,7 @@ pub fn refuse_some(conflicts: &[Conflict], total: usize, what: &str) -> Result<(
         1 => "1 change".to_owned(),
         n => format!("{n} changes"),
     };
-    let mut error = Error::new(Code::UndoConflict, format!("{count} came after the {what}; nothing was undone."));
+    let mut error = Error::new(Code::UndoConflict, format!("Nothing was undone: {count} came after the {what}."));
     error.errors = conflicts
         .iter()
         .take(CONFLICTS_MAX)
@@ -283,9 +286,9 @@ pub fn refuse_some(conflicts: &[Conflict], total: usize, what: &str) -> Result<(
             message: match &c.column {
                 Some(column) => format!("`{column}` was changed after the {what}."),
                 None if c.reason == "used_since" => {
-                    format!("It has memories or words that came after the {what}, which would go with it.")
+                    format!("It has memories or messages newer than the {what}, which would be deleted with it.")
                 }
-                None => format!("The row was changed, deleted or made again after the {what}."),
+                None => format!("The row was changed, deleted or created again after the {what}."),
             },
             code: c.reason.clone().into(),
         })

@@ -1,6 +1,6 @@
-//! The journal as clients read it: every change of a campaign's world in the order of commits.
+//! The journal as clients read it: every change to a campaign's world, in commit order.
 //!
-//! Rows are written by triggers (see `migration/src/sql/functions.sql`), never from here.
+//! Triggers write its rows (see `migration/src/sql/functions.sql`); this module only reads them.
 
 use std::time::Duration;
 
@@ -23,34 +23,36 @@ use uuid::Uuid;
 use crate::{
     app::App,
     auth::{Caller, keys},
-    error::{Code, Error, Result},
     http::{
         Reply, budget, paging,
         resource::{Ref, campaign_id},
         sse,
     },
     messages::service::Reader,
-    stored::{self, Columns},
-    tenancy::TenantTx,
 };
+use base::{
+    error::{Code, Error, Result},
+    stored::{self, Columns},
+};
+use db::tenancy::TenantTx;
 
-/// How often a stream looks whether its credential still lives.
+/// How often a stream checks that its credential is still valid.
 const LOOK_AGAIN: Duration = Duration::from_secs(4);
-/// How often a stream tries again when the database cannot be asked, and after how long.
+/// How often a stream retries while the database is unavailable, and the pause between the retries.
 const UNAVAILABLE_TRIES: u32 = 8;
 const TRY_AGAIN: Duration = Duration::from_millis(500);
-/// How long one stream of changes goes on.
+/// How long one stream of changes lasts.
 const FOLLOWED_FOR: Duration = Duration::from_secs(600);
 const COME_BACK_AFTER: Duration = Duration::from_secs(1);
 /// Changes read at a time.
 const FOLLOWED_ROWS: i64 = 100;
-/// Changes looked through at a time for those of them that a caller may read.
+/// The most changes that are searched at a time for those that the caller may read.
 const LOOKED_THROUGH: i64 = 5000;
 
 /// One change of one row.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Change {
-    /// The position in this campaign's feed: dense, rising, in the order of commits.
+    /// The position in this campaign's feed: rising without gaps, in commit order.
     pub seq: i64,
     #[serde(with = "time::serde::rfc3339")]
     pub at: OffsetDateTime,
@@ -63,13 +65,13 @@ pub struct Change {
     pub after: Option<serde_json::Value>,
     /// `api`, `turn`, `import`, `fork`, `revert` or `system`.
     pub origin: String,
-    /// The API key that did it.
+    /// The API key that made the change.
     pub actor: Option<Uuid>,
-    /// The user of the editor who did it.
+    /// The user of the editor who made the change.
     pub user_id: Option<Uuid>,
     pub turn_id: Option<Uuid>,
     pub request_id: Option<String>,
-    /// When words in it were erased: what is told is no longer all that was.
+    /// When words in the change were erased. `before` and `after` are then no longer complete.
     #[serde(with = "time::serde::rfc3339::option", skip_serializing_if = "Option::is_none")]
     pub redacted_at: Option<OffsetDateTime>,
 }
@@ -83,32 +85,32 @@ pub struct Changes {
     pub has_more: bool,
 }
 
-/// Columns of our own bookkeeping that are nobody's business outside.
+/// Columns for internal bookkeeping, which are never shown outside.
 const HIDDEN: [&str; 8] =
     ["tenant_id", "search", "associated_key", "prompt_text", "window_start", "told_as", "influence_at", "removed_at"];
 
-/// Columns that say nothing to a person who reads what was changed.
+/// Columns that mean nothing to a person who reads what changed.
 const BOOKKEEPING: [&str; 5] = ["id", "campaign_id", "version", "updated_at", "created_at"];
 
-/// The changes after `after`: all of them for a game master, for others the messages that they may read.
+/// The changes after `after`. A game master gets all of them, others only the messages that they may read.
 ///
 /// # Errors
 /// `gone` if some of them have been pruned, `not_found` for the campaign.
 pub async fn changes(app: &App, caller: &Caller, c: &str, after: i64, limit: i64) -> Result<Reply> {
     if !(1..=200).contains(&limit) {
-        return Err(paging::bad("limit", "is 1 to 200"));
+        return Err(paging::bad("limit", "must be from 1 to 200"));
     }
     if after < 0 {
-        return Err(paging::bad("after", "is 0 or more"));
+        return Err(paging::bad("after", "must be 0 or more"));
     }
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
     Reply::ok(&page(&tx, caller, campaign, after, limit).await?)
 }
 
-/// A page of the journal. Two statements, one more for who does not see all of it.
+/// A page of the journal. Two statements, or three for a caller who may not read everything.
 async fn page(tx: &TenantTx, caller: &Caller, campaign: Uuid, after: i64, limit: i64) -> Result<Changes> {
-    // Up to where it is looked through; what is left out of it is passed over.
+    // Search up to `end`. The page skips changes that the caller may not read.
     let (end, is_all, shown) = match caller.sees_secrets() {
         true => (None, true, "true".to_owned()),
         false => {
@@ -130,12 +132,12 @@ async fn page(tx: &TenantTx, caller: &Caller, campaign: Uuid, after: i64, limit:
         .bind(caller.player)
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    // Read after the rows: what was pruned while they were read shows here.
+    // Read this after the rows, so that pruning in the meantime is noticed.
     let (_, pruned) = head(tx, campaign).await?;
     if after < pruned {
         return Err(Error::new(
             Code::Gone,
-            format!("The journal begins after {pruned}; read the present state first."),
+            format!("The journal up to {pruned} has been pruned; read the current state first."),
         ));
     }
     let limit = usize::try_from(limit).unwrap_or(200);
@@ -148,7 +150,7 @@ async fn page(tx: &TenantTx, caller: &Caller, campaign: Uuid, after: i64, limit:
     Ok(Changes { next_after, has_more: is_cut || !is_all, items })
 }
 
-/// SQL for whether a row of the journal is a message that came or went and that the caller may read, its character being `$6`.
+/// SQL for whether a journal row is a created or deleted message that the caller may read. `$6` is the caller's character.
 fn is_message_for(caller: &Caller) -> String {
     let field = |name: &str| match name {
         "whisper_to" => "coalesce(after, before) -> 'whisper_to'".to_owned(),
@@ -158,10 +160,10 @@ fn is_message_for(caller: &Caller) -> String {
     format!("table_name = 'message' AND coalesce({}, false)", reader.sees(field, "$6"))
 }
 
-/// Where a campaign's feed ends, and up to where it is pruned.
+/// The position where a campaign's feed ends, and the position up to which it is pruned.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn head(tx: &TenantTx, campaign: Uuid) -> Result<(i64, i64)> {
     let row = sqlx::query("SELECT seq, pruned_seq FROM feed_head WHERE tenant_id = $1 AND campaign_id = $2")
         .bind(tx.tenant())
@@ -171,8 +173,9 @@ pub async fn head(tx: &TenantTx, campaign: Uuid) -> Result<(i64, i64)> {
     row.map_or(Ok((0, 0)), |row| Ok((row.read("seq")?, row.read("pruned_seq")?)))
 }
 
-/// Follows a campaign: the changes after `after`, or from now on, as server-sent events whose ids are their numbers. It ends
-/// after [`FOLLOWED_FOR`], when the credential is revoked, or when the server stops; a client comes back with its last id.
+/// Follows a campaign: sends the changes after `after`, or from now on, as server-sent events whose ids are the changes'
+/// numbers. The stream ends after [`FOLLOWED_FOR`], when the credential is revoked, or when the server stops. The client
+/// then reconnects with its last id.
 ///
 /// # Errors
 /// `gone` if some of the changes have been pruned, `not_found` for the campaign, `rate_limited`.
@@ -185,7 +188,7 @@ pub async fn follow(app: web::Data<App>, caller: Caller, c: &str, after: Option<
         Some(after) => after,
         None => head(&tx, campaign).await?.0,
     };
-    // What is pruned is said before the stream begins.
+    // Report pruned changes as an error before the stream begins.
     page(&tx, &caller, campaign, after, 1).await?;
     drop(tx);
     let until = Instant::now() + FOLLOWED_FOR;
@@ -204,7 +207,7 @@ pub async fn follow(app: web::Data<App>, caller: Caller, c: &str, after: Option<
     Ok(sse::answer(events.boxed_local()))
 }
 
-/// Somebody who follows a campaign.
+/// The state of one stream of changes.
 struct Follower {
     app: web::Data<App>,
     caller: Caller,
@@ -215,7 +218,7 @@ struct Follower {
 }
 
 impl Follower {
-    /// The same as [`Follower::next`], also if the database is away for a moment.
+    /// [`Follower::next`], retried while the database is unavailable.
     async fn next_if_it_can_be_had(&mut self) -> Result<Option<Bytes>> {
         let mut tries_left = UNAVAILABLE_TRIES;
         loop {
@@ -229,15 +232,15 @@ impl Follower {
         }
     }
 
-    /// What is to be sent next; none when it is over.
+    /// The bytes to send next; `None` when the stream is over.
     async fn next(&mut self) -> Result<Option<Bytes>> {
         loop {
             if self.app.is_stopping() || Instant::now() >= self.until {
                 return Ok(None);
             }
-            // Seen before the rows are read: a change after that wakes this up again.
+            // Mark the end as seen before reading the rows, so that a later change wakes this task again.
             self.end.borrow_and_update();
-            // Most of the time there is nothing to read, and nothing is held for it.
+            // Boxed, because most of the time there is nothing to read and the future should take no memory.
             let Some(page) = Box::pin(self.read()).await? else { return Ok(None) };
             if !page.items.is_empty() {
                 let mut bytes = BytesMut::new();
@@ -276,9 +279,9 @@ impl Follower {
         }
     }
 
-    /// The next changes; none if the credential has been revoked or has expired.
+    /// The next changes; `None` if the credential has been revoked or has expired.
     async fn read(&self) -> Result<Option<Changes>> {
-        // A token has an end of its own; a key is asked of the database.
+        // A token carries its own expiry. For a key, ask the database.
         if !self.app.keys.is_live(&self.caller).await? {
             return Ok(None);
         }
@@ -290,18 +293,18 @@ impl Follower {
     }
 }
 
-/// Whether a column is nobody's business outside.
+/// Whether a column is never shown outside.
 fn is_hidden(column: &str) -> bool {
     HIDDEN.contains(&column)
 }
 
-/// Whether people are told that a column changed.
+/// Whether a column's change is shown to people.
 #[must_use]
 pub fn is_told(column: &str) -> bool {
     !is_hidden(column) && !BOOKKEEPING.contains(&column)
 }
 
-/// Times as answers write them. The database, which wrote the row as JSON, says `+00:00` where they say `Z`.
+/// Writes a time as other answers do, with `Z` where the database's JSON has `+00:00`.
 pub fn in_utc(column: &str, value: &mut serde_json::Value) {
     if let serde_json::Value::String(time) = value
         && column.ends_with("_at")

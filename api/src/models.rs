@@ -1,15 +1,15 @@
-//! Which model answers a tenant's turns: the tenant's own, or the operator's, or the rehearsal model.
+//! Which model answers a tenant's turns: the tenant's own, the operator's, or the rehearsal model.
 
 use std::borrow::Cow;
 
-use crate::{
+use crate::tenants::Tenant;
+use base::{
     error::{Code, Error, Result},
-    llm::{BreakerState, Endpoint, LlmClient, LlmSettings, ReplyMode, Secret},
     secrets::Secrets,
-    tenants::Tenant,
 };
+use llm::{BreakerState, Endpoint, LlmClient, LlmSettings, ReplyMode, Secret};
 
-/// The client and the operator's endpoint, with the models that tenants may name at it.
+/// The client, the operator's endpoint, and the models that tenants may choose there.
 pub struct Models {
     client: LlmClient,
     operator: Endpoint,
@@ -18,25 +18,26 @@ pub struct Models {
 }
 
 impl Models {
-    /// Prepares the client.
+    /// Creates the client.
     ///
     /// # Errors
-    /// `internal` if no TLS is to be had.
+    /// `internal` if TLS is not available.
     pub fn new(settings: LlmSettings, operator: Endpoint, allowed: Vec<String>, reply_mode: ReplyMode) -> Result<Self> {
         Ok(Self { client: LlmClient::new(settings).map_err(Error::internal)?, operator, allowed, reply_mode })
     }
 
-    /// Whether a tenant's turns may ask a model of the operator's endpoint: its own, or one of the operator's list.
+    /// Checks that a tenant's turns may use a model at the operator's endpoint: its own model, or one that the operator
+    /// allows.
     ///
     /// # Errors
-    /// A sentence that names the models there are.
+    /// A sentence that lists the allowed models.
     pub fn check_model(&self, model: &str) -> std::result::Result<(), String> {
         if model == self.operator.model || self.allowed.iter().any(|allowed| allowed == model) {
             return Ok(());
         }
         let others = self.allowed.iter().filter(|allowed| **allowed != self.operator.model);
         let known: Vec<&str> = std::iter::once(&self.operator.model).chain(others).map(String::as_str).collect();
-        Err(format!("The operator's endpoint offers no model `{model}` but: {}.", known.join(", ")))
+        Err(format!("The operator's endpoint does not offer the model `{model}`. It offers: {}.", known.join(", ")))
     }
 
     #[must_use]
@@ -44,14 +45,14 @@ impl Models {
         &self.client
     }
 
-    /// How many endpoints are given up on for now.
+    /// The number of endpoints whose breaker is open.
     #[must_use]
     pub fn open_breakers(&self) -> i64 {
         let open = self.client.breaker_states().into_iter().filter(|b| b.state != BreakerState::Closed).count();
         i64::try_from(open).unwrap_or(i64::MAX)
     }
 
-    /// The endpoint of a tenant. The operator's key goes to the operator's endpoint alone.
+    /// The endpoint for a tenant's turns. The operator's key is only ever sent to the operator's endpoint.
     ///
     /// # Errors
     /// `feature_disabled` if the tenant switched AI off; `llm_unavailable` if its endpoint or model is not allowed.
@@ -63,7 +64,7 @@ impl Models {
         match (&llm.endpoint, &llm.model) {
             (None, None) => Ok(Cow::Borrowed(&self.operator)),
             (None, Some(model)) => {
-                // What was allowed when it was set may no longer be.
+                // The model may no longer be allowed, although it was when the tenant set it.
                 self.check_model(model).map_err(|why| Error::new(Code::LlmUnavailable, why))?;
                 Ok(Cow::Owned(Endpoint { model: model.clone(), ..self.operator.clone() }))
             }

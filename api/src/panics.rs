@@ -1,33 +1,33 @@
-//! A panic is a fault of ours in one request, and stays one: its client is told of an error with the request's id, it is counted
-//! and logged, and the server goes on.
+//! Keeps a panic within one request: the client gets an error with the request's id, the panic is counted and logged, and the
+//! server goes on.
 //!
-//! What the request held is dropped as its stack unwinds: transactions roll back, turns are left to the sweeper, dice that were
-//! looked at are spent. Nothing here may say what the panic said to a client: that is for the log.
+//! Unwinding drops everything that the request held: transactions roll back, turns are left to the sweeper, and dice that were
+//! looked at stay spent. Never show a panic's message to a client; it belongs in the log.
 //!
-//! [`caught`] runs one request's work; [`answer`] is what its client gets. To guard other work, run it through [`caught`].
+//! [`caught`] runs a request's work and [`answer`] is the client's response. To guard other work, run it through [`caught`].
 
 use std::{any::Any, fmt, panic::AssertUnwindSafe};
 
 use actix_web::{HttpResponse, ResponseError, http::StatusCode};
 use futures_util::FutureExt;
 
-use crate::{
+use base::{
     error::{Error, Problem},
-    http::RequestId,
-    limits::Rate,
-    ops::metrics,
+    metrics,
+    rate::Rate,
+    request_id::RequestId,
 };
 
-/// That work panicked; what it said is in the log.
+/// The work panicked. The message is in the log.
 #[derive(Debug)]
 pub struct Panicked;
 
-/// Does some work, and survives it. `what` names it in the log.
+/// Runs `work` and catches a panic. `what` names the work in the log.
 ///
 /// # Errors
 /// [`Panicked`].
 pub async fn caught<T>(what: &str, work: impl Future<Output = T>) -> Result<T, Panicked> {
-    // Whatever the work held is dropped and never looked at again.
+    // Nothing looks at what the work held after it is dropped.
     AssertUnwindSafe(work).catch_unwind().await.map_err(|payload| {
         count(what, &*payload);
         Panicked
@@ -38,10 +38,10 @@ pub async fn caught<T>(what: &str, work: impl Future<Output = T>) -> Result<T, P
 pub fn count(what: &str, payload: &(dyn Any + Send)) {
     let said = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     metrics::PANICS.inc();
-    tracing::error!(what, said = said.unwrap_or("something that is no text"), "a panic was caught");
+    tracing::error!(what, said = said.unwrap_or("no text"), "a panic was caught");
 }
 
-/// What the client of a request that panicked is told, headers and all: its frame is gone with it.
+/// The complete response to a request that panicked, with headers, because the middleware that adds them is gone.
 #[must_use]
 pub fn answer(id: &RequestId) -> actix_web::Error {
     Fault(id.to_string()).into()

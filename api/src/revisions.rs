@@ -1,7 +1,7 @@
-//! Revisions: what a row was, change by change, and how it becomes that again. Read from the journal; nothing else is kept.
+//! Revisions: the earlier versions of a row, and restoring them. They are read from the journal; nothing else is stored.
 //!
-//! Like the journal they are a game master's: they show what secrets said. A restore is a forward write: the version rises,
-//! and the journal tells of it like of any change. A row that was deleted comes back under its id.
+//! Like the journal, revisions are for game masters only, because they contain old secrets. A restore is an ordinary write:
+//! the version rises and the journal records it. A deleted row comes back with its id.
 
 use sea_orm::FromQueryResult;
 use std::collections::{HashMap, HashSet};
@@ -16,7 +16,6 @@ use uuid::Uuid;
 use crate::{
     app::App,
     auth::Caller,
-    error::{Code, Error, Result},
     http::{
         self, Reply, budget,
         etag::Expected,
@@ -25,9 +24,12 @@ use crate::{
         resource::{self, Place, Ref, Resource, campaign_id},
     },
     journal,
-    stored::{self, Columns},
-    tenancy::TenantTx,
 };
+use base::{
+    error::{Code, Error, Result},
+    stored::{self, Columns},
+};
+use db::tenancy::TenantTx;
 
 /// One change of a row.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -40,25 +42,25 @@ pub struct Revision {
     pub op: String,
     /// `api`, `turn`, `import`, `fork`, `revert` or `system`.
     pub origin: String,
-    /// The API key that did it.
+    /// The API key that made the change.
     pub actor: Option<Uuid>,
-    /// The user of the editor who did it.
+    /// The user of the editor who made the change.
     pub user_id: Option<Uuid>,
-    /// What the key or user is called, if it is there still.
+    /// The name of the key or user, if it still exists.
     pub actor_name: Option<String>,
     pub turn_id: Option<Uuid>,
     pub request_id: Option<String>,
-    /// When words in it were erased; it cannot be restored then.
+    /// When words in the revision were erased. It cannot be restored then.
     #[serde(with = "time::serde::rfc3339::option", skip_serializing_if = "Option::is_none")]
     pub redacted_at: Option<OffsetDateTime>,
-    /// The version it led to; of a delete the one it ended.
+    /// The row's version after the change; for a delete the last version.
     pub version: i64,
-    /// Columns that changed.
+    /// The columns that changed.
     pub changed: Vec<String>,
-    /// Their values before; null for an insert.
+    /// Their values before the change; null for an insert.
     #[schema(value_type = Option<Object>)]
     pub before: Option<Map<String, Value>>,
-    /// And after; null for a delete.
+    /// Their values after the change; null for a delete.
     #[schema(value_type = Option<Object>)]
     pub after: Option<Map<String, Value>>,
 }
@@ -67,21 +69,21 @@ pub struct Revision {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Revisions {
     pub items: Vec<Revision>,
-    /// Pass as `before` for older ones; null if there are none.
+    /// Pass as `before` for older revisions; null if there are none.
     pub next_before: Option<i64>,
-    /// Whether older ones may have been pruned.
+    /// Whether older revisions may have been pruned.
     pub pruned: bool,
 }
 
-/// Which revisions.
+/// Which revisions to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct RevisionParams {
-    /// Revisions a page, 1..200.
+    /// Revisions per page, 1 to 200.
     #[param(minimum = 1, maximum = 200, default = 50)]
     pub limit: i64,
-    /// Only those before this number.
+    /// Only revisions before this number.
     pub before: Option<i64>,
 }
 
@@ -91,22 +93,22 @@ impl Default for RevisionParams {
     }
 }
 
-/// Reads the query.
+/// Parses the query.
 ///
 /// # Errors
 /// `bad_request`.
 pub fn params(query: &str) -> Result<RevisionParams> {
     let params: RevisionParams = paging::read_filter(paging::parameters(query)?)?;
     if !(1..=200).contains(&params.limit) {
-        return Err(paging::bad("limit", "is 1 to 200"));
+        return Err(paging::bad("limit", "must be from 1 to 200"));
     }
     if params.before.is_some_and(|b| b < 1) {
-        return Err(paging::bad("before", "is 1 or more"));
+        return Err(paging::bad("before", "must be 1 or more"));
     }
     Ok(params)
 }
 
-/// The row's id: that of a row that is there, or the given one, whose row may be gone.
+/// Resolves an id or slug. The row itself may be gone if an id is given.
 async fn row_id<R: Resource>(
     tx: &TenantTx,
     caller: &Caller,
@@ -124,7 +126,7 @@ async fn row_id<R: Resource>(
 /// GET of a row's revisions.
 ///
 /// # Errors
-/// `not_found` if there never was such a row, `gone` if what is asked for is pruned.
+/// `not_found` if there never was such a row, `gone` if the requested revisions are pruned.
 pub async fn list<R: Resource>(app: &App, caller: &Caller, c: &str, x: &str, asked: &RevisionParams) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
@@ -160,7 +162,7 @@ pub async fn page(tx: &TenantTx, campaign: Uuid, table: &str, id: Uuid, asked: &
         .await?;
     let (_, pruned_seq) = journal::head(tx, campaign).await?;
     if asked.before.is_some_and(|before| before <= pruned_seq) {
-        return Err(Error::new(Code::Gone, format!("The journal begins after {pruned_seq}.")));
+        return Err(Error::new(Code::Gone, format!("The journal up to {pruned_seq} has been pruned.")));
     }
     let limit = usize::try_from(asked.limit).unwrap_or(200);
     let mut items = stored::each(rows.iter().take(limit), revision);
@@ -170,18 +172,18 @@ pub async fn page(tx: &TenantTx, campaign: Uuid, table: &str, id: Uuid, asked: &
     Ok(Revisions { items, next_before, pruned })
 }
 
-/// One change of a step, and of which row.
+/// One change of a step, with its row.
 pub struct Touched {
     pub row: Uuid,
-    /// What the row is called, or was.
+    /// The row's current or last name.
     pub label: String,
     pub revision: Revision,
 }
 
-/// The changes of a stretch of the journal, in their order. One statement.
+/// The changes in a range of the journal, in order. One statement.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn of_stretch(
     tx: &TenantTx,
     campaign: Uuid,
@@ -207,10 +209,10 @@ pub async fn of_stretch(
     Ok(stored::each(&rows, touched))
 }
 
-/// What rows are called, or were when they went, by their ids. One statement.
+/// The current or last names of rows, by id. One statement.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn labels(tx: &TenantTx, campaign: Uuid, ids: &[Uuid]) -> Result<HashMap<Uuid, String>> {
     let rows = sqlx::query(
         "SELECT id, label FROM unnest($3::uuid[]) AS named (id) CROSS JOIN LATERAL ( \
@@ -229,7 +231,7 @@ pub async fn labels(tx: &TenantTx, campaign: Uuid, ids: &[Uuid]) -> Result<HashM
 /// Which of these rows were changed here since an import last wrote them, as far as the journal goes back. One statement.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn edited_since_import(tx: &TenantTx, campaign: Uuid, table: &str, ids: &[Uuid]) -> Result<HashSet<Uuid>> {
     if ids.is_empty() {
         return Ok(HashSet::new());
@@ -282,10 +284,11 @@ fn revision(row: &PgRow) -> Result<Revision> {
     })
 }
 
-/// POST that makes a row what it was after a revision, or, if that deleted it, before.
+/// POST that restores a row to its state after a revision, or before it if the revision deleted the row.
 ///
 /// # Errors
-/// `gone` below what is kept, `not_found`, `precondition_failed`, `slug_taken`, `validation_failed` for what it referred to.
+/// `gone` if the revision is pruned or erased, `not_found`, `precondition_failed`, `slug_taken`, `validation_failed` if the
+/// row referred to something that is gone.
 pub async fn restore<R: Resource>(
     app: &App,
     caller: &Caller,
@@ -308,7 +311,7 @@ async fn restore_in<R: Resource>(place: &Place<'_>, x: &str, seq: i64, expected:
     let (tx, campaign) = (place.tx, place.campaign);
     let (id, row) = row_id::<R>(tx, place.caller, campaign, x).await?;
     if row.is_some() {
-        // Held, so that nobody writes between this look at the version and what is written over it.
+        // Lock the row, so that nobody writes between the check of its version and the restore.
         let row = resource::hold::<R>(tx, place.caller, Some(&Ref::Id(campaign)), &Ref::Id(id)).await?;
         expected.check(R::stamp(&row).version)?;
     }
@@ -333,11 +336,11 @@ async fn write_back(tx: &TenantTx, table: &str, id: Uuid, content: Map<String, V
     Ok(())
 }
 
-/// How far from the deletion of an actor those of its memories stand: they are of one transaction.
+/// How far, in the journal, the deletions of an actor's memories can be from the actor's own. They share a transaction.
 const BESIDE_DELETION: i64 = 200_000;
 
-/// Memories that went with an actor which is there again, in the transaction that deleted it; not those of or about somebody who
-/// is gone. One statement.
+/// Restores the memories that were deleted together with an actor that has come back, except those whose other party is still
+/// gone. One statement.
 async fn memories_back(tx: &TenantTx, campaign: Uuid, actor: Uuid) -> Result<()> {
     sqlx::query(
         "SELECT restore_row('memory', m.row_id, m.before) FROM ( \
@@ -361,10 +364,10 @@ async fn memories_back(tx: &TenantTx, campaign: Uuid, actor: Uuid) -> Result<()>
     Ok(())
 }
 
-/// Makes a memory what it was after a revision; one that is there is held by the transaction.
+/// Restores a memory to a revision. If the memory still exists, the transaction must hold its lock.
 ///
 /// # Errors
-/// `gone`, `not_found`; `conflict` if whom it is of or about is gone.
+/// `gone`, `not_found`; `conflict` if its holder or subject is gone.
 pub async fn restore_memory(tx: &TenantTx, campaign: Uuid, id: Uuid, seq: i64, is_there: bool) -> Result<()> {
     let content = content(tx, campaign, "memory", id, seq).await?;
     let named: Vec<Uuid> =
@@ -378,13 +381,13 @@ pub async fn restore_memory(tx: &TenantTx, campaign: Uuid, id: Uuid, seq: i64, i
     .fetch_one(&mut *tx.connection().await)
     .await?;
     if row.read::<i64>("n")? < 2 {
-        let why = "Who remembers this, or about whom it is, was deleted. Bring them back first.";
+        let why = "The memory's holder or subject was deleted. Restore them first.";
         return Err(Error::new(Code::Conflict, why));
     }
     write_back(tx, "memory", id, content, is_there).await
 }
 
-/// The whole row as a revision left it, hidden columns with it.
+/// The whole row at a revision, with hidden columns.
 ///
 /// # Errors
 /// `gone`, `not_found`.
@@ -403,7 +406,7 @@ pub async fn content(tx: &TenantTx, campaign: Uuid, table: &str, id: Uuid, seq: 
     if let Some(row) = &row
         && row.read::<Option<OffsetDateTime>>("redacted_at")?.is_some()
     {
-        return Err(Error::new(Code::Gone, "Words of this revision were erased."));
+        return Err(Error::new(Code::Gone, "This revision cannot be restored: words in it were erased."));
     }
     match row.map(|row| row.read::<Value>("content")).transpose()? {
         Some(Value::Object(content)) => Ok(content),
@@ -414,10 +417,10 @@ pub async fn content(tx: &TenantTx, campaign: Uuid, table: &str, id: Uuid, seq: 
     }
 }
 
-/// A row as it was at a version, if the journal has it still and it reads as rows of today do. One statement.
+/// A row at a version, if the journal still has it and the current code can read it. One statement.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn at_version<R: Resource>(
     tx: &TenantTx,
     campaign: Uuid,
@@ -441,7 +444,7 @@ pub async fn at_version<R: Resource>(
     Ok(row.and_then(|row| R::Model::from_query_result(&row.into(), "").ok()))
 }
 
-/// A row that was deleted and is not there again.
+/// A row that was deleted and has not come back.
 #[derive(Clone, Debug)]
 pub struct Deleted {
     pub id: Uuid,
@@ -450,10 +453,10 @@ pub struct Deleted {
     pub label: String,
 }
 
-/// Rows of a table that were deleted last, and what the column says that they are called by. One statement.
+/// The rows of a table that were deleted last. `label` is the column with their name. One statement.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn deleted(
     tx: &TenantTx,
     campaign: Uuid,
@@ -480,38 +483,38 @@ pub async fn deleted(
     Ok(stored::each(&rows, gone))
 }
 
-/// The routes of a kind's revisions, beside `world_routes!`.
+/// Defines the revision routes of a resource, next to `world_routes!`.
 #[macro_export]
 macro_rules! revision_routes {
     ($resource:ty, $view:ty, $one:literal, $many:literal, $list:literal, $restore:literal) => {
         #[utoipa::path(
             tag = $many, operation_id = concat!("list_", $one, "_revisions"),
-            params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug; of a deleted row its id"),
+            params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug; for a deleted row its id"),
                    $crate::revisions::RevisionParams),
-            responses((status = 200, body = $crate::revisions::Revisions), (status = "default", body = $crate::error::Problem)),
+            responses((status = 200, body = $crate::revisions::Revisions), (status = "default", body = base::error::Problem)),
         )]
         #[get($list)]
-        /// What it was, change by change, newest first.
+        /// Lists its revisions, newest first.
         pub async fn revisions(
             app: actix_web::web::Data<$crate::app::App>, caller: $crate::auth::Caller, request: actix_web::HttpRequest,
             path: actix_web::web::Path<(String, String)>,
-        ) -> $crate::error::Result<$crate::http::Reply> {
+        ) -> base::error::Result<$crate::http::Reply> {
             let asked = $crate::revisions::params(request.query_string())?;
             $crate::revisions::list::<$resource>(&app, &caller, &path.0, &path.1, &asked).await
         }
 
         #[utoipa::path(
             tag = $many, operation_id = concat!("restore_", $one),
-            params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug; of a deleted row its id"),
+            params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug; for a deleted row its id"),
                    ("seq" = i64, Path, description = "The revision's number")),
-            responses((status = 200, description = "As it is now", body = $view), (status = "default", body = $crate::error::Problem)),
+            responses((status = 200, description = "Its state after the restore", body = $view), (status = "default", body = base::error::Problem)),
         )]
         #[post($restore)]
-        /// Makes it what it was after a revision; what was deleted comes back.
+        /// Restores it to its state after a revision. A deleted one comes back.
         pub async fn restore(
             app: actix_web::web::Data<$crate::app::App>, caller: $crate::auth::Caller, request: actix_web::HttpRequest,
             path: actix_web::web::Path<(String, String, i64)>, body: $crate::http::Body<$crate::http::NoBody>,
-        ) -> $crate::error::Result<$crate::http::Reply> {
+        ) -> base::error::Result<$crate::http::Reply> {
             let expected = $crate::http::etag::Expected::by(&request);
             let path = (path.0.as_str(), path.1.as_str(), path.2);
             $crate::revisions::restore::<$resource>(&app, &caller, &expected, path, body.idempotency.as_ref()).await

@@ -1,4 +1,4 @@
-//! Every route, as a table of contents. What each asks of a credential is in `auth/access.rs`.
+//! Every route, as a table of contents. `auth/access.rs` says which scope each route requires.
 
 use actix_web::{
     dev::{HttpServiceFactory, ServiceFactory, ServiceRequest},
@@ -12,20 +12,20 @@ use utoipa_actix_web::{AppExt as _, OpenApiFactory};
 use crate::{
     auth::{self, gate::gate},
     bridge, campaigns, characters, commands, dice, encounters, erasure,
-    error::{Error, Result},
     http::docs,
     interchange, lore, memory, messages, npcs, openapi,
     ops::health,
     owners, planner, prompt, rules, scenes, sessions, tenants, tools, turns, users,
 };
+use base::error::{Error, Result};
 
-/// Registers every route.
+/// Registers all routes.
 pub fn configure(config: &mut web::ServiceConfig) {
     open(&mut *config);
     config.service(v1(web::scope(V1)).wrap(from_fn(gate)));
 }
 
-/// The OpenAPI document of every route.
+/// The OpenAPI document of all routes.
 #[must_use]
 pub fn document() -> OpenApi {
     let (_, mut api) = actix_web::App::new()
@@ -39,7 +39,7 @@ pub fn document() -> OpenApi {
     api
 }
 
-/// The same with what is said of JSON, as it is published: see [`openapi::finish`].
+/// The document as it is published, with what it says about JSON in general: see [`openapi::finish`].
 ///
 /// # Errors
 /// `internal` if the document cannot be written.
@@ -76,7 +76,8 @@ pub fn frames() -> Result<Value> {
     Ok(openapi::frames::schema(&document))
 }
 
-/// The schemas that routes refer to, by the names they have in the document. Of two types of one name it would hold one.
+/// The schemas that routes refer to, by their names in the document. Two types with the same name would overwrite each
+/// other.
 #[must_use]
 pub fn schemas() -> Vec<(String, RefOr<Schema>)> {
     let mut schemas = Schemas(Vec::new());
@@ -85,13 +86,13 @@ pub fn schemas() -> Vec<(String, RefOr<Schema>)> {
     schemas.0
 }
 
-/// What routes are put into: a part of the server, or one that writes their OpenAPI document as well, which takes the memory
-/// of the whole document and is therefore not done by each thread that serves.
+/// Where routes are registered: in the server, or in a builder that also writes the OpenAPI document. That takes memory for
+/// the whole document, so the server's threads do not use it.
 trait Routes: Sized {
     fn service(self, route: impl HttpServiceFactory + OpenApiFactory + 'static) -> Self;
 }
 
-/// What a scope leads to.
+/// A registered handler.
 trait Endpoint: ServiceFactory<ServiceRequest, Config = (), Error = actix_web::Error, InitError = ()> {}
 
 impl<T: ServiceFactory<ServiceRequest, Config = (), Error = actix_web::Error, InitError = ()>> Endpoint for T {}
@@ -129,7 +130,7 @@ impl Routes for &mut Schemas {
     }
 }
 
-/// For operators and the curious: no credential.
+/// For operators and visitors, without a credential.
 fn open(routes: impl Routes) {
     routes
         .service(health::healthz)
@@ -144,7 +145,7 @@ const V1: &str = "/v1";
 
 fn v1<R: Routes>(routes: R) -> R {
     routes
-        // AI. A request is compared with one route after the other, so what is asked most stands first.
+        // AI. Routes are tried one after the other, so the most frequent come first.
         .service(turns::http::npc)
         .service(turns::http::owner)
         .service(turns::gm::http::turn)
@@ -193,7 +194,7 @@ fn v1<R: Routes>(routes: R) -> R {
         .service(encounters::http::commit_into_records)
         .service(rules::http::rest)
         .service(rules::http::srd)
-        // The caller's own affairs.
+        // The caller's own account.
         .service(auth::whoami::whoami)
         .service(auth::http::token)
         .service(auth::http::list_keys)
@@ -226,7 +227,7 @@ fn v1<R: Routes>(routes: R) -> R {
         .service(characters::delete)
         .service(characters::revisions)
         .service(characters::restore)
-        // Before a campaign of this name.
+        // Must come before a campaign with the slug `import`.
         .service(interchange::http::import_campaign)
         .service(campaigns::http::list)
         .service(campaigns::http::create)

@@ -1,8 +1,8 @@
-//! Dice beside two other crates that roll them, in one run: `cargo bench -p bench --bench dice`.
+//! Compares our dice with two other crates in the same run: `cargo bench -p bench --bench dice`.
 //!
-//! One element is one formula: read and rolled, or rolled only. Every engine gets a fast generator of its own kind; ours and
-//! tyche's report each die, `total` is ours without the report. caith cannot keep a formula it has read, so it is in the first
-//! group only. `analyze` and `fair` are ours alone.
+//! One element is one formula: parsed and rolled, or only rolled. Each engine gets a fast generator of its own kind. Ours and
+//! tyche's report each die; `total` is ours without the report. caith cannot keep a parsed formula, so it is in the first
+//! group only. Only ours has `analyze` and `fair`.
 
 use std::hint::black_box;
 
@@ -11,7 +11,7 @@ use rand::{SeedableRng, rngs::SmallRng};
 use rules::dice::{FairSeed, Formula, Random, Roll, no_variables};
 use tyche::dice::roller::FastRand;
 
-/// Ours, tyche's and caith's spelling of the same formula.
+/// The same formula as written for ours, tyche and caith.
 const FORMULAS: [(&str, &str, &str); 5] = [
     ("1d20+5", "1d20+5", "1d20+5"),
     ("4d6kh3", "4d6kh3", "4d6 K3"),

@@ -1,5 +1,5 @@
-//! What an encounter costs: folding a log of 1,000 events (goal: at most 5 ms), telling of 100 participants, one attack
-//! among them, and the way across a grid.
+//! Measures encounters: applying a log of 1,000 events (goal: at most 5 ms), views of 100 participants, an attack among
+//! them, and a path across a grid.
 
 use std::hint::black_box;
 
@@ -42,7 +42,7 @@ fn fight() -> Encounter {
     created.map(|(encounter, _)| encounter).unwrap_or_else(|refusal| unreachable!("{refusal}"))
 }
 
-/// A blow at a neighbour.
+/// An attack on an adjacent creature.
 fn blow(encounter: &Encounter) -> Action {
     let actor = encounter.current().and_then(|p| p.position).unwrap_or_default();
     let near = encounter.participants().iter().find(|p| {
@@ -51,7 +51,7 @@ fn blow(encounter: &Encounter) -> Action {
     Action { target_id: near.map(|p| p.id.clone()), ..Action::new(ActionKind::Attack) }
 }
 
-/// A log of blows and turns.
+/// A log of attacks and turns.
 fn log(begun: &Encounter, length: usize) -> Vec<Event> {
     let mut dice = Random(SmallRng::seed_from_u64(2));
     let mut encounter = begun.clone();

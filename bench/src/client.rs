@@ -1,4 +1,4 @@
-//! A closed-loop HTTP client that costs little: keep-alive sockets, requests written once, answers read by their length.
+//! A cheap closed-loop HTTP client: keep-alive sockets, requests prepared once, answers read by their length.
 
 use std::time::{Duration, Instant};
 
@@ -31,17 +31,17 @@ impl Connection {
     /// Connects.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// Socket errors.
     pub async fn open(addr: &str) -> Result<Self, Failure> {
         let stream = TcpStream::connect(addr).await?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, buffer: Vec::with_capacity(16 * 1024) })
     }
 
-    /// Sends a request and reads the answer whole: its status and body.
+    /// Sends a request and reads the whole answer. Returns its status and body.
     ///
     /// # Errors
-    /// Those of the socket, or an answer without a length.
+    /// Socket errors, or an answer without a length.
     pub async fn send(&mut self, request: &[u8]) -> Result<(u16, &[u8]), Failure> {
         self.stream.write_all(request).await?;
         self.buffer.clear();
@@ -65,20 +65,20 @@ impl Connection {
         }
     }
 
-    /// Sends a request whose answer is a stream, and reads on until these words have come; all that came so far.
+    /// Sends a request whose answer is a stream, and reads until it contains `words`. Returns everything read so far.
     ///
     /// # Errors
-    /// Those of the socket, or an answer that is no stream.
+    /// Socket errors, or an answer that is not a stream.
     pub async fn follow(&mut self, request: &[u8], words: &str) -> Result<String, Failure> {
         self.stream.write_all(request).await?;
         self.buffer.clear();
         self.until(words).await
     }
 
-    /// Reads on until these words have come.
+    /// Reads until the stream contains `words`.
     ///
     /// # Errors
-    /// Those of the socket, or an answer that is no stream.
+    /// Socket errors, or an answer that is not a stream.
     pub async fn until(&mut self, words: &str) -> Result<String, Failure> {
         let words = words.as_bytes();
         let mut read = 0usize;
@@ -95,7 +95,7 @@ impl Connection {
     }
 }
 
-/// What a run measured.
+/// The measurements of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
     pub requests: usize,
@@ -105,13 +105,32 @@ pub struct Run {
 }
 
 impl Run {
-    /// Requests a second.
+    /// Requests per second.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.requests as f64 / self.seconds
     }
 
-    /// The latency of a share of requests, in milliseconds.
+    /// Sends one more request and records its result. Call [`ends`](Self::ends) after the last one.
+    ///
+    /// # Errors
+    /// Socket errors.
+    pub async fn note(&mut self, connection: &mut Connection, request: &[u8]) -> Result<(), Failure> {
+        let sent = Instant::now();
+        let (status, _) = connection.send(request).await?;
+        self.failed += usize::from(!(200..300).contains(&status));
+        self.latencies.push(u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX));
+        Ok(())
+    }
+
+    /// Sums up what was recorded since `began`.
+    pub fn ends(&mut self, began: Instant) {
+        self.seconds = began.elapsed().as_secs_f64();
+        self.requests = self.latencies.len();
+        self.latencies.sort_unstable();
+    }
+
+    /// A quantile of the latency, in milliseconds.
     #[must_use]
     pub fn quantile_ms(&self, share: f64) -> f64 {
         let at = ((self.latencies.len() as f64) * share) as usize;
@@ -119,10 +138,10 @@ impl Run {
     }
 }
 
-/// Drives `clients` connections for `time`, each going round its own requests.
+/// Drives `clients` connections for `time`. Each repeats its own requests.
 ///
 /// # Errors
-/// Those of the sockets.
+/// Socket errors.
 pub async fn drive(addr: &str, requests: &[Vec<Vec<u8>>], time: Duration) -> Result<Run, Failure> {
     run(addr, requests, Some(time)).await
 }
@@ -130,7 +149,7 @@ pub async fn drive(addr: &str, requests: &[Vec<Vec<u8>>], time: Duration) -> Res
 /// Drives `clients` connections through their requests once.
 ///
 /// # Errors
-/// Those of the sockets.
+/// Socket errors.
 pub async fn once(addr: &str, requests: &[Vec<Vec<u8>>]) -> Result<Run, Failure> {
     run(addr, requests, None).await
 }
@@ -143,32 +162,27 @@ async fn run(addr: &str, requests: &[Vec<Vec<u8>>], time: Option<Duration>) -> R
         let addr = addr.to_owned();
         tasks.spawn(async move {
             let mut connection = Connection::open(&addr).await?;
-            let (mut latencies, mut failed) = (Vec::new(), 0usize);
+            let mut run = Run::default();
             'time: loop {
                 for request in &own {
                     if time.is_some_and(|time| started.elapsed() >= time) {
                         break 'time;
                     }
-                    let sent = Instant::now();
-                    let (status, _) = connection.send(request).await?;
-                    failed += usize::from(!(200..300).contains(&status));
-                    latencies.push(u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX));
+                    run.note(&mut connection, request).await?;
                 }
                 if time.is_none() {
                     break;
                 }
             }
-            Ok::<_, Failure>((latencies, failed))
+            Ok::<_, Failure>(run)
         });
     }
     let mut run = Run::default();
     while let Some(done) = tasks.join_next().await {
-        let (latencies, failed) = done??;
-        run.failed += failed;
-        run.latencies.extend(latencies);
+        let one = done??;
+        run.failed += one.failed;
+        run.latencies.extend(one.latencies);
     }
-    run.seconds = started.elapsed().as_secs_f64();
-    run.requests = run.latencies.len();
-    run.latencies.sort_unstable();
+    run.ends(started);
     Ok(run)
 }

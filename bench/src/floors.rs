@@ -1,4 +1,4 @@
-//! The floors: the least a program can do for the same request. Run as child processes.
+//! The floors: minimal programs for the same requests. They run as child processes.
 
 use actix_web::{App, HttpResponse, HttpServer, web};
 use serde_json::json;
@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::Failure;
 
-/// One indexed SELECT and its row as JSON: no credential, no tenant, no metrics.
+/// Answers one row from an indexed SELECT as JSON, without credentials, tenants or metrics.
 ///
 /// # Errors
 /// If it cannot listen or connect.
@@ -32,7 +32,7 @@ pub async fn read(addr: &str, database: &str) -> Result<(), Failure> {
     Ok(server.workers(2).bind(addr)?.run().await?)
 }
 
-/// Sends the body on to the model and its answer back; nothing is read, checked or kept.
+/// Forwards the body to the model and its answer back. It reads, checks and stores nothing.
 ///
 /// # Errors
 /// If it cannot listen.

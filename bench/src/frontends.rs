@@ -1,4 +1,4 @@
-//! What frontends cost: a session's turn, dice and fights over the bridge, streamed text, and connections that only wait.
+//! Measures frontends: a session's turn, dice and fights over the bridge, streamed text, and idle connections.
 
 use std::time::{Duration, Instant};
 
@@ -15,27 +15,28 @@ use crate::{
     world::{self, World},
 };
 
-/// Sessions whose turns are measured, one after the other, so that none has a long talk; each in a world of its own.
+/// The number of measured sessions. They take their turns one after the other, each in its own world, so that no
+/// conversation gets long.
 const SESSIONS: usize = 32;
-/// Open connections of bridges, and of streams of each kind.
+/// The number of open bridge connections, and of streams of each kind.
 const SOCKETS: usize = 500;
-/// Streams at a time of which a chunk's cost is measured, and turns of each.
+/// The number of concurrent streams when a chunk's cost is measured, and the number of turns of each.
 const TOLD_AT_ONCE: usize = 4;
 const TOLD_EACH: usize = 4;
-/// A text and its chunks.
+/// The length of a text, and of its chunks, in characters.
 const TEXT_CHARS: usize = 4000;
 const CHUNK_CHARS: usize = 4;
-/// What is said that the model answers in its own way.
+/// Texts that the model has scripted answers to.
 const ON: &str = "Go on with it";
 const FEW: &str = "Tell it in one breath";
 const MANY: &str = "Tell it word by word";
 const SLOW: &str = "Take your time";
-/// How long a slow model thinks.
+/// How long a slow model takes.
 const SLOW_TIME: Duration = Duration::from_secs(15);
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// Everything that is measured with a server that is warm. `model` is the rehearsal model's address: it is told what to say.
+/// Everything that is measured on a warm server. `model` is the rehearsal model's address, which gets a script.
 ///
 /// # Errors
 /// If something fails.
@@ -55,7 +56,7 @@ pub async fn measure(
     chunks(report, world, meter).await
 }
 
-/// The sessions, by their paths.
+/// The sessions' paths.
 async fn tables(world: &World) -> Result<Vec<String>, Failure> {
     let mut tables = Vec::with_capacity(SESSIONS);
     for n in 0..SESSIONS {
@@ -64,7 +65,7 @@ async fn tables(world: &World) -> Result<Vec<String>, Failure> {
     Ok(tables)
 }
 
-/// CPU of a session's turn, and of one whose model rolls dice once.
+/// The CPU time of a session's turn, without tools and with one `roll_dice`.
 async fn game_master(
     report: &mut Report,
     world: &World,
@@ -86,7 +87,7 @@ async fn game_master(
     Ok(())
 }
 
-/// A roll through a frontend that answers at once, and a look at fights where there are none.
+/// A roll through a frontend that answers at once, and `get_encounter` without a fight.
 async fn tools(report: &mut Report, world: &World, time: Duration) -> Result<(), Failure> {
     let (socket, session) = connect(world, "roller", "frontend").await?;
     let answering = tokio::spawn(answer(socket));
@@ -107,7 +108,7 @@ async fn tools(report: &mut Report, world: &World, time: Duration) -> Result<(),
     Ok(())
 }
 
-/// Connects a frontend; its socket and its session.
+/// Connects a frontend. Returns its socket and its session.
 async fn connect(world: &World, name: &str, dice: &str) -> Result<(Socket, String), Failure> {
     let url = format!("ws://{}/v1/campaigns/port-town/bridge", world.addr);
     let (mut socket, _) = connect_async(url).await?;
@@ -134,7 +135,7 @@ async fn answer(mut socket: Socket) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Tells the model what to say to whom: it writes as models do, each chunk by itself.
+/// Gives the model a script with its answers. It sends them as models do, each chunk separately.
 async fn tell(model: &str) -> Result<(), Failure> {
     let text: String = "Rain on the old quay. ".chars().cycle().take(TEXT_CHARS).collect();
     let step =
@@ -148,7 +149,7 @@ async fn tell(model: &str) -> Result<(), Failure> {
     if status == 204 { Ok(()) } else { Err(String::from_utf8_lossy(answer).into_owned().into()) }
 }
 
-/// CPU of a chunk of text: the same text in many and in one.
+/// The CPU time of a chunk of text: compares the same text in many chunks and in one.
 async fn chunks(report: &mut Report, world: &World, meter: Meter) -> Result<(), Failure> {
     let mut spent = [0.0; 2];
     for (action, spent) in [FEW, MANY].into_iter().zip(&mut spent) {
@@ -181,21 +182,21 @@ async fn chunks(report: &mut Report, world: &World, meter: Meter) -> Result<(), 
     Ok(())
 }
 
-/// Connections that only wait.
+/// Idle connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idle {
     /// Frontends' sockets.
     Sockets,
-    /// The journal's streams, streamed turns whose model is slow, and listeners of one.
+    /// Streams of the journal, streamed turns with a slow model, and listeners to one turn.
     Streams,
 }
 
-/// What idle connections hold in a server that has done nothing else.
+/// The memory of idle connections in a server that has done nothing else.
 ///
 /// # Errors
 /// If something fails.
 pub async fn memory(report: &mut Report, world: &World, server: u32, what: Idle) -> Result<(), Failure> {
-    // What the first of their kind load.
+    // Open one of each kind first, because the first one loads more.
     drop(connect(world, "first", "server").await?);
     drive(&world.addr, &world.reads(8), Duration::from_millis(200)).await?;
     sleep(Duration::from_secs(2)).await;
@@ -238,7 +239,7 @@ pub async fn memory(report: &mut Report, world: &World, server: u32, what: Idle)
     let name = if late { "1,000 streams (some had ended), resident" } else { "1,000 open streams, resident" };
     let texts = [String::new(), format!("+{:.0} MiB", resident - before)];
     report.line(name, texts.each_ref().map(String::as_str), (resident, "MiB"), "<= 150", resident <= 150.0 && !late);
-    // The turns end in order, so that nobody has to clear up after them.
+    // Wait until the turns have ended, so that nobody has to clean up after them.
     sleep((SLOW_TIME + Duration::from_secs(1)).saturating_sub(started.elapsed())).await;
     Ok(())
 }

@@ -1,6 +1,7 @@
-//! The load generator's parts: a lean client, floors to stand beside, what processes cost, and the report.
+//! The load generator's parts: a lean client, floors to compare with, the costs of processes, and the report.
 //!
-//! A figure is a ratio to a minimal program that does the same work in the same run, never a time by itself.
+//! A figure is always a comparison with a minimal program that does the same work in the same run, never a time by
+//! itself.
 
 #![expect(clippy::disallowed_methods, reason = "a bench may fail loudly on a row that it cannot read")]
 
@@ -11,7 +12,8 @@ pub mod open;
 pub mod overload;
 pub mod process;
 pub mod report;
+pub mod revert;
 pub mod world;
 
-/// What a bench may fail with.
+/// Any error of a bench.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -1,7 +1,8 @@
-//! An open-loop generator: requests are due by the clock, whether or not those before them were answered.
+//! An open-loop generator: it sends requests by the clock, whether or not earlier ones were answered.
 //!
-//! It has a thread of its own and keep-alive connections, each with one request at a time. What is due while all are taken was not
-//! sent, which is the generator's own failure and counted apart. It never waits for an answer before it sends.
+//! It has its own thread and keep-alive connections, each with one request at a time. A request that is due while all connections
+//! are taken is not sent. That is the generator's own failure and is counted separately. The generator never waits for an answer
+//! before it sends.
 
 use std::{
     cell::RefCell,
@@ -13,53 +14,53 @@ use tokio::{sync::mpsc, task::LocalSet, time::sleep};
 
 use crate::{Failure, client::Connection};
 
-/// What is sent at what rate for how long.
+/// What to send, at what rate, for how long.
 #[derive(Clone, Debug)]
 pub struct Load {
     pub addr: String,
-    /// Sent one after the other, again and again.
+    /// Sent one after the other, repeatedly.
     pub requests: Vec<Vec<u8>>,
-    /// Requests a second.
+    /// Requests per second.
     pub rate: f64,
     pub time: Duration,
-    /// Connections, and so requests under way at once.
+    /// The number of connections, which is also the limit of concurrent requests.
     pub connections: usize,
-    /// Whether the generator never sleeps. One that sleeps has to be woken by whoever answers it, with an interrupt that is
-    /// charged to the server, and more to its cheapest answers than to others.
+    /// Whether the generator never sleeps. A sleeping generator must be woken by an interrupt, which is charged to the
+    /// server that answers. That costs the server's cheapest answers the most.
     pub is_awake: bool,
 }
 
-/// What came of a load.
+/// The result of a load.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     pub seconds: f64,
     pub sent: usize,
-    /// Due while every connection was taken.
+    /// Requests that were due while every connection was taken.
     pub unsent: usize,
     pub done: usize,
-    /// Refused in the contract's words: `unavailable`, or that the pair is busy.
+    /// Rejected as documented: `unavailable`, or because the pair is busy.
     pub refused: usize,
-    /// Milliseconds that refusals took, in order.
+    /// The time of each rejection in milliseconds, in order.
     pub refusals_ms: Vec<f64>,
-    /// Answers that the contract does not know, and how many of each; 0 is a connection that was closed.
+    /// Undocumented answers and their numbers; 0 is a closed connection.
     pub odd: Vec<(u16, usize)>,
 }
 
 impl Outcome {
-    /// What was done a second.
+    /// Successful requests per second.
     #[must_use]
     pub fn goodput(&self) -> f64 {
         self.done as f64 / self.seconds
     }
 
-    /// The time of a share of the refusals, in milliseconds.
+    /// A quantile of the rejections' times, in milliseconds.
     #[must_use]
     pub fn refusal_ms(&self, share: f64) -> f64 {
         let at = (self.refusals_ms.len() as f64 * share) as usize;
         self.refusals_ms.get(at.min(self.refusals_ms.len().saturating_sub(1))).copied().unwrap_or(0.0)
     }
 
-    /// Counts another load's outcome with this one's.
+    /// Adds another load's outcome to this one.
     pub fn add(&mut self, other: Self) {
         self.seconds += other.seconds;
         self.sent += other.sent;
@@ -100,10 +101,10 @@ impl Outcome {
     }
 }
 
-/// Sends a load from a thread of its own and waits for its answers.
+/// Sends a load from its own thread and waits for the answers.
 ///
 /// # Errors
-/// If nothing can be connected to.
+/// If it cannot connect.
 pub async fn drive(load: Load) -> Result<Outcome, Failure> {
     let thread = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -154,7 +155,7 @@ async fn generate(load: Load) -> Result<Outcome, Failure> {
         }
     }
     let seconds = started.elapsed().as_secs_f64();
-    // What was sent is answered, or its connection closed.
+    // Wait until every request is answered or its connection is closed.
     while free.len() < lines.len() {
         match tokio::time::timeout(Duration::from_secs(30), freed.recv()).await {
             Ok(Some(line)) => free.push(line),
@@ -168,7 +169,7 @@ async fn generate(load: Load) -> Result<Outcome, Failure> {
 }
 
 async fn one(addr: &str, connection: &mut Option<Connection>, request: &[u8], at: Instant, outcome: &RefCell<Outcome>) {
-    // A connection that was idle may have been closed at any moment: a request that it lost is sent once more.
+    // An idle connection may have been closed at any moment. A request that was lost with it is sent once more.
     for is_last in [connection.is_none(), true] {
         if connection.is_none() {
             *connection = Connection::open(addr).await.ok();

@@ -1,8 +1,8 @@
-//! `load overload`: three times what the server can do, for reads, messages, turns and turns of pairs that are busy.
+//! `load overload`: sends three times what the server can handle, for reads, messages, turns, and turns of busy pairs.
 //!
-//! What it can do is found first, by steps of an open loop. Then moments at that rate and at three times that rate take turns,
-//! because machines change their pace within seconds: what is compared was measured at the same time. Server and PostgreSQL have
-//! one half of the cores, generator and model the other.
+//! It first finds the server's capacity with an open loop at rising rates. Then periods at that rate and at three times that
+//! rate alternate, because machines change their speed within seconds and the two must be measured at the same time. Server and
+//! PostgreSQL run on one half of the cores, generator and model on the other.
 
 use std::{
     sync::{
@@ -26,22 +26,22 @@ use crate::{
 
 const ACTION: &str = "Good morning to you";
 const CONNECTIONS: usize = 800;
-/// Times that both rates take their turn.
+/// How often each of the two rates is measured.
 const ROUNDS: u32 = 6;
 
-/// Measures each kind of request for `time`; the server has this process number.
+/// Measures each kind of request for `time`. `server` is the server's process id.
 ///
 /// # Errors
-/// Those of the sockets.
+/// Socket errors.
 pub async fn measure(report: &mut Report, world: &World, server: u32, time: Duration) -> Result<(), Failure> {
     let all: Vec<Vec<u8>> =
         world.turns(1, ACTION).concat().into_iter().chain(world.strangers(1, ACTION).concat()).collect();
     let busy: Vec<Vec<u8>> = all.iter().take(8).cloned().collect();
     let body = json!({ "type": "chat", "speaker": { "name": "Bench" }, "content": "The harbour watch counts every crate twice." });
     let message = request("POST", "/v1/campaigns/port-town/messages", &world.key, &body.to_string());
-    // Each pair has talked once, so its prompt is cached.
+    // Let each pair talk once, so that its prompt is cached.
     client::once(&world.addr, &world.strangers(8, ACTION)).await?;
-    // Where a model answers, it has the generator's cores.
+    // A model that answers runs on the generator's cores.
     for (name, requests, is_awake) in [
         ("reads", world.reads(1).concat(), true),
         ("messages", vec![message], true),
@@ -97,7 +97,8 @@ fn tell(report: &mut Report, name: &str, peak: f64, outcome: &Outcome) {
     report.line(&format!("{name}: not sent by the generator"), ["", ""], (share * 100.0, "%"), "", true);
 }
 
-/// The most that is done a second: a closed loop says about where, steps of an open one how much.
+/// The highest rate that succeeds per second: a closed loop finds the range, and an open loop with rising rates the
+/// value.
 async fn peak(load: &Load) -> Result<f64, Failure> {
     let clients: Vec<Vec<Vec<u8>>> =
         (0..32).map(|c| load.requests.iter().skip(c % load.requests.len()).step_by(32).cloned().collect()).collect();
@@ -112,9 +113,9 @@ async fn peak(load: &Load) -> Result<f64, Failure> {
     Ok(best)
 }
 
-/// What the server has counted.
+/// Counters of the server.
 struct Counts {
-    /// Model calls that were answered.
+    /// Answered model calls.
     answered: f64,
     /// Turns that succeeded.
     succeeded: f64,
@@ -136,7 +137,7 @@ impl Counts {
     }
 }
 
-/// The most memory a process has had while it was watched.
+/// The most memory that a watched process has used.
 struct Highest {
     ends: Arc<AtomicBool>,
     task: tokio::task::JoinHandle<f64>,

@@ -1,4 +1,4 @@
-//! Child processes, and what they cost: CPU and memory as `/proc` tells them.
+//! Child processes and what they cost: CPU and memory from `/proc`.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,11 +7,11 @@ use std::{
 
 use crate::Failure;
 
-/// A child that ends with its guard.
+/// A child process that ends when this is dropped.
 pub struct Program(Child);
 
 impl Program {
-    /// Starts a program of our target directory.
+    /// Starts a program from our target directory.
     ///
     /// # Errors
     /// If it cannot be started.
@@ -21,7 +21,7 @@ impl Program {
         Ok(Self(command.spawn()?))
     }
 
-    /// The process's number.
+    /// The process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.0.id()
@@ -35,7 +35,7 @@ impl Drop for Program {
     }
 }
 
-/// A program beside this one.
+/// The path of a program next to this one.
 ///
 /// # Errors
 /// If this program has no path.
@@ -43,7 +43,7 @@ pub fn beside(name: &str) -> Result<PathBuf, Failure> {
     Ok(std::env::current_exe()?.parent().unwrap_or(Path::new(".")).join(name))
 }
 
-/// Milliseconds of CPU a process has used; with `children`, its ended children's too.
+/// The CPU time of a process in milliseconds; with `children` also that of its ended children.
 #[must_use]
 pub fn cpu_ms(process: u32, children: bool) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
@@ -54,10 +54,10 @@ pub fn cpu_ms(process: u32, children: bool) -> f64 {
     10.0 * (field(11) + field(12) + if children { field(13) + field(14) } else { 0.0 })
 }
 
-/// Keeps all threads of a process, and those they start, on some cores. Elsewhere than on Linux, nothing.
+/// Binds all threads of a process, and those they start, to some cores. Only on Linux.
 ///
 /// # Errors
-/// If the system refuses.
+/// If the system rejects it.
 pub fn keep_on(process: u32, cores: &[usize]) -> Result<(), Failure> {
     #[cfg(target_os = "linux")]
     {
@@ -88,13 +88,13 @@ pub fn parent(process: u32) -> Option<u32> {
     stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// CPU of a whole PostgreSQL, by its postmaster.
+/// The CPU time of a whole PostgreSQL, by its postmaster.
 #[must_use]
 pub fn postgres_cpu_ms(postmaster: u32) -> f64 {
     cpu_ms(postmaster, true) + children(postmaster).into_iter().map(|p| cpu_ms(p, false)).sum::<f64>()
 }
 
-/// A server and its PostgreSQL, whose CPU is read.
+/// A server and its PostgreSQL, whose CPU time is measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Meter {
     pub server: u32,
@@ -102,13 +102,13 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Milliseconds of CPU that the server and PostgreSQL have used.
+    /// The CPU time in milliseconds that the server and PostgreSQL have used.
     #[must_use]
     pub fn spent(&self) -> [f64; 2] {
         [cpu_ms(self.server, false), postgres_cpu_ms(self.postmaster)]
     }
 
-    /// What each used since, for one of so many.
+    /// The CPU time that each has used since `before`, divided by `count`.
     #[must_use]
     pub fn each(&self, before: [f64; 2], count: usize) -> [f64; 2] {
         let now = self.spent();

@@ -1,4 +1,4 @@
-//! The world that is measured: a tenant, a campaign, pairs of NPCs and players; and a tenant grown large.
+//! The world that is measured: a tenant, a campaign, and pairs of NPCs and players; and a tenant with much more data.
 
 use std::{
     ops::Range,
@@ -15,14 +15,14 @@ use crate::{
     client::{Connection, request},
 };
 
-/// NPCs of the campaign.
+/// The number of NPCs in the campaign.
 pub const NPCS: usize = 64;
-/// Players of the campaign.
+/// The number of players in the campaign.
 pub const PLAYERS: usize = 4;
-/// Players beside them, whom nobody has heard of before they pay.
+/// The number of additional players, whom no NPC remembers before they pay.
 pub const STRANGERS: usize = 16;
 
-/// Where the measured server is and who calls it.
+/// The measured server and its caller.
 #[derive(Clone, Debug)]
 pub struct World {
     pub addr: String,
@@ -32,10 +32,10 @@ pub struct World {
 }
 
 impl World {
-    /// Makes the people.
+    /// Creates the NPCs and players.
     ///
     /// # Errors
-    /// If the server refuses them.
+    /// If the server rejects them.
     pub async fn make(addr: &str, key: &str) -> Result<Self, Failure> {
         let mut world = Self { addr: addr.to_owned(), key: key.to_owned(), campaign: Uuid::nil(), npc: Uuid::nil() };
         let mut connection = Connection::open(addr).await?;
@@ -56,10 +56,10 @@ impl World {
         Ok(world)
     }
 
-    /// Begins a fight of so many who never fall; gives its id.
+    /// Begins a fight between participants who never fall. Returns its id.
     ///
     /// # Errors
-    /// If the server refuses it.
+    /// If the server rejects it.
     pub async fn begin(&self, participants: usize) -> Result<String, Failure> {
         let one = |n| {
             json!({ "id": format!("p{n}"), "hp": 1_000_000, "max_hp": 1_000_000, "armor_class": 12, "is_enemy": n % 2 == 1,
@@ -73,7 +73,7 @@ impl World {
     /// Ends the campaign's fights.
     ///
     /// # Errors
-    /// If the server refuses it.
+    /// If the server rejects it.
     pub async fn end_fights(&self) -> Result<(), Failure> {
         let mut connection = Connection::open(&self.addr).await?;
         let path = "/v1/campaigns/port-town/encounters";
@@ -90,10 +90,10 @@ impl World {
         Ok(())
     }
 
-    /// Copies the campaign and opens a session of a game master in the copy; gives the session's path.
+    /// Copies the campaign and opens a game master's session in the copy. Returns the session's path.
     ///
     /// # Errors
-    /// If the server refuses it.
+    /// If the server rejects it.
     pub async fn table(&self, name: &str) -> Result<String, Failure> {
         let mut connection = Connection::open(&self.addr).await?;
         self.post(&mut connection, "/fork", &json!({ "slug": name, "name": name })).await?;
@@ -107,10 +107,10 @@ impl World {
         }
     }
 
-    /// Makes so many entries of lore that no prompt holds.
+    /// Creates lore entries that are not in any prompt.
     ///
     /// # Errors
-    /// If the server refuses them.
+    /// If the server rejects them.
     pub async fn lore(&self, entries: usize) -> Result<(), Failure> {
         let entry = |n| {
             json!({ "slug": format!("edited_{entries}_{n}"), "title": format!("Edited {n}"), "scope": "zone", "associated_id": "nowhere",
@@ -120,10 +120,10 @@ impl World {
         self.done("/import/seed", &body).await.map(|_| ())
     }
 
-    /// Edits the entries of [`World::lore`] and undoes it; gives the seconds of the edit.
+    /// Edits the entries of [`World::lore`] and undoes that. Returns the seconds that the edit took.
     ///
     /// # Errors
-    /// If the server refuses it, or edits another number of them.
+    /// If the server rejects it, or edits another number of entries.
     pub async fn edit(&self, entries: usize) -> Result<f64, Failure> {
         let changes = json!({
             "tags": { "add": ["new"] }, "priority": { "add": 1 },
@@ -141,7 +141,7 @@ impl World {
         Ok(seconds)
     }
 
-    /// The answer of a call that is done at once.
+    /// The answer to a call that must succeed at once.
     async fn done(&self, path: &str, body: &Value) -> Result<Value, Failure> {
         let mut connection = Connection::open(&self.addr).await?;
         let path = format!("/v1/campaigns/port-town{path}");
@@ -170,7 +170,7 @@ impl World {
         vec![vec![request("GET", &path, &self.key, "")]; clients]
     }
 
-    /// Turns, each client with pairs of its own, so that none waits for another's.
+    /// Turns in which each client has its own pairs, so that none waits for another's.
     #[must_use]
     pub fn turns(&self, clients: usize, action: &str) -> Vec<Vec<Vec<u8>>> {
         self.pairs(clients, action, 0..PLAYERS, false)
@@ -182,13 +182,13 @@ impl World {
         self.pairs(clients, action, PLAYERS..PLAYERS + STRANGERS, false)
     }
 
-    /// Streamed turns of everybody, each client with pairs of its own.
+    /// Streamed turns of all pairs, divided among the clients.
     #[must_use]
     pub fn streams(&self, clients: usize, action: &str) -> Vec<Vec<Vec<u8>>> {
         self.pairs(clients, action, 0..PLAYERS + STRANGERS, true)
     }
 
-    /// Texts of one player to be planned: each another, or always the same.
+    /// Texts of one player for the planner: all different, or always the same.
     #[must_use]
     pub fn texts(&self, count: usize, same: bool) -> Vec<Vec<Vec<u8>>> {
         let text = |n: usize| {
@@ -209,10 +209,10 @@ impl World {
     }
 }
 
-/// Fills the tenant with lore and memories of other places and people, and some of those who are measured.
+/// Fills the tenant with lore and memories of other locations and people, and with some about the measured ones.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn grow(database: &str, world: &World, lore: i64, memories: i64) -> Result<(), Failure> {
     let mut db = PgConnection::connect(database).await?;
     let tenant: Uuid = sqlx::query("SELECT tenant_id FROM campaign WHERE id = $1")
@@ -249,20 +249,20 @@ pub async fn grow(database: &str, world: &World, lore: i64, memories: i64) -> Re
     Ok(())
 }
 
-/// Clears up after writers and counts what there is, as PostgreSQL does by itself within a minute.
+/// Vacuums and analyzes, as PostgreSQL does by itself within a minute.
 ///
 /// # Errors
-/// If the database refuses.
+/// If the database rejects it.
 pub async fn settle(database: &str) -> Result<(), Failure> {
     let mut db = PgConnection::connect(database).await?;
     sqlx::query("VACUUM ANALYZE").execute(&mut db).await?;
     Ok(())
 }
 
-/// Makes campaigns with one NPC each.
+/// Creates campaigns with one NPC each.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn campaigns(database: &str, world: &World, count: usize) -> Result<Vec<Uuid>, Failure> {
     let mut db = PgConnection::connect(database).await?;
     let mut made = Vec::with_capacity(count);
@@ -288,10 +288,11 @@ pub async fn campaigns(database: &str, world: &World, count: usize) -> Result<Ve
     Ok(made)
 }
 
-/// Small updates a second by 8 connections, each of NPCs of a campaign of its own as far as there are enough.
+/// Small updates per second by 8 connections. Each connection updates NPCs of its own campaign if there are enough
+/// campaigns.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn updates(database: &str, campaigns: &[Uuid], journaled: bool, time: Duration) -> Result<f64, Failure> {
     let mut db = PgConnection::connect(database).await?;
     let switch = if journaled {

@@ -31,7 +31,7 @@ pub struct Model {
     #[schema(value_type = Object)]
     pub extensions: Json<Extensions>,
     pub external_ref: Option<String>,
-    /// Where it was copied from; null unless it is a fork.
+    /// What it was copied from; null unless it is a fork.
     #[schema(value_type = Option<ForkedFrom>)]
     pub forked_from: Option<Json<ForkedFrom>>,
     pub version: i64,

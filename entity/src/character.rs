@@ -83,7 +83,7 @@ pub struct Model {
     #[schema(value_type = Vec<serde_json::Value>)]
     pub inventory: Json<Vec<serde_json::Value>>,
     pub location: Option<String>,
-    /// What was used once in a turn, or since the last long rest; the rules keep it.
+    /// Features used once in a turn or since the last long rest. The rules maintain it.
     #[serde(skip)]
     pub turn_flags: Json<BTreeMap<String, String>>,
     #[schema(value_type = Object)]

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::{CampaignId, EncounterId, Json, TenantId, shapes::Extensions};
 
-/// A fight: where it stands.
+/// A fight, as far as lists show it.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel, Serialize, Deserialize, ToSchema)]
 #[schema(as = Encounter)]
 #[sea_orm(table_name = "encounter")]
@@ -25,7 +25,7 @@ pub struct Model {
     /// `active` or `ended`.
     pub status: String,
     pub round: i32,
-    /// Whose turn it is, counted from 1 in the order of initiative.
+    /// The position of the current participant in the turn order, from 1.
     pub turn: i32,
     pub current_participant_id: Option<String>,
     pub participant_count: i32,
@@ -34,7 +34,7 @@ pub struct Model {
     pub notes: Option<String>,
     #[serde(skip)]
     pub hidden: bool,
-    /// What the newest action did, for the journal.
+    /// What the latest action did, for the journal.
     #[serde(skip)]
     pub last_action: Json<serde_json::Value>,
     #[schema(value_type = Object)]

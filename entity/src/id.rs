@@ -1,4 +1,4 @@
-//! One id type per table, so that an NPC's id cannot be passed where a player's is meant. All are UUIDv7.
+//! One id type for each table, so that an NPC's id cannot be passed where a character's is expected. All are UUIDv7.
 
 use sea_orm::{DbErr, DeriveValueType, TryFromU64};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ macro_rules! id_types {
         pub struct $name(pub Uuid);
 
         impl $name {
-            /// A new id that sorts after those made before it.
+            /// Makes a new id, which sorts after earlier ones.
             #[must_use]
             pub fn generate() -> Self {
                 Self(Uuid::now_v7())
@@ -50,7 +50,7 @@ id_types!(
     CharacterId,
     /// A non-player character.
     NpcId,
-    /// An owner: the guardian of a place, race, profession or faction.
+    /// An owner: a group or institution with its own AI.
     OwnerId,
     /// A lore entry.
     LoreId,
@@ -62,7 +62,7 @@ id_types!(
     SessionId,
     /// An encounter.
     EncounterId,
-    /// A message of the campaign's history.
+    /// A message in a campaign.
     MessageId,
     /// An AI turn.
     TurnId,

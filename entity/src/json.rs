@@ -4,7 +4,7 @@ use sea_orm::sea_query::{ArrayType, ColumnType, Nullable, Value, ValueType, Valu
 use sea_orm::{ColIdx, QueryResult, TryGetError, TryGetable};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-/// `T` as JSON in the database and, unwrapped, as itself on the wire.
+/// `T` as JSON in the database, and as itself in the API.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Json<T>(pub T);
@@ -18,7 +18,7 @@ impl<T> std::ops::Deref for Json<T> {
 
 impl<T: Serialize> From<Json<T>> for Value {
     fn from(json: Json<T>) -> Self {
-        // Only a map with keys that are not strings fails to serialise; no shape of ours has one.
+        // Serialization fails only for maps whose keys are not strings, and our types have none.
         Value::Json(Some(Box::new(serde_json::to_value(json.0).unwrap_or_default())))
     }
 }

@@ -1,7 +1,7 @@
-//! The tables as types: one file per table, typed ids and enums, no queries.
+//! The tables as types: one file for each table, with typed ids and enums but without queries.
 //!
-//! A model is also what the API returns: its serde names are those of the wire, and what clients do not see is skipped.
-//! The schema's truth is in `migration`; a test compares the two. To add a table: a file here, a line below.
+//! A model is also what the API returns: its serde names are the API's, and columns that clients must not see are
+//! skipped. `migration` defines the schema; a test compares the two. To add a table, add a file and a line below.
 
 pub mod campaign;
 pub mod character;

@@ -25,7 +25,7 @@ pub enum Scope {
     Item,
 }
 
-/// When an entry enters a prompt: always, or when its keywords are met.
+/// When an entry enters a prompt: always, or when its keywords occur.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EnumIter, DeriveActiveEnum, Serialize, Deserialize, ToSchema,
 )]
@@ -68,7 +68,7 @@ pub struct Model {
     pub title: String,
     pub scope: Scope,
     pub associated_id: Option<String>,
-    /// `associated_id` as slug: what scopes are compared by.
+    /// The slug for `associated_id`, which scopes are compared with.
     #[serde(skip)]
     pub associated_key: String,
     pub content: String,
@@ -86,7 +86,7 @@ pub struct Model {
     pub logic: Logic,
     pub scan_depth: i32,
     pub ai_lock: bool,
-    /// Tokens of the content in a prompt.
+    /// The number of tokens of the content in a prompt.
     pub tokens: i32,
     #[schema(value_type = Object)]
     pub extensions: Json<Extensions>,

@@ -1,4 +1,4 @@
-//! Memories of NPCs and owners about players.
+//! Memories of NPCs and owners about characters.
 
 use sea_orm::entity::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::{CampaignId, Json, MemoryId, TenantId, shapes::Extensions};
 
-/// Who remembers.
+/// The kind of a memory's holder.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EnumIter, DeriveActiveEnum, Serialize, Deserialize, ToSchema,
 )]
@@ -34,7 +34,7 @@ pub enum Source {
     Import,
 }
 
-/// A memory as stored; on the wire it names its holder and player (`memory::View` of the API).
+/// A memory as it is stored. The API names its holder and player instead of their ids (`memory::View`).
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel, Serialize, Deserialize, ToSchema)]
 #[schema(as = MemoryRow)]
 #[sea_orm(table_name = "memory")]

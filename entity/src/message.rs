@@ -1,4 +1,4 @@
-//! Messages of the campaign's history.
+//! Messages in a campaign.
 
 use sea_orm::entity::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::{
     shapes::{Extensions, Speaker},
 };
 
-/// What a message is.
+/// The kind of a message.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EnumIter, DeriveActiveEnum, Serialize, Deserialize, ToSchema,
 )]
@@ -24,7 +24,7 @@ pub enum Type {
     System,
 }
 
-/// Who wrote it.
+/// The author of a message.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EnumIter, DeriveActiveEnum, Serialize, Deserialize, ToSchema,
 )]
@@ -38,7 +38,7 @@ pub enum Author {
     System,
 }
 
-/// A message: said by a player, an AI entity, the game master or the system.
+/// A message from a player, an AI entity, the game master or the system.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel, Serialize, Deserialize, ToSchema)]
 #[schema(as = Message)]
 #[sea_orm(table_name = "message")]
@@ -64,20 +64,21 @@ pub struct Model {
     pub roll: Option<Json<serde_json::Value>>,
     pub author: Author,
     pub player_id: Option<Uuid>,
-    /// The NPC or owner spoken with, or the session whose AI was asked and answered.
+    /// The NPC or owner in the conversation, or the session whose AI was asked and answered.
     pub entity_id: Option<Uuid>,
     #[schema(value_type = Vec<String>)]
     pub whisper_to: Json<Vec<String>>,
     pub blind: bool,
     pub turn_id: Option<Uuid>,
-    /// The text as the model saw it; with `tokens` and `window_start` what the transcript is rebuilt from.
+    /// The text as the model saw it. The transcript is rebuilt from it, `tokens` and `window_start`.
     #[serde(skip)]
     pub prompt_text: Option<String>,
     #[serde(skip)]
     pub tokens: i32,
     #[serde(skip)]
     pub window_start: Option<Uuid>,
-    /// Of a session's turn: what its AI was then. Who is less is not shown what was told to who is more.
+    /// The role of a session's AI at the time of its turn. A role that may see less is not shown what was told to a
+    /// role that may see more.
     #[serde(skip)]
     pub told_as: Option<String>,
     #[schema(value_type = Object)]

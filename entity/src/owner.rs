@@ -1,4 +1,4 @@
-//! Owners: guardians of a place, race, profession or faction.
+//! Owners: groups and institutions with their own AI.
 
 use sea_orm::entity::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::{
     shapes::{Extensions, ToolRef},
 };
 
-/// What an owner watches over.
+/// The kind of thing that an owner watches over.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EnumIter, DeriveActiveEnum, Serialize, Deserialize, ToSchema,
 )]
@@ -24,7 +24,7 @@ pub enum Aspect {
     Faction,
 }
 
-/// An owner. On the wire its influence is one object; `service` folds the columns.
+/// An owner. In the API its influence is one object, which `service` makes from the columns.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel, Serialize, Deserialize, ToSchema)]
 #[schema(as = OwnerRow)]
 #[sea_orm(table_name = "owner")]

@@ -10,7 +10,7 @@ use crate::{
     shapes::{Extensions, SceneToken},
 };
 
-/// A scene: a place in play, with tokens and notes.
+/// A scene: a place where messages are written, with tokens and notes.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel, Serialize, Deserialize, ToSchema)]
 #[schema(as = Scene)]
 #[sea_orm(table_name = "scene")]
@@ -26,10 +26,10 @@ pub struct Model {
     pub slug: String,
     pub name: String,
     pub description: String,
-    /// The place it plays in, as lore of zones names it; its name, if there is none.
+    /// The location, as lore of zones names it. Default: the scene's name.
     pub location: Option<String>,
     pub active: bool,
-    /// The frontend's channel it plays in; one scene each.
+    /// The frontend's channel for this scene. A channel has one scene.
     pub channel: Option<String>,
     pub width: i32,
     pub height: i32,

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::{CampaignId, Json, SessionId, TenantId, shapes::Extensions};
 
-/// What the AI is in a session.
+/// The role of the AI in a session.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EnumIter, DeriveActiveEnum, Serialize, Deserialize, ToSchema,
 )]
@@ -17,13 +17,13 @@ pub enum Role {
     /// It runs the game.
     #[default]
     Gm,
-    /// It helps a human game master; what it says is for the game master alone.
+    /// It helps a human game master. Only the game master sees what it says.
     Assistant,
     /// It plays a character.
     Player,
 }
 
-/// Who rolls the dice of a session.
+/// Who rolls the dice in a session.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EnumIter, DeriveActiveEnum, Serialize, Deserialize, ToSchema,
 )]
@@ -32,7 +32,7 @@ pub enum Role {
 pub enum Dice {
     #[default]
     Server,
-    /// The frontend while it is connected; the server when it is not.
+    /// The frontend while it is connected, otherwise the server.
     Frontend,
 }
 
@@ -49,7 +49,7 @@ pub struct Model {
     pub id: SessionId,
     #[schema(value_type = Uuid)]
     pub campaign_id: CampaignId,
-    /// The frontend's own name for itself; one session each.
+    /// The frontend's own name for itself. Each has one session.
     pub client_id: String,
     #[schema(inline)]
     pub role: Role,
@@ -57,7 +57,7 @@ pub struct Model {
     pub dice: Dice,
     /// The character the AI plays, if its role is `player`.
     pub player_id: Option<Uuid>,
-    /// The scene it plays in, if it plays in one of its own.
+    /// The scene of the session, if it has its own.
     pub scene_id: Option<Uuid>,
     #[schema(value_type = Object)]
     pub extensions: Json<Extensions>,

@@ -1,4 +1,4 @@
-//! The nested shapes of characters, NPCs and scenes, as they stand in JSON columns and on the wire.
+//! The nested parts of characters, NPCs and scenes, as in JSON columns and in the API.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// Keys of clients' own, returned as given.
+/// Members that belong to clients. They are returned as given.
 pub type Extensions = BTreeMap<String, Value>;
 
 macro_rules! shape {
@@ -20,7 +20,7 @@ macro_rules! shape {
 }
 
 shape! {
-    /// The six ability scores, 1..30 (SRD 5.1, "Using Ability Scores").
+    /// The six ability scores, 1 to 30 (SRD 5.1, "Using Ability Scores").
     Abilities {
         #[serde(default = "ten")] strength: i32,
         #[serde(default = "ten")] dexterity: i32,
@@ -38,7 +38,7 @@ shape! {
     }
     /// Normal and long range in feet.
     Range { normal: i32, #[serde(default)] long: Option<i32> }
-    /// A weapon on a character's sheet; what is left out comes from the SRD weapon of that name.
+    /// A weapon on a character's sheet. What is left out comes from the SRD weapon with that name.
     Weapon {
         name: String,
         #[serde(default, skip_serializing_if = "Option::is_none")] dice: Option<String>,
@@ -49,13 +49,13 @@ shape! {
         #[serde(default)] properties: Vec<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")] range: Option<Range>,
     }
-    /// An effect in force, such as Bless or Rage.
+    /// An active effect, such as Bless or Rage.
     Effect {
         name: String,
         #[serde(default, skip_serializing_if = "Option::is_none")] source: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")] rounds_remaining: Option<i32>,
     }
-    /// A condition in force; `level` is for exhaustion, and the next rest ends what lasts `until_rest`.
+    /// An active condition. `level` is for exhaustion. With `until_rest` the next rest ends it.
     Condition {
         name: String,
         #[serde(default, skip_serializing_if = "Option::is_none")] source: Option<String>,
@@ -63,9 +63,9 @@ shape! {
         #[serde(default, skip_serializing_if = "Option::is_none")] level: Option<i32>,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")] until_rest: bool,
     }
-    /// What a character concentrates on.
+    /// What a character is concentrating on.
     Concentration { spell: String }
-    /// Hit dice: size of the die, how many there are and how many are left.
+    /// Hit dice: the size of the die, the maximum number and the number left.
     HitDice { die: i32, max: i32, remaining: i32 }
     /// Death saving throws so far.
     #[derive(Default)]
@@ -74,7 +74,7 @@ shape! {
     SpellSlot { max: i32, remaining: i32 }
     /// A class resource, such as ki points.
     Resource { name: String, max: i32, remaining: i32 }
-    /// An attack of an NPC's stat block; `damage` is a dice formula.
+    /// An attack in an NPC's stat block. `damage` is a dice formula.
     NpcAttack {
         name: String,
         #[serde(default)] bonus: i32,
@@ -92,7 +92,7 @@ shape! {
         #[serde(default)] y: f64,
         #[serde(default)] is_player: bool,
     }
-    /// Who speaks a message.
+    /// The speaker of a message.
     #[derive(Default)]
     Speaker {
         #[serde(default)] name: String,
@@ -100,16 +100,16 @@ shape! {
     }
 }
 
-/// What a fork was copied from. Either may be gone by now.
+/// What a fork was copied from. The campaign or the turn may no longer exist.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ForkedFrom {
     pub campaign_id: Uuid,
-    /// The turn after which it was copied; absent if it was the campaign of that moment.
+    /// The turn after which it was copied; absent if the campaign was copied in its current state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<Uuid>,
 }
 
-/// An NPC's stat block (SRD 5.1, "Monsters"). Everything has a default, so a talker needs none of it.
+/// An NPC's stat block (SRD 5.1, "Monsters"). Everything has a default, so an NPC that only talks needs none of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Stats {
@@ -151,7 +151,7 @@ impl Default for Stats {
     }
 }
 
-/// The ability a weapon uses.
+/// The ability that a weapon uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WeaponAbility {
@@ -171,7 +171,7 @@ pub enum SpellAttack {
     None,
 }
 
-/// A known spell: an SRD name, or one of the table's own with its numbers.
+/// A known spell: the name of an SRD spell, or a custom one with its numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum Spell {
@@ -185,7 +185,7 @@ pub enum Spell {
     },
 }
 
-/// A tool an AI entity may call: a name, or a name with a description of one's own.
+/// A tool that an AI entity may call: a name, or a name with a custom description.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum ToolRef {
@@ -194,7 +194,7 @@ pub enum ToolRef {
 }
 
 shape! {
-    /// A tool with a description (and parameters, for readers) of the worldbuilder's own.
+    /// A tool with the worldbuilder's own description, and parameters for readers.
     DescribedTool {
         name: String,
         #[serde(default, skip_serializing_if = "Option::is_none")] description: Option<String>,

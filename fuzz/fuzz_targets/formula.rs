@@ -1,5 +1,5 @@
-//! Any text: it is read or refused, and what is read can be rolled, analysed and written again, without a panic and soon.
-//! The first byte seeds the dice, the rest is the formula.
+//! Any text as a formula: it is parsed or rejected, and a parsed one can be rolled, analyzed and written again, quickly
+//! and without a panic. The first byte seeds the dice, and the rest is the formula.
 
 #![no_main]
 
@@ -34,7 +34,7 @@ fuzz_target!(|data: (u8, &str)| {
         assert!(statistics.min.is_none_or(|min| min <= roll.total + slack));
         assert!(statistics.max.is_none_or(|max| max >= roll.total - slack));
     }
-    // Blanks and brackets may make the canonical form longer than a formula may be.
+    // Spaces and brackets may make the canonical form longer than a formula may be.
     let canonical = formula.to_string();
     if let (Ok(again), Ok(total)) = (Formula::parse(&canonical), total) {
         assert_eq!(again.total(&mut fair.roll(0), &variables), Ok(total));

@@ -1,4 +1,4 @@
-//! Any text as a frame of the bridge: it is read or refused without a panic.
+//! Any text as a frame of the bridge: it is parsed or rejected without a panic.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Any bytes: as a character card, as a lorebook and as a file of whatever kind they are read or refused, without a panic and soon. What
-//! is read as a card can be written again.
+//! Any bytes as a character card, as a lorebook and as a file of any kind: they are read or rejected quickly and without a panic. A card
+//! that was read can be written again.
 
 #![no_main]
 
@@ -11,7 +11,7 @@ fuzz_target!(|data: &[u8]| {
         let lore: Vec<_> = read.book.into_iter().flat_map(|book| book.entries).map(|entry| entry.lore).collect();
         let written = card::write(&read.npc, &read.owners, &lore);
         let picture = card::picture(&written).unwrap();
-        // A picture of ours is one that we read.
+        // We can read our own pictures.
         card::read(&picture, &mut Losses::default()).unwrap();
     }
     if let Ok(read) = book::read(data, &mut Losses::default()) {

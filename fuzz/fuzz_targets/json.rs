@@ -1,10 +1,11 @@
-//! Any text as JSON: it is read or refused without a panic, and what is read comes back equal from its own writing.
+//! Any text as JSON: it is read or rejected without a panic, and a value that was read is equal after writing and
+//! reading it again.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use tavernkeep::json;
+use base::json;
 
 fuzz_target!(|text: &str| {
     if let Ok(value) = json::read("The text", text) {

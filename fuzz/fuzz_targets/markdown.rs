@@ -1,4 +1,5 @@
-//! Any Markdown of worldbuilders as HTML: no script, no handler and no foreign picture comes out.
+//! Any Markdown from worldbuilders as HTML: the result never contains a script, an event handler or an image from
+//! elsewhere.
 
 #![no_main]
 

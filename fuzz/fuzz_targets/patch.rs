@@ -1,10 +1,11 @@
-//! Any two values as a document and its merge patch: the result is what RFC 7396 says, and a patch applied again changes nothing more.
+//! Any two values as a document and a merge patch: the result is what RFC 7396 says, and applying the patch again changes nothing.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use tavernkeep::{http::patch, json};
+use base::json;
+use tavernkeep::http::patch;
 
 fuzz_target!(|texts: (&str, &str)| {
     let (Ok(document), Ok(change)) = (json::read("The text", texts.0), json::read("The text", texts.1)) else { return };

@@ -1,5 +1,5 @@
-//! Any reply of a model: the planner's reader finds a plan or says why there is none, without a panic, and a plan it finds is found
-//! again in any prose around it.
+//! Any model reply: the planner's parser finds a plan or says why there is none, without a panic. A plan that it finds is also
+//! found in any prose around it.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Any text as a query, a cursor in it included: it is read or refused without a panic, and a read one is within its limits.
+//! Any text as a query, with a cursor in it: it is parsed or rejected without a panic, and a parsed one is within its
+//! limits.
 
 #![no_main]
 

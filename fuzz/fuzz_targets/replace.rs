@@ -1,4 +1,5 @@
-//! Any pattern over any text: it is refused, or it replaces within its time and its bytes, without a panic.
+//! Any pattern and any text: the pattern is rejected, or it replaces within its limits of time and bytes, without a
+//! panic.
 
 #![no_main]
 

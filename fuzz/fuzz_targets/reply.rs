@@ -1,9 +1,10 @@
-//! Any text as a model's reply: it is read in every dialect without a panic, whole or piece by piece, and stays bounded.
+//! Any text as a model's reply: it is parsed in every dialect, whole or piece by piece, without a panic and within
+//! bounds.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tavernkeep::llm::{ReplyMode, reply};
+use llm::{ReplyMode, reply};
 
 fuzz_target!(|text: &str| {
     let read = reply::parse_text(text);

@@ -1,5 +1,6 @@
-//! Any creature and any arguments, as JSON: every resolver answers without a panic, and its changes can be made.
-//! The input is three JSON documents, one a line: the actor, the target, the arguments; a first byte seeds the dice.
+//! Any creature and any arguments as JSON: every resolver answers without a panic, and its changes can be applied. The
+//! input is a first byte that seeds the dice, then three JSON documents, one per line: the actor, the target and the
+//! arguments.
 
 #![no_main]
 

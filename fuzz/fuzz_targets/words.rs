@@ -1,9 +1,11 @@
-//! Any text as what is short and comes from outside: times, addresses of people and of models, keys, and text within a fence.
+//! Any text as various short inputs: times, email addresses, model endpoints, keys, and text within a fence.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tavernkeep::{auth::keys, clock, llm::Endpoint, prompt::fence, users::email};
+use base::clock;
+use llm::Endpoint;
+use tavernkeep::{auth::keys, prompt::fence, users::email};
 
 fuzz_target!(|text: &str| {
     if let Some(time) = clock::parse(text) {

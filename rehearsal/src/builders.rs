@@ -1,6 +1,6 @@
-//! Replies built in Rust, for tests: `Reply::tool("NPC_memorize", json!({…})).with_text("…").delay_ms(50)`.
+//! Builds replies in Rust, for tests: `Reply::tool("NPC_memorize", json!({…})).with_text("…").delay_ms(50)`.
 //!
-//! One short method per field of [`Reply`], and nothing else: contradictions are found by `Reply::check`.
+//! There is one short method for each field of [`Reply`]. `Reply::check` finds contradictions.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::reply::{Reply, RetryAfter, ScriptedCall, UsageOverride};
 
 /// Kinds.
 impl Reply {
-    /// What the persona would say; for use with modifiers.
+    /// The persona's answer, for use with modifiers.
     #[must_use]
     pub fn persona() -> Self {
         Self::default()
@@ -19,7 +19,7 @@ impl Reply {
         Self::default().with_text(text)
     }
 
-    /// One tool call; a string as `arguments` is sent as it is.
+    /// One tool call. A string as `arguments` is sent unchanged.
     pub fn tool(name: impl Into<String>, arguments: impl Into<Value>) -> Self {
         Self::default().with_tool(name, arguments)
     }
@@ -29,7 +29,7 @@ impl Reply {
         Self { refusal: Some(text.into()), ..Self::default() }
     }
 
-    /// A text of `bytes` bytes, made while it is sent.
+    /// A text with `bytes` bytes, made while it is sent.
     #[must_use]
     pub fn repeat_bytes(bytes: u64) -> Self {
         Self { repeat_bytes: Some(bytes), ..Self::default() }
@@ -41,18 +41,18 @@ impl Reply {
         Self { status: Some(status), ..Self::default() }
     }
 
-    /// A body sent as it is, with status 200.
+    /// A body that is sent unchanged, with status 200.
     pub fn raw_body(body: impl Into<String>) -> Self {
         Self { raw_body: Some(body.into()), ..Self::default() }
     }
 
-    /// The connection is closed without an answer.
+    /// Closes the connection without an answer.
     #[must_use]
     pub fn close() -> Self {
         Self { close: true, ..Self::default() }
     }
 
-    /// Never answered.
+    /// Never answers.
     #[must_use]
     pub fn hang() -> Self {
         Self { hang: true, ..Self::default() }
@@ -81,7 +81,7 @@ impl Reply {
         self
     }
 
-    /// Body of a `status` reply: JSON, or a string sent as plain text.
+    /// The body of a `status` reply: JSON, or a string that is sent as plain text.
     #[must_use]
     pub fn with_body(mut self, body: impl Into<Value>) -> Self {
         self.body = Some(body.into());

@@ -1,19 +1,20 @@
-//! What a real provider refuses with 400, so that a client's mistake is found here and not in production.
+//! Rejects what a real provider would reject with 400, so that a client's mistakes are found here and not in
+//! production.
 //!
-//! Each rule is one small function over the parsed request; it must never depend on the script or the persona.
+//! Each rule is one small function over the parsed request. It must never depend on the script or the persona.
 
 use crate::error::ApiError;
 use crate::wire::{ChatRequest, Message, Role, ToolChoice};
 
-/// Most tools one request may offer.
+/// The most tools in one request.
 const TOOLS_MAX: usize = 128;
-/// Longest tool name, in bytes.
+/// The maximum length of a tool name, in bytes.
 const TOOL_NAME_BYTES_MAX: usize = 64;
 
 /// Checks a request.
 ///
 /// # Errors
-/// The first rule that is broken.
+/// The first broken rule.
 pub(crate) fn request(request: &ChatRequest<'_>) -> Result<(), ApiError> {
     if request.messages.is_empty() {
         return Err(ApiError::invalid("messages", "'messages' must not be empty."));
@@ -29,7 +30,7 @@ pub(crate) fn request(request: &ChatRequest<'_>) -> Result<(), ApiError> {
     tools(request)
 }
 
-/// Every message says something.
+/// Checks that every message has content.
 fn contents(messages: &[Message<'_>]) -> Result<(), ApiError> {
     let empty = |message: &Message<'_>| {
         message.content.is_none() && !(message.role == Role::Assistant && message.tool_calls.is_some())
@@ -43,7 +44,8 @@ fn contents(messages: &[Message<'_>]) -> Result<(), ApiError> {
     }
 }
 
-/// Each call of an assistant message is answered by a tool message right after it, and no other tool message exists.
+/// Checks that each tool call of an assistant message is answered by a tool message right after it, and that there are
+/// no other tool messages.
 fn answers(messages: &[Message<'_>]) -> Result<(), ApiError> {
     let mut open: Vec<&str> = Vec::new();
     for message in messages {
@@ -80,7 +82,7 @@ fn unanswered(open: &[&str]) -> Result<(), ApiError> {
     ))
 }
 
-/// The tools have legal names, and `tool_choice` picks one of them.
+/// Checks that tool names are valid, and that `tool_choice` names one of the tools.
 fn tools(request: &ChatRequest<'_>) -> Result<(), ApiError> {
     let tools = request.tools();
     if request.tools.is_some() && tools.is_empty() {

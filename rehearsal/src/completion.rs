@@ -1,7 +1,7 @@
-//! An assistant's answer, and the JSON of a whole (not streamed) completion.
+//! An assistant's answer, and the JSON of a complete (not streamed) completion.
 //!
-//! The envelope is written by hand around the text, because a text of many megabytes is repeated while it is sent and
-//! never built. It must never hold a clock: `created` is 0, ids come from the prompt.
+//! The code writes the JSON around the text by hand, because a text of many megabytes is repeated while it is sent and
+//! never built in memory. This module must never use a clock: `created` is 0, and ids come from the prompt.
 
 use std::borrow::Cow;
 
@@ -12,16 +12,16 @@ use crate::feed::Segment;
 use crate::prefix_cache::TOKEN_BYTES;
 use crate::reply::UsageOverride;
 
-/// Bytes of the unit that a repeated text is made of, at least.
+/// The minimum size in bytes of the unit that a repeated text is made of.
 const UNIT_BYTES_MIN: usize = 8 * 1_024;
-/// The phrase that is repeated when the script gives none.
+/// The phrase to repeat if the script has none.
 const PHRASE: &str = "The road winds on through the old forest, and the tale goes on with it. ";
 
 /// The assistant's text.
 pub(crate) enum Text {
     None,
     Whole(String),
-    /// `unit`, `times` over, and then `rest`.
+    /// `unit`, repeated `times` times, and then `rest`.
     Repeated {
         unit: String,
         times: usize,
@@ -29,14 +29,14 @@ pub(crate) enum Text {
     },
 }
 
-/// A tool call; `arguments` is what the model wrote, JSON or not.
+/// A tool call. `arguments` is what the model wrote, JSON or not.
 pub(crate) struct Call {
     pub(crate) id: Option<String>,
     pub(crate) name: String,
     pub(crate) arguments: String,
 }
 
-/// What the assistant answers.
+/// The assistant's answer.
 pub(crate) struct Completion {
     pub(crate) text: Text,
     pub(crate) calls: Vec<Call>,
@@ -45,7 +45,7 @@ pub(crate) struct Completion {
     pub(crate) usage: UsageOverride,
 }
 
-/// What is said about the request an answer belongs to.
+/// What an answer says about its request.
 pub(crate) struct Envelope {
     pub(crate) fingerprint: u64,
     pub(crate) model: String,
@@ -53,7 +53,7 @@ pub(crate) struct Envelope {
     pub(crate) cached_tokens: u64,
 }
 
-/// A call on the wire.
+/// A call in the API's form.
 #[derive(Serialize)]
 struct CallBody<'a> {
     id: Cow<'a, str>,
@@ -82,7 +82,7 @@ struct PromptTokensDetails {
 }
 
 impl Text {
-    /// A text of exactly `bytes` bytes, made of a phrase.
+    /// A text of exactly `bytes` bytes that repeats a phrase.
     pub(crate) fn repeated(phrase: Option<&str>, bytes: u64) -> Self {
         let phrase = phrase.filter(|phrase| !phrase.is_empty()).unwrap_or(PHRASE);
         let unit = phrase.repeat(UNIT_BYTES_MIN.div_ceil(phrase.len()));
@@ -114,7 +114,7 @@ impl Completion {
         self.finish_reason.as_deref().unwrap_or(usual)
     }
 
-    /// The figures of this answer.
+    /// The usage figures of this answer.
     pub(crate) fn usage(&self, envelope: &Envelope) -> Usage {
         let calls = self.calls.iter().map(|call| call.name.len() + call.arguments.len());
         let refusal = self.refusal.as_ref().map_or(0, String::len);
@@ -198,7 +198,7 @@ impl Envelope {
     }
 }
 
-/// Appends a value as JSON; one that cannot be written (none of ours) becomes `null`.
+/// Appends a value as JSON. A value that cannot be written becomes `null`; ours all can.
 pub(crate) fn push_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     let start = out.len();
     if serde_json::to_writer(&mut *out, value).is_err() {
@@ -207,7 +207,7 @@ pub(crate) fn push_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     }
 }
 
-/// A text as it stands between the quotes of a JSON string.
+/// A text as it appears between the quotes of a JSON string.
 fn inside_json(text: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 2);
     push_json(&mut out, text);

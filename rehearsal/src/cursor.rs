@@ -1,6 +1,6 @@
-//! Where a script stands: which step answers the next request.
+//! The position in a script: which step answers the next request.
 //!
-//! It must never look at anything but the last user message, the model and its own position.
+//! It must only depend on the last user message, the model and its own position.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use std::sync::Arc;
 use crate::reply::Reply;
 use crate::script::{Script, Then, When};
 
-/// What the script says about one request.
+/// The script's decision about a request.
 pub(crate) enum Decision {
-    /// Nothing: the persona answers.
+    /// No step applies, so the persona answers.
     Persona,
     /// This reply.
     Reply(Arc<Reply>),
-    /// It has run out, and that is an error.
+    /// The script has run out, and that is an error.
     Exhausted,
 }
 
@@ -24,7 +24,7 @@ struct Pending {
     reply: Arc<Reply>,
 }
 
-/// A script in use.
+/// A script and the position in it.
 pub(crate) struct Cursor {
     steps: VecDeque<Pending>,
     then: Then,
@@ -32,7 +32,7 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// Starts a script at its first step.
+    /// Begins at the script's first step.
     pub(crate) fn new(script: Script) -> Self {
         let steps = script.steps.into_iter().map(|step| Pending {
             when: step.when,

@@ -1,13 +1,13 @@
-//! Errors in the shape that OpenAI-compatible clients read: `{"error":{"message","type","param","code"}}`.
+//! Errors in the form that OpenAI-compatible clients read: `{"error":{"message","type","param","code"}}`.
 //!
-//! One type for all of them, so that no handler writes an error body by hand. Messages are for developers; they must
-//! never hold a whole prompt.
+//! There is one type for all errors, so that no handler writes an error body by hand. Messages are for developers. They
+//! must never contain a whole prompt.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use serde::Serialize;
 
-/// Longest message, in characters: a parser's message may quote the request.
+/// The maximum length of a message, in characters, because a parser's message may quote the request.
 const MESSAGE_CHARS_MAX: usize = 400;
 
 /// An error answer.
@@ -33,12 +33,12 @@ struct Detail<'a> {
 }
 
 impl ApiError {
-    /// 400 about one parameter.
+    /// A 400 about one parameter.
     pub(crate) fn invalid(param: &'static str, message: impl Into<String>) -> Self {
         Self { param: Some(param), ..Self::new(StatusCode::BAD_REQUEST, message) }
     }
 
-    /// Any status, with no parameter and no code.
+    /// An error with any status, without a parameter or code.
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
         Self { status, message: message.into(), param: None, code: None }
     }

@@ -1,6 +1,6 @@
 //! A response body that is made while it is sent, and can be slow, cut or broken.
 //!
-//! It must never hold more than one piece in memory beside the segments it was given.
+//! It must never have more than one piece in memory besides the segments it was given.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,10 +12,10 @@ use actix_web::body::{BodySize, MessageBody};
 use bytes::Bytes;
 use tokio::time::{Sleep, sleep};
 
-/// What was sent before a break gets this long to leave the socket.
+/// How long data sent before a break has to leave the socket.
 const BEFORE_BREAK: Duration = Duration::from_millis(25);
 
-/// Bytes, sent a number of times.
+/// Bytes that are sent a number of times.
 pub(crate) struct Segment {
     pub(crate) unit: Bytes,
     pub(crate) times: usize,
@@ -24,11 +24,11 @@ pub(crate) struct Segment {
 /// How a body is delivered.
 #[derive(Clone, Default)]
 pub(crate) struct Delivery {
-    /// Wait before the first byte.
+    /// The wait before the first byte.
     pub(crate) before: Option<Duration>,
-    /// Wait between pieces.
+    /// The wait between pieces.
     pub(crate) between: Option<Duration>,
-    /// Size of a piece; none sends segments as they are.
+    /// The size of a piece; `None` sends segments as they are.
     pub(crate) piece_bytes: Option<usize>,
     /// Break the connection after this many bytes.
     pub(crate) break_after: Option<u64>,
@@ -40,12 +40,12 @@ pub(crate) struct Feed {
     delivery: Delivery,
     size: BodySize,
     pause: Option<Pin<Box<Sleep>>>,
-    /// Bytes until the break.
+    /// The number of bytes until the break.
     left: u64,
     breaks: bool,
 }
 
-/// The connection was broken because the script says so.
+/// The error that breaks the connection because the script says so.
 #[derive(Debug)]
 pub(crate) struct Broken;
 
@@ -69,14 +69,14 @@ impl Segment {
 }
 
 impl Delivery {
-    /// Whether a body needs nothing but to be sent.
+    /// Whether a body only has to be sent, without delays or faults.
     pub(crate) fn is_plain(&self) -> bool {
         self.before.is_none() && self.between.is_none() && self.piece_bytes.is_none() && self.break_after.is_none()
     }
 }
 
 impl Feed {
-    /// A body of these segments. One that is `streamed` does not announce its length.
+    /// A body of these segments. A `streamed` body does not announce its length.
     pub(crate) fn new(segments: Vec<Segment>, delivery: Delivery, streamed: bool) -> Self {
         let total = segments.iter().map(Segment::len).sum();
         let left = delivery.break_after.unwrap_or(u64::MAX);
@@ -91,7 +91,7 @@ impl Feed {
         }
     }
 
-    /// A body that breaks before anything, its headers included, has been written.
+    /// A body that breaks before anything was written, even its headers.
     pub(crate) fn broken() -> Self {
         Self {
             segments: VecDeque::new(),
@@ -103,7 +103,7 @@ impl Feed {
         }
     }
 
-    /// The next bytes to send, within the piece size and what is left until the break.
+    /// The next bytes to send, within the piece size and the bytes left until the break.
     fn take(&mut self) -> Option<Bytes> {
         loop {
             let segment = self.segments.front_mut()?;
@@ -124,7 +124,7 @@ impl Feed {
         }
     }
 
-    /// Takes the first `bytes` of the first segment, which is longer.
+    /// Takes the first `bytes` bytes of the first segment, which must be longer.
     fn split_front(&mut self, bytes: usize) -> Bytes {
         let Some(segment) = self.segments.front_mut() else {
             return Bytes::new();

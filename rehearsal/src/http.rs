@@ -1,4 +1,4 @@
-//! The routes, and the way of one chat request: parse, check, decide, answer.
+//! The routes, and the processing of a chat request: parse, check, decide, answer.
 //!
 //! Handlers must never panic on any body, and never await while they hold a lock. A new route is a function and a line
 //! in `routes`.
@@ -24,7 +24,7 @@ use crate::stream::{self, Cut};
 use crate::wire::ChatRequest;
 use crate::{check, persona};
 
-/// Largest request body: 16 MiB.
+/// The maximum size of a request body: 16 MiB.
 const BODY_BYTES_MAX: usize = 16 * 1_024 * 1_024;
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream; charset=utf-8";
@@ -105,14 +105,14 @@ fn unreadable(error: &actix_web::Error) -> ApiError {
     ApiError::new(status, "The body could not be read, or is larger than 16 MiB.")
 }
 
-/// A response, and when it is given.
+/// A response, and when to send it.
 enum Answer {
     Now(HttpResponse),
     Later { held: bool, wait: Duration, response: HttpResponse },
     Never,
 }
 
-/// Everything about a chat request that takes no time.
+/// The part of processing a chat request that takes no time.
 fn prepare(state: &State, body: &[u8]) -> Result<Answer, ApiError> {
     let request: ChatRequest<'_> = serde_json::from_slice(body).map_err(|error| {
         let message = format!("We could not parse the JSON body of your request: {error}");
@@ -150,7 +150,7 @@ fn scripted(state: &State, request: &ChatRequest<'_>, last_user: &str, reply: &R
     }
 }
 
-/// A status or raw body, as scripted.
+/// A response with a status or raw body from the script.
 fn plain(reply: &Reply, streamed: bool) -> HttpResponse {
     let status = reply.status.and_then(|status| StatusCode::from_u16(status).ok());
     let status = status.unwrap_or(StatusCode::OK);
@@ -176,7 +176,7 @@ fn plain(reply: &Reply, streamed: bool) -> HttpResponse {
     response.body(feed)
 }
 
-/// A completion: the script's, or else the persona's.
+/// A completion from the script, or else from the persona.
 fn complete(state: &State, request: &ChatRequest<'_>, last_user: &str, reply: &Reply) -> HttpResponse {
     let envelope = state.envelope(request);
     let mut completion =
@@ -207,7 +207,7 @@ fn complete(state: &State, request: &ChatRequest<'_>, last_user: &str, reply: &R
     }
 }
 
-/// The completion a reply spells out.
+/// The completion that a reply contains.
 fn written(reply: &Reply) -> Completion {
     let text = match (reply.repeat_bytes, &reply.text) {
         (Some(bytes), phrase) => Text::repeated(phrase.as_deref(), bytes),

@@ -1,9 +1,9 @@
-//! The persona's phrases and the English cues it listens for.
+//! The persona's phrases, and the English words that it reacts to.
 //!
-//! Phrases must never hold `<`, `>` or `&` (they also go into XML replies) and must fit any character and place. `{name}`
-//! is the player's name. To add a topic: a variant, its words in `WORDS` and a row in `phrases`.
+//! Phrases must never contain `<`, `>` or `&` (they also go into XML replies) and must fit any character and place.
+//! `{name}` is the player's name. To add a topic, add a variant, its words in `WORDS` and a row in `phrases`.
 
-/// What an action is about.
+/// The topic of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Topic {
     /// Payment and gifts.
@@ -20,7 +20,7 @@ pub(crate) enum Topic {
     Spread,
 }
 
-/// Words, in lower case, that set a topic; a word that ends in `*` stands for all that begin so.
+/// Lower-case words that set a topic. A word that ends in `*` stands for all words with that beginning.
 const WORDS: &[(Topic, &[&str])] = &[
     (Topic::Attack, &["attack*"]),
     (Topic::Theft, &["steal*", "stole", "stolen"]),
@@ -35,7 +35,7 @@ const WORDS: &[(Topic, &[&str])] = &[
     (Topic::Remember, &["remember*"]),
 ];
 
-/// The topic of an action, if it has one: these are what an entity keeps in memory.
+/// The topic of an action, if it has one. Only actions with a topic are remembered.
 pub(crate) fn topic(action: &str) -> Option<Topic> {
     let action = action.to_lowercase();
     if action.contains("tell everyone") || action.contains("spread the word") {
@@ -51,7 +51,7 @@ pub(crate) fn topic(action: &str) -> Option<Topic> {
     found.map(|(topic, _)| *topic).or(named.then_some(Topic::Remember))
 }
 
-/// How a player is met for the first time.
+/// Greetings for a player who is new.
 pub(crate) const GREETINGS: &[&str] = &[
     "{name}, is it? Well met.",
     "Well now, {name}. I do not think we have spoken before.",
@@ -60,7 +60,7 @@ pub(crate) const GREETINGS: &[&str] = &[
     "So you are {name}. I have time for a word.",
 ];
 
-/// How a remembered player is met.
+/// Greetings for a player who is remembered.
 pub(crate) const RECOGNITIONS: &[&str] = &[
     "I remember you, {name}.",
     "{name}! I remember you well.",
@@ -68,7 +68,7 @@ pub(crate) const RECOGNITIONS: &[&str] = &[
     "You again, {name}. I remember you, and what passed between us.",
 ];
 
-/// What follows when a tool has done its work.
+/// Phrases after a tool call.
 pub(crate) const AFTER_TOOL: &[&str] = &[
     "There, {name}: it is done.",
     "That is settled, {name}.",
@@ -76,14 +76,14 @@ pub(crate) const AFTER_TOOL: &[&str] = &[
     "So be it, {name}. What now?",
 ];
 
-/// The same when nobody is named.
+/// Phrases after a tool call if no player is named.
 pub(crate) const AFTER_TOOL_UNNAMED: &[&str] = &[
     "It is done, and the tale goes on.",
     "That is settled. What happens next is yours to say.",
     "The moment passes, and all eyes turn back to the party.",
 ];
 
-/// What is said when no player acts.
+/// Phrases if no player acts.
 pub(crate) const NARRATION: &[&str] = &[
     "The fire burns low and the talk dies down. Someone has to make the next move.",
     "A draught stirs the lamps, and for a moment nobody speaks. Then the world goes on.",
@@ -107,7 +107,7 @@ const ANSWERS: &[&str] = &[
     "I would look to the old road first, if I were you.",
 ];
 
-/// Second sentences for an action: about its topic, or small talk.
+/// Second sentences for an action, either about its topic or small talk.
 pub(crate) fn phrases(topic: Option<Topic>, question: bool) -> &'static [&'static str] {
     match topic {
         Some(Topic::Gift) => {
@@ -130,7 +130,7 @@ pub(crate) fn phrases(topic: Option<Topic>, question: bool) -> &'static [&'stati
     }
 }
 
-/// One phrase of a list, chosen by a number, with the name put in.
+/// One phrase of a list, selected by a number, with the name inserted.
 pub(crate) fn pick(list: &[&str], choice: u64, name: &str) -> String {
     let index = usize::try_from(choice % list.len().max(1) as u64).unwrap_or_default();
     list.get(index).unwrap_or(&"…").replace("{name}", name)

@@ -1,23 +1,23 @@
-//! The calls of a game master's turn: it rolls dice and posts a message on cue, and reads the chat when it is told of news.
+//! The tool calls of a game master's turn: rolls dice and posts a message on cue, and reads the chat if there is news.
 //!
-//! Cues stand in the `<instruction>` of the turn's own message; what players wrote is not looked at. To teach it another tool,
-//! add a cue to `call`.
+//! The cues are in the `<instruction>` of the turn's own message. What players wrote is ignored. To teach it another tool, add
+//! a cue to `call`.
 
 use serde_json::{Value, json};
 
 use crate::scene;
 use crate::schema::contains_word;
 
-/// How a session's AI is told that it is its turn.
+/// The beginning of the text that tells a session's AI to take its turn.
 const TURN: &str = "Take your turn as ";
-/// Longest message, in characters.
+/// The maximum length of a message, in characters.
 const POST_CHARS_MAX: usize = 400;
-/// What is rolled when nobody says what.
+/// The formula to roll if none is given.
 const FORMULA: &str = "1d20";
-/// Words after which stands what is to be posted.
+/// Words that are followed by the text to post.
 const POST: &[&str] = &["post", "announce", "say"];
 
-/// The tool of this turn with its arguments, if its message has a cue for one that is offered.
+/// The tool call for this turn, if its message has a cue for an offered tool.
 pub(crate) fn call(last_user: &str, offers: impl Fn(&str) -> bool) -> Option<(&'static str, Value)> {
     let (told, turn) = last_user.rsplit_once(TURN)?;
     let instruction = turn.split_once("<instruction>").and_then(|(_, rest)| rest.split_once("</instruction>"));

@@ -1,7 +1,8 @@
-//! The answer when no script step applies: a short line in character, and now and then a call of a memory tool.
+//! The answer if no script step applies: a short line in character, and now and then a call of a memory tool.
 //!
-//! It depends on the prompt alone. It must never follow, quote or judge what a player wrote: the action chooses among
-//! fixed phrases, and its cleaned text goes only into tool arguments. To teach it another tool, add it to `remember`.
+//! It depends only on the prompt. It must never follow, quote or judge what a player wrote: the action only selects
+//! among fixed phrases, and its cleaned text only goes into tool arguments. To teach it another tool, add it to
+//! `remember`.
 
 use serde_json::{Value, json};
 
@@ -15,16 +16,16 @@ use crate::scene::{self, Scene};
 use crate::schema::{self, Hints};
 use crate::wire::{ChatRequest, Role, Tool, ToolChoice, ToolMode};
 
-/// What a prompt contains when it wants XML replies.
+/// A text that a prompt contains if it asks for XML replies.
 const XML_CONTRACT: &str = "<response><narrative>";
-/// Longest memory, in characters.
+/// The maximum length of a memory, in characters.
 const MEMORY_CHARS_MAX: usize = 200;
-/// Memory tools of one holder, in order of preference.
+/// Memory tools for a single holder, in order of preference.
 const MEMORIZE: [&str; 2] = ["NPC_memorize", "OWNER_memorize"];
-/// The memory tool that reaches every NPC of an owner.
+/// The memory tool for all NPCs of an owner.
 const BROADCAST: &str = "OWNER_memorize_dependables";
 
-/// What the persona answers; `last_user` is the text of the last user message.
+/// The persona's answer. `last_user` is the text of the last user message.
 pub(crate) fn answer(request: &ChatRequest<'_>, last_user: &str, fingerprint: u64) -> Completion {
     let scene = scene::read(request, last_user);
     let tools = request.tools();
@@ -55,7 +56,8 @@ pub(crate) fn answer(request: &ChatRequest<'_>, last_user: &str, fingerprint: u6
     Completion::new(Text::Whole(text), calls.into_iter().collect())
 }
 
-/// The answer to a request of the rules: tools of which one has to be called, or in XML mode their list and no character.
+/// The answer to a request of the rules. Such a request forces a call of one of its tools or, in XML mode, lists them and
+/// has no character.
 fn refereed(request: &ChatRequest<'_>, last_user: &str, scene: &Scene) -> Option<Completion> {
     const CHECK: &str = "resolve_skill_check";
     let tools = request.tools();
@@ -76,7 +78,7 @@ fn refereed(request: &ChatRequest<'_>, last_user: &str, scene: &Scene) -> Option
     None
 }
 
-/// The tool that has to be called: the named one; for `required` a memory tool, or else the first.
+/// The tool that must be called: the named one; for `required` a memory tool, or else the first.
 fn forced<'r>(request: &'r ChatRequest<'_>) -> Option<&'r Tool<'r>> {
     let tools = request.tools();
     match request.tool_choice.as_ref()? {
@@ -105,7 +107,7 @@ fn call(name: &str, arguments: &Value) -> Call {
     Call { id: None, name: name.to_owned(), arguments: arguments.to_string() }
 }
 
-/// The memory tool for this action, if it is worth remembering and such a tool is offered.
+/// The memory tool for this action, if the action is worth remembering and such a tool is offered.
 fn remember(scene: &Scene, topic: Option<Topic>, offers: impl Fn(&str) -> bool) -> Option<&'static str> {
     let topic = topic.filter(|_| !scene.after_tool)?;
     if topic == Topic::Spread && offers(BROADCAST) {
@@ -114,7 +116,7 @@ fn remember(scene: &Scene, topic: Option<Topic>, offers: impl Fn(&str) -> bool) 
     MEMORIZE.into_iter().find(|name| offers(name))
 }
 
-/// Arguments of a memory tool: who, and what they did.
+/// The arguments of a memory tool: who did what.
 fn memory(scene: &Scene) -> Value {
     let name = scene.name.as_deref().unwrap_or("A traveller");
     let rest = MEMORY_CHARS_MAX.saturating_sub(name.chars().count() + 2);
@@ -149,8 +151,8 @@ fn wants_xml(request: &ChatRequest<'_>) -> bool {
     instructions(request).any(|text| text.contains(XML_CONTRACT))
 }
 
-/// Whether the instructions name a tool, or the first user message lists it: a world may stand there. Only that list
-/// counts, because a player's words stand in the same message.
+/// Whether the instructions name a tool, or the list of tools in the first user message does. That message may also
+/// contain the world and a player's words, so only the list counts.
 fn prompt_offers(request: &ChatRequest<'_>, name: &str) -> bool {
     let world = request.messages.iter().find(|message| message.role == Role::User).map(|message| message.text());
     let listed =
@@ -167,7 +169,7 @@ fn instructions<'r>(request: &'r ChatRequest<'_>) -> impl Iterator<Item = std::b
         .map(|(_, message)| message.text())
 }
 
-/// The XML contract's answer. The phrases and the cleaned name hold no markup.
+/// The answer in the XML contract's form. The phrases and the cleaned name contain no markup.
 fn xml(narrative: &str, tool: Option<(&str, Value)>) -> String {
     let tools = tool.map_or_else(String::new, |(name, arguments)| {
         let calls = json!([{"tool_name": name, "parameters": arguments}]);

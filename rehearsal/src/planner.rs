@@ -1,18 +1,18 @@
-//! The answer to a planner's prompt: which command a player's text asks for, by the words in it.
+//! The answer to a planner's prompt: finds out by keywords which command a player's text means.
 //!
-//! A few words decide, in a fixed order, and only commands that the prompt lists are chosen. What a player wrote is searched for
-//! words and copied into a message; it is never followed. To teach it a word, add it to a list.
+//! A few words decide, in a fixed order, and only commands in the prompt's list are chosen. The player's text is searched for
+//! words and copied into a message, but never followed. To teach it a word, add it to a list.
 
 use serde_json::{Value, json};
 
 use crate::{master, referee, scene, schema::contains_word};
 
-/// What a planner's instructions contain.
+/// A text that a planner's instructions contain.
 const CONTRACT: &str = "You turn what a player writes into exactly one command";
-/// Longest name of a new character, in words.
+/// The maximum length of a new character's name, in words.
 const NAME_WORDS_MAX: usize = 3;
 
-/// Words of what no command does.
+/// Words of requests that no command may fulfil.
 const HOSTILE: &[&str] = &[
     "ignore",
     "system prompt",
@@ -63,11 +63,11 @@ const REMARKS: &[&str] = &[
     "gtg",
     "good night",
 ];
-/// Words of a new character.
+/// Words that create a character.
 const MAKE: &[&str] = &["create", "make", "new", "build", "start", "roll up", "generate", "need", "want"];
 const CHARACTER: &[&str] = &["character", "sheet", "hero", "heroine", "pc"];
 const NAMED: &[&str] = &["named", "called", "name is", "name:", "known as"];
-/// Words of a sheet.
+/// Words about the character sheet.
 const SHEET: &[&str] = &[
     "sheet",
     "stats",
@@ -86,7 +86,7 @@ const SHEET: &[&str] = &[
     "wounded am i",
     "equipment",
 ];
-/// Words of asking for a check.
+/// Words that ask for a check.
 const CHECK: &[&str] = &["check", "dc", "test", "against", "difficulty", "roll", "save"];
 const ABILITIES: &[(&str, &str)] = &[
     ("strength", "strength"),
@@ -104,11 +104,11 @@ const ABILITIES: &[(&str, &str)] = &[
 ];
 /// Skills by their names, first among the words that mean them.
 const DICE: &[&str] = &["roll", "dice", "die", "d20", "d4", "d6", "d8", "d10", "d12", "d100", "toss", "throw a d20"];
-/// Texts that could be anything.
+/// Texts that could mean anything.
 const UNCLEAR: &[&str] =
     &["hmm", "help", "again", "that", "do it", "what now", "something", "whatever", "the usual", "same", "maybe", "go"];
 
-/// The plan for a planner's prompt; none if the instructions are not a planner's.
+/// The plan for a planner's prompt; `None` if the instructions are not a planner's.
 pub(crate) fn plan(instructions: &str, last_user: &str) -> Option<Value> {
     if !instructions.contains(CONTRACT) {
         return None;
@@ -157,7 +157,7 @@ fn choose(text: &str) -> (&'static str, Value, f64) {
     ("do", words(), if unclear { 0.3 } else { 0.9 })
 }
 
-/// A check's arguments, if the text names a skill or an ability.
+/// The arguments of a check, if the text names a skill or an ability.
 fn check(lower: &str) -> Option<Value> {
     let named = |list: &[(&'static str, &'static str)]| {
         list.iter().find(|(word, _)| contains_word(lower, word)).map(|(_, name)| *name)
@@ -174,10 +174,10 @@ fn check(lower: &str) -> Option<Value> {
     Some(args)
 }
 
-/// A new character's name: what stands behind `named` or `called`, or else the last word.
+/// The name of a new character: the words after `named` or `called`, or else the last word.
 fn character(text: &str, lower: &str) -> Value {
     let behind = NAMED.iter().filter_map(|word| Some(lower.find(word)? + word.len())).min();
-    // Lower case has the same length in the scripts that names are looked for in; elsewhere the last word serves.
+    // Lower case has the same length in scripts with such words. In other scripts the last word is used.
     let rest = behind.and_then(|at| text.get(at..)).unwrap_or_default();
     let words = rest.split([',', '.', '!', '?', ';']).next().unwrap_or_default();
     let is_name = |word: &&str| word.starts_with(char::is_uppercase);

@@ -1,23 +1,23 @@
 //! Provider-style prompt caching: how much of a prompt's beginning was seen before.
 //!
-//! A prompt is a row of blocks of 128 tokens, a token counted as 4 bytes. Each block's hash continues that of the block
-//! before it, so one hash stands for everything up to its block. Seen hashes are kept in a table of fixed size; the
-//! longest known beginning of a prompt is what a provider would have read from its cache.
+//! A prompt is divided into blocks of 128 tokens, and a token counts as 4 bytes. Each block's hash continues that of
+//! the previous block, so one hash stands for everything up to its block. Hashes that were seen are kept in a table of
+//! fixed size. The longest known beginning of a prompt is what a provider would have read from its cache.
 //!
-//! The table must never grow and never allocate per request. It forgets the least recently used block of a set. Hashes
-//! are 64 bits and not collision-proof: a collision costs a wrong figure, nothing else.
+//! The table must never grow and never allocate per request. It evicts the least recently used block of a set. Hashes
+//! have 64 bits and may collide, but a collision only causes a wrong figure.
 
-/// Bytes that count as one token.
+/// The bytes that count as one token.
 pub(crate) const TOKEN_BYTES: usize = 4;
-/// Tokens per block: the step in which cached tokens are counted.
+/// The tokens per block, which is the step in which cached tokens are counted.
 const BLOCK_TOKENS: usize = 128;
 const BLOCK_BYTES: usize = BLOCK_TOKENS * TOKEN_BYTES;
-/// Fewer cached tokens than this are reported as none.
+/// Fewer cached tokens than this are reported as 0.
 const CACHED_TOKENS_MIN: usize = 1_024;
 
-/// Blocks that may share a set.
+/// The number of blocks in a set.
 const WAYS: usize = 8;
-/// Sets of the table; a power of two. 131,072 blocks in 1 MiB, the beginnings of 64 MiB of prompts.
+/// The number of sets in the table, a power of two. 131,072 blocks in 1 MiB are the beginnings of 64 MiB of prompts.
 const SETS: usize = 16_384;
 
 const KEY_A: u64 = 0xa076_1d64_78bd_642f;
@@ -55,7 +55,7 @@ impl Chain {
         }
     }
 
-    /// Tokens of the whole prompt, the last one rounded up.
+    /// The tokens of the whole prompt, rounded up.
     pub(crate) fn tokens(&self) -> usize {
         (self.blocks.len() * BLOCK_BYTES + self.filled).div_ceil(TOKEN_BYTES)
     }
@@ -67,7 +67,7 @@ impl Chain {
     }
 }
 
-/// The seen blocks. Each set holds its most recently used block first; 0 is an empty place.
+/// The blocks that were seen. Each set has its most recently used block first; 0 is an empty place.
 pub(crate) struct PrefixCache {
     sets: Vec<[u64; WAYS]>,
 }
@@ -78,7 +78,8 @@ impl PrefixCache {
         Self { sets: vec![[0; WAYS]; SETS] }
     }
 
-    /// Tokens at the beginning of `chain` that were seen before under `namespace`; afterwards all its blocks are.
+    /// The tokens at the beginning of `chain` that were seen before in `namespace`. Afterwards all its blocks count as
+    /// seen.
     pub(crate) fn visit(&mut self, namespace: u64, chain: &Chain) -> usize {
         let mut known = 0;
         for (at, hash) in chain.blocks.iter().enumerate() {
@@ -91,7 +92,7 @@ impl PrefixCache {
         if tokens < CACHED_TOKENS_MIN { 0 } else { tokens }
     }
 
-    /// Puts a block first in its set; says whether it was there.
+    /// Moves a block to the front of its set. Returns whether it was there.
     fn touch(&mut self, key: u64) -> bool {
         let index = usize::try_from(key % SETS as u64).unwrap_or_default();
         let Some(set) = self.sets.get_mut(index) else {
@@ -108,7 +109,7 @@ impl PrefixCache {
     }
 }
 
-/// The namespace of a cache key and model: prompts of different ones share nothing.
+/// The namespace for a cache key and model. Prompts in different namespaces share nothing.
 pub(crate) fn namespace(cache_key: &str, model: &str) -> u64 {
     hash_bytes(hash_bytes(KEY_B, cache_key.as_bytes()), model.as_bytes())
 }

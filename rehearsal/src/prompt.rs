@@ -1,8 +1,8 @@
-//! A request as the canonical bytes a provider would tokenize: the tools first, then the messages in order.
+//! A request as the canonical bytes that a provider would tokenize: the tools first, then the messages in order.
 //!
-//! Only what a model reads counts: spaces between JSON members and fields such as `stream` do not. Control bytes stand
-//! between the parts, so that moving text from one part to the next changes the bytes. It must never reorder anything:
-//! a client that changes the order breaks its provider's cache, and this is how it learns.
+//! Only what a model reads counts. Spaces between JSON members and fields such as `stream` do not. Control bytes
+//! separate the parts, so that moving text from one part to the next changes the bytes. This module must never reorder
+//! anything: a client that changes the order breaks its provider's cache, and this is how it finds out.
 
 use crate::prefix_cache::Chain;
 use crate::wire::{ChatRequest, Content, Message, Role, Tool};

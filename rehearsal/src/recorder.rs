@@ -1,13 +1,14 @@
-//! The last request bodies, for tests and for people who want to see what a model is sent.
+//! Keeps the last request bodies, for tests and for people who want to see what a model receives.
 //!
-//! Bodies are kept as they arrived and parsed only when somebody asks. It must never grow beyond its two bounds.
+//! Bodies are kept as they arrived and parsed only when somebody asks. This module must never grow beyond its two
+//! limits.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use serde_json::Value;
 
-/// Most bytes of bodies kept, whatever their number.
+/// The most bytes of bodies to keep, whatever their number.
 const RECORDED_BYTES_MAX: usize = 64 * 1_024 * 1_024;
 
 /// Header names in lower case, and their values.
@@ -31,7 +32,7 @@ impl Recorder {
         Self { requests_max, requests: VecDeque::new(), bytes: 0 }
     }
 
-    /// Keeps a request, and forgets the oldest that no longer fit.
+    /// Adds a request, and removes the oldest ones that no longer fit.
     pub(crate) fn push(&mut self, headers: Headers, body: Bytes) {
         self.bytes += body.len();
         self.requests.push_back(Recorded { headers, body });
@@ -43,7 +44,7 @@ impl Recorder {
         }
     }
 
-    /// Forgets everything.
+    /// Removes all requests.
     pub(crate) fn clear(&mut self) {
         self.requests.clear();
         self.bytes = 0;

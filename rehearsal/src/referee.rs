@@ -1,7 +1,7 @@
-//! The answer to a request that forces one of the rules' tools: which check an action needs, by the words in it.
+//! The answer to a request that forces one of the rules' tools: finds out by keywords which check an action needs.
 //!
-//! A few verbs decide, so that a newcomer's attack is an attack and a sneak is a Stealth check. Names come only from the
-//! lists of the prompt; what a player wrote is searched for them and for nothing else. To teach it a verb, add it to a list.
+//! A few verbs decide, so that a newcomer's attack is an attack and sneaking is a Stealth check. Names come only from the
+//! prompt's lists, and the player's text is only searched for them. To teach it a verb, add it to a list.
 
 use serde_json::{Value, json};
 
@@ -13,10 +13,10 @@ const ATTACK: &[&str] = &[
     "attack", "attacks", "strike", "stab", "shoot", "swing", "slash", "hit", "fight", "smite", "fire", "throw",
     "punch", "kill",
 ];
-/// Words of a turn that is over.
+/// Words that end a turn.
 const END_TURN: &[&str] =
     &["end my turn", "end turn", "ends her turn", "ends his turn", "my turn is over", "turn is done", "pass my turn"];
-/// Verbs of what else is done with a turn in a fight.
+/// Verbs of other actions in a fight.
 const TURN: &[(&str, &str)] = &[
     ("dash", "dash"),
     ("disengage", "disengage"),
@@ -34,11 +34,11 @@ const TURN: &[(&str, &str)] = &[
     ("step up to", "move"),
     ("run to", "move"),
 ];
-/// Words of a move that leads away from somebody.
+/// Words of moves away from somebody.
 const AWAY: &[&str] = &["away from", "run from", "retreat from"];
-/// Words of things nobody can do.
+/// Words of impossible actions.
 const IMPOSSIBLE: &[&str] = &["moon", "teleport", "time travel", "become a god", "infinite"];
-/// Words of what is resisted, and the ability that resists it.
+/// Words of things to resist, and the ability that resists them.
 const SAVES: &[(&str, &str)] = &[
     ("resist", "wisdom"),
     ("dodge", "dexterity"),
@@ -46,7 +46,7 @@ const SAVES: &[(&str, &str)] = &[
     ("withstand", "constitution"),
     ("brace", "strength"),
 ];
-/// Words of skills beside their names.
+/// Words for skills, besides their names.
 pub(crate) const SKILLS: &[(&str, &str)] = &[
     ("sneak", "stealth"),
     ("hide", "stealth"),
@@ -93,7 +93,7 @@ pub(crate) const SKILLS: &[(&str, &str)] = &[
     ("persuasion", "persuasion"),
 ];
 
-/// The tool and its arguments; none if the action names no check or the prompt is not one of the rules.
+/// The tool for the action, with its arguments.
 pub(crate) fn classify(prompt: &str, scene: &Scene) -> (&'static str, Value) {
     let action = scene.action.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| contains_word(&action, word));
@@ -110,7 +110,7 @@ pub(crate) fn classify(prompt: &str, scene: &Scene) -> (&'static str, Value) {
     if fights && says(END_TURN) {
         return ("encounter_action", json!({ "action": "end_turn" }));
     }
-    // A move without somebody it leads to is talk: nobody here knows squares.
+    // A move without a target is only talk, because the prompt has no squares.
     let is_meant = |kind: &str| kind != "move" || target.is_some();
     if let Some((_, kind)) = TURN.iter().find(|(word, kind)| fights && is_meant(kind) && contains_word(&action, word)) {
         let mut arguments = json!({ "action": kind });
@@ -123,7 +123,7 @@ pub(crate) fn classify(prompt: &str, scene: &Scene) -> (&'static str, Value) {
         return ("encounter_action", arguments);
     }
     if says(ATTACK) {
-        // In a fight the server knows who is there: it is told what the player says.
+        // In a fight the server knows who is there, so pass on what the player says.
         let said = (action.clone(), String::new());
         let target = target.or(if fights { Some(&said) } else { creatures.first() });
         let Some((slug, _)) = target else {
@@ -150,14 +150,14 @@ pub(crate) fn classify(prompt: &str, scene: &Scene) -> (&'static str, Value) {
     }
 }
 
-/// Whether the action names this, or a word of it that is long enough to mean it.
+/// Whether the action contains this name, or a word of it that is long enough.
 fn named(action: &str, name: &str) -> bool {
     let name = name.to_lowercase().replace('_', " ");
     let words = name.split(' ').filter(|word| word.chars().count() > 3);
     contains_word(action, &name) || words.into_iter().any(|word| contains_word(action, word))
 }
 
-/// The creatures of the prompt: slug and name.
+/// The creatures in the prompt: slug and name.
 fn creatures(prompt: &str) -> Vec<(String, String)> {
     let inside = prompt.split_once("<creatures>").and_then(|(_, rest)| rest.split_once("</creatures>"));
     let lines = inside.map_or("", |(inside, _)| inside).lines().filter_map(|line| line.strip_prefix("- "));
@@ -169,7 +169,7 @@ fn creatures(prompt: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The values of one line of the actor, such as `weapons: Rapier; Shortbow`.
+/// The values in one of the actor's lines, such as `weapons: Rapier; Shortbow`.
 fn listed(prompt: &str, name: &str) -> Vec<String> {
     let actor =
         prompt.split_once("<actor").and_then(|(_, rest)| rest.split_once("</actor>")).map_or("", |(inside, _)| inside);

@@ -1,29 +1,30 @@
-//! One scripted reply: what is answered, and how the delivery goes wrong.
+//! One scripted reply: what to answer, and how the delivery goes wrong.
 //!
-//! The fields are flat because people write them by hand in JSON. At most one *kind* is given: a completion (`text`,
-//! `tool_calls`, `refusal`, `repeat_bytes`), a plain response (`status`, `raw_body`), `close` or `hang`; with none, the
-//! persona answers and the modifiers apply to it. This file must never deliver anything: it is data and its checks.
+//! The fields are flat because people write them by hand in JSON. A reply has at most one *kind*: a completion (`text`,
+//! `tool_calls`, `refusal`, `repeat_bytes`), a plain response (`status`, `raw_body`), `close` or `hang`. Without a kind
+//! the persona answers, and the modifiers apply to its answer. This file contains only data and its checks; it must
+//! never deliver anything.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Largest `repeat_bytes`: 1 GiB.
+/// The maximum of `repeat_bytes`: 1 GiB.
 pub const REPEAT_BYTES_MAX: u64 = 1 << 30;
-/// Longest delay of any kind: one hour, in milliseconds.
+/// The maximum of every delay: one hour, in milliseconds.
 pub const DELAY_MS_MAX: u64 = 3_600_000;
 
 /// A scripted reply. Build it with [`Reply::text`] and its siblings, or read it from JSON.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reply {
-    /// The assistant's text. With `repeat_bytes` it is the phrase that is repeated.
+    /// The assistant's text. With `repeat_bytes` it is the phrase to repeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) tool_calls: Vec<ScriptedCall>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refusal: Option<String>,
-    /// A text of exactly this many bytes, made while it is sent.
+    /// A text with exactly this many bytes, made while it is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) repeat_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,7 +33,7 @@ pub struct Reply {
     pub(crate) usage: Option<UsageOverride>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<u16>,
-    /// Body of a `status` reply; without it, an OpenAI-shaped error.
+    /// The body of a `status` reply. Default: an OpenAI-shaped error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) body: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,7 +45,8 @@ pub struct Reply {
     pub(crate) close: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) hang: bool,
-    /// Not begun before the handle lets go of it. Only whoever has the handle can, so it is no part of a script that is written down.
+    /// Whether to wait until the handle releases it. Scripts from files cannot use this, because only the owner of the handle can
+    /// release a reply.
     #[serde(skip)]
     pub(crate) held: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,7 +61,7 @@ pub struct Reply {
     /// Sends the body in pieces of this size, without regard for events or characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) chunk_bytes: Option<usize>,
-    /// Characters per stream delta, of text and of tool arguments; by default a few words.
+    /// Characters per stream delta, for text and tool arguments. Default: a few words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) delta_chars: Option<usize>,
 }
@@ -68,12 +70,12 @@ pub struct Reply {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptedCall {
-    /// Name of the tool, offered or not.
+    /// The name of the tool, which need not be offered.
     pub name: String,
-    /// An object, or a string that is sent as it is (for broken JSON).
+    /// An object, or a string that is sent unchanged (for broken JSON).
     #[serde(default)]
     pub arguments: Value,
-    /// By default derived from the prompt.
+    /// The id. Default: derived from the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
 }
@@ -88,7 +90,7 @@ pub enum RetryAfter {
     Text(String),
 }
 
-/// Figures that replace those counted.
+/// Figures that replace the counted ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct UsageOverride {
@@ -98,7 +100,7 @@ pub struct UsageOverride {
     /// Tokens of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_tokens: Option<u64>,
-    /// By default the sum of both.
+    /// Default: the sum of both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_tokens: Option<u64>,
     /// Prompt tokens served from the cache.
@@ -119,17 +121,17 @@ impl From<&str> for RetryAfter {
 }
 
 impl Reply {
-    /// Whether the reply says itself what the assistant answers.
+    /// Whether the reply itself contains the assistant's answer.
     pub(crate) fn is_completion(&self) -> bool {
         self.text.is_some() || !self.tool_calls.is_empty() || self.refusal.is_some() || self.repeat_bytes.is_some()
     }
 
-    /// Whether the reply is an HTTP response and no completion.
+    /// Whether the reply is an HTTP response instead of a completion.
     pub(crate) fn is_plain(&self) -> bool {
         self.status.is_some() || self.raw_body.is_some()
     }
 
-    /// What contradicts itself in this reply.
+    /// Finds contradictions in this reply.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         let kinds = [self.is_completion(), self.is_plain(), self.close, self.hang];
         if kinds.into_iter().filter(|given| *given).count() > 1 {

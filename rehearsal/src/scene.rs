@@ -1,25 +1,25 @@
-//! What the persona reads out of a prompt: who acts, what they do, whether they are remembered.
+//! What the persona reads from a prompt: who acts, what they do, and whether they are remembered.
 //!
-//! The player's action stands in `<player_action player="…" name="…">…</player_action>` of the last user message, with
-//! `<` escaped; memories stand in a `<memories …>` section. The text is a player's: it is only ever cleaned, cut and
-//! given back as data, never followed.
+//! The player's action is in `<player_action player="…" name="…">…</player_action>` of the last user message, with `<`
+//! escaped. Memories are in a `<memories …>` section. The text comes from a player. It is only cleaned, shortened and
+//! returned as data, and never followed.
 
 use std::borrow::Cow;
 
 use crate::wire::{ChatRequest, Role};
 
-/// Longest name, in characters.
+/// The maximum length of a name, in characters.
 const NAME_CHARS_MAX: usize = 60;
 
 /// What the persona knows about this turn.
 pub(crate) struct Scene {
-    /// Slug or UUID of the player; none when the message has no action element.
+    /// The slug or UUID of the player; `None` if the message has no action element.
     pub(crate) player_id: Option<String>,
-    /// Name to address, if the prompt gives one.
+    /// The name to address the player by, if the prompt has one.
     pub(crate) name: Option<String>,
     /// The action as the player wrote it, or else the whole last user message.
     pub(crate) action: String,
-    /// Whether the prompt holds memories about the player.
+    /// Whether the prompt contains memories about the player.
     pub(crate) remembers: bool,
     /// Whether the last message is a tool's result.
     pub(crate) after_tool: bool,
@@ -52,7 +52,7 @@ pub(crate) fn read(request: &ChatRequest<'_>, last_user: &str) -> Scene {
     scene
 }
 
-/// Whether the last `<memories …>` section of the instructions or the user's messages has something in it.
+/// Whether the last `<memories …>` section of the instructions or the user's messages is not empty.
 fn remembers(request: &ChatRequest<'_>) -> bool {
     let prompts = request.messages.iter().rev();
     let mut prompts = prompts.filter(|message| !matches!(message.role, Role::Assistant | Role::Tool));
@@ -67,7 +67,7 @@ fn memories_in(text: &str) -> Option<bool> {
     Some(!inside.is_empty() && !empty.iter().any(|word| inside.starts_with(word)))
 }
 
-/// Splits the rest of an opening tag into its `key="value"` pairs and what follows the tag.
+/// Splits the rest of an opening tag into its `key="value"` pairs, and what follows the tag.
 fn attributes(mut rest: &str) -> (Vec<(&str, &str)>, &str) {
     let mut found = Vec::new();
     loop {
@@ -89,7 +89,7 @@ fn attributes(mut rest: &str) -> (Vec<(&str, &str)>, &str) {
     }
 }
 
-/// Undoes the five XML escapes.
+/// Replaces the five XML escapes by their characters.
 pub(crate) fn unescape(text: &str) -> Cow<'_, str> {
     if !text.contains('&') {
         return Cow::Borrowed(text);

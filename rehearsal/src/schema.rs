@@ -1,18 +1,18 @@
-//! A value that satisfies a JSON Schema with as little as possible: the arguments of a call that was forced.
+//! Makes a minimal value that satisfies a JSON Schema, as arguments for a forced call.
 //!
-//! It knows what tool schemas use: types, enums, bounds, required properties, references and alternatives. What it does
-//! not know (patterns, conditions) it ignores; it must never recurse without bound.
+//! It supports what tool schemas use: types, enums, bounds, required properties, references and alternatives. It
+//! ignores everything else (patterns, conditions), and must never recurse without a limit.
 
 use serde_json::{Map, Number, Value, json};
 
-/// Deepest nesting that is filled.
+/// The deepest nesting to fill.
 const DEPTH_MAX: usize = 12;
-/// Longest text put into a string that has no `maxLength`, in characters.
+/// The maximum length of a text for a string without `maxLength`, in characters.
 const TEXT_CHARS_MAX: usize = 200;
-/// Most items put into a list.
+/// The most items to put into a list.
 const ITEMS_MAX: u64 = 100;
 
-/// What the values are made from.
+/// What to make values from.
 pub(crate) struct Hints<'a> {
     /// For strings.
     pub(crate) text: &'a str,
@@ -66,7 +66,7 @@ fn fill_type(schema: &Value, root: &Value, hints: &Hints<'_>, depth: usize) -> V
     }
 }
 
-/// The option that the text names as a word, or else the first.
+/// The option that occurs in the text as a word, or else the first.
 fn choose(options: &[Value], text: &str) -> Value {
     let text = text.to_lowercase();
     let named = |option: &&Value| {
@@ -77,7 +77,7 @@ fn choose(options: &[Value], text: &str) -> Value {
     option.cloned().unwrap_or(Value::Null)
 }
 
-/// Whether `text` has `word` with no letter, digit or underscore next to it.
+/// Whether `text` contains `word` without a letter, digit or underscore next to it.
 pub(crate) fn contains_word(text: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     !word.is_empty()
@@ -88,7 +88,7 @@ pub(crate) fn contains_word(text: &str, word: &str) -> bool {
         })
 }
 
-/// The schema's type; the first that is not null when there are several.
+/// The schema's type; the first one that is not null if there are several.
 fn kind(schema: &Value) -> Option<&str> {
     match schema.get("type")? {
         Value::String(name) => Some(name),

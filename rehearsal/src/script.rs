@@ -1,18 +1,17 @@
-//! A script: replies as data, in the order they are to be given.
+//! A script: replies as data, in the order in which they are used.
 //!
-//! The same shape is read from a file, from `PUT /rehearsal/script` and built in Rust by tests. A script is checked as a
-//! whole before it is used; it must never be half applied. A new condition is a field of [`When`] and a line in its
-//! `matches`.
+//! Files, `PUT /rehearsal/script` and tests in Rust use the same form. A script is checked as a whole before it is used,
+//! so that it is never applied in part. To add a condition, add a field to [`When`] and a line to its `matches`.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::reply::Reply;
 
-/// Most steps one script may have.
+/// The most steps of one script.
 pub const STEPS_MAX: usize = 100_000;
 
-/// Replies used in order, and what to do when none is left that applies.
+/// Replies that are used in order, and what to do if no step applies.
 ///
 /// The default script has no steps: the persona answers everything. As JSON, for example:
 ///
@@ -26,17 +25,17 @@ pub const STEPS_MAX: usize = 100_000;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Script {
-    /// Tried from the first to the last at each request; the first that applies answers and is used up.
+    /// Tried from first to last for each request. The first step that applies answers and is used up.
     pub steps: Vec<Step>,
-    /// What answers when no step applies.
+    /// What answers if no step applies.
     pub then: Then,
 }
 
-/// One reply and the condition under which it is given.
+/// A reply, and the condition for using it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// Without a condition a step always applies.
+    /// The condition. Without one the step always applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<When>,
     /// A sticky step is never used up.
@@ -46,7 +45,7 @@ pub struct Step {
     pub reply: Reply,
 }
 
-/// Conditions of a step; all that are given must hold.
+/// Conditions of a step. All given ones must be true.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct When {
@@ -59,30 +58,30 @@ pub struct When {
 }
 
 impl When {
-    /// Whether a request with this last user message and model meets the conditions.
+    /// Whether a request with this last user message and model fulfils the conditions.
     pub(crate) fn matches(&self, last_user: &str, model: &str) -> bool {
         self.contains.as_ref().is_none_or(|text| last_user.contains(text.as_str()))
             && self.model.as_ref().is_none_or(|name| name == model)
     }
 }
 
-/// What answers when no step applies.
+/// What answers if no step applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Then {
     /// The persona.
     #[default]
     Default,
-    /// The reply given last, again; the persona if there was none.
+    /// The last reply again, or the persona if there was none.
     RepeatLast,
     /// 500 with code `script_exhausted`.
     Error,
 }
 
-/// Why a script was refused.
+/// Why a script was rejected.
 #[derive(Debug, Error)]
 pub enum ScriptError {
-    /// Not JSON, an unknown field, or a value of the wrong type.
+    /// It is not JSON, or has an unknown field or a value of the wrong type.
     #[error("the script is not valid: {0}")]
     Json(#[from] serde_json::Error),
     /// A step that contradicts itself. `step` counts from 0.
@@ -99,17 +98,17 @@ pub enum ScriptError {
 }
 
 impl Script {
-    /// Reads and checks a script.
+    /// Parses and checks a script.
     ///
     /// # Errors
-    /// [`ScriptError`] names the first thing that is wrong.
+    /// [`ScriptError`] with the first mistake.
     pub fn from_json(text: &str) -> Result<Self, ScriptError> {
         let script: Self = serde_json::from_str(text)?;
         script.check()?;
         Ok(script)
     }
 
-    /// Replies (or steps) in order, then the persona.
+    /// Uses these replies (or steps) in order, then the persona.
     pub fn replies<I>(steps: I) -> Self
     where
         I: IntoIterator,
@@ -118,23 +117,23 @@ impl Script {
         Self { steps: steps.into_iter().map(Into::into).collect(), then: Then::Default }
     }
 
-    /// The same reply to every request.
+    /// Gives the same reply to every request.
     #[must_use]
     pub fn always(reply: Reply) -> Self {
         Self::replies([Step::from(reply).sticky()])
     }
 
-    /// Chooses what answers when no step applies.
+    /// Sets what answers if no step applies.
     #[must_use]
     pub fn then(mut self, then: Then) -> Self {
         self.then = then;
         self
     }
 
-    /// Checks every step. A script built in Rust may skip this; one from outside may not.
+    /// Checks every step. A script from outside must be checked; one built in Rust need not.
     ///
     /// # Errors
-    /// [`ScriptError`] names the first step that contradicts itself.
+    /// [`ScriptError`] with the first step that contradicts itself.
     pub fn check(&self) -> Result<(), ScriptError> {
         if self.steps.len() > STEPS_MAX {
             return Err(ScriptError::TooLong(self.steps.len()));

@@ -1,7 +1,7 @@
 //! The running server and its handle.
 //!
-//! The server lives on a thread with an actix system of its own, so it works the same whether the caller is inside a
-//! tokio runtime of any flavour or an actix system, and goes on when the caller's runtime is busy. It must never
+//! The server runs on its own thread with its own actix system. So it works the same whether the caller is inside a
+//! tokio runtime of any flavour or an actix system, and keeps running when the caller's runtime is busy. It must never
 //! outlive its handle: dropping a [`Rehearsal`] stops it.
 
 use std::io;
@@ -21,24 +21,24 @@ use crate::recorder::Headers;
 use crate::script::Script;
 use crate::state::State;
 
-/// Longer than the time for which clients usually pool idle connections, so that it is they who close.
+/// Longer than clients usually keep idle connections, so that the clients close them.
 const KEEP_ALIVE: Duration = Duration::from_secs(120);
 
 /// How to start.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where to listen; port 0 takes a free one. There is no authentication: stay on loopback.
+    /// The address to listen on; port 0 takes a free one. There is no authentication, so stay on loopback.
     pub bind: SocketAddr,
-    /// What to answer.
+    /// The script.
     pub script: Script,
-    /// How many of the last requests to keep; 0 keeps none.
+    /// How many of the last requests to record; 0 records none.
     pub record_requests_max: usize,
-    /// Worker threads, at least 1.
+    /// The number of worker threads, at least 1.
     pub workers: usize,
 }
 
 impl Default for Options {
-    /// A free port on 127.0.0.1, the persona, nothing recorded, one worker.
+    /// A free port on 127.0.0.1, no script, nothing recorded, one worker.
     fn default() -> Self {
         Self {
             bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
@@ -57,10 +57,10 @@ pub struct Rehearsal {
     ended: Option<oneshot::Receiver<()>>,
 }
 
-/// Starts a rehearsal model. It answers when this returns.
+/// Starts a rehearsal model. It already answers when this returns.
 ///
 /// # Errors
-/// The address cannot be bound, or the thread cannot be started.
+/// If the address cannot be bound, or the thread cannot be started.
 pub async fn start(options: Options) -> io::Result<Rehearsal> {
     let state = Data::new(State::new(options.script, options.record_requests_max));
     let (started, starting) = oneshot::channel();
@@ -71,7 +71,7 @@ pub async fn start(options: Options) -> io::Result<Rehearsal> {
         System::new().block_on(async move {
             match listen(options.bind, workers, shared) {
                 Ok((server, addr)) => {
-                    // A caller who is gone has dropped the receiver: then there is nobody to serve.
+                    // If the caller is gone, it has dropped the receiver, and there is nobody to serve.
                     if started.send(Ok((addr, server.handle()))).is_ok() {
                         let _stopped = server.await;
                     }
@@ -103,7 +103,7 @@ fn listen(bind: SocketAddr, workers: usize, state: Data<State>) -> io::Result<(S
 }
 
 impl Rehearsal {
-    /// Where it listens.
+    /// The address that it listens on.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         self.addr
@@ -121,19 +121,19 @@ impl Rehearsal {
         self.state.recorder().bodies()
     }
 
-    /// The headers of the recorded requests, oldest first; names in lower case.
+    /// The headers of the recorded requests, oldest first, with names in lower case.
     #[must_use]
     pub fn request_headers(&self) -> Vec<Headers> {
         self.state.recorder().headers()
     }
 
-    /// All chat requests since the start, recorded or not, answered or not.
+    /// The number of chat requests since the start, recorded or not, answered or not.
     #[must_use]
     pub fn request_count(&self) -> usize {
         self.state.count()
     }
 
-    /// Forgets the recorded requests. The count, the script's position and the prefix cache stay.
+    /// Deletes the recorded requests. The count, the script's position and the prefix cache stay.
     pub fn clear(&self) {
         self.state.recorder().clear();
     }
@@ -143,13 +143,13 @@ impl Rehearsal {
         self.state.set_script(script);
     }
 
-    /// Lets go of so many replies that are [`held`](crate::Reply::held): those that wait, else the next of the same
-    /// script. A script that is replaced leaves those that wait waiting.
+    /// Releases this many [`held`](crate::Reply::held) replies: those that are waiting, otherwise the next ones of the
+    /// same script. When a script is replaced, its waiting replies keep waiting.
     pub fn let_go(&self, replies: usize) {
         self.state.let_go(replies);
     }
 
-    /// Stops at once, open connections included, and returns when the port is free.
+    /// Stops at once, closes open connections, and returns when the port is free.
     pub async fn stop(mut self) {
         self.handle.stop(false).await;
         if let Some(ended) = self.ended.take() {
@@ -160,7 +160,7 @@ impl Rehearsal {
 
 impl Drop for Rehearsal {
     fn drop(&mut self) {
-        // The command is sent by the call itself; the future only waits for its completion.
+        // Calling `stop` already sends the command. The future only waits for its completion.
         drop(self.handle.stop(false));
     }
 }

@@ -1,7 +1,7 @@
 //! What all requests share: the script's position, the recorded requests, the prefix cache and a count.
 //!
-//! Each has a lock of its own, held for one short step. None may be held across an await. A poisoned lock is used as it
-//! is: the data behind it is whole after every step.
+//! Each part has its own lock, which is held for one short step and never across an await. A poisoned lock is used
+//! anyway, because the data behind it is complete after every step.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,12 +25,12 @@ pub(crate) struct State {
     records: bool,
     prefixes: Mutex<PrefixCache>,
     count: AtomicUsize,
-    /// A permit for each held reply that may be given.
+    /// A permit for each held reply that may be sent.
     released: Semaphore,
 }
 
 impl State {
-    /// The state of a server that has seen nothing yet.
+    /// The initial state of a server.
     pub(crate) fn new(script: Script, record_requests_max: usize) -> Self {
         Self {
             cursor: Mutex::new(Cursor::new(script)),
@@ -42,19 +42,19 @@ impl State {
         }
     }
 
-    /// Records a chat request if that is wanted.
+    /// Records a chat request if recording is on.
     pub(crate) fn record(&self, request: &HttpRequest, body: &Bytes) {
         if self.records {
             self.recorder().push(headers(request), body.clone());
         }
     }
 
-    /// Counts a chat request, whatever becomes of it.
+    /// Counts a chat request, whatever its result.
     pub(crate) fn count_one(&self) {
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// All chat requests so far.
+    /// The number of chat requests so far.
     pub(crate) fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }
@@ -64,30 +64,30 @@ impl State {
         lock(&self.recorder)
     }
 
-    /// Replaces the script and starts it from its beginning: nothing of it has been let go yet.
+    /// Replaces the script and starts the new one from its beginning. No reply of it is released yet.
     pub(crate) fn set_script(&self, script: Script) {
         self.released.forget_permits(usize::MAX);
         *lock(&self.cursor) = Cursor::new(script);
     }
 
-    /// Lets go of so many held replies, of those that come as well.
+    /// Releases this many held replies, including future ones.
     pub(crate) fn let_go(&self, replies: usize) {
         self.released.add_permits(replies);
     }
 
-    /// Waits until a held reply may be given. Who is gone meanwhile takes no other's turn.
+    /// Waits until a held reply may be sent. A client that disconnects while waiting uses up no permit.
     pub(crate) async fn held(&self) {
         if let Ok(permit) = self.released.acquire().await {
             permit.forget();
         }
     }
 
-    /// What the script says about a request.
+    /// The script's decision about a request.
     pub(crate) fn decide(&self, last_user: &str, model: &str) -> Decision {
         lock(&self.cursor).next(last_user, model)
     }
 
-    /// Counts the prompt, and what of it was cached.
+    /// Counts the prompt's tokens and how many of them were cached.
     pub(crate) fn envelope(&self, request: &ChatRequest<'_>) -> Envelope {
         let chain = prompt::chain(request);
         let key = request.prompt_cache_key.as_deref().unwrap_or_default();

@@ -1,7 +1,8 @@
 //! A completion as server-sent events: `chat.completion.chunk` objects and `[DONE]`.
 //!
-//! Text and tool arguments come in small deltas, as real models send them. Events are joined into one write unless the
-//! script wants pauses between them. It must never split a character: only `chunk_bytes` of the feed does that.
+//! Text and tool arguments come in small deltas, as from real models. Events are joined into one write unless the
+//! script wants pauses between them. This module must never split a character; only `chunk_bytes` of the feed does
+//! that.
 
 use bytes::Bytes;
 
@@ -11,10 +12,10 @@ use crate::feed::Segment;
 /// A delta of a few words ends at the first space after this many bytes.
 const DELTA_BYTES: usize = 24;
 
-/// How a stream is cut.
+/// How to divide a stream.
 pub(crate) struct Cut {
     pub(crate) include_usage: bool,
-    /// Characters per delta; none for a few words.
+    /// Characters per delta; `None` for a few words.
     pub(crate) delta_chars: Option<usize>,
     /// Whether each event is a segment of its own.
     pub(crate) separate: bool,
@@ -88,7 +89,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// The last event of a stream that counts: no choices, only the figures.
+    /// The final event with the usage figures and without choices.
     fn usage(&mut self, completion: &Completion, envelope: &Envelope) {
         self.buffer.extend_from_slice(&self.head);
         self.buffer.extend_from_slice(b"],\"usage\":");
@@ -113,7 +114,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// One event of a whole unit, sent many times.
+    /// One event of a repeated text, sent many times.
     fn repeat(&mut self, unit: &str, times: usize) {
         self.flush();
         self.delta(&text_delta("content", unit));
@@ -152,7 +153,7 @@ fn text_delta(field: &str, piece: &str) -> Vec<u8> {
     delta
 }
 
-/// Cuts a text into deltas: of so many characters, or of a few words.
+/// Divides a text into deltas of this many characters, or of a few words.
 fn pieces(mut text: &str, delta_chars: Option<usize>) -> Vec<&str> {
     let mut pieces = Vec::new();
     while !text.is_empty() {

@@ -1,7 +1,7 @@
 //! A chat request as it arrives, borrowed from the body where JSON allows it.
 //!
-//! Only what is used is named; other fields are skipped without being built. Nothing here decides anything: what a
-//! provider would refuse is in `check`.
+//! Only fields that are used appear here; others are skipped. This module decides nothing; `check` rejects what a
+//! provider would reject.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// A string that is borrowed unless it had escapes. (`Option<Cow<str>>` would always be copied.)
+/// A string that is borrowed unless it contains escapes. (`Option<Cow<str>>` would always be copied.)
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
 
@@ -52,7 +52,7 @@ pub(crate) struct Message<'a> {
     pub(crate) tool_call_id: Option<Text<'a>>,
 }
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Role {
@@ -69,14 +69,14 @@ pub(crate) enum Content<'a> {
     Parts(Vec<Part<'a>>),
 }
 
-/// One part; parts without text (images) count as nothing.
+/// One part. Parts without text (images) count as empty.
 #[derive(serde::Deserialize)]
 pub(crate) struct Part<'a> {
     #[serde(borrow)]
     text: Option<Text<'a>>,
 }
 
-/// A call that an assistant message made.
+/// A tool call in an assistant message.
 #[derive(serde::Deserialize)]
 pub(crate) struct ToolCall<'a> {
     #[serde(borrow)]
@@ -101,7 +101,7 @@ pub(crate) struct Tool<'a> {
     pub(crate) function: Function<'a>,
 }
 
-/// Its function; the schema stays text until a call has to be made up.
+/// Its function. The schema stays text until arguments have to be made up.
 #[derive(serde::Deserialize)]
 pub(crate) struct Function<'a> {
     #[serde(borrow)]
@@ -120,7 +120,7 @@ pub(crate) enum ToolChoice {
     Named { function: NamedFunction },
 }
 
-/// `tool_choice` as a word.
+/// A `tool_choice` that is a word.
 #[derive(Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ToolMode {
@@ -143,17 +143,17 @@ pub(crate) struct StreamOptions {
 }
 
 impl ChatRequest<'_> {
-    /// The model to name in the answer.
+    /// The model's name for the answer.
     pub(crate) fn model(&self) -> &str {
         self.model.as_deref().unwrap_or("rehearsal")
     }
 
-    /// The offered tools; none is an empty list.
+    /// The offered tools, or an empty list.
     pub(crate) fn tools(&self) -> &[Tool<'_>] {
         self.tools.as_deref().unwrap_or_default()
     }
 
-    /// Text of the last message of the user; empty without one.
+    /// The text of the last user message; empty if there is none.
     pub(crate) fn last_user_text(&self) -> Cow<'_, str> {
         let last = self.messages.iter().rfind(|message| message.role == Role::User);
         last.map(Message::text).unwrap_or_default()

@@ -1,11 +1,11 @@
-//! The rules of the game, pure: state and dice in, values out. No clock, no randomness of its own, no I/O.
+//! The rules of the game as pure functions of state and dice: no clock, no randomness of their own, no I/O.
 //!
-//! - [`dice`]: where dice fall from, and formulas of them.
+//! - [`dice`]: sources of dice, and dice formulas.
 //! - [`srd`]: the tables of the System Reference Document 5.1.
 //! - [`sheet`]: a creature as the rules see it.
-//! - [`resolve`]: attacks, checks, saves, damage, healing and rests: a creature, arguments and dice in; an outcome and
-//!   the changes of state it asks for out.
-//! - [`encounter`]: a fight as a simulation: what an action comes to, what it did to everybody in the end.
+//! - [`resolve`]: attacks, checks, saves, damage, healing and rests: take creatures, arguments and dice, and return an
+//!   outcome with the changes that it requires.
+//! - [`encounter`]: fights as simulations: what an action does, and what the fight did to everybody at the end.
 
 pub mod dice;
 pub mod encounter;
@@ -19,7 +19,8 @@ pub const ABILITIES: [&str; 6] = ["strength", "dexterity", "constitution", "inte
 /// Creature sizes (SRD 5.1, "Monsters: Size").
 pub const SIZES: [&str; 6] = ["tiny", "small", "medium", "large", "huge", "gargantuan"];
 
-/// The modifier of an ability score: half of what it is above ten, rounded down (SRD 5.1, "Ability Scores and Modifiers").
+/// The modifier of an ability score: its distance from ten, halved and rounded down (SRD 5.1, "Ability Scores and
+/// Modifiers").
 #[must_use]
 pub const fn ability_modifier(score: i32) -> i32 {
     score.saturating_sub(10).div_euclid(2)

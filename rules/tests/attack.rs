@@ -157,13 +157,13 @@ fn ranges() {
     assert!(attack(&f, &foe(30, 9), &with("Greatsword"), &at(10), &[]).impossible);
     let glaive = armed(f.clone(), &["Glaive"]);
     assert!(!attack(&glaive, &foe(30, 9), &with("Glaive"), &at(10), &[2]).impossible);
-    // Thrown beyond reach, and still with Strength unless finesse.
+    // Thrown beyond its reach it still uses Strength, unless it has finesse.
     let axe = armed(f.clone(), &["Handaxe", "Dagger"]);
     let o = attack(&axe, &foe(30, 9), &with("Handaxe"), &at(20), &[2]);
     assert!(o.components.starts_with("STR"));
     assert_eq!(attack(&axe, &foe(30, 9), &with("Handaxe"), &at(60), &[2, 2]).advantage, Advantage::Disadvantage);
     assert!(attack(&axe, &foe(30, 9), &with("Dagger"), &at(65), &[]).impossible);
-    // A hostile beside the archer, or the target itself.
+    // A hostile creature next to the archer, or the target itself.
     let o = attack(&f, &foe(30, 9), &with("Longbow"), &when(|c| c.hostile_adjacent = true), &[2, 3]);
     assert!(has_reason(&o, "disadvantage: a hostile creature is within 5 feet"));
     assert_eq!(attack(&f, &foe(30, 9), &with("Longbow"), &at(5), &[2, 3]).advantage, Advantage::Disadvantage);
@@ -259,7 +259,7 @@ fn cover_and_sight() {
     let f = fighter();
     let half = attack(&f, &foe(15, 9), &with("Longbow"), &behind(Cover::Half), &[2]);
     assert_eq!(half.dc_or_ac, "17");
-    // The reason is given, and only where there is one.
+    // The reason is given only if there is cover.
     let of_cover =
         |o: &Outcome| o.reasons.iter().filter(|r| r.contains("cover")).map(|r| r.to_string()).collect::<Vec<_>>();
     assert_eq!(of_cover(&half), ["AC +2: cover"]);
@@ -358,7 +358,7 @@ fn sneak_attack() {
     written.features[0].scaling_formula = Some("ceil(level/2)d6".into());
     let o = attack(&written, &foe(15, 50), &sneak("Rapier"), &beside("1"), &[10, 5, 1, 2, 3]);
     assert_eq!(row(&o, "Sneak Attack").dice, "3d6");
-    // A miss uses nothing up.
+    // A miss does not use it up.
     assert!(attack(&written, &foe(30, 50), &sneak("Rapier"), &beside("1"), &[2]).effects.is_empty());
 }
 
@@ -469,7 +469,7 @@ fn champions_score_criticals_with_less() {
     let champion = with_features(fighter(), &["Improved Critical"]);
     assert!(attack(&champion, &foe(10, 99), &with("Longbow"), &plain(), &[19, 1, 1]).damage.unwrap().is_crit);
     assert!(!attack(&champion, &foe(10, 99), &with("Longbow"), &plain(), &[18, 1]).damage.unwrap().is_crit);
-    // It does not make a miss hit.
+    // It does not turn a miss into a hit.
     assert!(!attack(&champion, &foe(40, 99), &with("Longbow"), &plain(), &[19]).success);
     let superior = with_features(fighter(), &["Superior Critical"]);
     assert!(attack(&superior, &foe(10, 99), &with("Longbow"), &plain(), &[18, 1, 1]).damage.unwrap().is_crit);

@@ -58,7 +58,7 @@ fn skills() {
     assert!(skill(&scout(), "Sleight-of-Hand", 10, &[10]).components.contains("Prof"));
     let o = skill(&scout(), "juggling", 10, &[]);
     assert!(o.impossible && o.notes.contains("juggling"));
-    // Neither 1 nor 20 is special.
+    // A natural 1 or 20 has no special meaning.
     assert!(skill(&scout(), "stealth", 5, &[1]).success);
     assert!(!skill(&scout(), "stealth", 30, &[20]).success);
     let other = SkillCheckArgs { skill: "intimidation".into(), dc: 10, ability: Some("strength".into()) };
@@ -254,7 +254,7 @@ fn contests() {
     assert_eq!(o.participants.len(), 2);
     let tie = contest(&scout(), &foe(10, 10), &args, &[10, 16]);
     assert_eq!((tie.success, tie.outcome.as_str()), (false, "tie"));
-    // All d20s before any bonus die.
+    // All d20s come before any bonus die.
     let o = contest(
         &with_effects(scout(), &["Guidance"]),
         &with_effects(foe(10, 10), &["Guidance"]),
@@ -282,7 +282,7 @@ fn grappling_and_shoving() {
     let stunned = with_conditions(foe(10, 10), &["stunned"]);
     let o = contest(&strong, &stunned, &to(ContestPurpose::ShoveProne), &[]);
     assert_eq!((o.success, o.automatic), (true, Some(Automatic::Success)));
-    // The defender uses what it is better at.
+    // The defender uses its better skill.
     let mut nimble = foe(10, 10);
     nimble.abilities.dexterity = 18;
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What holds whatever stands on a sheet and however the dice fall.
+//! Properties that hold for any sheet and any dice.
 
 mod support;
 
@@ -22,7 +22,7 @@ use rules::{
 };
 use support::*;
 
-/// Dice that follow from a seed, endlessly.
+/// Endless dice from a seed.
 struct Endless(u64);
 
 impl Dice for Endless {
@@ -167,7 +167,7 @@ prop_compose! {
     }
 }
 
-/// Boxed, as are its parts: the value trees are too large for a test's stack.
+/// Boxed with its parts, because the value trees are too large for a test's stack.
 fn creature() -> BoxedStrategy<Creature> {
     any_creature().boxed()
 }
@@ -195,7 +195,7 @@ prop_compose! {
     }
 }
 
-/// What every outcome owes.
+/// What must be true of every outcome.
 fn sound(outcome: &Outcome) -> Result<(), TestCaseError> {
     prop_assert!(!outcome.check_type.is_empty() && !outcome.raw.is_empty());
     prop_assert_eq!(outcome.raw.starts_with("CHECK: "), true);
@@ -245,7 +245,7 @@ proptest! {
         let target = Creature { id: "t".to_owned(), ..target };
         let mut args = args;
         if seed % 4 > 0 {
-            // Most of the time with something that is there, by who can.
+            // Usually choose something that exists and an actor that can use it.
             let attack = actor.attacks.first().map(|a| a.name.clone());
             args = AttackArgs { weapon: actor.weapons.first().map(|w| w.name.clone()).or(attack), spell_name: None, ..args };
             actor.conditions.clear();
@@ -369,7 +369,7 @@ proptest! {
     }
 }
 
-/// A chosen first die, then endless ones.
+/// A chosen first die, followed by endless ones.
 struct Loaded {
     first: Option<u32>,
     rest: Endless,

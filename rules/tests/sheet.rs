@@ -1,4 +1,4 @@
-//! Sheets as they are stored, and outcomes as they are sent.
+//! Stored sheets, and outcomes as JSON.
 
 mod support;
 
@@ -87,7 +87,7 @@ fn changes_are_about_whom_they_name() {
     apply(&mut c, &[StateChange::AddCondition { creature: "hero".into(), condition: prone(Some(2)) }]);
     apply(&mut c, &[StateChange::AddCondition { creature: "hero".into(), condition: prone(Some(1)) }]);
     assert_eq!((c.conditions.len(), c.exhaustion()), (1, 1));
-    // Without an id the name does.
+    // Without an id the name is used.
     c.id.clear();
     apply(
         &mut c,

@@ -1,4 +1,4 @@
-//! Attacks with spells, saves against them, and what they leave behind.
+//! Attacks with spells, saves against them, and their effects.
 
 mod support;
 
@@ -164,10 +164,10 @@ fn slots() {
             .iter()
             .any(|c| matches!(c, StateChange::SpendSlot { .. }))
     );
-    // A warlock's slots are of one level.
+    // A warlock's slots all have the same level.
     let o = attack(&warlock(5), &foe(15, 50), &casting("Hellish Rebuke", None), &plain(), &[2, 1, 1, 1, 1]);
     assert!(spends(&o, 3) && row(&o, "Hellish Rebuke").dice == "4d10");
-    // A row of a sheet that never held a slot is none, and one that was given beyond the sheet's own is one.
+    // A slot entry on a sheet with maximum 0 does not count, and a slot beyond the usual maximum does.
     let mut odd = warlock(5);
     odd.spell_slots.insert("1".into(), rules::sheet::SpellSlot { max: 0, remaining: 0 });
     let o = attack(&odd, &foe(15, 50), &casting("Hellish Rebuke", None), &plain(), &[2, 1, 1, 1, 1]);
@@ -221,7 +221,7 @@ fn healing_spells() {
     assert!(attack(&cleric(), &hurt, &casting("Cure Wounds", None), &plain(), &[]).impossible);
 }
 
-/// Who is charmed harms their charmer by no spell, and may help them all the same.
+/// A charmed caster cannot harm its charmer with any spell, but can help it.
 #[test]
 fn the_charmed_heal_their_charmer() {
     let mut charmed = with_conditions(cleric(), &["charmed"]);
@@ -255,7 +255,7 @@ fn effects_and_concentration() {
     assert!(
         !after(&immune, &attack(&w, &immune, &casting("Hold Person", None), &plain(), &[2])).has_condition("paralyzed")
     );
-    // A spell of range "self" is the caster's own, whoever is named.
+    // A spell with the range "self" affects the caster, whoever is named.
     let o = attack(&w, &friend, &casting("Shield", None), &plain(), &[]);
     assert!(after(&w, &o).has_effect("Shield") && !after(&friend, &o).has_effect("Shield"));
     let o = attack(&cleric(), &foe(5, 50), &casting("Guiding Bolt", None), &plain(), &[9, 1, 1, 1, 1]);
@@ -297,7 +297,7 @@ fn spells_of_ones_own() {
     );
     let o = attack(&w, &foe(5, 50), &casting("chill", None), &plain(), &[19, 5, 4]);
     assert_eq!((o.check_type.as_str(), taken(&o)), ("Chill (constitution save)", 4));
-    // What cannot be read is still a name.
+    // A spell that cannot be read in full keeps its name.
     let w = own(r#"{"name":"Fire Bolt","level":"zero"}"#);
     assert_eq!(w.spells[0], KnownSpell::Name("Fire Bolt".into()));
 }
@@ -309,7 +309,7 @@ fn npcs_cast_what_the_table_knows() {
     let o =
         attack(&mage, &hero("Fighter", 1, [10; 6]), &casting("Fireball", None), &plain(), &[2, 1, 1, 1, 1, 1, 1, 1, 1]);
     assert_eq!((o.dc_or_ac.as_str(), taken(&o)), ("DC 13", 8));
-    assert!(has_reason(&o, "not counted"));
+    assert!(has_reason(&o, "not tracked"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The tables, and how names are found in them.
+//! The tables, and looking up names in them.
 
 use rules::srd::{
     ARMOR, Ability, CASTING_TIMES, CLASSES, CONDITIONS, CastingTime, Class, DAMAGE_TYPES, DamageDice, DicePool,
@@ -49,7 +49,7 @@ fn the_tables_are_whole() {
 fn casting_takes_what_the_rules_say() {
     let of = |time| CASTING_TIMES.iter().filter(|(_, t)| *t == time).count();
     assert_eq!((of(CastingTime::BonusAction), of(CastingTime::Reaction), of(CastingTime::Action)), (14, 4, 0));
-    // Of the spells with numbers, these and no others take no action.
+    // Of the spells in the table, exactly these do not take an action.
     let quick: Vec<_> =
         SPELLS.iter().filter(|s| CastingTime::of(s.name) != CastingTime::Action).map(|s| s.name).collect();
     assert_eq!(

@@ -41,12 +41,12 @@ fn the_order_of_reductions() {
     {
         assert_eq!(taken(&damage(&tough(), &[(amount, kind)])), expected, "{kind}");
     }
-    // Flat reduction comes first, and once.
+    // Flat reduction comes first, and applies only once.
     let args = DamageArgs { flat_reduction: 5, ..blow(&[(15, "slashing"), (4, "acid")]) };
     assert_eq!(taken(&apply_damage(&tough(), &args).unwrap()), 9);
     let magical = DamageArgs { magical: true, ..blow(&[(15, "slashing")]) };
     assert_eq!(taken(&apply_damage(&tough(), &magical).unwrap()), 15);
-    // Halved as one, not piece by piece.
+    // The damage is halved in total, not piece by piece.
     assert_eq!(taken(&damage(&tough(), &[(5, "slashing"), (5, "slashing")])), 5);
     let stone = with_conditions(foe(10, 100), &["petrified"]);
     assert_eq!((taken(&damage(&stone, &[(15, "psychic")])), taken(&damage(&stone, &[(15, "poison")]))), (7, 0));

@@ -41,7 +41,7 @@ async fn what_was_deleted_comes_back() {
         let sent = mara.post(&way_back(&page), &[]).await.expect(303);
         assert!(sent.header("location").ends_with(id.as_str()));
         assert_eq!(world.get(&format!("/{kind}/{id}")).await.expect(200).body["name"], name);
-        assert!(mara.get(&format!("{list}/deleted")).await.text.contains("Nothing that was deleted is kept"));
+        assert!(mara.get(&format!("{list}/deleted")).await.text.contains("There are no deleted rows to restore"));
     }
 }
 
@@ -74,7 +74,7 @@ async fn memories_have_a_history_and_come_back() {
     mara.post(&format!("{path}/delete"), &[("version", "4")]).await.expect(303);
     world.delete(&format!("/npcs/{npc}")).await.expect(204);
     let refused = mara.post(&way_back(&page), &[]).await.expect(409);
-    assert!(refused.text.contains("Bring them back first"), "{}", refused.text);
+    assert!(refused.text.contains("Restore them first"), "{}", refused.text);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -107,7 +107,7 @@ async fn usage_names_campaigns_and_says_what_is_wrong() {
     let page = owner.get("/admin/usage?group_by=campaign").await.expect(200).text;
     assert!(page.contains("<th scope=\"row\">The salt coast</th>"), "{page}");
     let page = owner.get("/admin/usage?from=2026-02-02&to=2026-02-01").await.expect(200).text;
-    assert!(page.contains("is after") && !page.contains("No model was called"), "{page}");
+    assert!(page.contains("must be before") && !page.contains("No model was called"), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -129,7 +129,7 @@ async fn single_keys_can_be_switched_off() {
     browser.goto(&at("c/port-town/npcs")).await;
     assert_eq!(browser.js(press).await, 0);
     browser.click("#keys-button").await;
-    browser.sees("dialog", "Your account can switch keys on again").await;
+    browser.sees("dialog", "Your account has a switch that turns the shortcuts on again").await;
     browser.goto(&at("account")).await;
     assert_eq!(browser.js("return document.getElementById('single-keys').checked").await, false);
     // Offered names are those of the scope; who knows a secret is picked.

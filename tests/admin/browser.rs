@@ -19,7 +19,7 @@ async fn a_worldbuilder_works_with_script() {
     let password = server.user(tenant.tenant, EMAIL, Role::Editor).await;
     let Some(browser) = Browser::open().await else { return };
     sign_in(&browser, &server, EMAIL, "not the password").await;
-    browser.sees("[role=alert]", "do not go together").await;
+    browser.sees("[role=alert]", "The email or the password is wrong.").await;
     assert_eq!(barriers(&browser).await, Vec::<String>::new());
     assert_eq!(browser.value("#email").await, EMAIL);
     browser.write("#password", &password).await;
@@ -48,7 +48,7 @@ async fn a_worldbuilder_works_with_script() {
     browser.write("#name", HOSTILE).await;
     browser.write("#description", HOSTILE).await;
     browser.js(&press("{ key: 's', ctrlKey: true, bubbles: true, cancelable: true }")).await;
-    browser.sees("[role=status]", "The NPC was made").await;
+    browser.sees("[role=status]", "The NPC was created").await;
     assert_eq!(browser.text("h1").await, HOSTILE);
     assert_eq!(browser.value("#description").await, HOSTILE);
     let made = world.get("/npcs?sort=-created_at").await.items()[0].clone();
@@ -90,7 +90,7 @@ async fn a_worldbuilder_works_without_script() {
     browser.reads("#level-error", "1").await;
     browser.write("#level", "2").await;
     browser.click(".buttons button").await;
-    browser.reads("[role=status]", "The character was made.").await;
+    browser.reads("[role=status]", "The character was created.").await;
     browser.write("#player_name", "Mara").await;
     browser.click(".buttons button").await;
     browser.reads("[role=status]", "The character was saved.").await;

@@ -62,11 +62,11 @@ async fn signing_out_everywhere_ends_every_session_and_a_new_password_the_others
     for (fields, why) in [
         (
             [("password", "wrong"), ("new_password", "mulberry wagon 7"), ("again", "mulberry wagon 7")],
-            "The old password is another.",
+            "The old password is wrong.",
         ),
         (
             [("password", password.as_str()), ("new_password", "mulberry wagon 7"), ("again", "mulberry")],
-            "not the same twice",
+            "The two new passwords differ.",
         ),
         ([("password", password.as_str()), ("new_password", "short"), ("again", "short")], "10 to 128 characters"),
         ([("password", password.as_str()), ("new_password", "mara12345678"), ("again", "mara12345678")], "too easy"),
@@ -114,7 +114,7 @@ async fn guessing_is_slow_and_tells_nothing() {
         }
         let refused = guesser.sign_in(email, &password).await.expect(429);
         assert!(refused.header("retry-after").parse::<u64>().unwrap() > 0);
-        assert!(refused.text.contains("Too many tries"), "{}", refused.text);
+        assert!(refused.text.contains("Too many attempts"), "{}", refused.text);
     }
     let other = server.user(tenant.tenant, "other@example.org", Role::Viewer).await;
     guesser.sign_in("other@example.org", &other).await.expect(303);
@@ -278,13 +278,13 @@ async fn operators_make_users_and_set_passwords() {
         .await
         .unwrap();
     for (arguments, why) in [
-        (&create("acme", "king")[..], "is no role"),
+        (&create("acme", "king")[..], "is not a role"),
         (&create("nowhere", "viewer")[..], "no such tenant"),
-        (&["user", "create", "--tenant", "acme", "--email", "x"][..], "no email address"),
+        (&["user", "create", "--tenant", "acme", "--email", "x"][..], "not an email address"),
         (&["user", "create", "--tenant", "acme", "--email", "x@y", "--password", "short"][..], "10 to 128"),
         (&["user", "password", "--email", "nobody@example.org"][..], "no such user"),
         (&["user", "reset", "--email", "nobody@example.org"][..], "no such user"),
-        (&["user", "create", "--tenant", "acme", "--email", "m\u{0130}ra@example.org"][..], "no email address"),
+        (&["user", "create", "--tenant", "acme", "--email", "m\u{0130}ra@example.org"][..], "not an email address"),
         // The last owner stays one, and nobody half made is left.
         (&["user", "create", "--tenant", "other", "--email", "boss@example.org", "--role", "viewer"][..], "last owner"),
     ] {

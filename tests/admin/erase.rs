@@ -24,7 +24,7 @@ async fn an_owner_erases_a_character_and_a_user() {
     let version = field(&ask, "version");
     let form = |word: &'static str| vec![("repeat", word), ("version", version.as_str())];
     let wrong = owner.post(&format!("{path}/erase"), &form("mallory")).await.expect(422);
-    assert!(wrong.text.contains("Write player_mallory to erase it."), "{}", wrong.text);
+    assert!(wrong.text.contains("Type player_mallory to erase it."), "{}", wrong.text);
     owner.post(&format!("{path}/erase"), &[("repeat", "player_mallory"), ("version", "99")]).await.expect(409);
     world.get(&format!("/characters/{id}")).await.expect(200);
     owner.post(&format!("{path}/erase"), &form("player_mallory")).await.expect(303);

@@ -54,7 +54,7 @@ async fn rows_are_made_changed_and_deleted_by_forms() {
         late.push(("name", "Zed the Late"));
         let conflict = mara.post(&path, &late).await.expect(409).text;
         assert!(
-            conflict.contains("changed this while you wrote")
+            conflict.contains("changed this while you were editing")
                 && conflict.contains("Zed the Late")
                 && conflict.contains("Zed the Second"),
             "{conflict}"
@@ -114,21 +114,21 @@ async fn what_cannot_be_kept_says_why_beside_its_field() {
     let world = tenant.world().await;
     let mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
     for (kind, fields, id, why) in [
-        ("npcs", &[("name", "")][..], "name", "This is needed."),
+        ("npcs", &[("name", "")][..], "name", "This field is required."),
         ("npcs", &[("name", "Zed"), ("stats-hp", "lots")], "stats-hp", "Write a number."),
         ("npcs", &[("name", "Zed"), ("stats-attacks", "{")], "stats-attacks", "This is not JSON"),
         (
             "npcs",
             &[("name", "Zed"), ("stats-attacks", r#"[{"name":"Bite"}]"#)],
             "stats-attacks",
-            "This is needed. (0/damage)",
+            "This field is required. (0/damage)",
         ),
         ("npcs", &[("name", "Zed"), ("owner_ids", "nobody")], "owner_ids", "There is no such owner"),
         ("npcs", &[("name", "Zed"), ("slug", "innkeeper_bob")], "slug", "This slug is taken"),
         ("npcs", &[("name", "Zed"), ("slug", "Not A Slug")], "slug", "Must be 1 to 63"),
         ("characters", &[("name", "Zed"), ("level", "21")], "level", "20"),
         ("characters", &[("name", "Zed"), ("hp", "5"), ("max_hp", "2")], "hp", "Must be at most max_hp"),
-        ("owners", &[("name", "Zed"), ("monitored_aspect", "race")], "associated_id", "This is needed."),
+        ("owners", &[("name", "Zed"), ("monitored_aspect", "race")], "associated_id", "This field is required."),
     ] {
         let page = mara.post(&format!("/admin/c/port-town/{kind}"), fields).await.expect(422).text;
         let at_field =

@@ -36,15 +36,11 @@ async fn who_is_invited_comes_with_a_password_of_their_own() {
     // Looking uses nothing up, and mistakes neither.
     for _ in 0..3 {
         let page = mara.get(&link).await.expect(200);
-        assert!(
-            page.text.contains("Come to acme") && page.header("cache-control").contains("no-store"),
-            "{}",
-            page.text
-        );
+        assert!(page.text.contains("Join acme") && page.header("cache-control").contains("no-store"), "{}", page.text);
     }
     for (fields, why) in [
         ([("name", ""), ("new_password", PASSWORD), ("again", PASSWORD)], "The name"),
-        ([("name", "Mara"), ("new_password", PASSWORD), ("again", "another")], "not the same twice"),
+        ([("name", "Mara"), ("new_password", PASSWORD), ("again", "another")], "The two passwords differ."),
         ([("name", "Mara"), ("new_password", "short"), ("again", "short")], "10 to 128"),
     ] {
         assert!(mara.post(&link, &fields).await.expect(422).text.contains(why), "{why}");
@@ -102,7 +98,7 @@ async fn whoever_made_an_account_first_gets_no_tenant_that_its_address_is_asked_
     anew.get(&by_api).await.expect(410);
     // The owner of the address cannot sign in; the operator's link gives the account to them, and takes it from the thief.
     let mut mara = Visitor::at(&server);
-    assert!(mara.get(&path).await.expect(200).text.contains("Sign in with its own password"));
+    assert!(mara.get(&path).await.expect(200).text.contains("Sign in with its password"));
     mara.post(&path, &[("name", "M"), ("new_password", PASSWORD), ("again", PASSWORD)]).await.expect(200);
     assert_eq!(status(&acme, EMAIL).await, "invited");
     let mut db = server.owner().await;
@@ -277,7 +273,7 @@ async fn an_invitation_in_a_real_browser() {
     assert!(link.starts_with(&format!("{}/admin/invitation/", server.url)), "{link}");
     let Some(mara) = Browser::open().await else { return };
     mara.goto(&link).await;
-    mara.sees("h1", "Come to acme").await;
+    mara.sees("h1", "Join acme").await;
     assert_eq!(super::looks::barriers(&mara).await, Vec::<String>::new());
     mara.write("#name", "Mara").await;
     mara.write("#new_password", PASSWORD).await;
@@ -288,5 +284,5 @@ async fn an_invitation_in_a_real_browser() {
     owner.goto(&format!("{}/admin/users", server.url)).await;
     owner.sees("main", "Mara").await;
     mara.goto(&link).await;
-    mara.sees("main", "Ask whoever gave it to you").await;
+    mara.sees("main", "Ask the person who gave it to you").await;
 }

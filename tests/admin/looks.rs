@@ -163,7 +163,7 @@ async fn swaps_move_nothing() {
     browser.goto(&format!("{}/admin/c/port-town/lore", server.url)).await;
     browser.js(WATCH).await;
     browser.click("tbody input[name=ids]").await;
-    browser.sees("[name=chosen]", "Edit the 1 ticked").await;
+    browser.sees("[name=chosen]", "Edit 1 selected").await;
     let top = "return document.querySelector('table.lore').getBoundingClientRect().top";
     let with_ticks = browser.js(top).await;
     browser.click("[data-untick]").await;
@@ -174,9 +174,9 @@ async fn swaps_move_nothing() {
     browser.sees(".more", "Previous page").await;
     browser.js(WATCH).await;
     settled("paging").await;
-    browser.sees("[name=chosen]", "Edit the 1 ticked").await;
+    browser.sees("[name=chosen]", "Edit 1 selected").await;
     browser.click("tbody input[name=ids]").await;
-    browser.sees("[name=chosen]", "Edit the 2 ticked").await;
+    browser.sees("[name=chosen]", "Edit 2 selected").await;
     browser.click("a[rel=prev]").await;
     browser.until("the first page", "return !location.search.includes('cursor=')").await;
     assert_eq!(browser.count("tbody input[name=ids]:checked").await, 1);

@@ -87,7 +87,7 @@ async fn an_entry_is_made_changed_and_deleted_without_script() {
     // A line is at most 200 characters; what was written stays.
     let long =
         mara.post(lore, &[("title", &"x".repeat(201)), ("content", "kept"), ("scope", "zone")]).await.expect(422).text;
-    assert!(long.contains("This cannot be kept yet") && long.contains("kept"), "{long}");
+    assert!(long.contains("This cannot be saved yet") && long.contains("kept"), "{long}");
     let made = mara.post(lore, &short).await.expect(303);
     let path = made.header("location").to_owned();
     assert_eq!(mara.post(lore, &short).await.expect(303).header("location"), path, "sent twice, there is one");
@@ -173,7 +173,10 @@ async fn many_entries_are_previewed_changed_and_undone_by_forms() {
     ];
     let preview: Vec<_> = base.iter().copied().chain([("do", "preview")]).collect();
     let page = mara.post(&format!("{lore}/bulk"), &preview).await.expect(200).text;
-    assert!(page.contains("<b>2</b> of 2 change") && !page.contains("<i>whole") && !page.contains("<img"), "{page}");
+    assert!(
+        page.contains("<b>2</b> of 2 would change") && !page.contains("<i>whole") && !page.contains("<img"),
+        "{page}"
+    );
     assert_eq!(world.get("/lore/the_square").await.body["tags"], json!([]));
     // What nobody saw is shown before it is done: other fields, or entries that somebody changed.
     let digest = field(&page, "previewed");
@@ -202,10 +205,10 @@ async fn many_entries_are_previewed_changed_and_undone_by_forms() {
     mara.post(&format!("{undone}/undo"), &[]).await.expect(303);
     assert_eq!(world.get("/lore/the_square").await.body["tags"], json!(["new", "Paris, France"]));
     for (fields, says) in [
-        (&[("ids", "the_reach"), ("do", "preview")][..], "Say what changes."),
+        (&[("ids", "the_reach"), ("do", "preview")][..], "Give at least one change."),
         (
             &[("ids", "the_reach"), ("find", "("), ("in", "content"), ("regex", "1"), ("do", "run")],
-            "no regular expression",
+            "not a valid regular expression",
         ),
         (&[("ids", "the_reach"), ("priority", "x"), ("do", "run")], "Write a number."),
         (&[("ids", "nobody"), ("enabled", "no"), ("do", "run")], "no such lore entry"),
@@ -216,11 +219,11 @@ async fn many_entries_are_previewed_changed_and_undone_by_forms() {
     // What would break a rule is refused also after it was seen.
     let wrong = [("ids", "the_reach"), ("scope", "zone"), ("do", "run")];
     let page = mara.post(&format!("{lore}/bulk"), &wrong).await.expect(200).text;
-    assert!(page.contains("needs a name"), "{page}");
+    assert!(page.contains("must have a name"), "{page}");
     let digest = field(&page, "previewed");
     let wrong: Vec<_> = wrong.into_iter().chain([("previewed", digest.as_str())]).collect();
     let page = mara.post(&format!("{lore}/bulk"), &wrong).await.expect(422).text;
-    assert!(page.contains("needs a name"), "{page}");
+    assert!(page.contains("must have a name"), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -284,7 +287,7 @@ async fn memories_are_written_moved_and_taken_back_by_forms() {
     assert!(ask.contains("Retract this broadcast?") && ask.contains("An ally."), "{ask}");
     mara.post(&action, &[]).await.expect(303);
     mara.get(&action).await.expect(404);
-    assert!(mara.get(&format!("{list}/broadcasts")).await.text.contains("No broadcast is kept."));
+    assert!(mara.get(&format!("{list}/broadcasts")).await.text.contains("No broadcasts found."));
     assert!(!world.get("/npcs/innkeeper_bob/memories").await.text.contains("An ally."));
 }
 
@@ -345,7 +348,7 @@ async fn two_who_write_at_once_lose_nothing() {
     mara.click("#saved button").await;
     mara.sees("h1", "Merge").await;
     mara.sees(".alert", "zoe").await;
-    mara.sees("main", "Taken over, since you left it alone: Tags").await;
+    mara.sees("main", "Taken from the other version, because you did not change it: Tags").await;
     mara.sees(".theirs-text", "line, cold.").await;
     assert_eq!(mara.value("#content").await, "First line, by Zoe.\n\nSecond line, by Mara.\n\nThird line, warm.\n");
     assert_eq!((mara.value("#title").await, mara.value("#tags").await), ("The Deep".to_owned(), "sea".to_owned()));
@@ -430,10 +433,10 @@ async fn a_worldbuilder_edits_lore_in_a_browser() {
     browser.write("#find", "old").await;
     browser.write("#with", "ancient").await;
     browser.click("button[value=preview]").await;
-    browser.sees("#preview", "2 of 2 change").await;
+    browser.sees("#preview", "2 of 2 would change").await;
     assert_eq!(browser.text("#preview ins").await.trim(), "ancient");
     browser.click("button[value=run]").await;
-    browser.sees("[role=status]", "2 entries were changed").await;
+    browser.sees("[role=status]", "Entries changed: 2.").await;
     assert!(world.get("/lore/bridge_02").await.text.contains("ancient"));
     browser.click("main form button").await;
     browser.sees("[role=status]", "was undone").await;
@@ -456,7 +459,7 @@ async fn a_worldbuilder_edits_lore_in_a_browser() {
     browser.sees("h1", "The Stone Bridge").await;
     assert_eq!(browser.js("return document.activeElement.id").await, "title", "one goes on where one was");
     browser.click("#renamed button").await;
-    browser.sees("[role=status]", "Links in 1 entries were mended").await;
+    browser.sees("[role=status]", "Entries with updated links: 1.").await;
     assert_eq!(world.get("/lore/guide").await.body["content"], "[[The Stone Bridge]] and [[The Stone Bridge|that]]");
     browser.goto(&format!("{}/admin/c/port-town/lore/{id}/history", server.url)).await;
     browser.sees("ins", "The Stone").await;

@@ -35,10 +35,10 @@ async fn a_turn_that_is_being_taken_back_says_how_far_it_is() {
         page.contains("It failed")
     })
     .await;
-    assert!(page.contains("It is being taken back:") && page.contains("of 2 changes are done."), "{page}");
-    assert!(page.contains("the next try is at") && !page.contains("action=\"undo\""), "{page}");
+    assert!(page.contains("The turn is being reverted:") && page.contains("of 2 changes are done."), "{page}");
+    assert!(page.contains("The next try is at") && !page.contains("action=\"undo\""), "{page}");
     let list = mara.get("/admin/c/port-town/turns").await.expect(200).text;
-    assert!(list.contains("running, being taken back"), "{list}");
+    assert!(list.contains("running, being reverted"), "{list}");
 
     // What stood in the way is gone.
     sqlx::query("DROP TRIGGER poison ON memory").execute(&mut db).await.unwrap();
@@ -49,7 +49,7 @@ async fn a_turn_that_is_being_taken_back_says_how_far_it_is() {
             .unwrap();
         sweep(server.pool(), &server.app.running).await.unwrap();
         page = mara.get(&path).await.expect(200).text;
-        !page.contains("It is being taken back")
+        !page.contains("The turn is being reverted")
     })
     .await;
     assert!(page.contains("failed"), "{page}");
@@ -97,7 +97,7 @@ async fn memories_go_with_an_npc_and_come_back_with_it() {
     let memory = bring_back(&mut mara, "memories/deleted").await;
     let stuck = mara.post(&memory, &[]).await.expect(409).text;
     assert!(
-        stuck.contains("Bring them back first") && stuck.contains("npcs/deleted") && stuck.contains("<nav"),
+        stuck.contains("Restore them first") && stuck.contains("npcs/deleted") && stuck.contains("<nav"),
         "{stuck}"
     );
     let npc = bring_back(&mut mara, "npcs/deleted").await;
@@ -135,7 +135,7 @@ async fn all_that_is_in_the_way_is_named_with_its_page() {
     }
     // A campaign says what is true of it.
     let page = mara.get(&format!("{CAMPAIGN}/delete")).await.expect(200).text;
-    assert!(page.contains("does not come back") && page.contains("exchange/campaign.json\">Export it first"), "{page}");
+    assert!(page.contains("cannot be restored") && page.contains("exchange/campaign.json\">Export it first"), "{page}");
     // What came in the place of an entry that is to come back.
     let ledger = world.get("/lore/the_ledger").await.id();
     let (_, done) = delete(&mut mara, &format!("{CAMPAIGN}/lore/{ledger}")).await;
@@ -171,7 +171,7 @@ async fn a_bulk_edit_says_what_it_did_and_what_is_left_of_it() {
     // Links to what was renamed are offered to be mended.
     let (_, page) = run(&mut mara, &[("find", "Old"), ("with", "New"), ("in", "title")]).await;
     assert!(page.contains("2</b> entries were changed"), "{page}");
-    assert_eq!(page.matches("Mend the links").count(), 1, "{page}");
+    assert_eq!(page.matches("Update the links").count(), 1, "{page}");
     let mended = mara.post(&format!("{CAMPAIGN}/lore/{}/mend", ids[0]), &[("from", "Old mill")]).await;
     mended.expect(303);
     assert_eq!(world.get("/lore/old_well").await.body["content"], "[[New mill]]");
@@ -251,7 +251,7 @@ async fn what_was_written_outlives_the_session() {
     let page = mara.post(&path, &written).await;
     mara.keep(&page);
     let page = page.expect(401).text;
-    assert!(page.contains("is not saved yet") && !page.contains("Zoe"), "{page}");
+    assert!(page.contains("are not saved yet") && !page.contains("Zoe"), "{page}");
     // A wrong password loses nothing either.
     let mut kept = vec![("kept".to_owned(), field(&page, "kept")), ("kept_path".to_owned(), field(&page, "kept_path"))];
     for (word, status) in [("wrong", 401), (password.as_str(), 200)] {
@@ -274,7 +274,7 @@ async fn what_was_written_outlives_the_session() {
     // What is too much to be carried is said to be lost, and nothing of another site is carried.
     end().await;
     let page = mara.post(&path, &[("description", &"x".repeat(60_000))]).await.expect(401).text;
-    assert!(page.contains("cannot be carried") && !page.contains("name=\"kept\""), "{page}");
+    assert!(page.contains("the sign-in cannot keep them") && !page.contains("name=\"kept\""), "{page}");
     let foreign = super::form(mara.request("POST", &path), &written).header("origin", "https://evil.example");
     assert!(!mara.send(foreign).await.text.contains("name=\"kept\""));
 }
@@ -306,7 +306,7 @@ async fn a_file_that_would_write_over_somebodys_work_says_so_first() {
     assert!(page.contains("<b>The flow</b>: content") && !page.contains("id=\"edited\""), "{page}");
     world.patch("/lore/the_flow", json!({ "content": "Mine." })).await.expect(200);
     let page = look("High.").await;
-    assert!(page.contains("id=\"edited\"") && page.contains("changed here since</span>"), "{page}");
+    assert!(page.contains("id=\"edited\"") && page.contains("edited here since</span>"), "{page}");
     let (flow, ebb) = (page.find("<b>The flow</b>").unwrap(), page.find("<b>The ebb</b>").unwrap());
     assert!(flow < ebb, "what changes stands first: {page}");
 }

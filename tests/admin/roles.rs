@@ -81,7 +81,7 @@ async fn every_page_is_for_whom_the_list_says() {
             } else {
                 // Without a token nothing is done for anybody, nor without the scope.
                 let answer = visitor.send(form(visitor.request("POST", &path), &[("version", "1")])).await.expect(403);
-                assert_eq!(answer.text.contains("This is not for the role"), !may, "{name}: {}", answer.text);
+                assert_eq!(answer.text.contains("may not use this page"), !may, "{name}: {}", answer.text);
             }
         }
     }

@@ -178,7 +178,7 @@ async fn a_page_whose_entry_was_deleted_says_so() {
     browser.sees("#saved", "Somebody deleted this entry.").await;
     assert_eq!(browser.js(ASKS).await, json!(true));
     browser.click("#saved button").await;
-    browser.sees("[role=status]", "The entry was made.").await;
+    browser.sees("[role=status]", "The entry was created.").await;
     assert_eq!(content(&tenant).await, "Made anew.");
 }
 
@@ -196,7 +196,7 @@ async fn who_goes_on_to_the_lab_is_not_late_by_themselves() {
     browser.write("#content", "Two.").await;
     browser.js("document.querySelector('button[formaction*=lab]').click()").await;
     sqlx::query("ROLLBACK").execute(&mut holder).await.unwrap();
-    browser.sees("#draft h2", "is saved as it stands").await;
+    browser.sees("#draft h2", "as it is in the form").await;
     browser.click("#draft button[form=lab]").await;
     browser.sees(".notes", "The entry was saved.").await;
     assert_eq!(content(&tenant).await, "Two.");

@@ -1,8 +1,9 @@
 //! A second factor: set up, asked for, lost, and required.
 
+use base::clock;
 use futures_util::future::join_all;
 use serde_json::json;
-use tavernkeep::{clock, users::Role};
+use tavernkeep::users::Role;
 use totp_rs::{Builder, Secret};
 
 use super::{EMAIL, Visitor, form, looks::barriers};
@@ -156,7 +157,7 @@ async fn who_lost_the_generator_has_recovery_codes_and_an_operator() {
     let mut guest = Visitor::at(&server);
     guest.sign_in(EMAIL, &password).await.expect(200);
     show(&mut guest, &recovery[0].to_uppercase()).await.expect(303);
-    assert!(guest.get("/admin/account").await.expect(200).text.contains("9 recovery codes are left"));
+    assert!(guest.get("/admin/account").await.expect(200).text.contains("Recovery codes left: 9."));
     let mut again = Visitor::at(&server);
     again.sign_in(EMAIL, &password).await.expect(200);
     show(&mut again, &recovery[0]).await.expect(401);
@@ -200,7 +201,7 @@ async fn a_tenant_can_ask_it_of_its_users() {
     }
     mara.post("/admin/c/port-town/npcs", &[("name", "Zed")]).await.expect(303);
     assert!(tenant.get("/v1/campaigns/port-town/npcs?q=Zed").await.items().is_empty());
-    assert!(mara.get("/admin/account").await.expect(200).text.contains("acme asks for one"));
+    assert!(mara.get("/admin/account").await.expect(200).text.contains("acme requires a second factor"));
     // Another tenant does not.
     mara.post("/admin/tenants", &[("tenant", &other.tenant.to_string())]).await.expect(303);
     mara.get("/admin/campaigns").await.expect(200);
@@ -222,14 +223,14 @@ async fn a_second_factor_in_a_real_browser() {
     browser.goto(&format!("{}/admin/account", server.url)).await;
     browser.write("#factor-password", &password).await;
     browser.click("form[action$='second-factor'] button").await;
-    browser.sees("main", "The code it shows now").await;
+    browser.sees("main", "The code that the app shows now").await;
     let generator = Generator::of(&browser.text("code.secret").await);
     assert_eq!(barriers(&browser).await, Vec::<String>::new());
     browser.write("#factor-code", &generator.code(0)).await;
     browser.click("form[action$='confirm'] button").await;
     browser.sees("[role=status]", "Keep these recovery codes").await;
     assert_eq!(browser.count(".codes code").await, 10);
-    browser.sees("main", "10 recovery codes are left").await;
+    browser.sees("main", "Recovery codes left: 10.").await;
     assert_eq!(barriers(&browser).await, Vec::<String>::new());
     drop(browser);
     let Some(browser) = Browser::open().await else { return };
@@ -238,7 +239,7 @@ async fn a_second_factor_in_a_real_browser() {
     assert_eq!(barriers(&browser).await, Vec::<String>::new());
     browser.write("#code", "000000").await;
     browser.click("main button").await;
-    browser.sees("[role=alert]", "not right").await;
+    browser.sees("[role=alert]", "This code is wrong").await;
     browser.write("#code", &generator.code(1)).await;
     browser.click("main button").await;
     browser.sees("h1", "Campaigns").await;

@@ -25,7 +25,7 @@ async fn keys_are_made_shown_once_and_revoked() {
     let ask = owner.get(&format!("/admin/keys/{id}/revoke")).await.expect(200).text;
     assert!(ask.contains("Revoke tk_") && ask.contains("&#60;i&#62;bot"), "{ask}");
     let late = owner.post(&format!("/admin/keys/{id}/revoke"), &[("version", "7")]).await.expect(409).text;
-    assert!(late.contains("Somebody changed it") && field(&late, "version") == "1", "{late}");
+    assert!(late.contains("Somebody changed this key") && field(&late, "version") == "1", "{late}");
     bot.get("/v1/campaigns").await.expect(200);
     owner.post(&format!("/admin/keys/{id}/revoke"), &[("version", "1")]).await.expect(303);
     bot.get("/v1/campaigns").await.problem(401, "unauthenticated");
@@ -41,14 +41,14 @@ async fn users_are_made_changed_and_removed() {
     let link = shown(&made).strip_prefix(&server.url).unwrap().to_owned();
     assert!(owner.get("/admin/users").await.text.contains("invited until"));
     let mut mara = Visitor::at(&server);
-    assert!(mara.get(&link).await.expect(200).text.contains("Come to acme"));
+    assert!(mara.get(&link).await.expect(200).text.contains("Join acme"));
     let chosen = [("name", "Mara"), ("new_password", "a wagon of mulberries"), ("again", "a wagon of mulberries")];
     let come = mara.post(&link, &chosen).await.expect(303);
     mara.keep(&come);
     mara.post("/admin/campaigns", &[("name", "X")]).await.expect(403);
     owner.post("/admin/users", &[("email", "no email"), ("role", "viewer")]).await.expect(422);
     let twice = owner.post("/admin/users", &[("email", "MARA@example.org"), ("role", "owner")]).await.expect(422);
-    assert!(twice.text.contains("belongs to the tenant already"), "{}", twice.text);
+    assert!(twice.text.contains("already belongs to the tenant"), "{}", twice.text);
     let id = tenant.get(&format!("/v1/users/{EMAIL}")).await.expect(200).id();
     let path = format!("/admin/users/{id}");
     let change = |version: &'static str| vec![("name", "Mara"), ("role", "editor"), ("version", version)];
@@ -204,7 +204,7 @@ async fn settings_are_saved_and_secrets_stay_secret() {
     assert_eq!(stored["settings"]["llm"]["prices"]["completion"], 2);
     assert_eq!(stored["origins"], json!(["https://a.example", "https://b.example"]));
     let page = owner.get("/admin/settings").await.expect(200).text;
-    assert!(!page.contains("sk-canary-77") && page.contains("One is stored"), "{page}");
+    assert!(!page.contains("sk-canary-77") && page.contains("A key is stored"), "{page}");
     owner.post("/admin/settings", &fields).await.expect(409);
     let version = field(&page, "version");
     let wrong = [
@@ -236,7 +236,7 @@ async fn the_audit_says_who_did_what() {
     mara.post("/admin/c/port-town/npcs", &[("name", "<b>Zed</b>"), ("form_id", "1")]).await.expect(303);
     let all = mara.get("/admin/c/port-town/audit").await.expect(200).text;
     for part in [
-        "<b>mara</b> made npc",
+        "<b>mara</b> created npc",
         "&#60;b&#62;Zed&#60;/b&#62;",
         "<b>test</b> changed npc",
         "<del>neutral</del><ins>grim</ins>",
@@ -248,7 +248,7 @@ async fn the_audit_says_who_did_what() {
         ("table=npc&op=insert".to_owned(), "Zed", "grim"),
         ("table=lore".to_owned(), "The Reach", "Zed"),
         (format!("row={id}"), "grim", "Zed"),
-        ("origin=turn".to_owned(), "Nothing here fits", "Zed"),
+        ("origin=turn".to_owned(), "No changes found", "Zed"),
     ] {
         let page = mara.get(&format!("/admin/c/port-town/audit?{query}")).await.expect(200).text;
         assert!(page.contains(holds) && !page.contains(lacks), "{query}: {page}");

@@ -47,7 +47,7 @@ async fn what_two_wrote_of_one_row_is_put_together() {
         let mine = text.replace("Third", "My third");
         let late = post(&mara, &path, &with(&page, &[(long, &mine), ("name", "Mine")])).await.expect(409).text;
         assert!(late.contains("<b>test</b>") || late.contains("<b>test changed this"), "{late}");
-        assert!(late.contains("Taken over, since you left it alone"), "{late}");
+        assert!(late.contains("Taken from the other version, because you did not change it"), "{late}");
         let saved = with(&late, &[]);
         let of = |name: &str| saved.iter().find(|(n, _)| n == name).unwrap().1.clone();
         assert_eq!(of(long), text.replace("First", "Their first").replace("Third", "My third"), "{kind}");
@@ -174,7 +174,7 @@ async fn texts_that_cannot_be_kept_are_not_merged() {
     // And what no entry may hold is refused first, late or not.
     let long = "x\n".repeat(60_000);
     let refused = post(&mara, &path, &with(&page, &[("content", &long)])).await.expect(422).text;
-    assert!(refused.contains("more than 100000 characters"));
+    assert!(refused.contains("at most 100000 characters"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -226,9 +226,9 @@ async fn forms_are_as_large_as_they_have_to_be() {
         ("none.json", Vec::new(), 422, "none.json is empty"),
         ("fake.png", b"{\"entries\": {}}".to_vec(), 422, "no entry with content"),
         ("mira.jpg", b"\xff\xd8\xff\xe0 and more".to_vec(), 422, "This is a JPEG picture"),
-        ("mira.webp", b"RIFF\x10\0\0\0WEBPVP8 ".to_vec(), 422, "only a PNG carries a card"),
-        ("wide.json", vec![b' '; (32 << 20) + 1], 413, "too large: one may have 32 MiB"),
-        ("huge.json", vec![b' '; 34 << 20], 413, "too large: one may have 32 MiB"),
+        ("mira.webp", b"RIFF\x10\0\0\0WEBPVP8 ".to_vec(), 422, "only PNG pictures can contain a card"),
+        ("wide.json", vec![b' '; (32 << 20) + 1], 413, "too large. A file may have at most 32 MiB"),
+        ("huge.json", vec![b' '; 34 << 20], 413, "too large. A file may have at most 32 MiB"),
     ] {
         let page = mara.send(file(name, bytes)).await.expect(status).text;
         assert!(page.contains(says) && page.contains("<nav"), "{name}: {page}");
@@ -244,7 +244,7 @@ async fn forms_are_as_large_as_they_have_to_be() {
         let pending = field(&page, "pending");
         mara.post("/admin/c/port-town/exchange/confirm", &[("pending", &pending)]).await.expect(303);
         let page = mara.send(file(second, bytes)).await.expect(200).text;
-        assert!(page.contains("<b>0</b> would be made") && page.contains("<b>1</b> are there already"), "{page}");
+        assert!(page.contains("<b>0</b> would be created") && page.contains("<b>1</b> would stay unchanged"), "{page}");
     }
     // The longest text of the world fits, each of its characters of four bytes and quoted.
     let text = "🜁".repeat(100_000);

@@ -52,7 +52,7 @@ async fn a_new_npc_remembers_and_tools_are_ticked() {
     let page = mara.get(&path).await.expect(200).text;
     assert_eq!(ticked(&page), ["roll_dice"]);
     assert!(field(&page, "available_tools").contains("Throw bones."), "{page}");
-    assert!(page.contains("named “fly”") && page.contains("no tool to remember with"), "{page}");
+    assert!(page.contains("no model is offered them: “fly”") && page.contains("no tool to remember with"), "{page}");
     // Sent again as it is, in whatever order it was stored, nothing changes.
     world.patch("/npcs/zoe", json!({ "available_tools": ["roll_dice", "NPC_memorize"] })).await.expect(200);
     let same = [
@@ -84,5 +84,5 @@ async fn who_has_nothing_to_remember_with_is_named_where_they_speak() {
     tenant.post("/v1/campaigns", json!({ "name": "Empty" })).await.expect(201);
     tenant.post("/v1/campaigns/empty/npcs", json!({ "name": "Ann" })).await.expect(201);
     let page = mara.get("/admin/c/empty/lab").await.expect(200).text;
-    assert!(page.contains("no player character yet") && page.contains("/admin/c/empty/characters/new"), "{page}");
+    assert!(page.contains("no character yet") && page.contains("/admin/c/empty/characters/new"), "{page}");
 }

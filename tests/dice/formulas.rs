@@ -26,7 +26,7 @@ async fn every_die_is_reported() {
     assert_eq!((&second["flavor"], &second["flavors"][0]["text"]), (&Value::Null, &json!("fire")));
     assert_eq!(second["flavors"][0]["total"], second["total"]);
     let time = first["timestamp"].as_str().unwrap();
-    tavernkeep::clock::parse(time).unwrap();
+    base::clock::parse(time).unwrap();
     assert!(time.ends_with('Z'));
 }
 
@@ -271,12 +271,12 @@ async fn foundrys_roll_data_are_sent_as_they_are() {
         ("@is", 0, "neither a number nor a formula"),
         ("2 * @loop", 4, "deep"),
         ("1+@long", 2, "too long"),
-        ("1 + @open + 2", 4, "no formula"),
+        ("1 + @open + 2", 4, "not a formula"),
         ("1 + @comment + 2", 4, "comment"),
         ("@details.biography.value", 0, "too long"),
         ("2@scale.rogue.sneak-attack", 1, ""),
         ("@scale.rogue.sneak-attack + @nobody", 28, "no @nobody"),
-        ("@scale.rogue.sneak-attack +", 27, "breaks off"),
+        ("@scale.rogue.sneak-attack +", 27, "incomplete"),
         ("@classes.blood-hunter.levels + @blood-hunter", 38, "hunter"),
     ] {
         let result = one(&tenant, formula, json!({ "variables": roll_data() })).await;

@@ -164,7 +164,7 @@ async fn a_long_history_is_read_page_by_page() {
     assert_eq!(pages.len(), 3);
     let number = |part: &str| part.split('"').next().unwrap().parse::<i64>().ok();
     let mut shown: Vec<_> = pages.iter().flat_map(|page| page.split("/history/").filter_map(number)).collect();
-    assert!(pages[0].contains("This is how it is now."));
+    assert!(pages[0].contains("This is the current version."));
     shown.insert(0, seen[0]);
     assert_eq!(shown, seen, "what is now, and ways back to all before it");
 }

@@ -117,6 +117,6 @@ async fn the_command_line_erases_too() {
     let (ok, said) = run(&[&whom[..], &[SLUG, "--forks", "--json"]].concat()).await;
     assert!(ok && said.contains("\"done\""), "{said}");
     let (ok, said) = run(&["erase", "user", "--tenant", "acme", "--email", "mara@example.org"]).await;
-    assert!(ok && said.starts_with("Erased: "), "{said}");
+    assert!(ok && said.starts_with("Erased. "), "{said}");
     assert_gone(&server, &[NAME, PLAYER, SLUG, "mara@example.org"]).await;
 }

@@ -10,8 +10,8 @@ use std::{
     time::Duration,
 };
 
+use pgcluster::{DATABASE, EmbeddedPostgres};
 use sqlx::{ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
-use tavernkeep::embedded_postgres::{self, DATABASE, EmbeddedPostgres};
 
 use crate::support::{Child, Database, Prepared, Server, wire::Wire};
 
@@ -47,7 +47,7 @@ impl Cluster {
         // A killed server leaves its data as they were in the kernel's memory, so nothing needs the disk.
         let most = CONNECTIONS_MAX.to_string();
         let settings = [("max_connections", most.as_str()), ("fsync", "off"), ("wal_recycle", "off")];
-        self.running = Some(embedded_postgres::start_with(&self.dir, &settings).await.unwrap());
+        self.running = Some(pgcluster::start_with(&self.dir, &settings).await.unwrap());
     }
 
     /// Host and port at which it answers now.

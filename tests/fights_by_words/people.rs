@@ -65,8 +65,8 @@ async fn a_whisper_is_for_whom_it_names() {
     for (text, why) in [
         ("/w Nobody Hello.", "You can whisper to Anna, Anna Maria, Mallory, gm"),
         ("/w", "You can whisper to"),
-        ("/w Mallory", "Write what to whisper"),
-        ("/w Innkeeper Bob A drink.", "To NPCs you speak aloud"),
+        ("/w Mallory", "Write your message after the name"),
+        ("/w Innkeeper Bob A drink.", "You can only speak aloud to NPCs"),
         ("/w Alice Myself.", "You can whisper to"),
     ] {
         let refused = write(text).await.expect(422);

@@ -38,7 +38,7 @@ async fn who_may_be_several_is_asked_for_and_who_is_nobody_is_told() {
         let unclear = says(door, &alice, "player_alice", "I attack the thug").await.expect(200);
         asked(door, &unclear, "Whom do you mean: Thug 1 or Thug 2?");
         let nobody = says(door, &alice, "player_alice", "I attack the dragon").await.expect(200);
-        asked(door, &nobody, "There are: Mallory, Thug 1, Thug 2 and Dog.");
+        asked(door, &nobody, "The others are: Mallory, Thug 1, Thug 2 and Dog.");
         // Also when a model chooses for the player.
         proposes(&server, door, "resolve_attack", json!({ "target": "thug-1", "weapon": "Longsword" }));
         let text = format!("I attack the thug, {door:?}");

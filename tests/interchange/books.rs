@@ -450,7 +450,7 @@ async fn an_entry_that_is_too_long_is_cut_and_says_so() {
     let world = acme.world().await;
     let entry = json!({ "uid": 0, "comment": "Long", "key": ["k"], "content": "{{user}} goes on. ".repeat(8_000) });
     let report = acme.post(&format!("{IMPORT}?name=long"), json!({ "entries": { "0": entry } })).await.expect(200).body;
-    assert_eq!(of(&report, "/entries/*/content")["reason"], "cut after 100000 characters");
+    assert_eq!(of(&report, "/entries/*/content")["reason"], "cut off after 100000 characters");
     assert!(says(&report, "/entries/*/content", "dropped"), "{report:#}");
     assert_eq!(world.get("/lore/long").await.expect(200).body["content"].as_str().unwrap().chars().count(), 100_000);
     let again = acme.get("/v1/campaigns/port-town/lorebook.json?book=long").await.expect(200).body;

@@ -157,7 +157,10 @@ async fn an_npc_of_ours_goes_out_as_a_picture_and_comes_back_whole() {
     other.post("/v1/campaigns", json!({ "slug": "port-town", "name": "Elsewhere" })).await.expect(201);
     let there = send(&other, IMPORT, "image/png", bytes).await.expect(200).body;
     assert_eq!(there["counts"], json!({ "created": 2, "updated": 0, "unchanged": 0 }), "{there:#}");
-    assert_eq!(there["warnings"], json!(["There is no owner `town_council_owner` here; the NPC is without it."]));
+    assert_eq!(
+        there["warnings"],
+        json!(["There is no owner `town_council_owner` here, so the NPC is imported without it."])
+    );
     let mut npcs = Vec::new();
     for client in [&acme, &other] {
         let mut npc = client.get("/v1/campaigns/port-town/npcs/innkeeper_bob").await.expect(200).body;

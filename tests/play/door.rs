@@ -18,7 +18,7 @@ async fn a_link_opens_its_own_table_and_no_other() {
     let stranger = Guest::at(&server);
     for path in ["/play/port-town", "/play/no-such-place", "/play/%3Cb%3E"] {
         let door = stranger.get(path).await.expect(200).text;
-        assert!(door.contains("Sit down at the table") && !door.contains("<b>"), "{door}");
+        assert!(door.contains("Join the table") && !door.contains("<b>"), "{door}");
     }
     for (path, fields) in [("say", ("text", "Hello")), ("roll", ("formula", "1d20"))] {
         let answer = stranger.send(stranger.form(&format!("/play/port-town/{path}"), &[fields])).await;
@@ -47,7 +47,7 @@ async fn a_link_opens_its_own_table_and_no_other() {
     assert!(guest.page().await.contains("<title>Alice · port-town</title>"));
     // A cookie is good for its table alone, also where it is sent to another.
     for path in ["/play/elsewhere", "/play/no-such-place"] {
-        assert!(guest.get(path).await.expect(200).text.contains("Sit down at the table"));
+        assert!(guest.get(path).await.expect(200).text.contains("Join the table"));
     }
     let there = guest.send(guest.form("/play/elsewhere/say", &[("text", "Hello")])).await;
     assert_eq!(there.status, 404, "{}", there.text);
@@ -124,7 +124,7 @@ async fn a_visit_lives_no_longer_than_its_token_and_ends_when_one_leaves() {
     assert!(leaver.page().await.contains("<title>Alice"));
     leaver.send(leaver.form("/play/port-town/leave", &[])).await.expect(303);
     // Whoever has kept the cookie has nothing any more.
-    assert!(leaver.page().await.contains("Sit down at the table"));
+    assert!(leaver.page().await.contains("Join the table"));
     let said = leaver.send(leaver.form("/play/port-town/say", &[("text", "Still here?")])).await;
     assert_eq!(said.status, 401, "{}", said.text);
     leaver.send(leaver.form("/play/port-town/leave", &[])).await.expect(303);
@@ -162,7 +162,7 @@ async fn a_visit_ends_with_its_key() {
     let again = live().send().await.unwrap();
     assert_eq!(again.status(), 200, "a reader of streams is told the same, and comes back no more");
     assert!(again.text().await.unwrap().starts_with("event: over"));
-    until("the visit's end", async || guest.page().await.contains("Sit down at the table")).await;
+    until("the visit's end", async || guest.page().await.contains("Join the table")).await;
     let said = guest.send(guest.form("/play/port-town/say", &[("text", "Hello")])).await;
     assert_eq!(said.status, 401, "{}", said.text);
 }

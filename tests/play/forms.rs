@@ -83,8 +83,8 @@ async fn what_is_refused_is_said_on_a_page() {
     let long = "x".repeat(4001);
     let larger = "x".repeat(70_000);
     for (path, fields, status, why) in [
-        ("say", &[("text", " ")][..], 422, "Say something"),
-        ("say", &[("text", "a\0b")], 422, "Say something"),
+        ("say", &[("text", " ")][..], 422, "Write something"),
+        ("say", &[("text", "a\0b")], 422, "Write something"),
         ("say", &[("text", long.as_str())], 422, "4000"),
         ("say", &[("text", larger.as_str())], 413, "cannot be read"),
         ("say", &[("words", "Hello")], 400, "cannot be read"),

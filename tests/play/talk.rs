@@ -81,7 +81,7 @@ async fn a_turn_that_fails_says_so_and_gives_the_words_back() {
     browser.choose("#to", "innkeeper_bob").await;
     browser.write("#text", "Can you hear me?").await;
     browser.click(".say button").await;
-    browser.sees("#pending .alert", "No answer came.").await;
+    browser.sees("#pending .alert", "There was no answer.").await;
     browser.until("the words", "return document.getElementById('text').value === 'Can you hear me?'").await;
     assert_eq!(browser.count("#said article").await, 0);
     assert_eq!(browser.count(".coming").await, 0, "nothing is waited for");

@@ -116,7 +116,7 @@ async fn what_is_held_back_says_why() {
                 ("and_any", "keyword: a key was met, but none of its secondary keys was"),
                 ("and_all", "keyword: a key was met, but not all of its secondary keys were"),
                 ("secret", "secret: a key was met, but it is not in known_by"),
-                ("shallow", "keyword: a key was met, but further back than scan_depth 1 looks"),
+                ("shallow", "keyword: a key was met, but further back than scan_depth 1"),
                 ("asleep", "keyword: none of its keys was met"),
             ][..],
         ),

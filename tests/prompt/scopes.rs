@@ -201,7 +201,7 @@ async fn every_entry_has_its_reason() {
         ("the_harbour", "scope: zone harbour does not concern"),
         ("off", "disabled"),
         ("asleep", "keyword: none of its keys"),
-        ("awake", "keyword: woke this turn"),
+        ("awake", "keyword: activated this turn"),
         ("hidden", "secret"),
         ("vast", "budget"),
     ] {

@@ -40,7 +40,7 @@ async fn in_another_language_they_say_the_same() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_had_to_be_there_is_our_fault() {
-    use tavernkeep::error::{Code, Error};
+    use base::error::{Code, Error};
     let missing = [Error::from(sqlx::Error::RowNotFound), Error::from(sea_orm::DbErr::RecordNotUpdated)];
     for error in missing {
         assert_eq!(error.code, Code::Internal, "{error}");

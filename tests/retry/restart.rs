@@ -7,12 +7,10 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
+use db::tenancy::{Actor, TenantTx};
+use pgcluster::find_binaries;
 use rehearsal::Reply;
 use sqlx::{Connection, PgConnection};
-use tavernkeep::{
-    embedded_postgres::find_binaries,
-    tenancy::{Actor, TenantTx},
-};
 
 use super::{billed, remember, says, told, until};
 use crate::support::{Database, Server, Wire};

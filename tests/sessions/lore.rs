@@ -46,7 +46,7 @@ async fn the_game_master_knows_the_place_the_secrets_and_what_is_spoken_of() {
     assert_eq!(reason(&preview["lore"], "the_heir"), Some((true, "scope global")));
     assert_eq!(reason(&preview["lore"], "the_harbour"), Some((true, "scope zone harbour")));
     assert_eq!(reason(&preview["lore"], "smugglers"), Some((true, "scope zone harbour")));
-    assert_eq!(reason(&preview["lore"], "drowned_bell"), Some((true, "keyword: woke this turn, any scope")));
+    assert_eq!(reason(&preview["lore"], "drowned_bell"), Some((true, "keyword: activated this turn, any scope")));
     assert_eq!((reason(&preview["lore"], "kraken"), reason(&preview["lore"], "the_square")), (None, None));
 
     let first = ask(&session, "Go on.").await;
@@ -55,7 +55,10 @@ async fn the_game_master_knows_the_place_the_secrets_and_what_is_spoken_of() {
     assert!(told.contains("title=\"Smugglers\" secret=\"true\"") && told.contains("rings under water"), "{told}");
     assert!(!told.contains("No blades"), "{told}");
     let trace = world.get(&format!("/turns/{}", first["id"].as_str().unwrap())).await.expect(200).body;
-    assert_eq!(reason(&trace["trace"]["lore"], "drowned_bell"), Some((true, "keyword: woke this turn, any scope")));
+    assert_eq!(
+        reason(&trace["trace"]["lore"], "drowned_bell"),
+        Some((true, "keyword: activated this turn, any scope"))
+    );
 
     // What was told stands in the conversation; what is new comes at its end.
     let second = ask(&session, "The kraken wakes.").await;
@@ -126,6 +129,6 @@ async fn lore_keeps_to_its_budgets() {
         let sections = preview["sections"].as_array().unwrap();
         sections.iter().find(|s| s["name"] == name).unwrap()["cut"].as_str().unwrap_or_default().to_owned()
     };
-    assert_eq!(cut("scoped_lore"), "1 entries did not fit into 40 tokens");
-    assert_eq!(cut("turn"), "1 keyword entries did not fit into 0 tokens");
+    assert_eq!(cut("scoped_lore"), "1 entry did not fit into 40 tokens");
+    assert_eq!(cut("turn"), "1 keyword entry did not fit into 0 tokens");
 }

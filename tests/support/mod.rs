@@ -18,6 +18,8 @@ use std::{
     time::Duration,
 };
 
+use base::secrets::Secrets;
+use llm::Endpoint;
 use reqwest::{Method, header::HeaderMap};
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
@@ -25,9 +27,7 @@ use tavernkeep::{
     app::{self, App},
     auth::{Scope, keys::NewKey, service::store_key},
     config::Config,
-    llm::Endpoint,
     ops::maintenance,
-    secrets::Secrets,
     tenants::service as tenants,
     users::{
         Role,
@@ -127,7 +127,7 @@ impl Server {
     }
 
     /// The pool of the application's role.
-    pub fn pool(&self) -> &tavernkeep::pool::Pool {
+    pub fn pool(&self) -> &db::pool::Pool {
         &self.app.pool
     }
 

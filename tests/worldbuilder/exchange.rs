@@ -35,7 +35,7 @@ async fn a_file_is_looked_at_before_it_is_imported() {
     browser.click("form[enctype] button").await;
     browser.sees("main", "Nothing has been written yet.").await;
     browser.click("form.buttons button").await;
-    browser.sees(".done", "maren.json was imported: 3 made").await;
+    browser.sees(".done", "maren.json was imported: 3 created").await;
     world.get("/npcs/maren_tidewater").await.expect(200);
     // A lorebook that means no good is words on a page.
     let book = json!({ "name": HOSTILE, "entries": { "0": { "key": ["x"], "comment": HOSTILE, "content": HOSTILE, HOSTILE: HOSTILE, "position": 4 } } });
@@ -74,11 +74,11 @@ async fn a_campaign_goes_out_and_comes_back_and_viewers_only_read() {
     changed["lore"][0]["content"] = json!("Changed outside.");
     browser.upload("#file", &file("port-town.json", changed.to_string().as_bytes())).await;
     browser.click("form[enctype] button").await;
-    browser.sees("main", "a campaign's document").await;
+    browser.sees("main", "a campaign document").await;
     picture(&browser, "exchange-campaign").await;
     browser.until("nothing new", "return document.querySelector('.counts b')?.innerText === '0'").await;
     browser.click("form.buttons button").await;
-    browser.sees(".done", "0 made, 1 changed").await;
+    browser.sees(".done", "0 created, 1 changed").await;
     let card = "return fetch('/admin/c/port-town/exchange/card?npc=innkeeper_bob&as=png').then((r) => r.headers.get('content-type'))";
     assert_eq!(browser.js(card).await, "image/png");
     drop(browser);

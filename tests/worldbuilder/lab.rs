@@ -24,18 +24,18 @@ async fn it_shows_the_prompt_and_why_each_entry_is_in_or_out() {
     browser.sees("#why summary", "more are out").await;
     browser.js("document.querySelector('#why details').open = true").await;
     browser.sees("#why details", "keyword: none of its keys was met").await;
-    browser.sees("#why details", "about the place harbour, which concerns nobody here").await;
+    browser.sees("#why details", "about the location harbour, which concerns nobody here").await;
     browser.write("#action", "I ask about the lighthouse.").await;
     browser.click(".lab button").await;
-    browser.sees("#lore", "1 of them woken by keywords").await;
+    browser.sees("#lore", "1 of them activated by keywords").await;
     browser.sees("mark", "lighthouse").await;
     browser.sees("main", "The prompt:").await;
     // A search of the entries says why each is in or out.
     browser.write("#find", "lighth").await;
     browser.until("one entry", "return document.querySelectorAll('#why tbody tr').length === 1").await;
-    browser.sees("#why", "keyword: woke this turn, about everything").await;
+    browser.sees("#why", "keyword: activated this turn, about everything").await;
     browser.write("#find", "harbour").await;
-    browser.sees("#why", "about the place harbour").await;
+    browser.sees("#why", "about the location harbour").await;
     picture(&browser, "lab").await;
     browser.js("document.querySelectorAll('details').forEach((d) => { d.open = true; })").await;
     browser.sees("main", "goes out.").await;
@@ -75,7 +75,7 @@ async fn an_edit_is_looked_at_before_it_is_saved() {
     let before = counts(&server).await;
     browser.write("#content", "The Reach is <u>warm</u> now.").await;
     browser.click("#entry button[formaction]").await;
-    browser.sees("#draft", "Nothing is saved by looking at it.").await;
+    browser.sees("#draft", "This comparison saves nothing.").await;
     browser.sees("#draft", "global lore").await;
     browser.sees("#draft", "The Reach is a cold sea.").await;
     browser.sees("#draft", "warm").await;
@@ -95,10 +95,10 @@ async fn an_edit_is_looked_at_before_it_is_saved() {
     assert!(preview["messages"].to_string().contains("cold sea") && !preview["messages"].to_string().contains("warm"));
     // Back to the form with the edit, and once more here; then it is saved.
     browser.click("#draft button[formaction*=go_on]").await;
-    browser.sees(".done", "Nothing of this is saved yet.").await;
+    browser.sees(".done", "These changes are not saved yet.").await;
     assert_eq!(browser.value("#content").await, "The Reach is <u>warm</u> now.");
     browser.click("#entry button[formaction]").await;
-    browser.sees("#draft", "Nothing is saved by looking at it.").await;
+    browser.sees("#draft", "This comparison saves nothing.").await;
     browser.click("#draft button:not(.quiet)").await;
     browser.sees(".done", "The entry was saved.").await;
     assert_eq!(world.get("/lore/the_reach").await.body["content"], "The Reach is <u>warm</u> now.");

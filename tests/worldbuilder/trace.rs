@@ -25,7 +25,7 @@ async fn a_turn_is_read_undone_and_forked() {
     browser.sees("#narrative", "<script>window.pwned = 1</script> Thanks.").await;
     browser.sees("#calls", "NPC_memorize").await;
     browser.sees("main", "I pay <i>twice</i>.").await;
-    browser.sees("main", "in 2 model calls").await;
+    browser.sees("main", "Model calls: 2").await;
     browser.sees("main", "Changes in the journal").await;
     browser.sees("main", "The Reach").await;
     browser.js("document.querySelectorAll('details').forEach((d) => { d.open = true; })").await;
@@ -44,12 +44,12 @@ async fn a_turn_is_read_undone_and_forked() {
     picture(&browser, "turn-conflict").await;
     assert_eq!(world.memories("npcs/innkeeper_bob", "player_alice").await.len(), 2);
     browser.click("button[name=rest]").await;
-    browser.sees(".done", "but for what was changed since").await;
+    browser.sees(".done", "except for rows that were changed since").await;
     let kept = ["Initial impression: Seems friendly.", "Pays well, once."];
     assert_eq!(world.memories("npcs/innkeeper_bob", "player_alice").await, kept);
     // A copy of the world after the turn, in which it is still as the turn left it.
     browser.click("form[action$='/fork'] button").await;
-    browser.sees(".done", "This is the copy").await;
+    browser.sees(".done", "This is the fork").await;
     // A turn that nobody touched since goes back whole.
     server.model.set_script(Script::replies([Reply::tool("NPC_memorize", memory), Reply::text("Again?")]));
     let second = world.bob("player_alice", "I pay again.").await.expect(200).id();
@@ -90,7 +90,7 @@ async fn from_a_lorebook_to_an_undone_turn() {
     go(&browser, &acme, "lore/the_lamp").await;
     browser.write("#content", "The lamp burns whale oil, and whoever keeps it dreams of whales.").await;
     browser.click("#entry button[formaction]").await;
-    browser.sees("#draft", "Nothing is saved by looking at it.").await;
+    browser.sees("#draft", "This comparison saves nothing.").await;
     picture(&browser, "walk-draft").await;
     assert!(world.get("/lore/the_lamp").await.body["content"].as_str().unwrap().contains("buys at night"));
     go(&browser, &acme, "lore/the_lamp").await;
@@ -105,7 +105,7 @@ async fn from_a_lorebook_to_an_undone_turn() {
     browser.click(".lab button").await;
     browser.sees("table", "The lamp").await;
     browser.sees("mark", "lamp").await;
-    browser.sees("#lore", "woken by keywords").await;
+    browser.sees("#lore", "activated by keywords").await;
     browser.js("document.querySelectorAll('details').forEach((d) => { d.open = true; })").await;
     browser.sees("main", "dreams of whales").await;
     // She has no tool to remember with until she is given one.
@@ -114,7 +114,7 @@ async fn from_a_lorebook_to_an_undone_turn() {
     server.model.set_script(Script::replies([Reply::tool("NPC_memorize", memory), Reply::text("Whale oil.")]));
     browser.click("button[formaction$='/turn']").await;
     browser.sees("#narrative", "Whale oil.").await;
-    browser.sees("#calls", "the memory it made").await;
+    browser.sees("#calls", "the memory it created").await;
     let turn = browser.url().await;
     // The memory is read.
     browser.click("#calls a").await;

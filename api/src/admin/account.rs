@@ -1,4 +1,5 @@
-//! The own account: the password, the tenants one belongs to, signing out everywhere. The second factor's forms are [`super::second_factor`]'s.
+//! The user's own account: the password, the tenants that they belong to, and signing out everywhere.
+//! [`super::second_factor`] handles the forms of the second factor.
 
 use actix_web::HttpResponse;
 use askama::Template;
@@ -6,15 +7,15 @@ use uuid::Uuid;
 
 use super::{Editor, Frame, Tab};
 use crate::{
-    error::{Error, Result},
     shown,
     users::{
         email, passwords, second_factor,
         sessions::{self, Choice, SignedIn},
     },
 };
+use base::error::{Error, Result};
 
-/// What is wrong with a form of the page.
+/// The error of one of the page's forms.
 pub(super) enum Wrong<'a> {
     Nothing,
     Password(String),
@@ -30,15 +31,15 @@ struct AccountPage<'a> {
     has_factor: bool,
     is_required: bool,
     codes_left: i64,
-    /// The secret and the link of a generator that is being set up.
+    /// The secret and the link for an authenticator app that is being set up.
     pending: Option<(String, String)>,
-    /// Recovery codes that were just made.
+    /// Recovery codes that were just created.
     codes: Vec<String>,
     sessions: Vec<SignedIn>,
 }
 shown!(AccountPage<'a>: as_main);
 
-/// The page, perhaps with recovery codes, which are shown once.
+/// The page, perhaps with recovery codes, which are shown only once.
 pub(super) async fn shown_with(editor: &Editor, wrong: Wrong<'_>, codes: Vec<String>) -> Result<HttpResponse> {
     let factor = second_factor::own(&editor.app.pool, &editor.secret).await?;
     let pending = match (&factor.sealed, &factor.pending) {
@@ -67,7 +68,7 @@ pub async fn page(editor: Editor) -> Result<HttpResponse> {
     shown_with(&editor, Wrong::Nothing, Vec::new()).await
 }
 
-/// Whether who is signed in knows their password. Wrong ones are slowed down as at the door.
+/// Whether the signed-in user knows their password. Wrong attempts are slowed down as in the sign-in form.
 pub(super) async fn knows_password(editor: &Editor, password: String) -> Result<bool> {
     let (app, folded) = (&editor.app, email::fold(&editor.user.email));
     let attempt = app.limits.sign_ins.password(app.client(&editor.request), &folded).await?;
@@ -81,11 +82,11 @@ pub(super) async fn knows_password(editor: &Editor, password: String) -> Result<
     Ok(is_right)
 }
 
-/// Sets the own password, for who knows the old one; every other session ends.
+/// Sets the user's password if the old one is right. All other sessions end.
 pub async fn set_password(editor: Editor) -> Result<HttpResponse> {
     let (old, new) = (editor.form.text("password").to_owned(), editor.form.text("new_password"));
     if new != editor.form.text("again") {
-        let wrong = Wrong::Password("The new password is not the same twice.".to_owned());
+        let wrong = Wrong::Password("The two new passwords differ.".to_owned());
         return shown_with(&editor, wrong, Vec::new()).await;
     }
     if let Err(error) = passwords::check("/new_password", new, &editor.user.email) {
@@ -93,14 +94,14 @@ pub async fn set_password(editor: Editor) -> Result<HttpResponse> {
         return shown_with(&editor, Wrong::Password(why), Vec::new()).await;
     }
     if !knows_password(&editor, old).await? {
-        return shown_with(&editor, Wrong::Password("The old password is another.".to_owned()), Vec::new()).await;
+        return shown_with(&editor, Wrong::Password("The old password is wrong.".to_owned()), Vec::new()).await;
     }
     let hash = editor.app.passwords.hash(new.to_owned()).await?;
     sessions::set_own_password(&editor.app.pool, &editor.secret, &hash).await?;
     Ok(editor.done("/admin/account", "The password was changed, and you are signed out everywhere else."))
 }
 
-/// Ends one of the own sessions.
+/// Ends one of the user's sessions.
 pub async fn end_session(editor: Editor) -> Result<HttpResponse> {
     sessions::end_named(&editor.app.pool, &editor.secret, editor.form.text("session")).await?;
     Ok(editor.done("/admin/account", "The session was ended."))
@@ -115,16 +116,16 @@ struct TenantsPage {
 }
 shown!(TenantsPage: as_main);
 
-/// The tenants one belongs to.
+/// The tenants that the user belongs to.
 pub async fn tenants(editor: Editor) -> Result<HttpResponse> {
     let choices = sessions::choices(&editor.app.pool, &editor.secret).await?;
     let current = editor.caller.tenant_id();
     editor.show(&TenantsPage { frame: editor.frame("Tenants", Tab::Elsewhere), choices, current })
 }
 
-/// Goes to another.
+/// Switches to another tenant.
 pub async fn choose(editor: Editor) -> Result<HttpResponse> {
     let tenant = Uuid::try_parse(editor.form.text("tenant")).map_err(|_| Error::not_found("tenant"))?;
     sessions::choose(&editor.app.pool, &editor.secret, tenant).await?;
-    Ok(editor.done("/admin/campaigns", "You are at another tenant now."))
+    Ok(editor.done("/admin/campaigns", "You switched to another tenant."))
 }

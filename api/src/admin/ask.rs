@@ -1,5 +1,5 @@
-//! A question before something goes that does not come back by itself: a page, so that it is asked without script too. What it
-//! asks about is sent to the address that it is shown at.
+//! A confirmation page before an action that cannot easily be undone. It is a page of its own so that it works without
+//! JavaScript. Its form is sent to the address that shows it.
 
 use askama::Template;
 
@@ -12,24 +12,24 @@ pub(super) struct AskPage {
     pub(super) frame: Frame,
     /// `Delete The mill?`
     pub(super) question: String,
-    /// What it is about, in its own words, if its name says too little.
+    /// The content of the row, if its name says too little.
     pub(super) quoted: Option<String>,
-    /// What happens then.
+    /// What the action does.
     pub(super) then: String,
     /// `Delete` and `Keep it`.
     pub(super) yes: &'static str,
     pub(super) no: &'static str,
     pub(super) back: String,
-    /// The version of the row that is asked about, if it has one.
+    /// The version of the row that the question is about, if it has one.
     pub(super) version: Option<i64>,
     pub(super) problem: Option<String>,
-    /// Rows that are in the way of it.
+    /// Rows that prevent the action.
     pub(super) rows: Vec<InTheWay>,
-    /// Where to go before: the address and what it is called.
+    /// A page to visit first: its address and its label.
     pub(super) before: Option<(String, &'static str)>,
-    /// What has to be written for it.
+    /// What the user has to type to confirm.
     pub(super) repeat: Option<String>,
-    /// Whether it may reach into forks as well.
+    /// Whether the user may choose to include forks.
     pub(super) forks: bool,
 }
 shown!(AskPage: as_main);

@@ -1,4 +1,4 @@
-//! The journal, for those who ask who did what: newest first, narrowed, with before and after.
+//! The journal for administrators: who changed what, newest first, with filters and the values before and after.
 
 use actix_web::HttpResponse;
 use askama::Template;
@@ -9,15 +9,15 @@ use uuid::Uuid;
 use super::{Frame, InCampaign, Tab, list::moment, words};
 use crate::{
     audit::{self, Entry, Filter},
-    error::{Code, Error, Result},
     http::paging,
     shown,
 };
+use base::error::{Code, Error, Result};
 
 const TABLES: &[&str] =
     &["campaign", "character", "encounter", "lore", "memory", "message", "npc", "owner", "scene", "session"];
 const ORIGINS: &[&str] = &["api", "turn", "import", "fork", "revert", "system"];
-/// Characters of a value; nobody reads on.
+/// The most characters that are shown of a value.
 const CHARS_MAX: usize = 2000;
 const OPS: &[&str] = &["insert", "update", "delete"];
 
@@ -33,7 +33,7 @@ struct AuditPage {
     row: String,
     actor: String,
     entries: Vec<(Entry, String)>,
-    /// Where to look on.
+    /// The link to older entries.
     further: Option<String>,
 }
 shown!(AuditPage: as_main, "rows" => as_rows);
@@ -45,7 +45,7 @@ impl AuditPage {
 
     fn did(&self, op: &str) -> &'static str {
         match op {
-            "insert" => "made",
+            "insert" => "created",
             "delete" => "deleted",
             _ => "changed",
         }
@@ -72,7 +72,7 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let id = |name: &str| match given.get(name) {
         None => Ok(None),
         Some(text) => {
-            let wrong = |_| Error::new(Code::BadRequest, format!("`{name}` is an id."));
+            let wrong = |_| Error::new(Code::BadRequest, format!("`{name}` must be an id."));
             Uuid::try_parse(text.trim()).map(Some).map_err(wrong)
         }
     };

@@ -1,4 +1,4 @@
-//! The tenant's campaigns: list, new, change, delete.
+//! The tenant's campaigns: listing, creating, editing and deleting them.
 
 use actix_web::{HttpResponse, http::StatusCode};
 use askama::Template;
@@ -19,7 +19,6 @@ use super::{
 use crate::{
     auth::Scope,
     campaigns::Campaigns,
-    error::{Code, Error, Result},
     http::{
         Body, Reply,
         body::typed,
@@ -29,6 +28,7 @@ use crate::{
     },
     shown,
 };
+use base::error::{Code, Error, Result};
 
 const GROUPS: &[Group] = &[
     Group {
@@ -36,11 +36,11 @@ const GROUPS: &[Group] = &[
         is_folded: false,
         fields: &[
             Field::new("/name", "Name", Kind::Line).needed(),
-            Field::new("/slug", "Slug", Kind::Line).hint("How paths name it; made of the name if left empty."),
+            Field::new("/slug", "Slug", Kind::Line).hint("Its name in URLs. Leave empty to derive it from the name."),
             Field::new("/game_time", "Game time", Kind::Line)
-                .hint("As you would say it: first evening of the autumn fair."),
+                .hint("As you would say it, such as: first evening of the autumn fair."),
             Field::new("/description", "Description", Kind::Text { rows: 5 })
-                .hint("Every prompt of the campaign begins with it."),
+                .hint("Every prompt of the campaign begins with this text."),
         ],
     },
     Group {
@@ -48,7 +48,7 @@ const GROUPS: &[Group] = &[
         is_folded: true,
         fields: &[
             Field::new("/settings", "Settings", Kind::Json { rows: 5 })
-                .hint("What the server reads: planner_commands, prompt_budgets, memories_about_others, gm_encounters."),
+                .hint("Known settings: planner_commands, prompt_budgets, memories_about_others, gm_encounters."),
             EXTERNAL_REF,
             EXTENSIONS,
         ],
@@ -73,7 +73,7 @@ struct Card {
     changed: String,
 }
 
-/// The way in.
+/// The start page: redirects to the campaigns.
 pub async fn index(_: Editor) -> HttpResponse {
     see("/admin/campaigns")
 }
@@ -123,12 +123,12 @@ fn new_page(editor: &Editor, form_id: String, texts: &Texts, errors: &Errors) ->
     }
 }
 
-/// The form for a new one.
+/// The form for a new campaign.
 pub async fn new(editor: Editor) -> Result<HttpResponse> {
     editor.show(&new_page(&editor, Uuid::now_v7().to_string(), &Texts::new(), &Errors::default()))
 }
 
-/// Makes one.
+/// Creates a campaign.
 pub async fn create(editor: Editor) -> Result<HttpResponse> {
     let texts = form::texts_sent(GROUPS, &editor.form);
     let form_id = form_id(&editor);
@@ -142,12 +142,12 @@ pub async fn create(editor: Editor) -> Result<HttpResponse> {
         resource::create::<Campaigns>(&editor.app, &editor.caller, None, "/admin/c", body).await
     };
     match made.await {
-        Ok(reply) => Ok(editor.done(&path_of(&reply)?, "The campaign was made.")),
+        Ok(reply) => Ok(editor.done(&path_of(&reply)?, "The campaign was created.")),
         Err(error) => again(&Errors::of(GROUPS, error)?),
     }
 }
 
-/// Where the campaign of an answer is: its slug may be another by now.
+/// The path of the campaign in a reply: the request may have changed its slug.
 fn path_of(reply: &Reply) -> Result<String> {
     let row: Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
     Ok(format!("/admin/c/{}", row.get("slug").and_then(Value::as_str).unwrap_or_default()))
@@ -155,7 +155,7 @@ fn path_of(reply: &Reply) -> Result<String> {
 
 fn edit_page(at: &InCampaign, version: i64, form: FormView, is_conflict: bool) -> FormPage {
     FormPage {
-        frame: at.frame("Change the campaign", Tab::Home),
+        frame: at.frame("Edit the campaign", Tab::Home),
         heading: at.campaign.name.clone(),
         action: at.url("edit"),
         back: at.url(""),
@@ -170,13 +170,13 @@ fn edit_page(at: &InCampaign, version: i64, form: FormView, is_conflict: bool) -
     }
 }
 
-/// The form of one.
+/// The form of a campaign.
 pub async fn edit(at: InCampaign) -> Result<HttpResponse> {
     let row = resource::view::<Campaigns>(at.campaign.clone(), &at.caller)?;
     at.show(&edit_page(&at, at.campaign.version, FormView::of_row(GROUPS, &row, false), false))
 }
 
-/// Changes one. Who was slower than somebody else sees both versions.
+/// Changes a campaign. If somebody else changed it first, the user sees both versions.
 pub async fn save(at: InCampaign) -> Result<HttpResponse> {
     let saving = Saving::of(GROUPS, &at.form)?;
     let id = at.campaign.id.0.to_string();
@@ -206,7 +206,8 @@ fn delete_page(at: &InCampaign, problem: Option<String>) -> AskPage {
         frame: at.frame(&format!("Delete {}", at.campaign.name), Tab::Home),
         question: format!("Delete {}?", at.campaign.name),
         quoted: None,
-        then: "The campaign goes with everything in it, its history too. It does not come back.".to_owned(),
+        then: "This deletes the campaign with everything in it, including its history. It cannot be restored."
+            .to_owned(),
         rows: Vec::new(),
         before: at.may(Scope::Gm).then(|| (at.url("exchange/campaign.json"), "Export it first")),
         yes: "Delete",
@@ -219,15 +220,15 @@ fn delete_page(at: &InCampaign, problem: Option<String>) -> AskPage {
     }
 }
 
-/// The question whether one is to be deleted.
+/// Asks whether to delete the campaign.
 pub async fn ask(at: InCampaign) -> Result<HttpResponse> {
     at.show(&delete_page(&at, None))
 }
 
-/// Deletes one, if its slug was written: everything in it goes.
+/// Deletes the campaign and everything in it, if the user typed its slug.
 pub async fn delete(at: InCampaign) -> Result<HttpResponse> {
     if at.form.text("repeat").trim() != at.campaign.slug {
-        let problem = format!("Write {} to delete it.", at.campaign.slug);
+        let problem = format!("Type {} to delete it.", at.campaign.slug);
         return at.show_again(&delete_page(&at, Some(problem)));
     }
     let expected = Expected::version(at.form.version().unwrap_or(0));

@@ -1,4 +1,4 @@
-//! Player characters, as the editor shows them.
+//! Characters in the editor.
 
 use entity::character;
 use serde_json::{Value, json};
@@ -26,8 +26,8 @@ impl World for Characters {
     const MANY: &'static str = "Characters";
     const PATH: &'static str = "characters";
     const IS_ERASED: bool = true;
-    const ABOUT: &'static str = "Those whom people play, with their sheets.";
-    const COLUMNS: &'static [&'static str] = &["Player", "Who", "Level", "Hit points", "Place"];
+    const ABOUT: &'static str = "The characters that people play, with their sheets.";
+    const COLUMNS: &'static [&'static str] = &["Player", "Race and profession", "Level", "Hit points", "Location"];
     const GROUPS: &'static [Group] = &[
         Group {
             title: "",
@@ -35,12 +35,12 @@ impl World for Characters {
             fields: &[
                 Field::new("/name", "Name", Kind::Line).needed(),
                 Field::new("/slug", "Slug", Kind::Line)
-                    .hint("How paths and tools name it; made of the name if left empty."),
+                    .hint("Its name in URLs and tools. Leave empty to derive it from the name."),
                 Field::new("/player_name", "Player", Kind::Line),
                 Field::new("/race", "Race", Kind::Line),
                 Field::new("/profession", "Profession", Kind::Line),
                 Field::new("/level", "Level", Kind::Number),
-                Field::new("/location", "Place", Kind::Line),
+                Field::new("/location", "Location", Kind::Line),
                 Field::new("/size", "Size", SIZES),
             ],
         },
@@ -61,8 +61,8 @@ impl World for Characters {
             is_folded: false,
             fields: &[
                 Field::new("/hp", "Hit points", Kind::Number),
-                Field::new("/max_hp", "At most", Kind::Number),
-                Field::new("/temp_hp", "Temporary", Kind::Number),
+                Field::new("/max_hp", "Maximum hit points", Kind::Number),
+                Field::new("/temp_hp", "Temporary hit points", Kind::Number),
                 Field::new("/armor_class", "Armor class", Kind::Number),
                 Field::new("/speed", "Speed, feet", Kind::Number),
             ],
@@ -71,12 +71,12 @@ impl World for Characters {
             title: "Proficiencies and defences",
             is_folded: true,
             fields: &[
-                Field::new("/skill_proficiencies", "Skills", Kind::Words).hint("One a line."),
-                Field::new("/saving_throw_proficiencies", "Saving throws", Kind::Words).hint("One a line."),
-                Field::new("/weapon_proficiencies", "Weapons", Kind::Words).hint("One a line."),
-                Field::new("/resistances", "Resistances", Kind::Words).hint("One a line."),
-                Field::new("/immunities", "Immunities", Kind::Words).hint("One a line."),
-                Field::new("/vulnerabilities", "Vulnerabilities", Kind::Words).hint("One a line."),
+                Field::new("/skill_proficiencies", "Skills", Kind::Words).hint("One per line."),
+                Field::new("/saving_throw_proficiencies", "Saving throws", Kind::Words).hint("One per line."),
+                Field::new("/weapon_proficiencies", "Weapons", Kind::Words).hint("One per line."),
+                Field::new("/resistances", "Resistances", Kind::Words).hint("One per line."),
+                Field::new("/immunities", "Immunities", Kind::Words).hint("One per line."),
+                Field::new("/vulnerabilities", "Vulnerabilities", Kind::Words).hint("One per line."),
             ],
         },
         Group {
@@ -84,7 +84,7 @@ impl World for Characters {
             is_folded: true,
             fields: &[
                 Field::new("/weapons", "Weapons", Kind::Json { rows: 5 })
-                    .hint("A list of {name, …}; an SRD name fills what is left out."),
+                    .hint("A list of {name, …}. With an SRD name, you may leave out the other members."),
                 Field::new("/armor", "Armor", Kind::Json { rows: 2 }),
                 Field::new("/shield", "Shield", Kind::Json { rows: 2 }),
                 Field::new("/features", "Features", Kind::Json { rows: 4 }),
@@ -104,7 +104,7 @@ impl World for Characters {
             ],
         },
         Group {
-            title: "At this moment",
+            title: "Current state",
             is_folded: true,
             fields: &[
                 Field::new("/conditions", "Conditions", Kind::Json { rows: 3 }),

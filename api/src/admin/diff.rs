@@ -1,28 +1,29 @@
-//! What changed in a text, word by word, and two people's changes of one text put together.
+//! Differences between texts, word by word, and merging two people's changes of one text.
 
 use std::time::{Duration, Instant};
 
 use similar::{ChangeTag, TextDiff};
 
-/// How long two texts are compared; what is left then counts as changed.
+/// The most time for comparing two texts. The rest then counts as changed.
 const COMPARED_FOR: Duration = Duration::from_millis(100);
-/// And all that a page compares.
+/// The most time for all comparisons of a page.
 const ALL_COMPARED_FOR: Duration = Duration::from_secs(1);
-/// Lines of a text that is put together with another: the work grows with their product.
+/// The most lines of a text that can be merged: the work grows with the product of both lengths.
 const MERGED_LINES_MAX: usize = 2000;
-/// Marks that a line of such a text may begin with: those around a conflict are longer, and stand in it three times.
+/// The most marker characters at the beginning of a line of such a text. The conflict markers must be longer, and each
+/// conflict has three of them.
 const MARKS_MAX: usize = 200;
-/// Characters that did not change, shown on each side of what did.
+/// How many unchanged characters are shown on each side of a change.
 const AROUND: usize = 120;
 
-/// A stretch of a compared text.
+/// A part of a compared text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
     pub kind: Change,
     pub text: String,
 }
 
-/// What became of it.
+/// What happened to the part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     Same,
@@ -31,40 +32,40 @@ pub enum Change {
 }
 
 impl Piece {
-    /// Whether it was taken out.
+    /// Whether the part was removed.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.kind == Change::Gone
     }
 
-    /// Whether it was put in.
+    /// Whether the part was added.
     #[must_use]
     pub fn is_new(&self) -> bool {
         self.kind == Change::New
     }
 }
 
-/// Compares the texts of one page, all within a time.
+/// Compares the texts of one page within a time limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Differ {
     until: Instant,
 }
 
 impl Differ {
-    /// Begins to compare.
+    /// Starts the time limit.
     #[must_use]
     pub fn begun(now: Instant) -> Self {
         Self { until: now + ALL_COMPARED_FOR }
     }
 
-    /// The words of two texts; long stretches that are the same are cut.
+    /// The difference between two texts by words. Long unchanged parts are shortened.
     #[must_use]
     pub fn words(&self, before: &str, after: &str) -> Vec<Piece> {
         words_until(before, after, self.until.min(Instant::now() + COMPARED_FOR))
     }
 }
 
-/// The words of two texts; long stretches that are the same are cut.
+/// The difference between two texts by words. Long unchanged parts are shortened.
 #[must_use]
 pub fn words(before: &str, after: &str) -> Vec<Piece> {
     words_until(before, after, Instant::now() + COMPARED_FOR)
@@ -93,7 +94,7 @@ fn words_until(before: &str, after: &str, until: Instant) -> Vec<Piece> {
     pieces
 }
 
-/// The ends of a text, of the first piece its end alone and of the last its beginning.
+/// Shortens an unchanged part to its two ends. The first part keeps only its end, the last only its beginning.
 fn cut(text: &str, is_first: bool, is_last: bool) -> String {
     let count = text.chars().count();
     if count <= 3 * AROUND {
@@ -104,18 +105,18 @@ fn cut(text: &str, is_first: bool, is_last: bool) -> String {
     format!("{head} … {tail}")
 }
 
-/// Changes of both put together, line by line; where they touch the same lines, mine. True if they do, or if the texts are too
-/// long to be put together. Each line of the result is one of the three texts'.
+/// Merges the changes of both, line by line. Where they touch the same lines, mine wins. Also returns whether they do,
+/// or whether the texts are too long to merge. Each line of the result comes from one of the three texts.
 #[must_use]
 pub fn merged(base: &str, mine: &str, theirs: &str) -> (String, bool) {
     let texts = [base, mine, theirs];
     let is_long = texts.iter().any(|text| text.lines().nth(MERGED_LINES_MAX).is_some());
-    // Marks that no line of the texts begins with.
+    // Conflict markers that no line of the texts begins with.
     let longest = texts.iter().flat_map(|text| text.split('\n')).map(run_of_marks).max().unwrap_or(0);
     if is_long || longest > MARKS_MAX {
         return (mine.to_owned(), true);
     }
-    // A mark after a last line without an end would stand within that line.
+    // A marker after a last line without a line end would become part of that line.
     let [base, own, theirs] = texts.map(ended);
     let mut options = diffy::MergeOptions::new();
     options.set_conflict_style(diffy::ConflictStyle::Merge).set_conflict_marker_length(longest + 7);
@@ -129,7 +130,7 @@ pub fn merged(base: &str, mine: &str, theirs: &str) -> (String, bool) {
     (text, touch)
 }
 
-/// A text whose last line has an end.
+/// A text with a line end after its last line.
 fn ended(text: &str) -> String {
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     format!("{text}{end}")
@@ -143,7 +144,7 @@ fn run_of_marks(line: &str) -> usize {
     line.chars().take_while(|c| Some(*c) == first).count()
 }
 
-/// A marked text with the first side of each conflict.
+/// A text with conflict markers, reduced to the first side of each conflict.
 fn mine_of(marked: &str, marks: usize) -> String {
     let (open, middle, close) = ("<".repeat(marks), "=".repeat(marks), ">".repeat(marks));
     let mut out = String::new();

@@ -1,4 +1,5 @@
-//! The proofs that a page's handler takes: somebody is signed in, may see this page, and sent a form of ours.
+//! The extractors of the pages' handlers. They prove that somebody is signed in and may see the page, and that one of
+//! our pages sent the form.
 
 use std::{future::Future, pin::Pin};
 
@@ -23,34 +24,34 @@ use crate::{
     app::App,
     auth::{Caller, CallerParts, Scope},
     campaigns::Campaigns,
-    error::{Code, Error, Result},
-    http::{
-        RequestId,
-        resource::{self, Ref},
-    },
+    http::resource::{self, Ref},
     limits::Class,
-    tenancy::TenantTx,
     users::{
         Role,
         sessions::{self, SESSION_SECONDS, Secret, User},
     },
 };
+use base::{
+    error::{Code, Error, Result},
+    request_id::RequestId,
+};
+use db::tenancy::TenantTx;
 
-/// Somebody who is signed in, at a page that they may use, with the form that they sent.
+/// A signed-in user at a page that they may use, with the form that they sent.
 pub struct Editor {
     pub app: web::Data<App>,
     pub request: HttpRequest,
     pub user: User,
     pub tenant_name: String,
     pub role: Role,
-    /// The same to services as an API key of the role's scopes; the journal knows the user.
+    /// For the services this is the same as an API key with the role's scopes. The journal records the user.
     pub caller: Caller,
-    /// The fields that were sent; its token was checked.
+    /// The submitted form; its token is checked.
     pub form: Submitted,
     pub(super) secret: Secret,
 }
 
-/// The same in a campaign, which is there and the tenant's.
+/// The same in a campaign that exists and belongs to the tenant.
 pub struct InCampaign {
     editor: Editor,
     pub campaign: campaign::Model,
@@ -94,7 +95,7 @@ impl Editor {
     async fn prove(request: HttpRequest, payload: &mut Payload) -> Result<Self> {
         let page = request.match_pattern().and_then(|pattern| asked_for(request.method().as_str(), &pattern));
         let page = page.ok_or_else(|| Error::not_found("page"))?;
-        // No name holds a NUL character, and PostgreSQL takes none to look for.
+        // No name contains a NUL character, and PostgreSQL does not accept one in a query.
         if request.uri().path().contains("%00") {
             return Err(Error::not_found("page"));
         }
@@ -103,10 +104,14 @@ impl Editor {
             kept::leave(&request, payload).await;
             return Err(Error::new(Code::Unauthenticated, "Sign in."));
         };
-        let nowhere = || Error::new(Code::Forbidden, "You belong to no tenant any more. Ask whoever invited you.");
+        let nowhere =
+            || Error::new(Code::Forbidden, "You no longer belong to any tenant. Ask the person who invited you.");
         let place = user.place.clone().ok_or_else(nowhere)?;
         if place.tenant.settings.second_factor_required && !user.has_second_factor && !page.is_own_account() {
-            return Err(Error::new(Code::SecondFactorNeeded, "This tenant asks for a second factor."));
+            return Err(Error::new(
+                Code::SecondFactorNeeded,
+                "This tenant requires a second factor. Set one up in your account.",
+            ));
         }
         let caller = Caller::new(CallerParts {
             tenant: place.tenant,
@@ -125,20 +130,20 @@ impl Editor {
         request.extensions_mut().insert(rate);
         rate.allowed("requests")?;
         if !page.scopes().all(|scope| caller.scopes.has(scope)) {
-            let why = format!("This is not for the role {}. Ask an owner.", place.role.as_str());
+            let why = format!("The role {} may not use this page. Ask an owner for another role.", place.role.as_str());
             return Err(Error::new(Code::Forbidden, why));
         }
         let form = Submitted::read(&request, payload, Some(&secret), page.holds).await?;
         Ok(Self { app, request, user, tenant_name: place.tenant_name, role: place.role, caller, form, secret })
     }
 
-    /// A part of the path, as `{c}` or `{x}` names it.
+    /// A part of the path, such as `{c}` or `{x}`.
     #[must_use]
     pub fn path(&self, name: &str) -> &str {
         self.request.match_info().get(name).unwrap_or_default()
     }
 
-    /// Whether the user's role has a scope: what a page leaves out for those who may not.
+    /// Whether the user's role has a scope. Pages hide what the user may not do.
     #[must_use]
     pub fn may(&self, scope: Scope) -> bool {
         self.caller.scopes.has(scope)
@@ -152,13 +157,13 @@ impl Editor {
         TenantTx::read(&self.app.pool, self.caller.tenant_id()).await
     }
 
-    /// What is around a page outside of a campaign.
+    /// The frame of a page outside of a campaign.
     #[must_use]
     pub fn frame(&self, title: &str, tab: Tab) -> Frame {
         Frame::new(self, None, title, tab)
     }
 
-    /// A page, or the block of it that htmx asks for.
+    /// Renders a page, or the block of it that htmx asks for.
     ///
     /// # Errors
     /// `internal` if it cannot be rendered.
@@ -166,7 +171,7 @@ impl Editor {
         self.show_with(StatusCode::OK, page)
     }
 
-    /// The same for a form that has to be mended.
+    /// The same for a form that has errors (`422`).
     ///
     /// # Errors
     /// `internal` if it cannot be rendered.
@@ -174,7 +179,7 @@ impl Editor {
         self.show_with(StatusCode::UNPROCESSABLE_ENTITY, page)
     }
 
-    /// The same with a status of one's own.
+    /// The same with another status.
     ///
     /// # Errors
     /// `internal` if it cannot be rendered.
@@ -185,14 +190,14 @@ impl Editor {
         }
         let mut answer = html(status, page.render().map_err(Error::internal)?);
         if self.request.cookie(frame::MESSAGE_COOKIE).is_some() {
-            // It was shown.
+            // The message was shown once.
             let gone = cookie(&self.request, frame::MESSAGE_COOKIE, String::new(), "/admin", 0);
             answer.add_cookie(&gone).map_err(|e| Error::internal(e.to_string()))?;
         }
         Ok(answer)
     }
 
-    /// A piece of a page for htmx, which asked for nothing else.
+    /// Renders a fragment for htmx requests that need nothing else.
     ///
     /// # Errors
     /// `internal` if it cannot be rendered.
@@ -200,7 +205,7 @@ impl Editor {
         Ok(html(StatusCode::OK, piece.render().map_err(Error::internal)?))
     }
 
-    /// Sends the browser on with a message of what was done.
+    /// Redirects the browser, with a message about what was done.
     #[must_use]
     pub fn done(&self, path: &str, message: &str) -> HttpResponse {
         let mut answer = if is_htmx(&self.request) {
@@ -213,14 +218,14 @@ impl Editor {
         };
         let message =
             cookie(&self.request, frame::MESSAGE_COOKIE, BASE64_URL_SAFE_NO_PAD.encode(message), "/admin", 60);
-        // Without its message the way on is still right.
+        // Without its message the redirect is still right.
         let _ = answer.add_cookie(&message);
         answer
     }
 }
 
 impl InCampaign {
-    /// What is around a page of the campaign.
+    /// The frame of a page of the campaign.
     #[must_use]
     pub fn frame(&self, title: &str, tab: Tab) -> Frame {
         Frame::new(&self.editor, Some(&self.campaign), title, tab)
@@ -233,13 +238,13 @@ impl InCampaign {
     }
 }
 
-/// Campaigns are named by their slugs, which are safe in a path.
+/// A campaign's path contains its slug, which is safe in a path.
 pub(super) fn campaign_url(campaign: &campaign::Model, rest: &str) -> String {
     let path = format!("/admin/c/{}", campaign.slug);
     if rest.is_empty() { path } else { format!("{path}/{rest}") }
 }
 
-/// Who is signed in, if somebody is.
+/// The signed-in user, if there is one.
 async fn who(app: &App, request: &HttpRequest) -> Result<Option<(Secret, User)>> {
     let Some(secret) = secret_of(request) else { return Ok(None) };
     Ok(sessions::user(&app.pool, &secret).await?.map(|user| (secret, user)))
@@ -253,17 +258,17 @@ fn is_secure(request: &HttpRequest) -> bool {
     request.connection_info().scheme() == "https"
 }
 
-/// Over TLS a browser keeps a cookie of this prefix from every other host and path.
+/// With this prefix, over TLS, a browser keeps the cookie from every other host and path.
 fn secret_cookie(request: &HttpRequest) -> &'static str {
     if is_secure(request) { "__Host-tavernkeep" } else { "tavernkeep" }
 }
 
-/// What the browser holds.
+/// The secret that the browser holds.
 pub(super) fn secret_of(request: &HttpRequest) -> Option<Secret> {
     request.cookie(secret_cookie(request)).and_then(|cookie| Secret::parse(cookie.value()))
 }
 
-/// A secret for the browser to hold; without one it forgets what it held.
+/// A cookie with a secret for the browser. Without a secret, the cookie removes the old one.
 pub(super) fn keep_secret(request: &HttpRequest, secret: Option<&Secret>) -> Cookie<'static> {
     let value = secret.map(|s| s.reveal().to_owned()).unwrap_or_default();
     let seconds = if secret.is_some() { i64::from(SESSION_SECONDS) } else { 0 };

@@ -1,4 +1,4 @@
-//! Encounters, to look at: fights are led by frontends.
+//! Encounters, read-only: frontends run the fights.
 
 use actix_web::HttpResponse;
 use askama::Template;
@@ -7,22 +7,22 @@ use serde_json::Value;
 use super::{Frame, InCampaign, Tab, list::ListPage, words};
 use crate::{
     encounters::{self, EncounterFilter, Encounters},
-    error::{Error, Result},
     http::{paging::Page, resource},
     shown,
 };
+use base::error::{Error, Result};
 
 const ORDERS: &[(&str, &str)] = &[("-created_at", "newest first"), ("created_at", "oldest first")];
-const COLUMNS: &[&str] = &["State", "Round", "Participants", "Began, UTC"];
+const COLUMNS: &[&str] = &["State", "Round", "Participants", "Start, UTC"];
 
-/// The list, with those that have ended.
+/// The list, including ended encounters.
 pub async fn list(at: InCampaign) -> Result<HttpResponse> {
     let query = super::query::as_asked(&at, "-created_at", &[("include_ended", "true")]);
     let page = Page::<EncounterFilter>::parse(&query)?;
     let tx = at.read().await?;
     let found = resource::find_page::<Encounters>(&tx, &at.caller, Some(at.campaign.id.0), &page).await?;
     let mut shown = ListPage::new(&at, "Encounters", Tab::Encounters, "encounters");
-    shown.about = "Fights, as they stand or as they ended. Frontends and the game master lead them.";
+    shown.about = "Fights, present and past. Frontends and the game master run them.";
     (shown.columns, shown.orders) = (COLUMNS, ORDERS);
     for it in found.items {
         let name = if it.name.is_empty() { "A fight".to_owned() } else { it.name };
@@ -61,7 +61,7 @@ struct Fighter {
     has_turn: bool,
 }
 
-/// One, as it stands.
+/// The present state of an encounter.
 pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let id = uuid::Uuid::try_parse(at.path("x")).map_err(|_| Error::not_found("encounter"))?;
     let tx = at.read().await?;

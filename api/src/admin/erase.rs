@@ -1,4 +1,4 @@
-//! Erasing a character or a user: a question that asks for their slug or email, and what came of it.
+//! Erasing a character or a user: a page that asks for their slug or email, and the result.
 
 use actix_web::{HttpResponse, http::StatusCode};
 use entity::character;
@@ -7,7 +7,6 @@ use super::{Editor, InCampaign, Tab, ask::AskPage};
 use crate::{
     characters::Characters,
     erasure::{EraseParams, service},
-    error::{Code, Result},
     http::{
         Reply,
         etag::Expected,
@@ -15,13 +14,14 @@ use crate::{
     },
     users::service::{self as users, UserView},
 };
+use base::error::{Code, Result};
 
-/// What a person reads once it began.
+/// The message after the erasure has begun.
 fn told(reply: &Reply, name: &str) -> String {
     if reply.status == 204 {
         format!("{name} was erased.")
     } else {
-        format!("{name} is being erased. It goes on by itself.")
+        format!("{name} is being erased. This continues in the background.")
     }
 }
 
@@ -47,8 +47,8 @@ fn character_page(at: &InCampaign, row: &character::Model, problem: Option<Strin
         frame: at.frame(&format!("Erase {}", row.name), Tab::Characters),
         question: format!("Erase {}?", row.name),
         quoted: None,
-        then: "The character goes with every copy: what its player wrote and was answered, memories about it, its history, records of \
-            turns. Its name becomes [erased] wherever it stands. Nobody can bring it back."
+        then: "This erases the character and every copy of its data: what its player wrote and the answers, memories about it, its history, \
+            and records of turns. Its name becomes [erased] everywhere. Nobody can restore it."
             .to_owned(),
         rows: Vec::new(),
         before: None,
@@ -62,17 +62,17 @@ fn character_page(at: &InCampaign, row: &character::Model, problem: Option<Strin
     }
 }
 
-/// The question whether a character is to be erased.
+/// Asks whether to erase a character.
 pub async fn ask_character(at: InCampaign) -> Result<HttpResponse> {
     let row = character(&at).await?;
     at.show(&character_page(&at, &row, None))
 }
 
-/// Erases one, if its slug was written.
+/// Erases a character if the user typed its slug.
 pub async fn erase_character(at: InCampaign) -> Result<HttpResponse> {
     let row = character(&at).await?;
     if at.form.text("repeat").trim() != row.slug {
-        let problem = format!("Write {} to erase it.", row.slug);
+        let problem = format!("Type {} to erase it.", row.slug);
         return at.show_again(&character_page(&at, &row, Some(problem)));
     }
     let (c, x) = (at.campaign_id(), row.id.0.to_string());
@@ -90,8 +90,8 @@ fn user_page(editor: &Editor, user: &UserView, problem: Option<String>) -> AskPa
         frame: editor.frame(&format!("Erase {}", user.name), Tab::Users),
         question: format!("Erase {}?", user.name),
         quoted: Some(user.email.clone()),
-        then: "They leave this tenant, and so do their name, their address and their mark in the audit. The world they wrote stays. \
-            Nobody can bring them back."
+        then: "This removes them from this tenant, with their name, their address and their mark in the audit. What they wrote stays. \
+            Nobody can undo this."
             .to_owned(),
         rows: Vec::new(),
         before: None,
@@ -105,17 +105,17 @@ fn user_page(editor: &Editor, user: &UserView, problem: Option<String>) -> AskPa
     }
 }
 
-/// The question whether a user is to be erased.
+/// Asks whether to erase a user.
 pub async fn ask_user(editor: Editor) -> Result<HttpResponse> {
     let user = users::get(&editor.read().await?, editor.path("x")).await?;
     editor.show(&user_page(&editor, &user, None))
 }
 
-/// Erases one, if their email was written.
+/// Erases a user if the email was typed.
 pub async fn erase_user(editor: Editor) -> Result<HttpResponse> {
     let user = users::get(&editor.read().await?, editor.path("x")).await?;
     if editor.form.text("repeat").trim() != user.email {
-        let problem = format!("Write {} to erase them.", user.email);
+        let problem = format!("Type {} to erase them.", user.email);
         return editor.show_again(&user_page(&editor, &user, Some(problem)));
     }
     match service::user(&editor.app, &editor.caller, &expected(&editor), &user.id.to_string(), &asked(&editor)).await {

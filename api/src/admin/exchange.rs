@@ -1,4 +1,4 @@
-//! Import and export: a file is looked at first, its report read, and only then is anything written.
+//! Import and export. The server first shows a report about a file, and writes only after the user confirms.
 
 use actix_web::{HttpResponse, http::StatusCode, web};
 use askama::Template;
@@ -7,7 +7,6 @@ use uuid::Uuid;
 use super::{Frame, InCampaign, Tab, submitted::Upload};
 use crate::{
     auth::Scope,
-    error::{Code, Error, Result},
     http::{paging::Page, reply::attachment, resource},
     interchange::{
         IMPORT_BYTES_MAX,
@@ -18,8 +17,11 @@ use crate::{
         service,
     },
     npcs::{NpcFilter, Npcs},
-    retry::{self, BRIEF},
     shown,
+};
+use base::error::{Code, Error, Result};
+use db::{
+    retry::{self, BRIEF},
     tenancy::TenantTx,
 };
 
@@ -47,7 +49,7 @@ async fn form(at: &InCampaign, problem: Option<String>) -> Result<ExchangePage> 
     })
 }
 
-/// What can come in, and what can go out.
+/// The page for import and export.
 pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     at.show(&form(&at, None).await?)
 }
@@ -60,51 +62,51 @@ struct ReportPage {
     file: String,
     pending: String,
     what: &'static str,
-    /// The campaign that a document is of, if it is another.
+    /// The campaign that the document belongs to, if it is another one.
     elsewhere: Option<String>,
     report: Report,
     lost: Vec<FieldReport>,
     kept: Vec<FieldReport>,
     is_idle: bool,
-    /// Rows that would be written over although they were changed here.
+    /// How many rows the import would overwrite although they were edited here.
     edited: usize,
-    /// Rows that are named.
+    /// How many rows the page names.
     shown: usize,
 }
 shown!(ReportPage: as_main);
 
-/// Rows that the report's page names.
+/// The most rows that the report's page names.
 const ROWS_SHOWN: usize = 200;
 
-/// What a report's format is called.
+/// The name of a report's format.
 fn called(format: &str) -> &'static str {
     match format {
-        "tavernkeep" => "a campaign's document",
+        "tavernkeep" => "a campaign document",
         "character_card_v1" => "a character card (V1)",
         "character_card_v2" => "a character card (V2)",
         "character_card_v3" => "a character card (V3)",
         "sillytavern" => "a SillyTavern lorebook",
-        "character_book" => "the book of a character card",
+        "character_book" => "the lorebook of a character card",
         "agnai" => "an Agnai memory book",
         "risu" => "a Risu lorebook",
         "novelai" => "a NovelAI lorebook",
-        "ai_dungeon" => "AI Dungeon story cards",
+        "ai_dungeon" => "a file with AI Dungeon story cards",
         _ => "a file",
     }
 }
 
-/// Looks at a file: what would become of it, without writing any of it.
+/// Previews an import: what it would do, without writing anything.
 pub async fn look(at: InCampaign) -> Result<HttpResponse> {
     let is_large = |file: &Upload| file.bytes.len() > IMPORT_BYTES_MAX;
     if at.form.is_too_large() || at.form.file("file").is_some_and(is_large) {
-        let problem = "This file is too large: one may have 32 MiB.".to_owned();
+        let problem = "This file is too large. A file may have at most 32 MiB.".to_owned();
         return at.show_with(StatusCode::PAYLOAD_TOO_LARGE, &form(&at, Some(problem)).await?);
     }
     let Some(file) = at.form.file("file") else {
         return at.show_again(&form(&at, Some("Choose a file first.".to_owned())).await?);
     };
     if file.bytes.is_empty() {
-        return at.show_again(&form(&at, Some(format!("{} is empty: it has no bytes.", file.name))).await?);
+        return at.show_again(&form(&at, Some(format!("{} is empty.", file.name))).await?);
     }
     match try_look(&at, &file.name, &file.bytes).await {
         Ok(page) => at.show(&page),
@@ -129,7 +131,7 @@ async fn try_look(at: &InCampaign, name: &str, bytes: &web::Bytes) -> Result<Rep
     let pending = retry::write(&at.app.pool, at.caller.actor(), keep).await?;
     let (lost, kept) = report.fields.iter().cloned().partition(|field| field.outcome <= Outcome::Approximated);
     Ok(ReportPage {
-        frame: at.frame("Before it is imported", Tab::Exchange),
+        frame: at.frame("Import preview", Tab::Exchange),
         path: at.url("exchange"),
         file: name,
         pending: pending.to_string(),
@@ -144,18 +146,18 @@ async fn try_look(at: &InCampaign, name: &str, bytes: &web::Bytes) -> Result<Rep
     })
 }
 
-/// Reads a file, whatever of ours it is.
+/// Reads a file of any format that we can import.
 async fn read(at: &InCampaign, name: &str, bytes: web::Bytes) -> Result<service::Ready> {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_owned();
     let wanted = service::Wanted::Any { campaign: at.campaign.slug.clone(), file: Some(stem) };
     let ready = service::read(wanted, bytes).await?;
     if ready.is_campaign() {
-        at.caller.needs(Scope::Gm, "A campaign's document")?;
+        at.caller.needs(Scope::Gm, "A campaign document")?;
     }
     Ok(ready)
 }
 
-/// Imports the file that was looked at. It is read before anything is held of the database.
+/// Imports the previewed file. The file is parsed before the transaction begins.
 pub async fn confirm(at: InCampaign) -> Result<HttpResponse> {
     let id = Uuid::try_parse(at.form.text("pending")).map_err(|_| Error::not_found("file"))?;
     let tx = at.read().await?;
@@ -173,33 +175,33 @@ pub async fn confirm(at: InCampaign) -> Result<HttpResponse> {
     let report = work.await?;
     let counts = report.counts;
     let message = format!(
-        "{name} was imported: {} made, {} changed, {} as they were.",
+        "{name} was imported: {} created, {} changed, {} unchanged.",
         counts.created, counts.updated, counts.unchanged
     );
     let to = match report.items.iter().find(|item| item.kind == "npc") {
         _ if report.format == "tavernkeep" => format!("/admin/c/{}", report.campaign),
-        // A slug may read as the address of another page.
+        // The id, because a slug may equal the address of another page.
         Some(npc) => at.url(&format!("npcs/{}", npc.id.map_or_else(|| npc.slug.clone(), |id| id.to_string()))),
         None => at.url("lore?sort=-created_at"),
     };
     Ok(at.done(&to, &message))
 }
 
-/// The whole campaign.
+/// Downloads the whole campaign.
 pub async fn campaign(at: InCampaign) -> Result<HttpResponse> {
     let export = Export::begin(&at.app.pool, &at.caller, &at.campaign.slug).await?;
     let name = format!("{}.tavernkeep.json", export.slug);
     Ok(attachment("application/json", &name).streaming(Box::pin(pieces::stream(export))))
 }
 
-/// The lore, as a lorebook.
+/// Downloads the lore as a lorebook.
 pub async fn lorebook(at: InCampaign) -> Result<HttpResponse> {
     let lorebook = Lorebook::begin(&at.app.pool, &at.caller, &at.campaign.slug, None).await?;
     let name = format!("{}.lorebook.json", at.campaign.slug);
     Ok(attachment("application/json", &name).streaming(Box::pin(pieces::stream(lorebook))))
 }
 
-/// An NPC's card: `?npc=slug&as=png`.
+/// Downloads an NPC as a card: `?npc=slug&as=png`.
 pub async fn card(at: InCampaign) -> Result<HttpResponse> {
     let query: std::collections::HashMap<String, String> =
         url::form_urlencoded::parse(at.request.query_string().as_bytes()).into_owned().collect();

@@ -1,4 +1,4 @@
-//! What is around every page: the way about, who is signed in, and what was done last.
+//! What surrounds every page: the navigation, the signed-in user, and the message about the last action.
 
 use askama::Template;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -10,10 +10,10 @@ use super::{
 };
 use crate::auth::Scope;
 
-/// The message of what was done, for the next page.
+/// The cookie with the message about the last action, for the next page.
 pub const MESSAGE_COOKIE: &str = "tavernkeep_message";
 
-/// The places of the navigation. A page names its own.
+/// The items of the navigation. Each page names its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tab {
     /// None of them.
@@ -37,7 +37,7 @@ pub enum Tab {
     Settings,
 }
 
-/// Places of a campaign: what they are called, their path, and the scope of their page.
+/// The items of a campaign: label, path, and the scope of the page.
 const CAMPAIGN_TABS: &[(Tab, &str, &str, Scope)] = &[
     (Tab::Home, "Overview", "", Scope::Read),
     (Tab::Lore, "Lore", "lore", Scope::Read),
@@ -53,7 +53,7 @@ const CAMPAIGN_TABS: &[(Tab, &str, &str, Scope)] = &[
     (Tab::Audit, "Audit", "audit", Scope::Admin),
 ];
 
-/// Places of a tenant.
+/// The items of a tenant.
 const TENANT_TABS: &[(Tab, &str, &str, Scope)] = &[
     (Tab::Campaigns, "Campaigns", "/admin/campaigns", Scope::Read),
     (Tab::Keys, "API keys", "/admin/keys", Scope::Admin),
@@ -62,35 +62,35 @@ const TENANT_TABS: &[(Tab, &str, &str, Scope)] = &[
     (Tab::Settings, "Settings", "/admin/settings", Scope::Admin),
 ];
 
-/// A link of the navigation.
+/// A link in the navigation.
 pub struct Link {
     pub label: &'static str,
     pub path: String,
     pub is_current: bool,
 }
 
-/// The campaign that a page is of.
+/// The campaign that a page belongs to.
 pub struct CampaignCard {
     pub name: String,
     pub path: String,
     pub links: Vec<Link>,
 }
 
-/// What a page's template finds as `frame`.
+/// The `frame` of a page's template.
 pub struct Frame {
     pub title: String,
     pub user_name: String,
     pub role: &'static str,
     pub tenant_name: String,
-    /// Whether the user can go to another tenant.
+    /// Whether the user can switch to another tenant.
     pub has_tenants: bool,
     /// Whether the user may write the world.
     pub may_write: bool,
-    /// Whether the user sees secrets and what the journal keeps.
+    /// Whether the user may see secrets and the journal.
     pub may_see_secrets: bool,
     pub tenant_links: Vec<Link>,
     pub campaign: Option<CampaignCard>,
-    /// What was done.
+    /// The message about the last action.
     pub message: Option<String>,
     form_token: String,
 }
@@ -127,29 +127,29 @@ impl Frame {
         }
     }
 
-    /// The hidden field that every form holds. It is made of our own characters.
+    /// The hidden field that every form contains. It consists only of our own safe characters.
     #[must_use]
     pub fn token(&self) -> String {
         format!(r#"<input type="hidden" name="{TOKEN_FIELD}" value="{}">"#, self.form_token)
     }
 
-    /// The token alone, for what htmx sends.
+    /// Only the token, for htmx requests.
     #[must_use]
     pub fn form_token(&self) -> &str {
         &self.form_token
     }
 }
 
-/// A page, whole or in blocks. [`crate::shown!`] writes it.
+/// A page that can be rendered as a whole or by block. [`crate::shown!`] implements it.
 pub trait Shown: Template {
-    /// The block whose name is the id of the element that htmx puts it into; `main` for all others.
+    /// The block with the id of htmx's target element; `main` for all other targets.
     ///
     /// # Errors
-    /// Those of the template.
+    /// Errors of the template.
     fn block(&self, target: &str) -> askama::Result<String>;
 }
 
-/// `shown!(ThingsPage: as_main, "rows" => as_rows)`: the block for whoever asks for none, and those that can be asked for.
+/// `shown!(ThingsPage: as_main, "rows" => as_rows)`: the default block, and the blocks that htmx can ask for by id.
 #[macro_export]
 macro_rules! shown {
     ($page:ident $(<$lifetime:lifetime>)?: $main:ident $(, $id:literal => $block:ident)*) => {

@@ -1,4 +1,4 @@
-//! What a row was, change by change, with the words that changed; and how it becomes that again. The same for every kind.
+//! The history of a row: each change, with the words that changed, and a way to restore it. The same for every kind.
 
 use std::time::Instant;
 
@@ -17,22 +17,22 @@ use super::{
 };
 use crate::{
     auth::Scope,
-    error::{Code, Error, Result},
     http::{
         etag::Expected,
         resource::{self, Ref, Stamp},
     },
     revisions::{self, Deleted, Revision, RevisionParams},
     shown,
-    tenancy::TenantTx,
 };
+use base::error::{Code, Error, Result};
+use db::tenancy::TenantTx;
 
-/// Deleted rows that are listed.
+/// The most deleted rows that are listed.
 pub const DELETED_MAX: i64 = 100;
-/// Revisions a page.
+/// Revisions per page.
 const ROWS: i64 = 20;
 
-/// One change, as the page shows it.
+/// One change on the page.
 struct Row {
     seq: i64,
     at: String,
@@ -59,7 +59,7 @@ struct HistoryPage {
 }
 shown!(HistoryPage: as_main);
 
-/// The row that a history is of.
+/// The row that the history is about.
 pub struct Of<'a> {
     pub tab: Tab,
     pub many: &'static str,
@@ -95,7 +95,7 @@ pub async fn shown_of(at: &InCampaign, tx: TenantTx, of: Of<'_>) -> Result<HttpR
     drop(tx);
     let (pruned, next, turns) = (found.pruned, found.next_before, at.url("turns"));
     let is_first = before.is_none();
-    // Comparing texts takes long: not on a thread that answers requests.
+    // Comparing texts takes long, so it does not run on a thread that answers requests.
     let rows = web::block(move || {
         let differ = Differ::begun(Instant::now());
         let revisions = found.items.into_iter().enumerate();
@@ -126,16 +126,16 @@ struct DeletedPage {
 }
 shown!(DeletedPage: as_main);
 
-/// GET of the rows of a kind that were deleted last.
+/// GET of the most recently deleted rows of a kind.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn deleted<W: World>(at: InCampaign) -> Result<HttpResponse> {
     let rows = revisions::deleted(&at.read().await?, at.campaign.id.0, (W::TABLE, W::LABEL), DELETED_MAX).await?;
     shown_deleted(&at, (W::TAB, W::MANY, W::PATH), rows)
 }
 
-/// The same of any kind: its tab, what it is called, and the path's word.
+/// The same for any kind: its tab, its name, and the word in its path.
 ///
 /// # Errors
 /// `internal`.
@@ -152,13 +152,13 @@ fn shown_row(turns: &str, revision: Revision, differ: Differ, is_present: bool) 
     let name = revision.actor_name.unwrap_or_else(|| "Somebody".to_owned());
     let (who, what) = match (revision.op.as_str(), revision.origin.as_str()) {
         ("insert", "import") => (name, "imported it"),
-        ("insert", "fork") => (name, "made it, by a fork"),
-        ("insert", "turn") => ("The AI".to_owned(), "made it"),
+        ("insert", "fork") => (name, "created it, by a fork"),
+        ("insert", "turn") => ("The AI".to_owned(), "created it"),
         ("delete", "turn") => ("The AI".to_owned(), "deleted it"),
         (_, "turn") => ("The AI".to_owned(), "changed it"),
         (_, "system") => ("The server".to_owned(), "changed it"),
-        (_, "revert") => (name, "took a change back"),
-        ("insert", _) => (name, "made it"),
+        (_, "revert") => (name, "reverted a change"),
+        ("insert", _) => (name, "created it"),
         ("delete", _) => (name, "deleted it"),
         (_, "import") => (name, "changed it, by an import"),
         _ => (name, "changed it"),
@@ -166,7 +166,7 @@ fn shown_row(turns: &str, revision: Revision, differ: Differ, is_present: bool) 
     let text = |of: &Option<serde_json::Map<String, Value>>, name: &str| {
         of.as_ref().and_then(|members| members.get(name)).map(words::shown_at_length).unwrap_or_default()
     };
-    // What a row was made of is all of it; the page tells what changed.
+    // A new or deleted row would list all of its content; the page only shows changes.
     let fields = match revision.op.as_str() {
         "update" => revision
             .changed
@@ -187,35 +187,35 @@ fn shown_row(turns: &str, revision: Revision, differ: Differ, is_present: bool) 
     }
 }
 
-/// A column's name as people read it.
+/// A column's name for people to read.
 fn label(column: &str) -> String {
     let text = column.replace('_', " ");
     let mut chars = text.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
-/// Something cannot be done yet: why, and where to go for it.
+/// Something cannot be done yet: the reason, and pages that help.
 #[derive(Template)]
 #[template(path = "admin/stuck.html", blocks = ["main"])]
 struct StuckPage {
     frame: Frame,
     heading: &'static str,
     why: String,
-    /// Addresses and what they are called.
+    /// Addresses and their labels.
     ways: Vec<(String, String)>,
 }
 shown!(StuckPage: as_main);
 
-/// The page that says why something cannot be brought back, and where to go for it.
+/// The page that tells why a row cannot be restored, and where to go next.
 ///
 /// # Errors
 /// `internal`.
 pub fn stuck(at: &InCampaign, tab: Tab, why: String, ways: Vec<(String, String)>) -> Result<HttpResponse> {
-    let heading = "It cannot be brought back yet";
+    let heading = "It cannot be restored yet";
     at.show_with(StatusCode::CONFLICT, &StuckPage { frame: at.frame(heading, tab), heading, why, ways })
 }
 
-/// A row that has the slug of one which is to come back, and how both can be.
+/// Tells which row now has the slug of the row to restore, and how to resolve that.
 async fn slug_taken<W: World>(at: &InCampaign, id: &str, seq: i64) -> Result<HttpResponse> {
     let tx = at.read().await?;
     let id = Uuid::try_parse(id).map_err(|_| Error::not_found(W::TABLE))?;
@@ -228,28 +228,27 @@ async fn slug_taken<W: World>(at: &InCampaign, id: &str, seq: i64) -> Result<Htt
         ways.push((format!("{}/{id}", at.url(W::PATH)), label.to_owned()));
     }
     ways.push((at.url(W::PATH), format!("All {}", W::MANY)));
-    let why = format!(
-        "Another row has its slug, {slug}, by now. Give that one another slug or delete it; then bring this one back."
-    );
+    let why =
+        format!("Another row now has the slug {slug}. Give that row another slug or delete it, then restore this one.");
     stuck(at, W::TAB, why, ways)
 }
 
-/// POST that makes a row what it was after a revision.
+/// POST that restores a row to what it was after a revision.
 ///
 /// # Errors
 /// `not_found`, `gone`, `precondition_failed`.
 pub async fn restore<W: World>(at: InCampaign) -> Result<HttpResponse> {
     let seq = at.path("seq").parse().map_err(|_| Error::not_found("revision"))?;
     let x = at.path("x").to_owned();
-    // A row that is gone has no version to be compared with.
+    // A deleted row has no version to compare.
     let expected = at.form.version().map_or_else(|| Expected::version(0), Expected::version);
     let c = at.campaign.id.0.to_string();
     match revisions::restore::<W>(&at.app, &at.caller, &expected, (&c, &x, seq), None).await {
-        Ok(_) => Ok(at.done(&format!("{}/{x}", at.url(W::PATH)), "It is what it was.")),
+        Ok(_) => Ok(at.done(&format!("{}/{x}", at.url(W::PATH)), "It was restored.")),
         Err(error) if error.code == Code::SlugTaken => slug_taken::<W>(&at, &x, seq).await,
         Err(error) if error.code == Code::PreconditionFailed => Err(Error::new(
             Code::PreconditionFailed,
-            "Somebody changed it since you looked. Go back, load the history again, and look.",
+            "Somebody changed this after you opened the history. Go back, reload the history, and try again.",
         )),
         Err(error) => Err(error),
     }

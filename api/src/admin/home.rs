@@ -1,10 +1,11 @@
-//! A campaign's first page: what is in it.
+//! A campaign's first page: its description and the numbers of its rows.
 
 use actix_web::HttpResponse;
 use askama::Template;
 
 use super::{Frame, InCampaign, Tab};
-use crate::{campaigns::overview, error::Result, shown};
+use crate::{campaigns::overview, shown};
+use base::error::Result;
 
 #[derive(Template)]
 #[template(path = "admin/home.html", blocks = ["main"])]

@@ -1,26 +1,24 @@
-//! Rows that stand in the way of something, by what they are called and with their pages.
+//! Rows that prevent an action, with their labels and links to their pages.
 
 use uuid::Uuid;
 
 use super::InCampaign;
-use crate::{
-    error::{Error, Result},
-    revisions,
-};
+use crate::revisions;
+use base::error::{Error, Result};
 
-/// A row that stands in the way.
+/// A row that prevents an action.
 pub(super) struct InTheWay {
-    /// What it is: `memory`.
+    /// The kind of row, such as `memory`.
     pub(super) kind: String,
     pub(super) label: String,
     pub(super) path: Option<String>,
     pub(super) why: String,
 }
 
-/// What an error's pointers name, `/memory/id`, also of rows that are gone. One statement.
+/// The rows that an error's pointers name (`/memory/id`), including deleted rows. One statement.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub(super) async fn of(at: &InCampaign, error: &Error) -> Result<Vec<InTheWay>> {
     let named = |pointer: &str| {
         let (table, id) = pointer.trim_start_matches('/').split_once('/')?;

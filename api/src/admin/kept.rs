@@ -1,5 +1,5 @@
-//! A form that was sent after the session had ended: it is carried through signing in and asked about then, so that nobody loses what
-//! they wrote. It travels in the sign-in form itself; the server keeps none of it.
+//! A form that was sent after the session had ended. The sign-in form carries it along, and afterwards the user can
+//! send it again, so that nobody loses what they wrote. The server stores none of it.
 
 use actix_web::{HttpMessage, HttpRequest, dev::Payload, http::header, web::Bytes};
 use askama::Template;
@@ -8,19 +8,19 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use super::submitted::{TOKEN_FIELD, body};
 use crate::http::forms::from_our_page;
 
-/// Bytes of a form that is carried; written once more it still fits into the form to sign in.
+/// The largest form that is carried. Encoded once more, it still fits into the sign-in form.
 const BYTES_MAX: usize = 44 * 1024;
 
-/// The fields of a form as they were sent, and where to.
+/// The fields of a form as they were sent, and the address that they were sent to.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kept {
     pub(super) path: String,
-    /// As a form sends fields, in base64; empty if they were too much.
+    /// URL-encoded fields in base64; empty if they were too large or contained a secret.
     pub(super) fields: String,
 }
 
 impl Kept {
-    /// Its fields without the token of the visit that ended.
+    /// The fields without the token of the session that ended.
     pub(super) fn read(&self) -> Vec<(String, String)> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(&self.fields).unwrap_or_default();
         let pairs = url::form_urlencoded::parse(&bytes).into_owned();
@@ -28,7 +28,7 @@ impl Kept {
     }
 }
 
-/// Leaves the form of somebody whose session ended with the request, if it comes from a page of ours.
+/// Stores the form of somebody whose session ended with the request, if it comes from one of our pages.
 pub(super) async fn leave(request: &HttpRequest, payload: &mut Payload) {
     let header = |name| request.headers().get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let is_form = header(header::CONTENT_TYPE).starts_with("application/x-www-form-urlencoded");
@@ -40,19 +40,19 @@ pub(super) async fn leave(request: &HttpRequest, payload: &mut Payload) {
         true => body(request, payload, BYTES_MAX).await.unwrap_or_default(),
         false => Bytes::new(),
     };
-    // A page that shows what was written is no place for secrets.
+    // Secrets must not go into a page that shows what was written.
     let is_secret =
         url::form_urlencoded::parse(&bytes).any(|(name, _)| name.contains("password") || name.contains("api_key"));
     let fields = if is_secret { String::new() } else { BASE64_URL_SAFE_NO_PAD.encode(bytes) };
     request.extensions_mut().insert(Kept { path: request.path().to_owned(), fields });
 }
 
-/// What was left with a request.
+/// The form that was stored with the request.
 pub(super) fn of(request: &HttpRequest) -> Option<Kept> {
     request.extensions().get::<Kept>().cloned()
 }
 
-/// What was written, to be sent again by who has signed in.
+/// The page after signing in, from which the user sends the form again.
 #[derive(Template)]
 #[template(path = "admin/kept.html")]
 pub(super) struct KeptPage {

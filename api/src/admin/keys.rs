@@ -15,40 +15,40 @@ use crate::{
         Scope,
         service::{self, KeyInput, KeyView},
     },
-    error::{Code, Error, Result},
     http::{
         etag::Expected,
         paging::{NoFilter, Page},
     },
-    retry, shown,
-    tenancy::TenantTx,
+    shown,
 };
+use base::error::{Code, Error, Result};
+use db::{retry, tenancy::TenantTx};
 
 #[derive(Template)]
 #[template(path = "admin/keys.html", blocks = ["main"])]
 struct KeysPage {
     frame: Frame,
-    /// With their state and when they were used last.
+    /// With their state and the time of their last use.
     keys: Vec<(KeyView, String, String)>,
     next: Option<String>,
     scopes: Vec<(Scope, &'static str, bool)>,
     name: String,
     days: String,
     problem: Option<String>,
-    /// A key that was just made.
+    /// A key that was just created.
     made: Option<String>,
 }
 shown!(KeysPage: as_main);
 
-/// What a scope is for.
+/// What a scope allows.
 fn meaning(scope: Scope) -> &'static str {
     match scope {
         Scope::Read => "read the world",
         Scope::Write => "write the world",
-        Scope::Play => "play: commands and turns",
+        Scope::Play => "play: use commands and turns",
         Scope::Tools => "execute tools",
-        Scope::Gm => "the game master: secrets, prompts, undo",
-        Scope::Admin => "keys, users, settings",
+        Scope::Gm => "act as game master: secrets, prompts, undo",
+        Scope::Admin => "manage keys, users and settings",
     }
 }
 
@@ -78,7 +78,7 @@ fn with_words(key: KeyView) -> (KeyView, String, String) {
     let state = match (&key.revoked_at, &key.expires_at) {
         (Some(_), _) => "revoked".to_owned(),
         (None, Some(at)) => format!("until {}", short(at)),
-        (None, None) => "live".to_owned(),
+        (None, None) => "active".to_owned(),
     };
     let used = key.last_used_at.as_ref().map_or_else(|| "never".to_owned(), short);
     (key, state, used)
@@ -99,13 +99,13 @@ fn wanted(editor: &Editor) -> Result<KeyInput> {
         "" => None,
         days => match days.parse::<i64>() {
             Ok(days @ 1..=3650) => Some(days * 86_400),
-            _ => return Err(Error::invalid("/days", "invalid_value", "The days are a number from 1 to 3650.")),
+            _ => return Err(Error::invalid("/days", "invalid_value", "The number of days must be from 1 to 3650.")),
         },
     };
     Ok(KeyInput { name: editor.form.text("name").trim().to_owned(), scopes, expires_in_seconds })
 }
 
-/// Makes a key and shows it, once.
+/// Creates a key and shows it once.
 pub async fn create(editor: Editor) -> Result<HttpResponse> {
     let sent: Vec<_> = editor.form.fields().collect();
     let once = once(&editor, &form_id(&editor), &sent);
@@ -113,7 +113,8 @@ pub async fn create(editor: Editor) -> Result<HttpResponse> {
     match made.await {
         Ok(Some(view)) => editor.show(&keys_page(&editor, None, view.key).await?),
         Ok(None) => {
-            let message = "The key was made by the first click, and is shown once. Revoke it if you did not see it.";
+            let message =
+                "The first click created the key, and it is shown only once. If you did not see it, revoke it.";
             Ok(editor.done("/admin/keys", message))
         }
         Err(error) if error.code == Code::ValidationFailed => {
@@ -131,7 +132,7 @@ async fn ask_page(editor: &Editor, problem: Option<String>) -> Result<AskPage> {
         frame: editor.frame("Revoke a key", Tab::Keys),
         question: format!("Revoke tk_{}_…?", key.prefix),
         quoted: Some(key.name).filter(|name| !name.is_empty()),
-        then: format!("What uses it is refused from then on. It is {state}, and was used last: {used}."),
+        then: format!("Programs that use this key will no longer have access. State: {state}. Last used: {used}."),
         yes: "Revoke",
         no: "Keep it",
         back: "/admin/keys".to_owned(),
@@ -144,7 +145,7 @@ async fn ask_page(editor: &Editor, problem: Option<String>) -> Result<AskPage> {
     })
 }
 
-/// The question whether a key is to be revoked.
+/// Asks whether to revoke a key.
 pub async fn ask(editor: Editor) -> Result<HttpResponse> {
     editor.show(&ask_page(&editor, None).await?)
 }
@@ -156,7 +157,8 @@ pub async fn revoke(editor: Editor) -> Result<HttpResponse> {
     let revoked = match retry::write(&editor.app.pool, editor.caller.actor(), revoke).await {
         Ok(revoked) => revoked,
         Err(error) if error.code == Code::PreconditionFailed => {
-            let problem = "Somebody changed it since you looked. This is what it is now.".to_owned();
+            let problem =
+                "Somebody changed this key after you opened it. The page now shows its present state.".to_owned();
             return editor.show_with(StatusCode::CONFLICT, &ask_page(&editor, Some(problem)).await?);
         }
         Err(error) => return Err(error),

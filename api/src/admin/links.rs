@@ -1,7 +1,8 @@
-//! What a link that is good once leads to: an invitation to a tenant, or a new password.
+//! The pages of one-time links: an invitation to a tenant, or a password reset.
 //!
-//! Looking uses nothing up. Whoever has no account sets a name and a password; whoever has one accepts in their own session, which
-//! only their password began. Nothing here gives an account that is there away.
+//! Opening the page does not use up the link. People without an account set a name and a password. People with an
+//! account accept in their own session, which only their password can begin. Nothing here gives anybody access to an
+//! existing account.
 
 use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 use askama::Template;
@@ -14,7 +15,6 @@ use super::{
 };
 use crate::{
     app::App,
-    error::{Code, Error, Result},
     http::validate,
     users::{
         email,
@@ -23,14 +23,15 @@ use crate::{
         sessions::{self, Secret, User},
     },
 };
+use base::error::{Code, Error, Result};
 
 /// What the holder of an invitation can do.
 enum Way {
-    /// They have no account of this address.
+    /// This address has no account: they can create one.
     Join,
-    /// They are signed in with the account that is asked.
+    /// They are signed in with the invited account.
     Accept,
-    /// They are signed in with another.
+    /// They are signed in with another account.
     Leave { email: String },
     /// They have to sign in first.
     SignIn,
@@ -59,7 +60,8 @@ struct ResetPage<'a> {
 }
 
 fn no_longer_good() -> Error {
-    let why = "This link was used, withdrawn or replaced, or is too old. Ask whoever gave it to you for another.";
+    let why =
+        "This link was used, withdrawn or replaced, or it has expired. Ask the person who gave it to you for another.";
     Error::new(Code::Gone, why)
 }
 
@@ -82,7 +84,7 @@ async fn asked(app: &App, link: &Secret) -> Result<Invitation> {
     links::invitation(&app.pool, link).await?.ok_or_else(no_longer_good)
 }
 
-/// The invitation, as far as its holder has come.
+/// The invitation's page, for the present state of its holder.
 async fn shown(
     app: &App,
     request: &HttpRequest,
@@ -110,7 +112,7 @@ pub async fn invitation(request: HttpRequest, _: Stranger) -> Result<HttpRespons
     shown(&app, &request, &asked, (&asked.name, None)).await
 }
 
-/// Comes to the tenant: with a new account, or with the one that is signed in.
+/// Joins the tenant with a new account, or with the account that is signed in.
 pub async fn accept(request: HttpRequest, stranger: Stranger) -> Result<HttpResponse> {
     let (app, link) = (app_of(&request)?, link_of(&request)?);
     let asked = asked(&app, &link).await?;
@@ -127,7 +129,7 @@ pub async fn accept(request: HttpRequest, stranger: Stranger) -> Result<HttpResp
     }
 }
 
-/// A new account for who has none, signed in.
+/// Creates an account and signs it in.
 async fn joined(
     app: &web::Data<App>,
     request: &HttpRequest,
@@ -153,11 +155,11 @@ async fn joined(
     Ok(answer)
 }
 
-/// What is wrong with a new password.
+/// The error of a new password.
 fn wrong_password(stranger: &Stranger, address: &str) -> Option<String> {
     let password = stranger.form.text("new_password");
     if password != stranger.form.text("again") {
-        return Some("The password is not the same twice.".to_owned());
+        return Some("The two passwords differ.".to_owned());
     }
     let checked = passwords::check("/new_password", password, address);
     checked.err().and_then(|error| error.errors.first().map(|wrong| wrong.message.clone()))
@@ -171,14 +173,14 @@ fn reset_shown(request: &HttpRequest, stranger: &Stranger, email: &str, problem:
     page(request, status, &secret, &shown)
 }
 
-/// The page of a reset.
+/// The page of a password reset.
 pub async fn reset(request: HttpRequest, stranger: Stranger) -> Result<HttpResponse> {
     let app = app_of(&request)?;
     let email = links::reset_of(&app.pool, &link_of(&request)?).await?.ok_or_else(no_longer_good)?;
     reset_shown(&request, &stranger, &email, None)
 }
 
-/// Sets the new password. Nobody is signed in by it.
+/// Sets the new password. This signs nobody in.
 pub async fn set_password(request: HttpRequest, stranger: Stranger) -> Result<HttpResponse> {
     let (app, link) = (app_of(&request)?, link_of(&request)?);
     let email = links::reset_of(&app.pool, &link).await?.ok_or_else(no_longer_good)?;

@@ -1,4 +1,4 @@
-//! A list of a campaign's rows: search, order, pages. `GET` parameters are those of the API's lists.
+//! A list of a campaign's rows with search, order and pages. Its `GET` parameters are those of the API's lists.
 
 use askama::Template;
 use time::{OffsetDateTime, macros::format_description};
@@ -9,9 +9,9 @@ use super::{
 };
 use crate::shown;
 
-/// How most lists can be ordered.
+/// The orders that most lists offer.
 pub const ORDERS: &[(&str, &str)] =
-    &[("name", "by name"), ("-updated_at", "changed last first"), ("-created_at", "newest first")];
+    &[("name", "by name"), ("-updated_at", "last changed first"), ("-created_at", "newest first")];
 
 /// A row of a list.
 pub struct Row {
@@ -27,16 +27,16 @@ pub struct ListPage {
     pub frame: Frame,
     pub many: &'static str,
     pub about: &'static str,
-    /// A link to make a new one: its path and words.
+    /// A link to create a new row: its path and label.
     pub new: Option<(String, String)>,
-    /// What the first column is called.
+    /// The title of the first column.
     pub label: &'static str,
-    /// A page of what was deleted.
+    /// The page of deleted rows.
     pub deleted: Option<String>,
     /// The columns after the first.
     pub columns: &'static [&'static str],
     pub orders: &'static [(&'static str, &'static str)],
-    /// Whether it can be searched by words.
+    /// Whether the list has a text search.
     pub is_searched: bool,
     path: String,
     q: String,
@@ -68,25 +68,25 @@ impl ListPage {
         }
     }
 
-    /// Adds a row, whose page is below the list's.
+    /// Adds a row. Its page is below the list's path.
     pub fn add(&mut self, id: &str, label: String, cells: Vec<String>) {
         self.rows.push(Row { path: format!("{}/{id}", self.path), label, cells });
     }
 
-    /// Says which pages are before and after.
+    /// Sets the links to the previous and next page.
     pub fn pages(&mut self, at: &InCampaign, next_cursor: Option<&str>) {
         self.ways = Ways::of(at, next_cursor);
     }
 }
 
-/// A time as a person reads it, in UTC.
+/// A time for people to read, in UTC.
 #[must_use]
 pub fn moment(at: OffsetDateTime) -> String {
     at.format(format_description!("[year]-[month]-[day] [hour]:[minute]")).unwrap_or_default()
 }
 
-/// A time as an answer writes it, as a person reads it; itself if it is none.
+/// A time from a response, for people to read; the text itself if it is not a time.
 #[must_use]
 pub fn moment_of(text: &str) -> String {
-    crate::clock::parse(text).map_or_else(|| text.to_owned(), moment)
+    base::clock::parse(text).map_or_else(|| text.to_owned(), moment)
 }

@@ -1,15 +1,15 @@
-//! Markdown as a page shows it. What people wrote is hostile: HTML in it is shown as text, pictures are not fetched, and what
-//! comes out passes a sanitizer.
+//! Renders Markdown for a page. The text is untrusted: HTML in it is shown as text, images are not loaded, and a
+//! sanitizer cleans the result.
 
 use std::{borrow::Cow, collections::HashMap, sync::LazyLock};
 
 use ammonia::UrlRelative;
 use pulldown_cmark::{CowStr, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd, html};
 
-/// Nested deeper than this, a text is shown as it is.
+/// A text with deeper nesting is shown as plain text.
 const LEVELS_MAX: usize = 60;
 
-/// HTML of a Markdown text. `links` says where `[[names]]` lead; a name that leads nowhere is shown as one that does not.
+/// The HTML of a Markdown text. `links` maps `[[names]]` to their addresses. A name without an address is shown as a broken link.
 #[must_use]
 pub fn render(text: &str, links: &HashMap<String, String>) -> String {
     let options =
@@ -28,7 +28,7 @@ pub fn render(text: &str, links: &HashMap<String, String>) -> String {
         }
         match event {
             Event::Html(html) | Event::InlineHtml(html) => events.push(Event::Text(html)),
-            // The page's own headings stand above those of a text.
+            // The page's own headings are on higher levels.
             Event::Start(Tag::Heading { level, .. }) => events.push(Event::Start(Tag::Heading {
                 level: lower(level),
                 id: None,
@@ -75,7 +75,7 @@ pub fn render(text: &str, links: &HashMap<String, String>) -> String {
     clean(&out)
 }
 
-/// A heading two levels down.
+/// The heading level two levels lower.
 fn lower(level: HeadingLevel) -> HeadingLevel {
     match level {
         HeadingLevel::H1 => HeadingLevel::H3,
@@ -92,7 +92,7 @@ fn as_text(text: &str) -> String {
     out
 }
 
-/// An address of our own; `//host`, and what a browser reads as that, is none.
+/// A relative URL if it is on our own site. `//host`, and what browsers treat like it, is not.
 fn ours(url: &str) -> Option<Cow<'_, str>> {
     let mut chars = url.chars();
     let is_ours = chars.next() == Some('/') && !matches!(chars.next(), Some('/' | '\\'));

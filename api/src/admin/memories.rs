@@ -1,4 +1,4 @@
-//! Memories: what NPCs and owners remember about players, where each came from, and broadcasts as one thing each.
+//! Memories: what NPCs and owners remember about characters, where each memory came from, and broadcasts as a whole.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,6 @@ use crate::{
     actors as people,
     auth::Scope,
     characters,
-    error::{Code, Error, Result},
     http::{self, Reply, etag::Expected, paging::Page},
     memory::{
         MemoryView,
@@ -30,9 +29,10 @@ use crate::{
         service::{self, MoveInput, move_in},
         subject::Subject,
     },
-    retry, revisions, shown,
-    tenancy::TenantTx,
+    revisions, shown,
 };
+use base::error::{Code, Error, Result};
+use db::{retry, tenancy::TenantTx};
 
 const TABLE: &str = "memory";
 
@@ -48,8 +48,7 @@ const TEXT: Field =
     Field::new("/text", "What is remembered", Kind::Text { rows: 4 }).needed().hint("At most 2,000 characters.");
 const HOLDER: Field =
     Field::new("/holder_id", "Who remembers", Kind::Line).needed().hint("The slug of an NPC or owner.");
-const PLAYER: Field =
-    Field::new("/player_id", "About whom", Kind::Line).needed().hint("The slug of a player character.");
+const PLAYER: Field = Field::new("/player_id", "About whom", Kind::Line).needed().hint("The slug of a character.");
 const NEW: &[Group] = &[Group { title: "", is_folded: false, fields: &[HOLDER, PLAYER, TEXT] }];
 const WORDS: &[Group] = &[Group { title: "", is_folded: false, fields: &[TEXT] }];
 const PLACE: &[Group] = &[Group { title: "", is_folded: false, fields: &[HOLDER, PLAYER] }];
@@ -64,10 +63,10 @@ fn source_name(source: Source) -> &'static str {
     }
 }
 
-/// Names by ids.
+/// Names by id.
 type Names = HashMap<Uuid, String>;
 
-/// A memory as a page shows it.
+/// A memory on a page.
 struct Row {
     path: String,
     text: String,
@@ -81,7 +80,7 @@ struct Row {
     changed: String,
 }
 
-/// What those are called whom memories name.
+/// The names of everyone that the memories mention.
 async fn names_in(tx: &TenantTx, memories: &[&MemoryView]) -> Result<Names> {
     let ids: Vec<Uuid> = memories.iter().flat_map(|memory| [memory.holder.id, memory.player_id]).collect();
     people::called(tx, &ids).await
@@ -126,7 +125,7 @@ shown!(ListPage: as_main, "rows" => as_rows);
 /// GET of the list.
 ///
 /// # Errors
-/// `bad_request` for parameters that are none.
+/// `bad_request` for invalid parameters.
 pub async fn list(at: InCampaign) -> Result<HttpResponse> {
     let page = Page::<MemoryFilter>::parse(&as_asked(&at, "-created_at", &[("limit", "100")]))?;
     let tx = at.read().await?;
@@ -148,10 +147,10 @@ pub async fn list(at: InCampaign) -> Result<HttpResponse> {
     })
 }
 
-/// GET of those who remember or are remembered.
+/// GET of everyone who can have memories or be remembered.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn actors(at: InCampaign) -> Result<HttpResponse> {
     let tx = at.read().await?;
     let list = at.url("memories");
@@ -183,7 +182,7 @@ fn new_page(at: &InCampaign, form_id: String, texts: &Texts, errors: &Errors) ->
     }
 }
 
-/// GET of an empty form; a holder or player in the query is filled in.
+/// GET of the form for a new memory; a holder or player in the query is filled in.
 ///
 /// # Errors
 /// `internal`.
@@ -196,13 +195,13 @@ pub async fn new(at: InCampaign) -> Result<HttpResponse> {
 /// POST of a new memory.
 ///
 /// # Errors
-/// What is no fault of the form's.
+/// Errors that the form did not cause.
 pub async fn create(at: InCampaign) -> Result<HttpResponse> {
     let texts = form::texts_sent(NEW, &at.form);
     let form_id = form_id(&at);
     let key = once(&at, &form_id, &texts);
     match http::write(&at.app, &at.caller, key.as_ref(), async |tx| made(&at, tx).await).await {
-        Ok(reply) => Ok(at.done(&reply.location.unwrap_or_else(|| at.url("memories")), "It is remembered.")),
+        Ok(reply) => Ok(at.done(&reply.location.unwrap_or_else(|| at.url("memories")), "The memory was created.")),
         Err(error) => at.show_again(&new_page(&at, form_id, &texts, &Errors::of(NEW, error)?)),
     }
 }
@@ -279,7 +278,7 @@ fn memory_page(
     };
     let (words, place) = if is_at(PLACE) { (&none, errors) } else { (errors, &none) };
     MemoryPage {
-        frame: at.frame("A memory", Tab::Memories),
+        frame: at.frame("Memory", Tab::Memories),
         list: at.url("memories"),
         row: row(at, memory, names),
         version: memory.version,
@@ -300,12 +299,12 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     at.show(&memory_page(&at, (&memory, &names), &texts_of(&memory), &Errors::default(), false))
 }
 
-/// What a form was filled in from.
+/// The version that the form was loaded with.
 fn expected(at: &InCampaign) -> Expected {
     Expected::version(at.form.version().unwrap_or(0))
 }
 
-/// Shows what went wrong with one of a memory's forms.
+/// Shows the page again with the errors of one of its forms.
 async fn again(at: &InCampaign, groups: &'static [Group], error: Error) -> Result<HttpResponse> {
     let (memory, names) = current(at).await?;
     let mut texts = texts_of(&memory);
@@ -317,10 +316,10 @@ async fn again(at: &InCampaign, groups: &'static [Group], error: Error) -> Resul
     at.show_again(&memory_page(at, (&memory, &names), &texts, &Errors::of(groups, error)?, false))
 }
 
-/// POST of corrected words.
+/// POST of a corrected text.
 ///
 /// # Errors
-/// What is no fault of the form's.
+/// Errors that the form did not cause.
 pub async fn save(at: InCampaign) -> Result<HttpResponse> {
     let work = async {
         let text = service::text(at.form.text("text"), "/text")?;
@@ -339,7 +338,7 @@ pub async fn save(at: InCampaign) -> Result<HttpResponse> {
 /// POST of another holder or player.
 ///
 /// # Errors
-/// What is no fault of the form's.
+/// Errors that the form did not cause.
 pub async fn relocate(at: InCampaign) -> Result<HttpResponse> {
     let work = retry::write(&at.app.pool, at.caller.actor(), async |tx| {
         let memory = service::hold(tx, at.campaign.id.0, id_of(&at)?, &expected(&at)).await?;
@@ -357,7 +356,7 @@ pub async fn relocate(at: InCampaign) -> Result<HttpResponse> {
     }
 }
 
-/// GET of the question whether a memory is to be deleted.
+/// GET of the question whether to delete a memory.
 ///
 /// # Errors
 /// `not_found`.
@@ -368,7 +367,7 @@ pub async fn ask(at: InCampaign) -> Result<HttpResponse> {
         frame: at.frame("Delete a memory", Tab::Memories),
         question: "Delete this memory?".to_owned(),
         quoted: Some(shown.text),
-        then: format!("{} forgets it about {}.", shown.holder, shown.player),
+        then: format!("{} will forget this about {}.", shown.holder, shown.player),
         yes: "Delete",
         no: "Keep it",
         back: shown.path,
@@ -391,7 +390,7 @@ pub async fn delete(at: InCampaign) -> Result<HttpResponse> {
         service::remove(tx, memory.id).await
     });
     match work.await {
-        Ok(()) => Ok(at.done(&at.url("memories"), "It is forgotten.")),
+        Ok(()) => Ok(at.done(&at.url("memories"), "The memory was deleted.")),
         Err(error) => again(&at, WORDS, error).await,
     }
 }
@@ -413,10 +412,10 @@ pub async fn history(at: InCampaign) -> Result<HttpResponse> {
     .await
 }
 
-/// GET of the memories that were deleted last.
+/// GET of the most recently deleted memories.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn deleted(at: InCampaign) -> Result<HttpResponse> {
     let tx = at.read().await?;
     let rows = revisions::deleted(&tx, at.campaign.id.0, (TABLE, "text"), history::DELETED_MAX).await?;
@@ -424,7 +423,7 @@ pub async fn deleted(at: InCampaign) -> Result<HttpResponse> {
     history::shown_deleted(&at, (Tab::Memories, "Memories", "memories"), rows)
 }
 
-/// POST that makes a memory what it was after a revision; one that was deleted comes back.
+/// POST that restores a memory to what it was after a revision, even if it was deleted.
 ///
 /// # Errors
 /// `not_found`, `gone`, `precondition_failed`, `conflict`, `quota_exceeded`.
@@ -446,20 +445,20 @@ pub async fn restore(at: InCampaign) -> Result<HttpResponse> {
         Ok(()) => {}
         Err(error) if error.code == Code::Conflict => {
             let places = [("npcs", "NPCs"), ("owners", "Owners"), ("characters", "Characters")];
-            let deleted = |(path, many)| (at.url(&format!("{path}/deleted")), format!("{many} that were deleted"));
+            let deleted = |(path, many)| (at.url(&format!("{path}/deleted")), format!("Deleted {many}"));
             return history::stuck(&at, Tab::Memories, error.detail.clone(), places.map(deleted).to_vec());
         }
         Err(error) => return Err(error),
     }
-    Ok(at.done(&at.url(&format!("memories/{id}")), "It is what it was."))
+    Ok(at.done(&at.url(&format!("memories/{id}")), "The memory was restored."))
 }
 
-/// A broadcast as the page shows it.
+/// A broadcast on the page.
 struct Broadcast {
     told: BroadcastView,
     owner: Option<String>,
     player: String,
-    /// Who heard it: the memory's address, and what they are called.
+    /// Who heard it: the memory's address, and the hearer's name.
     heard: Vec<(String, String)>,
     path: String,
     at: String,
@@ -482,7 +481,7 @@ shown!(BroadcastsPage: as_main, "rows" => as_rows);
 /// GET of the broadcasts, newest first.
 ///
 /// # Errors
-/// `bad_request` for parameters that are none.
+/// `bad_request` for invalid parameters.
 pub async fn broadcasts(at: InCampaign) -> Result<HttpResponse> {
     let page = Page::<BroadcastFilter>::parse(&as_asked(&at, "-created_at", &[("limit", "50")]))?;
     let tx = at.read().await?;
@@ -524,7 +523,7 @@ fn broadcast_of(at: &InCampaign) -> Result<Uuid> {
     at.path("x").parse().map_err(|_| Error::not_found("broadcast"))
 }
 
-/// GET of the question whether a broadcast is to be retracted.
+/// GET of the question whether to retract a broadcast.
 ///
 /// # Errors
 /// `not_found`.
@@ -535,7 +534,7 @@ pub async fn ask_to_retract(at: InCampaign) -> Result<HttpResponse> {
         frame: at.frame("Retract a broadcast", Tab::Memories),
         question: "Retract this broadcast?".to_owned(),
         quoted: Some(text),
-        then: format!("It is taken from all who remember it: {many}."),
+        then: format!("This removes the memory from everyone who has it: {many}."),
         yes: "Retract",
         no: "Keep it",
         back: at.url("memories/broadcasts"),
@@ -548,7 +547,7 @@ pub async fn ask_to_retract(at: InCampaign) -> Result<HttpResponse> {
     })
 }
 
-/// POST that retracts a broadcast: every memory it left goes.
+/// POST that retracts a broadcast and deletes every memory that it left.
 ///
 /// # Errors
 /// `not_found`.
@@ -556,5 +555,5 @@ pub async fn retract(at: InCampaign) -> Result<HttpResponse> {
     let broadcast = broadcast_of(&at)?;
     let retract = async |tx: &TenantTx| service::retract(tx, at.campaign.id.0, broadcast).await;
     let gone = retry::write(&at.app.pool, at.caller.actor(), retract).await?;
-    Ok(at.done(&at.url("memories/broadcasts"), &format!("The broadcast was retracted from {gone}.")))
+    Ok(at.done(&at.url("memories/broadcasts"), &format!("The broadcast was retracted. Memories removed: {gone}.")))
 }

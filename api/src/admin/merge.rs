@@ -1,5 +1,5 @@
-//! Two people wrote at once: what each changed since the version both began with, put together field by field. Nothing is
-//! written before somebody has looked at it.
+//! Merges two concurrent edits: what each user changed since the version that both began with, field by field. Nothing
+//! is written before the user has checked the result.
 
 use std::time::Instant;
 
@@ -14,22 +14,22 @@ use super::{
 };
 use crate::{
     auth::Scope,
-    error::{Error, Result},
     http::resource,
     revisions::{self, RevisionParams},
     shown,
-    tenancy::TenantTx,
 };
+use base::error::{Error, Result};
+use db::tenancy::TenantTx;
 
-/// A field that both changed, and differently.
+/// A field that both users changed differently.
 struct Contested {
     name: String,
     label: &'static str,
-    /// From the version both began with to what is stored now.
+    /// The difference from the common version to the stored one.
     theirs: Vec<Piece>,
-    /// And to what was written here.
+    /// The difference from the common version to the submitted one.
     mine: Vec<Piece>,
-    /// Whether the field below holds changes of both, as far as they do not touch the same lines.
+    /// Whether the field below contains changes of both, as far as they do not touch the same lines.
     is_mixed: bool,
 }
 
@@ -40,28 +40,28 @@ struct MergePage {
     heading: String,
     action: String,
     version: i64,
-    /// Who wrote meanwhile, if the journal says so.
+    /// Who saved meanwhile, if the journal has the name.
     who: Option<String>,
-    /// Fields that only they changed, taken over.
+    /// Fields that only the other user changed. Their text is taken.
     taken: Vec<&'static str>,
     contested: Vec<Contested>,
     form: FormView,
-    /// What the page was loaded with, for a kind that asks about renames.
+    /// The label that the form was loaded with, for kinds that ask about renames.
     was_label: String,
 }
 shown!(MergePage: as_main);
 
-/// The page with both versions put together, over the stored one.
+/// The page with both versions merged.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn page<W: World>(at: &InCampaign, row: &Current, mine: &Texts, version: i64) -> Result<HttpResponse> {
     let tx = at.read().await?;
     let base = base::<W>(at, &tx, row, version).await?;
     let who = who::<W>(at, &tx, row).await?;
     drop(tx);
     let (mine, theirs) = (mine.clone(), form::texts_of(W::GROUPS, &row.view));
-    // Comparing texts takes long: not on a thread that answers requests.
+    // Comparing texts takes long, so it does not run on a thread that answers requests.
     let put = web::block(move || put_together(W::GROUPS, base.as_ref(), &mine, &theirs));
     let Merged { texts, taken, contested } = put.await.map_err(Error::internal)?;
     let page = MergePage {
@@ -84,14 +84,14 @@ struct Merged {
     contested: Vec<Contested>,
 }
 
-/// Field by field: what only one changed is taken, texts are put together by their lines, and of all else mine stays. Without the
-/// version both began with, whatever differs is contested.
+/// Merges field by field: a change by only one user is taken, texts are merged by lines, and in all other fields mine
+/// stays. Without the common version, every difference is contested.
 fn put_together(groups: &'static [Group], base: Option<&Texts>, mine: &Texts, theirs: &Texts) -> Merged {
     let mut merged = Merged { texts: Texts::new(), taken: Vec::new(), contested: Vec::new() };
     let differ = Differ::begun(Instant::now());
     for field in groups.iter().flat_map(|group| group.fields) {
         let name = field.name();
-        // What was left alone is as it is stored.
+        // A field that was not sent keeps the stored value.
         let Some(my) = mine.get(&name) else { continue };
         let text = |of: &Texts| of.get(&name).cloned().unwrap_or_default();
         let (their, was) = (text(theirs), base.map(text));
@@ -118,7 +118,7 @@ fn put_together(groups: &'static [Group], base: Option<&Texts>, mine: &Texts, th
     merged
 }
 
-/// The version both began with, if the journal has it still.
+/// The version that both users began with, if the journal still has it.
 async fn base<W: World>(at: &InCampaign, tx: &TenantTx, row: &Current, version: i64) -> Result<Option<Texts>> {
     let Some(model) = revisions::at_version::<W>(tx, at.campaign.id.0, row.id, version).await? else {
         return Ok(None);
@@ -127,7 +127,7 @@ async fn base<W: World>(at: &InCampaign, tx: &TenantTx, row: &Current, version: 
     Ok(Some(form::texts_of(W::GROUPS, &view)))
 }
 
-/// Who wrote last, for those who may read the journal.
+/// Who changed the row last, for users who may read the journal.
 async fn who<W: World>(at: &InCampaign, tx: &TenantTx, row: &Current) -> Result<Option<String>> {
     if !at.may(Scope::Gm) {
         return Ok(None);

@@ -1,21 +1,25 @@
-//! The editor: pages for worldbuilders, made on the server. It uses the slices' services and has no SQL of its own.
+//! The editor: pages for worldbuilders, rendered on the server. It uses the services of the slices and has no SQL of its own.
 //!
-//! - [`PAGES`] lists every page and every form: its method, its path, the scope it asks for, and what answers. What is not
-//!   listed does not exist. A role is a set of scopes (`users::Role`), so a page asks what the API's route asks.
-//! - [`Editor`] and [`InCampaign`] are the proofs: who takes one knows that somebody is signed in, has the page's scope, and,
-//!   when a form was sent, that it comes from a page of ours (CSRF) and was read (`editor.form`). Both read the body, so a
-//!   handler takes exactly one of them.
-//! - [`Frame`] is what is around every page: navigation, who is signed in, a message of what was done. [`Editor::show`] gives the
-//!   whole page, or to htmx the block that it asked for, at the same URL.
-//! - [`form`] is fields with their hints and errors, from a list (show it with `{% include "admin/fields.html" %}`); [`world`] is list, form, conflict and deletion for a kind of row;
-//!   [`ask`] asks before something goes; [`saving`] writes a form over a row, [`merge`] is what two get who wrote at once; [`query`] and [`words`] read addresses and values.
+//! - [`PAGES`] lists every page and every form: its method, its path, the scope that it requires, and its handler. A
+//!   page that is not in the list does not exist. A role is a set of scopes (`users::Role`), so a page requires the
+//!   scope that the API's route requires.
+//! - [`Editor`] and [`InCampaign`] are proofs. A handler that takes one knows that somebody is signed in and has the
+//!   page's scope. If a form was sent, it also knows that one of our pages sent it (CSRF), and finds its fields in
+//!   `editor.form`. Both extractors read the body, so a handler takes exactly one of them.
+//! - [`Frame`] surrounds every page: navigation, the signed-in user, and a message about the last action.
+//!   [`Editor::show`] renders the whole page. For htmx it renders only the block that was asked for, at the same URL.
+//! - [`form`] builds fields with their hints and errors from a list (show it with
+//!   `{% include "admin/fields.html" %}`). [`world`] has list, form, conflict and deletion for a kind of row. [`ask`]
+//!   asks before something is deleted. [`saving`] writes a form over a row, and [`merge`] merges two concurrent edits.
+//!   [`query`] and [`words`] read addresses and values.
 //!
-//! Everything works without script: forms are POSTed and answered by a redirect with a message ([`Editor::done`]), or by the page
-//! again with what is wrong (`422`). htmx, `static/editor.js` and `static/lists.js` only spare reloads. No script or style is ever inside of a page.
+//! Everything works without JavaScript: the browser POSTs a form, and the server answers with a redirect and a message
+//! ([`Editor::done`]), or with the page and its errors (`422`). htmx, `static/editor.js` and `static/lists.js` only
+//! save reloads. Pages contain no inline script or style.
 //!
-//! # How a page is added
+//! # How to add a page
 //!
-//! 1. A file `admin/things.rs` with a template struct and its handlers:
+//! 1. Write a file `admin/things.rs` with a template struct and its handlers:
 //!    ```text
 //!    #[derive(Template)]
 //!    #[template(path = "admin/things.html", blocks = ["main", "rows"])]
@@ -29,17 +33,17 @@
 //!    }
 //!
 //!    pub async fn create(at: InCampaign) -> Result<HttpResponse> {
-//!        let name = at.form.text("name");                // the form was read and its token checked
-//!        …                                               // a service; its errors go to fields: `form::Errors`
-//!        Ok(at.done(&at.url("things"), "The thing was made."))
+//!        let name = at.form.text("name");                // the form is read and its token checked
+//!        …                                               // call a service; `form::Errors` puts its errors at the fields
+//!        Ok(at.done(&at.url("things"), "The thing was created."))
 //!    }
 //!    ```
-//! 2. `templates/admin/things.html`: `{% extends "admin/layout.html" %}`, and `{% block main %}` with the page. An element whose
-//!    id is a block's name is what `hx-target="#rows"` asks for: the same URL then answers that block alone. Every `<form
-//!    method="post">` holds `{{ frame.token()|safe }}`.
-//!    `data-key="e"` on a link, button or field gives it a key, which the help on `?` then shows.
-//! 3. Its lines in [`PAGES`]. A place in the navigation is a [`Tab`] with a line in `frame.rs`.
-//! 4. `tests/admin/` opens every page of the list as every role, in light and dark, and looks for what is forgotten.
+//! 2. Write `templates/admin/things.html`: `{% extends "admin/layout.html" %}`, and `{% block main %}` with the
+//!    page. To load one block, give an element the block's name as its id and use `hx-target="#rows"`: the same URL
+//!    then returns only that block. Every `<form method="post">` contains `{{ frame.token()|safe }}`. `data-key="e"` on
+//!    a link, button or field gives it a keyboard shortcut, which the help on `?` then lists.
+//! 3. Add its lines to [`PAGES`]. An item in the navigation is a [`Tab`] with a line in `frame.rs`.
+//! 4. `tests/admin/` opens every page of the list as every role, in light and dark, and finds what you forgot.
 
 mod account;
 mod ask;
@@ -99,23 +103,23 @@ pub use submitted::Holds;
 use crate::{
     auth::Scope::{self, Admin, Gm, Play, Read, Write},
     characters::Characters,
-    error::{Code, Error},
     lore::LoreEntries,
     npcs::Npcs,
     owners::Owners,
     scenes::Scenes,
 };
+use base::error::{Code, Error};
 
 /// A page or a form's address.
 pub struct Page {
     pub method: &'static str,
-    /// As actix writes it, below `/admin`.
+    /// The actix pattern, below `/admin`.
     pub path: &'static str,
-    /// None: anybody, or any user; the handler's extractor says which.
+    /// None if anybody, or any user, may open the page; the handler's extractor decides which.
     pub scope: Option<Scope>,
-    /// A second scope, for what is two things at once.
+    /// A second required scope, for a page that does two things at once.
     pub also: Option<Scope>,
-    /// What its form may hold.
+    /// The largest form that the page accepts.
     pub holds: Holds,
     route: fn() -> Route,
 }
@@ -141,12 +145,13 @@ impl Page {
         Self { holds: Holds::File, ..self }
     }
 
-    /// Whether it is of the own account: for somebody who has yet to set up what their tenant asks for.
+    /// Whether this page belongs to the user's own account. Users who still have to set up a second factor may open
+    /// only these pages.
     fn is_own_account(&self) -> bool {
         self.path.starts_with("/account") || self.path == "/tenants"
     }
 
-    /// The scopes it asks, all of them.
+    /// All scopes that the page requires.
     pub fn scopes(&self) -> impl Iterator<Item = Scope> {
         self.scope.into_iter().chain(self.also)
     }
@@ -155,7 +160,7 @@ impl Page {
 /// Every page and every form of the editor.
 #[rustfmt::skip]
 pub const PAGES: &[Page] = &[
-    // Coming and going.
+    // Signing in and out.
     open("GET",  "", || web::get().to(campaigns::index)),
     open("GET",  "/", || web::get().to(campaigns::index)),
     open("GET",  "/sign-in", || web::get().to(sign_in::page)),
@@ -167,7 +172,7 @@ pub const PAGES: &[Page] = &[
     open("GET",  "/reset/{x}", || web::get().to(links::reset)),
     open("POST", "/reset/{x}", || web::post().to(links::set_password)),
 
-    // The own account.
+    // The user's own account.
     open("GET",  "/account", || web::get().to(account::page)),
     open("POST", "/account/password", || web::post().to(account::set_password)),
     open("POST", "/account/sessions/end", || web::post().to(account::end_session)),
@@ -294,7 +299,7 @@ pub const PAGES: &[Page] = &[
     get ("/c/{c}/scenes/{x}/history", Gm, || web::get().to(history::page::<Scenes>)),
     post("/c/{c}/scenes/{x}/history/{seq}", Write, || web::post().to(history::restore::<Scenes>)).and(Gm),
 
-    // What was played.
+    // Encounters and turns.
     get ("/c/{c}/encounters", Read, || web::get().to(encounters::list)),
     get ("/c/{c}/encounters/{x}", Read, || web::get().to(encounters::page)),
     get ("/c/{c}/turns", Read, || web::get().to(turns::list)),
@@ -319,10 +324,10 @@ pub const PAGES: &[Page] = &[
     post("/c/{c}/turns/{x}/fork", Write, || web::post().to(turn::fork)).and(Gm),
 ];
 
-/// Where somebody goes whose tenant asks for a second factor.
+/// Where users without a second factor are sent if their tenant requires one.
 const ACCOUNT: &str = "/admin/account";
 
-/// What a page asks for, by method and pattern as actix names it.
+/// Finds a page by its method and actix pattern.
 fn asked_for(method: &str, pattern: &str) -> Option<&'static Page> {
     PAGES.iter().find(|page| page.method == method && pattern.strip_prefix("/admin") == Some(page.path))
 }
@@ -336,17 +341,17 @@ pub fn configure(config: &mut web::ServiceConfig) {
     config.service(scope.wrap(from_fn(errors_as_pages)));
 }
 
-/// Where somebody who knows only the server's name is sent.
+/// Redirects visitors of `/` to the editor.
 pub async fn front_door() -> HttpResponse {
     see("/admin")
 }
 
-/// Sends a browser on.
+/// Redirects a browser.
 fn see(path: &str) -> HttpResponse {
     HttpResponse::SeeOther().insert_header(("location", path)).insert_header(("cache-control", "no-store")).finish()
 }
 
-/// A page with the headers that keep it safe. Fragments have the page's URL, so a cache must tell them apart.
+/// A page with its security headers. Blocks have the same URL as the page, so caches must tell them apart.
 fn html(status: StatusCode, body: String) -> HttpResponse {
     let mut answer = crate::http::reply::html(status, body);
     let vary = HeaderValue::from_static("HX-Request, HX-Target");
@@ -354,7 +359,8 @@ fn html(status: StatusCode, body: String) -> HttpResponse {
     answer
 }
 
-/// Whether htmx asks, which puts what comes into the page. What it restores from its history is a whole page.
+/// Whether htmx sent the request and puts the response into the page. When htmx restores a page from its history, it
+/// needs the whole page.
 fn is_htmx(request: &HttpRequest) -> bool {
     request.headers().contains_key("hx-request") && !request.headers().contains_key("hx-history-restore-request")
 }
@@ -367,12 +373,13 @@ struct ProblemPage<'a> {
     request_id: String,
 }
 
-/// An error as a person reads it: a page, or what htmx puts beside the form. Who is not signed in is sent to do so.
+/// Renders an error as a page, or as a fragment that htmx puts beside the form. Visitors who are not signed in are
+/// redirected to the sign-in form.
 async fn errors_as_pages<B: MessageBody + 'static>(
     mut request: ServiceRequest,
     next: Next<B>,
 ) -> std::result::Result<ServiceResponse<BoxBody>, actix_web::Error> {
-    // A page's head is that of its GET; the connection leaves the body out.
+    // HEAD is handled as GET; the connection leaves out the body.
     if request.method() == Method::HEAD {
         request.head_mut().method = Method::GET;
     }
@@ -412,7 +419,7 @@ fn refused(request: &HttpRequest, error: &Error) -> HttpResponse {
     }
     let details: Vec<&str> = error.errors.iter().map(|field| field.message.as_str()).collect();
     let message = if details.is_empty() { error.detail.clone() } else { details.join(" ") };
-    let request_id = crate::http::RequestId::of(request).to_string();
+    let request_id = base::request_id::RequestId::of(request).to_string();
     let page = ProblemPage { title: error.code.title(), message: &message, request_id };
     let body = if is_htmx(request) { page.as_alert().render() } else { page.render() };
     let status = StatusCode::from_u16(error.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -425,7 +432,7 @@ fn refused(request: &HttpRequest, error: &Error) -> HttpResponse {
             answer
         }
         Err(error) => {
-            tracing::error!(%error, "an error cannot be shown");
+            tracing::error!(%error, "cannot render an error page");
             HttpResponse::InternalServerError().finish()
         }
     }

@@ -1,4 +1,4 @@
-//! NPCs, as the editor shows them.
+//! NPCs in the editor.
 
 use entity::npc;
 use serde_json::{Value, json};
@@ -16,8 +16,8 @@ impl World for Npcs {
     const MANY: &'static str = "NPCs";
     const PATH: &'static str = "npcs";
     const ABOUT: &'static str =
-        "Who lives in this world: how they speak, what they may do, what they are worth in a fight.";
-    const COLUMNS: &'static [&'static str] = &["Who", "Place", "Disposition"];
+        "The characters that the AI speaks for: how they speak, which tools they have, and their stats in a fight.";
+    const COLUMNS: &'static [&'static str] = &["Race and profession", "Location", "Disposition"];
     const GROUPS: &'static [Group] = &[
         Group {
             title: "",
@@ -25,25 +25,25 @@ impl World for Npcs {
             fields: &[
                 Field::new("/name", "Name", Kind::Line).needed(),
                 Field::new("/slug", "Slug", Kind::Line)
-                    .hint("How paths and tools name it; made of the name if left empty."),
+                    .hint("Its name in URLs and tools. Leave empty to derive it from the name."),
                 Field::new("/race", "Race", Kind::Line),
                 Field::new("/profession", "Profession", Kind::Line),
-                Field::new("/location", "Place", Kind::Line)
-                    .hint("Also decides which owner of a place and which lore of a zone it hears."),
+                Field::new("/location", "Location", Kind::Line)
+                    .hint("Also decides which owners and which lore of a location apply to this NPC."),
                 Field::new("/faction", "Faction", Kind::Line),
-                Field::new("/disposition", "Disposition", Kind::Line).hint("Neutral if left empty."),
-                Field::new("/description", "Description", Kind::Text { rows: 5 }).hint("What others see of it."),
+                Field::new("/disposition", "Disposition", Kind::Line).hint("Leave empty for neutral."),
+                Field::new("/description", "Description", Kind::Text { rows: 5 }).hint("What others see of this NPC."),
                 Field::new("/personality_prompt", "Personality", Kind::Text { rows: 8 })
-                    .hint("How the model is to play it: its prompt begins with this."),
+                    .hint("How the model should play this NPC. The NPC's prompt begins with this text."),
             ],
         },
         Group {
             title: "Owners and tools",
             is_folded: true,
             fields: &[
-                Field::new("/owner_ids", "Owners", Kind::Words).hint("Slugs or ids, one a line."),
+                Field::new("/owner_ids", "Owners", Kind::Words).hint("Slugs or ids, one per line."),
                 Field::new("/available_tools", "Tools", Kind::Tools(EntityKind::Npc))
-                    .hint("Those with words of your own: a list of {name, description} in JSON."),
+                    .hint("For tools with your own descriptions: a JSON list of {name, description}."),
             ],
         },
         Group {
@@ -52,15 +52,15 @@ impl World for Npcs {
             fields: &[
                 Field::new("/stats/armor_class", "Armor class", Kind::Number),
                 Field::new("/stats/hp", "Hit points", Kind::Number),
-                Field::new("/stats/max_hp", "At most", Kind::Number),
-                Field::new("/stats/temp_hp", "Temporary", Kind::Number),
+                Field::new("/stats/max_hp", "Maximum hit points", Kind::Number),
+                Field::new("/stats/temp_hp", "Temporary hit points", Kind::Number),
                 Field::new("/stats/speed", "Speed, feet", Kind::Number),
                 Field::new("/stats/size", "Size", SIZES),
                 Field::new("/stats/creature_type", "Creature type", Kind::Line),
-                Field::new("/stats/resistances", "Resistances", Kind::Words).hint("One a line."),
-                Field::new("/stats/immunities", "Immunities", Kind::Words).hint("One a line."),
-                Field::new("/stats/vulnerabilities", "Vulnerabilities", Kind::Words).hint("One a line."),
-                Field::new("/stats/condition_immunities", "Condition immunities", Kind::Words).hint("One a line."),
+                Field::new("/stats/resistances", "Resistances", Kind::Words).hint("One per line."),
+                Field::new("/stats/immunities", "Immunities", Kind::Words).hint("One per line."),
+                Field::new("/stats/vulnerabilities", "Vulnerabilities", Kind::Words).hint("One per line."),
+                Field::new("/stats/condition_immunities", "Condition immunities", Kind::Words).hint("One per line."),
                 Field::new("/stats/abilities", "Ability scores", Kind::Json { rows: 4 }),
                 Field::new("/stats/saving_throws", "Saving throws", Kind::Json { rows: 3 }),
                 Field::new("/stats/attacks", "Attacks", Kind::Json { rows: 6 })
@@ -68,7 +68,7 @@ impl World for Npcs {
             ],
         },
         Group {
-            title: "At this moment",
+            title: "Current state",
             is_folded: true,
             fields: &[
                 Field::new("/conditions", "Conditions", Kind::Json { rows: 3 }),

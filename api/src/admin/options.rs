@@ -1,4 +1,4 @@
-//! What a field may be filled with: a page to read, and to htmx the options of a list.
+//! Suggestions for a field: a page for people, and a list of options for htmx.
 
 use askama::Template;
 
@@ -17,7 +17,7 @@ pub struct OptionsPage {
 }
 shown!(OptionsPage: as_main, "tags" => as_options, "names" => as_options, "actors" => as_options);
 
-/// One of them, and where it leads.
+/// A suggestion and the page that it links to.
 pub struct OptionView {
     pub value: String,
     pub label: String,

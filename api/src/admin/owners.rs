@@ -1,4 +1,4 @@
-//! Owners, as the editor shows them.
+//! Owners in the editor.
 
 use entity::owner::{self, Aspect};
 use serde_json::{Value, json};
@@ -15,8 +15,8 @@ impl World for Owners {
     const ONE: &'static str = "owner";
     const MANY: &'static str = "Owners";
     const PATH: &'static str = "owners";
-    const ABOUT: &'static str = "Guardians of a place, a race, a profession or a faction, with influence to spend.";
-    const COLUMNS: &'static [&'static str] = &["Watches", "Influence", "Reacts at"];
+    const ABOUT: &'static str = "Guardians of a location, a race, a profession or a faction, with influence to spend.";
+    const COLUMNS: &'static [&'static str] = &["Watches", "Influence", "Reaction threshold"];
     const GROUPS: &'static [Group] = &[
         Group {
             title: "",
@@ -24,12 +24,12 @@ impl World for Owners {
             fields: &[
                 Field::new("/name", "Name", Kind::Line).needed(),
                 Field::new("/slug", "Slug", Kind::Line)
-                    .hint("How paths and tools name it; made of the name if left empty."),
+                    .hint("Its name in URLs and tools. Leave empty to derive it from the name."),
                 Field::new(
                     "/monitored_aspect",
                     "Watches a",
                     Kind::Choice(&[
-                        ("location", "place"),
+                        ("location", "location"),
                         ("race", "race"),
                         ("profession", "profession"),
                         ("faction", "faction"),
@@ -37,27 +37,27 @@ impl World for Owners {
                 ),
                 Field::new("/associated_id", "Which one", Kind::Line)
                     .needed()
-                    .hint("As characters and NPCs name it; case and spaces do not matter."),
+                    .hint("The same name as in characters and NPCs. Case and spaces do not matter."),
                 Field::new("/influence/current", "Influence", Kind::Number).moving(),
-                Field::new("/influence/max", "At most", Kind::Number),
-                Field::new("/influence/regen_per_hour", "Regained an hour", Kind::Number),
+                Field::new("/influence/max", "Maximum influence", Kind::Number),
+                Field::new("/influence/regen_per_hour", "Regained per hour", Kind::Number),
                 Field::new("/description", "Description", Kind::Text { rows: 5 }),
                 Field::new("/personality_prompt", "Personality", Kind::Text { rows: 8 })
-                    .hint("How the model is to play it: its prompt begins with this."),
+                    .hint("How the model should play this owner. The owner's prompt begins with this text."),
             ],
         },
         Group {
             title: "Tools",
             is_folded: true,
             fields: &[Field::new("/available_tools", "Tools", Kind::Tools(EntityKind::Owner))
-                .hint("Those with words of your own: a list of {name, description} in JSON.")],
+                .hint("For tools with your own descriptions: a JSON list of {name, description}.")],
         },
         OTHER_PROGRAMS,
     ];
 
     fn cells(owner: &owner::Model) -> Vec<String> {
         let aspect = match owner.monitored_aspect {
-            Aspect::Location => "place",
+            Aspect::Location => "location",
             Aspect::Race => "race",
             Aspect::Profession => "profession",
             Aspect::Faction => "faction",

@@ -1,10 +1,10 @@
-//! Addresses of lists: parameters read from a query, and put into one.
+//! Query strings of lists: reading and writing their parameters.
 
 use url::form_urlencoded::{self, Serializer};
 
 use super::InCampaign;
 
-/// A parameter of a query; empty if there is none.
+/// A parameter of a query; empty if it is missing.
 #[must_use]
 pub fn given(query: &str, name: &str) -> String {
     all_given(query, name).next().unwrap_or_default()
@@ -15,13 +15,13 @@ pub fn all_given<'a>(query: &'a str, name: &'a str) -> impl Iterator<Item = Stri
     form_urlencoded::parse(query.as_bytes()).filter(move |(n, _)| n == name).map(|(_, value)| value.into_owned())
 }
 
-/// A text as a query holds it.
+/// A text, encoded for a query.
 #[must_use]
 pub fn encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
-/// The query as the API's lists read it: an empty field of a form asks for nothing, and what is not asked for is `sort` and `more`.
+/// The query as the API's lists read it. Empty form fields are dropped. `sort` and `more` are the defaults for missing parameters.
 #[must_use]
 pub fn as_asked(at: &InCampaign, sort: &str, more: &[(&str, &str)]) -> String {
     let query = at.request.query_string().as_bytes();
@@ -37,13 +37,13 @@ pub fn as_asked(at: &InCampaign, sort: &str, more: &[(&str, &str)]) -> String {
     out.finish()
 }
 
-/// The places of a list that were passed on the way to the present one, and how many of them an address holds.
+/// The parameter with the cursors of the pages before the present one, and how many of them an address holds.
 pub const PAST: &str = "past";
 const PAST_MAX: usize = 20;
 /// Stands for the first page.
 const BEGIN: &str = "0";
 
-/// Ways to other pages of a list, as queries.
+/// Links to other pages of a list, as queries.
 pub struct Ways {
     pub first: Option<String>,
     pub previous: Option<String>,
@@ -51,7 +51,8 @@ pub struct Ways {
 }
 
 impl Ways {
-    /// From a page of a list to those around it. A cursor leads on alone, so the address keeps those that led here.
+    /// The links from a page of a list to those around it. A cursor only leads forward, so the address also keeps the
+    /// earlier cursors.
     #[must_use]
     pub fn of(at: &InCampaign, next_cursor: Option<&str>) -> Self {
         let query = at.request.query_string();
@@ -71,7 +72,7 @@ impl Ways {
     }
 }
 
-/// A query with another place in its list.
+/// The same query at another position in its list.
 fn with_place(query: &str, cursor: Option<&str>, past: &[&str]) -> String {
     let kept = form_urlencoded::parse(query.as_bytes())
         .filter(|(name, value)| !matches!(&**name, "cursor" | PAST) && !value.is_empty());

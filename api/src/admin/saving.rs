@@ -1,4 +1,4 @@
-//! A form that was sent for a row that is there: what it changes, what is wrong with it, and whether somebody was faster.
+//! A submitted form for an existing row: what it changes, what is wrong with it, and whether somebody else changed the row first.
 
 use serde_json::Value;
 
@@ -6,25 +6,23 @@ use super::{
     form::{self, Errors, Group, Texts},
     submitted::Submitted,
 };
-use crate::{
-    error::{Code, Error, Result},
-    http::etag::Expected,
-};
+use crate::http::etag::Expected;
+use base::error::{Code, Error, Result};
 
-/// What was sent.
+/// The submitted form.
 pub struct Saving {
     groups: &'static [Group],
     pub texts: Texts,
-    /// The version that the form was filled in from.
+    /// The version that the form was loaded with.
     pub version: i64,
 }
 
-/// What came of it.
+/// The outcome.
 pub enum Saved<T> {
-    /// It is stored; without anything written if it was so already.
+    /// The row is stored. None if nothing had changed, so nothing was written.
     Done(Option<T>),
     Wrong(Errors),
-    /// The row is another by now: nothing was written.
+    /// Somebody else changed the row. Nothing was written.
     Late,
 }
 
@@ -34,12 +32,12 @@ impl Saving {
     /// # Errors
     /// `bad_request` for one without a version.
     pub fn of(groups: &'static [Group], form: &Submitted) -> Result<Self> {
-        let none = "This form does not say what it was filled in from. Load the page again.";
+        let none = "This form has no version of its row. Reload the page.";
         let version = form.version().ok_or_else(|| Error::new(Code::BadRequest, none))?;
         Ok(Self { groups, texts: form::texts_sent(groups, form), version })
     }
 
-    /// Puts what is stored in place of what was written, where somebody chose that.
+    /// Replaces a submitted text by the stored one wherever the user chose that.
     pub fn take_theirs(&mut self, form: &Submitted, row: &Value) {
         let theirs = form::texts_of(self.groups, row);
         for (name, text) in &mut self.texts {
@@ -51,11 +49,12 @@ impl Saving {
         }
     }
 
-    /// Writes what was changed, and `more`, over the row at its version. Who was slower than somebody else is late, but not
-    /// if they want what is stored: a page that saves by itself may have been faster than its button.
+    /// Writes the changes, and `more`, if the row still has the version that the form was loaded with. Otherwise the
+    /// form is late, unless it wants exactly what is stored: the page may have saved itself before its button was
+    /// pressed.
     ///
     /// # Errors
-    /// What is no fault of the form's.
+    /// Errors that the form did not cause.
     pub async fn over<T>(
         &self,
         (version, row): (i64, &Value),
@@ -86,7 +85,7 @@ impl Saving {
     }
 }
 
-/// Members of `more` put into a merge patch; nulls stay nulls.
+/// Adds the members of `more` to a merge patch; nulls stay nulls.
 fn merge(patch: &mut Value, more: Value) {
     match (patch, more) {
         (_, Value::Null) => {}

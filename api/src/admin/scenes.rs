@@ -1,4 +1,4 @@
-//! Scenes, as the editor shows them.
+//! Scenes in the editor.
 
 use entity::scene;
 
@@ -14,18 +14,20 @@ impl World for Scenes {
     const ONE: &'static str = "scene";
     const MANY: &'static str = "Scenes";
     const PATH: &'static str = "scenes";
-    const ABOUT: &'static str = "Places in play: who stands where, and what the game master notes about it.";
-    const COLUMNS: &'static [&'static str] = &["State", "Place", "Channel", "Tokens"];
+    const ABOUT: &'static str = "Where the game takes place: who stands where, and the game master's notes.";
+    const COLUMNS: &'static [&'static str] = &["State", "Location", "Channel", "Tokens"];
     const GROUPS: &'static [Group] = &[
         Group {
             title: "",
             is_folded: false,
             fields: &[
                 Field::new("/name", "Name", Kind::Line).needed(),
-                Field::new("/slug", "Slug", Kind::Line).hint("How paths name it; made of the name if left empty."),
-                Field::new("/location", "Place", Kind::Line)
-                    .hint("As lore of zones names it; the scene's name is if left empty."),
-                Field::new("/channel", "Channel", Kind::Line).hint("The frontend's channel that it plays in."),
+                Field::new("/slug", "Slug", Kind::Line)
+                    .hint("Its name in URLs. Leave empty to derive it from the name."),
+                Field::new("/location", "Location", Kind::Line)
+                    .hint("The location in the words of lore about it. Leave empty to use the scene's name."),
+                Field::new("/channel", "Channel", Kind::Line)
+                    .hint("The channel of the frontend in which the scene is played."),
                 Field::new("/width", "Width", Kind::Number),
                 Field::new("/height", "Height", Kind::Number),
                 Field::new("/active", "In play", Kind::Tick),

@@ -1,29 +1,28 @@
-//! The own second factor: setting it up, seeing the recovery codes once, taking it away.
+//! The user's own second factor: setting it up, showing the recovery codes once, and removing it.
 
 use actix_web::HttpResponse;
 
 use super::{Editor, account};
-use crate::{
-    error::Result,
-    users::{
-        email,
-        second_factor::{self, Code},
-    },
+use crate::users::{
+    email,
+    second_factor::{self, Code},
 };
+use base::error::Result;
 
-/// Makes a secret for who knows the password; it counts once a code of it was shown.
+/// Creates a secret if the password is right. The second factor is on only after the user enters a code.
 pub async fn begin(editor: Editor) -> Result<HttpResponse> {
     if !account::knows_password(&editor, editor.form.text("password").to_owned()).await? {
-        return account::shown_with(&editor, account::Wrong::Factor("The password is another."), Vec::new()).await;
+        return account::shown_with(&editor, account::Wrong::Factor("The password is wrong."), Vec::new()).await;
     }
     let sealed = second_factor::generate(&editor.app.secrets, editor.user.id)?;
     second_factor::begin(&editor.app.pool, &editor.secret, &sealed).await?;
     account::shown_with(&editor, account::Wrong::Nothing, Vec::new()).await
 }
 
-/// Shows a code, from which on one is asked for, and sees the recovery codes.
+/// Turns the second factor on if the code is right, and shows the recovery codes.
 pub async fn confirm(editor: Editor) -> Result<HttpResponse> {
-    const WRONG: &str = "This code is not right. Look at the time of your generator, and write the next one.";
+    const WRONG: &str =
+        "This code is wrong. Check the clock of your authenticator app's device, and enter the next code.";
     let app = &editor.app;
     let attempt = app.limits.sign_ins.code(&email::fold(&editor.user.email)).await?;
     let factor = second_factor::own(&app.pool, &editor.secret).await?;
@@ -46,9 +45,9 @@ pub async fn confirm(editor: Editor) -> Result<HttpResponse> {
     account::shown_with(&editor, account::Wrong::Nothing, codes).await
 }
 
-/// Takes it away, for who knows the password and shows a code.
+/// Removes the second factor if the password and a code are right.
 pub async fn remove(editor: Editor) -> Result<HttpResponse> {
-    const WRONG: &str = "The password or the code is not right.";
+    const WRONG: &str = "The password or the code is wrong.";
     let app = &editor.app;
     if !account::knows_password(&editor, editor.form.text("password").to_owned()).await? {
         return account::shown_with(&editor, account::Wrong::Factor(WRONG), Vec::new()).await;
@@ -68,5 +67,5 @@ pub async fn remove(editor: Editor) -> Result<HttpResponse> {
         return account::shown_with(&editor, account::Wrong::Factor(WRONG), Vec::new()).await;
     }
     attempt.right();
-    Ok(editor.done("/admin/account", "The second factor was removed: the password alone signs you in."))
+    Ok(editor.done("/admin/account", "The second factor was removed. Your password alone now signs you in."))
 }

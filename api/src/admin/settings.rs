@@ -1,4 +1,4 @@
-//! The tenant's settings. Limits are the operator's, and only shown.
+//! The tenant's settings. The operator sets the limits; the page only shows them.
 
 use actix_web::{HttpResponse, http::StatusCode};
 use askama::Template;
@@ -10,11 +10,11 @@ use super::{
     saving::{Saved, Saving},
 };
 use crate::{
-    error::Result,
     http::etag::Expected,
     shown,
     tenants::{change, service},
 };
+use base::error::Result;
 
 const GROUPS: &[Group] = &[
     Group { title: "", is_folded: false, fields: &[Field::new("/name", "Name", Kind::Line).needed()] },
@@ -24,7 +24,7 @@ const GROUPS: &[Group] = &[
         fields: &[
             Field::new("/settings/features/llm", "AI turns", Kind::Tick),
             Field::new("/settings/features/planner", "The planner", Kind::Tick),
-            Field::new("/settings/features/llm_visible", "The planner acts, and not only logs", Kind::Tick),
+            Field::new("/settings/features/llm_visible", "The planner executes its plans instead of only logging them", Kind::Tick),
             Field::new("/settings/second_factor_required", "Users need a second factor", Kind::Tick),
         ],
     },
@@ -32,30 +32,30 @@ const GROUPS: &[Group] = &[
         title: "Model",
         is_folded: false,
         fields: &[
-            Field::new("/settings/llm/endpoint", "Endpoint", Kind::Line).hint("The operator's if left empty. Another endpoint needs its key anew."),
-            Field::new("/settings/llm/model", "Model", Kind::Line).hint("At the operator's endpoint one that the operator offers."),
+            Field::new("/settings/llm/endpoint", "Endpoint", Kind::Line).hint("Leave empty for the operator's endpoint. If you change the endpoint, enter its key again."),
+            Field::new("/settings/llm/model", "Model", Kind::Line).hint("At the operator's endpoint, a model that the operator offers."),
             Field::new(
                 "/settings/llm/reply_mode",
                 "Replies",
-                Kind::Choice(&[("", "as the operator set"), ("native", "native tool calls"), ("xml", "XML")]),
+                Kind::Choice(&[("", "as set by the operator"), ("native", "native tool calls"), ("xml", "XML")]),
             ),
             Field::new("/settings/llm/prices", "Prices", Kind::Json { rows: 4 })
-                .hint("Micro-units per million tokens: {\"prompt\": …, \"cached\": …, \"completion\": …}. Without them usage has no cost."),
+                .hint("Micro-units per million tokens: {\"prompt\": …, \"cached\": …, \"completion\": …}. Without prices, usage has no cost."),
         ],
     },
     Group {
-        title: "Keeping",
+        title: "Retention",
         is_folded: false,
         fields: &[
-            Field::new("/settings/journal_retention_days", "Days that the journal is kept", Kind::Number).hint("For ever if left empty."),
-            Field::new("/settings/turn_retention_days", "Days that turns are kept", Kind::Number).hint("30 if left empty."),
+            Field::new("/settings/journal_retention_days", "Days to keep the journal", Kind::Number).hint("Leave empty to keep it forever."),
+            Field::new("/settings/turn_retention_days", "Days to keep turns", Kind::Number).hint("Leave empty for 30."),
         ],
     },
     Group {
         title: "For other programs",
         is_folded: true,
         fields: &[
-            Field::new("/origins", "Origins", Kind::Words).hint("Pages that may call the API from a browser, one a line: https://play.example.org."),
+            Field::new("/origins", "Origins", Kind::Words).hint("Websites that may call the API from a browser, one per line, such as https://play.example.org."),
             Field::new("/settings/extensions", "Extensions", Kind::Json { rows: 3 }),
         ],
     },
@@ -99,7 +99,7 @@ pub async fn page(editor: Editor) -> Result<HttpResponse> {
     editor.show(&settings_page(&editor, version, &row, form, false))
 }
 
-/// Saves it. Who was slower than somebody else sees both versions.
+/// Saves the settings. If somebody else saved first, the user sees both versions.
 pub async fn save(editor: Editor) -> Result<HttpResponse> {
     let (version, row) = stored(&editor).await?;
     let saving = Saving::of(GROUPS, &editor.form)?;
@@ -120,7 +120,7 @@ pub async fn save(editor: Editor) -> Result<HttpResponse> {
     }
 }
 
-/// What becomes of the provider's key, which is no field since it is never shown.
+/// The change to the provider's key. It is not a normal field, because it is never shown.
 fn key_sent(editor: &Editor) -> Value {
     match editor.form.text("llm_api_key").trim() {
         _ if editor.form.has("llm_api_key_gone") => json!({ "settings": { "llm": { "api_key": null } } }),

@@ -19,13 +19,13 @@ use super::{
     see,
     submitted::{Holds, Submitted, TOKEN_FIELD},
 };
-use crate::{
+use crate::users::{
+    email, second_factor,
+    sessions::{self, Secret},
+};
+use base::{
     error::{Code, Error, Result},
-    ops::metrics,
-    users::{
-        email, second_factor,
-        sessions::{self, Secret},
-    },
+    metrics,
 };
 
 #[derive(Template)]
@@ -40,8 +40,8 @@ struct SignInPage<'a> {
     kept: &'a Kept,
 }
 
-/// Somebody who is not signed in, with the form that they sent. The browser holds a secret from the first page on, which signing
-/// in replaces.
+/// Somebody who is not signed in, with the form that they sent. The browser holds a secret from the first page on.
+/// Signing in replaces that secret.
 pub struct Stranger {
     pub(super) secret: Option<Secret>,
     pub(super) form: Submitted,
@@ -61,7 +61,7 @@ impl FromRequest for Stranger {
     }
 }
 
-/// The form to sign in.
+/// The sign-in form.
 pub async fn page(request: HttpRequest, stranger: Stranger) -> Result<HttpResponse> {
     let next = given(request.query_string(), "next");
     let secret = stranger.secret.unwrap_or_else(Secret::generate);
@@ -89,19 +89,19 @@ fn own_path(next: &str) -> &str {
     if is_ours { next } else { "/admin" }
 }
 
-const WRONG: &str = "This email and password do not go together.";
+const WRONG: &str = "The email or the password is wrong.";
 
 /// Signs in.
 pub async fn enter(request: HttpRequest, stranger: Stranger) -> Result<HttpResponse> {
     let app = app_of(&request)?;
-    let Some(before) = stranger.secret else { return Err(Error::new(Code::Forbidden, "Load the page again.")) };
+    let Some(before) = stranger.secret else { return Err(Error::new(Code::Forbidden, "Reload the page.")) };
     let (address, next) = (stranger.form.text("email").trim(), stranger.form.text("next"));
     let password = stranger.form.text("password").to_owned();
     let kept = Kept { path: stranger.form.text("kept_path").to_owned(), fields: stranger.form.text("kept").to_owned() };
     let refuse = |status, why: &str| shown(&request, status, &before, (next, address), Some(why), &kept);
-    // Accounts of before may have an address that a new one may not.
+    // Old accounts may have an address that a new account may not.
     if !address.contains('@') || address.len() > 1024 || password.is_empty() || password.len() > 1024 {
-        return refuse(StatusCode::UNPROCESSABLE_ENTITY, "Write your email and your password.");
+        return refuse(StatusCode::UNPROCESSABLE_ENTITY, "Enter your email and your password.");
     }
     let folded = email::fold(address);
     let attempt = match app.limits.sign_ins.password(app.client(&request), &folded).await {
@@ -124,7 +124,7 @@ pub async fn enter(request: HttpRequest, stranger: Stranger) -> Result<HttpRespo
     };
     attempt.right();
     let (user, hash) = (account.user, account.password_hash.as_str());
-    // Whoever changed the password meanwhile ended all sessions that the old one began.
+    // If the password was changed meanwhile, the old one must not begin a session.
     let begun = match account.has_second_factor {
         true => second_factor::begin_half(&app.pool, user, hash, &before).await?,
         false => sessions::begin(&app.pool, user, hash, Some(&before)).await?,
@@ -139,7 +139,7 @@ pub async fn enter(request: HttpRequest, stranger: Stranger) -> Result<HttpRespo
     }
 }
 
-/// Somebody who has shown all that was asked for, where they wanted to go.
+/// Redirects somebody who has signed in completely to the page that they wanted.
 fn entered(request: &HttpRequest, secret: &Secret, next: &str, kept: &Kept) -> Result<HttpResponse> {
     metrics::SIGN_INS.with_label_values(&["done"]).inc();
     let mut answer = match kept.read() {
@@ -179,14 +179,14 @@ fn code_shown(
     Ok(answer)
 }
 
-/// Shows the second factor.
+/// Checks the second factor.
 pub async fn enter_code(request: HttpRequest, stranger: Stranger) -> Result<HttpResponse> {
     let app = app_of(&request)?;
-    let Some(before) = stranger.secret else { return Err(Error::new(Code::Forbidden, "Load the page again.")) };
+    let Some(before) = stranger.secret else { return Err(Error::new(Code::Forbidden, "Reload the page.")) };
     let next = stranger.form.text("next");
     let kept = Kept { path: stranger.form.text("kept_path").to_owned(), fields: stranger.form.text("kept").to_owned() };
     let Some(half) = second_factor::half(&app.pool, &before).await? else {
-        let why = "It took too long, or the password was changed. Sign in again.";
+        let why = "The sign-in took too long, or the password was changed. Sign in again.";
         return shown(&request, StatusCode::UNAUTHORIZED, &before, (next, ""), Some(why), &kept);
     };
     let attempt = match app.limits.sign_ins.code(&half.account).await {
@@ -212,20 +212,20 @@ pub async fn enter_code(request: HttpRequest, stranger: Stranger) -> Result<Http
         None => {
             attempt.wrong();
             metrics::SIGN_INS.with_label_values(&["refused"]).inc();
-            let why = "This code is not right, or was used already.";
+            let why = "This code is wrong, or was used already.";
             code_shown(&request, StatusCode::UNAUTHORIZED, &before, next, Some(why), &kept)
         }
     }
 }
 
-/// Signs out: this browser, or with `everywhere` every browser of the user.
+/// Signs out this browser, or with `everywhere` every browser of the user.
 pub async fn leave(request: HttpRequest, stranger: Stranger, app: web::Data<crate::app::App>) -> Result<HttpResponse> {
     if let Some(secret) = &stranger.secret {
         sessions::end(&app.pool, secret, stranger.form.has("everywhere")).await?;
     }
     let mut answer = see("/admin/sign-in");
     answer.add_cookie(&keep_secret(&request, None)).map_err(|e| Error::internal(e.to_string()))?;
-    // What a browser kept of the pages goes with the session.
+    // The browser also clears its cache and storage.
     let everything = HeaderValue::from_static("\"cache\", \"storage\"");
     answer.headers_mut().insert(HeaderName::from_static("clear-site-data"), everything);
     Ok(answer)
@@ -237,13 +237,13 @@ struct SignedOut<'a> {
     path: &'a str,
 }
 
-/// Sends somebody who is not signed in to the form, and then back to the page that they wanted to see. A page that sends what
-/// somebody writes stays, and says so.
+/// Redirects somebody who is not signed in to the sign-in form, and from there back to the page that they wanted. If
+/// htmx sent a form, the page stays and shows a message.
 pub fn sent_there(request: &HttpRequest) -> HttpResponse {
     let is_htmx = is_htmx(request);
     if let Some(kept) = kept::of(request) {
         return with_what_was_written(request, &kept).unwrap_or_else(|error| {
-            tracing::error!(%error, "a page cannot be shown");
+            tracing::error!(%error, "cannot render the sign-in page");
             HttpResponse::Unauthorized().finish()
         });
     }
@@ -267,17 +267,17 @@ pub fn sent_there(request: &HttpRequest) -> HttpResponse {
     match (SignedOut { path: &path }).render() {
         Ok(piece) => html(StatusCode::UNAUTHORIZED, piece),
         Err(error) => {
-            tracing::error!(%error, "a piece cannot be shown");
+            tracing::error!(%error, "cannot render the signed-out notice");
             HttpResponse::Unauthorized().finish()
         }
     }
 }
 
-const NOT_SAVED: &str = "You were signed out meanwhile: what you wrote is not saved yet. Sign in, then send it again.";
-const NOT_CARRIED: &str = "You were signed out meanwhile: what you wrote is not saved, and it cannot be carried along. \
-    Go back in your browser, copy it, and sign in then.";
+const NOT_SAVED: &str = "You were signed out, so your changes are not saved yet. Sign in, then send them again.";
+const NOT_CARRIED: &str = "You were signed out, so your changes are not saved, and the sign-in cannot keep them. \
+    Go back in your browser, copy your text, then sign in.";
 
-/// The form to sign in, which carries a form that could not be kept.
+/// The sign-in form. It carries a submitted form that could not be saved.
 fn with_what_was_written(request: &HttpRequest, kept: &Kept) -> Result<HttpResponse> {
     let secret = secret_of(request).unwrap_or_else(Secret::generate);
     let why = if kept.fields.is_empty() { NOT_CARRIED } else { NOT_SAVED };
@@ -291,7 +291,7 @@ fn path_of(address: &str) -> Option<String> {
     Some(shown.query().map_or_else(|| shown.path().to_owned(), |query| format!("{}?{query}", shown.path())))
 }
 
-/// The page that the browser shows while htmx asks.
+/// The page that the browser shows while htmx sends a request.
 fn shown_there(request: &HttpRequest) -> Option<String> {
     path_of(request.headers().get("hx-current-url")?.to_str().ok()?)
 }

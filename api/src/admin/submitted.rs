@@ -1,4 +1,4 @@
-//! What a form sends: bounded, UTF-8, from a page of ours. The only place where the editor reads a body.
+//! A submitted form: bounded, UTF-8, and sent by one of our pages. This is the only place where the editor reads a body.
 
 use actix_web::{
     HttpRequest,
@@ -9,19 +9,19 @@ use actix_web::{
 use futures_util::stream;
 
 use crate::{
-    error::{Code, Error, Result},
     http::{body::received, forms::from_our_page},
     users::sessions::Secret,
 };
+use base::error::{Code, Error, Result};
 
-/// What a form may hold.
+/// How large a form may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
     /// A few lines, also from somebody who is not signed in.
     Little,
-    /// Fields: the longest text of the world, each character written in at most twelve bytes, and what is around it.
+    /// Fields: the longest text that a row may have, with each character written in at most twelve bytes, and the other fields.
     Fields,
-    /// Fields and a file: what the API takes to import.
+    /// Fields and a file as large as the API's import accepts.
     File,
 }
 
@@ -37,33 +37,34 @@ impl Holds {
 
 const FIELDS_MAX: usize = 2000;
 
-/// The field, and for htmx the header, with the token of a form.
+/// The field with the form's token; htmx sends it as a header.
 pub const TOKEN_FIELD: &str = "form_token";
 const TOKEN_HEADER: &str = "x-form-token";
 
-/// A file that was sent along.
+/// An uploaded file.
 #[derive(Clone, Debug)]
 pub struct Upload {
-    /// As the browser calls it: for people to read, never a path to open.
+    /// The file name that the browser sent, for people to read. Never open it as a path.
     pub name: String,
     pub bytes: Bytes,
 }
 
-/// The fields of a form, in their order. Empty for a request without one.
+/// The fields of a form, in order. Empty for a request without a form.
 #[derive(Clone, Debug, Default)]
 pub struct Submitted {
     fields: Vec<(String, String)>,
     files: Vec<(String, Upload)>,
-    /// It was larger than a form with a file may be: nothing of it was read, its token neither.
+    /// The form was too large, so nothing of it was read, not even its token.
     is_too_large: bool,
 }
 
 impl Submitted {
-    /// The form of a request that changes something, proved to come from a page that the holder of `secret` was given. Nothing
-    /// is read of who holds none, or whose header holds a wrong token.
+    /// Reads the form of a request that changes something, and proves that it comes from a page that was given to the
+    /// holder of `secret`. Nothing is read without a secret or if the header holds a wrong token.
     ///
     /// # Errors
-    /// `forbidden` for a form that does not, `payload_too_large` (a form with a file says so itself), `unsupported_media_type`, `bad_request`.
+    /// `forbidden` for a form from elsewhere, `payload_too_large` (a form with a file reports this itself),
+    /// `unsupported_media_type`, `bad_request`.
     pub async fn read(
         request: &HttpRequest,
         payload: &mut Payload,
@@ -82,10 +83,10 @@ impl Submitted {
         let media = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
         let has_parts = media.to_ascii_lowercase().starts_with("multipart/form-data");
         if has_parts && holds != Holds::File {
-            return Err(Error::new(Code::UnsupportedMediaType, "No file can be sent here."));
+            return Err(Error::new(Code::UnsupportedMediaType, "This form does not accept a file."));
         }
         let body = match body(request, payload, holds.bytes_max()).await {
-            // Whoever chose a file that is too large sees the form again.
+            // Users who chose a file that is too large see the form again.
             Err(error) if error.code == Code::PayloadTooLarge && holds == Holds::File => {
                 return Ok(Self { is_too_large: true, ..Self::default() });
             }
@@ -108,7 +109,8 @@ impl Submitted {
 
     async fn parts(media: &str, body: Bytes) -> Result<Self> {
         let broken = |error: multer::Error| {
-            Error::new(Code::BadRequest, "This form cannot be read.").with_cause(error.to_string())
+            Error::new(Code::BadRequest, "This form cannot be read. Reload the page and send it again.")
+                .with_cause(error.to_string())
         };
         let boundary = multer::parse_boundary(media).map_err(broken)?;
         let whole = stream::once(std::future::ready(Ok::<_, std::convert::Infallible>(body)));
@@ -124,7 +126,7 @@ impl Submitted {
                 }
                 Some(file) => {
                     let bytes = part.bytes().await.map_err(broken)?;
-                    // A browser sends an empty file for a field that was left alone.
+                    // For a file field that was left empty, a browser sends an empty file.
                     if !file.is_empty() || !bytes.is_empty() {
                         form.files.push((name, Upload { name: file, bytes }));
                     }
@@ -134,25 +136,25 @@ impl Submitted {
         Ok(form)
     }
 
-    /// Browsers end lines with two characters, the world with one.
+    /// Browsers end lines with CR LF; rows are stored with LF.
     fn add(&mut self, name: String, value: String) -> Result<()> {
         if self.fields.len() >= FIELDS_MAX {
-            return Err(Error::new(Code::BadRequest, format!("A form has at most {FIELDS_MAX} fields.")));
+            return Err(Error::new(Code::BadRequest, format!("A form may have at most {FIELDS_MAX} fields.")));
         }
         if name.contains('\0') || value.contains('\0') {
-            return Err(Error::invalid(format!("/{name}"), "invalid_text", "Text may not hold NUL characters."));
+            return Err(Error::invalid(format!("/{name}"), "invalid_text", "Text must not contain NUL characters."));
         }
         self.fields.push((name, value.replace("\r\n", "\n")));
         Ok(())
     }
 
-    /// A field's value; empty if there is none.
+    /// A field's value; empty if the field is missing.
     #[must_use]
     pub fn text(&self, name: &str) -> &str {
         self.get(name).unwrap_or_default()
     }
 
-    /// A field's value, if it was sent: an unticked box is not.
+    /// A field's value, if it was sent. Browsers do not send an unticked box.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
@@ -164,7 +166,7 @@ impl Submitted {
         self.get(name).is_some()
     }
 
-    /// All values of a name: ticked boxes of a list.
+    /// All values of a name, such as the ticked boxes of a list.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.fields.iter().filter(move |(n, _)| n == name).map(|(_, value)| value.as_str())
     }
@@ -174,19 +176,19 @@ impl Submitted {
         self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// A file that was chosen. The form has `enctype="multipart/form-data"`.
+    /// An uploaded file. The form needs `enctype="multipart/form-data"`.
     #[must_use]
     pub fn file(&self, name: &str) -> Option<&Upload> {
         self.files.iter().find(|(n, _)| n == name).map(|(_, file)| file)
     }
 
-    /// Whether it was larger than a form with a file may be. Then it holds nothing, and came from nobody knows which page.
+    /// Whether the form was too large. Then it is empty, and nothing proves which page sent it.
     #[must_use]
     pub fn is_too_large(&self) -> bool {
         self.is_too_large
     }
 
-    /// The version of a row that the form was filled in from.
+    /// The version of the row that the form was loaded with.
     #[must_use]
     pub fn version(&self) -> Option<i64> {
         self.get("version").and_then(|version| version.parse().ok())
@@ -194,12 +196,12 @@ impl Submitted {
 }
 
 fn not_of_this_visit() -> Error {
-    let why = "This form is not of this visit, or the visit is over. Go back, load the page again, and send it again.";
+    let why = "This form does not belong to your session, or your session is over. Go back, reload the page, and send it again.";
     Error::new(Code::Forbidden, why)
 }
 
-/// The bytes of a request, as many as there may be.
+/// The bytes of a request, up to a limit.
 pub(super) async fn body(request: &HttpRequest, payload: &mut Payload, bytes_max: usize) -> Result<Bytes> {
-    let too_large = || Error::new(Code::PayloadTooLarge, format!("A form may have {bytes_max} bytes."));
+    let too_large = || Error::new(Code::PayloadTooLarge, format!("A form may have at most {bytes_max} bytes."));
     received(request, payload, bytes_max, too_large).await.map(BytesMut::freeze)
 }

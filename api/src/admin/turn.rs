@@ -1,4 +1,4 @@
-//! A turn's trace: what was asked, told and done, why, what it cost, and the way back.
+//! A turn's trace: what was asked, what the model read and did, why, what it cost, and how to undo it.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,6 @@ use super::{
 use crate::{
     auth::Scope,
     campaigns::fork::{self, ForkInput},
-    error::{Code, Error, Result},
     http::resource::{self, Ref},
     lore::overview,
     memory::service,
@@ -26,10 +25,11 @@ use crate::{
     owners::Owners,
     prompt::EntityKind,
     shown,
-    tenancy::TenantTx,
     tools::remembers,
     turns::{trace, undo},
 };
+use base::error::{Code, Error, Result};
+use db::tenancy::TenantTx;
 
 #[derive(Template)]
 #[template(path = "admin/turn.html", blocks = ["main"])]
@@ -41,14 +41,14 @@ struct TurnPage {
     memories_path: String,
     lab: Option<String>,
     entity: Option<(String, String)>,
-    /// Whether whom it is of has no tool to remember with by now.
+    /// Whether the turn's NPC or owner has no tool to remember with now.
     forgets: bool,
     player: Option<(String, String)>,
     kind: String,
     status: String,
     is_running: bool,
     is_undone: bool,
-    /// How far it is taken back.
+    /// The progress of the revert.
     reverting: Option<String>,
     may_undo: bool,
     may_fork: bool,
@@ -67,14 +67,14 @@ struct TurnPage {
 }
 shown!(TurnPage: as_main);
 
-/// Why a turn could not be undone, row by row.
+/// Why the turn could not be undone, row by row.
 struct Problem {
     message: String,
     rows: Vec<InTheWay>,
 }
 
 struct Entry {
-    /// Its id, if it is still there.
+    /// The entry's id, if it still exists.
     id: Option<Uuid>,
     title: String,
     is_in: bool,
@@ -86,7 +86,7 @@ struct Call {
     status: String,
     arguments: String,
     result: String,
-    /// Each die of its rolls.
+    /// Each die of its rolls, and whether it was kept.
     dice: Vec<(String, bool)>,
     memory: Option<Uuid>,
 }
@@ -99,7 +99,7 @@ struct ModelCall {
     text: String,
 }
 
-/// Micro-units as a price reads.
+/// A price from micro-units.
 #[must_use]
 pub fn cost(micros: u64) -> String {
     format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
@@ -145,7 +145,7 @@ async fn page_of(at: &InCampaign, problem: Option<Problem>) -> Result<TurnPage> 
     let status = text(&turn, "/status");
     let is_running = matches!(status.as_str(), "queued" | "running");
     let place = if kind == "owner" { "owners" } else { "npcs" };
-    // By their ids: a slug could be the name of a page.
+    // By id, because a slug could be the name of a page.
     let link =
         |who: Option<(Uuid, String)>, place: &str| who.map(|(id, name)| (at.url(&format!("{place}/{id}")), name));
     let may_gm = at.may(Scope::Gm);
@@ -184,7 +184,7 @@ async fn page_of(at: &InCampaign, problem: Option<Problem>) -> Result<TurnPage> 
     })
 }
 
-/// Whether an NPC or owner, if it is there still, has no tool to remember with.
+/// Whether an NPC or owner that still exists has no tool to remember with.
 async fn forgets(at: &InCampaign, tx: &TenantTx, kind: &str, entity: Option<Uuid>) -> Result<bool> {
     let Some(id) = entity.map(Ref::Id) else { return Ok(false) };
     let campaign = Ref::Id(at.campaign.id.0);
@@ -206,7 +206,7 @@ async fn forgets(at: &InCampaign, tx: &TenantTx, kind: &str, entity: Option<Uuid
     }
 }
 
-/// The lore of a turn's record, by the titles that entries have now.
+/// The lore of a turn's record, with the titles that the entries have now.
 async fn entries(tx: &TenantTx, turn: &Value) -> Result<Vec<Entry>> {
     let id_of = |entry: &Value| Uuid::try_parse(&text(entry, "/id")).ok();
     let ids: Vec<Uuid> = list(turn, "/trace/lore").filter_map(id_of).collect();
@@ -223,7 +223,7 @@ async fn entries(tx: &TenantTx, turn: &Value) -> Result<Vec<Entry>> {
     Ok(list(turn, "/trace/lore").map(entry).collect())
 }
 
-/// What a turn called. A memory it made is named if it is still there.
+/// The tool calls of a turn. A memory that a call created is linked if it still exists.
 async fn calls(tx: &TenantTx, campaign: Uuid, turn: &Value) -> Result<Vec<Call>> {
     let mut calls: Vec<Call> = list(turn, "/tool_calls").map(call).collect();
     let made: Vec<Uuid> = calls.iter().filter_map(|call| call.memory).collect();
@@ -254,10 +254,10 @@ fn call(call: &Value) -> Call {
     }
 }
 
-/// How far the taking back of a turn is, and why it does not go on.
+/// The progress of a revert, and why it does not continue.
 fn reverting_in_words(reverting: &Value) -> String {
     let mut words = format!(
-        "It is being taken back: {} of {} changes are done.",
+        "The turn is being reverted: {} of {} changes are done.",
         number(reverting, "/done"),
         number(reverting, "/changes")
     );
@@ -265,7 +265,7 @@ fn reverting_in_words(reverting: &Value) -> String {
     if tries > 0 {
         let times = if tries == 1 { "once".to_owned() } else { format!("{tries} times") };
         words.push_str(&format!(
-            " It failed {times}; the next try is at {}.",
+            " It failed {times}. The next try is at {}.",
             moment_of(&text(reverting, "/next_try_at"))
         ));
     }
@@ -293,27 +293,27 @@ fn model_call(call: &Value) -> ModelCall {
     }
 }
 
-/// The turn in a few lines; what is empty is left out.
+/// The turn's figures. Empty ones are left out.
 fn facts(turn: &Value) -> Vec<(&'static str, String)> {
     let timing = |name: &str| seconds(turn.pointer(&format!("/timings_ms/{name}")).and_then(Value::as_f64));
     let (first, last) = (text(turn, "/journal/first_seq"), text(turn, "/journal/last_seq"));
     let tokens = number(turn, "/usage/total_tokens");
     let mut facts = vec![
-        ("Began", moment_of(&text(turn, "/created_at"))),
-        ("Took", timing("total")),
-        ("of it the model", timing("llm")),
-        ("of it this server", timing("server")),
+        ("Start", moment_of(&text(turn, "/created_at"))),
+        ("Duration", timing("total")),
+        ("Time in the model", timing("llm")),
+        ("Time in this server", timing("server")),
         ("Model", text(turn, "/model")),
         ("Reply mode", text(turn, "/reply_mode")),
         ("Context", text(turn, "/context")),
         ("Prompt cache", text(turn, "/prompt/cache")),
         ("Undone", moment_of(&text(turn, "/undone_at"))),
-        ("What could not be read", text(turn, "/parse_error")),
+        ("Parse error", text(turn, "/parse_error")),
     ];
     if tokens > 0 {
         let cached = number(turn, "/usage/cached_tokens");
         let calls = number(turn, "/usage/llm_calls");
-        facts.push(("Tokens", format!("{tokens}, {cached} of them cached, in {calls} model calls")));
+        facts.push(("Tokens", format!("{tokens}, {cached} of them cached. Model calls: {calls}")));
     }
     if let Some(micros) = turn.pointer("/usage/cost_micros").and_then(Value::as_u64) {
         facts.push(("Cost", cost(micros)));
@@ -325,19 +325,19 @@ fn facts(turn: &Value) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// Takes the turn back, or says what stands in the way; told to, it leaves that as it is and takes back the rest.
+/// Undoes the turn, or shows which rows prevent that. With `rest`, it keeps those rows and undoes all other changes.
 pub async fn undo(at: InCampaign) -> Result<HttpResponse> {
     let turn = id(&at)?;
     if at.form.has("rest") {
         undo::undo_rest(&at.app, &at.caller, &at.campaign.slug, turn).await?;
-        let message = "The turn was undone, but for what was changed since.";
+        let message = "The turn was undone, except for rows that were changed since.";
         return Ok(at.done(&at.url(&format!("turns/{turn}")), message));
     }
     match undo::undo(&at.app, &at.caller, &at.campaign.slug, turn, None).await {
         Ok(reply) => {
             let message = match reply.status {
                 202 => "The turn is being undone.",
-                _ => "The turn was undone: everything it changed is as it was.",
+                _ => "The turn was undone. All of its changes are reverted.",
             };
             Ok(at.done(&at.url(&format!("turns/{turn}")), message))
         }
@@ -350,7 +350,7 @@ pub async fn undo(at: InCampaign) -> Result<HttpResponse> {
     }
 }
 
-/// Copies the campaign as it was after the turn, and goes to the copy.
+/// Copies the campaign as it was after the turn, and redirects to the copy.
 pub async fn fork(at: InCampaign) -> Result<HttpResponse> {
     let turn = id(&at)?;
     let name = at.form.text("name").trim();
@@ -358,7 +358,9 @@ pub async fn fork(at: InCampaign) -> Result<HttpResponse> {
     let input = ForkInput { at_turn: Some(turn), slug: None, name: Some(crate::interchange::text::line(&name)) };
     let once = once(&at, &form_id(&at), &input);
     match fork::make(&at.app, &at.caller, &at.campaign.slug, &input, once.as_ref()).await {
-        Ok(slug) => Ok(at.done(&format!("/admin/c/{slug}"), "This is the copy, as the world was after the turn.")),
+        Ok(slug) => {
+            Ok(at.done(&format!("/admin/c/{slug}"), "This is the fork: the campaign as it was after the turn."))
+        }
         Err(error) if error.code.status() == 409 || error.code == Code::Gone => {
             let page = page_of(&at, Some(Problem { message: error.detail.clone(), rows: Vec::new() })).await?;
             at.show_again(&page)

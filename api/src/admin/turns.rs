@@ -3,10 +3,11 @@
 use actix_web::HttpResponse;
 
 use super::{InCampaign, Tab, list::ListPage};
-use crate::{error::Result, http::paging::Page, turns::list as turns};
+use crate::{http::paging::Page, turns::list as turns};
+use base::error::Result;
 
 const ORDERS: &[(&str, &str)] = &[("-created_at", "newest first")];
-const COLUMNS: &[&str] = &["Kind", "State", "Who", "For", "When, UTC"];
+const COLUMNS: &[&str] = &["Kind", "State", "Who", "For", "Time, UTC"];
 
 /// The list.
 pub async fn list(at: InCampaign) -> Result<HttpResponse> {
@@ -14,20 +15,20 @@ pub async fn list(at: InCampaign) -> Result<HttpResponse> {
     let tx = at.read().await?;
     let found = turns::summaries(&tx, &at.caller, at.campaign.id.0, &page).await?;
     let mut shown = ListPage::new(&at, "Turns", Tab::Turns, "turns");
-    shown.about = "What the AI was asked and did. Records are kept for a while; the audit keeps what they changed.";
-    (shown.label, shown.columns, shown.orders) = ("What was asked", COLUMNS, ORDERS);
+    shown.about = "What the AI was asked and what it did. These records are deleted after some time; the audit keeps their changes.";
+    (shown.label, shown.columns, shown.orders) = ("Request", COLUMNS, ORDERS);
     shown.is_searched = at.caller.sees_secrets();
     if !at.caller.sees_secrets() {
         shown.label = "Turn";
     }
     for turn in found.items {
         let state = match (turn.is_reverting, turn.is_undone) {
-            (true, _) => format!("{}, being taken back", turn.status),
+            (true, _) => format!("{}, being reverted", turn.status),
             (_, true) => format!("{}, undone", turn.status),
             _ => turn.status,
         };
         let label = match turn.action.trim() {
-            "" if at.caller.sees_secrets() => "(without words)".to_owned(),
+            "" if at.caller.sees_secrets() => "(no text)".to_owned(),
             "" => format!("A turn of kind {}", turn.kind),
             _ => turn.action,
         };

@@ -1,4 +1,4 @@
-//! What models were used for.
+//! The usage of models.
 
 use actix_web::HttpResponse;
 use askama::Template;
@@ -7,11 +7,11 @@ use uuid::Uuid;
 
 use super::{Editor, Frame, Tab};
 use crate::{
-    error::Result,
     http::paging,
     shown,
     tenants::usage::{UsageParams, UsageRow, campaign_names, summed},
 };
+use base::error::Result;
 
 #[derive(Template)]
 #[template(path = "admin/usage.html", blocks = ["main"])]
@@ -27,11 +27,11 @@ shown!(UsagePage: as_main);
 struct Row {
     of: String,
     sums: UsageRow,
-    /// Of the most that a row has, for its bar.
+    /// The percentage of the largest row, for the bar.
     percent: i64,
 }
 
-/// The ledger, by day unless something else is asked for.
+/// The usage, by day unless the query asks for another grouping.
 pub async fn page(editor: Editor) -> Result<HttpResponse> {
     let mut given = paging::parameters(editor.request.query_string())?;
     given.retain(|_, value| !value.is_empty());
@@ -60,7 +60,7 @@ pub async fn page(editor: Editor) -> Result<HttpResponse> {
     editor.show(&UsagePage { frame: editor.frame("Usage", Tab::Usage), asked, group_by, rows, problem })
 }
 
-/// A row names only the groups that were asked for.
+/// Adds null for groups that were not asked for; a row has only the others.
 fn with_groups(mut row: Value) -> Value {
     if let Value::Object(members) = &mut row {
         for name in ["day", "campaign_id", "kind", "model"] {

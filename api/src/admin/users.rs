@@ -11,7 +11,6 @@ use super::{
     world::{form_id, once},
 };
 use crate::{
-    error::{Code, Error, Result},
     http::{
         etag::Expected,
         paging::{NoFilter, Page},
@@ -22,19 +21,20 @@ use crate::{
         service::{self, UserInput, UserStatus, UserView},
     },
 };
+use base::error::{Code, Error, Result};
 
 #[derive(Template)]
 #[template(path = "admin/users.html", blocks = ["main"])]
 struct UsersPage {
     frame: Frame,
-    /// With when they signed in last, or until when they are invited.
+    /// With the time of their last sign-in, or the time until which they are invited.
     users: Vec<(UserView, String)>,
     next: Option<String>,
     email: String,
     name: String,
     role: Role,
     problem: Option<String>,
-    /// Somebody who was just invited, with their link.
+    /// The email of somebody who was just invited, and their link.
     made: Option<(String, String)>,
 }
 shown!(UsersPage: as_main);
@@ -65,7 +65,7 @@ fn with_moment(user: UserView) -> (UserView, String) {
     (user, seen)
 }
 
-/// A link as it is passed on, for whoever reaches the server as this browser does.
+/// The full URL of a link, with the host that this browser uses.
 fn whole(editor: &Editor, path: &str) -> String {
     let info = editor.request.connection_info();
     format!("{}://{}{path}", info.scheme(), info.host())
@@ -76,7 +76,7 @@ pub async fn list(editor: Editor) -> Result<HttpResponse> {
     editor.show(&users_page(&editor, None, None).await?)
 }
 
-/// What a person is told of a refusal that is about their form.
+/// The text of an error that is about the form; other errors are returned.
 fn told(error: Error) -> Result<String> {
     match error.code {
         Code::ValidationFailed | Code::Conflict | Code::Forbidden => {
@@ -103,8 +103,8 @@ pub async fn create(editor: Editor) -> Result<HttpResponse> {
     };
     match made.await {
         Ok(None) => {
-            let message = "They were invited by the first click, and the link is shown once. \
-                Make another on their page if you did not see it.";
+            let message = "The first click invited them, and the link is shown only once. \
+                If you did not see it, create another link on their page.";
             Ok(editor.done("/admin/users", message))
         }
         Ok(Some(view)) => {
@@ -125,10 +125,10 @@ struct UserPage {
     user: UserView,
     created: String,
     seen: Option<String>,
-    /// Until when they are invited, if they have not come.
+    /// Until when the invitation is valid, if they have not accepted it.
     until: Option<String>,
     problem: Option<String>,
-    /// A link that was just made.
+    /// A link that was just created.
     made: Option<String>,
 }
 shown!(UserPage: as_main);
@@ -156,7 +156,7 @@ pub async fn page(editor: Editor) -> Result<HttpResponse> {
     editor.show(&user_page(&editor, None).await?)
 }
 
-/// Makes a link and shows it, once: for somebody invited another invitation, for a user one to set a new password with.
+/// Creates a link and shows it once: another invitation for somebody who is invited, or a password reset for a user.
 pub async fn link(editor: Editor) -> Result<HttpResponse> {
     let user = service::get(&editor.read().await?, editor.path("x")).await?;
     let made = async {
@@ -189,7 +189,9 @@ async fn answered(editor: &Editor, outcome: Result<UserView>, message: &str) -> 
     match outcome {
         Ok(user) => Ok(editor.done("/admin/users", &format!("{} {message}", user.name))),
         Err(error) if error.code == Code::PreconditionFailed => {
-            let problem = "Somebody changed this user since. Nothing was saved; this is what is stored now.".to_owned();
+            let problem =
+                "Somebody changed this user meanwhile. Nothing was saved. The page now shows the stored values."
+                    .to_owned();
             editor.show_with(StatusCode::CONFLICT, &user_page(editor, Some(problem)).await?)
         }
         Err(error) => {
@@ -199,7 +201,7 @@ async fn answered(editor: &Editor, outcome: Result<UserView>, message: &str) -> 
     }
 }
 
-/// Changes one.
+/// Changes a user.
 pub async fn save(editor: Editor) -> Result<HttpResponse> {
     let mut patch = json!({ "role": editor.form.text("role") });
     if let Some(name) = editor.form.get("name") {
@@ -209,16 +211,16 @@ pub async fn save(editor: Editor) -> Result<HttpResponse> {
     answered(&editor, saved, "was saved.").await
 }
 
-/// The question whether one is to be taken out of the tenant.
+/// Asks whether to remove a user from the tenant.
 pub async fn ask(editor: Editor) -> Result<HttpResponse> {
     let tx = editor.read().await?;
     let user = service::get(&tx, editor.path("x")).await?;
     let then = if user.status == UserStatus::Invited {
-        "Their link is no longer good. They can be invited again."
+        "Their link will no longer work. You can invite them again."
     } else if user.is_shared {
-        "They cannot come into this tenant any more; in others they stay. What they wrote here stays."
+        "They lose access to this tenant, but stay in their other tenants. What they wrote here stays."
     } else {
-        "Their account goes, and whoever needs it again is made anew. What they wrote stays."
+        "This deletes their account. To come back, they need a new one. What they wrote stays."
     };
     editor.show(&AskPage {
         frame: editor.frame(&format!("Remove {}", user.name), Tab::Users),
@@ -237,7 +239,7 @@ pub async fn ask(editor: Editor) -> Result<HttpResponse> {
     })
 }
 
-/// Takes one out of the tenant.
+/// Removes a user from the tenant.
 pub async fn remove(editor: Editor) -> Result<HttpResponse> {
     let gone = service::leave(&editor.app, &editor.caller, &expected(&editor), editor.path("x")).await;
     answered(&editor, gone, "was removed.").await

@@ -1,8 +1,8 @@
-//! Values as people read them, and words as people write them.
+//! Values for people to read, and lists as people write them.
 
 use serde_json::Value;
 
-/// A JSON value as a person reads it: a list of words with commas, yes and no, nothing for null.
+/// A JSON value for people to read: a list as words with commas, booleans as yes and no, null as nothing.
 #[must_use]
 pub fn shown(value: &Value) -> String {
     match value {
@@ -16,7 +16,7 @@ pub fn shown(value: &Value) -> String {
     }
 }
 
-/// The same, with what has many parts on lines of its own.
+/// The same, but values with many parts get several lines.
 #[must_use]
 pub fn shown_at_length(value: &Value) -> String {
     match shown(value) {
@@ -27,13 +27,13 @@ pub fn shown_at_length(value: &Value) -> String {
     }
 }
 
-/// What is beneath a pointer, as a person reads it.
+/// The value at a pointer, for people to read.
 #[must_use]
 pub fn at(value: &Value, pointer: &str) -> String {
     value.pointer(pointer).map(shown).unwrap_or_default()
 }
 
-/// A list of words as a field holds it: each on a line of its own, since a word may hold a comma.
+/// A list of words as a field shows it: one per line, because a word may contain a comma.
 #[must_use]
 pub fn lines(items: &[Value]) -> String {
     items.iter().map(shown).collect::<Vec<_>>().join("\n")

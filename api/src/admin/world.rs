@@ -1,7 +1,7 @@
-//! List, form, conflict and deletion, the same for every kind of world row that has fields. The work is `http::resource`'s, so
-//! that rules, versions and the journal are those of the API.
+//! List, form, conflict and deletion for every kind of world row. `http::resource` does the work, so rules, versions
+//! and the journal are those of the API.
 //!
-//! A kind says what it is called, its fields and what its list shows ([`World`]), and has its lines in `PAGES`.
+//! A kind of row defines its names, its fields and its list ([`World`]), and has its lines in `PAGES`.
 
 use actix_web::{HttpResponse, http::StatusCode};
 use askama::Template;
@@ -19,7 +19,6 @@ use super::{
     saving::{Saved, Saving},
 };
 use crate::{
-    error::{Code, Error, Result},
     http::{
         Body, Reply,
         body::typed,
@@ -30,35 +29,36 @@ use crate::{
         resource::{self, Ref, Resource},
     },
     memory, shown,
-    tenancy::TenantTx,
 };
+use base::error::{Code, Error, Result};
+use db::tenancy::TenantTx;
 
-/// What the editor knows of a kind.
+/// What the editor knows about a kind of row.
 pub trait World: Resource {
     const TAB: Tab;
-    /// `NPC`, `NPCs`, and the path's word.
+    /// Singular, plural, and the word in the path: `NPC`, `NPCs`, `npcs`.
     const ONE: &'static str;
     const MANY: &'static str;
     const PATH: &'static str;
-    /// What it is for, under the list's title.
+    /// A sentence under the list's title.
     const ABOUT: &'static str;
     const GROUPS: &'static [Group];
     /// The list's columns after the name.
     const COLUMNS: &'static [&'static str];
 
-    /// Whether rows are people's, who may want them erased.
+    /// Whether rows belong to people, who may ask to have them erased.
     const IS_ERASED: bool = false;
 
-    /// What stands in the columns.
+    /// The cells of a row's columns.
     fn cells(model: &Self::Model) -> Vec<String>;
 
-    /// What the form of a new row begins with.
+    /// The initial values of the form for a new row.
     #[must_use]
     fn blank() -> Value {
         Value::Object(serde_json::Map::new())
     }
 
-    /// A row's view as people write it: names where that has ids.
+    /// A row's view for the form: it has names where the view has ids.
     fn written(_: &TenantTx, view: Value) -> impl Future<Output = Result<Value>> {
         async { Ok(view) }
     }
@@ -69,23 +69,23 @@ pub trait World: Resource {
 pub(super) struct FormPage {
     pub(super) frame: Frame,
     pub(super) heading: String,
-    /// Where the form goes.
+    /// The address that the form is sent to.
     pub(super) action: String,
     pub(super) back: String,
     pub(super) many: &'static str,
     pub(super) version: Option<i64>,
-    /// So that a form that is sent twice makes one row.
+    /// An id for the form, so that a form that is sent twice creates one row.
     pub(super) form_id: Option<String>,
     pub(super) delete_path: Option<String>,
     pub(super) erase_path: Option<String>,
     pub(super) slug: Option<String>,
     pub(super) form: FormView,
-    /// Somebody changed the row since.
+    /// Whether somebody changed the row since the form was loaded.
     pub(super) is_conflict: bool,
 }
 shown!(FormPage: as_main);
 
-/// A row as it is now: what people call it, its version, and its JSON as they write it.
+/// A row as it is now: its label, its version, and its JSON for the form.
 pub struct Current {
     pub id: Uuid,
     pub label: String,
@@ -94,7 +94,7 @@ pub struct Current {
 }
 
 impl Current {
-    /// A member that is a text.
+    /// A text member of the row.
     #[must_use]
     pub fn text(&self, name: &str) -> &str {
         self.view.get(name).and_then(Value::as_str).unwrap_or_default()
@@ -102,7 +102,7 @@ impl Current {
 }
 
 impl InCampaign {
-    /// The row that a path names, as it is now.
+    /// The present state of the row that a path names.
     ///
     /// # Errors
     /// `not_found`.
@@ -131,7 +131,7 @@ impl InCampaign {
 /// GET of the list: `q`, `sort`, `cursor` and the kind's filters, as the API takes them.
 ///
 /// # Errors
-/// `bad_request` for parameters that are none.
+/// `bad_request` for invalid parameters.
 pub async fn list<W: World>(at: InCampaign) -> Result<HttpResponse> {
     let page = Page::<W::Filter>::parse(&super::query::as_asked(&at, "name", &[]))?;
     let tx = at.read().await?;
@@ -177,7 +177,7 @@ pub async fn new<W: World>(at: InCampaign) -> Result<HttpResponse> {
 /// POST of a new row.
 ///
 /// # Errors
-/// What is no fault of the form's.
+/// Errors that the form did not cause.
 pub async fn create<W: World>(at: InCampaign) -> Result<HttpResponse> {
     let texts = form::texts_sent(W::GROUPS, &at.form);
     let form_id = form_id(&at);
@@ -191,12 +191,12 @@ pub async fn create<W: World>(at: InCampaign) -> Result<HttpResponse> {
         resource::create::<W>(&at.app, &at.caller, Some(&at.campaign_id()), &at.url(W::PATH), body).await
     };
     match made.await {
-        Ok(reply) => Ok(at.done(&row_path::<W>(&at, &reply)?, &format!("The {} was made.", W::ONE))),
+        Ok(reply) => Ok(at.done(&row_path::<W>(&at, &reply)?, &format!("The {} was created.", W::ONE))),
         Err(error) => again(&Errors::of(W::GROUPS, error)?),
     }
 }
 
-/// A new row from what was sent, over what the form began with.
+/// A new row: the submitted values over the initial ones.
 pub(super) fn whole(groups: &'static [Group], texts: &Texts, blank: Value) -> std::result::Result<Value, Errors> {
     if let Some(errors) = form::too_long(groups, texts) {
         return Err(errors);
@@ -207,12 +207,12 @@ pub(super) fn whole(groups: &'static [Group], texts: &Texts, blank: Value) -> st
     Ok(whole)
 }
 
-/// What a form is known by.
+/// The id of a form.
 pub(super) fn form_id(at: &Editor) -> String {
     at.form.text("form_id").chars().take(64).collect()
 }
 
-/// A form that is sent twice as it is does its work once, if it says what it is known by.
+/// An idempotency key, so that a form that is sent twice unchanged takes effect once. None without a form id.
 pub(super) fn once(at: &Editor, form_id: &str, sent: &impl std::fmt::Debug) -> Option<IdempotencyKey> {
     if form_id.is_empty() {
         return None;
@@ -248,7 +248,7 @@ fn edit_page<W: World>(at: &InCampaign, row: &Current, form: FormView) -> FormPa
     }
 }
 
-/// GET of a row: its form, which only those who may write can send.
+/// GET of a row's form. Only users who may write can submit it.
 ///
 /// # Errors
 /// `not_found`.
@@ -258,10 +258,10 @@ pub async fn edit<W: World>(at: InCampaign) -> Result<HttpResponse> {
     at.show(&edit_page::<W>(&at, &row, form))
 }
 
-/// POST of a changed row. Who was slower than somebody else sees both versions put together, and nothing is written.
+/// POST of a changed row. If somebody else changed the row first, the user sees both versions merged, and nothing is written.
 ///
 /// # Errors
-/// What is no fault of the form's.
+/// Errors that the form did not cause.
 pub async fn save<W: World>(at: InCampaign) -> Result<HttpResponse> {
     let row = at.read_current::<W>(at.path("x")).await?;
     let mut saving = Saving::of(W::GROUPS, &at.form)?;
@@ -280,7 +280,7 @@ pub async fn save<W: World>(at: InCampaign) -> Result<HttpResponse> {
     }
 }
 
-/// Writes what was sent over a row.
+/// Writes the submitted form to its row.
 pub(super) async fn written<W: World>(at: &InCampaign, row: &Current, saving: &Saving) -> Result<Saved<Reply>> {
     let (c, x) = (at.campaign_id(), row.id.to_string());
     let write = async |expected: Expected, patch: Value| {
@@ -289,18 +289,20 @@ pub(super) async fn written<W: World>(at: &InCampaign, row: &Current, saving: &S
     saving.over((row.version, &row.view), Value::Null, write).await
 }
 
-/// What goes with a row, in a few words.
+/// What a deletion removes, in words.
 fn then<W: World>(at: &InCampaign, memories: u64) -> String {
     let with = match memories {
         0 => String::new(),
-        1 => " with the one memory that it has or that is about it".to_owned(),
-        n if n > memory::service::COUNTED_MAX => " with all memories that it has or that are about it".to_owned(),
-        n => format!(" with the {n} memories that it has or that are about it"),
+        1 => ", together with the one memory that it has or that is about it".to_owned(),
+        n if n > memory::service::COUNTED_MAX => {
+            ", together with all memories that it has or that are about it".to_owned()
+        }
+        n => format!(", together with the {n} memories that it has or that are about it"),
     };
-    let back = if at.may(crate::auth::Scope::Gm) { "It can" } else { "A game master can have it" };
-    let be = if at.may(crate::auth::Scope::Gm) { " be brought back" } else { " brought back" };
-    let too = if memories > 0 { ", they too" } else { "" };
-    format!("The {} goes{with}. {back}{be} from the list of what was deleted{too}.", W::ONE)
+    let back = if at.may(crate::auth::Scope::Gm) { "It can" } else { "A game master can" };
+    let be = if at.may(crate::auth::Scope::Gm) { " be restored" } else { " restore it" };
+    let too = if memories > 0 { ", the memories too" } else { "" };
+    format!("This deletes the {}{with}. {back}{be} from the list of deleted rows{too}.", W::ONE)
 }
 
 async fn delete_page<W: World>(
@@ -327,7 +329,7 @@ async fn delete_page<W: World>(
     })
 }
 
-/// GET of the question whether a row is to be deleted.
+/// GET of the question whether to delete a row.
 ///
 /// # Errors
 /// `not_found`.
@@ -339,7 +341,7 @@ pub async fn ask<W: World>(at: InCampaign) -> Result<HttpResponse> {
 /// POST that deletes a row.
 ///
 /// # Errors
-/// What is no fault of the form's.
+/// Errors that the form did not cause.
 pub async fn delete<W: World>(at: InCampaign) -> Result<HttpResponse> {
     let row = at.read_current::<W>(at.path("x")).await?;
     let expected = Expected::version(at.form.version().unwrap_or(0));
@@ -347,7 +349,7 @@ pub async fn delete<W: World>(at: InCampaign) -> Result<HttpResponse> {
     match resource::remove::<W>(&at.app, &at.caller, &expected, Some(&c), &x).await {
         Ok(_) => Ok(at.done(&at.url(W::PATH), &format!("The {} {} was deleted.", W::ONE, row.label))),
         Err(error) if error.code == Code::PreconditionFailed => {
-            let problem = "Somebody changed it since you looked. Look at it again before you delete it.".to_owned();
+            let problem = "Somebody changed this after you opened it. Check it again before you delete it.".to_owned();
             at.show_with(StatusCode::CONFLICT, &delete_page::<W>(&at, &row, Some(problem), Vec::new()).await?)
         }
         Err(error) if matches!(error.code, Code::Referenced | Code::Conflict) => {

@@ -1,4 +1,5 @@
-//! What each route asks of a credential, whose rows it reaches, and what a player's token may do there. What is not listed is denied.
+//! What each route requires of a credential, whose rows it reaches, and what a player's token may do there. A route
+//! that is not listed is denied.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -7,46 +8,47 @@ use super::{
     Scopes,
 };
 
-/// What a token narrowed to a player character may do on a route.
+/// What a token that is restricted to a player character may do on a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Player {
     /// Nothing: 403.
     Never,
-    /// What everyone may; the handler leaves out what players do not see.
+    /// The same as everyone; the handler leaves out what players may not see.
     Filtered,
-    /// Only as, or about, its own character.
+    /// Only act as its own character, or ask about it.
     Own,
 }
 
-/// Whose rows a route reads and writes. A token that was narrowed to a campaign or a player stays within that campaign, whatever its
-/// scopes; a new route says here how.
+/// Whose rows a route reads and writes. A token that is restricted to a campaign or a player stays within that
+/// campaign, whatever its scopes. Each route states here how that is ensured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Those of the campaign in its path: a token for another finds none.
+    /// Rows of the campaign in its path. A token for another campaign finds nothing.
     Campaign,
-    /// The tenant's, or a new campaign's: refused to a narrowed token before anything else is asked.
+    /// Rows of the tenant, or of a new campaign. Restricted tokens are rejected.
     Tenant,
-    /// Those that the caller may see: the handler gives a narrowed token its own campaign's alone.
+    /// Rows that the caller may see. The handler limits a restricted token to its own campaign.
     Callers,
-    /// Nobody's.
+    /// No rows of a tenant.
     Shared,
 }
 
-/// One route's demand.
+/// The requirements of one route.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
     pub method: &'static str,
     pub path: &'static str,
-    /// None: any live credential.
+    /// None if any valid credential will do.
     pub scope: Option<Scope>,
-    /// A second scope, for what is two things at once.
+    /// A second scope that is required too.
     pub also: Option<Scope>,
-    /// A scope that does as well as `scope`, for what its holder asked for.
+    /// A scope that is accepted instead of `scope`, for callers that read what they started themselves.
     pub or: Option<Scope>,
     pub reach: Reach,
     pub player: Player,
-    /// Nothing is asked at the door: the credential comes in the first frame, since a browser's WebSocket sends no header of ours.
-    /// `bridge::connect` asks for the scope `play` or `gm`, the tenant's origins, and of a player's token its own session.
+    /// The middleware checks nothing: the credential comes in the first frame, because a browser cannot set headers on
+    /// a WebSocket. `bridge::connect` requires the scope `play` or `gm`, checks the tenant's origins, and lets a
+    /// player's token use only its own session.
     pub in_first_frame: bool,
 }
 
@@ -63,14 +65,14 @@ impl Access {
         Self { or: Some(scope), ..self }
     }
 
-    /// The scope that a caller lacks.
+    /// A required scope that the caller lacks.
     #[must_use]
     pub fn lacking(&self, scopes: Scopes) -> Option<Scope> {
         let does_as_well = |scope| Some(scope) == self.scope && self.or.is_some_and(|or| scopes.has(or));
         self.scopes().find(|scope| !scopes.has(*scope) && !does_as_well(*scope))
     }
 
-    /// The scopes it asks, all of them.
+    /// All required scopes.
     pub fn scopes(&self) -> impl Iterator<Item = Scope> {
         self.scope.into_iter().chain(self.also)
     }
@@ -237,19 +239,19 @@ pub const TABLE: &[Access] = &[
 static INDEX: LazyLock<HashMap<(&'static str, &'static str), &'static Access>> =
     LazyLock::new(|| TABLE.iter().map(|a| ((a.method, a.path), a)).collect());
 
-/// What a method on a route's pattern asks; none if the pair is not listed.
+/// The requirements of a method on a route's pattern; none if the pair is not listed.
 #[must_use]
 pub fn of(method: &str, pattern: &str) -> Option<&'static Access> {
     INDEX.get(&(method, pattern)).copied()
 }
 
-/// What a method on a path as it was requested asks.
+/// The requirements of a method on a requested path.
 #[must_use]
 pub fn fitting(method: &str, path: &str) -> Option<&'static Access> {
     TABLE.iter().find(|a| a.method == method && fits(a.path, path))
 }
 
-/// The methods allowed on a path as it was requested.
+/// The methods that are allowed on a requested path.
 #[must_use]
 pub fn methods(path: &str) -> Vec<&'static str> {
     TABLE.iter().filter(|a| fits(a.path, path)).map(|a| a.method).collect()

@@ -1,4 +1,5 @@
-//! The middleware in front of every `/v1` route: credential, scope, player, request limit, in this order.
+//! The middleware in front of every `/v1` route. It checks the credential, the request limit, the token's campaign, the
+//! player and the scope, in this order.
 
 use actix_web::{
     HttpMessage,
@@ -15,17 +16,16 @@ use super::{
     jwt::Claims,
     keys,
 };
-use crate::{
-    app::App,
+use crate::{app::App, limits::Class};
+use base::{
     error::{Code, Error, Result},
-    http::RequestId,
-    limits::Class,
+    request_id::RequestId,
 };
 
-/// Lets a request pass if its credential allows its route.
+/// Lets a request pass if its credential allows the route.
 ///
 /// # Errors
-/// Those of what comes after; a refusal is an answer.
+/// Those of the inner service. A rejection is not an error but an answer.
 pub async fn gate<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
@@ -38,7 +38,8 @@ pub async fn gate<B: MessageBody + 'static>(
 
 async fn admit(request: &ServiceRequest) -> Result<()> {
     let pattern = request.match_pattern();
-    // Of two patterns that fit a path the one registered first is named, also if its method is the other's.
+    // If two patterns fit a path, actix names the one that was registered first, even if only the other has this
+    // method.
     let method = request.method().as_str();
     let Some(wanted) = pattern.and_then(|p| access::of(method, &p).or_else(|| access::fitting(method, request.path())))
     else {
@@ -67,14 +68,14 @@ async fn admit(request: &ServiceRequest) -> Result<()> {
     if let Some(scope) = wanted.lacking(caller.scopes) {
         return Err(Error::new(Code::Forbidden, format!("This needs the scope `{}`.", scope.as_str())));
     }
-    // No name holds a NUL character, and PostgreSQL takes none to look for.
+    // No name contains a NUL character, and PostgreSQL rejects queries with one.
     if request.uri().path().contains("%00") {
         return Err(Error::not_found("page"));
     }
     Ok(())
 }
 
-/// Guessing credentials is slowed down by address.
+/// Limits failed credentials per address, so that guessing is slow.
 fn throttle_failures(app: &App, request: &ServiceRequest, error: Error) -> Error {
     let rate = app.limits.check_failure(app.client(request.request()));
     request.extensions_mut().insert(rate);
@@ -97,7 +98,7 @@ async fn authenticate(app: &App, request: &ServiceRequest) -> Result<Caller> {
         .ok_or_else(|| refuse("The credential is unknown, expired or revoked."))
 }
 
-/// The caller of a credential, if it is one.
+/// The caller of a credential, if it is valid.
 ///
 /// # Errors
 /// `unavailable` when the database cannot be asked.
@@ -126,7 +127,7 @@ pub async fn caller_of(app: &App, credential: &str, request: RequestId) -> Resul
     }
 }
 
-/// The caller of a token's claims, if its key and its character live.
+/// The caller of a token's claims, if its key and its character still exist.
 ///
 /// # Errors
 /// `unavailable` when the database cannot be asked.

@@ -16,31 +16,31 @@ use super::{
 };
 use crate::{
     app::App,
-    error::{Code, Error, Problem, Result},
     http::{
-        Body, Reply, answered, etag,
-        etag::Expected,
+        Body, Reply, answered,
+        etag::{self, Expected},
         idempotency::in_flight,
         paging::{Items, Page},
         patch as merge_patch,
         resource::{Ref, campaign_id},
         validate, write,
     },
-    tenancy::TenantTx,
 };
+use base::error::{Code, Error, Problem, Result};
+use db::tenancy::TenantTx;
 
 const TOKEN_SECONDS: i64 = 900;
 
-/// How to narrow a key.
+/// The restrictions and the lifetime of a token.
 #[derive(Debug, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct TokenRequest {
-    /// A part of the key's scopes; all of them but `admin` unless given.
+    /// Some of the key's scopes. By default all but `admin`.
     scopes: Option<BTreeSet<Scope>>,
-    /// The one campaign, by id or slug.
+    /// The one campaign that the token is for, by id or slug.
     campaign: Option<String>,
-    /// The one player character, by id or slug; needs `campaign`.
+    /// The one player character that the token is for, by id or slug. Requires `campaign`.
     player_id: Option<String>,
     #[garde(range(min = 60, max = 3600))]
     #[schema(minimum = 60, maximum = 3600, default = 900)]
@@ -52,19 +52,19 @@ pub struct TokenRequest {
 pub struct TokenView {
     access_token: String,
     token_type: &'static str,
-    /// Seconds.
+    /// Seconds until the token expires.
     expires_in: i64,
     /// Scopes, separated by spaces.
     scope: String,
 }
 
-/// Trades an API key for a short-lived token, narrowed to scopes, a campaign and a player.
+/// Exchanges an API key for a short-lived token, which can be restricted to scopes, a campaign and a player.
 #[utoipa::path(tag = "auth", operation_id = "create_token", request_body = TokenRequest,
     responses((status = 200, body = TokenView), (status = "default", body = Problem)))]
 #[post("/auth/token")]
 pub async fn token(app: web::Data<App>, caller: Caller, body: Body<TokenRequest>) -> Result<Reply> {
     if caller.is_token {
-        return Err(Error::new(Code::Forbidden, "A token cannot be traded for a token; use the key."));
+        return Err(Error::new(Code::Forbidden, "A token cannot be exchanged for another token. Use the API key."));
     }
     validate::check(&body.value)?;
     let TokenRequest { scopes, campaign, player_id, ttl_seconds } = body.value;
@@ -85,7 +85,7 @@ pub async fn token(app: web::Data<App>, caller: Caller, body: Body<TokenRequest>
     let narrowed = Narrowed { scope: scopes.to_text(), campaign, player };
     let claims = Claims::of_token(&caller.key_prefix, caller.tenant_id(), narrowed, ttl);
     let Some(key) = &body.idempotency else { return Reply::ok(&TokenView::of(&app, &claims)?) };
-    // What a token says is kept, never the token: signed again, it is the same one.
+    // Only the claims are stored, not the token. Signing them again gives the same token.
     let kept = write(&app, &caller, Some(key), async |_| Reply::ok(&claims)).await?;
     let claims: Claims = serde_json::from_slice(&kept.body).map_err(Error::internal)?;
     if claims.sub != caller.key_prefix {
@@ -116,7 +116,7 @@ async fn narrowed_to(
     let Some(campaign) = campaign else {
         return match player {
             None => Ok((None, None)),
-            Some(_) => Err(Error::invalid("/campaign", "required", "A token for a player needs its campaign.")),
+            Some(_) => Err(Error::invalid("/campaign", "required", "A token for a player also needs `campaign`.")),
         };
     };
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
@@ -129,7 +129,7 @@ async fn narrowed_to(
     Ok((Some(campaign), Some(player)))
 }
 
-/// The tenant's keys.
+/// Lists the tenant's keys.
 #[utoipa::path(tag = "auth", operation_id = "list_api_keys", params(crate::http::paging::ListParams),
     responses((status = 200, body = Items<KeyView>), (status = "default", body = Problem)))]
 #[get("/api-keys")]
@@ -142,7 +142,9 @@ pub async fn list_keys(
     Reply::ok(&service::list(&tx, &page).await?)
 }
 
-/// Makes a key of some of the caller's own scopes. The answer is the only place that shows it; replayed, it does not.
+/// Creates a key with some of the caller's own scopes.
+///
+/// Only this answer shows the key. A replayed answer does not.
 #[utoipa::path(tag = "auth", operation_id = "create_api_key", request_body = KeyInput,
     responses((status = 201, body = KeyView), (status = "default", body = Problem)))]
 #[post("/api-keys")]
@@ -154,7 +156,7 @@ pub async fn create_key(app: web::Data<App>, caller: Caller, body: Body<KeyInput
     }
 }
 
-/// One key, by id or prefix.
+/// Reads one key, by id or prefix.
 #[utoipa::path(tag = "auth", operation_id = "get_api_key", params(("x" = String, Path, description = "Id or prefix")),
     responses((status = 200, body = KeyView), (status = "default", body = Problem)))]
 #[get("/api-keys/{x}")]
@@ -164,7 +166,7 @@ pub async fn get_key(app: web::Data<App>, caller: Caller, path: web::Path<String
     Ok(Reply::ok(&view)?.versioned(view.version))
 }
 
-/// What can be changed of a key.
+/// The members of a key that can be changed.
 #[derive(Debug, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -212,7 +214,9 @@ pub async fn patch_key(
     Ok(reply)
 }
 
-/// Revokes a key: within a second neither it nor its tokens are accepted. Its record stays.
+/// Revokes a key.
+///
+/// Within a second, neither the key nor its tokens are accepted. Its record stays.
 #[utoipa::path(tag = "auth", operation_id = "delete_api_key", params(("x" = String, Path, description = "Id or prefix")),
     responses((status = 204), (status = "default", body = Problem)))]
 #[delete("/api-keys/{x}")]

@@ -1,10 +1,11 @@
-//! Access tokens: a key's rights, narrowed, for a few minutes. HS256 only, whatever a token's header says.
+//! Access tokens: for a few minutes they give a key's scopes or fewer. Only HS256 is accepted, whatever a token's
+//! header says.
 
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, TokenData, Validation, decode, decode_header, encode};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{
+use base::{
     clock,
     error::{Error, Result},
     secrets::Secrets,
@@ -12,17 +13,17 @@ use crate::{
 
 const ISSUER: &str = "tavernkeep";
 const AUDIENCE: &str = "tavernkeep-api";
-/// Of what a browser at the table holds: the API takes none of it.
+/// The audience of the token in a player's browser. The API does not accept these tokens.
 const VISITS: &str = "tavernkeep-play";
 const TOKEN_BYTES_MAX: usize = 4096;
 const LEEWAY_SECONDS: u64 = 30;
 
-/// What a token says.
+/// The claims of a token.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Claims {
     pub iss: String,
     pub aud: String,
-    /// The prefix of the key the token was traded for; it stops with that key.
+    /// The prefix of the key that the token was exchanged for. The token ends when that key ends.
     pub sub: String,
     /// The tenant.
     pub tid: Uuid,
@@ -32,7 +33,7 @@ pub struct Claims {
     pub campaign: Option<Uuid>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub player: Option<Uuid>,
-    /// Of a visit: its id, by which it is ended.
+    /// Only for a visit: its id, with which it can be ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jti: Option<Uuid>,
     pub iat: i64,
@@ -41,7 +42,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Those of a token for the API that is good for `ttl_seconds` from now on.
+    /// The claims of an API token that is valid for `ttl_seconds` from now.
     #[must_use]
     pub fn of_token(key_prefix: &str, tenant: Uuid, narrowed: Narrowed, ttl_seconds: i64) -> Self {
         let now = clock::now().unix_timestamp();
@@ -60,7 +61,7 @@ impl Claims {
         }
     }
 
-    /// The same for a visit to the table in a browser.
+    /// The claims of a token for a visit to the table in a browser.
     #[must_use]
     pub fn of_visit(key_prefix: &str, tenant: Uuid, narrowed: Narrowed, ttl_seconds: i64) -> Self {
         let claims = Self::of_token(key_prefix, tenant, narrowed, ttl_seconds);
@@ -74,7 +75,7 @@ struct Key {
     decoding: DecodingKey,
 }
 
-/// Signs and checks tokens: the first secret signs, every live secret checks.
+/// Signs and checks tokens. The first secret signs; every current secret can check.
 pub struct Tokens {
     keys: Vec<Key>,
     validation: Validation,
@@ -100,7 +101,7 @@ impl Tokens {
         Self { keys: keys.collect(), validation, visits }
     }
 
-    /// The signed token that says this. The same claims give the same token as long as the secret is the same.
+    /// Signs claims. The same claims and the same secret always give the same token.
     ///
     /// # Errors
     /// `internal` if it cannot be signed.
@@ -110,13 +111,13 @@ impl Tokens {
         encode(&header, claims, &key.encoding).map_err(Error::internal)
     }
 
-    /// The claims of a token that is ours, whole and in its time.
+    /// The claims of a token, if its signature is valid and it has not expired.
     #[must_use]
     pub fn check(&self, token: &str) -> Option<Claims> {
         self.checked(token, &self.validation)
     }
 
-    /// The claims of a visit, which has an id.
+    /// The claims of a visit's token. They always have an id.
     #[must_use]
     pub fn check_visit(&self, token: &str) -> Option<Claims> {
         self.checked(token, &self.visits).filter(|claims| claims.jti.is_some())
@@ -133,7 +134,7 @@ impl Tokens {
     }
 }
 
-/// What a token is narrowed to.
+/// The restrictions of a token.
 pub struct Narrowed {
     pub scope: String,
     pub campaign: Option<Uuid>,

@@ -1,7 +1,7 @@
-//! API keys: `tk_<8 characters>_<43 characters>`, of which only a hash is stored.
+//! API keys: `tk_<8 characters>_<43 characters>`. Only a hash of each is stored.
 //!
-//! A key's record is looked up through a definer function (nobody's tenant is known yet) and kept for half a second, so
-//! that a revocation takes effect within one. The secret part is compared in constant time.
+//! A key's record is read through a definer function, because the tenant is not known yet. It is cached for half a
+//! second, so a revocation takes effect within a second. The secret part is compared in constant time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,24 +15,26 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::{Caller, Scope, Scopes};
-use crate::{
+use crate::tenants::Tenant;
+use base::{
     clock,
     error::{Error, Result},
+    stored::Columns,
+};
+use db::{
     pool::Pool,
     retry::{BRIEF, Tries},
-    stored::Columns,
     tenancy::{self, Actor, TenantTx},
-    tenants::Tenant,
 };
 
 const STANDS: &str = "SELECT token_stands($1, $2, $3, $4) AS stands";
 const END_VISIT: &str = "SELECT end_visit($1, $2, $3, $4)";
 
-/// How long what is known of a key is taken for true.
+/// How long a cached record is used.
 pub const FRESH: Duration = Duration::from_millis(500);
 const RECORDS_MAX: u64 = 10_000;
 
-/// What is stored of a key, with its tenant as of now.
+/// The stored record of a key, with the current state of its tenant.
 pub struct KeyRecord {
     pub id: Uuid,
     pub tenant: Arc<Tenant>,
@@ -56,7 +58,7 @@ impl KeyRecord {
     }
 }
 
-/// A new key: its prefix and the whole, to be shown once.
+/// A new key: its prefix, its hash, and the whole key, which is shown once.
 pub struct NewKey {
     pub prefix: String,
     pub key: String,
@@ -77,7 +79,7 @@ impl NewKey {
         Self::of(&format!("tk_{prefix}_{}", BASE64_URL_SAFE_NO_PAD.encode(secret))).unwrap_or_else(Self::generate)
     }
 
-    /// A key an operator chose, if it has the form of one.
+    /// A key that an operator chose, if it has the right form.
     #[must_use]
     pub fn of(key: &str) -> Option<Self> {
         let prefix = prefix_of(key)?.to_owned();
@@ -85,7 +87,7 @@ impl NewKey {
     }
 }
 
-/// The prefix of something that has the form of a key.
+/// The prefix of a text that has the form of a key.
 #[must_use]
 pub fn prefix_of(key: &str) -> Option<&str> {
     let (prefix, secret) = key.strip_prefix("tk_")?.split_at_checked(8)?;
@@ -100,15 +102,15 @@ fn hash(key: &str) -> Vec<u8> {
     Sha256::digest(key.as_bytes()).to_vec()
 }
 
-/// The records of keys in use.
+/// The cached records of keys.
 pub struct Keys {
     pool: Pool,
     records: Cache<String, Option<Arc<KeyRecord>>>,
-    /// Whether what a token is narrowed to is still there.
+    /// Whether the character and the visit of a token still exist.
     standing: Cache<Narrowing, bool>,
 }
 
-/// What a token hangs on beside its key: the tenant's character, and the visit to the table that it is.
+/// What a token depends on besides its key: the tenant's character, and the visit to the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Narrowing {
     tenant: Uuid,
@@ -135,11 +137,12 @@ impl Keys {
             return Ok(known);
         }
         let loading = self.records.try_get_with_by_ref(prefix, async { self.load(prefix).await });
-        // Large, and waited for within every request: kept out of what each of them holds.
+        // This future is large and every request awaits it. Boxing keeps it out of their own futures.
         Box::pin(loading).await.map_err(|shared: Arc<Error>| Error::new(shared.code, shared.detail.clone()))
     }
 
-    /// Whether a caller's key or token lives, as of half a second ago: for what goes on long after its request was let in.
+    /// Whether a caller's key or token is still valid, as of half a second ago. For work that continues long after its
+    /// request began.
     ///
     /// # Errors
     /// `unavailable` when the database cannot be asked.
@@ -151,7 +154,7 @@ impl Keys {
             && self.stands(caller.tenant_id(), caller.player, caller.visit).await?)
     }
 
-    /// Whether the character that a token plays is still there, and the visit that it is has not ended, as of half a second ago.
+    /// Whether a token's character still exists and its visit has not ended, as of half a second ago.
     ///
     /// # Errors
     /// `unavailable` when the database cannot be asked.
@@ -172,7 +175,8 @@ impl Keys {
         Box::pin(asking).await.map_err(|shared: Arc<Error>| Error::new(shared.code, shared.detail.clone()))
     }
 
-    /// Ends a visit, here at once and elsewhere within half a second. `until` is when it would have ended by itself.
+    /// Ends a visit: at once on this server, within half a second on others. `until` is when it would have ended
+    /// anyway.
     ///
     /// # Errors
     /// Those of the database.
@@ -182,7 +186,7 @@ impl Keys {
         Ok(())
     }
 
-    /// Forgets all records, so that a change made here is seen here at once; other replicas see it as their records age.
+    /// Empties the caches, so that this server sees a change at once. Other replicas see it when their records expire.
     pub fn forget(&self) {
         self.records.invalidate_all();
         self.standing.invalidate_all();
@@ -214,7 +218,7 @@ impl Keys {
     }
 }
 
-/// Whether a key still lives, asked of the database.
+/// Whether a key is still valid, according to the database.
 ///
 /// # Errors
 /// Those of the database.

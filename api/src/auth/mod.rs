@@ -1,8 +1,8 @@
-//! Who calls, and what that allows.
+//! Who the caller is and what the caller may do.
 //!
-//! [`keys`] turns a bearer credential into a [`Caller`]; [`access`] is the one table of what each route asks; [`jwt`]
-//! narrows a key to a short-lived token; [`gate`] is the middleware that puts them together before any handler runs. A
-//! route that is not in the table is denied. Nothing else in the server reads an Authorization header.
+//! [`keys`] turns a bearer credential into a [`Caller`]. [`access`] is the table of what each route requires. [`jwt`]
+//! exchanges a key for a restricted, short-lived token. [`gate`] is the middleware that applies all of this before any
+//! handler runs. A route that is not in the table is denied. Nothing else in the server reads an Authorization header.
 
 pub mod access;
 pub mod gate;
@@ -19,12 +19,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{
+use crate::tenants::Tenant;
+use base::{
     error::{Code, Error, Result},
-    http::RequestId,
-    tenancy::{Actor, Origin},
-    tenants::Tenant,
+    request_id::RequestId,
 };
+use db::tenancy::{Actor, Origin};
 
 /// What a credential may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -34,7 +34,7 @@ pub enum Scope {
     Read,
     /// Write the world.
     Write,
-    /// Play: commands and turns as a player.
+    /// Play: use commands and take turns as a player.
     Play,
     /// Execute tools.
     Tools,
@@ -45,10 +45,10 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Every scope there is.
+    /// All scopes.
     pub const ALL: [Scope; 6] = [Scope::Read, Scope::Write, Scope::Play, Scope::Tools, Scope::Gm, Scope::Admin];
 
-    /// The scope's name on the wire.
+    /// The scope's name in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -61,7 +61,7 @@ impl Scope {
         }
     }
 
-    /// The scope of a name.
+    /// The scope with this name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|s| s.as_str() == name)
@@ -83,7 +83,7 @@ impl Scopes {
         Self(self.0 & other.0)
     }
 
-    /// All but one.
+    /// All but the given one.
     #[must_use]
     pub fn without(self, scope: Scope) -> Self {
         Self(self.0 & !(1 << scope as u8))
@@ -106,28 +106,29 @@ impl FromIterator<Scope> for Scopes {
     }
 }
 
-/// A caller whose credential was checked and whose scope fits the route. Taking one is the proof.
+/// A caller whose credential was checked and whose scope is enough for the route. A handler that takes one needs no
+/// further check.
 #[derive(Clone)]
 pub struct Caller(Arc<CallerParts>);
 
-/// What is known of a caller.
+/// The details of a caller.
 pub struct CallerParts {
     pub tenant: Arc<Tenant>,
-    /// The API key; none for a user of the editor and for the operator.
+    /// The API key; none for a user of the editor or the operator.
     pub key: Option<Uuid>,
-    /// The user of the editor who is signed in.
+    /// The signed-in user of the editor.
     pub user: Option<Uuid>,
     pub key_prefix: String,
     pub scopes: Scopes,
-    /// The one campaign a token was narrowed to.
+    /// The one campaign that a token is restricted to.
     pub campaign: Option<Uuid>,
-    /// The one player character a token was narrowed to.
+    /// The one player character that a token is restricted to.
     pub player: Option<Uuid>,
-    /// Whether the credential is an access token (which cannot be traded for another).
+    /// Whether the credential is an access token, which cannot be exchanged for another.
     pub is_token: bool,
-    /// When the access token ends, in seconds of the Unix epoch.
+    /// When the access token expires, in seconds since the Unix epoch.
     pub token_until: Option<i64>,
-    /// The visit to the table in a browser that it is.
+    /// The visit to the table in a browser, if the credential is for one.
     pub visit: Option<Uuid>,
     pub request: RequestId,
 }
@@ -145,7 +146,7 @@ impl Caller {
         Self(Arc::new(parts))
     }
 
-    /// The operator, who may do everything for a tenant; the journal names no key.
+    /// The operator, who may do everything for a tenant. The journal names no key then.
     #[must_use]
     pub fn operator(tenant: Arc<Tenant>) -> Self {
         Self::new(CallerParts {
@@ -174,19 +175,20 @@ impl Caller {
         self.player.is_some()
     }
 
-    /// Whether the credential is for one campaign: then it reaches nothing else of the tenant, whatever its scopes.
+    /// Whether the credential is restricted to one campaign. It then reaches nothing else of the tenant, whatever its
+    /// scopes.
     #[must_use]
     pub fn is_narrowed(&self) -> bool {
         self.campaign.is_some() || self.is_player()
     }
 
-    /// Whether secrets may be shown.
+    /// Whether secrets may be shown to the caller.
     #[must_use]
     pub fn sees_secrets(&self) -> bool {
         self.scopes.has(Scope::Gm) && !self.is_player()
     }
 
-    /// What a route leaves to some of its callers.
+    /// Checks a scope that only some uses of a route require. `what` begins the error message.
     ///
     /// # Errors
     /// `forbidden` without the scope.
@@ -197,7 +199,7 @@ impl Caller {
         Err(Error::new(Code::Forbidden, format!("{what} needs the scope `{}`.", scope.as_str())))
     }
 
-    /// What is a game master's alone, and not a player's whose token has the scope.
+    /// Checks that the caller is a game master. A player's token is rejected even if it has the scope.
     ///
     /// # Errors
     /// `forbidden`.
@@ -208,7 +210,7 @@ impl Caller {
         self.needs(Scope::Gm, what)
     }
 
-    /// Acting as another than the token's player is refused.
+    /// Checks that a player's token acts only as its own character.
     ///
     /// # Errors
     /// `forbidden`.
@@ -219,13 +221,13 @@ impl Caller {
         Err(Error::new(Code::Forbidden, "This token can only act as the player it was made for."))
     }
 
-    /// The user or key, for rows that say who wrote them; none for the operator.
+    /// The user or key, for rows that record their author; none for the operator.
     #[must_use]
     pub fn author(&self) -> Option<Uuid> {
         self.user.or(self.key)
     }
 
-    /// Who the journal says did it.
+    /// Who the journal names for the caller's changes.
     #[must_use]
     pub fn actor(&self) -> Actor {
         Actor {

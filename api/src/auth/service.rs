@@ -1,4 +1,4 @@
-//! API keys as a tenant's administrators handle them: for `/v1/api-keys` and the editor.
+//! API keys as a tenant's administrators manage them, for `/v1/api-keys` and the editor.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,6 @@ use uuid::Uuid;
 use super::{Caller, Scope, keys::NewKey};
 use crate::{
     app::App,
-    clock,
-    error::{Code, Error, Result},
     http::{
         Reply,
         etag::Expected,
@@ -21,12 +19,15 @@ use crate::{
         paging::{Items, NoFilter, Page, pattern},
         validate,
     },
-    retry,
-    stored::{self, Columns},
-    tenancy::TenantTx,
 };
+use base::{
+    clock,
+    error::{Code, Error, Result},
+    stored::{self, Columns},
+};
+use db::{retry, tenancy::TenantTx};
 
-/// A key as it is listed: everything but the key.
+/// An API key as it is listed, without the key itself.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct KeyView {
     pub id: Uuid,
@@ -38,13 +39,13 @@ pub struct KeyView {
     pub last_used_at: Option<String>,
     pub created_at: String,
     pub version: i64,
-    /// The whole key; only in the answer that makes it.
+    /// The whole key; only in the answer that creates it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
 }
 
 impl KeyView {
-    /// The answer to who makes it.
+    /// The answer that creates the key.
     ///
     /// # Errors
     /// `internal` if it cannot be written as JSON.
@@ -70,7 +71,7 @@ impl KeyView {
     }
 }
 
-/// A key to be made.
+/// A key to create.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -80,7 +81,7 @@ pub struct KeyInput {
     pub name: String,
     #[garde(length(min = 1))]
     pub scopes: BTreeSet<Scope>,
-    /// Seconds until it expires; never unless given.
+    /// Seconds until the key expires. By default it does not expire.
     #[garde(range(min = 1, max = 315_360_000))]
     #[serde(default)]
     pub expires_in_seconds: Option<i64>,
@@ -117,7 +118,7 @@ pub async fn store_key(
 /// A page of the tenant's keys.
 ///
 /// # Errors
-/// `bad_request` for another order than that of creation.
+/// `bad_request` for any other order than by creation.
 pub async fn list(tx: &TenantTx, page: &Page<NoFilter>) -> Result<Items<KeyView>> {
     let (sign, order) = if page.by_creation()? { ("<", "DESC") } else { (">", "ASC") };
     let rows = sqlx::query(AssertSqlSafe(format!(
@@ -135,8 +136,8 @@ pub async fn list(tx: &TenantTx, page: &Page<NoFilter>) -> Result<Items<KeyView>
     Ok(page.finish(stored::each(&rows, KeyView::of), page.has_more(&rows), |k| (k.id, None)))
 }
 
-/// Makes a key of some of the caller's own scopes. What is given back is the only place that shows it: none if `once` was used
-/// before, and what is stored under it is the answer without the key.
+/// Creates a key with some of the caller's own scopes. Only the returned view shows the key. Returns none if `once` was
+/// used before: the answer that is stored under it does not contain the key.
 ///
 /// # Errors
 /// `validation_failed`, `forbidden` for scopes that the caller does not have.
@@ -160,7 +161,7 @@ pub async fn create(
         }
         let row = store_key(&mut *tx.connection().await, tx.tenant(), &new, &name, &scopes, expires_at).await?;
         if let Some(once) = once {
-            // The key itself is nowhere but in the first answer.
+            // The key itself appears only in the first answer.
             once.store(tx, &KeyView::of(&row)?.made()?).await?;
         }
         Ok(Some(KeyView::of(&row)?))
@@ -168,20 +169,21 @@ pub async fn create(
     Ok(made.await?.map(|view| KeyView { key: Some(new.key), ..view }))
 }
 
-/// Nobody gives what they do not have.
+/// Checks that the caller gives only scopes that it has.
 ///
 /// # Errors
 /// `forbidden`.
 pub(super) fn may_give(caller: &Caller, scopes: &BTreeSet<Scope>) -> Result<()> {
     match scopes.iter().find(|s| !caller.scopes.has(**s)) {
         None => Ok(()),
-        Some(scope) => {
-            Err(Error::new(Code::Forbidden, format!("You do not have the scope `{}` to give.", scope.as_str())))
-        }
+        Some(scope) => Err(Error::new(
+            Code::Forbidden,
+            format!("You cannot give the scope `{}`, because you do not have it.", scope.as_str()),
+        )),
     }
 }
 
-/// A key by id or prefix, held until the transaction ends.
+/// Finds a key by id or prefix and locks it until the transaction ends.
 ///
 /// # Errors
 /// `not_found`.
@@ -189,7 +191,7 @@ pub(super) async fn find(tx: &TenantTx, x: &str) -> Result<KeyView> {
     one(tx, x, "FOR UPDATE").await
 }
 
-/// The same to look at.
+/// Like `find`, without locking.
 ///
 /// # Errors
 /// `not_found`.
@@ -204,7 +206,7 @@ async fn one(tx: &TenantTx, x: &str, lock: &'static str) -> Result<KeyView> {
     KeyView::of(&row.ok_or_else(|| Error::not_found("API key"))?)
 }
 
-/// Revokes a key: within a second neither it nor its tokens are accepted. Its record stays.
+/// Revokes a key. Within a second, neither the key nor its tokens are accepted. Its record stays.
 ///
 /// # Errors
 /// `not_found`, `precondition_failed`.

@@ -1,6 +1,6 @@
-//! `/v1/whoami`: what a credential is and what it allows, for clients that were given one.
+//! `/v1/whoami` describes a credential and what it allows, for frontends that were given one.
 //!
-//! A narrowed token hears nothing of its tenant but the campaign and the character it is for.
+//! A restricted token learns nothing about its tenant except its own campaign and character.
 
 use actix_web::{get, web};
 use serde::Serialize;
@@ -10,15 +10,14 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{Caller, Scope};
-use crate::{
-    app::App,
+use crate::{app::App, http::Reply};
+use base::{
     error::{Error, Problem, Result},
-    http::Reply,
     stored::Columns,
-    tenancy::TenantTx,
 };
+use db::tenancy::TenantTx;
 
-/// The key with all it may be narrowed to, in one statement.
+/// The key and everything it may be restricted to, in one statement.
 const WHO: &str = "SELECT k.name AS key_name, k.expires_at, t.slug AS tenant, \
            c.slug AS campaign_slug, c.name AS campaign_name, p.slug AS player_slug, p.name AS player_name \
     FROM api_key k JOIN tenant t ON t.tenant_id = k.tenant_id \
@@ -26,42 +25,42 @@ const WHO: &str = "SELECT k.name AS key_name, k.expires_at, t.slug AS tenant, \
         LEFT JOIN character p ON p.tenant_id = k.tenant_id AND p.campaign_id = $3 AND p.id = $4 \
     WHERE k.tenant_id = $1 AND k.id = $2";
 
-/// What a credential is.
+/// The type of a credential.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum CredentialKind {
-    /// A key, which lives until it expires or is revoked.
+    /// An API key. It is valid until it expires or is revoked.
     ApiKey,
-    /// A token that a key was traded for.
+    /// A token that a key was exchanged for.
     AccessToken,
 }
 
-/// Who calls, and what the credential allows.
+/// The caller and what the credential allows.
 #[derive(Debug, Serialize, ToSchema)]
 struct Whoami {
     kind: CredentialKind,
     tenant_id: Uuid,
-    /// The tenant's short name; none to a token for one campaign.
+    /// The tenant's slug; null for a restricted token.
     #[schema(required)]
     tenant_slug: Option<String>,
-    /// The public part of the API key, or of the one that the token was made of.
+    /// The public part of the API key, or of the key that the token was exchanged for.
     key_prefix: String,
-    /// The key's name; none to a token for one campaign.
+    /// The key's name; null for a restricted token.
     #[schema(required)]
     key_name: Option<String>,
     scopes: Vec<Scope>,
-    /// The one campaign that a token is for.
+    /// The one campaign that the token is for.
     #[schema(required)]
     campaign: Option<NarrowedTo>,
-    /// The one player character that a token is for.
+    /// The one player character that the token is for.
     #[schema(required)]
     player: Option<NarrowedTo>,
-    /// When the credential ends; none if it does not.
+    /// When the credential expires; null if it does not.
     #[schema(required, format = DateTime)]
     expires_at: Option<String>,
 }
 
-/// What a token was narrowed to.
+/// The row that a token is restricted to.
 #[derive(Debug, Serialize, ToSchema)]
 struct NarrowedTo {
     id: Uuid,
@@ -77,7 +76,7 @@ impl NarrowedTo {
     }
 }
 
-/// Who the credential says one is: its kind, scopes, end, and the campaign and character it is for.
+/// Describes the credential: its type, scopes and expiry, and the campaign and character it is for.
 #[utoipa::path(tag = "auth", operation_id = "get_whoami",
     responses((status = 200, body = Whoami), (status = "default", body = Problem)))]
 #[get("/whoami")]

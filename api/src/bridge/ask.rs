@@ -1,4 +1,4 @@
-//! Asking a session's frontend, wherever it is connected, and what comes of it: an answer, an error, or nobody to ask.
+//! //! Asks a session's frontend, wherever it is connected. The result is an answer, an error, or that no frontend is connected.
 
 use std::{
     collections::HashMap,
@@ -15,31 +15,33 @@ use uuid::Uuid;
 use super::{frames::Frame, hub::Connection, mail};
 use crate::{
     app::App,
-    error::{Code, Error, Result},
-    ops::metrics,
     sessions::{combat, service::Playing},
-    tenancy::{Actor, TenantTx},
 };
+use base::{
+    error::{Code, Error, Result},
+    metrics,
+};
+use db::tenancy::{Actor, TenantTx};
 
-/// How long a frontend may take to tell of its fights.
+/// How long a frontend may take to report its fights.
 const REFRESH_PATIENCE: Duration = Duration::from_secs(2);
-/// Questions to one frontend at a time.
+/// The most open questions to one frontend.
 const WAITING_MAX: usize = 64;
-/// Characters of a frontend's own words that are passed on.
+/// The most characters of a frontend's own error text that are passed on.
 const WORDS_CHARS_MAX: usize = 300;
 
-/// What is asked.
+/// What the server asks of a frontend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Asked {
-    /// To roll dice: answered by `roll_result`.
+    /// To roll dice. The answer is `roll_result`.
     ExecuteRoll,
-    /// To tell of its fights: answered by `combat_state`, which is taken in before the answer counts.
+    /// To report its fights. The answer is `combat_state`, which is stored before it counts as an answer.
     CombatStateRefresh,
 }
 
 impl Asked {
-    /// The frame's type.
+    /// The type of the frame.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -48,7 +50,7 @@ impl Asked {
         }
     }
 
-    /// How long an answer may take.
+    /// How long the frontend may take to answer.
     #[must_use]
     pub fn patience(self, app: &App) -> Duration {
         match self {
@@ -58,7 +60,7 @@ impl Asked {
     }
 }
 
-/// A question that a tool has.
+/// A tool's question to the frontend.
 #[derive(Clone, Debug)]
 pub struct Question {
     pub asked: Asked,
@@ -71,7 +73,7 @@ pub struct Question {
 pub enum Failure {
     Silent,
     Gone,
-    /// The frontend's own words.
+    /// The frontend's own error text.
     Refused(String),
 }
 
@@ -84,7 +86,7 @@ impl Failure {
         }
     }
 
-    /// The same as an error for the model or the client whose tool asked.
+    /// The same as an error for the model or the client that called the tool.
     fn error(self, patience: Duration) -> Error {
         match self {
             Failure::Silent => Error::new(
@@ -102,33 +104,33 @@ impl Failure {
     }
 }
 
-/// What a frontend answered.
+/// A frontend's answer.
 pub type Answer = Result<Value, Failure>;
 
-/// What came of a tool's question.
+/// The result of a tool's question.
 #[derive(Debug)]
 pub enum Heard {
-    /// No frontend is connected; whether one was.
+    /// No frontend is connected. `left` says whether one was.
     Nobody {
         left: bool,
     },
-    /// There was nothing to ask for.
+    /// There was nothing to ask about.
     Idle,
     Told(Value),
     Failed(Error),
 }
 
-/// What a tool that is called by itself asks, and what comes of it; none if it asks nothing. No transaction may be open.
+/// Asks the question of a tool that is called outside of a turn. Returns None if the tool asks nothing. No transaction may be open.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn before(app: &App, actor: &Actor, session: &Playing, question: Option<Question>) -> Result<Option<Heard>> {
     let Some(question) = question else { return Ok(None) };
     let frontend = Frontend::of(app, actor.tenant, session).await?;
     Ok(Some(frontend.ask(app, actor, session, &question).await?))
 }
 
-/// Who waits for answers of a connection.
+/// The questions that wait for an answer from a connection.
 #[derive(Default)]
 pub struct Waiting(Mutex<HashMap<Uuid, (Asked, oneshot::Sender<Answer>)>>);
 
@@ -137,19 +139,19 @@ impl Waiting {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether somebody waits for this.
+    /// Whether a question with this id and type is waiting.
     #[must_use]
     pub fn expects(&self, request_id: Option<&str>, asked: Asked) -> bool {
         let id = request_id.and_then(|id| Uuid::try_parse(id).ok());
         id.is_some_and(|id| self.all().get(&id).is_some_and(|(what, _)| *what == asked))
     }
 
-    /// Passes on an answer. One that nobody waits for, or to another question, is ignored; whether it was taken.
+    /// Passes on an answer and returns whether it was used. Ignores answers that do not match a waiting question.
     pub fn answer(&self, request_id: Option<&str>, asked: Asked, answer: Answer) -> bool {
         self.take(request_id, Some(asked)).is_some_and(|waits| waits.send(answer).is_ok())
     }
 
-    /// The frontend cannot do what it was asked.
+    /// Passes on that the frontend could not do what it was asked.
     pub fn refuse(&self, request_id: Option<&str>, words: &str) -> bool {
         let words: String = words.chars().filter(|c| !c.is_control()).take(WORDS_CHARS_MAX).collect();
         self.take(request_id, None).is_some_and(|waits| waits.send(Err(Failure::Refused(words))).is_ok())
@@ -164,13 +166,13 @@ impl Waiting {
         all.remove(&id).map(|(_, waits)| waits)
     }
 
-    /// Nobody will answer any more.
+    /// Drops all questions, because no answer will come.
     pub fn forget_all(&self) {
         self.all().clear();
     }
 }
 
-/// Takes a question back when nobody waits for it any more.
+/// Forgets a question when its asker stops waiting.
 struct Pending<'a>(&'a Waiting, Uuid);
 
 impl Drop for Pending<'_> {
@@ -183,7 +185,7 @@ impl Connection {
     /// Asks this frontend and waits for its answer.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why there is no answer.
     pub async fn ask(&self, asked: Asked, data: &Value, patience: Duration) -> Answer {
         let id = Uuid::now_v7();
         let (sender, answer) = oneshot::channel();
@@ -213,17 +215,17 @@ pub enum Frontend {
         instance: i64,
         connection: Uuid,
     },
-    /// Not connected; whether it was.
+    /// Not connected. `left` says whether it was.
     Nowhere {
         left: bool,
     },
 }
 
 impl Frontend {
-    /// Finds a session's frontend. Nothing is read if it is connected to this server, else one row.
+    /// Finds a session's frontend. Reads one row, or nothing if the frontend is connected to this server.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn of(app: &App, tenant: Uuid, session: &Playing) -> Result<Self> {
         if let Some(here) = app.bridge.find(tenant, session.campaign, session.id) {
             return Ok(Self::Here(here));
@@ -232,10 +234,10 @@ impl Frontend {
         mail::find(&tx, session.id, app.running.instance).await
     }
 
-    /// Asks it. No transaction may be open.
+    /// Asks the frontend. No transaction may be open.
     ///
     /// # Errors
-    /// Those of the database; that the frontend failed is no error here.
+    /// Database errors. A failure of the frontend is not an error here.
     pub async fn ask(&self, app: &App, actor: &Actor, session: &Playing, question: &Question) -> Result<Heard> {
         let Question { asked, data } = question;
         if let Self::Nowhere { left } = self {

@@ -1,4 +1,4 @@
-//! The first frame: who connects, as what, and to which session.
+//! The first frame: who connects, in which role, and to which session.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -21,35 +21,40 @@ use super::{
 use crate::{
     app::App,
     auth::{Caller, Scope, gate::caller_of},
-    error::{Code, Error, Result},
     http::{
-        RequestId, body,
+        body,
         resource::{Place, Ref, campaign_id},
     },
-    json,
     limits::Class,
-    retry::{self, BRIEF},
     sessions::{
         open::{self, Wish},
         service,
     },
+};
+use base::{
+    error::{Code, Error, Result},
+    json,
+    request_id::RequestId,
     stored::Columns,
+};
+use db::{
+    retry::{self, BRIEF},
     tenancy::TenantTx,
 };
 
-/// Bytes of what a frontend says of its world and its user.
+/// The most bytes that a frontend may send about its world, and about its user.
 const NOTE_BYTES_MAX: usize = 4096;
 
-/// What is known of a connection before its first frame.
+/// What the server knows about a connection before its first frame.
 pub struct Upgrade {
     pub campaign: String,
-    /// The page that connects, if it is none of the server's own.
+    /// The origin of the connecting page, unless it is one of the server's own pages.
     pub origin: Option<String>,
     pub request: RequestId,
     pub peer: IpAddr,
 }
 
-/// Why a connection does not come about.
+/// Why the server rejects a connection.
 pub struct Refusal {
     pub error: Error,
     pub close: Close,
@@ -94,19 +99,19 @@ struct Connect {
     user_info: Value,
 }
 
-/// A connection that came about.
+/// An established connection.
 pub struct Connected {
     pub connection: Arc<Connection>,
-    /// What waits to be sent, beginning with `connected`.
+    /// The frames to send, beginning with `connected`.
     pub queue: mpsc::Receiver<Frame>,
-    /// To be looked at again while the connection lasts.
+    /// Checked again while the connection lasts.
     pub credential: String,
 }
 
-/// Connects whom the first frame names.
+/// Connects the client that the first frame names.
 ///
 /// # Errors
-/// Why not.
+/// Why the connection is rejected.
 pub async fn connect(app: &Arc<App>, upgrade: &Upgrade, frame: Incoming) -> Result<Connected, Refusal> {
     let Connect { client_id, token, session_id, role, dice, player_id, channel, world_info, user_info } = read(frame)?;
     if client_id.trim().is_empty() || token.is_empty() {
@@ -118,7 +123,7 @@ pub async fn connect(app: &Arc<App>, upgrade: &Upgrade, frame: Incoming) -> Resu
     let mut notes = Extensions::new();
     for (name, note) in [("world_info", world_info), ("user_info", user_info)] {
         if note.to_string().len() > NOTE_BYTES_MAX {
-            let message = format!("may have {NOTE_BYTES_MAX} bytes of JSON");
+            let message = format!("must have at most {NOTE_BYTES_MAX} bytes of JSON");
             return Err(Error::invalid(format!("/{name}"), "invalid_value", message).into());
         }
         if !note.is_null() {
@@ -132,7 +137,7 @@ pub async fn connect(app: &Arc<App>, upgrade: &Upgrade, frame: Incoming) -> Resu
 
 fn read(frame: Incoming) -> Result<Connect, Refusal> {
     let mut members = frame.members;
-    // Some frontends put them into `data`, as in every other frame.
+    // Some frontends put the members into `data`, as in all other frames.
     if let Value::Object(data) = frame.data {
         members.extend(data);
     }
@@ -140,7 +145,7 @@ fn read(frame: Incoming) -> Result<Connect, Refusal> {
     fits.and_then(|()| body::typed(Value::Object(members))).map_err(Refusal::of(Close::BadConnect))
 }
 
-/// Whose credential it is, if it may connect from where it comes.
+/// The owner of the credential, if the credential may connect from this address and origin.
 async fn authenticate(app: &App, upgrade: &Upgrade, token: &str) -> Result<Caller> {
     let Some(caller) = caller_of(app, token, upgrade.request.clone()).await? else {
         app.limits.check_failure(upgrade.peer).allowed("failed sign-ins")?;
@@ -153,13 +158,13 @@ async fn authenticate(app: &App, upgrade: &Upgrade, token: &str) -> Result<Calle
     {
         return Err(Error::new(
             Code::Forbidden,
-            "This tenant does not list the page's origin; add it to its `origins`.",
+            "The page's origin is not among the tenant's `origins`; add it there.",
         ));
     }
     Ok(caller)
 }
 
-/// Whether a credential may have a connection at all.
+/// Whether a credential may use the bridge at all.
 ///
 /// # Errors
 /// `forbidden`.
@@ -170,8 +175,8 @@ pub fn may_connect(caller: &Caller) -> Result<()> {
     Err(Error::new(Code::Forbidden, "The bridge needs the scope `play` or `gm`."))
 }
 
-/// Finds or opens the session, and makes this its connection: here before it is committed, so that whoever takes over in between
-/// finds it. Only the commit takes the session from an older one: who joins holds the session until then.
+/// Finds or opens the session and makes this its connection. The hub learns of the connection before the commit, so that a newer
+/// connection can find and replace it. The session's older connection stays until the commit: `join` locks the session until then.
 async fn join(
     app: &Arc<App>,
     upgrade: &Upgrade,

@@ -1,8 +1,8 @@
-//! What frames carry, as types: `bridge.schema.json` is written of these and of what the OpenAPI document describes already. The frames
-//! themselves are read and put together elsewhere; tests hold them to the schema.
+//! What frames carry, as types. `bridge.schema.json` is generated from these types and from those that the OpenAPI document
+//! describes. The frames themselves are read and built elsewhere; tests compare them with the schema.
 //!
-//! To add a frame: its line in `openapi/frames.rs`, and what it carries here if nothing else does.
-#![expect(dead_code, reason = "they describe frames that are read and put together elsewhere")]
+//! To add a frame, add its line in `openapi/frames.rs`, and a type here if its data has no type yet.
+#![expect(dead_code, reason = "they describe frames that are read and built elsewhere")]
 
 use entity::{
     message::{Author, Type},
@@ -14,82 +14,83 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{error::FieldError, sessions::events::EventResult};
+use crate::sessions::events::EventResult;
+use base::error::FieldError;
 
-/// Who connects.
+/// A frontend's request to connect.
 #[derive(ToSchema)]
 pub(crate) struct ConnectData {
-    /// The frontend's own name, which survives a reload.
+    /// The frontend's name for itself, which stays the same after a reload.
     #[schema(min_length = 1, max_length = 64)]
     client_id: String,
     /// An API key or an access token with the scope `play` or `gm`.
     #[schema(min_length = 1)]
     token: String,
-    /// The session it expects to find under its name.
+    /// The session that the frontend expects for its name.
     session_id: Option<Uuid>,
-    /// What its AI is; what is left out stays as it is.
+    /// The role of the session's AI. Without it, the session keeps its role.
     #[schema(inline)]
     role: Option<Role>,
-    /// Who rolls for its AI.
+    /// Who rolls for the session's AI.
     #[schema(inline)]
     dice: Option<Dice>,
-    /// The character that a `player` plays, by id or slug.
+    /// The character that a session with the role `player` plays, by id or slug.
     player_id: Option<String>,
-    /// The frontend's channel, whose scene it plays in.
+    /// The frontend's channel. The session plays in this channel's scene.
     #[schema(max_length = 200)]
     channel: Option<String>,
-    /// What it says of its world, at most 4 KiB.
+    /// Information about the frontend's world, at most 4 KiB.
     world_info: Option<Value>,
-    /// What it says of its user, at most 4 KiB.
+    /// Information about the frontend's user, at most 4 KiB.
     user_info: Option<Value>,
 }
 
-/// The connection is there.
+/// The answer to `connect`.
 #[derive(ToSchema)]
 pub(crate) struct ConnectedData {
-    /// The frontend's own name.
+    /// The frontend's name for itself.
     client_id: String,
-    /// Its session.
+    /// The session.
     session_id: Uuid,
     /// The campaign.
     campaign_id: Uuid,
     /// This connection.
     connection_id: Uuid,
-    /// What its AI is.
+    /// The role of the session's AI.
     #[schema(inline)]
     role: Role,
-    /// Who rolls for its AI.
+    /// Who rolls for the session's AI.
     #[schema(inline)]
     dice: Dice,
-    /// The character that it plays.
+    /// The character that the session plays.
     #[schema(required = true)]
     player_id: Option<Uuid>,
-    /// The version of the frames: `1.0`.
+    /// The version of the protocol: `1.0`.
     protocol_version: String,
     /// The server's time.
     #[schema(value_type = String, format = DateTime)]
     server_time: OffsetDateTime,
     /// Seconds between the server's pings.
     ping_seconds: u64,
-    /// How much may be sent.
+    /// How much the frontend may send.
     #[schema(inline)]
     limits: ConnectionLimits,
     /// A sentence for people.
     message: String,
 }
 
-/// How much a connection may send.
+/// How much a frontend may send over one connection.
 #[derive(ToSchema)]
 pub(crate) struct ConnectionLimits {
-    /// Bytes of a frame.
+    /// The most bytes of a frame.
     frame_bytes: u64,
-    /// Bytes of a frame with a world state.
+    /// The most bytes of a frame with a world state.
     world_state_bytes: u64,
-    /// Frames a minute.
+    /// The most frames per minute.
     frames_per_minute: u64,
 }
 
-/// The server is there.
+/// The answer to `ping`.
 #[derive(ToSchema)]
 pub(crate) struct PongData {
     /// The server's time.
@@ -97,35 +98,35 @@ pub(crate) struct PongData {
     server_time: OffsetDateTime,
 }
 
-/// What became of an event.
+/// What happened to the event.
 #[derive(ToSchema)]
 pub(crate) struct AckData {
-    /// One entry: a frame is one event.
+    /// One entry, since a frame is one event.
     results: Vec<EventResult>,
 }
 
-/// What is to be rolled.
+/// A request to roll.
 #[derive(ToSchema)]
 pub(crate) struct ExecuteRollData {
-    /// The rolls, to be answered in this order.
+    /// The rolls. Answer them in this order.
     #[schema(inline)]
     rolls: Vec<RollAsked>,
 }
 
-/// A roll that the frontend is asked for.
+/// A roll that the frontend is asked to make.
 #[derive(ToSchema)]
 pub(crate) struct RollAsked {
-    /// The formula, in Foundry's language.
+    /// The formula, in Foundry's syntax.
     formula: String,
-    /// What it is for.
+    /// What the roll is for.
     #[schema(required = true)]
     flavor: Option<String>,
 }
 
-/// What was rolled.
+/// The results of the rolls.
 #[derive(ToSchema)]
 pub(crate) struct RollResultData {
-    /// One result for each roll, in their order.
+    /// One result for each roll, in the same order.
     #[schema(inline)]
     results: Vec<RollReported>,
 }
@@ -135,57 +136,57 @@ pub(crate) struct RollResultData {
 pub(crate) struct RollReported {
     /// The formula that was rolled.
     formula: Option<String>,
-    /// What it came to.
+    /// The total.
     total: Option<f64>,
-    /// The dice in the order they fell: each die, or each term with its dice.
+    /// The dice in the order in which they fell. Each entry is one die, or one term with its dice.
     #[schema(inline)]
     dice: Option<Vec<DieReported>>,
-    /// Whether it could be rolled; true unless it says otherwise.
+    /// Whether the frontend could roll. Defaults to true.
     success: Option<bool>,
-    /// Why it could not.
+    /// Why the frontend could not roll.
     error: Option<Value>,
 }
 
-/// A die, or the dice of a term.
+/// One die, or the dice of one term.
 #[derive(ToSchema)]
 pub(crate) struct DieReported {
-    /// Its sides; `f` for Fate dice, `c` for coins.
+    /// The number of sides; `f` for Fate dice, `c` for coins.
     faces: Option<Value>,
-    /// `fate` or `coin`, for dice that have no numbers.
+    /// `fate` or `coin`, for dice without numbers.
     kind: Option<String>,
-    /// What it shows.
+    /// The value that the die shows.
     value: Option<i64>,
-    /// What the dice of a term show: numbers, or `{result}`.
+    /// The values that the dice of a term show: numbers, or `{result}`.
     results: Option<Vec<Value>>,
 }
 
-/// Something that cannot be done.
+/// Says that the frontend cannot do what the server asked.
 #[derive(ToSchema)]
 pub(crate) struct FrontendErrorData {
-    /// Why, in a sentence that the AI is told.
+    /// Why, in a sentence that the AI reads.
     error: Option<String>,
-    /// The same, of frontends that call it so.
+    /// The same as `error`, for frontends that use this name.
     message: Option<String>,
-    /// The frontend's own word for it.
+    /// The frontend's own error code.
     error_code: Option<String>,
 }
 
-/// What is wrong.
+/// An error.
 #[derive(ToSchema)]
 pub(crate) struct ServerErrorData {
-    /// One of `/problems`, or `AUTH_REQUIRED`.
+    /// A code from `/problems`, or `AUTH_REQUIRED`.
     code: String,
-    /// What kind of error it is.
+    /// The title of the code.
     error: String,
-    /// What is wrong and what to do about it.
+    /// What is wrong, and what to do about it.
     message: String,
-    /// Each value that is wrong, with a pointer into the frame.
+    /// The invalid values, each with a pointer into the frame.
     errors: Option<Vec<FieldError>>,
-    /// Seconds to wait.
+    /// How many seconds to wait.
     retry_after_seconds: Option<u64>,
 }
 
-/// What was said.
+/// A new message.
 #[derive(ToSchema)]
 pub(crate) struct SaidData {
     /// The message.
@@ -193,22 +194,22 @@ pub(crate) struct SaidData {
     message: MessageShown,
 }
 
-/// A message as frontends are sent it.
+/// A message as the server sends it to frontends.
 #[derive(ToSchema)]
 pub(crate) struct MessageShown {
-    /// Its id.
+    /// The message's id.
     id: Uuid,
-    /// The session it was said in.
+    /// The session in which it was written.
     #[schema(required = true)]
     session_id: Option<Uuid>,
-    /// What kind it is.
+    /// The type of message.
     #[schema(inline)]
     r#type: Type,
-    /// Who speaks.
+    /// The speaker.
     speaker: Speaker,
     /// The text.
     content: String,
-    /// Who wrote it.
+    /// The author.
     #[schema(inline)]
     author: Author,
     /// What the roll is for.
@@ -217,24 +218,24 @@ pub(crate) struct MessageShown {
     /// The roll.
     #[schema(required = true)]
     roll: Option<Value>,
-    /// The player character whose words they are.
+    /// The player character who said it.
     #[schema(required = true)]
     player_id: Option<Uuid>,
-    /// Who may read it; everyone if empty.
+    /// Who may read the message. Everyone may if the list is empty.
     whisper_to: Vec<String>,
     /// Whether only the game master sees the roll.
     blind: bool,
-    /// The turn it was said in.
+    /// The turn that wrote the message.
     #[schema(required = true)]
     turn_id: Option<Uuid>,
-    /// When it was said.
+    /// When the message was written.
     #[schema(value_type = String, format = DateTime)]
     created_at: OffsetDateTime,
 }
 
-/// A message that is gone.
+/// A deleted message.
 #[derive(ToSchema)]
 pub(crate) struct MessageGone {
-    /// Its id.
+    /// The message's id.
     id: Uuid,
 }

@@ -3,32 +3,32 @@
 use serde_json::{Map, Value, json};
 use time::format_description::well_known::Rfc3339;
 
-use crate::{
+use crate::sessions::world_state;
+use base::{
     clock,
     error::{Code, Error, Result},
     json,
-    sessions::world_state,
 };
 
 /// The version of the frames described in `docs/bridge.md`.
 pub const PROTOCOL_VERSION: &str = "1.0";
-/// Bytes of a message: a world state, which REST takes up to its own limit, and what is around it.
+/// The most bytes of a message with a world state: REST's own limit for world states, plus the rest of the frame.
 pub const MESSAGE_BYTES_MAX: usize = world_state::BYTES_MAX + 64 * 1024;
-/// Bytes of every other message.
+/// The most bytes of any other message.
 pub const BYTES_MAX: usize = 64 * 1024;
 const REQUEST_ID_CHARS_MAX: usize = 100;
 
-/// Types that frontends send, as metrics name them; events share `event`.
+/// The types of frames from frontends, as metrics name them. All events count as `event`.
 pub const IN: &[&str] = &["connect", "ping", "roll_result", "combat_state", "error", "turn_request", "event"];
 
-/// A frame that came in.
+/// A received frame.
 #[derive(Debug)]
 pub struct Incoming {
     pub kind: String,
     pub request_id: Option<String>,
-    /// What is in `data`; of a `connect` also what stands beside it.
+    /// The content of `data`. For `connect`, other members count as well.
     pub data: Value,
-    /// All members.
+    /// All members except `data`.
     pub members: Map<String, Value>,
 }
 
@@ -36,17 +36,18 @@ impl Incoming {
     /// Reads a message.
     ///
     /// # Errors
-    /// `bad_request`, `payload_too_large`, `validation_failed`: what is wrong with it, and its `request_id` if that could be read.
+    /// `bad_request`, `payload_too_large`, `validation_failed`, with the frame's `request_id` if that could be read.
     pub fn read(text: &str) -> Result<Self, Unreadable> {
         let bad = |why: String| Error::new(Code::BadRequest, why);
         let none = |error| Unreadable { error, request_id: None };
         let read = json::parse(text).map_err(|e| none(json::refused("The frame", &e)))?;
-        let Value::Object(members) = read else { return Err(none(bad("A frame is a JSON object.".to_owned()))) };
+        let Value::Object(members) = read else { return Err(none(bad("A frame must be a JSON object.".to_owned()))) };
         let request_id = match members.get("request_id") {
             None | Some(Value::Null) => None,
             Some(Value::String(id)) if id.chars().count() <= REQUEST_ID_CHARS_MAX => Some(id.clone()),
             Some(_) => {
-                let error = bad(format!("A `request_id` is a text of at most {REQUEST_ID_CHARS_MAX} characters."));
+                let error =
+                    bad(format!("A `request_id` must be a string of at most {REQUEST_ID_CHARS_MAX} characters."));
                 return Err(Unreadable { error, request_id: None });
             }
         };
@@ -55,10 +56,10 @@ impl Incoming {
 
     fn of(mut members: Map<String, Value>, request_id: Option<String>, bytes: usize) -> Result<Self> {
         let Some(Value::String(kind)) = members.get("type").cloned() else {
-            return Err(Error::new(Code::BadRequest, "A frame has a `type`."));
+            return Err(Error::new(Code::BadRequest, "A frame needs a `type`."));
         };
         if bytes > BYTES_MAX && !matches!(kind.as_str(), "world_state" | "world_state_sync") {
-            let detail = format!("A frame may have {BYTES_MAX} bytes, a world state {MESSAGE_BYTES_MAX}.");
+            let detail = format!("A frame may have at most {BYTES_MAX} bytes, a world state {MESSAGE_BYTES_MAX}.");
             return Err(Error::new(Code::PayloadTooLarge, detail));
         }
         let data = members.remove("data").unwrap_or(Value::Null);
@@ -68,14 +69,14 @@ impl Incoming {
     }
 }
 
-/// A message that is no frame.
+/// A message that is not a valid frame.
 #[derive(Debug)]
 pub struct Unreadable {
     pub error: Error,
     pub request_id: Option<String>,
 }
 
-/// A frame to be sent.
+/// A frame to send.
 #[derive(Debug)]
 pub struct Frame {
     pub kind: &'static str,
@@ -93,7 +94,7 @@ impl Frame {
         Self { kind, text: frame.to_string() }
     }
 
-    /// What is wrong, as a frontend is told it.
+    /// An error frame.
     #[must_use]
     pub fn error(error: &Error, request_id: Option<&str>) -> Self {
         let code = if error.code == Code::Unauthenticated { "AUTH_REQUIRED" } else { error.code.as_str() };
@@ -110,7 +111,7 @@ impl Frame {
     }
 }
 
-/// The time as frames carry it.
+/// The current time in the format of frames.
 #[must_use]
 pub fn now() -> String {
     clock::now().format(&Rfc3339).unwrap_or_default()

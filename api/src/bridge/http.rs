@@ -3,14 +3,14 @@
 use actix_web::{HttpRequest, HttpResponse, get, http::header, web};
 
 use super::{connect::Upgrade, frames::MESSAGE_BYTES_MAX, socket};
-use crate::{
-    app::App,
+use crate::app::App;
+use base::{
     error::{Code, Error, Problem, Result},
-    http::RequestId,
+    request_id::RequestId,
 };
 
-/// A frontend's own connection, as a WebSocket. A browser's cannot send a header, so the credential comes in the first frame:
-/// `{"type": "connect", "client_id", "token", …}`; until it has come, nothing is known and nothing is sent.
+/// Opens a WebSocket between a frontend and the server. A browser's WebSocket cannot send headers, so the credential comes in the
+/// first frame: `{"type": "connect", "client_id", "token", …}`. Until then the server sends nothing.
 #[utoipa::path(tag = "sessions", operation_id = "connect_bridge", security(()),
     params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 101, description = "The connection is a WebSocket; docs/bridge.md describes its frames"),
@@ -24,8 +24,9 @@ pub async fn bridge(
 ) -> Result<HttpResponse> {
     let peer = app.client(&request);
     let place = app.bridge.admit(peer)?;
-    let (response, session, stream) = actix_ws::handle(&request, body)
-        .map_err(|e| Error::new(Code::BadRequest, format!("This is a WebSocket: open it as one ({e}).")))?;
+    let (response, session, stream) = actix_ws::handle(&request, body).map_err(|e| {
+        Error::new(Code::BadRequest, format!("This address is a WebSocket; connect with a WebSocket client ({e})."))
+    })?;
     let upgrade = Upgrade {
         campaign: path.into_inner(),
         origin: foreign_origin(&request),
@@ -38,7 +39,7 @@ pub async fn bridge(
     Ok(response)
 }
 
-/// The origin of the page that connects, unless it is one of our own pages.
+/// The origin of the connecting page, unless it is one of our own pages.
 fn foreign_origin(request: &HttpRequest) -> Option<String> {
     let text = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or("?"));
     let origin = text(header::ORIGIN)?;

@@ -1,4 +1,4 @@
-//! The connections of this server, by campaign and session, and the questions that other servers answer for it.
+//! The connections of this server by campaign and session, and this server's open questions to other servers.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -20,18 +20,16 @@ use super::{
     ask::{Answer, Waiting},
     outbox::{Close, Outbox},
 };
-use crate::{
-    auth::Caller,
+use crate::{auth::Caller, messages::service::Reader, sessions::service::Playing};
+use base::{
     error::{Code, Error, Result},
-    feeds::Feed,
-    messages::service::Reader,
-    ops::metrics,
-    sessions::service::Playing,
+    metrics,
 };
+use db::feeds::Feed;
 
-/// Sockets of this server whose first frame has not come yet.
+/// The most sockets of this server that may wait for their first frame.
 const UNKNOWN_MAX: usize = 1024;
-/// The same of one address.
+/// The same for one address.
 const UNKNOWN_PER_ADDRESS_MAX: usize = 128;
 
 /// A frontend's open connection.
@@ -43,7 +41,7 @@ pub struct Connection {
     pub(super) waiting: Waiting,
     caller: RwLock<Caller>,
     heard: Mutex<Instant>,
-    /// Whether the database has it as its session's: until then nobody there knows of it.
+    /// Whether the database knows that this is the session's connection. Other servers cannot find it before.
     is_written: AtomicBool,
 }
 
@@ -62,24 +60,24 @@ impl Connection {
         }
     }
 
-    /// Where it is.
+    /// The campaign whose feed the connection follows.
     #[must_use]
     pub fn feed(&self) -> Feed {
         (self.tenant, self.session.campaign)
     }
 
-    /// Whose it is, as of the last look at the credential.
+    /// The caller, as of the last check of the credential.
     #[must_use]
     pub fn caller(&self) -> Caller {
         self.caller.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The credential was looked at again.
+    /// Stores the result of checking the credential again.
     pub fn renew(&self, caller: Caller) {
         *self.caller.write().unwrap_or_else(PoisonError::into_inner) = caller;
     }
 
-    /// For whom messages are sent to it: for the session's AI, or for no more than its credential may read.
+    /// Whose messages the connection receives: those of the session's AI, or only those that its credential may read.
     #[must_use]
     pub fn reader(&self) -> Reader {
         let caller = self.caller();
@@ -89,12 +87,12 @@ impl Connection {
         Reader { role: entity::session::Role::Player, player: caller.player }
     }
 
-    /// Something was heard of it.
+    /// Notes that the frontend sent something.
     pub fn hear(&self) {
         *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// When something was heard of it last.
+    /// When the frontend last sent something.
     #[must_use]
     pub fn heard(&self) -> Instant {
         *self.heard.lock().unwrap_or_else(PoisonError::into_inner)
@@ -105,16 +103,16 @@ impl Connection {
 #[derive(Default)]
 struct Room {
     by_session: HashMap<Uuid, Arc<Connection>>,
-    /// Ends what follows the campaign for them.
+    /// Stops the task that follows the campaign for these connections.
     empty: CancellationToken,
 }
 
-/// What came of adding a connection.
+/// The result of adding a connection.
 #[derive(Default)]
 pub struct Added {
-    /// For a campaign's first: what says that its last one left.
+    /// For the first connection of a campaign: cancelled when the last one leaves.
     pub first: Option<CancellationToken>,
-    /// The session's connection until now. It goes on until the new one is written, and after that it is to be closed.
+    /// The session's previous connection. It stays open until the new one is stored; after that, close it.
     pub replaced: Option<Arc<Connection>>,
 }
 
@@ -122,15 +120,15 @@ pub struct Added {
 #[derive(Default)]
 pub struct Hub {
     rooms: Mutex<HashMap<Feed, Room>>,
-    /// Sockets of which nothing is known yet, by address.
+    /// Sockets that have not sent their first frame, by address.
     unknown: Mutex<Unknowns>,
-    /// Questions to frontends of other servers, by their ids, with their tenants.
+    /// Open questions to frontends on other servers, by id, with their tenants.
     pub(super) awaited: Mutex<HashMap<Uuid, (Uuid, oneshot::Sender<Answer>)>>,
-    /// Set once there is anything to do for other servers.
+    /// Cancelled once there is anything to do for other servers.
     pub(super) used: CancellationToken,
-    /// Mail may have come.
+    /// Notified when mail may have come.
     pub(super) mail: Notify,
-    /// Whether notifications of the database are heard; without them the mail is looked for often.
+    /// Whether the server receives the database's notifications. Without them it polls for mail.
     pub(super) listening: AtomicBool,
     closed: AtomicBool,
 }
@@ -141,7 +139,7 @@ struct Unknowns {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// Holds a place among the sockets whose first frame has not come yet.
+/// Holds a place among the sockets that have not sent their first frame.
 pub struct Unknown(Arc<Hub>, IpAddr);
 
 impl Drop for Unknown {
@@ -166,15 +164,15 @@ impl Hub {
         self.unknown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a socket of which nothing is known but its address.
+    /// Reserves a place for a socket that has not sent its first frame.
     ///
     /// # Errors
-    /// `unavailable` when there are too many of them, here or from there.
+    /// `unavailable` if there are too many such sockets, in total or from this address.
     pub fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Unknown> {
         let mut unknown = self.unknown();
         let here = unknown.by_address.get(&address).copied().unwrap_or(0);
         if unknown.count >= UNKNOWN_MAX || here >= UNKNOWN_PER_ADDRESS_MAX {
-            let detail = "Too many connections are being opened; come back.";
+            let detail = "Too many connections are being opened; try again in a moment.";
             return Err(Error::new(Code::Unavailable, detail).retry_after(2));
         }
         unknown.count += 1;
@@ -182,11 +180,11 @@ impl Hub {
         Ok(Unknown(self.clone(), address))
     }
 
-    /// Makes a connection its session's, before the database knows of it: call [`Hub::keep`] when it does, [`Hub::take_back`] if it
-    /// never will.
+    /// Makes a connection its session's, before the database knows of it. Call [`Hub::keep`] once the database does, or
+    /// [`Hub::take_back`] if it never will.
     ///
     /// # Errors
-    /// `rate_limited` if the tenant has `tenant_max` on this server already; `unavailable` while shutting down.
+    /// `rate_limited` if the tenant already has `tenant_max` connections on this server; `unavailable` while shutting down.
     pub fn add(&self, new: &Arc<Connection>, tenant_max: usize) -> Result<Added> {
         let mut rooms = self.rooms();
         if self.closed.load(Ordering::Acquire) {
@@ -195,7 +193,10 @@ impl Hub {
         let own = rooms.iter().filter(|(feed, _)| feed.0 == new.tenant).map(|(_, r)| r.by_session.len()).sum::<usize>();
         let replaces = rooms.get(&new.feed()).is_some_and(|r| r.by_session.contains_key(&new.session.id));
         if own >= tenant_max && !replaces {
-            return Err(Error::new(Code::RateLimited, format!("A tenant may have {tenant_max} connections here.")));
+            return Err(Error::new(
+                Code::RateLimited,
+                format!("A tenant may have at most {tenant_max} connections per server."),
+            ));
         }
         let room = rooms.entry(new.feed()).or_default();
         let first = room.by_session.is_empty().then(|| room.empty.clone());
@@ -209,7 +210,7 @@ impl Hub {
         Ok(Added { first, replaced })
     }
 
-    /// The database has a connection as its session's: an older one is told that it was taken over.
+    /// The database has stored the connection as its session's. Closes the connection that it replaced.
     pub fn keep(&self, new: &Connection, replaced: Option<&Connection>) {
         new.is_written.store(true, Ordering::Release);
         if let Some(old) = replaced {
@@ -217,7 +218,7 @@ impl Hub {
         }
     }
 
-    /// A connection did not come about: the one before it goes on, unless it has ended meanwhile.
+    /// The connection could not be established. Puts the previous one back, unless that has ended meanwhile.
     pub fn take_back(&self, new: &Connection, replaced: Option<Arc<Connection>>) {
         if let Some(old) = replaced.filter(|old| !old.outbox.is_ended()) {
             let mut rooms = self.rooms();
@@ -234,7 +235,7 @@ impl Hub {
         self.remove(new);
     }
 
-    /// Removes a connection, if it has not been replaced. Who waits for its reply learns at once that none will come.
+    /// Removes a connection unless it was replaced. Everyone waiting for its replies learns at once that none will come.
     pub fn remove(&self, gone: &Connection) {
         gone.waiting.forget_all();
         let mut rooms = self.rooms();
@@ -262,7 +263,7 @@ impl Hub {
         self.rooms().get(&feed).map(|room| room.by_session.values().cloned().collect()).unwrap_or_default()
     }
 
-    /// The ids of all connections that the database knows of.
+    /// The ids of all connections that the database knows about.
     #[must_use]
     pub fn ids(&self) -> Vec<Uuid> {
         let rooms = self.rooms();
@@ -270,7 +271,7 @@ impl Hub {
         connections.filter(|c| c.is_written.load(Ordering::Acquire)).map(|c| c.id).collect()
     }
 
-    /// Closes those of these connections that there are.
+    /// Closes the connections with these ids.
     pub fn close(&self, ids: &[Uuid], why: Close) {
         for connection in
             self.rooms().values().flat_map(|room| room.by_session.values()).filter(|c| ids.contains(&c.id))
@@ -279,7 +280,7 @@ impl Hub {
         }
     }
 
-    /// Closes every connection, and takes no more.
+    /// Closes every connection and accepts no new ones.
     pub fn shut(&self) {
         let rooms = self.rooms();
         self.closed.store(true, Ordering::Release);

@@ -1,4 +1,5 @@
-//! What a frontend sends, by type. Events go the way of `POST …/sessions/{x}/events`, one in a transaction of its own.
+//! Handles frames from frontends by type. Events are stored like those of `POST …/sessions/{x}/events`, each in its own
+//! transaction.
 
 use std::sync::Arc;
 
@@ -14,18 +15,20 @@ use super::{
 };
 use crate::{
     app::App,
-    error::{Code, Error, Result},
     limits::Class,
-    ops::metrics,
-    retry,
     sessions::events::{self, EventInput, EventResult},
 };
+use base::{
+    error::{Code, Error, Result},
+    metrics,
+};
+use db::retry;
 
-/// Takes a message. What is wrong with it is told to the frontend, and returned to be counted. Who is asked may answer; `admits`
-/// says whether there is room for what nobody waits for.
+/// Handles a message. Errors are sent to the frontend and also returned, to be counted. `admits` says whether the rate limit allows
+/// a frame; answers to open questions are always allowed.
 ///
 /// # Errors
-/// What is wrong with it.
+/// What is wrong with the message.
 pub async fn take(
     app: &Arc<App>,
     connection: &Arc<Connection>,
@@ -45,17 +48,17 @@ pub async fn take(
     };
     taken.inspect_err(|error| {
         if let Some(cause) = error.cause() {
-            tracing::warn!(session_id = %connection.session.id, %error, %cause, "a frame could not be taken");
+            tracing::warn!(session_id = %connection.session.id, %error, %cause, "a frame could not be processed");
         }
         connection.outbox.send(Frame::error(error, id.as_deref()));
     })
 }
 
 fn too_many() -> Error {
-    Error::new(Code::RateLimited, format!("A connection may send {FRAMES_PER_MINUTE} frames a minute."))
+    Error::new(Code::RateLimited, format!("A connection may send at most {FRAMES_PER_MINUTE} frames a minute."))
 }
 
-/// Whether somebody waits for this frame.
+/// Whether this frame answers an open question.
 fn is_awaited(connection: &Connection, frame: &Incoming) -> bool {
     let waits = |asked| connection.waiting.expects(frame.request_id.as_deref(), asked);
     match frame.kind.as_str() {
@@ -76,7 +79,7 @@ async fn handle(app: &Arc<App>, connection: &Arc<Connection>, frame: Incoming) -
     let id = frame.request_id.as_deref();
     match frame.kind.as_str() {
         "ping" => connection.outbox.send(Frame::new("pong", id, &json!({ "server_time": frames::now() }))),
-        // One that nobody waits for is late, or somebody else's: it counts for nothing.
+        // An answer without an open question is late or belongs to somebody else. It is ignored.
         "roll_result" => {
             connection.waiting.answer(id, Asked::ExecuteRoll, Ok(frame.data));
         }
@@ -88,7 +91,7 @@ async fn handle(app: &Arc<App>, connection: &Arc<Connection>, frame: Incoming) -
             taken?;
         }
         "turn_request" | "chat_request" => turns::request(app, connection, &frame)?,
-        "connect" => return Err(Error::new(Code::BadRequest, "This connection is connected already.")),
+        "connect" => return Err(Error::new(Code::BadRequest, "This connection is already connected.")),
         name => {
             let Some(kind) = kind else {
                 return Err(Error::new(Code::BadRequest, format!("Unknown message type: {}", short(name))));
@@ -102,7 +105,7 @@ async fn handle(app: &Arc<App>, connection: &Arc<Connection>, frame: Incoming) -
     Ok(())
 }
 
-/// The type of event that a type of frame is; other frontends' names for it are known too.
+/// The type of event that a type of frame stands for, including other frontends' names for it.
 fn event_of(kind: &str) -> Option<&'static str> {
     let kind = match kind {
         "world_state_sync" => "world_state",
@@ -121,16 +124,16 @@ fn short(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(64).collect()
 }
 
-/// A frontend says that it cannot do what it was asked.
+/// Handles a frontend's report that it cannot do what it was asked.
 fn refuse(connection: &Connection, frame: &Incoming) {
     let text = |name: &str| frame.data.get(name).and_then(Value::as_str);
     let words = text("error").or_else(|| text("message")).unwrap_or("an error without words");
     if !connection.waiting.refuse(frame.request_id.as_deref(), words) {
-        tracing::debug!(session_id = %connection.session.id, "a frontend reports an error of its own");
+        tracing::debug!(session_id = %connection.session.id, "a frontend reported an error of its own");
     }
 }
 
-/// Takes in one event.
+/// Stores one event.
 async fn event(app: &App, connection: &Connection, kind: &str, data: Value) -> Result<Vec<EventResult>> {
     let caller = connection.caller();
     app.limits.check(&caller.tenant, Class::Requests).allowed("requests")?;
@@ -142,7 +145,7 @@ async fn event(app: &App, connection: &Connection, kind: &str, data: Value) -> R
     taken.await.map_err(in_frame)
 }
 
-/// Pointers of an event's errors are into a list of events; a frame holds one.
+/// Converts the pointers of an event's errors, which go into a list of events, to pointers into the frame.
 fn in_frame(error: Error) -> Error {
     error.with_pointers(|pointer| pointer.replacen("/events/0", "", 1))
 }

@@ -1,5 +1,5 @@
-//! Frontends of other servers: which connection a session has, and questions and answers as rows that live for seconds. A
-//! notification says only that there is something to fetch.
+//! Talks to frontends of other servers: stores which connection a session has, and questions and answers as rows that live for
+//! seconds. A notification only says that there is something to fetch.
 
 use std::{sync::PoisonError, time::Duration};
 
@@ -11,28 +11,27 @@ use super::{
     ask::{Answer, Asked, Failure, Frontend},
     hub::{Connection, Hub},
 };
-use crate::{
-    app::App,
+use crate::{app::App, sessions::service::Playing};
+use base::{
     error::{Error, Result},
-    sessions::service::Playing,
     stored::{self, Columns},
-    tenancy::{Actor, TenantTx},
 };
+use db::tenancy::{Actor, TenantTx};
 
-/// The channel of notifications. What they say: the number of a server that has mail, or with it the id of its connection that was
-/// taken over.
+/// The channel for notifications. Their text is the number of a server that has mail, optionally followed by the id of a connection
+/// of that server that was taken over.
 pub const CHANNEL: &str = "tavernkeep_bridge";
-/// Without a sign of life for so long a connection is taken for dead.
+/// After this long without a sign of life, a connection counts as dead.
 const SEEN_SECONDS: i32 = 90;
-/// How much longer than the frontend its server may take to answer.
+/// How much longer than the frontend the frontend's server may take to answer.
 const ON_THE_WAY: Duration = Duration::from_millis(1500);
-/// The kind of mail that wants no answer.
+/// The kind of mail that needs no answer.
 pub const WORLD_STATE: &str = "world_state";
 
-/// Writes that a session's frontend is this connection, and tells the server of an older one. Two statements.
+/// Stores this connection as its session's, and notifies the server of an older one. Two statements.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn register(tx: &TenantTx, connection: &Connection, instance: i64) -> Result<()> {
     sqlx::query(
         "SELECT pg_notify($4, instance || ' ' || connection_id) FROM bridge_connection \
@@ -57,10 +56,10 @@ pub async fn register(tx: &TenantTx, connection: &Connection, instance: i64) -> 
     Ok(())
 }
 
-/// Writes that a connection ended, unless it was taken over.
+/// Stores that a connection ended, unless it was taken over.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn unregister(app: &App, connection: &Connection) -> Result<()> {
     let tx = TenantTx::write_lazily(&app.pool, &Actor::system(connection.tenant)).await?;
     sqlx::query(
@@ -75,10 +74,10 @@ pub async fn unregister(app: &App, connection: &Connection) -> Result<()> {
     tx.commit().await
 }
 
-/// The frontend of a session that is not connected to this server. One statement.
+/// Finds the frontend of a session that is not connected to this server. One statement.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn find(tx: &TenantTx, session: Uuid, own_instance: i64) -> Result<Frontend> {
     let row = sqlx::query(
         "SELECT instance, connection_id, left_at IS NULL AND seen_at > now() - $3 * interval '1 second' \
@@ -100,7 +99,7 @@ pub async fn find(tx: &TenantTx, session: Uuid, own_instance: i64) -> Result<Fro
     })
 }
 
-/// A piece of mail to another server's connection.
+/// A piece of mail to a connection of another server.
 struct Letter<'a> {
     id: Uuid,
     session: &'a Playing,
@@ -131,7 +130,7 @@ async fn put(app: &App, actor: &Actor, letter: &Letter<'_>) -> Result<()> {
     tx.commit().await
 }
 
-/// Forgets a question when nobody waits for it any more.
+/// Forgets a question when its asker stops waiting.
 struct Awaited<'a>(&'a Hub, Uuid);
 
 impl Drop for Awaited<'_> {
@@ -143,7 +142,7 @@ impl Drop for Awaited<'_> {
 /// Asks a frontend that is connected to another server.
 ///
 /// # Errors
-/// Those of the database; the inner one is why there is no answer.
+/// Database errors. The inner error says why there is no answer.
 pub async fn ask(
     app: &App,
     actor: &Actor,
@@ -165,10 +164,10 @@ pub async fn ask(
     }
 }
 
-/// Tells a connection of another server of its session's new world state.
+/// Sends a session's new world state to a connection of another server.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn tell(app: &App, actor: &Actor, session: &Playing, to: (i64, Uuid), world: &Value) -> Result<()> {
     put(app, actor, &Letter { id: Uuid::now_v7(), session, to, kind: WORLD_STATE, data: world }).await
 }
@@ -187,7 +186,7 @@ pub struct Mail {
 /// Takes the mail for this server.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn take(app: &App) -> Result<Vec<Mail>> {
     let rows = sqlx::query("SELECT * FROM bridge_take($1, 200)")
         .bind(app.running.instance)
@@ -209,7 +208,7 @@ pub async fn take(app: &App) -> Result<Vec<Mail>> {
 /// Answers a question of another server.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn reply(app: &App, mail: &Mail, answer: &Answer) -> Result<()> {
     let answer = match answer {
         Ok(value) => json!({ "told": value }),
@@ -232,7 +231,7 @@ pub async fn reply(app: &App, mail: &Mail, answer: &Answer) -> Result<()> {
 /// Fetches replies to this server's questions and passes them on.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn fetch_replies(app: &App) -> Result<()> {
     let (questions, tenants): (Vec<Uuid>, Vec<Uuid>) = {
         let awaited = app.bridge.awaited.lock().unwrap_or_else(PoisonError::into_inner);
@@ -261,10 +260,10 @@ pub async fn fetch_replies(app: &App) -> Result<()> {
     Ok(())
 }
 
-/// Says which connections live; returns those that are no longer their session's.
+/// Renews this server's connections. Returns those that are no longer their session's.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn seen(app: &App) -> Result<Vec<Uuid>> {
     let own = app.bridge.ids();
     if own.is_empty() {
@@ -278,10 +277,10 @@ pub async fn seen(app: &App) -> Result<Vec<Uuid>> {
     rows.iter().map(|row| row.read("id")).collect()
 }
 
-/// Forgets mail that nobody fetched and connections that ended long ago.
+/// Deletes mail that nobody fetched and connections that ended long ago.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn prune(app: &App) -> Result<()> {
     sqlx::query("SELECT prune_bridge()").execute(&mut *app.pool.acquire().await?).await.map_err(Error::from)?;
     Ok(())

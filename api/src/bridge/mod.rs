@@ -1,17 +1,17 @@
-//! The bridge: a frontend's own connection. What it reports goes the way of its REST twins; what the AI posts is sent to it; and
-//! the AI's tools may ask it for dice and for the state of its fights. `docs/bridge.md` describes every frame.
+//! The bridge: a WebSocket between a frontend and the server. The frontend reports over it as it would over REST. The server sends
+//! it what the AI writes. The AI's tools may ask it for dice and for the state of its fights. `docs/bridge.md` describes every
+//! frame.
 //!
-//! - [`http`] takes the upgrade, [`connect`] reads the first frame, [`socket`] is an open connection, [`frames`] their shape,
-//!   [`incoming`] what each type of frame leads to, [`outbox`] what waits to be sent.
-//! - [`hub`] knows the connections of this server; [`ask`] asks one of them, or through [`mail`] one of another server; [`post`]
-//!   fetches the mail.
-//! - [`pushes`] sends what the AI said, from the campaign's journal.
+//! - [`http`] accepts the upgrade, [`connect`] reads the first frame, [`socket`] runs an open connection.
+//! - [`frames`] defines the shape of frames, [`incoming`] handles each type, [`outbox`] queues what is to be sent.
+//! - [`hub`] knows the connections of this server. [`ask`] asks one of them, or one of another server through [`mail`].
+//! - [`post`] fetches the mail. [`pushes`] sends what the AI wrote, from the campaign's journal.
 //!
-//! A session has one connection, the newest. A reply counts only if it comes over the connection that was asked, with the id
-//! that it was asked with, while somebody waits. Nothing here holds a transaction while it waits for a frontend.
+//! A session has one connection, the newest. A reply counts only if it comes over the connection that was asked, with the
+//! question's id, while the asker is waiting. Nothing here holds a transaction while it waits for a frontend.
 //!
-//! To add a type of frame: a line in [`incoming`], its name in [`frames::IN`], its section in `docs/bridge.md`, whose examples are
-//! played by a test.
+//! To add a type of frame, add a line in [`incoming`], its name in [`frames::IN`], and its section in `docs/bridge.md`. A test
+//! plays the examples of that section.
 
 pub mod ask;
 mod connect;

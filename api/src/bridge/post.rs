@@ -1,5 +1,5 @@
-//! The tasks that fetch mail: one listens for notifications, one fetches when there may be some. If notifications are not heard, the
-//! mail is looked for often; neither does anything before the first connection or question.
+//! The tasks that fetch mail: one listens for notifications, the other fetches when there may be mail. Without notifications the
+//! server polls for mail. Neither task does anything before the first connection or question.
 
 use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
 
@@ -13,21 +13,19 @@ use super::{
     mail::{self, CHANNEL, Mail, WORLD_STATE},
     outbox::Close,
 };
-use crate::{
-    app::App,
-    error::Result,
-    link::{CONNECT_LIMIT, silent},
-};
+use crate::app::App;
+use base::error::Result;
+use db::link::{CONNECT_LIMIT, silent};
 
-/// Between two looks while something is awaited or notifications are not heard.
+/// How often to poll while a question is open or notifications do not arrive.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 const RECONNECT_FIRST: Duration = Duration::from_millis(250);
 const RECONNECT_LAST: Duration = Duration::from_secs(10);
-/// After how long without a notification the connection is asked for a sign of life, and how long that may take.
+/// After this long without a notification the server tests the connection, and how long the test may take.
 const QUIET_MAX: Duration = Duration::from_secs(4);
 const SIGN_LIMIT: Duration = Duration::from_secs(2);
 
-/// Listens for notifications, for ever; `url` is the database's.
+/// Listens for notifications for ever. `url` is the database's.
 pub async fn listen(app: Arc<App>, url: String) {
     app.bridge.used.cancelled().await;
     let mut wait = RECONNECT_FIRST;
@@ -35,7 +33,7 @@ pub async fn listen(app: Arc<App>, url: String) {
         match hear(&app, &url).await {
             Ok(()) => wait = RECONNECT_FIRST,
             Err(error) => {
-                tracing::warn!(%error, "notifications of the bridge are not heard: the mail is looked for often");
+                tracing::warn!(%error, "the bridge cannot receive notifications; it polls for mail until it can");
                 wait = (wait * 2).min(RECONNECT_LAST);
             }
         }
@@ -53,7 +51,7 @@ async fn hear(app: &App, url: &str) -> sqlx::Result<()> {
     });
     let mut listener = connected.await.unwrap_or_else(|_| Err(silent()))?;
     app.bridge.listening.store(true, Ordering::Relaxed);
-    // What was said before is in the mail.
+    // There may be mail from before the server listened.
     app.bridge.mail.notify_one();
     loop {
         let notification = match timeout(QUIET_MAX, listener.try_recv()).await {
@@ -76,7 +74,7 @@ async fn hear(app: &App, url: &str) -> sqlx::Result<()> {
     }
 }
 
-/// Fetches mail and gives signs of life, for ever.
+/// Fetches mail and renews this server's connections, for ever.
 pub async fn fetch(app: Arc<App>) {
     let beat = app.config.bridge.ping;
     let mut next_beat = Instant::now() + beat;
@@ -93,7 +91,7 @@ pub async fn fetch(app: Arc<App>) {
             next_beat = Instant::now() + beat;
         }
         if let Err(error) = once(&app, beats).await {
-            tracing::warn!(%error, "the bridge's mail cannot be fetched");
+            tracing::warn!(%error, "could not fetch the bridge's mail");
             sleep(LOOK_EVERY).await;
         }
     }
@@ -113,7 +111,7 @@ async fn once(app: &Arc<App>, beats: bool) -> Result<()> {
     Ok(())
 }
 
-/// Passes a piece of mail on to its connection; a question is answered when the frontend has answered.
+/// Passes a piece of mail on to its connection. A question is answered once the frontend has answered.
 fn deliver(app: &Arc<App>, mail: Mail) {
     let found = app.bridge.find(mail.tenant, mail.campaign, mail.session).filter(|c| c.id == mail.connection);
     if mail.kind == WORLD_STATE {
@@ -130,7 +128,7 @@ fn deliver(app: &Arc<App>, mail: Mail) {
             _ => Err(Failure::Gone),
         };
         if let Err(error) = mail::reply(&app, &mail, &answer).await {
-            tracing::warn!(%error, "a frontend's answer cannot be passed on");
+            tracing::warn!(%error, "could not pass on a frontend's answer");
         }
     });
 }

@@ -1,6 +1,6 @@
-//! What is said in a campaign, sent to its frontends: read from the journal, so that nothing is missed, whichever server or client
-//! wrote it, and what was taken back is taken back there too. A frontend is not told what it told itself. One whose session or
-//! campaign is deleted is closed, and so is one whose session became another than its `connected` said.
+//! Sends a campaign's messages to its frontends. They are read from the journal, so that none is missed, whichever server or client
+//! wrote it. Reverted messages are deleted at the frontends too. A frontend does not receive its own messages. A connection is
+//! closed when its session or campaign is deleted, and when its session no longer is what `connected` said.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -12,14 +12,13 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{frames::Frame, hub::Connection, outbox::Close};
-use crate::{
-    app::App, error::Result, feeds::Feed, http::budget, journal::in_utc, messages::service::Reader, stored::Columns,
-    tenancy::TenantTx,
-};
+use crate::{app::App, http::budget, journal::in_utc, messages::service::Reader};
+use base::{error::Result, stored::Columns};
+use db::{feeds::Feed, tenancy::TenantTx};
 
-/// Messages read at once.
+/// The most journal entries that are read at once.
 const ROWS_MAX: i64 = 100;
-/// Members of a message that frontends are sent.
+/// The members of a message that frontends receive.
 const SHOWN: &[&str] = &[
     "id",
     "session_id",
@@ -36,12 +35,12 @@ const SHOWN: &[&str] = &[
     "created_at",
 ];
 
-/// Follows a campaign from `after` until its last frontend has left.
+/// Follows a campaign from `after` on, until its last frontend has left.
 pub async fn follow(app: Arc<App>, feed: Feed, after: i64, empty: CancellationToken) {
     let changes = match app.feeds.watch(feed) {
         Ok(changes) => changes,
         Err(error) => {
-            tracing::warn!(%error, "a campaign's frontends are not told what its AI says");
+            tracing::warn!(%error, "cannot watch a campaign; its frontends receive no messages");
             return;
         }
     };
@@ -58,12 +57,12 @@ async fn tell_all(app: &App, feed: Feed, mut after: i64, mut changes: watch::Rec
             match tell(app, feed, after, end).await {
                 Ok(reached) => after = reached,
                 Err(error) => {
-                    tracing::warn!(%error, "what an AI said cannot be read");
+                    tracing::warn!(%error, "could not read a campaign's new messages; trying again");
                     break;
                 }
             }
         }
-        // After an error the next change, or the next second, tries again.
+        // After an error, try again with the next change or after a second.
         let again = tokio::time::sleep(std::time::Duration::from_secs(1));
         tokio::select! {
             changed = changes.changed() => if changed.is_err() { return },
@@ -72,7 +71,7 @@ async fn tell_all(app: &App, feed: Feed, mut after: i64, mut changes: watch::Rec
     }
 }
 
-/// Tells what is new; returns up to where.
+/// Sends what is new. Returns how far it got.
 async fn tell(app: &App, feed: Feed, after: i64, end: i64) -> Result<i64> {
     let room = app.bridge.room(feed);
     let players: BTreeSet<Uuid> = room.iter().filter_map(|c| c.reader().player).collect();
@@ -98,7 +97,7 @@ async fn tell(app: &App, feed: Feed, after: i64, end: i64) -> Result<i64> {
     rows.last().filter(|_| !whole).map_or(Ok(end), |row| row.read("seq"))
 }
 
-/// Ends a connection whose session was deleted or is no longer what it was told.
+/// Ends a connection whose session was deleted, or is no longer what `connected` said.
 fn close(connection: &Connection, row: &PgRow) -> Result<()> {
     if row.read::<&str>("op")? == "delete" {
         connection.outbox.close(Close::TakenOver);
@@ -107,14 +106,15 @@ fn close(connection: &Connection, row: &PgRow) -> Result<()> {
     let Some(now) = row.read::<Option<Value>>("session")? else { return Ok(()) };
     let told = &connection.session;
     let told = json!({ "connection": connection.id, "role": told.role, "dice": told.dice, "player": told.player });
-    // Who took over may have changed it; who was taken over is told so elsewhere.
+    // A newer connection may have changed the session. The older connection learns elsewhere that it was taken over.
     if now["connection"] == told["connection"] && now != told {
         connection.outbox.close(Close::Changed);
     }
     Ok(())
 }
 
-/// The messages that came or went, each with who may see it, the sessions that went or changed, and that the campaign went. One statement.
+/// Reads new and deleted messages, each with who may read it; deleted and changed sessions; and whether the campaign was deleted.
+/// One statement.
 async fn read(app: &App, feed: Feed, window: (i64, i64), players: &BTreeSet<Uuid>) -> Result<Vec<PgRow>> {
     let field = |name: &str| match name {
         "whisper_to" => "n.message -> 'whisper_to'".to_owned(),
@@ -147,7 +147,7 @@ async fn read(app: &App, feed: Feed, window: (i64, i64), players: &BTreeSet<Uuid
     Ok(rows)
 }
 
-/// Whether a connection is told of a message: if it may read it, and has not said or rolled it itself.
+/// Whether to send a message to a connection: if it may read the message and did not say or roll it itself.
 fn is_for(connection: &Connection, row: &PgRow) -> Result<bool> {
     let reader = connection.reader();
     let players: Vec<Uuid> = row.read("players")?;
@@ -159,7 +159,7 @@ fn is_for(connection: &Connection, row: &PgRow) -> Result<bool> {
     Ok((own || sees) && !is_from(connection, &row.read("message")?))
 }
 
-/// Whether people's words were told by a connection's frontend, or its AI's dice rolled there.
+/// Whether the connection's frontend reported the message, or rolled the AI's dice for it.
 fn is_from(connection: &Connection, message: &Value) -> bool {
     let session = message.get("session_id").and_then(Value::as_str).and_then(|id| Uuid::try_parse(id).ok());
     let is_ours = session == Some(connection.session.id);

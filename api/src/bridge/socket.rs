@@ -1,4 +1,4 @@
-//! A connection from its upgrade to its end: one task reads what comes, one writes what waits and looks after the connection.
+//! A connection from its upgrade to its end. One task reads frames; the other writes them and checks on the connection.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,28 +16,27 @@ use super::{
     incoming, mail,
     outbox::Close,
 };
-use crate::{
-    app::App,
-    auth::gate::caller_of,
+use crate::{app::App, auth::gate::caller_of};
+use base::{
     error::{Code, Error, Result},
-    http::RequestId,
-    ops::metrics,
+    metrics,
+    request_id::RequestId,
 };
 
-/// How long the first frame may take.
+/// How long a client may take to send the first frame.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often a credential is looked at again.
+/// How often a credential is checked again.
 const LOOK_AGAIN: Duration = Duration::from_secs(4);
-/// How long one frame may wait for the network.
+/// How long writing one frame may take.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the last frames may take.
+/// How long sending the last frames may take.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
-/// A flood has run out when nothing comes for so long.
+/// A flood of frames is over after a pause of this length.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Frames a minute, of which so many at once.
+/// The most frames per minute, and how many of them may come at once.
 pub const FRAMES_PER_MINUTE: u32 = 1200;
 const BURST: u32 = 240;
-/// Frames a minute that cannot be taken, after which the connection ends.
+/// The connection ends after this many invalid frames per minute.
 const ERRORS_PER_MINUTE: u32 = 30;
 
 /// Runs a connection to its end.
@@ -49,7 +48,7 @@ pub async fn run(
     mut stream: AggregatedMessageStream,
 ) {
     let first = match timeout(CONNECT_TIMEOUT, first_frame(&mut stream)).await {
-        // What a connection does once, or now and then, holds nothing while it waits.
+        // Boxed, because it runs only once or now and then and should not enlarge the waiting future.
         Ok(Some(Ok(frame))) => Box::pin(connect(&app, &upgrade, frame)).await,
         Ok(Some(Err(refusal))) => Err(refusal),
         Ok(None) => return,
@@ -82,7 +81,7 @@ pub async fn run(
     read(&app, &connection, &mut stream, pongs).await;
     app.bridge.remove(&connection);
     if let Err(error) = Box::pin(mail::unregister(&app, &connection)).await {
-        tracing::warn!(%error, "it could not be written that a frontend left");
+        tracing::warn!(%error, "could not store that a frontend left");
     }
     linger(&mut stream).await;
     let _ = writer.await;
@@ -99,14 +98,15 @@ async fn first_frame(stream: &mut AggregatedMessageStream) -> Option<Result<Inco
             Ok(AggregatedMessage::Text(text)) => {
                 return match Incoming::read(&text) {
                     Ok(frame) if frame.kind == "connect" => Some(Ok(frame)),
-                    Ok(_) => {
-                        refusal(Error::new(Code::BadRequest, "The first frame is a `connect`."), Close::ConnectFirst)
-                    }
+                    Ok(_) => refusal(
+                        Error::new(Code::BadRequest, "The first frame must be a `connect`."),
+                        Close::ConnectFirst,
+                    ),
                     Err(unreadable) => refusal(unreadable.error, Close::ConnectFirst),
                 };
             }
             Ok(AggregatedMessage::Binary(_)) => {
-                return refusal(Error::new(Code::BadRequest, "Frames are text."), Close::ConnectFirst);
+                return refusal(Error::new(Code::BadRequest, "Frames must be text messages."), Close::ConnectFirst);
             }
             Ok(AggregatedMessage::Close(_)) => return None,
             Err(error) => return refusal(Error::new(Code::BadRequest, error.to_string()), of_protocol(&error)),
@@ -139,13 +139,14 @@ fn reason(close: Close) -> CloseReason {
     CloseReason { code: CloseCode::from(code), description: (!words.is_empty()).then(|| words.to_owned()) }
 }
 
-/// Reads on until the other side has closed too: what it sent already would else reset the connection before it reads why.
+/// Reads on until the other side closes too. Unread data would otherwise reset the connection before the other side reads the
+/// reason.
 async fn linger(stream: &mut AggregatedMessageStream) {
     let rest = async { while let Some(Ok(_)) = stream.recv().await {} };
     let _ = timeout(GOODBYE_TIMEOUT, rest).await;
 }
 
-/// Takes frames as they come until the connection ends.
+/// Handles frames as they come, until the connection ends.
 async fn read(
     app: &Arc<App>,
     connection: &Arc<Connection>,
@@ -171,11 +172,13 @@ async fn read(
             Some(Err(error)) => return outbox.close(of_protocol(&error)),
             Some(Ok(AggregatedMessage::Pong(_))) => Ok(()),
             Some(Ok(AggregatedMessage::Ping(payload))) => {
-                // One that does not fit is left out: the other side is being written to anyway.
+                // A pong that does not fit is dropped: the other side is receiving data anyway.
                 let _ = pongs.pong(&payload).now_or_never();
                 Ok(())
             }
-            Some(Ok(AggregatedMessage::Binary(_))) => refused(Error::new(Code::BadRequest, "Frames are text.")),
+            Some(Ok(AggregatedMessage::Binary(_))) => {
+                refused(Error::new(Code::BadRequest, "Frames must be text messages."))
+            }
             Some(Ok(AggregatedMessage::Text(text))) => {
                 Box::pin(incoming::take(app, connection, &text, || frames.take())).await
             }
@@ -187,18 +190,18 @@ async fn read(
             }
             Ok(()) | Err(_) => {}
         }
-        // A burst of frames leaves room for what is written because of them.
+        // During a burst of frames, leave room for writing the answers.
         tokio::task::yield_now().await;
     }
 }
 
-/// Lets a flood run out for a while: a connection closed with something unread is reset, and the other side never reads why.
+/// Reads a flood of frames for a while. Closing a connection with unread data resets it, and the other side never reads the reason.
 async fn drain(stream: &mut AggregatedMessageStream) {
     let flood = async { while let Ok(Some(Ok(_))) = timeout(PAUSE, stream.recv()).await {} };
     let _ = timeout(GOODBYE_TIMEOUT, flood).await;
 }
 
-/// So many a minute, of which some at once.
+/// A token bucket: a rate per minute, and a burst.
 struct Bucket {
     per_second: f64,
     most: f64,
@@ -224,7 +227,7 @@ impl Bucket {
     }
 }
 
-/// Writes what waits, pings, and looks after silence and the credential, until the connection ends; then says why.
+/// Writes queued frames, sends pings, and checks for silence and the credential until the connection ends; then sends the reason.
 async fn write(
     app: Arc<App>,
     connection: Arc<Connection>,
@@ -261,7 +264,7 @@ async fn write(
     }
     metrics::BRIDGE_CLOSED.with_label_values(&[outbox.why().words().2]).inc();
     let goodbye = async {
-        // What was said before, such as why; one that does not read is not waited for.
+        // Frames queued before the end, such as the error that explains it. A frontend that does not read gets none of them.
         while outbox.why() != Close::Overflow
             && let Ok(frame) = queue.try_recv()
         {
@@ -282,7 +285,7 @@ async fn put(session: &mut actix_ws::Session, connection: &Connection, frame: Fr
     }
 }
 
-/// A credential that was revoked, expired or narrowed ends its connection.
+/// Ends the connection if its credential was revoked, expired or restricted.
 async fn look_again(app: &App, connection: &Connection, credential: &str, request: &RequestId) {
     let (error, close) = match caller_of(app, credential, request.clone()).await {
         Ok(Some(caller)) => match may_connect(&caller) {
@@ -293,7 +296,7 @@ async fn look_again(app: &App, connection: &Connection, credential: &str, reques
             let error = Error::new(Code::Unauthenticated, "The credential has expired or was revoked.");
             (error, Close::Unauthenticated)
         }
-        // The database cannot be asked: it will be, the next time.
+        // The database cannot be reached. Check again next time.
         Err(_) => return,
     };
     connection.outbox.send(Frame::error(&error, None));

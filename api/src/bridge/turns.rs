@@ -1,6 +1,6 @@
-//! `turn_request`: a frontend asks its session's AI to take a turn, and is sent what the turn tells as `turn_event` frames.
+//! `turn_request`: a frontend asks its session's AI for a turn and receives the turn's events as `turn_event` frames.
 //!
-//! The turn is not the connection's: it goes on when the connection ends, and is heard on by `GET …/turns/{id}/events`.
+//! The turn does not depend on the connection. It goes on when the connection ends; follow it with `GET …/turns/{id}/events`.
 
 use std::sync::Arc;
 
@@ -14,7 +14,6 @@ use super::{
 use crate::{
     app::App,
     auth::{Caller, Scope},
-    error::{Code, Error, Result},
     http::{bounds, validate},
     turns::{
         events::{Heard, Listener},
@@ -22,9 +21,9 @@ use crate::{
         start::{Asker, Started, start},
     },
 };
+use base::error::{Code, Error, Result};
 
-/// Starts a turn. It does not wait for it: the connection reads nothing until this returns, not even the dice that the turn
-/// asks for.
+/// Starts a turn without waiting for it. The connection reads no frames until this returns, including the dice that the turn needs.
 ///
 /// # Errors
 /// What is wrong with the request, `forbidden` without the scope `gm`, `rate_limited`.
@@ -43,7 +42,7 @@ pub fn request(app: &Arc<App>, connection: &Arc<Connection>, frame: &Incoming) -
 
 fn begin(app: &web::Data<App>, caller: &Caller, connection: &Connection, frame: &Incoming) -> Result<Started> {
     if caller.is_player() {
-        return Err(Error::new(Code::Forbidden, "A player's token starts no turn of a session."));
+        return Err(Error::new(Code::Forbidden, "A player's token may not start a session's turn."));
     }
     caller.needs(Scope::Gm, "Starting a session's turn")?;
     let data = if frame.data.is_null() { json!({}) } else { frame.data.clone() };
@@ -59,7 +58,7 @@ fn begin(app: &web::Data<App>, caller: &Caller, connection: &Connection, frame: 
     start(app, caller, true, run)
 }
 
-/// Sends what the turn tells, as fast as the frontend takes it.
+/// Sends the turn's events as fast as the frontend reads them.
 async fn tell(
     app: web::Data<App>,
     caller: Caller,

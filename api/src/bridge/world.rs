@@ -1,19 +1,19 @@
-//! A session's world state was changed by another than its frontend: the frontend is told.
+//! Tells a session's frontend that somebody else changed its world state.
 
 use entity::session::Role;
 
 use super::{ask::Frontend, frames::Frame, mail};
 use crate::{
     app::App,
-    error::{Error, Result},
     sessions::{service::Playing, world_state::WorldState},
-    tenancy::Actor,
 };
+use base::error::{Error, Result};
+use db::tenancy::Actor;
 
-/// Tells the session's frontend, wherever it is connected, of the world state that was stored, as far as its AI may know it.
+/// Sends the stored world state to the session's frontend, wherever it is connected. Leaves out what the session's AI may not know.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn world_changed(app: &App, actor: &Actor, session: &Playing, mut world: WorldState) -> Result<()> {
     let frontend = Frontend::of(app, actor.tenant, session).await?;
     if matches!(frontend, Frontend::Nowhere { .. }) {
@@ -21,7 +21,7 @@ pub async fn world_changed(app: &App, actor: &Actor, session: &Playing, mut worl
     }
     world.active_scene = world.active_scene.map(|scene| scene.seen_by(session.role));
     if session.role == Role::Player {
-        // It tells how many blows foes can take.
+        // It would tell how many hit points the foes have left.
         world.active_encounter = None;
     }
     let world = serde_json::to_value(&world).map_err(Error::internal)?;

@@ -1,9 +1,9 @@
-//! Forks: a campaign copied with its whole world, as it is or as it was when a turn had ended.
+//! Forks: copies of a campaign with its whole world, as it is now or as it was when a turn had ended.
 //!
-//! The copying is SQL (`migration/src/sql/fork.sql`), set by set, in a transaction that sees one moment: what is written
-//! meanwhile is wholly in or out. The past is found by walking the journal back from the present. Sessions, turns, dice seeds
-//! and idempotency keys are not the world's and stay behind.
-//! A new table of the world is copied by its name in [`TABLES`]; `tests/fork.rs` finds one that was forgotten.
+//! The copying is done in SQL (`migration/src/sql/fork.sql`), table by table, in a transaction that sees one moment. So
+//! a change that happens meanwhile is copied completely or not at all. The past is reconstructed by walking the journal
+//! backwards. Sessions, turns, dice seeds and idempotency keys do not belong to the world and are not copied. To copy a
+//! new table, add its name to [`TABLES`]; `tests/fork.rs` finds tables that were forgotten.
 
 use std::time::Duration;
 
@@ -22,44 +22,49 @@ use super::Campaigns;
 use crate::{
     app::App,
     auth::Caller,
-    error::{Code, Error, Problem, Result},
     http::{
         Body, Reply,
         idempotency::IdempotencyKey,
         resource::{self, Place, Ref, Resource},
         validate, write_in,
     },
-    stored::Columns,
-    tenancy::{Actor, Origin, TenantTx},
 };
+use base::{
+    error::{Code, Error, Problem, Result},
+    stored::Columns,
+};
+use db::tenancy::{Actor, Origin, TenantTx};
 
-/// Tables of the world in the order they are copied: a row follows those it refers to. What belongs to encounters goes with them.
+/// Tables of the world, in the order in which they are copied: a row comes after the rows it refers to. Tables that
+/// belong to encounters are copied with them.
 pub const TABLES: &[&str] =
     &["campaign", "owner", "character", "npc", "scene", "lore", "memory", "message", "encounter"];
 
-/// How long a statement of a fork may take; a million rows take minutes.
+/// The longest time for one statement of a fork, in seconds. A million rows take minutes.
 const SECONDS_MAX: u32 = 900;
-/// How long a fork waits for another of its tenant.
+/// How long a fork waits for another fork of its tenant.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-/// How often it looks whether the other is done.
+/// How often it checks whether the other fork is done.
 const WAIT_POLL: Duration = Duration::from_millis(200);
 
-/// What a client says of a fork.
+/// The options of a fork.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields, default)]
 #[garde(allow_unvalidated)]
 pub struct ForkInput {
-    /// The turn after which the world is copied; the present world unless given.
+    /// The turn after which the world is copied. By default the present world is copied.
     pub at_turn: Option<Uuid>,
-    /// Made of the name unless given.
+    /// The slug of the fork. By default it is made from the name.
     #[garde(custom(validate::opt_slug))]
     pub slug: Option<String>,
-    /// That of the original unless given.
+    /// The name of the fork. By default the original's name.
     #[garde(custom(validate::opt_line))]
     pub name: Option<String>,
 }
 
-/// Copies a campaign with everything in it, secrets included; needs `gm` beside `write`.
+/// Forks a campaign with everything in it.
+///
+/// Secrets are copied too, so this requires the scope `gm` in addition to `write`.
 #[utoipa::path(tag = "campaigns", operation_id = "fork_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
     request_body = ForkInput, responses((status = 201, body = campaign::Model), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/fork")]
@@ -79,7 +84,7 @@ pub async fn fork(
     .await
 }
 
-/// The same for whoever has no request; gives the copy's slug.
+/// Like [`fork`], without a request. Returns the fork's slug.
 ///
 /// # Errors
 /// `validation_failed`, `conflict`, `gone`.
@@ -98,7 +103,7 @@ pub async fn make(
     Ok(made.get("slug").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned())
 }
 
-/// Copies within a transaction, in a constant number of statements.
+/// Copies the campaign within a transaction, in a constant number of statements.
 async fn copy(app: &App, caller: &Caller, c: &str, input: &ForkInput, tx: &TenantTx) -> Result<Reply> {
     let source = resource::campaign_id(tx, caller, &Ref::parse(c)).await?;
     if caller.campaign.is_some() {
@@ -135,11 +140,12 @@ async fn copy(app: &App, caller: &Caller, c: &str, input: &ForkInput, tx: &Tenan
     Reply::created(format!("/v1/campaigns/{target}"), version, &resource::view::<Campaigns>(model, caller)?)
 }
 
-/// A tenant copies one campaign at a time: a fork holds a connection for long. Who waits holds none.
+/// Waits until no other fork of the tenant is running, because a fork holds a connection for a long time. Waiting holds
+/// none.
 ///
-/// A transaction sees the world as of its first statement, which is the one that asks for the lock: a fork that commits in the
-/// moment between would be neither waited for nor seen. Nobody finishes a fork in the time of two such questions, so a lock that
-/// was free twice in a row was free when the second transaction looked.
+/// A transaction sees the world as of its first statement, which is the one that asks for the lock. A fork that commits
+/// at that very moment would be neither waited for nor seen. But no fork can finish in the time between two such
+/// statements. So if the lock was free twice in a row, it was free when the second transaction began.
 async fn place(app: &App, actor: &Actor) -> Result<TenantTx> {
     let until = Instant::now() + WAIT_MAX;
     let mut was_free = false;
@@ -156,7 +162,7 @@ async fn place(app: &App, actor: &Actor) -> Result<TenantTx> {
         tx.commit().await?;
         if !is_free {
             if Instant::now() >= until {
-                let detail = "Another campaign of this tenant is being copied; try again.";
+                let detail = "Another campaign of this tenant is being forked. Try again later.";
                 return Err(Error::new(Code::Unavailable, detail).retry_after(10));
             }
             sleep(WAIT_POLL).await;
@@ -165,16 +171,16 @@ async fn place(app: &App, actor: &Actor) -> Result<TenantTx> {
     }
 }
 
-/// Where a turn had ended.
+/// The moment when a turn had ended.
 struct End {
-    /// The journal up to here had happened.
+    /// The last entry of the journal at that moment.
     seq: i64,
     moment: OffsetDateTime,
 }
 
-/// The last journal row of a turn is where it had ended: its own last change or, if it failed, the last of taking them back. What
-/// it changed in an earlier attempt does not count, nor that it was undone later. A turn that changed nothing ended when the
-/// clock says.
+/// A turn ended with its last journal entry: its own last change or, if it failed, the last change that was reverted.
+/// Changes from an earlier attempt do not count, nor that the turn was undone later. If a turn changed nothing, its end
+/// is found by the time.
 const END: &str = "\
     SELECT t.status, t.finished_at, coalesce(h.pruned_seq, 0) AS pruned, \
            CASE WHEN t.status IN ('failed', 'cancelled') AND t.on_failure <> 'keep' THEN j.last \
@@ -198,23 +204,20 @@ async fn end_of(tx: &TenantTx, source: Uuid, turn: Uuid) -> Result<End> {
         .ok_or_else(|| Error::invalid("/at_turn", "unknown_reference", "There is no such turn in this campaign."))?;
     let finished: Option<OffsetDateTime> = row.read("finished_at")?;
     let (Some(moment), false) = (finished, matches!(row.read("status")?, "queued" | "running")) else {
-        return Err(Error::new(
-            Code::Conflict,
-            "The turn is still running; its world can be copied when it has ended.",
-        ));
+        return Err(Error::new(Code::Conflict, "The turn is still running. Fork the campaign when it has ended."));
     };
     match seq_of(&row, moment)? {
         Some(seq) => Ok(End { seq, moment }),
-        None => Err(Error::new(Code::Gone, "The journal does not reach back to this turn any more.")),
+        None => Err(Error::new(Code::Gone, "The journal no longer reaches back to this turn.")),
     }
 }
 
-/// The end of a turn in the journal, if the journal reaches back to it.
+/// The position of a turn's end in the journal, if the journal reaches back that far.
 fn seq_of(row: &PgRow, moment: OffsetDateTime) -> Result<Option<i64>> {
     let pruned: i64 = row.read("pruned")?;
     let seq = match row.read::<Option<i64>>("last")? {
         Some(last) => last,
-        // Its rows may have been there once.
+        // Its entries may have been pruned.
         None if pruned > 0 && row.read::<Option<OffsetDateTime>>("kept_since")?.is_none_or(|at| moment < at) => {
             return Ok(None);
         }
@@ -223,7 +226,7 @@ fn seq_of(row: &PgRow, moment: OffsetDateTime) -> Result<Option<i64>> {
     Ok((seq >= pruned).then_some(seq))
 }
 
-/// The campaign's name as of a position in its journal.
+/// The campaign's name at a position in its journal.
 async fn name_at(tx: &TenantTx, source: Uuid, seq: Option<i64>) -> Result<String> {
     let row = sqlx::query(
         "SELECT coalesce((SELECT j.before ->> 'name' FROM journal j WHERE j.tenant_id = $1 AND j.row_id = $2 AND j.seq > $3 \

@@ -10,7 +10,6 @@ use super::{CampaignInput, Campaigns};
 use crate::{
     app::App,
     auth::Caller,
-    error::{Code, Error, Problem, Result},
     http::{
         Body, Reply,
         paging::{self, Items, ListParams, NoFilter, Page},
@@ -18,8 +17,9 @@ use crate::{
     },
     journal,
 };
+use base::error::{Code, Error, Problem, Result};
 
-/// The tenant's campaigns.
+/// Lists the tenant's campaigns.
 #[utoipa::path(tag = "campaigns", operation_id = "list_campaigns", params(ListParams),
     responses((status = 200, body = Items<campaign::Model>), (status = "default", body = Problem)))]
 #[get("/campaigns")]
@@ -81,19 +81,20 @@ pub async fn delete(
     resource::delete::<Campaigns>(&app, &caller, &request, None, &path).await
 }
 
-/// Where to read the journal from.
+/// Which part of the journal to read.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct ChangesParams {
-    /// The last `seq` already seen; 0 for the beginning.
+    /// The `seq` of the last change that the client has; 0 reads from the beginning.
     after: i64,
-    /// Rows, 1..200; 50 unless given.
+    /// Changes per page, 1 to 200. By default 50.
     limit: Option<i64>,
 }
 
-/// The journal after a position: every change of the world, in the order of commits, without gaps. Without the scope `gm`, and for
-/// players, the messages of it that the caller may read.
+/// Reads the journal from a position: every change of the world, in the order of commits, without gaps.
+///
+/// Without the scope `gm`, and for players, it contains only the messages that the caller may read.
 #[utoipa::path(tag = "campaigns", operation_id = "list_changes",
     params(("c" = String, Path, description = "Campaign id or slug"), ChangesParams),
     responses((status = 200, body = journal::Changes), (status = "default", body = Problem)))]
@@ -113,16 +114,19 @@ pub async fn changes(
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct FollowParams {
-    /// The last change the client knows; from now on unless given. The header `Last-Event-ID` goes before it.
+    /// The last change that the client has. By default the stream begins now. The header `Last-Event-ID` takes
+    /// precedence.
     #[param(minimum = 0)]
     after: Option<i64>,
 }
 
-/// Follows the journal, as far as `GET …/changes` shows it, as server-sent events: `event: change`, the number as `id`, the change
-/// as `data`. A stream ends after ten minutes; come back with `Last-Event-ID`.
+/// Follows the journal as server-sent events.
+///
+/// It shows the same changes as `GET …/changes`. Each event has the name `change`, the number of the change as `id`,
+/// and the change as `data`. A stream ends after ten minutes; reconnect with `Last-Event-ID`.
 #[utoipa::path(tag = "campaigns", operation_id = "follow_changes",
     params(("c" = String, Path, description = "Campaign id or slug"), FollowParams,
-        ("Last-Event-ID" = Option<String>, Header, description = "The number of the last change that was heard")),
+        ("Last-Event-ID" = Option<String>, Header, description = "The number of the last change that the client received")),
     responses((status = 200, content_type = "text/event-stream", body = String), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/events")]
 pub async fn events(
@@ -134,14 +138,14 @@ pub async fn events(
     let asked: FollowParams = paging::read_filter(paging::parameters(request.query_string())?)?;
     let number = |id: &str| {
         let number = id.parse().ok().filter(|after: &i64| *after >= 0);
-        number.ok_or_else(|| Error::new(Code::BadRequest, "`Last-Event-ID` is the number of a change."))
+        number.ok_or_else(|| Error::new(Code::BadRequest, "`Last-Event-ID` must be the number of a change."))
     };
     let after = match sse::last_event_id(&request) {
         Some(id) => Some(number(id)?),
         None => asked.after,
     };
     if after.is_some_and(|after| after < 0) {
-        return Err(paging::bad("after", "is 0 or more"));
+        return Err(paging::bad("after", "must be 0 or more"));
     }
     journal::follow(app, caller, &path, after).await
 }

@@ -1,4 +1,4 @@
-//! Campaigns: one world each. A campaign's slug is unique in its tenant; deleting one deletes what is in it.
+//! Campaigns: one world each. A campaign's slug is unique in its tenant. Deleting a campaign deletes everything in it.
 
 pub mod fork;
 pub mod http;
@@ -13,17 +13,15 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{
-    error::Result,
-    http::{
-        paging::NoFilter,
-        resource::{self, Place, Resource, Stamp},
-        validate,
-    },
-    tenancy::TenantTx,
+use crate::http::{
+    paging::NoFilter,
+    resource::{self, Place, Resource, Stamp},
+    validate,
 };
+use base::error::Result;
+use db::tenancy::TenantTx;
 
-/// What a client writes of a campaign.
+/// The members of a campaign that a client can write.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -60,10 +58,14 @@ fn dnd5e() -> String {
 }
 
 fn known_rules(value: &str, _: &()) -> garde::Result {
-    if value == "dnd5e" { Ok(()) } else { Err(garde::Error::new("the only rules there are: `dnd5e`")) }
+    if value == "dnd5e" {
+        Ok(())
+    } else {
+        Err(garde::Error::new("must be `dnd5e`, the only rules system that there is"))
+    }
 }
 
-/// The kind.
+/// Campaigns as a resource.
 pub struct Campaigns;
 
 impl Resource for Campaigns {

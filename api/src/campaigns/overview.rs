@@ -1,15 +1,17 @@
-//! What is in a campaign, counted.
+//! Counts what is in a campaign.
 
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use crate::stored::Columns;
-use crate::{auth::Caller, error::Result, tenancy::TenantTx};
+use crate::auth::Caller;
+use base::error::Result;
+use base::stored::Columns;
+use db::tenancy::TenantTx;
 
-/// Nobody needs to know more exactly, and counting takes longer the more there is.
+/// Counting stops here. Nobody needs larger numbers exactly, and counting takes time.
 pub const COUNTED_MAX: i64 = 10_000;
 
-/// What is counted: its name for people, the editor's path, the table.
+/// What is counted: the label, the path in the editor, the table.
 const KINDS: [(&str, &str, &str); 8] = [
     ("Lore", "lore", "lore"),
     ("Memories", "memories", "memory"),
@@ -21,7 +23,7 @@ const KINDS: [(&str, &str, &str); 8] = [
     ("Turns", "turns", "turn"),
 ];
 
-/// How many rows of each kind the caller may see, [`COUNTED_MAX`] and one at most. One round trip.
+/// How many rows of each kind the caller may see, up to [`COUNTED_MAX`] and one. Takes one round trip.
 ///
 /// # Errors
 /// Those of the database.

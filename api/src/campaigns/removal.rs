@@ -1,9 +1,11 @@
-//! Deleting a campaign of any size. It leaves in the request: nobody finds it from then on, its names are free, its turns stop, and
-//! who follows it is told so. Its rows go afterwards, a step at a time, by whichever server comes to it first.
+//! Deletes campaigns of any size. The request only removes the campaign itself: from then on nobody finds it, its names
+//! are free, its turns stop, and its followers are told. Its rows are deleted afterwards, step by step, by whichever
+//! server comes first.
 //!
-//! A step is a transaction of a fraction of a second, deletes children before their parents (`campaign_remove`, in `sql/removal.sql`,
-//! reads the order from the foreign keys, so a new table needs nothing here) and writes how far it is: a server may die at any moment.
-//! One campaign that cannot be deleted waits longer and longer, and no other one waits for it. Never delete a campaign's row elsewhere.
+//! A step is a transaction of a fraction of a second. It deletes children before their parents (`campaign_remove` in
+//! `sql/removal.sql` reads the order from the foreign keys, so a new table needs no change here) and records its
+//! progress, because a server may stop at any moment. A campaign that cannot be deleted is retried after longer and
+//! longer waits, and does not hold up others. Never delete a campaign's row anywhere else.
 
 use std::time::Duration;
 
@@ -11,15 +13,16 @@ use sqlx::postgres::PgRow;
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
-use crate::{error::Result, ops::metrics, pool::Pool, stored::Columns, tenancy::TenantTx};
+use base::{error::Result, metrics, stored::Columns};
+use db::{pool::Pool, tenancy::TenantTx};
 
-/// What is looked at in one round.
+/// The number of campaigns that are looked at in one round.
 const CAMPAIGNS_AT_ONCE: i32 = 100;
-/// How long one step deletes, in milliseconds, and how long one campaign is carried on before the next.
+/// How long one step deletes, in milliseconds, and how long we continue with one campaign before the next.
 const STEP_MILLIS: i32 = 250;
 const SHARE: Duration = Duration::from_secs(5);
 
-/// A campaign leaves when the transaction is committed. Its turns that are asked to stop.
+/// Removes a campaign when the transaction is committed. Returns its turns that were asked to stop.
 ///
 /// # Errors
 /// Those of the database.
@@ -29,10 +32,10 @@ pub async fn leave(tx: &TenantTx, campaign: Uuid) -> Result<Vec<Uuid>> {
     rows.iter().map(|row| row.read("turn")).collect()
 }
 
-/// Goes on with the campaigns whose rows are to go. One that fails is tried again later, the others now.
+/// Continues to delete the rows of removed campaigns. A campaign that fails is retried later; the others continue.
 ///
 /// # Errors
-/// If it cannot be asked which there are.
+/// If the list of campaigns cannot be read.
 pub async fn carry_on(pool: &Pool) -> Result<()> {
     let waiting = sqlx::query("SELECT * FROM campaigns_leaving($1)")
         .bind(CAMPAIGNS_AT_ONCE)
@@ -46,8 +49,8 @@ pub async fn carry_on(pool: &Pool) -> Result<()> {
         if row.read("is_due")? {
             let (tenant, campaign): (Uuid, Uuid) = (row.read("tenant_id")?, row.read("campaign_id")?);
             if let Err(error) = remove(pool, tenant, campaign, SHARE).await {
-                tracing::warn!(campaign_id = %campaign, %error, "the rows of a deleted campaign could not be deleted; it is tried again");
-                // An error that is none of the database's own is a lost connection.
+                tracing::warn!(campaign_id = %campaign, %error, "the rows of a deleted campaign could not be deleted; the server will try again");
+                // An error without SQLSTATE is a lost connection.
                 note_failure(pool, tenant, campaign, error.sqlstate().as_deref().unwrap_or("08006")).await?;
             }
         }
@@ -55,7 +58,8 @@ pub async fn carry_on(pool: &Pool) -> Result<()> {
     Ok(())
 }
 
-/// Deletes rows of one campaign until none is left or its share of time is over; between two steps the database has time for others.
+/// Deletes rows of one campaign until none is left or its time is over. It pauses between steps so that the database
+/// can do other work.
 async fn remove(pool: &Pool, tenant: Uuid, campaign: Uuid, share: Duration) -> Result<()> {
     let until = Instant::now() + share;
     loop {
@@ -66,11 +70,11 @@ async fn remove(pool: &Pool, tenant: Uuid, campaign: Uuid, share: Duration) -> R
             .bind(STEP_MILLIS)
             .fetch_optional(&mut *pool.acquire().await?)
             .await?;
-        // Another server is at it, or has done it.
+        // Another server is working on it or has finished it.
         let Some(step) = step else { return Ok(()) };
         metrics::CAMPAIGN_ROWS_REMOVED.inc_by(step.read::<i64>("gone")?.unsigned_abs());
         if step.read("is_done")? {
-            tracing::info!(campaign_id = %campaign, "the last of a deleted campaign is gone");
+            tracing::info!(campaign_id = %campaign, "the last rows of a deleted campaign were deleted");
             return Ok(());
         }
         if Instant::now() >= until {

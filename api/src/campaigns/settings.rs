@@ -1,7 +1,7 @@
-//! What a campaign decides for itself: `settings`. It holds what the server reads and nothing else; what clients keep of their own
-//! has its place in `extensions`.
+//! The `settings` of a campaign. Only settings that the server reads are allowed there. Clients keep their own values
+//! in `extensions`.
 //!
-//! To add a setting: a member of [`CampaignSettings`], its name in `NAMES`.
+//! To add a setting, add a member to [`CampaignSettings`] and its name to `NAMES`.
 
 use std::collections::BTreeMap;
 
@@ -12,40 +12,43 @@ use utoipa::ToSchema;
 
 use crate::{
     commands,
-    error::{Error, Result},
     http::{body, validate},
-    json,
     memory::subject::ABOUT_OTHERS,
     prompt::section::Section,
+};
+use base::{
+    error::{Error, Result},
+    json,
 };
 
 const NAMES: [&str; 4] = ["planner_commands", "prompt_budgets", ABOUT_OTHERS, "gm_encounters"];
 const BUDGET_MAX: u32 = 200_000;
 
-/// A campaign's settings; what is absent or null has its default.
+/// A campaign's settings. A setting that is absent or null has its default.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CampaignSettings {
-    /// The commands that the planner may choose, of those that the tenant allows; all of these by default.
+    /// The commands that the planner may choose, of those that the tenant allows. By default all of these.
     #[schema(max_items = 64)]
     pub planner_commands: Option<Vec<String>>,
-    /// Tokens that sections of prompts may fill at most, 0 to 200000 each, by the section's name.
+    /// The largest number of tokens in a section of a prompt, 0 to 200000, by the name of the section.
     pub prompt_budgets: Option<BTreeMap<String, Option<u32>>>,
-    /// Whether the model may also remember about players that are at the same location, and not only about the turn's own.
+    /// Whether a turn's model may also remember things about other players at the same location. Otherwise it can do so
+    /// only about the turn's own player.
     #[schema(default = false)]
     pub memories_about_others: Option<bool>,
-    /// Whether the game master's AI is offered the tools that begin fights while there is none.
+    /// Whether the game master's AI gets the tools that begin fights while there is none.
     #[schema(default = false)]
     pub gm_encounters: Option<bool>,
 }
 
-/// Whether what a client sends as `settings` is all read by the server, and fits.
+/// Checks that the server knows every setting that a client sends, and that the values are valid.
 ///
 /// # Errors
-/// `validation_failed` that points to the first setting that nothing reads or that does not fit.
+/// `validation_failed` that points to the first unknown or invalid setting.
 pub fn check(settings: &Value) -> Result<()> {
     let mut sent = settings.clone();
-    // What is set to null goes, also what an earlier server took.
+    // A null removes a setting, even one that only an earlier server knew.
     if let Value::Object(members) = &mut sent {
         members.retain(|_, value| !value.is_null());
     }
@@ -57,16 +60,17 @@ pub fn check(settings: &Value) -> Result<()> {
     for (name, tokens) in read.prompt_budgets.iter().flatten() {
         let pointer = format!("/settings/prompt_budgets/{}", json::escape(name));
         if Section::named(name).is_none() {
-            return Err(Error::invalid(pointer, "unknown_field", "There is no such section of a prompt."));
+            return Err(Error::invalid(pointer, "unknown_field", "A prompt has no section with this name."));
         }
         if tokens.is_some_and(|tokens| tokens > BUDGET_MAX) {
-            return Err(Error::invalid(pointer, "invalid_value", format!("0 to {BUDGET_MAX} tokens.")));
+            return Err(Error::invalid(pointer, "invalid_value", format!("must be from 0 to {BUDGET_MAX} tokens")));
         }
     }
     Ok(())
 }
 
-/// The same for settings that are stored or in a file. What nothing reads is let be: an earlier server took it.
+/// Like [`check`], for settings that are stored or in a file. Unknown settings are accepted, because an earlier server
+/// may have known them.
 pub fn stored_fit(settings: &Extensions, cx: &()) -> garde::Result {
     let read = settings.iter().filter(|(name, _)| NAMES.contains(&name.as_str()));
     let read = read.map(|(name, value)| (name.clone(), value.clone())).collect();

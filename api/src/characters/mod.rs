@@ -1,4 +1,4 @@
-//! Player characters: a sheet of the 5e rules and who plays it. A whole sheet has at most 16 KiB of JSON.
+//! Player characters: a sheet for the 5e rules, and who plays it. A whole sheet has at most 16 KiB of JSON.
 
 pub mod service;
 
@@ -21,7 +21,6 @@ use uuid::Uuid;
 use crate::{
     actors,
     erasure::{self, EraseParams, Erasure},
-    error::{Code, Error, Result},
     http::{
         Reply,
         etag::Expected,
@@ -29,14 +28,15 @@ use crate::{
         resource::{self, Place, Resource, Stamp, col},
         validate,
     },
-    tenancy::TenantTx,
     world_routes_but_delete,
 };
+use base::error::{Code, Error, Result};
+use db::tenancy::TenantTx;
 
-/// Bytes of a sheet as JSON.
+/// The largest size of a sheet as JSON, in bytes.
 pub const SHEET_BYTES_MAX: usize = 16 * 1024;
 
-/// What a client writes of a character.
+/// The members of a character that a client can write.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -73,11 +73,12 @@ pub struct CharacterInput {
     #[garde(range(min = 0, max = 100_000))]
     #[serde(default)]
     pub temp_hp: i32,
-    /// What armor, shield and Dexterity give, or 10 without either, unless it is set; null unsets it.
+    /// The armor class. Unless it is set, it follows from armor, shield and Dexterity, or is 10 without armor and
+    /// shield. Null unsets it.
     #[garde(range(min = 0, max = 100))]
     #[serde(default)]
     pub armor_class: Option<i32>,
-    /// Feet a round.
+    /// The speed in feet per round.
     #[garde(range(min = 0, max = 10_000))]
     #[serde(default = "thirty")]
     pub speed: i32,
@@ -160,7 +161,7 @@ fn scores_fit(a: &Abilities, _: &()) -> garde::Result {
     if all.iter().all(|score| (1..=30).contains(score)) {
         Ok(())
     } else {
-        Err(garde::Error::new("ability scores are 1 to 30"))
+        Err(garde::Error::new("ability scores must be from 1 to 30"))
     }
 }
 
@@ -168,14 +169,14 @@ fn known_size(value: &str, _: &()) -> garde::Result {
     if rules::SIZES.contains(&value) {
         Ok(())
     } else {
-        Err(garde::Error::new(format!("is one of {}", rules::SIZES.join(", "))))
+        Err(garde::Error::new(format!("must be one of {}", rules::SIZES.join(", "))))
     }
 }
 
 fn opt_ability(value: &Option<String>, _: &()) -> garde::Result {
     match value {
         Some(name) if !rules::ABILITIES.contains(&name.as_str()) => {
-            Err(garde::Error::new(format!("is one of {}", rules::ABILITIES.join(", "))))
+            Err(garde::Error::new(format!("must be one of {}", rules::ABILITIES.join(", "))))
         }
         _ => Ok(()),
     }
@@ -187,7 +188,11 @@ fn slots(slots: &BTreeMap<String, SpellSlot>, _: &()) -> garde::Result {
             && (0..=slot.max).contains(&slot.remaining)
             && slot.max <= 100
     };
-    if slots.iter().all(fits) { Ok(()) } else { Err(garde::Error::new("levels are 1 to 9, `remaining` is 0 to `max`")) }
+    if slots.iter().all(fits) {
+        Ok(())
+    } else {
+        Err(garde::Error::new("levels must be 1 to 9, and `remaining` must be from 0 to `max`"))
+    }
 }
 
 fn pools(pools: &[Pool], _: &()) -> garde::Result {
@@ -195,7 +200,7 @@ fn pools(pools: &[Pool], _: &()) -> garde::Result {
     if pools.iter().all(fits) {
         Ok(())
     } else {
-        Err(garde::Error::new("resources have a name and `remaining` from 0 to `max`"))
+        Err(garde::Error::new("resources must have a name, and `remaining` must be from 0 to `max`"))
     }
 }
 
@@ -204,13 +209,13 @@ fn pools(pools: &[Pool], _: &()) -> garde::Result {
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct CharacterFilter {
-    /// Only those of this player.
+    /// Only characters of this player.
     player_name: Option<String>,
-    /// Only those at this place, as written.
+    /// Only characters at this location, spelled the same.
     location: Option<String>,
 }
 
-/// The kind.
+/// Characters as a resource.
 pub struct Characters;
 
 impl Resource for Characters {
@@ -240,7 +245,7 @@ impl Resource for Characters {
         actors::may_be_forgotten(tx, character.campaign_id.0, character.id.0).await
     }
 
-    /// What armor gave follows the armor; what somebody set stays.
+    /// A computed armor class follows changes of the armor; one that somebody set stays.
     fn derived(before: &Value, changes: &Value) -> &'static [&'static str] {
         let follows = before["armor_class"] == armor_class_worn(before) && changes.get("armor_class").is_none();
         if follows { &["armor_class"] } else { &[] }
@@ -260,14 +265,14 @@ impl Resource for Characters {
         let filled = columns.iter().filter(|(_, v)| !is_empty(v)).collect::<BTreeMap<_, _>>();
         let bytes = serde_json::to_vec(&filled).map_err(Error::internal)?.len();
         if bytes > SHEET_BYTES_MAX {
-            let detail = format!("A sheet may have {SHEET_BYTES_MAX} bytes of JSON; this one has {bytes}.");
+            let detail = format!("A sheet may have at most {SHEET_BYTES_MAX} bytes of JSON; this one has {bytes}.");
             return Err(Error::new(Code::PayloadTooLarge, detail));
         }
         Ok(columns)
     }
 }
 
-/// The armor class of a sheet on which none is set.
+/// The armor class of a sheet where none is set.
 fn armor_class_worn(sheet: &Value) -> i32 {
     let worn = |member| (member, sheet[member].clone());
     let defence = Value::from_iter([worn("abilities"), worn("armor"), worn("shield")]);
@@ -296,13 +301,15 @@ world_routes_but_delete!(
     "/campaigns/{c}/characters/{x}"
 );
 
-/// Deletes one. With `erase=true` every copy goes as well: history, what the player wrote, traces, stored answers, memories.
+/// Deletes a character.
+///
+/// With `erase=true` every copy is erased too: journal, what the player wrote, traces, stored answers, memories.
 #[utoipa::path(
     tag = "characters", operation_id = "delete_character",
-    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug; with `erase` also the id of one that is gone"),
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug; with `erase` also the id of a deleted character"),
            EraseParams),
-    responses((status = 204), (status = 202, description = "The erasure goes on: ask at `Location`", body = Erasure),
-        (status = "default", body = crate::error::Problem)),
+    responses((status = 204), (status = 202, description = "The erasure is still running; `Location` is its URL", body = Erasure),
+        (status = "default", body = base::error::Problem)),
 )]
 #[delete("/campaigns/{c}/characters/{x}")]
 pub async fn delete(

@@ -1,15 +1,15 @@
-//! Finding characters by what others call them.
+//! Finds characters by id or slug.
 
 use uuid::Uuid;
 
-use crate::{
+use crate::http::resource::Ref;
+use base::{
     error::{Error, Result},
-    http::resource::Ref,
     stored::Columns,
-    tenancy::TenantTx,
 };
+use db::tenancy::TenantTx;
 
-/// The id of a player character named by id or slug in a request's body.
+/// The id of a player character that a request's body names by id or slug.
 ///
 /// # Errors
 /// `validation_failed` with `unknown_reference` at `/player_id`.
@@ -19,10 +19,10 @@ pub async fn player_id(tx: &TenantTx, campaign: Uuid, player: &str) -> Result<Uu
     })
 }
 
-/// Moves a character; gives its version from then on.
+/// Moves a character. Returns its new version.
 ///
 /// # Errors
-/// `not_found` if it is gone.
+/// `not_found` if it no longer exists.
 pub async fn move_to(tx: &TenantTx, character: Uuid, location: &str) -> Result<i64> {
     let row = sqlx::query("UPDATE character SET location = $3 WHERE tenant_id = $1 AND id = $2 RETURNING version")
         .bind(tx.tenant())
@@ -33,7 +33,7 @@ pub async fn move_to(tx: &TenantTx, character: Uuid, location: &str) -> Result<i
     row.ok_or_else(|| Error::not_found("character"))?.read("version")
 }
 
-/// The id of a character named by id or slug, if there is one.
+/// The id of a character by id or slug, if it exists.
 ///
 /// # Errors
 /// Those of the database.

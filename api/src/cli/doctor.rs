@@ -1,7 +1,7 @@
-//! `doctor`: looks at the database and says what needs a person. The status is not 0 then.
+//! `doctor`: checks the database and prints what needs a person. The exit status is then not 0.
 //!
-//! Each check is a function that asks and judges; none changes anything, and one that fails says so and holds up no other. To add one: a function that
-//! gives a [`Finding`], a line in [`CHECKS`].
+//! Each check is a function that queries and judges. None changes anything, and a failing check does not stop the others. To add one,
+//! write a function that returns a [`Finding`] and add it to [`CHECKS`].
 
 use std::process::ExitCode;
 
@@ -12,14 +12,15 @@ use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection, postgres::PgRow};
 
 use super::say;
-use crate::{database::in_time, error::Result, stored::Columns};
+use crate::database::in_time;
+use base::{error::Result, stored::Columns};
 
-/// What a check found.
+/// The result of a check.
 #[derive(Serialize)]
 struct Finding {
     check: &'static str,
     needs_a_person: bool,
-    /// One sentence, or a few.
+    /// One or a few sentences.
     says: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     details: Vec<Value>,
@@ -33,7 +34,7 @@ impl Finding {
 
 type Check = for<'a> fn(&'a mut PgConnection) -> LocalBoxFuture<'a, Result<Finding>>;
 
-/// Every check, in the order they are made.
+/// All checks, in order.
 const CHECKS: &[(&str, Check)] = &[
     ("schema", |db| Box::pin(schema(db))),
     ("role", |db| Box::pin(role(db))),
@@ -43,13 +44,13 @@ const CHECKS: &[(&str, Check)] = &[
     ("campaigns", |db| Box::pin(campaigns(db))),
 ];
 
-/// Rows of one check that are named.
+/// The most rows that one check lists.
 const NAMED_MAX: usize = 20;
 
 /// `tavernkeep doctor`.
 ///
 /// # Errors
-/// Only if the answer cannot be written; what cannot be asked is a finding.
+/// Only if the answer cannot be written. A failed query is a finding.
 pub(super) async fn run(owner_url: &str, as_json: bool) -> Result<ExitCode> {
     let mut findings = Vec::new();
     match in_time(async { Ok(PgConnection::connect(owner_url).await?) }).await {
@@ -60,14 +61,14 @@ pub(super) async fn run(owner_url: &str, as_json: bool) -> Result<ExitCode> {
                     Ok(finding) => finding,
                     Err(error) => {
                         let why = error.cause().map_or_else(|| error.to_string(), ToString::to_string);
-                        Finding::of(name, true, format!("It cannot be looked at: {why}"), Vec::new())
+                        Finding::of(name, true, format!("The check failed: {why}"), Vec::new())
                     }
                 });
             }
         }
         Err(error) => {
             let why = error.cause().map_or_else(|| error.to_string(), ToString::to_string);
-            findings.push(Finding::of("database", true, format!("It cannot be reached: {why}"), Vec::new()));
+            findings.push(Finding::of("database", true, format!("The database cannot be reached: {why}"), Vec::new()));
         }
     }
     let is_well = findings.iter().all(|finding| !finding.needs_a_person);
@@ -86,11 +87,11 @@ async fn database(db: &mut PgConnection) -> Finding {
             let version: String = row.read("version").unwrap_or_default();
             Finding::of("database", false, format!("PostgreSQL {version} answers."), Vec::new())
         }
-        Err(error) => Finding::of("database", true, format!("It does not answer: {error}"), Vec::new()),
+        Err(error) => Finding::of("database", true, format!("The database does not answer: {error}"), Vec::new()),
     }
 }
 
-/// Whether every migration of this program was made, and no other.
+/// Whether the database has exactly this program's migrations.
 async fn schema(db: &mut PgConnection) -> Result<Finding> {
     let rows = sqlx::query("SELECT version FROM seaql_migrations").fetch_all(db).await?;
     let made = rows.iter().map(|row| row.read("version")).collect::<Result<Vec<String>>>()?;
@@ -98,31 +99,33 @@ async fn schema(db: &mut PgConnection) -> Result<Finding> {
     let missing: Vec<Value> = ours.iter().filter(|name| !made.contains(name)).map(|name| json!(name)).collect();
     let unknown: Vec<Value> = made.iter().filter(|name| !ours.contains(name)).map(|name| json!(name)).collect();
     Ok(match (missing.is_empty(), unknown.is_empty()) {
-        (true, true) => Finding::of("schema", false, format!("All {} migrations are made.", ours.len()), Vec::new()),
-        (false, _) => Finding::of("schema", true, "Migrations are missing: run `tavernkeep migrate`.", missing),
-        (true, false) => Finding::of("schema", true, "The schema is of a newer program than this one.", unknown),
+        (true, true) => Finding::of("schema", false, format!("All {} migrations are applied.", ours.len()), Vec::new()),
+        (false, _) => Finding::of("schema", true, "Migrations are missing. Run `tavernkeep migrate`.", missing),
+        (true, false) => {
+            Finding::of("schema", true, "The schema was migrated by a newer program than this one.", unknown)
+        }
     })
 }
 
-/// Whether row security binds the role that the server works as.
+/// Whether row security applies to the server's role.
 async fn role(db: &mut PgConnection) -> Result<Finding> {
     let row = sqlx::query("SELECT rolsuper OR rolbypassrls AS is_free FROM pg_roles WHERE rolname = 'tavernkeep_app'")
         .fetch_optional(db)
         .await?;
     let is_free = row.map(|row| row.read::<bool>("is_free")).transpose()?;
     Ok(match is_free {
-        Some(false) => Finding::of("role", false, "Row security binds `tavernkeep_app`.", Vec::new()),
+        Some(false) => Finding::of("role", false, "Row security applies to `tavernkeep_app`.", Vec::new()),
         Some(true) => Finding::of(
             "role",
             true,
-            "`tavernkeep_app` is a superuser or bypasses row security: take that away.",
+            "`tavernkeep_app` is a superuser or bypasses row security. Remove these attributes from the role.",
             Vec::new(),
         ),
-        None => Finding::of("role", true, "There is no role `tavernkeep_app`: run `tavernkeep migrate`.", Vec::new()),
+        None => Finding::of("role", true, "There is no role `tavernkeep_app`. Run `tavernkeep migrate`.", Vec::new()),
     })
 }
 
-/// Whether every table of tenants forces row security.
+/// Whether every tenant table forces row security.
 async fn row_security(db: &mut PgConnection) -> Result<Finding> {
     let rows = sqlx::query(
         "SELECT c.relname::text AS name FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id' \
@@ -132,13 +135,13 @@ async fn row_security(db: &mut PgConnection) -> Result<Finding> {
     .await?;
     let open: Vec<Value> = rows.iter().map(|row| Ok(json!(row.read::<String>("name")?))).collect::<Result<_>>()?;
     Ok(if open.is_empty() {
-        Finding::of("row_security", false, "Every table of tenants forces it.", open)
+        Finding::of("row_security", false, "Every tenant table forces row security.", open)
     } else {
-        Finding::of("row_security", true, "Tables of tenants do not force it.", open)
+        Finding::of("row_security", true, "Some tenant tables do not force row security.", open)
     })
 }
 
-/// Turns that are taken back, or that nobody works on.
+/// Turns that are being reverted, or that no server works on.
 async fn turns(db: &mut PgConnection) -> Result<Finding> {
     let rows = sqlx::query(
         "SELECT t.tenant_id::text AS tenant_id, t.id::text AS id, t.kind, coalesce(t.revert_as, 'failed') AS becomes, t.revert_done, t.revert_total, \
@@ -160,20 +163,20 @@ async fn turns(db: &mut PgConnection) -> Result<Finding> {
     let stuck = rows.iter().filter(|row| row.read("is_stuck").unwrap_or(true)).count();
     let details = rows.iter().take(NAMED_MAX).map(detail).collect::<Result<Vec<_>>>()?;
     Ok(match (rows.len(), stuck) {
-        (0, _) => Finding::of("turns", false, "None waits to be taken back.", details),
-        (n, 0) => Finding::of("turns", false, format!("Being taken back, or about to be: {n}."), details),
+        (0, _) => Finding::of("turns", false, "No turn is waiting to be reverted.", details),
+        (n, 0) => Finding::of("turns", false, format!("Turns being reverted or waiting for it: {n}."), details),
         (n, stuck) => Finding::of(
             "turns",
             true,
             format!(
-                "Being taken back, or about to be: {n}. Of these {stuck} do not go on; they are tried again, and `tavernkeep turn end ID` ends one."
+                "Turns being reverted or waiting for it: {n}. Not progressing: {stuck}. They are retried; `tavernkeep turn end ID` ends one."
             ),
             details,
         ),
     })
 }
 
-/// Erasures that are under way, and do not move.
+/// Erasures that are under way, and those that do not progress.
 async fn erasures(db: &mut PgConnection) -> Result<Finding> {
     let rows = sqlx::query(
         "SELECT id::text AS id, tenant_id::text AS tenant_id, kind, moved_at::text AS moved_at, moved_at < now() - interval '1 hour' AS is_stuck \
@@ -190,16 +193,17 @@ async fn erasures(db: &mut PgConnection) -> Result<Finding> {
     let stuck = rows.iter().filter(|row| row.read("is_stuck").unwrap_or(true)).count();
     let details = rows.iter().take(NAMED_MAX).map(detail).collect::<Result<Vec<_>>>()?;
     Ok(match (rows.len(), stuck) {
-        (0, _) => Finding::of("erasures", false, "None is under way.", details),
-        (n, 0) => Finding::of("erasures", false, format!("Under way: {n}."), details),
+        (0, _) => Finding::of("erasures", false, "No erasure is under way.", details),
+        (n, 0) => Finding::of("erasures", false, format!("Erasures under way: {n}."), details),
         (n, stuck) => {
-            let says = format!("Under way: {n}. Of these {stuck} did not move for an hour: the server's log says why.");
+            let says =
+                format!("Erasures under way: {n}. Without progress for an hour: {stuck}. The server's log says why.");
             Finding::of("erasures", true, says, details)
         }
     })
 }
 
-/// Deleted campaigns whose rows are still to go, and do not.
+/// Deleted campaigns that still have rows, and those whose deletion keeps failing.
 async fn campaigns(db: &mut PgConnection) -> Result<Finding> {
     let rows = sqlx::query(
         "SELECT campaign_id::text AS id, tenant_id::text AS tenant_id, rows, attempts, failed, next_at::text AS next_at \
@@ -216,10 +220,10 @@ async fn campaigns(db: &mut PgConnection) -> Result<Finding> {
     let stuck = rows.iter().filter(|row| row.read::<i32>("attempts").is_ok_and(|tries| tries > 3)).count();
     let details = rows.iter().take(NAMED_MAX).map(detail).collect::<Result<Vec<_>>>()?;
     Ok(match (rows.len(), stuck) {
-        (0, _) => Finding::of("campaigns", false, "None is being deleted.", details),
-        (n, 0) => Finding::of("campaigns", false, format!("Being deleted: {n}."), details),
+        (0, _) => Finding::of("campaigns", false, "No campaign is being deleted.", details),
+        (n, 0) => Finding::of("campaigns", false, format!("Campaigns being deleted: {n}."), details),
         (n, stuck) => {
-            let says = format!("Being deleted: {n}. Of these {stuck} fail again and again: the server's log says why.");
+            let says = format!("Campaigns being deleted: {n}. Failing repeatedly: {stuck}. The server's log says why.");
             Finding::of("campaigns", true, says, details)
         }
     })

@@ -1,4 +1,4 @@
-//! `erase`: a player's character or a user, as the operator erases them. It waits until nothing is left.
+//! `erase`: erases a player's character or a user, and waits until nothing is left.
 
 use std::process::ExitCode;
 
@@ -11,36 +11,36 @@ use crate::{
         EraseParams,
         service::{self, Whom},
     },
-    error::Result,
 };
+use base::error::Result;
 
 #[derive(Subcommand)]
 pub(super) enum EraseCommand {
-    /// A character with everything its player wrote.
+    /// Erase a character with everything that its player wrote.
     Character {
         #[arg(long)]
         tenant: String,
-        /// By id or slug.
+        /// The campaign, by id or slug.
         #[arg(long)]
         campaign: String,
-        /// By id or slug; by id also one that was deleted before.
+        /// The character, by id or slug; a deleted one by its id.
         #[arg(long)]
         character: String,
-        /// Also in campaigns that were forked from this one.
+        /// Also erase in campaigns that were forked from this one.
         #[arg(long)]
         forks: bool,
-        /// Other words to erase, such as nicknames, with commas between.
+        /// Other words to erase, such as nicknames, separated by commas.
         #[arg(long)]
         also: Option<String>,
     },
-    /// A user: out of the tenant, and out of what is kept there.
+    /// Erase a user from a tenant and from the tenant's data.
     User {
         #[arg(long)]
         tenant: String,
-        /// By id or email.
+        /// The user, by id or email.
         #[arg(long)]
         email: String,
-        /// Other words to erase, with commas between.
+        /// Other words to erase, separated by commas.
         #[arg(long)]
         also: Option<String>,
     },
@@ -64,8 +64,8 @@ pub(super) async fn run(config: Config, owner_url: &str, command: &EraseCommand,
     table.leave().await;
     match done {
         Ok(view) => {
-            let value = serde_json::to_value(&view).map_err(crate::error::Error::internal)?;
-            say(as_json, &value, &format!("Erased: {} rows were deleted or redacted.", view.rows));
+            let value = serde_json::to_value(&view).map_err(base::error::Error::internal)?;
+            say(as_json, &value, &format!("Erased. Rows deleted or redacted: {}.", view.rows));
             Ok(ExitCode::SUCCESS)
         }
         Err(error) => Ok(failed(as_json, &error, &request)),

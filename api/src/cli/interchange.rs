@@ -1,4 +1,4 @@
-//! `tavernkeep export` and `tavernkeep import`: a campaign's document to and from a file, beside a running server.
+//! `tavernkeep export` and `tavernkeep import`: write a campaign to a file and read it back, next to a running server.
 
 use std::{
     io::{Read, Write},
@@ -12,7 +12,6 @@ use sqlx::{Connection, PgConnection};
 use crate::{
     auth::Caller,
     database,
-    error::{Code, Error, Result},
     interchange::{
         IMPORT_BYTES_MAX,
         document::export::Export,
@@ -22,16 +21,17 @@ use crate::{
     },
     tenants::service as tenants,
 };
+use base::error::{Code, Error, Result};
 
 /// What to export.
 #[derive(Args)]
 pub struct ExportArgs {
     #[arg(long)]
     tenant: String,
-    /// Id or slug.
+    /// The campaign's id or slug.
     #[arg(long)]
     campaign: String,
-    /// Where to write it; standard output unless given.
+    /// The file to write. Default: standard output.
     #[arg(long)]
     out: Option<PathBuf>,
 }
@@ -39,19 +39,20 @@ pub struct ExportArgs {
 /// What to import.
 #[derive(Args)]
 pub struct ImportArgs {
-    /// A campaign's document, a character card or a lorebook; `-` is standard input.
+    /// A campaign document, a character card or a lorebook; `-` reads standard input.
     file: PathBuf,
     #[arg(long)]
     tenant: String,
-    /// The campaign a card or lorebook goes to; for a document, the slug it becomes instead of its own.
+    /// The campaign that a card or lorebook goes into. For a campaign document: a new slug instead of the document's
+    /// own.
     #[arg(long)]
     campaign: Option<String>,
-    /// Say what would happen and change nothing.
+    /// Only print what would happen.
     #[arg(long)]
     dry_run: bool,
 }
 
-/// Who acts on the command line: the operator, for a tenant and within its limit of rows.
+/// The command line's caller: the operator, acting for a tenant and within its row limit.
 async fn caller(url: &str, slug: &str) -> Result<Caller> {
     let mut db = PgConnection::connect(url).await?;
     let tenant = tenants::load(&mut db, slug).await?;
@@ -63,10 +64,10 @@ fn failed(path: &std::path::Path, error: &std::io::Error) -> Error {
     Error::new(Code::BadRequest, format!("{}: {error}", path.display()))
 }
 
-/// Writes a campaign's document.
+/// Writes a campaign document.
 ///
 /// # Errors
-/// `not_found`, or what the file system says.
+/// `not_found`, and file system errors.
 pub async fn export(owner_url: &str, app_url: &str, args: ExportArgs) -> Result<()> {
     let caller = caller(owner_url, &args.tenant).await?;
     let pool = database::connect(app_url, 2).await?;
@@ -81,7 +82,7 @@ pub async fn export(owner_url: &str, app_url: &str, args: ExportArgs) -> Result<
     out.flush().map_err(Error::internal)
 }
 
-/// Reads a file into a campaign.
+/// Imports a file into a campaign.
 ///
 /// # Errors
 /// What is wrong with the file.
@@ -93,7 +94,10 @@ pub async fn import(owner_url: &str, app_url: &str, args: &ImportArgs) -> Result
     match &mut wanted {
         service::Wanted::Campaign { slug } => slug.clone_from(&args.campaign),
         _ if args.campaign.is_none() => {
-            return Err(Error::new(Code::BadRequest, "Say with --campaign where a card or lorebook goes."));
+            return Err(Error::new(
+                Code::BadRequest,
+                "Use --campaign to say which campaign the card or lorebook goes into.",
+            ));
         }
         _ if bytes.len() > IMPORT_BYTES_MAX => return Err(too_large(IMPORT_BYTES_MAX)),
         _ => {}
@@ -108,11 +112,11 @@ pub async fn import(owner_url: &str, app_url: &str, args: &ImportArgs) -> Result
     Ok(report)
 }
 
-/// A campaign's document may be larger here than over HTTP, so that every campaign that was written can be read.
+/// The limit here is larger than over HTTP, so that every exported campaign can be imported.
 const DOCUMENT_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 fn too_large(bytes: usize) -> Error {
-    Error::new(Code::PayloadTooLarge, format!("This file may have {bytes} bytes."))
+    Error::new(Code::PayloadTooLarge, format!("This file may have at most {bytes} bytes."))
 }
 
 fn read(path: &std::path::Path) -> Result<Vec<u8>> {
@@ -130,7 +134,7 @@ fn read(path: &std::path::Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Says what an import did.
+/// Prints what an import did.
 ///
 /// # Errors
 /// `internal` if the report cannot be written as JSON.
@@ -139,7 +143,7 @@ pub fn tell(json: bool, report: &Report) -> Result<()> {
     let would = if report.dry_run { "would be " } else { "" };
     let counts = report.counts;
     let text = format!(
-        "{}: {} {would}created, {} {would}changed, {} the same; {} fields were approximated or dropped",
+        "{}: {} {would}created, {} {would}changed, {} unchanged; fields that were approximated or dropped: {}",
         report.format,
         counts.created,
         counts.updated,

@@ -1,4 +1,4 @@
-//! The command line. Each command is a function; `serve` has a file of its own.
+//! The command line. Each command is a function; `serve` and the larger ones have files of their own.
 
 mod doctor;
 mod erase;
@@ -16,21 +16,24 @@ use sqlx::{Connection, PgConnection};
 
 use crate::{
     auth::{Scope, jwt::Tokens, keys::NewKey, service::store_key},
-    clock,
     config::{self, Config},
-    database, demo, embedded_postgres,
-    error::{Code, Error, Problem, Result},
-    http::RequestId,
+    database, demo,
     limits::TenantLimits,
     play, routes,
     tenants::service as tenants,
+};
+use base::{
+    clock,
+    error::{Code, Error, Problem, Result},
+    request_id::RequestId,
 };
 
 /// The game-master backend for AI tabletop play.
 #[derive(Parser)]
 #[command(name = "tavernkeep", version, after_help = config::HELP)]
 struct Cli {
-    /// Answer in JSON, on standard output; what goes wrong also as the API's problem document, with a status other than 0.
+    /// Print JSON on standard output. An error is printed there as the API's problem document, and the exit status is not
+    /// 0.
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -41,20 +44,20 @@ struct Cli {
 enum Command {
     /// Run the server.
     Serve,
-    /// Bring the database's schema up to date and end.
+    /// Bring the database's schema up to date, then exit.
     Migrate,
-    /// Make the demo tenant and its campaign in the given database.
+    /// Create the demo tenant and its campaign in the database.
     Demo,
-    /// Make tenants and set their limits.
+    /// Create tenants and set their limits.
     #[command(subcommand)]
     Tenant(TenantCommand),
-    /// Make and revoke API keys.
+    /// Create and revoke API keys.
     #[command(subcommand)]
     Key(KeyCommand),
-    /// Make users of the editor and set their passwords.
+    /// Create users of the editor and set their passwords.
     #[command(subcommand)]
     User(user::UserCommand),
-    /// Print a link with which somebody plays a character in the browser; it is good for an hour.
+    /// Print a link with which somebody plays a character in the browser. It expires after an hour.
     PlayLink {
         #[arg(long, default_value = demo::TENANT)]
         tenant: String,
@@ -63,56 +66,57 @@ enum Command {
         /// The character's slug.
         #[arg(long, default_value = demo::PLAYER)]
         player: String,
-        /// Where the server is reached; unless given, where it listens.
+        /// The server's public URL. Default: the address that it listens on.
         #[arg(long)]
         url: Option<String>,
     },
-    /// Do as a player what a text says, as `POST …/act` does; works beside a running server.
+    /// Plan and carry out a player's text, as `POST …/act` does. Works next to a running server.
     Act {
         #[command(flatten)]
         whom: players::Whom,
-        /// Only plan.
+        /// Plan only.
         #[arg(long)]
         dry_run: bool,
-        /// The player's words.
+        /// The player's text.
         text: String,
     },
-    /// Give a command as a player, as `POST …/commands/{name}` does; works beside a running server.
+    /// Run a command as a player, as `POST …/commands/{name}` does. Works next to a running server.
     #[command(name = "command")]
     Give {
         #[command(flatten)]
         whom: players::Whom,
-        /// The command's name; `list` shows all.
+        /// The command's name; `list` prints all commands.
         name: String,
-        /// `name=value` each, or one JSON object.
+        /// Arguments as `name=value`, or one JSON object.
         arguments: Vec<String>,
     },
-    /// Switch the planner on or off for every tenant; running servers know it within a second.
+    /// Switch the planner on or off for all tenants. Running servers follow within a second.
     Planner { state: players::Switch },
-    /// Have 150 sentences planned by the configured model, and print what came of them. Needs no database.
+    /// Let the configured model plan 150 sentences and print the results. Needs no database.
     PlannerEval {
-        /// Other sentences: a JSON file like the built-in one.
+        /// A JSON file with other sentences, in the format of the built-in one.
         #[arg(long)]
         utterances: Option<PathBuf>,
-        /// Fail if fewer than so many in a hundred are right.
+        /// Fail if fewer than this percentage are right.
         #[arg(long, default_value_t = 0.0)]
         at_least: f64,
     },
-    /// Erase a player's character or a user: their words leave every table. It cannot be undone.
+    /// Erase a player's character or a user. Their words leave every table. This cannot be undone.
     #[command(subcommand)]
     Erase(erase::EraseCommand),
-    /// Look at the database and say what needs a person: schema, row security, and turns, erasures and deletions of campaigns that do not end. The status is not 0 then.
+    /// Check the database and print what needs a person: the schema, row security, and turns, erasures and deletions of campaigns that do
+    /// not finish. The exit status is then not 0.
     Doctor,
-    /// End what does not end by itself.
+    /// End turns that do not end by themselves.
     #[command(subcommand)]
     Turn(turn::TurnCommand),
     /// Write a whole campaign as one document.
     Export(interchange::ExportArgs),
-    /// Read a campaign's document, a character card or a lorebook.
+    /// Import a campaign document, a character card or a lorebook.
     Import(interchange::ImportArgs),
     /// Serve the rehearsal model: a small deterministic model that speaks the OpenAI API.
     Rehearse {
-        /// Where to listen.
+        /// The address to listen on.
         #[arg(long, default_value = "127.0.0.1:8089")]
         bind: SocketAddr,
         /// A script of replies (see docs/rehearsal.md).
@@ -130,10 +134,10 @@ enum Command {
     },
     /// Run a command with DATABASE_URL set to a private PostgreSQL, then stop it.
     WithPostgres {
-        /// Where the cluster lives.
+        /// The cluster's directory.
         #[arg(long)]
         data_dir: PathBuf,
-        /// The command.
+        /// The command to run.
         #[arg(required = true, trailing_var_arg = true)]
         command: Vec<String>,
     },
@@ -141,14 +145,14 @@ enum Command {
 
 #[derive(Subcommand)]
 enum TenantCommand {
-    /// Make a tenant.
+    /// Create a tenant.
     Create {
         #[arg(long)]
         slug: String,
         #[arg(long)]
         name: String,
     },
-    /// Set a tenant's limits; what is not named stays. 0 is unlimited.
+    /// Set a tenant's limits. Those not given stay as they are; 0 means unlimited.
     Limits {
         #[arg(long)]
         tenant: String,
@@ -171,14 +175,14 @@ enum TenantCommand {
 
 #[derive(Subcommand)]
 enum KeyCommand {
-    /// Make a key and print it, alone, on standard output.
+    /// Create a key and print it on standard output.
     Create {
         #[arg(long)]
         tenant: String,
-        /// Scopes separated by commas.
+        /// The scopes, separated by commas.
         #[arg(long, value_delimiter = ',', required = true)]
         scopes: Vec<String>,
-        /// How long it is good for: a number and s, m, h or d.
+        /// How long the key is valid: a number and s, m, h or d.
         #[arg(long)]
         expires_in: Option<String>,
         #[arg(long, default_value = "")]
@@ -200,7 +204,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Says what went wrong, with the cause, which is for operators alone; in JSON also as the API would.
+/// Prints an error with its cause, which only operators may see. With `json` also the API's problem document.
 fn failed(json: bool, error: &Error, request: &RequestId) -> ExitCode {
     let cause = error.cause().map(ToString::to_string).unwrap_or_default();
     if json {
@@ -214,7 +218,7 @@ fn init_log(is_serve: bool) {
     let default = if is_serve { "info,sqlx=warn,actix_server=warn" } else { "warn" };
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| default.into());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    // A second subscriber in one process is refused, which is as good.
+    // If the process already has a subscriber, this fails, and that is fine.
     let _ = if is_serve { log.json().flatten_event(true).try_init() } else { log.try_init() };
 }
 
@@ -260,7 +264,7 @@ async fn run(cli: Cli) -> Result<ExitCode> {
             let made = demo::ensure(&url, &pool, &demo::Fixed::of(&config)).await?;
             let mut text = match &made.api_key {
                 Some(key) => format!("The demo is ready. API key: {key}"),
-                None => "The demo is there already; its API key was shown when it was made.".to_owned(),
+                None => "The demo already exists. Its API key was shown when it was created.".to_owned(),
             };
             if let Some(password) = &made.password {
                 text.push_str(&format!("\nEditor: {} with the password {password}", demo::EMAIL));
@@ -317,17 +321,17 @@ fn say(json: bool, value: &serde_json::Value, text: &str) {
     }
 }
 
-/// The schema owner's database: named by the environment, or that of a server running on the data directory.
+/// The schema owner's database: the one in the environment, or that of a server running on the data directory.
 async fn owner_url(config: &Config) -> Result<String> {
     if let Some(url) = config.migration_database_url.as_ref().or(config.database_url.as_ref()) {
         return Ok(url.clone());
     }
-    let running = embedded_postgres::connection_url_of_running(&config.data_dir).await.map_err(Error::internal)?;
+    let running = pgcluster::connection_url_of_running(&config.data_dir).await.map_err(Error::internal)?;
     running.ok_or_else(|| {
         let dir = config.data_dir.display();
         Error::new(
             Code::Unavailable,
-            format!("No server runs on {dir}: start `tavernkeep serve`, or set DATABASE_URL."),
+            format!("No server is running on {dir}. Start `tavernkeep serve`, or set DATABASE_URL."),
         )
     })
 }
@@ -375,8 +379,9 @@ async fn key(url: &str, command: KeyCommand, json: bool) -> Result<()> {
             let mut parsed = Vec::new();
             for scope in scopes.iter().map(|s| s.trim()) {
                 let known = Scope::parse(scope);
-                parsed
-                    .push(known.ok_or_else(|| Error::new(Code::ValidationFailed, format!("`{scope}` is no scope.")))?);
+                parsed.push(
+                    known.ok_or_else(|| Error::new(Code::ValidationFailed, format!("`{scope}` is not a scope.")))?,
+                );
             }
             let expires_at = match expires_in {
                 None => None,
@@ -403,10 +408,10 @@ async fn key(url: &str, command: KeyCommand, json: bool) -> Result<()> {
     Ok(())
 }
 
-/// `30d`, `12h`, `5m`, `90s`.
+/// Parses a duration such as `30d`, `12h`, `5m` or `90s`.
 fn duration(text: &str) -> Result<time::Duration> {
     let wrong =
-        || Error::new(Code::ValidationFailed, format!("`{text}` is no duration: use a number and s, m, h or d."));
+        || Error::new(Code::ValidationFailed, format!("`{text}` is not a duration. Use a number and s, m, h or d."));
     let unit = text.chars().last().ok_or_else(wrong)?;
     let seconds = match unit {
         's' => 1,

@@ -1,7 +1,7 @@
-//! What players do, from the command line: `act` and `command`, with the services and the answers of the API; the planner's switch
-//! and its evaluation.
+//! Players' actions from the command line: `act` and `command`, with the API's services and answers; the planner's switch and its
+//! evaluation.
 //!
-//! They work beside a running server on the same database: a turn of theirs is kept as a server's is.
+//! These commands can run next to a server on the same database. Their turns are kept alive like a server's.
 
 use std::{path::Path, process::ExitCode, sync::Arc};
 
@@ -17,9 +17,7 @@ use crate::{
     commands::{self, arguments::of_words, service},
     config::Config,
     database, demo,
-    error::{Code, Error, Result},
     http::Reply,
-    llm::LlmClient,
     ops::maintenance,
     planner::{
         act::{SWITCH, Wanted, act as act_on},
@@ -28,11 +26,13 @@ use crate::{
     tenants::service as tenants,
     turns::start::Asker,
 };
+use base::error::{Code, Error, Result};
+use llm::LlmClient;
 
-/// Connections of a command.
+/// Database connections of a command.
 const CONNECTIONS: u32 = 3;
 
-/// As whom something is done.
+/// On whose behalf to act.
 #[derive(Args)]
 pub(super) struct Whom {
     #[arg(long, default_value = demo::TENANT)]
@@ -43,10 +43,10 @@ pub(super) struct Whom {
     /// The player character, by id or slug.
     #[arg(long, default_value = demo::PLAYER)]
     player: String,
-    /// The scene it happens in, by id or slug.
+    /// The scene in which it happens, by id or slug.
     #[arg(long)]
     scene: Option<String>,
-    /// A frontend's channel instead.
+    /// A frontend's channel, instead of a scene.
     #[arg(long)]
     channel: Option<String>,
 }
@@ -58,7 +58,7 @@ pub(super) enum Switch {
     Off,
 }
 
-/// A server without its HTTP, and the operator as its caller.
+/// A server without HTTP, and the operator as its caller.
 pub(super) struct Table {
     pub(super) app: Arc<App>,
     pub(super) caller: Caller,
@@ -82,7 +82,7 @@ impl Table {
         Ok(Self { app, caller, rehearsing })
     }
 
-    /// Ends without an answer of the API's.
+    /// Shuts down without an answer.
     pub(super) async fn leave(self) {
         self.app.pool.close();
         if let Some(model) = self.rehearsing {
@@ -90,7 +90,7 @@ impl Table {
         }
     }
 
-    /// Prints the answer and ends; an outcome that did not do what was asked is a failure.
+    /// Prints the answer and shuts down. The exit code is a failure if the request was not carried out.
     async fn close(self, answer: Result<Reply>, is_json: bool) -> Result<ExitCode> {
         self.app.pool.close();
         if let Some(model) = self.rehearsing {
@@ -168,7 +168,7 @@ pub(super) async fn switch(owner_url: &str, state: Switch, is_json: bool) -> Res
     let mut db = PgConnection::connect(owner_url).await?;
     tenants::switch(&mut db, SWITCH, enabled).await?;
     let text = if enabled {
-        "The planner is on, but for servers with FEATURE_PLANNER_ENABLED=false and tenants that switched it off."
+        "The planner is on, except on servers with FEATURE_PLANNER_ENABLED=false and for tenants that switched it off."
     } else {
         "The planner is off."
     };

@@ -1,4 +1,4 @@
-//! `serve`: database, schema, model, HTTP, and an orderly end.
+//! `serve`: sets up the database, schema, model and HTTP, and shuts them down in order.
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
@@ -11,16 +11,18 @@ use crate::{
     app::{self, App},
     config::Config,
     database, demo,
-    embedded_postgres::{self, EmbeddedPostgres},
-    error::{Error, Result},
-    llm::Endpoint,
     ops::maintenance,
     play,
-    prompt::tokens,
-    secrets::Secrets,
 };
+use base::{
+    error::{Error, Result},
+    secrets::Secrets,
+    tokens,
+};
+use llm::Endpoint;
+use pgcluster::EmbeddedPostgres;
 
-/// Where the data is, and who runs it.
+/// The server's data: an outside database, or the embedded PostgreSQL.
 struct Data {
     embedded: Option<EmbeddedPostgres>,
     app_url: String,
@@ -43,7 +45,7 @@ async fn data(config: &mut Config) -> Result<Data> {
         };
         return Ok(Data { embedded: None, app_url: url.clone(), owner_url, secrets });
     }
-    let cluster = embedded_postgres::start(&config.data_dir).await.map_err(Error::internal)?;
+    let cluster = pgcluster::start(&config.data_dir).await.map_err(Error::internal)?;
     cluster.notes().iter().for_each(|note| println!("{note}"));
     let secrets = match secrets {
         Some(secrets) => secrets,
@@ -53,16 +55,16 @@ async fn data(config: &mut Config) -> Result<Data> {
     Ok(Data { embedded: Some(cluster), app_url: url.clone(), owner_url: url, secrets })
 }
 
-/// The secrets of a server that runs beside this command.
+/// The secrets of the server that this command runs next to.
 pub(super) fn secrets_of(config: &mut Config) -> Result<Secrets> {
     match config.secrets.take() {
         Some(secrets) => Ok(secrets),
         None if config.database_url.is_some() => kept_secret(&config.data_dir),
-        None => kept_secret(&embedded_postgres::located(&config.data_dir).map_err(Error::internal)?),
+        None => kept_secret(&pgcluster::located(&config.data_dir).map_err(Error::internal)?),
     }
 }
 
-/// The secret of this data directory; made at the first start.
+/// The secret in the data directory. Makes one if there is none.
 fn kept_secret(dir: &std::path::Path) -> Result<Secrets> {
     use std::{io::Write, os::unix::fs::OpenOptionsExt};
     let path = dir.join("secret.key");
@@ -79,21 +81,21 @@ fn kept_secret(dir: &std::path::Path) -> Result<Secrets> {
     Secrets::parse(text.trim()).map_err(|why| Error::internal(format!("{} {why}", path.display())))
 }
 
-/// The operator's model, or the rehearsal model, which answers as long as it is held.
+/// The operator's model, or the rehearsal model, which runs until it is dropped.
 pub(super) async fn model(config: &Config) -> Result<(Endpoint, Option<rehearsal::Rehearsal>)> {
     if let Some(model) = &config.model {
         return Ok((model.clone(), None));
     }
     let options = rehearsal::Options { record_requests_max: 0, ..rehearsal::Options::default() };
     let model = rehearsal::start(options).await.map_err(Error::internal)?;
-    tracing::warn!("no model is configured: the rehearsal model answers");
+    tracing::warn!("no model is configured; the rehearsal model answers");
     Ok((Endpoint::trusted(&model.base_url(), None, "rehearsal").map_err(Error::internal)?, Some(model)))
 }
 
 /// Runs until told to stop.
 ///
 /// # Errors
-/// What kept the server from starting.
+/// What prevented the server from starting.
 pub(super) async fn run(mut config: Config) -> Result<ExitCode> {
     let mut data = data(&mut config).await?;
     database::migrate(&data.owner_url, &data.app_url).await?;
@@ -120,15 +122,15 @@ pub(super) async fn run(mut config: Config) -> Result<ExitCode> {
     let code = tokio::select! {
         () = interrupted() => ExitCode::SUCCESS,
         ended = &mut running => {
-            tracing::error!(?ended, "the HTTP server ended by itself");
+            tracing::error!(?ended, "the HTTP server ended unexpectedly");
             ExitCode::FAILURE
         }
         notice = exit_of(data.embedded.as_mut()) => {
-            tracing::error!(notice, "PostgreSQL ended by itself");
+            tracing::error!(notice, "PostgreSQL ended unexpectedly");
             ExitCode::FAILURE
         }
     };
-    tracing::info!("stopping: no new requests, running turns may end");
+    tracing::info!("stopping: waiting for running turns, accepting no new requests");
     app.stop();
     let drained = drain(&state, Duration::from_secs(stop_seconds));
     tokio::select! {
@@ -159,7 +161,7 @@ async fn drain(app: &Arc<App>, patience: Duration) {
     }
 }
 
-/// Ctrl-C or SIGTERM.
+/// Waits for Ctrl-C or SIGTERM.
 pub(super) async fn interrupted() {
     use tokio::signal::unix::{SignalKind, signal};
     match signal(SignalKind::terminate()) {
@@ -173,7 +175,7 @@ pub(super) async fn interrupted() {
     }
 }
 
-/// Prints a link to the demo's table.
+/// Prints a link to the demo's page at the table.
 async fn invite(addr: std::net::SocketAddr, owner_url: &str, app: &App) {
     let made = async {
         let mut db = PgConnection::connect(owner_url).await?;
@@ -183,7 +185,7 @@ async fn invite(addr: std::net::SocketAddr, owner_url: &str, app: &App) {
         Ok(link) => println!(
             "Play in the browser (the link is good for an hour; `tavernkeep play-link` makes another):\n  http://{addr}{link}\n"
         ),
-        Err(error) => tracing::info!(%error, "no link to the demo's table"),
+        Err(error) => tracing::info!(%error, "could not make a link to the demo's table"),
     }
 }
 

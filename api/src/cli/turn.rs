@@ -1,4 +1,4 @@
-//! `turn end`: ends the taking back of a turn that does not end by itself.
+//! `turn end`: ends a turn whose revert does not end by itself.
 
 use std::process::ExitCode;
 
@@ -8,23 +8,21 @@ use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 use super::{failed, say};
-use crate::{
-    config::Config,
-    database,
+use crate::{config::Config, database, turns::store::end_now};
+use base::{
     error::{Code, Error, Result},
-    http::RequestId,
+    request_id::RequestId,
     stored::Columns,
-    turns::store::end_now,
 };
 
 #[derive(Subcommand)]
 pub(super) enum TurnCommand {
-    /// End a turn that is being taken back, or whose server is gone. What can be taken back still is, at once; what cannot stays as it is,
-    /// and is named in the turn's record.
+    /// End a turn that is being reverted, or whose server is gone. Reverts at once what can still be reverted. The rest stays as it is,
+    /// and the turn's record lists it.
     End {
         /// The turn's id.
         id: Uuid,
-        /// Take nothing more back.
+        /// Revert nothing more.
         #[arg(long)]
         keep: bool,
     },
@@ -48,15 +46,15 @@ pub(super) async fn run(config: &Config, owner_url: &str, command: &TurnCommand,
     let ended = match ended {
         Ok(Some(ended)) => ended,
         Ok(None) => {
-            let detail = "The turn is not being taken back: it runs on a server, or has ended.";
+            let detail = "This turn is not being reverted: it still runs on a server, or it has ended.";
             return Ok(failed(as_json, &Error::new(Code::Conflict, detail), &RequestId::generate()));
         }
         Err(error) => return Ok(failed(as_json, &error, &RequestId::generate())),
     };
     let text = match ended.left {
-        0 => format!("The turn has ended: {}. Everything was taken back.", ended.status),
-        1 => format!("The turn has ended: {}. 1 change is left as it is.", ended.status),
-        n => format!("The turn has ended: {}. {n} changes are left as they are.", ended.status),
+        0 => format!("The turn has ended: {}. Everything was reverted.", ended.status),
+        1 => format!("The turn has ended: {}. 1 change was not reverted.", ended.status),
+        n => format!("The turn has ended: {}. {n} changes were not reverted.", ended.status),
     };
     let value =
         serde_json::json!({ "id": id, "status": ended.status, "left": ended.left, "conflicts": ended.conflicts });

@@ -1,4 +1,4 @@
-//! `user`: users of the editor, as the operator makes them.
+//! `user`: manages users of the editor.
 
 use clap::Subcommand;
 use serde_json::json;
@@ -6,7 +6,6 @@ use sqlx::{Connection, PgConnection};
 
 use super::say;
 use crate::{
-    error::{Code, Error, Result},
     tenants::service as tenants,
     users::{
         Role, links,
@@ -14,11 +13,12 @@ use crate::{
         passwords,
     },
 };
+use base::error::{Code, Error, Result};
 
 #[derive(Subcommand)]
 pub(super) enum UserCommand {
-    /// Bring somebody to a tenant, or change their role there. Prints the password of a new account; for an account that is there, the
-    /// path of a link that its owner accepts with.
+    /// Add somebody to a tenant, or change their role there. Prints the password of a new account. For an existing account prints the
+    /// path of a link with which its owner accepts.
     Create {
         #[arg(long)]
         tenant: String,
@@ -29,24 +29,25 @@ pub(super) enum UserCommand {
         role: String,
         #[arg(long)]
         name: Option<String>,
-        /// For a new account; one is made unless given. Others on this machine can see it while the command runs.
+        /// The password of a new account; a random one if left out. Others on this machine can see it while the command
+        /// runs.
         #[arg(long, env = "TAVERNKEEP_USER_PASSWORD", hide_env_values = true)]
         password: Option<String>,
-        /// Print the path of a link in any case: a new account's owner then sets the password.
+        /// Always print the path of a link. The owner of a new account sets the password with it.
         #[arg(long, conflicts_with = "password")]
         invite: bool,
     },
-    /// Print the path of a link to set a new password with, good once and for a day.
+    /// Print the path of a link for setting a new password. It works once and expires after a day.
     Reset {
         #[arg(long)]
         email: String,
     },
-    /// Take an account's second factor away, for somebody who lost it, and end the account's sessions.
+    /// Remove an account's second factor, for somebody who lost it, and end the account's sessions.
     ResetSecondFactor {
         #[arg(long)]
         email: String,
     },
-    /// Set a password, made and printed unless given, and end the account's sessions.
+    /// Set a password, and end the account's sessions. Makes and prints a random one if none is given.
     Password {
         #[arg(long)]
         email: String,
@@ -60,7 +61,9 @@ pub(super) async fn run(url: &str, command: UserCommand, as_json: bool) -> Resul
     match command {
         UserCommand::Create { tenant, email, role, name, password, invite } => {
             let known = Role::parse(&role);
-            let role = known.ok_or_else(|| Error::new(Code::ValidationFailed, format!("`{role}` is no role.")))?;
+            let role = known.ok_or_else(|| {
+                Error::new(Code::ValidationFailed, format!("`{role}` is not a role; use owner, editor or viewer."))
+            })?;
             if let Some(password) = &password {
                 passwords::check("/password", password, &email)?;
             }
@@ -72,7 +75,7 @@ pub(super) async fn run(url: &str, command: UserCommand, as_json: bool) -> Resul
                 Brought::Changed { id } => (Some(id), None, None),
                 Brought::Invited { path } => (None, None, Some(path)),
             };
-            let changed = format!("{email} has an account already and is now {} of {tenant}.", role.as_str());
+            let changed = format!("{email} already has an account and now has the role {} in {tenant}.", role.as_str());
             let text = made.as_ref().or(link.as_ref()).unwrap_or(&changed);
             let shown = json!({
                 "id": id, "email": email, "tenant": tenant, "role": role, "password": made, "link": link,
@@ -85,7 +88,7 @@ pub(super) async fn run(url: &str, command: UserCommand, as_json: bool) -> Resul
         }
         UserCommand::ResetSecondFactor { email } => {
             operator::reset_second_factor(&mut db, &email).await?;
-            let text = format!("{email} signs in with the password alone.");
+            let text = format!("{email} now signs in with the password only.");
             say(as_json, &json!({ "email": email, "has_second_factor": false }), &text);
         }
         UserCommand::Password { email, password } => {

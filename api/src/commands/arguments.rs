@@ -1,8 +1,8 @@
-//! Arguments as models and command lines write them, made what the schema asks for as far as nothing has to be guessed.
+//! Converts arguments from models and command lines to the types that the schema asks for, without guessing.
 
 use serde_json::{Map, Number, Value};
 
-/// Reads numeric strings as numbers, and numbers like 15.0 as whole ones, wherever the schema asks for a number.
+/// Converts numeric strings to numbers, and numbers like 15.0 to integers, wherever the schema asks for a number.
 pub fn coerce(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -32,7 +32,7 @@ pub fn coerce(schema: &Value, value: &mut Value) {
     }
 }
 
-/// Whether a value may be of a type: its own, or one of several that it may have.
+/// Whether the schema allows a type, directly or as one of several.
 fn asks_for(schema: &Value, wanted: &str) -> bool {
     match schema.get("type") {
         Some(Value::String(name)) => name == wanted,
@@ -45,7 +45,7 @@ fn asks_for(schema: &Value, wanted: &str) -> bool {
 }
 
 fn number(text: &str) -> Option<Number> {
-    // `inf` and `1e3` are numbers for Rust; a player's are digits.
+    // Rust also reads `inf` and `1e3` as numbers. Here a number has only digits and a point.
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || digits.len() > 15 || !digits.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
         return None;
@@ -60,10 +60,10 @@ fn whole(number: f64) -> Option<Number> {
     (number.fract() == 0.0 && number.abs() < 1e15).then(|| Number::from(number as i64))
 }
 
-/// Arguments from a command line: one JSON object, or `name=value` each, which is JSON or else a text.
+/// Reads arguments from a command line: either one JSON object, or several `name=value`. Each value is JSON or plain text.
 ///
 /// # Errors
-/// A sentence that says what is wrong.
+/// A sentence about what is wrong.
 pub fn of_words(schema: &Value, words: &[String]) -> Result<Value, String> {
     if let [one] = words
         && one.trim_start().starts_with('{')

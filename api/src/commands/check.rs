@@ -1,4 +1,4 @@
-//! `check`: an ability or a skill against a difficulty.
+//! `check`: an ability or skill check against a difficulty.
 
 use entity::message::Type;
 use rules::resolve::Advantage;
@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 use super::{AtOnce, CommandCx, CommandSpec, Done, call};
 use crate::{
     encounters::answers::ResolvedOutcome,
-    error::{Error, Result},
     messages::service::{self as messages, NewMessage, RollFacts},
     tools::resolve::values::{AbilityName, SkillName, Within, or_default},
 };
+use base::error::{Error, Result};
 
 pub(super) struct Check;
 
@@ -59,7 +59,7 @@ impl AtOnce for Check {
     }
 }
 
-/// Makes a check as the tool for it does, and tells the table.
+/// Makes a check with the tool for it, and writes the message for the table.
 pub(super) async fn checked(
     cx: &CommandCx<'_>,
     skill: Option<SkillName>,
@@ -85,7 +85,7 @@ pub(super) async fn checked(
     Ok(Done { messages: vec![told], call: Some(call(tool, arguments, &done.result)), ..done })
 }
 
-/// What was decided as a sentence, and as what the table reads: a roll if there was one.
+/// The result as a sentence and as a message for the table, which is a roll if dice were rolled.
 pub(super) fn told(
     outcome: &Value,
     name: &str,

@@ -1,4 +1,4 @@
-//! `do`: something done in the world. The rules decide it by a turn, and a narrator tells it where models are shown to players.
+//! `do`: a character does something in the world. The rules decide it in a turn. If players may read models, a narrator tells it.
 
 use entity::message::Author;
 use schemars::JsonSchema;
@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use super::{CommandSpec, Visibility, check::told, http::CommandView};
 use crate::{
-    error::{Error, Result},
     http::Reply,
     messages::service::NewMessage,
     tools::resolve::values::Words,
     turns::rules::{Resolution, Teller},
 };
+use base::error::{Error, Result};
 
-/// How the table reads who tells what happened.
+/// The speaker's name in messages that narrate what happened.
 const NARRATOR: &str = "Narrator";
 
 pub(super) struct Do;
@@ -35,16 +35,16 @@ impl CommandSpec for Do {
     type Answer = Resolution;
 }
 
-/// What is done, out of checked arguments.
+/// The action from checked arguments.
 ///
 /// # Errors
-/// `validation_failed` if they do not fit.
+/// `validation_failed` if the arguments are invalid.
 pub fn deed(arguments: Value) -> Result<String> {
     let Arguments { message } = crate::tools::arguments::read(arguments)?;
     Ok(message.0)
 }
 
-/// What was decided and told, as a sentence for people and as what the table reads.
+/// The decision and its narration, as a sentence for people and as messages for the table.
 #[must_use]
 pub fn spoken(resolution: &Resolution, teller: &Teller<'_>) -> (String, Vec<NewMessage>) {
     let message = |kind, content| NewMessage {
@@ -56,7 +56,7 @@ pub fn spoken(resolution: &Resolution, teller: &Teller<'_>) -> (String, Vec<NewM
     };
     let words = teller.words.map(|words| message(entity::message::Type::Chat, words.to_owned()));
     let (sentence, decided) = match &resolution.told {
-        // A fight has told it.
+        // The fight has told it already.
         Some(sentence) => (sentence.clone(), None),
         None => {
             let (sentence, decided) = told(&resolution.parsed, teller.name, message);
@@ -75,7 +75,7 @@ pub fn spoken(resolution: &Resolution, teller: &Teller<'_>) -> (String, Vec<NewM
     (sentence, words.into_iter().chain(decided).chain(narration).collect())
 }
 
-/// The answer of the command, given by itself.
+/// The command's answer, when it was given directly.
 ///
 /// # Errors
 /// `internal` if it cannot be written as JSON.

@@ -1,4 +1,4 @@
-//! `GET …/commands` and `POST …/commands/{name}`: the catalogue, and a command given by itself.
+//! `GET …/commands` and `POST …/commands/{name}`: the list of commands, and giving a command directly.
 
 use actix_web::{HttpResponse, get, post, web};
 use garde::Validate;
@@ -14,31 +14,31 @@ use super::{
 use crate::{
     app::App,
     auth::Caller,
-    error::{Error, Problem, Result},
     http::{
         Body, Reply,
         resource::{Ref, campaign_id},
         validate,
     },
-    tenancy::TenantTx,
     turns::start::{Asker, Wish, respond},
 };
+use base::error::{Error, Problem, Result};
+use db::tenancy::TenantTx;
 
-/// One command.
+/// A command to give.
 #[derive(Debug, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct CommandInput {
-    /// The player character who gives it, by id or slug.
+    /// The player character who gives the command, by id or slug.
     player_id: String,
-    /// What the command takes: the schema `Arguments.{command}`, and `parameters` of the catalogue.
+    /// The command's arguments. See the schema `Arguments.{command}`, or `parameters` in the list of commands.
     #[serde(default = "none")]
     #[schema(value_type = Object)]
     arguments: Value,
-    /// The scene it happens in, by id or slug.
+    /// The scene in which it happens, by id or slug.
     #[serde(default)]
     scene_id: Option<String>,
-    /// A frontend's channel instead: its scene, which is made if there is none.
+    /// A frontend's channel, instead of `scene_id`. The scene of this channel is used, and created if it does not exist.
     #[garde(custom(validate::opt_line))]
     #[serde(default)]
     channel: Option<String>,
@@ -48,7 +48,7 @@ fn none() -> Value {
     json!({})
 }
 
-/// What came of a command.
+/// The result of a command.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CommandView {
     pub command: &'static str,
@@ -59,38 +59,38 @@ pub struct CommandView {
     pub result: Value,
     /// A sentence for people.
     pub message: String,
-    /// The turn that decided it; only of `check`, `do` and `use_skill`.
+    /// The turn that decided the result. Only `check`, `do` and `use_skill` have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<Uuid>,
 }
 
 /// The commands that the caller may give.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes an answer that the registry writes")]
+#[expect(dead_code, reason = "it describes an answer that is built from the registry")]
 struct CommandCatalogue {
-    /// The commands, all of them.
+    /// All of the commands.
     items: Vec<CommandDefinition>,
     /// Always null.
     #[schema(required = true)]
     next_cursor: Option<String>,
 }
 
-/// A command.
+/// A command in the list.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "as above")]
 struct CommandDefinition {
-    /// Its name.
+    /// The command's name.
     name: String,
-    /// What it does.
+    /// What the command does.
     description: String,
-    /// The JSON Schema of its arguments.
+    /// The JSON Schema of the command's arguments.
     #[schema(value_type = Object)]
     parameters: Value,
-    /// Whether the planner may choose it unless the tenant says otherwise.
+    /// Whether the planner may choose the command unless the tenant's settings say otherwise.
     planned: bool,
 }
 
-/// The commands that the caller may give, with the JSON Schemas of their arguments.
+/// Lists the commands that the caller may give, with the JSON Schemas of their arguments.
 #[utoipa::path(tag = "commands", operation_id = "list_commands", params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 200, body = CommandCatalogue), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/commands")]
@@ -128,7 +128,7 @@ pub async fn command(
     if !command.is_turn() {
         return Ok(give(&app, &caller, command, &wanted, &Asker::default()).await?.into());
     }
-    // Whose arguments are wrong hears it before anything counts as a turn.
+    // Report invalid arguments before anything counts as a turn.
     command.allowed(&caller)?;
     let key = wanted.key.clone();
     let run = async move |app: web::Data<App>, caller: Caller, asker: Asker| {

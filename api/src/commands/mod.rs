@@ -1,12 +1,13 @@
-//! Commands: what a player may ask for. One file per command, one line in [`REGISTRY`].
+//! Commands: what a player may ask for. Each command has one file and one line in [`REGISTRY`].
 //!
-//! A command's typed arguments are its JSON Schema in the catalogue and for the planner, its validation and its documentation.
-//! The player is who acts: a command never takes its actor as an argument. What it does it does through services and tools, in
-//! the transaction of its answer; only `do` is a turn, because a model says which check an action needs.
+//! A command's typed arguments define its JSON Schema (in the list of commands and for the planner), its validation and its
+//! documentation. The player is always the actor: no command has an argument for it. Commands work through services and tools, in
+//! the transaction of their answer. Only `do` is a turn, because a model says which check an action needs.
 //!
-//! - [`arguments`] reads what a planner or a command line wrote; [`http`] are the routes; [`service`] runs one for a caller.
+//! - [`arguments`] reads the arguments from a planner or command line, [`http`] has the routes, [`service`] runs a command for a
+//!   caller.
 //!
-//! To add a command: a file that implements [`CommandSpec`] and [`AtOnce`], a line in the registry, a row in `docs/planner.md`.
+//! To add a command: a file that implements [`CommandSpec`] and [`AtOnce`], a line in the registry, and a row in `docs/planner.md`.
 
 pub mod arguments;
 mod check;
@@ -33,14 +34,14 @@ use uuid::Uuid;
 use crate::{
     auth::{Caller, Scope},
     encounters::answers::ResolvedOutcome,
-    error::{Code, Error, Result},
     messages::service::{NewMessage, Reader},
-    tenancy::TenantTx,
     tools::{self, ActorKind, Schemas, ToolCx, Work},
     turns::{CallStatus, ToolCall},
 };
+use base::error::{Code, Error, Result};
+use db::tenancy::TenantTx;
 
-/// Where and by whom a command is given.
+/// The context of a command: who gives it, and where.
 pub struct CommandCx<'a> {
     pub work: &'a Work<'a>,
     pub caller: &'a Caller,
@@ -48,19 +49,19 @@ pub struct CommandCx<'a> {
     /// The character who acts.
     pub player: Uuid,
     pub name: &'a str,
-    /// Where it happens.
+    /// The scene in which it happens.
     pub scene: Option<Uuid>,
-    /// The turn it is part of.
+    /// The turn that the command is part of.
     pub turn: Option<Uuid>,
-    /// The player's words as they stand in the history already: the message and its text.
+    /// The player's words, if the history already has them: the message's id and its text.
     pub said: Option<(Uuid, &'a str)>,
 }
 
 impl CommandCx<'_> {
-    /// The transaction it runs in.
+    /// The transaction in which the command runs.
     ///
     /// # Errors
-    /// Those of [`Work::tx`].
+    /// The errors of [`Work::tx`].
     async fn tx(&self) -> Result<&TenantTx> {
         self.work.tx().await
     }
@@ -76,7 +77,7 @@ impl CommandCx<'_> {
         }
     }
 
-    /// Runs a tool as the character who acts; a player who rolls dice reads what everybody may.
+    /// Runs a tool as the acting character. The result has only what everyone may read.
     async fn tool(&self, name: &str, arguments: Value) -> Result<Value> {
         let tool = tools::find(name).ok_or_else(|| Error::internal("a command's tool is missing"))?;
         let cx = ToolCx {
@@ -101,60 +102,60 @@ impl CommandCx<'_> {
     }
 }
 
-/// Who sees what a command says.
+/// Who sees the result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Visibility {
-    /// Everyone at the table; it is in the history.
+    /// Everyone at the table. The result is in the history.
     Public,
-    /// Whoever asked.
+    /// Only the caller.
     Ephemeral,
 }
 
-/// What came of a command.
+/// The result of a command.
 pub struct Done {
     pub visibility: Visibility,
     pub result: Value,
     /// A sentence for people.
     pub message: String,
-    /// What the table reads.
+    /// The messages for the table.
     pub messages: Vec<NewMessage>,
-    /// What the rules decided, for a turn's record.
+    /// The decision of the rules, for the turn's record.
     pub call: Option<ToolCall>,
 }
 
 impl Done {
-    /// For whoever asked alone.
+    /// A result that only the caller sees.
     fn ephemeral(result: Value, message: String) -> Self {
         Self { visibility: Visibility::Ephemeral, result, message, messages: Vec::new(), call: None }
     }
 
-    /// For everyone: the sentence is what the table reads.
+    /// A result that everyone sees: the sentence becomes a message.
     fn public(cx: &CommandCx<'_>, kind: Type, result: Value, message: String) -> Self {
         let messages = vec![cx.tell(kind, message.clone())];
         Self { visibility: Visibility::Public, result, message, messages, call: None }
     }
 }
 
-/// What a command's file says of it.
+/// What a command's file says about the command.
 pub trait CommandSpec {
     const NAME: &'static str;
     const DESCRIPTION: &'static str;
-    /// What the caller needs beside `play`, if it is more than playing.
+    /// A scope that the caller needs besides `play`.
     const ALSO: Option<Scope> = None;
-    /// Whether the token of a player may give it.
+    /// Whether a player's token may give the command.
     const FOR_PLAYERS: bool = true;
-    /// Whether the planner may choose it unless a tenant says otherwise.
+    /// Whether the planner may choose the command unless the tenant's settings say otherwise.
     const PLANNED: bool = true;
-    /// Whether the rules decide it, so that what was decided is kept as a turn.
+    /// Whether the rules decide the command, so that the decision is kept as a turn.
     const DECIDES: bool = false;
-    /// What to tell a player whose words led to arguments that do not fit.
+    /// What to tell a player whose words led to invalid arguments.
     const HINT: &'static str;
     type Arguments: DeserializeOwned + JsonSchema;
-    /// What it answers, for the document.
+    /// The answer's type, for the OpenAPI document.
     type Answer: ToSchema;
 
-    /// What a schema cannot say of the arguments.
+    /// Checks what a schema cannot express.
     ///
     /// # Errors
     /// `validation_failed` with pointers into the arguments.
@@ -163,13 +164,13 @@ pub trait CommandSpec {
     }
 }
 
-/// A command that is done in the transaction of its answer.
+/// A command that runs in the transaction of its answer.
 pub trait AtOnce: CommandSpec {
-    /// Does it.
+    /// Runs the command.
     fn run(cx: &CommandCx<'_>, arguments: Self::Arguments) -> impl Future<Output = Result<Done>>;
 }
 
-/// Does a command at once.
+/// The function that runs a command.
 type Run = for<'a> fn(&'a CommandCx<'a>, Value) -> LocalBoxFuture<'a, Result<Done>>;
 
 /// A command of the registry.
@@ -221,7 +222,7 @@ const fn at_once<T: AtOnce>() -> Command {
     Command { run: Some(run::<T>), ..by_turn::<T>() }
 }
 
-/// Every command there is.
+/// All commands.
 pub static REGISTRY: &[Command] = &[
     at_once::<roll::Roll>(),
     at_once::<check::Check>(),
@@ -242,31 +243,34 @@ impl Command {
         SCHEMAS.get(self.name).unwrap_or(&Value::Null)
     }
 
-    /// The schemas of what it answers, its own first.
+    /// The schemas of the answer, the answer's own first.
     #[must_use]
     pub fn answer(&self) -> Schemas {
         (self.answer)()
     }
 
-    /// As the catalogue shows it.
+    /// The command's entry in the list of commands.
     #[must_use]
     pub fn definition(&self) -> Value {
         json!({ "name": self.name, "description": self.description, "parameters": self.schema(), "planned": self.planned })
     }
 
-    /// Whether a caller may give it.
+    /// Checks whether a caller may give the command.
     ///
     /// # Errors
-    /// `forbidden` with what is missing.
+    /// `forbidden`, with what is missing.
     pub fn allowed(&self, caller: &Caller) -> Result<()> {
         if caller.is_player() && !self.for_players {
-            return Err(Error::new(Code::Forbidden, format!("A player's token cannot give `{}`.", self.name)));
+            return Err(Error::new(
+                Code::Forbidden,
+                format!("A player's token may not give the command `{}`.", self.name),
+            ));
         }
         let what = format!("The command `{}`", self.name);
         [Some(Scope::Play), self.also].into_iter().flatten().try_for_each(|scope| caller.needs(scope, &what))
     }
 
-    /// Whether arguments fit, without doing anything.
+    /// Checks the arguments without doing anything.
     ///
     /// # Errors
     /// `validation_failed` with pointers into the arguments.
@@ -274,76 +278,76 @@ impl Command {
         (self.check)(arguments)
     }
 
-    /// Whether it is a turn: the rules and a model, in transactions of their own.
+    /// Whether the command is a turn, in which the rules and a model work in transactions of their own.
     #[must_use]
     pub fn is_turn(&self) -> bool {
         self.run.is_none()
     }
 
-    /// Does it in the transaction of `cx`. What the table reads is left to whoever commits.
+    /// Runs the command in the transaction of `cx`. The caller that commits also writes the messages for the table.
     ///
     /// # Errors
-    /// `validation_failed` with pointers into the arguments, or what the command itself finds.
+    /// `validation_failed` with pointers into the arguments; the command's own errors.
     pub async fn run(&self, cx: &CommandCx<'_>, arguments: Value) -> Result<Done> {
         let run = self.run.ok_or_else(|| Error::internal("a command that is a turn was run at once"))?;
         run(cx, arguments).await
     }
 }
 
-/// The command of a name; `:` counts as `.`.
+/// Finds a command by its name. `:` counts as `.`.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Command> {
     let name = name.replace(':', ".");
     REGISTRY.iter().find(|c| c.name == name)
 }
 
-/// Whether a setting names only commands there are.
+/// Checks that a setting names only existing commands.
 ///
 /// # Errors
-/// A sentence for whoever set it.
+/// A sentence for the person who wrote the setting.
 pub fn are_known(names: &[String]) -> garde::Result {
     match names.iter().find(|name| !REGISTRY.iter().any(|c| c.name == name.as_str())) {
         None if names.len() <= REGISTRY.len() => Ok(()),
         None => Err(garde::Error::new("must name each command once")),
         Some(_) => {
             let all: Vec<_> = REGISTRY.iter().map(|c| c.name).collect();
-            Err(garde::Error::new(format!("commands are {}", all.join(", "))))
+            Err(garde::Error::new(format!("must name existing commands: {}", all.join(", "))))
         }
     }
 }
 
-/// A message that a command said.
+/// A message that a command wrote.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes what a command answers")]
+#[expect(dead_code, reason = "it describes a command's answer")]
 struct MessageSaid {
     /// The message.
     message_id: Uuid,
 }
 
-/// Where a character is now.
+/// A character's new location.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "as above")]
 struct CharacterMoved {
     /// The character.
     character_id: Uuid,
-    /// Where it is now.
+    /// The new location.
     location: String,
-    /// The character's version.
+    /// The character's new version.
     version: i64,
 }
 
-/// What came of a skill that was used.
+/// The result of using a skill.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "as above")]
 struct SkillUsed {
     #[serde(flatten)]
     #[schema(inline)]
     outcome: ResolvedOutcome,
-    /// On whom, if a character or NPC was named.
+    /// The character or NPC on whom the skill was used, if one was named.
     target_id: Option<Uuid>,
 }
 
-/// A tool's result as a turn's record keeps it.
+/// A tool's result, as a turn's record keeps it.
 fn call(tool: &'static str, arguments: Value, result: &Value) -> ToolCall {
     ToolCall {
         id: "call_1".to_owned(),

@@ -1,4 +1,4 @@
-//! `ooc`: something said out of character, for everyone to read.
+//! `ooc`: a message out of character that everyone reads.
 
 use entity::message::Type;
 use schemars::JsonSchema;
@@ -6,9 +6,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{AtOnce, CommandCx, CommandSpec, Done, MessageSaid};
-use crate::{error::Result, tools::resolve::values::Words};
+use crate::tools::resolve::values::Words;
+use base::error::Result;
 
-/// What marks such a message.
+/// The flavor of such a message.
 const FLAVOR: &str = "ooc";
 
 pub(super) struct Ooc;
@@ -31,7 +32,7 @@ impl CommandSpec for Ooc {
 
 impl AtOnce for Ooc {
     async fn run(cx: &CommandCx<'_>, Arguments { message }: Arguments) -> Result<Done> {
-        // What was typed to the planner is in the history as it is: the same words are not said twice.
+        // A text for the planner is in the history already. Do not write the same words twice.
         let said = cx.said.filter(|(_, words)| words.trim() == message.0);
         let mut done = Done::public(cx, Type::Chat, json!({}), message.0);
         match (said, done.messages.as_mut_slice()) {

@@ -1,4 +1,4 @@
-//! `roll`: dice of the campaign's fair stream, for everyone to see.
+//! `roll`: rolls the campaign's fair dice for everyone to see.
 
 use entity::message::Type;
 use rules::dice::Formula;
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::{AtOnce, CommandCx, CommandSpec, Done};
 use crate::{
     dice::rolls::RollReport,
-    error::{Error, Result},
     messages::service::{self as messages, RollFacts},
 };
+use base::error::{Error, Result};
 
 pub(super) struct Roll;
 

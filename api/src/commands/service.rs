@@ -1,4 +1,4 @@
-//! A command given by itself: by a frontend, or from the command line.
+//! Runs a command that a frontend or the command line gives directly.
 
 use uuid::Uuid;
 
@@ -6,17 +6,12 @@ use super::{Command, CommandCx, Done, deed, http::CommandView};
 use crate::{
     app::App,
     auth::Caller,
-    error::{Error, Result},
     http::{
         Reply,
         idempotency::IdempotencyKey,
         resource::{Place, Ref, campaign_id},
     },
-    limits, messages,
-    ops::metrics,
-    scenes,
-    stored::Columns,
-    tenancy::{Origin, TenantTx},
+    limits, messages, scenes,
     tools::Work,
     turns::{
         rules::{
@@ -26,23 +21,29 @@ use crate::{
         start::Asker,
     },
 };
+use base::{
+    error::{Error, Result},
+    metrics,
+    stored::Columns,
+};
+use db::tenancy::{Origin, TenantTx};
 
-/// A command that was asked for.
+/// A requested command.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     pub campaign: String,
     pub player: String,
     pub arguments: serde_json::Value,
-    /// The scene it happens in: its id or slug, or its channel.
+    /// The scene in which it happens, by id or slug. Alternatively, `channel`.
     pub scene: Option<String>,
     pub channel: Option<String>,
     pub key: Option<IdempotencyKey>,
 }
 
-/// Gives a command. One that is a turn runs to its end.
+/// Gives a command. If it is a turn, runs the turn to its end.
 ///
 /// # Errors
-/// `forbidden`, `not_found`, `validation_failed` with pointers below `/arguments`; those of a rules turn.
+/// `forbidden`, `not_found`, `validation_failed` with pointers below `/arguments`; the errors of a rules turn.
 pub async fn give(app: &App, caller: &Caller, command: &Command, wanted: &Wanted, asker: &Asker) -> Result<Reply> {
     command.allowed(caller)?;
     command.check(&wanted.arguments).map_err(in_arguments)?;
@@ -123,7 +124,7 @@ async fn player(tx: &TenantTx, campaign: Uuid, wanted: &str) -> Result<(Uuid, St
     Ok((row.read("id")?, row.read("name")?))
 }
 
-/// Pointers of a command's errors are into its arguments; the request holds those one level down.
+/// A command's errors point into its arguments. Makes them point into the request, where the arguments are one level down.
 fn in_arguments(mut error: Error) -> Error {
     if error.errors.is_empty() {
         return error;

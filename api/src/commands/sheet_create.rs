@@ -1,4 +1,4 @@
-//! `sheet.create`: a new player character.
+//! `sheet.create`: creates a player character.
 
 use std::borrow::Cow;
 
@@ -10,17 +10,17 @@ use super::{AtOnce, CommandCx, CommandSpec, Done};
 use crate::{
     auth::Scope,
     characters::{CharacterInput, Characters},
-    error::Result,
     http::{
         resource::{self, Place, Resource as _},
         validate,
     },
     limits,
 };
+use base::error::Result;
 
 pub(super) struct SheetCreate;
 
-/// A whole sheet may be given; the schema names what people say of a new character.
+/// Accepts a whole sheet. The schema only names what people usually say about a new character.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Arguments(CharacterInput);

@@ -1,4 +1,4 @@
-//! `sheet.show`: a character's sheet, for whoever asks.
+//! `sheet.show`: shows a character's sheet to the caller.
 
 use entity::character;
 use schemars::JsonSchema;
@@ -8,11 +8,11 @@ use super::{AtOnce, CommandCx, CommandSpec, Done};
 use crate::{
     auth::Scope,
     characters::Characters,
-    error::{Error, Result},
     http::resource::{self, Ref},
     rules::cast::{Named, Who, named_all},
     tools::resolve::values::Words,
 };
+use base::error::{Error, Result};
 
 pub(super) struct SheetShow;
 
@@ -50,7 +50,7 @@ impl AtOnce for SheetShow {
     }
 }
 
-/// The character that a name means. An NPC's sheet is not for players.
+/// The character with this name. Players may not see an NPC's sheet.
 async fn character(cx: &CommandCx<'_>, name: &str) -> Result<uuid::Uuid> {
     let unknown = |why: String| Error::invalid("/name", "unknown_reference", why);
     match named_all(cx.tx().await?, cx.campaign, &[name]).await?.pop() {

@@ -1,4 +1,4 @@
-//! `move`: the character goes somewhere.
+//! `move`: the character goes to another location.
 
 use entity::message::Type;
 use schemars::JsonSchema;
@@ -6,12 +6,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{AtOnce, CharacterMoved, CommandCx, CommandSpec, Done};
-use crate::{
-    characters,
-    error::{Error, Result},
-    http::validate,
-    tools::resolve::values::Words,
-};
+use crate::{characters, http::validate, tools::resolve::values::Words};
+use base::error::{Error, Result};
 
 pub(super) struct Move;
 

@@ -1,4 +1,4 @@
-//! `use_skill`: a skill used on somebody or something, without a difficulty that the player names.
+//! `use_skill`: uses a skill on somebody or something, without a difficulty from the player.
 
 use rules::resolve::Advantage;
 use schemars::JsonSchema;
@@ -6,12 +6,12 @@ use serde::Deserialize;
 
 use super::{AtOnce, CommandCx, CommandSpec, Done, SkillUsed, check::checked};
 use crate::{
-    error::{Error, Result},
     rules::cast::{Named, named_all},
     tools::resolve::values::{SkillName, Within, Words},
 };
+use base::error::{Error, Result};
 
-/// The difficulty where nobody says another: medium.
+/// The difficulty if nobody gives one: medium.
 const DC: i32 = 15;
 
 pub(super) struct UseSkill;

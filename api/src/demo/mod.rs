@@ -1,4 +1,5 @@
-//! The demo: a tenant with every scope and a small town to play in. Making it again changes nothing that is there.
+//! The demo: a tenant with a user, an API key and a small town to play in. Creating it again changes nothing that
+//! exists.
 
 use std::sync::Arc;
 
@@ -11,7 +12,6 @@ use crate::{
     campaigns::{CampaignInput, Campaigns},
     config::Config,
     encounters,
-    error::{Error, Result},
     http::{
         body,
         resource::{self, Place},
@@ -19,27 +19,30 @@ use crate::{
     interchange::{report::Report, seed},
     limits::TenantLimits,
     scenes::{SceneInput, Scenes},
-    stored::Columns,
-    tenancy::{Actor, Origin, TenantTx},
     tenants::{self, Settings, Tenant},
     users::{
         Role,
         operator::{self, Brought, Wanted},
     },
 };
+use base::{
+    error::{Error, Result},
+    stored::Columns,
+};
+use db::tenancy::{Actor, Origin, TenantTx};
 
 /// The demo tenant's slug.
 pub const TENANT: &str = "demo";
 /// The demo campaign's slug.
 pub const CAMPAIGN: &str = "port-town";
 
-/// The character that the demo's link plays: at the inn, where the innkeeper is.
+/// The character that the demo's link plays. It is at the inn, where the innkeeper is.
 pub const PLAYER: &str = "lirien_vale";
 
-/// The demo's user of the editor.
+/// The email of the demo's user of the editor.
 pub const EMAIL: &str = "demo@localhost";
 
-/// Credentials that the environment fixes.
+/// Credentials that are set in the environment.
 #[derive(Default)]
 pub struct Fixed<'a> {
     pub api_key: Option<&'a str>,
@@ -47,28 +50,28 @@ pub struct Fixed<'a> {
 }
 
 impl<'a> Fixed<'a> {
-    /// What a configuration fixes.
+    /// The credentials from the configuration.
     #[must_use]
     pub fn of(config: &'a Config) -> Self {
         Self { api_key: config.demo_api_key.as_deref(), password: config.demo_password.as_deref() }
     }
 }
 
-/// What the demo left for whoever wants to sign in.
+/// The demo's credentials, for signing in.
 pub struct Demo {
-    /// A key with every scope; none if one was made before and not fixed by the environment.
+    /// A key with every scope; `None` if the demo already had one that the environment does not set.
     pub api_key: Option<String>,
-    /// The password of [`EMAIL`]; none if it was made before and not fixed by the environment.
+    /// The password of [`EMAIL`]; `None` if it already existed and the environment does not set it.
     pub password: Option<String>,
-    /// Whether the tenant is new.
+    /// Whether the tenant was created now.
     pub is_new: bool,
 }
 
-/// Makes the demo tenant, its key and its campaign where they are missing.
+/// Creates the demo tenant, its key and its campaign where they are missing.
 ///
 /// # Errors
-/// Those of the database.
-pub async fn ensure(owner_url: &str, pool: &crate::pool::Pool, fixed: &Fixed<'_>) -> Result<Demo> {
+/// Database errors.
+pub async fn ensure(owner_url: &str, pool: &db::pool::Pool, fixed: &Fixed<'_>) -> Result<Demo> {
     let mut owner = PgConnection::connect(owner_url).await?;
     let found =
         sqlx::query("SELECT tenant_id FROM tenant WHERE slug = $1").bind(TENANT).fetch_optional(&mut owner).await?;
@@ -81,7 +84,7 @@ pub async fn ensure(owner_url: &str, pool: &crate::pool::Pool, fixed: &Fixed<'_>
         sqlx::query("SELECT prefix FROM api_key WHERE tenant_id = $1").bind(tenant).fetch_all(&mut owner).await?;
     let new = match fixed.api_key {
         Some(key) => NewKey::of(key),
-        // A start that was cut short may have left the tenant without one.
+        // An interrupted first start may have left the tenant without a key.
         None => keys.is_empty().then(NewKey::generate),
     };
     if let Some(new) = &new
@@ -100,7 +103,7 @@ pub async fn ensure(owner_url: &str, pool: &crate::pool::Pool, fixed: &Fixed<'_>
                 password = Some(fixed.to_owned());
             }
         }
-        // Somebody else has an account of this name: the demo has no user of the editor then.
+        // Somebody else already has an account with this email. The demo then has no user of the editor.
         Brought::Invited { .. } => {}
     }
     owner.close().await?;
@@ -120,7 +123,7 @@ fn caller(tenant: Uuid) -> Caller {
     Caller::operator(Arc::new(tenant))
 }
 
-async fn world(pool: &crate::pool::Pool, tenant: Uuid) -> Result<()> {
+async fn world(pool: &db::pool::Pool, tenant: Uuid) -> Result<()> {
     let tx = TenantTx::write(pool, &Actor { origin: Origin::Import, ..Actor::system(tenant) }).await?;
     let exists = sqlx::query("SELECT 1 FROM campaign WHERE tenant_id = $1 AND slug = $2")
         .bind(tenant)

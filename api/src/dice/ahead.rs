@@ -1,9 +1,9 @@
-//! Counters of a fair stream that are used before they are taken.
+//! Uses counters of a fair stream before taking them in the database.
 //!
-//! Whoever knows where a stream stood a moment ago rolls the next counters at once, and takes them in the transaction that writes
-//! what was rolled: if the stream stands elsewhere by then, or its seed was revealed, nothing is written, and it is rolled again.
-//! So a roll costs no round trip of its own, and still no counter is used twice. Nobody sees dice before they are written; what was
-//! used and comes to nothing is spent ([`Looked`]), unless another roll was first and it is tried again.
+//! If this server recently saw a stream's position, it rolls with the next counters at once. The transaction that writes the result
+//! then takes these counters. If the stream has moved on by then, or its seed was revealed, nothing is written and the roll is made
+//! again. So a roll needs no extra round trip, and still no counter is used twice. Nobody sees dice before they are written.
+//! Counters that were used in vain are spent ([`Looked`]), unless another roll took them first and this one is made again.
 
 use std::{cell::RefCell, sync::LazyLock, time::Duration};
 
@@ -12,16 +12,16 @@ use rules::dice::FairSeed;
 use uuid::Uuid;
 
 use super::{seeds::Taken, spent::Looked};
-use crate::{
-    error::Result,
+use base::error::Result;
+use db::{
     pool::Pool,
     tenancy::{Actor, TenantTx},
 };
 
-/// A tenant's stream: a campaign's, or its own.
+/// A tenant and a campaign's stream, or the tenant's own.
 type Stream = (Uuid, Option<Uuid>);
 
-/// Where a stream stands, as far as this server knows.
+/// A stream's position, as far as this server knows.
 #[derive(Clone)]
 struct Known {
     id: Uuid,
@@ -29,11 +29,12 @@ struct Known {
     counter: i64,
 }
 
-/// Streams that this server rolled of within a minute. None: others roll of it, too, and it is not worth trying.
+/// Streams that this server used within the last minute. `None`: other servers use the stream too, so do not roll
+/// ahead.
 static KNOWN: LazyLock<Cache<Stream, Option<Known>>> =
     LazyLock::new(|| Cache::builder().max_capacity(10_000).time_to_live(Duration::from_secs(60)).build());
 
-/// Counters that were used and are yet to be taken: those after `before` up to `after`. One that is dropped is spent.
+/// Counters that were used but not yet taken: those after `before` up to `after`. Dropping it spends them.
 pub struct Claim {
     stream: Stream,
     pub seed: Uuid,
@@ -43,14 +44,14 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// They are taken if this transaction is committed, and spent if not.
+    /// Takes them if this transaction commits, and spends them if not.
     pub fn taken_in(self, tx: &TenantTx) {
         tx.bind_fate(Box::new(self.looked));
     }
 }
 
-/// What came of the transaction that was to take them. After a conflict this stream's counters are taken before they are used,
-/// for a minute; what was used is nobody's then, and another's roll.
+/// Settles a claim with the result of the transaction that was to take the counters. After a conflict, this server does not
+/// roll ahead on this stream for a minute. The counters then belong to somebody else's roll.
 ///
 /// # Errors
 /// The transaction's.
@@ -67,14 +68,14 @@ pub fn settled<T>(claim: Option<Claim>, result: Result<T>) -> Result<T> {
     result
 }
 
-/// Remembers where a stream stands once what took its counters is committed.
+/// Remembers a stream's position after counters were taken.
 pub(super) fn stands(stream: Stream, taken: &Taken) {
     if !matches!(KNOWN.get(&stream), Some(None)) {
         KNOWN.insert(stream, Some(Known { id: taken.id, seed: taken.seed.clone(), counter: taken.last }));
     }
 }
 
-/// What was used ahead of a transaction.
+/// The counters that were used ahead of a transaction.
 pub struct Ahead<'a> {
     pub(super) pool: &'a Pool,
     pub(super) actor: &'a Actor,
@@ -87,13 +88,13 @@ impl<'a> Ahead<'a> {
         Self { pool, actor, claim: RefCell::default() }
     }
 
-    /// What is to be taken, by whoever asks first.
+    /// The counters to take, for the first caller that asks.
     #[must_use]
     pub fn claim(&self) -> Option<Claim> {
         self.claim.take()
     }
 
-    /// The next counters, if it is known where the stream stood.
+    /// The next counters, if the stream's position is known.
     pub(super) fn hope(&self, campaign: Option<Uuid>, rolls: u32) -> Option<Taken> {
         let stream = (self.actor.tenant, campaign);
         let known = KNOWN.get(&stream)??;
@@ -104,7 +105,7 @@ impl<'a> Ahead<'a> {
             Some(claim) if claim.seed == known.id && claim.after == known.counter => claim.before,
             Some(_) => return None,
         };
-        // What was claimed so far goes on in the new claim.
+        // The new claim includes the counters that were claimed before.
         if let Some(claim) = claim.take() {
             claim.looked.kept();
         }
@@ -117,7 +118,7 @@ impl<'a> Ahead<'a> {
 }
 
 impl Drop for Ahead<'_> {
-    /// What was used came to nothing: it is spent, and others ask where the stream stands.
+    /// The counters were used in vain: spend them, and forget the stream's position.
     fn drop(&mut self) {
         if let Some(claim) = self.claim.take() {
             KNOWN.invalidate(&claim.stream);

@@ -16,7 +16,6 @@ use super::{
 use crate::{
     app::App,
     auth::Caller,
-    error::{Code, Error, FieldError, Problem, Result},
     http::{
         Reply,
         body::{BODY_BYTES_MAX, Body},
@@ -24,10 +23,11 @@ use crate::{
         resource::{Ref, campaign_id},
         write,
     },
-    tenancy::TenantTx,
 };
+use base::error::{Code, Error, FieldError, Problem, Result};
+use db::tenancy::TenantTx;
 
-/// Simulations of one formula give one answer.
+/// The seed of simulations, fixed so that the same formula always gets the same answer.
 const SIMULATION_SEED: u64 = 20;
 
 /// Formulas to roll.
@@ -36,19 +36,19 @@ const SIMULATION_SEED: u64 = 20;
 pub struct RollRequest {
     #[schema(min_items = 1, max_items = 20)]
     rolls: Vec<RollInput>,
-    /// What the formulas name with `@`, nested (`{"abilities": {"dex": {"mod": 3}}}`) or with dots: numbers, and text that is a formula.
-    /// What no formula names may be anything, so that Foundry's roll data can be sent as they are.
+    /// Values for the names that formulas use with `@`, nested (`{"abilities": {"dex": {"mod": 3}}}`) or with dots. A value is a number,
+    /// or text that is a formula. Members that no formula uses may be anything, so Foundry's roll data can be sent unchanged.
     #[schema(value_type = Option<Object>)]
     variables: Option<Map<String, Value>>,
-    /// Dice rolled by hand, consumed in order over all rolls; needs the scope `gm`.
+    /// Dice rolled by hand, used in order over all rolls; needs the scope `gm`.
     dice: Option<Vec<u32>>,
-    /// Dice of this seed instead of the fair stream; needs the scope `gm`.
+    /// A seed to roll with instead of the fair stream; needs the scope `gm`.
     seed: Option<u64>,
-    /// The campaign whose fair stream is used, by id or slug; without one the tenant's own.
+    /// The campaign whose fair stream to use, by id or slug; the tenant's own stream if left out.
     campaign: Option<String>,
 }
 
-/// A formula to look at.
+/// A formula to analyze.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnalyzeRequest {
@@ -58,12 +58,12 @@ pub struct AnalyzeRequest {
     variables: Option<Map<String, Value>>,
 }
 
-/// What can be said of a formula before it is rolled.
+/// What is known of a formula before it is rolled.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Statistics {
-    /// The least total; null when there is none.
+    /// The least total; null if there is none.
     pub min: Option<f64>,
-    /// The greatest total; null when explosions know no end.
+    /// The greatest total; null if explosions are unbounded.
     pub max: Option<f64>,
     pub mean: f64,
     pub standard_deviation: f64,
@@ -74,7 +74,7 @@ pub struct Statistics {
     pub distribution: Vec<(f64, f64)>,
 }
 
-/// Rolls up to 20 formulas; one that cannot be rolled is a result with `success: false`.
+/// Rolls up to 20 formulas. A formula that cannot be rolled gives a result with `success: false`.
 #[utoipa::path(tag = "dice", operation_id = "roll_dice", request_body = RollRequest,
     responses((status = 200, body = RollReport), (status = "default", body = Problem)))]
 #[post("/dice/roll")]
@@ -87,13 +87,13 @@ pub async fn roll(app: web::Data<App>, caller: Caller, body: Body<RollRequest, B
         caller.needs_game_master("Choosing a seed")?;
     }
     if dice.is_some() && seed.is_some() {
-        return Err(Error::invalid("/seed", "invalid_value", "Give dice or a seed, not both."));
+        return Err(Error::invalid("/seed", "invalid_value", "Give either dice or a seed, not both."));
     }
     rolls::check(rolls)?;
     let values = Values::of(variables.as_ref());
     let wish = Wish { given: dice.as_deref(), seed: *seed, preview: false };
     write(&app, &caller, body.idempotency.as_ref(), async |tx| {
-        // A token's own may have been deleted.
+        // The campaign of a restricted token may have been deleted.
         let campaign = match campaign.as_deref().map(Ref::parse).or(caller.campaign.map(Ref::Id)) {
             Some(named) => Some(campaign_id(tx, &caller, &named).await?),
             None => None,
@@ -103,7 +103,7 @@ pub async fn roll(app: web::Data<App>, caller: Caller, body: Body<RollRequest, B
     .await
 }
 
-/// Least and greatest total, mean, deviation and distribution of a formula.
+/// Analyzes a formula: least and greatest total, mean, deviation and distribution.
 #[utoipa::path(tag = "dice", operation_id = "analyze_dice", request_body = AnalyzeRequest,
     responses((status = 200, body = Statistics), (status = "default", body = Problem)))]
 #[post("/dice/analyze")]
@@ -120,7 +120,7 @@ pub async fn analyze(app: web::Data<App>, caller: Caller, body: Body<AnalyzeRequ
     computed(&app, &caller, body.idempotency.as_ref(), work).await
 }
 
-/// A formula that cannot be analysed, as an error of the request.
+/// An error in the formula, as an error of the request.
 fn in_formula(error: &FormulaError) -> Error {
     let mut problem = Error::new(Code::InvalidFormula, error.to_string());
     problem.errors =
@@ -128,7 +128,7 @@ fn in_formula(error: &FormulaError) -> Error {
     problem
 }
 
-/// Works past rolls out again from seeds that are known by now.
+/// Recomputes past rolls from revealed seeds.
 #[utoipa::path(tag = "dice", operation_id = "verify_dice", request_body = VerifyInput,
     responses((status = 200, body = Verified), (status = "default", body = Problem)))]
 #[post("/dice/verify")]
@@ -140,7 +140,7 @@ pub async fn verify(app: web::Data<App>, caller: Caller, body: Body<VerifyInput>
         let seeds = match input.seed_id {
             None => input.given_seeds()?,
             Some(_) if input.server_seed.is_some() || input.client_seed.is_some() => {
-                let message = "Give `seed_id`, or `server_seed` and `client_seed`, not both.";
+                let message = "Give either `seed_id`, or `server_seed` and `client_seed`, not both.";
                 return Err(Error::invalid("/seed_id", "invalid_value", message));
             }
             Some(id) => {

@@ -1,4 +1,4 @@
-//! `/campaigns/{c}/dice/seeds` and `/dice/seeds`: commitments before rolls, server seeds after them.
+//! `/campaigns/{c}/dice/seeds` and `/dice/seeds`: commitments before the rolls, server seeds after them.
 
 use actix_web::{get, post, web};
 use serde::{Deserialize, Serialize};
@@ -9,37 +9,37 @@ use super::seeds::{self, SeedView};
 use crate::{
     app::App,
     auth::Caller,
-    error::{Code, Error, Problem, Result},
     http::{
         Body, Reply,
         paging::{Items, ListParams, NoFilter, Page},
         resource::{Ref, campaign_id},
         write,
     },
-    tenancy::TenantTx,
 };
+use base::error::{Code, Error, Problem, Result};
+use db::tenancy::TenantTx;
 
-/// Characters of a client seed.
+/// The most characters of a client seed.
 const CLIENT_SEED_CHARS_MAX: usize = 64;
 
-/// A client seed of the players' choice.
+/// The client seed for the next seed.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RotateRequest {
-    /// 1 to 64 visible characters; at random if left out.
+    /// 1 to 64 visible characters; random if left out.
     #[schema(min_length = 1, max_length = 64)]
     client_seed: Option<String>,
 }
 
-/// The seed that is no secret any more, and the one that follows it.
+/// The revealed seed and its successor.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Rotated {
-    /// Null if there was none in use.
+    /// The seed that was in use, now revealed; null if there was none.
     pub revealed: Option<SeedView>,
     pub current: SeedView,
 }
 
-/// A stream as a path names it: of a campaign, or the tenant's own.
+/// The stream that a path names: a campaign's, or the tenant's own (`None`).
 async fn stream(tx: &TenantTx, caller: &Caller, c: Option<&str>) -> Result<Option<Uuid>> {
     match c {
         Some(c) => Ok(Some(campaign_id(tx, caller, &Ref::parse(c)).await?)),
@@ -77,8 +77,8 @@ async fn rotate_of(app: &App, caller: &Caller, c: Option<&str>, body: Body<Rotat
     .await
 }
 
-/// The seeds of a campaign's fair dice. The first begins when it is first asked for or rolled with, so that its
-/// commitment can be known before any roll.
+/// Lists the seeds of a campaign's fair dice. The first seed is made for this request if there is none yet, so that its
+/// commitment is known before the first roll.
 #[utoipa::path(tag = "dice", operation_id = "list_campaign_dice_seeds",
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams),
     responses((status = 200, body = Items<SeedView>), (status = "default", body = Problem)))]
@@ -87,7 +87,7 @@ pub async fn list(app: web::Data<App>, caller: Caller, path: web::Path<String>, 
     list_of(&app, &caller, Some(&path), &page).await
 }
 
-/// Reveals the seed a campaign uses, so that its rolls can be verified, and begins another.
+/// Reveals a campaign's seed in use, so that its rolls can be verified, and begins another.
 #[utoipa::path(tag = "dice", operation_id = "rotate_campaign_dice_seed", request_body = RotateRequest,
     params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 200, body = Rotated), (status = "default", body = Problem)))]
@@ -101,7 +101,7 @@ pub async fn rotate(
     rotate_of(&app, &caller, Some(&path), body).await
 }
 
-/// The seeds of the dice that are rolled outside of any campaign.
+/// Lists the seeds for dice that are rolled outside of campaigns.
 #[utoipa::path(tag = "dice", operation_id = "list_dice_seeds", params(ListParams),
     responses((status = 200, body = Items<SeedView>), (status = "default", body = Problem)))]
 #[get("/dice/seeds")]
@@ -109,7 +109,7 @@ pub async fn list_own(app: web::Data<App>, caller: Caller, page: Page<NoFilter>)
     list_of(&app, &caller, None, &page).await
 }
 
-/// Reveals the seed of the dice outside of any campaign and begins another.
+/// Reveals the seed in use for dice outside of campaigns, and begins another.
 #[utoipa::path(tag = "dice", operation_id = "rotate_dice_seed", request_body = RotateRequest,
     responses((status = 200, body = Rotated), (status = "default", body = Problem)))]
 #[post("/dice/seeds/rotate")]
@@ -117,7 +117,7 @@ pub async fn rotate_own(app: web::Data<App>, caller: Caller, body: Body<RotateRe
     rotate_of(&app, &caller, None, body).await
 }
 
-/// What people can read to each other: no blanks, no control characters, nothing that does not show.
+/// Whether people can read the text aloud: no spaces, control characters or invisible characters.
 fn is_client_seed(text: &str) -> bool {
     let hidden = |c: char| {
         c.is_control()

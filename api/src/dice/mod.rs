@@ -1,16 +1,17 @@
-//! Dice for everyone who rolls: the fair stream of each campaign, dice somebody rolled by hand, and seeded ones.
+//! Dice for every kind of roll: each campaign's fair stream, dice rolled by hand, and seeded dice.
 //!
-//! A roll of the fair stream uses a counter of the campaign's seed and no counter is used twice: it rises in the transaction
-//! that keeps the roll's effects, whether it was taken there or, by `ahead`, hoped for before it began; if nothing is kept it rises
-//! all the same (`spent`), because a failure tells of dice, too. A seed is never shown before it is revealed. What dice mean is the crate `rules`'s affair.
+//! A roll of the fair stream uses a counter of the campaign's seed, and no counter is used twice. The counter rises in the transaction
+//! that stores the roll's effects, whether it was taken there or used `ahead` of it. If nothing is stored it rises all the same
+//! (`spent`), because even a failure reveals something about the dice. A seed is never shown before it is revealed. The crate `rules`
+//! decides what dice mean.
 //!
-//! - `service`: where the dice of a request fall from; `rolls`: formulas rolled with them, as clients see them.
-//! - `reported`: dice that a frontend rolled, believed as far as they can be true.
-//! - `spent`: counters that were looked at in vain.
-//! - `seeds`: the fair streams as they are kept; `verify`: past rolls once more.
-//! - `variables`: what `@name` means, as a client gives it; `sheet`: as a character's or NPC's sheet says.
+//! - `service`: where a request's dice come from; `rolls`: formulas rolled with them, as clients see the results.
+//! - `reported`: dice that a frontend rolled, accepted only if they are possible.
+//! - `spent`: counters that were used in vain.
+//! - `seeds`: the stored fair streams; `verify`: recomputes past rolls.
+//! - `variables`: what `@name` means in a client's data; `sheet`: what it means on a character's or NPC's sheet.
 //!
-//! To add a source of dice: a member of [`service::Wish`], a variant of its source, its name as an origin.
+//! To add a source of dice, add a member to [`service::Wish`], a variant to its source, and a name for its origin.
 
 pub mod ahead;
 pub mod http;

@@ -1,16 +1,17 @@
-//! Dice that a frontend rolled, taken at their word only as far as they can be true: each reported die is put into our own reading
-//! of the formula, which must use them all up, show what was reported and come to the reported total.
+//! Dice that a frontend rolled. We accept only rolls that are possible: we evaluate the formula ourselves with the reported dice.
+//! It must use all of them, show the same values and come to the same total.
 
 use rules::dice::{Dice, Formula, OutOfDice, Roll, no_variables};
 use serde::Deserialize;
 use serde_json::{Number, Value};
 
 use super::rolls::{RollError, RollInput, Rolled, whole};
-use crate::clock;
+use base::clock;
 
-/// Dice of one roll.
+/// The most dice of one roll.
 const DICE_MAX: usize = 1000;
-/// Terms whose dice may be reported in another order than they are written: a frontend may roll what is in parentheses first.
+/// The most terms whose dice may be reported in another order than the formula has them. A frontend may roll terms in
+/// parentheses first.
 const SHUFFLED_TERMS_MAX: usize = 5;
 const WORDS_CHARS_MAX: usize = 300;
 
@@ -21,7 +22,7 @@ struct Reported {
     #[serde(alias = "result")]
     total: Option<Number>,
     dice: Option<Vec<ReportedDie>>,
-    /// What some frontends put the dice into.
+    /// Some frontends put the dice here.
     details: Option<Details>,
     #[serde(default = "yes")]
     success: bool,
@@ -59,17 +60,17 @@ enum Shown {
     },
 }
 
-/// A die to be put in.
+/// A reported die.
 #[derive(Clone, Copy, Debug)]
 struct Fallen {
-    /// None: whatever the formula says.
+    /// `None`: whatever the formula says.
     faces: Option<u32>,
     value: i64,
     kind: Kind,
 }
 
 impl Fallen {
-    /// The same from a frontend that does not name its Fate dice and coins.
+    /// The die from a frontend that does not mark Fate dice and coins: decides by the number of faces.
     fn named(&self) -> Self {
         let kind = match self.faces {
             Some(3) => Kind::Fate,
@@ -87,19 +88,19 @@ enum Kind {
     Coin,
 }
 
-/// What came of the rolls that a frontend was asked for, in their order.
+/// Reads the results of the requested rolls, in order.
 ///
 /// # Errors
-/// A sentence that says what cannot be true.
+/// A sentence that says what is impossible.
 pub fn read(data: &Value, asked: &[&RollInput]) -> Result<Vec<Rolled>, String> {
     let results = data.get("results").cloned().unwrap_or_default();
     let results: Vec<Reported> =
         serde_json::from_value(results).map_err(|e| format!("its results cannot be read: {e}"))?;
     if results.len() != asked.len() {
-        return Err(format!("{} rolls were asked for and {} came", asked.len(), results.len()));
+        return Err(format!("{} rolls were requested, but {} came", asked.len(), results.len()));
     }
     let one = |(i, (reported, asked)): (usize, (Reported, &&RollInput))| {
-        roll(reported, asked).map_err(|why| format!("roll {} cannot be: {why}", i + 1))
+        roll(reported, asked).map_err(|why| format!("roll {} is impossible: {why}", i + 1))
     };
     results.into_iter().zip(asked).enumerate().map(one).collect()
 }
@@ -127,7 +128,7 @@ fn roll(reported: Reported, asked: &RollInput) -> Result<Rolled, String> {
         let same = given.trim() == asked.formula.trim()
             || Formula::parse(given).is_ok_and(|given| given.to_string() == formula.to_string());
         if !same {
-            return Err("it is of another formula".to_owned());
+            return Err("it is for another formula".to_owned());
         }
     }
     let total = reported.total.as_ref().and_then(Number::as_f64).ok_or("it has no total")?;
@@ -158,12 +159,12 @@ fn term(die: ReportedDie) -> Result<Vec<Fallen>, String> {
                 Shown::Value(value) | Shown::Die { result: value } => value,
             })
             .collect(),
-        _ => return Err("a die has a `value`, or a term its `results`".to_owned()),
+        _ => return Err("a die must have a `value`, or a term its `results`".to_owned()),
     };
     Ok(values.into_iter().map(|value| Fallen { faces, value, kind }).collect())
 }
 
-/// The roll that these dice make: in the order they are written, or, if a frontend reports terms, in another order of the terms.
+/// Evaluates the formula with these dice: in the order given or, if they come in terms, in any order of the terms.
 fn replayed(formula: &Formula, terms: &[Vec<Fallen>], total: f64) -> Result<Roll, String> {
     if terms.iter().map(Vec::len).sum::<usize>() > DICE_MAX {
         return Err(format!("it has more than {DICE_MAX} dice"));
@@ -187,7 +188,7 @@ fn replayed(formula: &Formula, terms: &[Vec<Fallen>], total: f64) -> Result<Roll
     first
 }
 
-/// The next order of the same numbers; false after the last.
+/// Makes the next permutation of `order`; false after the last.
 fn next_order(order: &mut [usize]) -> bool {
     let Some(rise) = order.windows(2).rposition(|pair| pair[0] < pair[1]) else { return false };
     let Some(swap) = order.iter().rposition(|n| *n > order[rise]) else { return false };
@@ -200,14 +201,14 @@ fn replay(formula: &Formula, dice: &[Fallen], total: f64) -> Result<Roll, String
     let mut given = Replay { dice, next: 0 };
     let roll = formula.roll(&mut given, &no_variables).map_err(|e| e.message.into_owned())?;
     if given.next < dice.len() {
-        return Err(format!("it has {} dice, and the formula rolls {}", dice.len(), given.next));
+        return Err(format!("it has {} dice, but the formula rolls {}", dice.len(), given.next));
     }
     let shown = roll.dice.iter().zip(dice).all(|(ours, theirs)| i64::from(ours.value) == theirs.value);
     if !shown {
-        return Err("a die shows what it cannot".to_owned());
+        return Err("a die shows an impossible value".to_owned());
     }
     if (roll.total - total).abs() > 1e-6 {
-        return Err(format!("its dice come to {}, not to {total}", roll.total));
+        return Err(format!("its dice give {}, not {total}", roll.total));
     }
     Ok(roll)
 }
@@ -222,7 +223,7 @@ impl Dice for Replay<'_> {
     fn roll(&mut self, faces: u32) -> Result<u32, OutOfDice> {
         let index = self.next;
         let die = self.dice.get(index).ok_or(OutOfDice::TooFew { index, faces })?;
-        // A Fate die shows -1 to 1, a coin 0 or 1; both fall as numbers from 1 on.
+        // A Fate die shows -1 to 1 and a coin 0 or 1. The formula expects numbers from 1.
         let fell = match die.kind {
             Kind::Standard => die.value,
             Kind::Fate => die.value.saturating_add(2),

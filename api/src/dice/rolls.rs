@@ -1,7 +1,7 @@
-//! Formulas rolled for a client, a tool or a verification: one shape of result for all of them.
+//! Rolls formulas for clients, tools and verifications, with one form of result for all of them.
 //!
-//! A formula that cannot be read or rolled is a result with `success: false`, never an error of the request; given dice
-//! that do not fit are, because whoever gave them has to give others.
+//! A formula that cannot be parsed or rolled gives a result with `success: false`, not an error of the request. Given
+//! dice that do not match are an error, because the caller must give others.
 
 use rules::dice::{DieRoll, Flavour, Formula, FormulaError, FormulaErrorKind, Meaning, Names};
 use schemars::JsonSchema;
@@ -15,16 +15,16 @@ use super::{
     seeds::Taking,
     service::{Draw, FairRoll, Wish, given_error},
 };
-use crate::{
+use base::{
     clock,
     error::{Error, Result},
 };
 
-/// Rolls of one request.
+/// The most rolls of one request.
 pub const ROLLS_MAX: usize = 20;
-/// Characters of a flavor.
+/// The most characters of a flavor.
 pub const FLAVOR_CHARS_MAX: usize = 200;
-/// Dice after which other requests get their turn before the next formula.
+/// After this many dice, other requests get a turn before the next formula.
 const DICE_AT_A_STRETCH: usize = 500;
 
 /// A formula to roll.
@@ -40,7 +40,7 @@ pub struct RollInput {
     pub flavor: Option<String>,
 }
 
-/// What came of a request's rolls.
+/// The results of a request's rolls.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RollReport {
     pub count: usize,
@@ -51,35 +51,35 @@ pub struct RollReport {
     /// The seed of the fair stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed_id: Option<Uuid>,
-    /// The counter of the first roll; each further roll has the next.
+    /// The counter of the first roll. Each further roll has the next one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counter: Option<i64>,
 }
 
-/// What came of one formula.
+/// The result of one formula.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct Rolled {
-    /// As it was given.
+    /// The formula as it was given.
     pub formula: String,
     pub flavor: Option<String>,
     /// Whether it could be rolled.
     pub success: bool,
-    /// Null without success.
+    /// Null if it could not be rolled.
     #[schema(value_type = Option<f64>)]
     pub total: Option<Number>,
-    /// Every die, in the order they fell.
+    /// Every die, in the order of rolling.
     #[schema(value_type = Vec<Die>)]
     pub dice: Vec<DieRoll>,
-    /// Every term with a flavour `[…]` and its total.
+    /// Every term with a flavor `[…]`, and its total.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<TermFlavor>)]
     pub flavors: Vec<Flavour>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<RollError>,
-    /// The seed it was rolled with, if its dice are those of the fair stream.
+    /// The seed, if the dice came from the fair stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed_id: Option<Uuid>,
-    /// Which roll of that seed it is.
+    /// The position in that seed's stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counter: Option<i64>,
     #[serde(with = "time::serde::rfc3339::option", skip_serializing_if = "Option::is_none")]
@@ -89,13 +89,13 @@ pub struct Rolled {
 /// Why a formula could not be rolled.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RollError {
-    /// `invalid_formula`, or `frontend_failed` from a frontend that could not roll it.
+    /// `invalid_formula`, or `frontend_failed` if a frontend could not roll it.
     pub code: &'static str,
     /// What is wrong.
     pub message: String,
-    /// Characters before the place; 0 is the beginning.
+    /// The number of characters before the error; 0 is the beginning.
     pub position: usize,
-    /// What would have been right there.
+    /// What was expected there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
     /// What to write instead.
@@ -115,32 +115,32 @@ impl From<FormulaError> for RollError {
     }
 }
 
-/// One die as it fell.
+/// One die.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Die {
     pub faces: u32,
-    /// What it shows: 1 to `faces`; -1 to 1 for a Fate die, 0 or 1 for a coin.
+    /// The value shown: 1 to `faces`; -1 to 1 for a Fate die, 0 or 1 for a coin.
     pub value: i32,
-    /// What it adds, when that is not its value.
+    /// What it adds to the total, if that is not its value.
     pub counted: Option<i32>,
-    /// Whether it is neither dropped nor rerolled.
+    /// False if it was dropped or rerolled.
     pub kept: bool,
     pub exploded: Option<bool>,
     pub rerolled: Option<bool>,
     pub success: Option<bool>,
     pub failure: Option<bool>,
-    /// `fate` or `coin`, if it is no standard die.
+    /// `fate` or `coin`, if it is not a standard die.
     pub kind: Option<String>,
 }
 
-/// A term with a flavour, such as `2d6[fire]`.
+/// A term with a flavor, such as `2d6[fire]`.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TermFlavor {
     pub text: String,
     pub total: f64,
 }
 
-/// Whether there are 1 to [`ROLLS_MAX`] rolls with flavors of a sound length.
+/// Checks that there are 1 to [`ROLLS_MAX`] rolls and that their flavors are valid.
 ///
 /// # Errors
 /// `validation_failed` with pointers below `/rolls`.
@@ -163,17 +163,17 @@ pub fn check(rolls: &[RollInput]) -> Result<()> {
     }
 }
 
-/// How many rolls there are, for [`Draw::of_rolls`].
+/// The number of rolls, for [`Draw::of_rolls`].
 #[must_use]
 pub fn number(rolls: &[RollInput]) -> u32 {
     u32::try_from(rolls.len()).unwrap_or(u32::MAX)
 }
 
-/// Rolls checked formulas with the dice that are wished for. If none of them can be rolled, whatever the dice show, the fair stream
-/// is left alone.
+/// Rolls checked formulas with the requested dice. If none of them can be rolled, whatever the dice show, the fair stream is left
+/// alone.
 ///
 /// # Errors
-/// `invalid_dice` when given dice run out, do not fit or are left over; those of the database.
+/// `invalid_dice` if given dice run out, do not match or are left over; database errors.
 pub async fn roll(
     taking: Taking<'_>,
     campaign: Option<Uuid>,
@@ -190,7 +190,7 @@ pub async fn roll(
     all(&mut draw, rolls, names).await
 }
 
-/// What is said of formulas of which none can be rolled.
+/// The report if none of the formulas can be rolled.
 fn impossible(rolls: &[RollInput], names: &Names<'_>) -> Option<RollReport> {
     let timestamp = Some(clock::now());
     let failed = |roll: &RollInput| {
@@ -204,20 +204,20 @@ fn impossible(rolls: &[RollInput], names: &Names<'_>) -> Option<RollReport> {
     Some(RollReport { count: results.len(), source: "server", results, seed_id: None, counter: None })
 }
 
-/// Rolls checked formulas with dice taken for so many.
+/// Rolls checked formulas with dice that were taken for exactly these.
 ///
 /// # Errors
-/// `invalid_dice` when given dice run out, do not fit or are left over.
+/// `invalid_dice` if given dice run out, do not match or are left over.
 async fn all(draw: &mut Draw<'_>, rolls: &[RollInput], names: &Names<'_>) -> Result<RollReport> {
     let report = some(draw, rolls, names).await?;
     draw.all_used()?;
     Ok(report)
 }
 
-/// The same with dice of which some may be left for later.
+/// Like [`all`], but dice may be left over for later rolls.
 ///
 /// # Errors
-/// `invalid_dice` when given dice run out or do not fit.
+/// `invalid_dice` if given dice run out or do not match.
 pub async fn some(draw: &mut Draw<'_>, rolls: &[RollInput], names: &Names<'_>) -> Result<RollReport> {
     let first = draw.fair;
     let timestamp = Some(clock::now());
@@ -241,10 +241,10 @@ pub async fn some(draw: &mut Draw<'_>, rolls: &[RollInput], names: &Names<'_>) -
     })
 }
 
-/// Rolls one formula with any dice.
+/// Rolls one formula with any source of dice.
 ///
 /// # Errors
-/// `invalid_dice` when given dice run out or do not fit.
+/// `invalid_dice` if given dice run out or do not match.
 pub fn one(dice: &mut impl rules::dice::Dice, roll: &RollInput, names: &Names<'_>) -> Result<Rolled> {
     let mut rolled = Rolled::of_input(roll);
     match Formula::parse_with(&roll.formula, names).and_then(|formula| formula.roll(dice, &numbers(names))) {
@@ -260,7 +260,7 @@ pub fn one(dice: &mut impl rules::dice::Dice, roll: &RollInput, names: &Names<'_
     Ok(rolled)
 }
 
-/// The names that stand for numbers.
+/// The variables that stand for numbers.
 fn numbers<'a>(names: &'a Names<'_>) -> impl Fn(&str) -> Option<f64> + 'a {
     |name| names(name).and_then(Meaning::number)
 }
@@ -270,14 +270,14 @@ impl Rolled {
         Self { formula: roll.formula.clone(), flavor: roll.flavor.clone(), ..Self::default() }
     }
 
-    /// The same with the place of its dice in the fair stream.
+    /// Adds the position of its dice in the fair stream.
     #[must_use]
     pub fn of(self, fair: Option<FairRoll>) -> Self {
         Self { seed_id: fair.map(|f| f.seed_id), counter: fair.map(|f| f.counter), ..self }
     }
 }
 
-/// A total as JSON has it: whole numbers without a fraction, as far as every one of them is a double of its own.
+/// A total as JSON: whole numbers have no fraction, as long as a double represents each of them exactly.
 pub(super) fn whole(total: f64) -> Option<Number> {
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     if total.fract() == 0.0 && total.abs() <= EXACT_MAX {

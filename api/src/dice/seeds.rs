@@ -1,7 +1,7 @@
-//! The seeds of fair streams: taken from, listed, revealed.
+//! The seeds of fair streams: taking counters, listing and revealing.
 //!
-//! A stream has one seed in use; its counter is that of its last roll and only rises. The server seed of a seed in use is
-//! never part of a view: [`SeedView::of`] is the one place that decides it.
+//! A stream has one seed in use. Its counter is the position of its last roll and only rises. The server seed of a seed
+//! in use is never shown; only [`SeedView::of`] decides that.
 
 use rand::RngExt;
 use rules::dice::{FairSeed, commitment};
@@ -15,29 +15,29 @@ use super::{
     ahead::{self, Ahead, Claim},
     spent::{self, Looked},
 };
-use crate::{
+use crate::http::paging::{Items, NoFilter, Page, pattern};
+use base::{
     error::{Code, Error, Result},
-    http::paging::{Items, NoFilter, Page, pattern},
     stored::Columns,
-    tenancy::{self, Call, TenantTx},
 };
+use db::tenancy::{self, Call, TenantTx};
 
-/// A seed of a fair stream as clients see it.
+/// A seed of a fair stream, as clients see it.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SeedView {
     pub id: Uuid,
-    /// The SHA-256 of the server seed in lower-case hexadecimal: shown from the beginning.
+    /// The SHA-256 of the server seed in lower-case hexadecimal. It is shown from the beginning.
     pub commitment: String,
-    /// Chosen by the players, or at random.
+    /// Chosen by the players, or random.
     pub client_seed: String,
-    /// The last roll made with it; 0 before the first.
+    /// The position of the last roll; 0 before the first.
     pub counter: i64,
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
-    /// When it was rotated; null while it is in use.
+    /// When the seed was rotated; null while it is in use.
     #[serde(with = "time::serde::rfc3339::option")]
     pub revealed_at: Option<OffsetDateTime>,
-    /// 32 bytes in lower-case hexadecimal; only of a revealed seed.
+    /// 32 bytes in lower-case hexadecimal. Present only once the seed is revealed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_seed: Option<String>,
 }
@@ -58,15 +58,15 @@ impl SeedView {
     }
 }
 
-/// A seed that is no secret any more.
+/// A revealed seed.
 pub struct Revealed {
     pub server_seed: [u8; 32],
     pub client_seed: String,
-    /// The last roll that was made with it.
+    /// The position of the last roll.
     pub counter: i64,
 }
 
-/// Counters of a stream that belong to whoever took them: `first` to `last`.
+/// Counters of a stream that belong to the caller: `first` to `last`.
 pub struct Taken {
     pub id: Uuid,
     pub seed: FairSeed,
@@ -93,12 +93,12 @@ fn fresh_client_seed() -> String {
     rand::rng().sample_iter(rand::distr::Alphanumeric).take(16).map(char::from).collect()
 }
 
-/// How counters are taken.
+/// How to take counters.
 #[derive(Clone, Copy)]
 pub enum Taking<'a> {
-    /// With what else a transaction does: if it comes to nothing, they are spent all the same.
+    /// In a transaction with other work. If the transaction fails, the counters are spent all the same.
     Within(&'a TenantTx),
-    /// Before there is a transaction.
+    /// Before a transaction begins.
     Ahead(&'a Ahead<'a>),
 }
 
@@ -111,11 +111,11 @@ impl Taking<'_> {
     }
 }
 
-/// Counts the stream of a campaign up by `rolls`; a stream that was never used begins with a seed of its own. One round trip,
-/// or none.
+/// Takes the next `rolls` counters of a campaign's stream. Creates a seed if the stream was never used. One round trip, or
+/// none.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn take(taking: Taking<'_>, campaign: Option<Uuid>, rolls: u32) -> Result<Taken> {
     if let Taking::Ahead(ahead) = taking
         && let Some(taken) = ahead.hope(campaign, rolls)
@@ -146,32 +146,32 @@ async fn raise(taking: Taking<'_>, campaign: Option<Uuid>, by: i64) -> Result<Pg
             let q = sqlx::query(TAKE).bind(tx.tenant()).bind(None::<String>);
             Ok(bind(q).fetch_one(&mut *tx.connection().await).await?)
         }
-        // Counters that were taken, perhaps, and of which no answer came are nobody's.
+        // If the answer was lost, the counters may have been taken, but nobody uses them. So retrying is safe.
         Taking::Ahead(ahead) => {
             tenancy::call(ahead.pool, ahead.actor, TAKE, bind).await.map_err(|error| error.settled())
         }
     }
 }
 
-/// Takes counters that were used already.
+/// Takes counters that are already in use.
 ///
 /// # Errors
-/// A conflict to be tried again ([`Error::is_transient`]) if the stream does not stand before them; those of the database.
+/// A transient conflict ([`Error::is_transient`]) if the stream's counter has moved on; database errors.
 pub async fn claim(tx: &TenantTx, claim: &Claim) -> Result<()> {
     let q = sqlx::query("SELECT claim_dice($1, $2, $3, $4)").bind(tx.tenant());
     bind_claim(q, Some(claim)).execute(&mut *tx.connection().await).await?;
     Ok(())
 }
 
-/// The same as part of another statement: what `claim_dice` takes after the tenant.
+/// Binds a claim to the parameters that `claim_dice` takes after the tenant, for use in other statements.
 pub fn bind_claim<'q>(q: Call<'q>, claim: Option<&Claim>) -> Call<'q> {
     q.bind(claim.map(|c| c.seed)).bind(claim.map(|c| c.before)).bind(claim.map(|c| c.after))
 }
 
-/// Whether the stream of a campaign, or the tenant's own, has a seed in use, so that its commitment can be seen.
+/// Whether a campaign's stream, or the tenant's own, has a seed in use, so that there is a commitment to show.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn in_use(tx: &TenantTx, campaign: Option<Uuid>) -> Result<bool> {
     let found = sqlx::query(
         "SELECT 1 FROM dice_seed WHERE tenant_id = $1 AND campaign_id IS NOT DISTINCT FROM $2 AND revealed_at IS NULL",
@@ -186,7 +186,7 @@ pub async fn in_use(tx: &TenantTx, campaign: Option<Uuid>) -> Result<bool> {
 /// Begins a stream unless it has begun.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn begin(tx: &TenantTx, campaign: Option<Uuid>, client_seed: Option<&str>) -> Result<Option<SeedView>> {
     let sql = format!(
         "INSERT INTO dice_seed (tenant_id, id, campaign_id, server_seed, client_seed) VALUES ($1, $2, $3, $4, $5) \
@@ -206,7 +206,7 @@ pub async fn begin(tx: &TenantTx, campaign: Option<Uuid>, client_seed: Option<&s
 /// Reveals the seed in use, if there is one, and begins another.
 ///
 /// # Errors
-/// `conflict` if someone else rotated at the same moment.
+/// `conflict` if somebody else rotated the seed at the same moment.
 pub async fn rotate(
     tx: &TenantTx,
     campaign: Option<Uuid>,
@@ -223,14 +223,14 @@ pub async fn rotate(
         .await?;
     let old = old.as_ref().map(SeedView::of).transpose()?;
     let new = begin(tx, campaign, client_seed).await?;
-    let new = new.ok_or_else(|| Error::new(Code::Conflict, "The seed was rotated at this moment by someone else."))?;
+    let new = new.ok_or_else(|| Error::new(Code::Conflict, "Somebody else rotated the seed at the same moment."))?;
     Ok((old, new))
 }
 
 /// A page of a stream's seeds.
 ///
 /// # Errors
-/// `bad_request` for an order other than that of creation.
+/// `bad_request` for an order other than by creation.
 pub async fn list(tx: &TenantTx, campaign: Option<Uuid>, page: &Page<NoFilter>) -> Result<Items<SeedView>> {
     let (sign, order) = if page.by_creation()? { ("<", "DESC") } else { (">", "ASC") };
     let sql = format!(
@@ -251,7 +251,7 @@ pub async fn list(tx: &TenantTx, campaign: Option<Uuid>, page: &Page<NoFilter>) 
     Ok(page.finish(rows, false, |seed| (seed.id, None)))
 }
 
-/// A seed of the tenant that was revealed; of one campaign only if `only` says so.
+/// A revealed seed of the tenant; with `only`, of that campaign.
 ///
 /// # Errors
 /// `not_found`; `conflict` while it is in use.
@@ -267,7 +267,7 @@ pub async fn revealed(tx: &TenantTx, id: Uuid, only: Option<Uuid>) -> Result<Rev
     .await?
     .ok_or_else(|| Error::not_found("seed"))?;
     if !row.read::<bool>("revealed")? {
-        let why = "This seed is still in use and so a secret. Rotate it; then its rolls can be verified.";
+        let why = "This seed is still in use, so it is secret. Rotate it first, then verify its rolls.";
         return Err(Error::new(Code::Conflict, why));
     }
     Ok(Revealed { server_seed: secret(&row)?, client_seed: row.read("client_seed")?, counter: row.read("counter")? })

@@ -1,4 +1,4 @@
-//! Where the dice of one request fall from.
+//! Where a request's dice come from.
 
 use rand::{SeedableRng, rngs::StdRng};
 use rules::dice::{Dice, FairDice, FairSeed, Given, OutOfDice, Random};
@@ -7,35 +7,36 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::seeds::{self, Taking};
-use crate::{
+use base::{
     error::{Code, Error, Result},
-    ops::metrics,
-    tenancy::TenantTx,
+    metrics,
 };
+use db::tenancy::TenantTx;
 
-/// Dice that a request may give: a round of a whole table with room to spare.
+/// The most dice that a request may give. That is more than a whole table needs for a round.
 pub const GIVEN_MAX: usize = 1000;
 
-/// Which dice a caller asked for. Given and seeded dice are for a game master; who asks must have checked that.
+/// The dice that a caller asked for. Given and seeded dice are for game masters only; the caller must have checked
+/// that.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wish<'a> {
     /// Dice rolled by hand, in the order they are consumed.
     pub given: Option<&'a [u32]>,
-    /// A seed of the caller's own.
+    /// A seed from the caller.
     pub seed: Option<u64>,
-    /// Nothing will be kept: the fair stream is left alone.
+    /// True if nothing will be stored. The fair stream is then left alone.
     pub preview: bool,
 }
 
 impl Wish<'_> {
-    /// Whether the fair stream is meant.
+    /// Whether the dice come from the fair stream.
     #[must_use]
     pub fn is_fair(&self) -> bool {
         self.given.is_none() && self.seed.is_none() && !self.preview
     }
 }
 
-/// Which roll of which seed this is, so that it can be verified.
+/// A roll's seed and counter, with which it can be verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct FairRoll {
     pub seed_id: Uuid,
@@ -53,21 +54,21 @@ pub struct Draw<'a> {
     source: Source<'a>,
     /// `server`, `manual` or `seeded`.
     pub origin: &'static str,
-    /// The fair roll, if it is one.
+    /// The seed and counter, if the dice come from the fair stream.
     pub fair: Option<FairRoll>,
 }
 
 impl<'a> Draw<'a> {
-    /// Takes the next roll of the campaign's fair stream (of the tenant's own without a campaign), unless other dice are
-    /// wished for. One statement.
+    /// Takes the next roll of the campaign's fair stream, or the tenant's own stream without a campaign, unless `wish`
+    /// asks for other dice. One statement.
     ///
     /// # Errors
-    /// `invalid_dice` if more dice are given than any roll needs; those of the database.
+    /// `invalid_dice` if more dice are given than any roll needs; database errors.
     pub async fn new(tx: &TenantTx, campaign: Option<Uuid>, wish: &Wish<'a>) -> Result<Self> {
         Self::of_rolls(Taking::Within(tx), campaign, wish, 1).await
     }
 
-    /// As [`Draw::new`] for so many rolls one after the other; [`Draw::next_roll`] goes from one to the next. One statement.
+    /// [`Draw::new`] for several consecutive rolls; [`Draw::next_roll`] moves to the next one. One statement.
     ///
     /// # Errors
     /// As for [`Draw::new`].
@@ -97,14 +98,14 @@ impl<'a> Draw<'a> {
         Self { source: Source::Random(Random(generator)), origin, fair: None }
     }
 
-    /// Goes on to the next roll: in the fair stream to the next counter, elsewhere to the dice that follow.
+    /// Moves to the next roll: to the next counter in the fair stream, otherwise to the dice that follow.
     ///
     /// # Errors
-    /// `internal` beyond the rolls that were asked for: their counters belong to others.
+    /// `internal` beyond the requested number of rolls, because those counters belong to others.
     pub fn next_roll(&mut self) -> Result<()> {
         if let (Source::Fair { seed, dice, last }, Some(fair)) = (&mut self.source, &mut self.fair) {
             if fair.counter >= *last {
-                return Err(Error::internal("more rolls than counters were taken for"));
+                return Err(Error::internal("there are more rolls than counters taken"));
             }
             fair.counter += 1;
             *dice = seed.roll(fair.counter.unsigned_abs());
@@ -112,7 +113,7 @@ impl<'a> Draw<'a> {
         Ok(())
     }
 
-    /// Given dice that nobody rolled.
+    /// Given dice that were not used.
     #[must_use]
     pub fn unused(&self) -> &'a [u32] {
         match &self.source {
@@ -121,7 +122,7 @@ impl<'a> Draw<'a> {
         }
     }
 
-    /// That all given dice were rolled.
+    /// Checks that all given dice were used.
     ///
     /// # Errors
     /// `invalid_dice` if some are left.
@@ -130,24 +131,24 @@ impl<'a> Draw<'a> {
     }
 }
 
-/// Whose dice something took, as answers tell it.
+/// The dice that were used, for answers.
 pub struct Rolled<'a> {
-    /// `server`, `manual` or `seeded`; none when nothing was rolled.
+    /// `server`, `manual` or `seeded`; `None` if nothing was rolled.
     pub origin: Option<&'static str>,
-    /// The fair roll, if it is one.
+    /// The seed and counter, if the dice came from the fair stream.
     pub fair: Option<FairRoll>,
-    /// Given dice that nobody rolled.
+    /// Given dice that were not used.
     pub unused: &'a [u32],
 }
 
 impl<'a> Rolled<'a> {
-    /// Nothing was rolled; so many given dice are left.
+    /// Nothing was rolled, and these given dice are left.
     #[must_use]
     pub fn nothing(unused: &'a [u32]) -> Self {
         Self { origin: None, fair: None, unused }
     }
 
-    /// That no more of the given dice are left than were needless.
+    /// Checks that no more given dice are left than were unnecessary.
     ///
     /// # Errors
     /// `invalid_dice`.
@@ -155,7 +156,7 @@ impl<'a> Rolled<'a> {
         if self.unused.len() > needless { all_used(self.unused) } else { Ok(()) }
     }
 
-    /// Says it in an answer.
+    /// Adds it to an answer.
     pub fn tell(&self, told: &mut Value) {
         if let Some(origin) = self.origin {
             told["source"] = json!(origin);
@@ -170,11 +171,11 @@ impl<'a> Rolled<'a> {
     }
 }
 
-/// Why something that may need dice came to nothing. Each set of rules says how its own errors become one.
+/// Why something that may need dice failed. Each module converts its own errors into this.
 pub enum Failure {
-    /// A die was missing, or a given one did not fit.
+    /// A die was missing, or a given die did not match.
     Dice(OutOfDice),
-    /// Anything else, as clients are told it.
+    /// Any other error for the client.
     Other(Error),
 }
 
@@ -193,8 +194,8 @@ impl From<Failure> for Error {
     }
 }
 
-/// Runs something with the dice that are wished for. Without given ones it is run with none first: what is impossible or
-/// needs none draws nothing, and the fair stream's counter stays. `run` must change nothing.
+/// Runs something with the requested dice. Without given dice it is first run with none: if it is impossible or needs no
+/// dice, the fair stream's counter does not move. `run` must not change anything.
 ///
 /// # Errors
 /// Those of `run` and of [`Draw::new`].
@@ -215,7 +216,7 @@ pub async fn roll<'a, T>(
     Ok((done, Rolled { origin: Some(draw.origin), fair: draw.fair, unused: draw.unused() }))
 }
 
-/// That none of the given dice is left.
+/// Checks that no given dice are left.
 ///
 /// # Errors
 /// `invalid_dice` if some are.
@@ -225,7 +226,7 @@ pub fn all_used(unused: &[u32]) -> Result<()> {
         left => Err(Error::new(
             Code::InvalidDice,
             format!(
-                "{} of the given dice are left over, the first shows {}; give only what the roll needs.",
+                "Given dice are left over: {}. The first of them shows {}. Give only the dice that the roll needs.",
                 left.len(),
                 left[0]
             ),
@@ -243,8 +244,8 @@ impl Dice for Draw<'_> {
     }
 }
 
-/// An error of given dice, as clients are told it.
+/// An error about given dice, for the client.
 #[must_use]
 pub fn given_error(error: &OutOfDice) -> Error {
-    Error::new(Code::InvalidDice, format!("The given dice do not fit: {error}."))
+    Error::new(Code::InvalidDice, format!("The given dice do not match the roll: {error}."))
 }

@@ -1,7 +1,7 @@
-//! Variables of whoever acts: what `@abilities.dex.mod`, `@prof` or `@hp` is on a sheet.
+//! Variables from a sheet, such as `@abilities.dex.mod`, `@prof` or `@hp`.
 //!
-//! The names are those of Foundry's 5e sheets, `attributes.` and `details.` in front of them may be left out. What a sheet
-//! does not have is unknown, never 0. To add a name: an arm in [`value`], a row in `docs/dice.md`.
+//! The names are those of Foundry's 5e sheets. The prefixes `attributes.` and `details.` can be left out. A value that a
+//! sheet does not have is unknown, never 0. To add a name, add an arm to [`value`] and a row to `docs/dice.md`.
 
 use entity::{character, npc, shapes};
 use rules::{
@@ -9,7 +9,7 @@ use rules::{
     srd::{Ability, CLASSES},
 };
 
-/// A character as far as its variables go.
+/// The parts of a character that variables need.
 #[must_use]
 pub fn of_character(model: &character::Model) -> Creature {
     Creature {
@@ -25,7 +25,7 @@ pub fn of_character(model: &character::Model) -> Creature {
     }
 }
 
-/// An NPC as far as its variables go: its stat block.
+/// The parts of an NPC's stat block that variables need.
 #[must_use]
 pub fn of_npc(model: &npc::Model) -> Creature {
     let stats = &model.stats.0;
@@ -52,7 +52,7 @@ fn scores(a: &shapes::Abilities) -> Abilities {
     }
 }
 
-/// The value of a name on a sheet. A stat block has neither level nor proficiency bonus.
+/// The value of a name on a sheet. A stat block has neither a level nor a proficiency bonus.
 #[must_use]
 pub fn value(sheet: &Creature, name: &str) -> Option<f64> {
     let name = name.strip_prefix("attributes.").or_else(|| name.strip_prefix("details.")).unwrap_or(name);

@@ -1,11 +1,11 @@
-//! Counters that were looked at are spent, also when what was rolled with them came to nothing.
+//! Spends counters whose dice were computed, even if their roll was not kept.
 //!
-//! Dice that are rolled tell something even if nothing of it stays: whether a formula failed, and where. So a counter never
-//! goes back. [`Looked`] holds counters that a transaction has yet to keep; one that is dropped without having been kept has
-//! the counter raised by a statement of its own. No answer leaves this server before that is written ([`written`]), and no other
-//! roll of this server gets these counters meanwhile ([`floor`]). What is kept costs nothing here.
+//! Computing dice can reveal something even if nothing is stored, such as whether and where a formula failed. So a counter never
+//! goes back. [`Looked`] holds counters until a transaction commits them. If it is dropped before, a separate statement raises
+//! the counter. No answer leaves this server before that is written ([`written`]), and no other roll on this server gets these
+//! counters in the meantime ([`floor`]). Committed counters need no extra work.
 //!
-//! To add a way to take counters: it ends in a [`Looked`], which only the commit of what was rolled may call kept.
+//! A new way to take counters must end in a [`Looked`], and only the commit of the rolls may call [`Looked::kept`].
 
 use std::{
     collections::HashMap,
@@ -16,22 +16,21 @@ use std::{
 use tokio::{runtime::Handle, sync::Notify, time};
 use uuid::Uuid;
 
-use crate::{
-    error::Result,
-    ops::metrics,
+use base::{error::Result, metrics};
+use db::{
     pool::Pool,
     tenancy::{self, Actor, Fate},
 };
 
 /// How long an answer waits for counters to be written.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// How often writing is tried, and how long after a failure.
+/// How often to try the write, and the pause after a failure.
 const ATTEMPTS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(250);
 
 const SPEND: &str = "SELECT spend_dice($1, $2, $3, $4)";
 
-/// Seeds whose counters are being raised: to where, and by how many at once.
+/// Seeds whose counters are being raised: the target, and the number of writes in progress.
 static PENDING: LazyLock<Mutex<HashMap<Uuid, (i64, usize)>>> = LazyLock::new(Mutex::default);
 static WRITTEN: Notify = Notify::const_new();
 
@@ -39,7 +38,7 @@ fn pending() -> MutexGuard<'static, HashMap<Uuid, (i64, usize)>> {
     PENDING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Counters of a seed that were looked at, up to `last`, until something keeps them.
+/// Counters of a seed, up to `last`, whose dice were computed but not yet stored.
 pub struct Looked {
     pool: Pool,
     tenant: Uuid,
@@ -53,7 +52,7 @@ impl Looked {
         Self { pool: pool.clone(), tenant, seed, last, kept: false }
     }
 
-    /// The stream has these counters behind it, or nobody looked after all.
+    /// Marks the counters as committed, or as not used after all.
     pub fn kept(mut self) {
         self.kept = true;
     }
@@ -81,7 +80,7 @@ impl Drop for Looked {
     }
 }
 
-/// That a seed's counter is being raised.
+/// Marks a seed's counter as being raised, until this is dropped.
 struct Spending(Uuid);
 
 impl Drop for Spending {
@@ -107,24 +106,24 @@ async fn spend(spending: Spending, pool: Pool, tenant: Uuid, last: i64) {
                 return;
             }
             Err(error) => {
-                tracing::warn!(%seed, last, cause = error.cause().map(ToString::to_string), "counters are not spent yet")
+                tracing::warn!(%seed, last, cause = error.cause().map(ToString::to_string), "cannot spend counters yet; will retry")
             }
         }
         time::sleep(PAUSE).await;
     }
-    tracing::error!(%seed, last, "counters that were looked at could not be spent; rotate this seed");
+    tracing::error!(%seed, last, "could not spend counters whose dice were computed; rotate this seed");
 }
 
 async fn write(pool: &Pool, tenant: Uuid, seed: Uuid, last: i64) -> Result<()> {
     tenancy::call(pool, &Actor::system(tenant), SPEND, |q| q.bind(seed).bind(last)).await.map(drop)
 }
 
-/// Up to which counter of this seed others have looked, as far as the database does not know yet.
+/// The last counter of this seed whose dice were computed but that the database does not know of yet.
 pub(super) fn floor(seed: Uuid) -> Option<i64> {
     pending().get(&seed).map(|entry| entry.0)
 }
 
-/// Waits until everything that was looked at is written. At once if nothing is to be.
+/// Waits until all such counters are written.
 pub async fn written() {
     let all = async {
         loop {
@@ -136,6 +135,6 @@ pub async fn written() {
         }
     };
     if time::timeout(WAIT_MAX, all).await.is_err() {
-        tracing::error!("an answer did not wait any longer for counters to be spent");
+        tracing::error!("an answer was sent before used counters were spent: the wait took too long");
     }
 }

@@ -1,14 +1,14 @@
-//! Variables as a client gives them, such as Foundry's roll data: `@abilities.dex.mod` written nested or with dots.
+//! Variables from a client, such as Foundry's roll data. `@abilities.dex.mod` may be written nested or with dots.
 //!
-//! Only what a formula asks for is looked at: roll data are full of lists, pictures and texts that no formula names.
+//! Only names that a formula uses are looked up, because roll data are full of lists, images and texts.
 
 use rules::dice::Meaning;
 use serde_json::{Map, Value};
 
-/// Dots of a name: each may lead into an object or be part of a member's name, and all ways are gone.
+/// The most dots in a name. Each may lead into an object or be part of a member's name, and all combinations are tried.
 const DOTS_MAX: usize = 10;
 
-/// The member `variables` of a body.
+/// The member `variables` of a request's body.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Values<'a>(Option<&'a Map<String, Value>>);
 
@@ -18,7 +18,7 @@ impl<'a> Values<'a> {
         Self(given)
     }
 
-    /// What a name stands for; nothing if there is no such name. One that is given twice, nested and with dots, means nothing.
+    /// What a name stands for; `None` if there is no such name, or if it is given twice, nested and with dots.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Meaning<'a>> {
         if name.matches('.').count() > DOTS_MAX {
@@ -34,7 +34,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Every value of this name: each of its dots may lead into an object, or be part of a member's name.
+/// Finds every value with this name. Each dot may lead into an object or be part of a member's name.
 fn find<'a>(members: &'a Map<String, Value>, name: &str, found: &mut Vec<&'a Value>) {
     found.extend(members.get(name));
     for (at, _) in name.match_indices('.') {

@@ -1,5 +1,5 @@
-//! What is told of encounters, as types: the OpenAPI document describes answers by these. The answers themselves are put together where
-//! something happens, from the same parts; tests hold every one of them to the document.
+//! Types that describe the answers about encounters in the OpenAPI document. Other modules build the answers themselves, from the same
+//! parts. Tests check that every answer matches these types.
 #![expect(dead_code, reason = "they describe answers that are put together elsewhere")]
 
 use rules::{
@@ -11,20 +11,20 @@ use rules::{
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// Whose dice fell. Nothing of it is there when none did.
+/// Where the dice came from. Absent if no dice were rolled.
 #[derive(ToSchema)]
 pub struct DiceOrigin {
-    /// `server` (the fair stream; in a preview dice that do not count), `frontend`, `manual` (given dice) or `seeded`.
+    /// `server` (the fair stream, or throwaway dice in a preview), `frontend`, `manual` (given dice) or `seeded`.
     source: Option<String>,
-    /// The fair stream.
+    /// The id of the fair stream.
     seed_id: Option<Uuid>,
-    /// Which roll of that stream it is.
+    /// The position of the roll in that stream.
     counter: Option<i64>,
-    /// Dice that were given and not needed.
+    /// Given dice that were not needed.
     dice_unused: Option<Vec<u32>>,
 }
 
-/// An encounter as it stands.
+/// An encounter's current state.
 #[derive(ToSchema)]
 pub struct EncounterView {
     #[serde(flatten)]
@@ -33,84 +33,84 @@ pub struct EncounterView {
     #[serde(flatten)]
     #[schema(inline)]
     dice: DiceOrigin,
-    /// Whom players do not know of, by id; for game masters alone, if there is anybody.
+    /// The ids of hidden participants. Only game masters get this, and only if there are any.
     hidden: Option<Vec<String>>,
-    /// The same as `encounter_id`.
+    /// The same value as `encounter_id`.
     id: Uuid,
     /// Rises with every change.
     version: i64,
 }
 
-/// What came of an action.
+/// The result of an action.
 #[derive(ToSchema)]
 pub struct ActionTold {
-    /// What was done.
+    /// The action that was done.
     action: ActionKind,
-    /// What the dice decided, one for each roll that was made.
+    /// What the dice decided, one outcome for each roll.
     outcomes: Vec<Outcome>,
-    /// What happened, in order. A player is not told it.
+    /// What happened, in order. Players do not get this.
     #[schema(required = false)]
     events: Vec<Event>,
-    /// Nothing was written.
+    /// True if nothing was written.
     preview: Option<bool>,
-    /// Everybody whom the action changed, as they stand now.
+    /// The new state of every participant that the action changed.
     participants: Vec<ParticipantView>,
     /// The encounter's id.
     encounter_id: String,
-    /// Whether the encounter goes on.
+    /// Whether the encounter is active or has ended.
     status: Status,
     /// The round, from 1.
     round: u32,
-    /// The place in the order of whose turn it is, from 0. A player is not told it while it is somebody's that players do not know of.
+    /// The current participant's place in the turn order, from 0. Players do not get this while it is a hidden participant's turn.
     #[schema(required = false)]
     turn: usize,
-    /// Whose turn it is.
+    /// The participant whose turn it is.
     #[schema(required = true)]
     current_participant_id: Option<String>,
-    /// Who may attack whom with a reaction, when there is anybody.
+    /// Who may make an opportunity attack against whom. Absent if nobody may.
     provoked: Option<Vec<Provocation>>,
-    /// What the campaign's log says of it, to all.
+    /// The text that everybody can read in the campaign's log.
     told: Option<String>,
-    /// The action's place in the encounter's log.
+    /// The action's position in the encounter's log.
     seq: i64,
     #[serde(flatten)]
     #[schema(inline)]
     dice: DiceOrigin,
 }
 
-/// How an encounter ended.
+/// The result of ending an encounter.
 #[derive(ToSchema)]
 pub struct EndTold {
     /// The encounter's id.
     encounter_id: Uuid,
-    /// How it ended.
+    /// How the encounter ended.
     outcome: EndOutcome,
-    /// The fight in a few lines; null if none was wanted.
+    /// A short summary of the fight; null if none was requested.
     #[schema(required = true)]
     summary: Option<Summary>,
     /// Whether a commit would change any record.
     commit_required: bool,
-    /// What the fight did to everybody, in the order they joined.
+    /// What the fight did to each participant, in the order of joining.
     participant_updates: Vec<ParticipantUpdate>,
 }
 
-/// What was written into the records.
+/// The result of a commit.
 #[derive(ToSchema)]
 pub struct CommitTold {
     /// The records that were written.
     committed: Vec<Committed>,
-    /// Those that were not, each with the reason.
+    /// The participants whose records were not written, each with the reason.
     skipped: Vec<Skipped>,
-    /// Names that were asked for and take no part.
+    /// Requested names that are not participants.
     errors: Vec<CommitError>,
-    /// Nothing was written.
+    /// True if nothing was written.
     dry_run: bool,
 }
 
-/// A record that took part and was written.
+/// A participant whose record was written.
 #[derive(ToSchema)]
 pub struct Committed {
-    /// Id in the encounter.
+    /// The participant's id in the encounter.
     participant_id: String,
     /// What changed in the record.
     changes: Changes,
@@ -122,16 +122,16 @@ pub struct Committed {
     npc_id: Option<String>,
     /// The NPC's name.
     npc_name: Option<String>,
-    /// The record had been edited meanwhile and took the difference.
+    /// True if the record had been edited since the fight began, so the differences were applied.
     merged: Option<bool>,
 }
 
-/// Somebody whose record was not written.
+/// A participant whose record was not written.
 #[derive(ToSchema)]
 pub struct Skipped {
-    /// Id in the encounter.
+    /// The participant's id in the encounter.
     participant_id: String,
-    /// Why.
+    /// The reason.
     reason: SkipReason,
 }
 
@@ -139,17 +139,17 @@ pub struct Skipped {
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub enum SkipReason {
-    /// There is no record behind it.
+    /// The participant has no record.
     Ephemeral,
-    /// It was not asked for.
+    /// The request did not name it.
     Excluded,
-    /// It was written before.
+    /// It has already been committed.
     AlreadyCommitted,
-    /// Its record is gone.
+    /// Its record was deleted.
     NotFound,
 }
 
-/// A name that takes no part.
+/// A requested name that is not a participant.
 #[derive(ToSchema)]
 pub struct CommitError {
     /// The name as it was given.
@@ -158,36 +158,36 @@ pub struct CommitError {
     error: String,
 }
 
-/// What came of a resolver, a rest among them.
+/// The result of a resolver or a rest.
 #[derive(ToSchema)]
 pub struct ResolvedOutcome {
     #[serde(flatten)]
     #[schema(inline)]
     outcome: Outcome,
-    /// What has to be changed, in order, and whether it was.
+    /// The necessary changes, in order, and whether each was applied.
     effects: Option<Vec<AppliedChange>>,
-    /// What it led to, such as a saving throw to keep concentrating.
+    /// Outcomes that followed from it, such as a saving throw to keep concentrating.
     followed_by: Option<Vec<Outcome>>,
-    /// Nothing was written.
+    /// True if nothing was written.
     preview: Option<bool>,
-    /// The encounter it happened in, if that decided it.
+    /// The encounter in which it happened, if any.
     encounter_id: Option<Uuid>,
-    /// Its round.
+    /// The round of that encounter.
     round: Option<u32>,
-    /// Its turn, by its place in the order.
+    /// The current participant's place in the turn order of that encounter.
     turn: Option<usize>,
-    /// What the campaign's log says of it, to all.
+    /// The text that everybody can read in the campaign's log.
     told: Option<String>,
     #[serde(flatten)]
     #[schema(inline)]
     dice: DiceOrigin,
 }
 
-/// A change of a creature.
+/// A change to a creature.
 #[derive(ToSchema)]
 pub struct AppliedChange {
     #[serde(flatten)]
     change: StateChange,
-    /// Whether it was made.
+    /// Whether it was applied.
     applied: bool,
 }

@@ -1,27 +1,28 @@
-//! The fights that go on, as a game master's model sees them.
+//! Active fights, as a game master's model sees them.
 
 use serde_json::{Value, json};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use uuid::Uuid;
 
 use super::store::{self, Stored};
-use crate::stored::Columns;
-use crate::{error::Result, tenancy::TenantTx};
+use base::error::Result;
+use base::stored::Columns;
+use db::tenancy::TenantTx;
 
-/// Fights looked at, the newest first.
+/// The most fights that are read, newest first.
 const FIGHTS_MAX: i64 = 100;
 
-/// A fight that goes on.
+/// An active fight.
 pub struct Combat {
     pub id: Uuid,
     /// `{in_combat, combat_id, name?, round, turn, combatants, last_updated}`.
     pub shown: Value,
 }
 
-/// The campaign's fights that go on. One statement.
+/// The campaign's active fights. One statement.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn going_on(tx: &TenantTx, campaign: Uuid) -> Result<Vec<Combat>> {
     let rows = sqlx::query(store::ACTIVE)
         .bind(tx.tenant())

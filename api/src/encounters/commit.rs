@@ -1,4 +1,4 @@
-//! An ended encounter written into the records of those who took part: each once, all in one transaction.
+//! Commits an ended encounter: writes it into each participant's record once, all in one transaction.
 
 use std::collections::HashMap;
 
@@ -8,29 +8,31 @@ use uuid::Uuid;
 
 use super::{input::CommitInput, service::Cx, store};
 use crate::{
-    error::{Code, Error, Result},
-    ops::metrics,
     rules::cast::{Cast, Who},
-    stored::Columns,
     tools::resolve::values::Words,
 };
+use base::{
+    error::{Code, Error, Result},
+    metrics,
+    stored::Columns,
+};
 
-/// A record that took part, and whether it has had its commit.
+/// A participant's record, and whether it has been committed.
 struct Member {
     who: Who,
     version: i64,
     committed: bool,
 }
 
-/// Writes what the fight changed into each record that has not had its commit. A record that was edited meanwhile takes the
-/// difference, not the final value.
+/// Writes what the fight changed into each record that has not been committed yet. A record that was edited since it joined
+/// takes the differences, not the final values.
 ///
 /// # Errors
 /// `encounter_not_ended`, `not_found`; nothing is written then.
 pub async fn commit(cx: &Cx<'_>, id: &str, input: &CommitInput) -> Result<Value> {
     let it = store::read(cx.tx, cx.place, id, true).await?;
     if it.now.status() != Status::Ended {
-        return Err(Error::new(Code::EncounterNotEnded, "End the encounter before it is committed."));
+        return Err(Error::new(Code::EncounterNotEnded, "The encounter is still active. End it before you commit it."));
     }
     let members = members(cx, it.id).await?;
     let who: Vec<Who> = members.values().map(|m| m.who).collect();
@@ -72,7 +74,7 @@ pub async fn commit(cx: &Cx<'_>, id: &str, input: &CommitInput) -> Result<Value>
     Ok(json!({ "committed": committed, "skipped": skipped, "errors": wanted.unknown(), "dry_run": input.dry_run }))
 }
 
-/// Merges one record, and tells what became of it.
+/// Merges one record and describes the result.
 fn one(update: &ParticipantUpdate, record: &mut rules::sheet::Creature, options: MergeOptions) -> Value {
     let changes = merge(record, update, options);
     let mut told = json!({ "participant_id": update.participant_id, "changes": changes });
@@ -85,7 +87,7 @@ fn one(update: &ParticipantUpdate, record: &mut rules::sheet::Creature, options:
     told
 }
 
-/// The records that were asked for.
+/// The records that the request names.
 struct Wanted<'a> {
     names: Option<&'a [Words<100>]>,
     met: Vec<bool>,
@@ -98,7 +100,7 @@ impl<'a> Wanted<'a> {
 
     fn takes(&mut self, who: Who, participant: &str, slug: Option<&str>) -> bool {
         let Some(names) = self.names else { return true };
-        // A record that is gone has no slug any more: its participant's id is often the same.
+        // A deleted record has no slug any more. Its participant's id is often the same.
         let is = |name: &str| slug.unwrap_or(participant) == name || Uuid::try_parse(name) == Ok(who.id());
         let at = names.iter().position(|name| is(&name.0));
         if let Some(met) = at.and_then(|at| self.met.get_mut(at)) {
@@ -107,10 +109,12 @@ impl<'a> Wanted<'a> {
         at.is_some()
     }
 
-    /// Those that take no part.
+    /// Requested names that match no record.
     fn unknown(&self) -> Vec<Value> {
         let unmet = self.names.into_iter().flatten().zip(&self.met).filter(|(_, met)| !**met);
-        unmet.map(|(name, _)| json!({ "character_id": name.0, "error": "takes no part, or has no record" })).collect()
+        unmet
+            .map(|(name, _)| json!({ "character_id": name.0, "error": "is not a participant with a record" }))
+            .collect()
     }
 }
 
@@ -134,7 +138,7 @@ async fn members(cx: &Cx<'_>, encounter: Uuid) -> Result<HashMap<String, Member>
     rows.iter().map(member).collect()
 }
 
-/// Marks who has had its commit. The encounter changes with it, so that the journal knows when.
+/// Marks participants as committed. This also changes the encounter, so that the journal records it.
 async fn mark(cx: &Cx<'_>, encounter: Uuid, participants: &[String]) -> Result<()> {
     sqlx::query(
         "WITH e AS (UPDATE encounter SET hidden = hidden WHERE tenant_id = $1 AND id = $2) \

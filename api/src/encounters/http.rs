@@ -1,4 +1,4 @@
-//! Encounters over REST: the same as the tools `manage_encounter` and `encounter_action`.
+//! The REST routes for encounters. They do the same as the tools `manage_encounter` and `encounter_action`.
 
 use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, web};
 use entity::encounter;
@@ -16,16 +16,17 @@ use super::{
 use crate::{
     app::App,
     auth::{Caller, Scope},
-    error::{Code, Error, Problem, Result},
     http::{
         Body, Reply,
         paging::{self, Items, ListParams, Page},
         resource::{self, Ref, campaign_id},
     },
-    tenancy::TenantTx,
 };
+use base::error::{Code, Error, Problem, Result};
+use db::tenancy::TenantTx;
 
-/// Begins an encounter: initiative is rolled, the first turn begins. Characters change only when it is committed.
+/// Begins an encounter: rolls initiative and begins the first turn. Characters change only when the encounter is
+/// committed.
 #[utoipa::path(tag = "encounters", operation_id = "create_encounter", request_body = CreateInput,
     params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 201, body = EncounterView), (status = "default", body = Problem)))]
@@ -50,7 +51,7 @@ pub async fn create(
     .await
 }
 
-/// Encounters that go on; with `include_ended` those that have ended, too.
+/// Lists active encounters. With `include_ended` also those that have ended.
 #[utoipa::path(tag = "encounters", operation_id = "list_encounters",
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, EncounterFilter),
     responses((status = 200, body = Items<encounter::Model>), (status = "default", body = Problem)))]
@@ -64,7 +65,7 @@ pub async fn list(
     resource::list::<Encounters>(&app, &caller, Some(&path), &page).await
 }
 
-/// An encounter as it stands. Players see how enemies fare, not their numbers.
+/// Reads an encounter's current state. Players see how enemies fare, not their numbers.
 #[utoipa::path(tag = "encounters", operation_id = "get_encounter",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id"), GetParams),
     responses((status = 200, body = EncounterView), (status = "default", body = Problem)))]
@@ -84,7 +85,7 @@ pub async fn get(
     Ok(Reply::ok(&view)?.versioned(version).unless_known(&request))
 }
 
-/// Changes the name, notes and extensions by a JSON merge patch.
+/// Changes the name, notes and extensions with a JSON merge patch.
 #[utoipa::path(tag = "encounters", operation_id = "update_encounter",
     request_body(content = EncounterInput, content_type = "application/merge-patch+json", description = "JSON merge patch"),
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
@@ -100,7 +101,7 @@ pub async fn patch(
     resource::patch::<Encounters>(&app, &caller, &request, Some(&path.0), &path.1, body).await
 }
 
-/// Deletes an encounter with its log; what was committed stays.
+/// Deletes an encounter with its log. What was committed stays.
 #[utoipa::path(tag = "encounters", operation_id = "delete_encounter",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
     responses((status = 204), (status = "default", body = Problem)))]
@@ -114,7 +115,7 @@ pub async fn delete(
     resource::delete::<Encounters>(&app, &caller, &request, Some(&path.0), &path.1).await
 }
 
-/// Does something in an encounter: the same as the tool `encounter_action`.
+/// Does one action in an encounter, as the tool `encounter_action` does.
 #[utoipa::path(tag = "encounters", operation_id = "act_in_encounter", request_body = ActionInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
     responses((status = 200, body = ActionTold), (status = "default", body = Problem)))]
@@ -131,7 +132,10 @@ pub async fn act(
         caller.needs(Scope::Gm, "Overriding the rules of a turn")?;
     }
     if input.preview && caller.is_player() {
-        return Err(Error::new(Code::Forbidden, "A player's token previews nothing: it would tell what enemies are."));
+        return Err(Error::new(
+            Code::Forbidden,
+            "A player's token cannot preview actions, because a preview would reveal enemies' numbers.",
+        ));
     }
     let own = caller.player.map(|player| player.to_string());
     let c = Ref::parse(&path.0);
@@ -145,7 +149,7 @@ pub async fn act(
     .await
 }
 
-/// Somebody joins an encounter that goes on.
+/// Adds a participant to an active encounter.
 #[utoipa::path(tag = "encounters", operation_id = "add_encounter_participant", request_body = ParticipantInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
     responses((status = 200, body = EncounterView), (status = "default", body = Problem)))]
@@ -164,7 +168,7 @@ pub async fn join(
     .await
 }
 
-/// Ends an encounter, and says what it did to everybody.
+/// Ends an encounter and says what it did to each participant.
 #[utoipa::path(tag = "encounters", operation_id = "end_encounter", request_body = EndInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
     responses((status = 200, body = EndTold), (status = "default", body = Problem)))]
@@ -183,7 +187,7 @@ pub async fn end(
     .await
 }
 
-/// Writes an ended encounter into the records of those who took part, each of them once.
+/// Writes an ended encounter into the participants' records, each of them once.
 #[utoipa::path(tag = "encounters", operation_id = "commit_encounter", request_body = CommitInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
     responses((status = 200, body = CommitTold), (status = "default", body = Problem)))]

@@ -1,15 +1,16 @@
-//! Encounters: fights kept, acted in, ended and committed. What happens in one is decided by `rules::encounter`.
+//! Encounters: fights that the server stores, runs, ends and commits. `rules::encounter` decides what happens in them.
 //!
-//! A fight is a simulation. Its state and log are the server's own rows; the row that clients list and follow in the
-//! journal says where it stands. Nothing reaches a character before `commit`, which writes each of them once.
+//! A fight is a simulation. Its state and log are rows of their own. The row that clients list and follow in the journal shows how it
+//! stands. Characters do not change before `commit`, which writes each of them once.
 //!
-//! - `input`: what is written of encounters; `http`, and `tools::encounters`: the two ways in.
-//! - `store`: the rows: read under a lock, written in one statement; `service`: create, join, act, end; `commit`; `rewind`: undone.
-//! - `answers`: what requests are answered, as the OpenAPI document describes it.
-//! - `combat`: the fights that go on, as `get_encounter` tells them; `news`: what an action did, for the journal and deltas.
-//! - `stand`: the fight a character stands in, whose turn it is, who is meant by a name; `told`: what happens, for the campaign's log.
+//! - `input`: what requests contain; `http` and `tools::encounters`: the two entry points.
+//! - `store`: reads the rows under a lock and writes them in one statement; `service`: create, join, act, end; `commit`; `rewind`:
+//!   reverts actions.
+//! - `answers`: the answers' types for the OpenAPI document.
+//! - `combat`: active fights for `get_encounter`; `news`: what an action did, for the journal and deltas.
+//! - `stand`: a character's place in a fight, whose turn it is, and whom a name means; `told`: the text for the campaign's log.
 //!
-//! Everything that changes an encounter locks its row first, so that actions follow one another and none is lost.
+//! Every change to an encounter locks its row first, so that actions follow one another and none is lost.
 
 pub mod answers;
 pub mod combat;
@@ -33,14 +34,14 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     auth::Caller,
-    error::Result,
     http::{
         resource::{self, Place, Resource, Stamp, col},
         validate,
     },
 };
+use base::error::Result;
 
-/// What a client changes of an encounter without acting in it.
+/// What a client can change in an encounter without acting in it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -65,11 +66,11 @@ pub struct EncounterInput {
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct EncounterFilter {
-    /// Those that have ended, too.
+    /// Also ended encounters.
     include_ended: bool,
 }
 
-/// The kind.
+/// The resource kind.
 pub struct Encounters;
 
 impl Resource for Encounters {

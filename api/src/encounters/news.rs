@@ -1,44 +1,44 @@
-//! What an action did to those who fight. It is written beside where the fight stands, so that the journal has both: what a
-//! session's AI is told of fights comes from there.
+//! What the last action did to the participants. It is stored with the encounter's row, so that it is in the journal.
+//! Deltas for a session's AI are made from it.
 
 use std::sync::Arc;
 
 use rules::{encounter::Encounter, sheet::Creature};
 use serde::{Deserialize, Serialize};
 
-/// The newest action of an encounter.
+/// The latest action of an encounter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LastAction {
-    /// Its place in the log; 0 before the first.
+    /// Its position in the log; 0 before the first action.
     pub seq: i64,
     pub changes: Vec<Change>,
 }
 
-/// Someone who was hurt, healed or afflicted.
+/// A participant that lost or regained hit points or has new conditions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// The character, or else the participant.
+    /// The character's id, or else the participant's.
     pub actor_id: String,
     pub is_enemy: bool,
-    /// Only the game master knows of it.
+    /// Whether only the game master knows of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
     pub hp_change: i64,
     pub new_status_effects: Vec<String>,
 }
 
-/// Those who fight, as they were.
+/// The participants before an action.
 pub struct Before(Vec<(String, Arc<Creature>)>);
 
 impl Before {
-    /// As they are now.
+    /// Takes a copy of the current participants.
     #[must_use]
     pub fn of(it: &Encounter) -> Self {
         Self(it.participants().iter().map(|p| (p.id.clone(), p.creature.clone())).collect())
     }
 
-    /// What became of them by the action `seq`. Who joined is no change.
+    /// What changed since then, with the action `seq`. Joining is not a change.
     #[must_use]
     pub fn until(&self, it: &Encounter, seq: i64) -> LastAction {
         let mut changes = Vec::new();

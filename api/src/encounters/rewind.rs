@@ -1,7 +1,7 @@
-//! Taking back what a turn did in encounters: its actions leave the log, and the state is folded anew.
+//! Reverts what a turn did in encounters: removes its actions from the log and folds the state anew.
 //!
-//! The journal holds where a fight stands, not what it is; the rows of encounters are therefore taken back here and not by
-//! the journal's own revert, which takes care of all others.
+//! The journal shows how a fight stands but does not contain its state. So this module reverts the rows of encounters, and
+//! the journal's own revert handles all other rows.
 
 use rules::encounter::{Encounter, Event};
 use serde_json::{Value, json};
@@ -9,16 +9,16 @@ use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
 use super::store;
-use crate::{
+use base::{
     error::{Error, Result},
     stored::Columns,
-    tenancy::TenantTx,
 };
+use db::tenancy::TenantTx;
 
-/// Takes a turn's actions and commits back; gives the encounters in which somebody acted since, which stay as they are.
+/// Reverts a turn's actions and commits. Returns the encounters in which somebody acted since; they stay as they are.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn rewind(tx: &TenantTx, turn: Uuid) -> Result<Vec<Value>> {
     sqlx::query(
         "WITH e AS (UPDATE encounter SET hidden = hidden WHERE tenant_id = $1 AND id IN (\
@@ -48,10 +48,10 @@ pub async fn rewind(tx: &TenantTx, turn: Uuid) -> Result<Vec<Value>> {
     Ok(conflicts)
 }
 
-/// Leaves what a turn did in encounters as it is; gives the encounters.
+/// Keeps what a turn did in encounters, and returns those encounters.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn leave(tx: &TenantTx, turn: Uuid) -> Result<Vec<Value>> {
     let rows = sqlx::query("SELECT DISTINCT encounter_id FROM encounter_log WHERE tenant_id = $1 AND turn_id = $2")
         .bind(tx.tenant())
@@ -65,7 +65,7 @@ pub async fn leave(tx: &TenantTx, turn: Uuid) -> Result<Vec<Value>> {
     rows.iter().map(left).collect()
 }
 
-/// Whether nobody acted since.
+/// Reverts a turn's actions in one encounter. False if somebody acted there since.
 async fn rewind_one(tx: &TenantTx, turn: Uuid, id: Uuid, first: i64) -> Result<bool> {
     let beginning = sqlx::query(
         "SELECT s.beginning::text AS beginning FROM encounter e \
@@ -76,7 +76,7 @@ async fn rewind_one(tx: &TenantTx, turn: Uuid, id: Uuid, first: i64) -> Result<b
     .bind(id)
     .fetch_optional(&mut *tx.connection().await)
     .await?;
-    // Deleted meanwhile: nothing of the turn is left.
+    // The encounter was deleted since, so nothing of the turn is left.
     let Some(beginning) = beginning else { return Ok(true) };
     let log = sqlx::query(
         "SELECT seq, events::text AS events, turn_id IS NOT DISTINCT FROM $3 AS own FROM encounter_log \

@@ -1,4 +1,4 @@
-//! What is done with encounters, for the REST routes and the tools alike.
+//! Operations on encounters, shared by the REST routes and the tools.
 
 use std::collections::HashSet;
 
@@ -21,33 +21,35 @@ use super::{
 };
 use crate::{
     dice::service::{self as dice, Failure, Wish, given_error},
-    error::{Code, Error, FieldError, Result},
     http::resource::col,
     limits::check_rows_more,
     messages::service::NewMessage,
-    ops::metrics,
     rules::{
         service::{most_dice, spares},
         sheet,
     },
-    tenancy::TenantTx,
 };
+use base::{
+    error::{Code, Error, FieldError, Result},
+    metrics,
+};
+use db::tenancy::TenantTx;
 
-/// In which transaction, and for which turn.
+/// The transaction, the place and the turn of an operation.
 #[derive(Clone, Copy)]
 pub struct Cx<'a> {
     pub tx: &'a TenantTx,
     pub place: Place<'a>,
     pub turn: Option<Uuid>,
-    /// Rows of a kind that the tenant may keep: what happens is written into the log.
+    /// The most rows of a kind that the tenant may have. The campaign's log counts, too.
     pub rows_max: u64,
 }
 
-/// Messages that one action is told in.
+/// The most messages that tell one action.
 pub const MESSAGES: u64 = 2;
 
 impl Cx<'_> {
-    /// Whether there is room in the log. One statement, none if a tenant may keep any number.
+    /// Checks that the campaign's log has room. One statement, or none if the tenant has no limit.
     ///
     /// # Errors
     /// `quota_exceeded`.
@@ -63,16 +65,16 @@ pub struct Created {
     pub view: Value,
 }
 
-/// Begins an encounter of a campaign: records are looked up, initiative is rolled, the first turn begins.
+/// Begins an encounter: looks up records, rolls initiative and begins the first turn.
 ///
 /// # Errors
-/// `validation_failed`, `invalid_dice`; those of the database.
+/// `validation_failed`, `invalid_dice`; database errors.
 pub async fn create(tx: &TenantTx, campaign: Uuid, input: &CreateInput, rows_max: u64) -> Result<Created> {
     check_rows_more(tx, rows_max, "message", MESSAGES).await?;
     let id = Uuid::now_v7();
     let mut warnings = Vec::new();
     if input.seed.is_some() && input.dice.is_some() {
-        return Err(invalid("/seed".to_owned(), "give dice or a seed, not both"));
+        return Err(invalid("/seed".to_owned(), "give either dice or a seed, not both"));
     }
     let at = |index| format!("/participants/{index}");
     let (participants, members) = enlist(tx, campaign, &input.participants, at, &mut warnings).await?;
@@ -97,7 +99,7 @@ pub async fn create(tx: &TenantTx, campaign: Uuid, input: &CreateInput, rows_max
     Ok(Created { id, version, view })
 }
 
-/// The participants as the rules take them, with the records of those that have one. Two statements at most.
+/// Turns the input into participants for the rules, with their records if they have any. At most two statements.
 async fn enlist(
     tx: &TenantTx,
     campaign: Uuid,
@@ -108,7 +110,7 @@ async fn enlist(
     for (index, input) in inputs.iter().enumerate() {
         for (field, name) in [("character_id", &input.character_id), ("npc_id", &input.npc_id)] {
             if name.as_ref().is_some_and(|name| name.chars().count() > limits::ID_CHARS_MAX) {
-                let message = format!("at most {} characters", limits::ID_CHARS_MAX);
+                let message = format!("must have at most {} characters", limits::ID_CHARS_MAX);
                 return Err(invalid(format!("{}/{field}", at(index)), message));
             }
         }
@@ -136,7 +138,7 @@ async fn enlist(
         let is = |name: &str, id: Uuid, slug: &str| name == slug || Uuid::try_parse(name) == Ok(id);
         let found = match (&input.character_id, &input.npc_id) {
             (Some(_), Some(_)) => {
-                return Err(invalid(format!("{}/npc_id", at(index)), "is a character or an NPC, not both"));
+                return Err(invalid(format!("{}/npc_id", at(index)), "must be absent if character_id is given"));
             }
             (Some(name), None) => characters.iter().find(|c| is(name, c.id.0, &c.slug)).map(|c| {
                 new.character_id = Some(c.id.to_string());
@@ -150,7 +152,7 @@ async fn enlist(
         };
         if let Some((kind, record, version, slug, creature)) = found {
             if members.iter().any(|m| m.record == record) && kind == "character" {
-                let message = format!("{slug} takes part already");
+                let message = format!("{slug} already takes part");
                 return Err(invalid(format!("{}/character_id", at(index)), message));
             }
             if new.id.is_empty() {
@@ -164,15 +166,17 @@ async fn enlist(
             if new.id.is_empty() {
                 new.id.clone_from(name);
             }
-            warnings
-                .push(format!("There is no `{name}` in this campaign: {} takes part in this encounter alone.", new.id));
+            warnings.push(format!(
+                "There is no `{name}` in this campaign, so {} has no record and takes part in this encounter only.",
+                new.id
+            ));
         }
         all.push(new);
     }
     Ok((all, members))
 }
 
-/// Somebody joins an encounter that goes on.
+/// Adds a participant to an active encounter.
 ///
 /// # Errors
 /// `not_found`, `encounter_already_ended`, `validation_failed`, `invalid_dice`.
@@ -191,7 +195,7 @@ pub async fn join(
     let record = new.character_id.as_ref().or(new.npc_id.as_ref());
     if it.now.participants().iter().any(|p| record.is_some() && p.character_id.as_ref().or(p.npc_id.as_ref()) == record)
     {
-        return Err(invalid(format!("{pointer}/character_id"), "takes part already"));
+        return Err(invalid(format!("{pointer}/character_id"), "already takes part"));
     }
     let wish = Wish { given, seed: None, preview: false };
     let joining = dice::roll(cx.tx, it.campaign, &wish, |dice| Ok(it.now.join(&new, dice)?)).await;
@@ -208,7 +212,7 @@ pub async fn join(
     Ok(view)
 }
 
-/// An encounter as it stands.
+/// Reads an encounter's current state.
 ///
 /// # Errors
 /// `not_found`.
@@ -220,7 +224,7 @@ pub async fn get(cx: &Cx<'_>, id: &str, verbosity: Verbosity) -> Result<(Value, 
     Ok((view(&it, verbosity)?, it.version))
 }
 
-/// The view with the name and notes as they are edited beside the fight.
+/// The view, with the name and notes as clients edited them.
 fn view(it: &Stored, verbosity: Verbosity) -> Result<Value> {
     let mut view = value(&it.now.view(verbosity))?;
     if !it.name.is_empty() {
@@ -234,13 +238,13 @@ fn view(it: &Stored, verbosity: Verbosity) -> Result<Value> {
     Ok(view)
 }
 
-/// What every resource has.
+/// Adds what every resource has.
 fn stamp(view: &mut Value, id: Uuid, version: i64) {
     view["id"] = json!(id);
     view["version"] = json!(version);
 }
 
-/// Says in a view whom players do not know of, for the game master and for [`super::veil`].
+/// Adds the ids of hidden participants to a view, for the game master and for [`super::veil`].
 fn tell_hidden(view: &mut Value, it: &Encounter) {
     let hidden: Vec<&str> = it.participants().iter().filter(|p| p.hidden).map(|p| p.id.as_str()).collect();
     if !hidden.is_empty() {
@@ -248,15 +252,15 @@ fn tell_hidden(view: &mut Value, it: &Encounter) {
     }
 }
 
-/// Whose hand acts.
+/// On whose behalf an action is done.
 pub enum Hand<'a> {
-    /// Anybody's that may play the game master.
+    /// Somebody who may play the game master.
     Table,
-    /// A character's own, by its id: its actions, in its turn.
+    /// A character, by its id. It may only act for itself.
     Own(&'a str),
 }
 
-/// Actions that a game master decides.
+/// Actions that only a game master may do.
 const MASTERS: &[ActionKind] = &[
     ActionKind::Damage,
     ActionKind::Heal,
@@ -270,11 +274,11 @@ const MASTERS: &[ActionKind] = &[
     ActionKind::Reveal,
 ];
 
-/// Does something in an encounter.
+/// Does an action in an encounter.
 ///
 /// # Errors
 /// `not_your_turn`, `no_action_left`, `not_dying`, `encounter_already_ended`, `validation_failed`, `invalid_dice`,
-/// `forbidden`, `not_found`; nothing has happened then.
+/// `forbidden`, `not_found`. Nothing has changed then.
 pub async fn act(cx: &Cx<'_>, id: &str, input: &ActionInput, hand: Hand<'_>) -> Result<Value> {
     cx.has_room().await?;
     let it = store::read(cx.tx, cx.place, id, true).await?;
@@ -287,18 +291,18 @@ pub async fn act(cx: &Cx<'_>, id: &str, input: &ActionInput, hand: Hand<'_>) -> 
     act_in(cx.tx, it, &action, &how).await
 }
 
-/// How an action is carried out.
+/// How to carry out an action.
 pub struct How<'a> {
     /// Dice rolled by hand.
     pub given: Option<&'a [u32]>,
-    /// Nothing is written.
+    /// Whether to write nothing.
     pub preview: bool,
     pub turn: Option<Uuid>,
-    /// The participant whose player hears of it, if it is one; else a game master does.
+    /// The participant whose player gets the answer; `None` for a game master.
     pub own: Option<&'a str>,
 }
 
-/// Does something in an encounter that the transaction holds.
+/// Does an action in an encounter that the transaction has locked.
 ///
 /// # Errors
 /// As for [`act`].
@@ -340,15 +344,15 @@ pub async fn act_in(tx: &TenantTx, mut it: Stored, action: &Action, how: &How<'_
     Ok(told)
 }
 
-/// What everybody reads of what was told.
+/// The text that everybody may read.
 fn for_all(messages: &[NewMessage]) -> String {
     let open = messages.iter().filter(|m| m.whisper_to.is_empty());
     open.map(|m| m.content.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// Where the encounter stands after an action, with everybody it changed.
+/// Adds the encounter's state after an action, with every participant that it changed.
 fn standing(told: &mut Value, before: &Encounter, it: &Stored) -> Result<()> {
-    // Nobody leaves: whoever was there has the same place.
+    // Nobody ever leaves, so the indexes match.
     let same = before.participants().iter().zip(it.now.participants()).filter(|(then, now)| then == now);
     let same: HashSet<&str> = same.map(|(then, _)| then.id.as_str()).collect();
     let mut view = it.now.view(Verbosity::Detailed);
@@ -368,7 +372,7 @@ fn standing(told: &mut Value, before: &Encounter, it: &Stored) -> Result<()> {
     Ok(())
 }
 
-/// An action as the log keeps it: without what was not said.
+/// An action for the log, without empty fields.
 fn said(action: &Action) -> Result<Value> {
     let mut said = value(action)?;
     if let Some(members) = said.as_object_mut() {
@@ -382,22 +386,24 @@ fn said(action: &Action) -> Result<Value> {
     Ok(said)
 }
 
-/// That an action is a character's own, on those it knows of; gives its id in the fight.
+/// Checks that an action is one that the character may do itself, on participants it knows of. Returns its id in the
+/// fight.
 fn own(it: &Encounter, action: &mut Action, character: &str) -> Result<String> {
     let mine = own_in(it, character);
-    let mine = mine.ok_or_else(|| Error::new(Code::Forbidden, "This character takes no part in the encounter."))?;
+    let mine =
+        mine.ok_or_else(|| Error::new(Code::Forbidden, "This character does not take part in the encounter."))?;
     let acts = action.participant_id.get_or_insert_with(|| mine.id.clone());
     if *acts != mine.id {
-        return Err(Error::new(Code::Forbidden, "A character acts for itself."));
+        return Err(Error::new(Code::Forbidden, "A character can only act for itself."));
     }
     if action.overridden || MASTERS.contains(&action.action) {
-        return Err(Error::new(Code::Forbidden, "This is the game master's to decide."));
+        return Err(Error::new(Code::Forbidden, "Only a game master can do this."));
     }
     if action.action == ActionKind::EndConcentration && action.target_id.as_ref().is_some_and(|id| *id != mine.id) {
-        return Err(Error::new(Code::Forbidden, "A character ends its own concentration."));
+        return Err(Error::new(Code::Forbidden, "A character can only end its own concentration."));
     }
     if action.action == ActionKind::AdvanceTurn && it.current().is_none_or(|p| p.id != mine.id) {
-        let message = format!("A character ends its own turn. {}", whose_turn(it, Some(&mine.id)));
+        let message = format!("A character can only end its own turn. {}", whose_turn(it, Some(&mine.id)));
         return Err(Error::new(Code::NotYourTurn, message));
     }
     let is_unknown = |id: &str| it.participant(id).is_some_and(|p| !is_known(p, Some(&mine.id)));
@@ -445,7 +451,7 @@ impl From<Refusal> for Failure {
     }
 }
 
-/// Why the rules of an encounter refuse, as clients are told it.
+/// A refusal by the rules as an error for clients.
 fn refused(refusal: Refusal) -> Error {
     let sentence = |text: String| {
         let mut letters = text.chars();
@@ -466,7 +472,7 @@ fn refused(refusal: Refusal) -> Error {
     }
 }
 
-/// The error with its pointers below another.
+/// Moves an error's pointers below another pointer.
 fn below(error: Error, pointer: &str) -> Error {
     error.with_pointers(|own| format!("{pointer}{}", own.strip_prefix("/participant").unwrap_or(own)))
 }

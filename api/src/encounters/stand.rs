@@ -1,9 +1,9 @@
-//! Where a character stands: the fight that goes on and that it takes part in, whose turn it is there, and who can be meant by a name.
+//! A character's place in an active fight: which fight, whose turn it is, and whom a name means.
 //!
-//! This is the one place that answers it. Rules turns, `/act`, the table in a browser and tools ask here, so that a name means the
-//! same by every door. It decides nothing: what an action comes to is `rules::encounter`'s.
+//! Rules turns, `/act`, the page at the table and tools all use this module, so that a name means the same everywhere. It decides
+//! nothing; `rules::encounter` decides what an action does.
 //!
-//! It must never name somebody whom only the game master knows of ([`Participant::hidden`]), nor repeat words that a model wrote.
+//! It must never name a hidden participant ([`Participant::hidden`]) or repeat text that a model wrote.
 
 use rules::{
     encounter::{Encounter, Participant, Status},
@@ -12,21 +12,21 @@ use rules::{
 use uuid::Uuid;
 
 use super::store::{self, Place, Stored};
-use crate::{
+use crate::http::resource::Ref;
+use base::{
     error::{Code, Result},
-    http::resource::Ref,
     stored::Columns,
-    tenancy::TenantTx,
 };
+use db::tenancy::TenantTx;
 
-/// SQL for the newest fight that goes on in which a row of `character` takes part; null if there is none. It stands in the select
-/// that reads the character, so that who fights nobody pays nothing for it.
+/// SQL for the newest active fight of a row of `character`; null if there is none. It is part of the query that reads the
+/// character, so it costs nothing for a character without a fight.
 pub const FIGHT_OF_CHARACTER: &str = "(SELECT m.encounter_id FROM encounter_member m \
     JOIN encounter e ON e.tenant_id = m.tenant_id AND e.id = m.encounter_id \
     WHERE m.tenant_id = \"character\".tenant_id AND m.record_id = \"character\".id AND e.status = 'active' AND NOT e.hidden \
     ORDER BY e.id DESC LIMIT 1)";
 
-/// Names that are offered where somebody is asked whom they mean.
+/// The most names that a question lists.
 const NAMED_MAX: usize = 12;
 
 /// A character's place in a fight.
@@ -36,10 +36,10 @@ pub struct Stand {
 }
 
 impl Stand {
-    /// The stand of a record in a fight; none if the fight is over by now. One statement.
+    /// A record's place in a fight; `None` if the fight has ended. One statement.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn read(tx: &TenantTx, campaign: Uuid, fight: Uuid, record: Uuid) -> Result<Option<Self>> {
         let place = Place { campaign: &Ref::Id(campaign), only: None };
         let fight = match store::read(tx, place, &fight.to_string(), false).await {
@@ -52,28 +52,28 @@ impl Stand {
         Ok(own.map(|own| Self { fight, own }))
     }
 
-    /// The participant whose stand it is.
+    /// The character's id as a participant.
     #[must_use]
     pub fn own(&self) -> &str {
         &self.own
     }
 
-    /// Everybody it knows of, in the order of turns.
+    /// Everybody the character knows of, in turn order.
     #[must_use]
     pub fn known(&self) -> Vec<&Participant> {
         self.fight.now.turn_order().into_iter().filter(|p| is_known(p, Some(&self.own))).collect()
     }
 
-    /// Whose turn it is, in a sentence.
+    /// A sentence that says whose turn it is.
     #[must_use]
     pub fn whose_turn(&self) -> String {
         whose_turn(&self.fight.now, Some(&self.own))
     }
 
-    /// Whom a model means by a name, if the player's own words leave no doubt of it.
+    /// Finds the participant that a model means by a name, if the player's own words leave no doubt.
     ///
     /// # Errors
-    /// What to ask the player, with the names there are.
+    /// A question for the player, with the possible names.
     pub fn meant(&self, wanted: &str, words: &str) -> std::result::Result<&Participant, String> {
         let it = &self.fight.now;
         if wanted.trim().eq_ignore_ascii_case("self") {
@@ -81,14 +81,14 @@ impl Stand {
         }
         let found = named(it, wanted, |p| is_known(p, Some(&self.own)));
         let one = match found.as_slice() {
-            // A sentence that names the one who acts names no target.
+            // A loose match with the acting character itself does not name a target.
             [one] if one.id != self.own || one.id == wanted.trim() || names(one).contains(&plain(wanted)) => *one,
             [] | [_] => return Err(self.nobody()),
             several => return Err(choice(it, several)),
         };
         let twins = self.not_told_apart(one, words);
         let words = plain(words);
-        // The longest name that stands there: `thug 2` is not `thug`.
+        // Prefer the longest name in the text: `thug 2` does not mean `thug`.
         let length = |p: &Participant| {
             let said = names(p).into_iter().filter(|name| holds(&words, name));
             said.map(|name| name.len()).max().unwrap_or(0)
@@ -96,7 +96,7 @@ impl Stand {
         let longest = twins.iter().map(|p| length(p)).max().filter(|length| *length > 0);
         let by_name: Vec<&Participant> = twins.iter().filter(|p| Some(length(p)) == longest).copied().collect();
         match (twins.as_slice(), by_name.as_slice()) {
-            // Who is called by the whole name is meant, whichever of them a model took.
+            // The text has somebody's full name, so take that one, whichever the model chose.
             (_, [one]) => Ok(one),
             ([], _) => Ok(one),
             ([only], _) => Ok(only),
@@ -110,11 +110,11 @@ impl Stand {
         if others.is_empty() {
             return "Nobody of that name is in the fight.".to_owned();
         }
-        format!("Nobody of that name is in the fight. There are: {}.", listed(&self.fight.now, &others, "and"))
+        format!("Nobody of that name is in the fight. The others are: {}.", listed(&self.fight.now, &others, "and"))
     }
 
-    /// Those whom the player's words name as well as the one that was chosen, with it; it alone if they name nobody better. Who asks
-    /// for "the thug" among three is asked which, whatever a model made of it.
+    /// Everybody that the player's words name as well as the chosen one, including it. Empty if the words do not name the chosen
+    /// one. A player who writes "the thug" with three thugs present is asked which one, whatever the model chose.
     fn not_told_apart(&self, chosen: &Participant, words: &str) -> Vec<&Participant> {
         let words = plain(words);
         let it = &self.fight.now;
@@ -125,7 +125,7 @@ impl Stand {
             .collect();
         let is_longer = |name: &str, own: &str| name != own && holds(name, own) && holds(&words, name);
         let is_part = |own: &str| others.iter().any(|p| names(p).iter().any(|name| is_longer(name, own)));
-        // `Thug` within `Thug Captain` is no name of the thug's.
+        // `Thug` within `Thug Captain` is not the thug's name.
         let full: Vec<String> =
             names(chosen).into_iter().filter(|name| holds(&words, name) && !is_part(name)).collect();
         let twins: Vec<&Participant> = if full.is_empty() {
@@ -142,16 +142,16 @@ impl Stand {
         } else {
             others.iter().filter(|p| full.iter().all(|name| names(p).contains(name))).copied().collect()
         };
-        // Whoever speaks of the thug means one who stands.
+        // A player who writes about the thug means a living one.
         let chosen = it.participant(&chosen.id).filter(|p| twins.is_empty() || p.life() != Life::Dead);
         chosen.into_iter().chain(twins).collect()
     }
 }
 
-/// The newest fight that goes on in which a record takes part. One statement.
+/// The newest active fight in which a record takes part. One statement.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn fight_of(tx: &TenantTx, record: Uuid) -> Result<Option<Uuid>> {
     let row = sqlx::query(
         "SELECT m.encounter_id FROM encounter_member m JOIN encounter e ON e.tenant_id = m.tenant_id AND e.id = m.encounter_id \
@@ -164,19 +164,19 @@ pub async fn fight_of(tx: &TenantTx, record: Uuid) -> Result<Option<Uuid>> {
     row.map(|row| row.read("encounter_id")).transpose()
 }
 
-/// The participant that is a record.
+/// The participant that has this record.
 #[must_use]
 pub fn own_in<'a>(it: &'a Encounter, record: &str) -> Option<&'a Participant> {
     it.participants().iter().find(|p| p.character_id.as_deref().or(p.npc_id.as_deref()) == Some(record))
 }
 
-/// Whether a player who plays `own` knows of somebody.
+/// Whether a player who plays `own` knows of a participant.
 #[must_use]
 pub fn is_known(it: &Participant, own: Option<&str>) -> bool {
     !it.hidden || own == Some(it.id.as_str())
 }
 
-/// Whose turn it is, in a sentence for a player who plays `own`.
+/// A sentence that says whose turn it is, for a player who plays `own`.
 #[must_use]
 pub fn whose_turn(it: &Encounter, own: Option<&str>) -> String {
     match it.current() {
@@ -186,8 +186,8 @@ pub fn whose_turn(it: &Encounter, own: Option<&str>) -> String {
     }
 }
 
-/// Whom a name means among those that `knows` lets through: by id, then by the id, slug or name of the record in any case, then by
-/// words more or fewer. Of several those who live come first.
+/// The participants that a name may mean, among those for which `knows` is true: by id, then by the record's id, slug or name in
+/// any case, then by a part of the name or a longer text. If several match, dead ones are left out.
 pub fn named<'a>(it: &'a Encounter, wanted: &str, knows: impl Fn(&Participant) -> bool) -> Vec<&'a Participant> {
     let known = || it.participants().iter().filter(|p| knows(p));
     let exact = wanted.trim();
@@ -211,7 +211,7 @@ pub fn named<'a>(it: &'a Encounter, wanted: &str, knows: impl Fn(&Participant) -
     if living.is_empty() { found } else { living }
 }
 
-/// Asks which of several is meant.
+/// Asks which of several participants is meant.
 #[must_use]
 pub fn choice(it: &Encounter, several: &[&Participant]) -> String {
     format!("Whom do you mean: {}?", listed(it, several, "or"))
@@ -228,17 +228,17 @@ fn listed(it: &Encounter, who: &[&Participant], and: &str) -> String {
     }
 }
 
-/// What somebody is called: the name, with the id where others of the fight have the same name.
+/// A participant's name, with its id if another participant has the same name.
 #[must_use]
 pub fn called(it: &Encounter, who: &Participant) -> String {
     let name = who.creature.name.as_str();
-    // That somebody hidden has the same name is not told by this one's.
+    // Ignore hidden participants, because an added id would reveal that there is one with the same name.
     let mut others = it.participants().iter().filter(|p| p.id != who.id && (!p.hidden || who.hidden));
     let is_shared = others.any(|p| p.creature.name.eq_ignore_ascii_case(name));
     if is_shared && !name.eq_ignore_ascii_case(&who.id) { format!("{name} ({})", who.id) } else { name.to_owned() }
 }
 
-/// What somebody may be called by, plainly written.
+/// All names of a participant, normalized by [`plain`].
 fn names(who: &Participant) -> Vec<String> {
     let mut all: Vec<String> =
         [who.creature.name.as_str(), who.id.as_str(), who.creature.slug.as_str()].into_iter().map(plain).collect();
@@ -247,13 +247,13 @@ fn names(who: &Participant) -> Vec<String> {
     all
 }
 
-/// Words in lower case with one space between them.
+/// Words in lower case, separated by single spaces.
 fn plain(text: &str) -> String {
     let lower = text.to_lowercase();
     lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether whole words stand in a text; both plainly written.
+/// Whether `text` contains `words` as whole words. Both must be normalized by [`plain`].
 fn holds(text: &str, words: &str) -> bool {
     !words.is_empty() && format!(" {text} ").contains(&format!(" {words} "))
 }

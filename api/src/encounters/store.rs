@@ -1,7 +1,7 @@
 //! The rows of an encounter: read under a lock, written in one statement.
 //!
-//! The state after an action is stored as an older state and the events since: an action rewrites those few events, and
-//! every [`TAIL_EVENTS_MAX`] events the state itself.
+//! The state is stored as an older state and the events since then. An action rewrites only those few events; after
+//! [`TAIL_EVENTS_MAX`] events it rewrites the state, too.
 
 use rules::{
     encounter::{Encounter, Event},
@@ -15,29 +15,28 @@ use super::{
     news::Before,
     told::{self, Told},
 };
-use crate::{
+use crate::{http::resource::Ref, messages::service::NewMessage};
+use base::{
     error::{Error, Result},
-    http::resource::Ref,
-    messages::service::NewMessage,
     stored::Columns,
-    tenancy::TenantTx,
 };
+use db::tenancy::TenantTx;
 
-/// Events after which the state is written anew.
+/// The number of events after which the state is rewritten.
 const TAIL_EVENTS_MAX: usize = 64;
 
-/// An encounter as it is stored.
+/// A stored encounter.
 #[derive(Clone)]
 pub struct Stored {
     pub id: Uuid,
     pub campaign: Uuid,
     pub version: i64,
-    /// Actions so far.
+    /// The number of actions so far.
     pub seq: i64,
     pub hidden: bool,
-    /// As it stands.
+    /// The current state.
     pub now: Encounter,
-    /// Its name and notes are edited without an action.
+    /// The name and notes, which clients edit without an action.
     pub name: String,
     pub notes: Option<String>,
     tail: Vec<Event>,
@@ -62,10 +61,10 @@ impl Stored {
     }
 }
 
-/// Where an encounter is looked for.
+/// Where to look for an encounter.
 #[derive(Clone, Copy)]
 pub struct Place<'a> {
-    /// The campaign, by id or slug, as far as the caller's token reaches.
+    /// The campaign, by id or slug, and the one campaign of a restricted token.
     pub campaign: &'a Ref,
     pub only: Option<Uuid>,
 }
@@ -84,11 +83,11 @@ macro_rules! select {
 const READ: &str = select!("e.id = $2 AND (c.id = $3 OR c.slug = $4) AND ($5::uuid IS NULL OR c.id = $5)");
 const LOCK: &str =
     select!("e.id = $2 AND (c.id = $3 OR c.slug = $4) AND ($5::uuid IS NULL OR c.id = $5) FOR NO KEY UPDATE OF e, s");
-/// Those of a campaign that go on, the newest first.
+/// The active encounters of a campaign, newest first.
 pub(super) const ACTIVE: &str =
     select!("e.campaign_id = $2 AND e.status = 'active' AND NOT e.hidden ORDER BY e.id DESC LIMIT $3");
 
-/// An encounter; with `lock`, nobody else acts in it before the transaction ends. One statement.
+/// Reads an encounter. With `lock`, nobody else can act in it until the transaction ends. One statement.
 ///
 /// # Errors
 /// `not_found`.
@@ -124,20 +123,20 @@ fn text(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(Error::internal)
 }
 
-/// Whose turn everybody may know it is: the row that lists show has nobody whom only the game master knows of.
+/// Whose turn it is, for lists. Everybody can read them, so they never name hidden participants.
 fn current(it: &Encounter) -> Option<&str> {
     it.current().filter(|p| !p.hidden).map(|p| p.id.as_str())
 }
 
-/// How many everybody may know of.
+/// The number of participants that everybody may know of.
 fn count(it: &Encounter) -> i32 {
     number(it.participants().iter().filter(|p| !p.hidden).count())
 }
 
-/// Writes a new encounter with its beginning, and tells of it. One statement; gives the version.
+/// Inserts a new encounter and tells its beginning in the campaign's log. One statement. Returns the version.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn insert(tx: &TenantTx, campaign: Uuid, id: Uuid, it: &Encounter, members: &[Member]) -> Result<i64> {
     let state = text(it)?;
     let row = sqlx::query(
@@ -168,7 +167,7 @@ pub async fn insert(tx: &TenantTx, campaign: Uuid, id: Uuid, it: &Encounter, mem
     row.read("version")
 }
 
-/// A word of the rules as it is on the wire.
+/// The wire name of a rules enum's value.
 fn word(value: impl Serialize) -> Option<String> {
     serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned))
 }
@@ -177,34 +176,34 @@ fn number(value: impl TryInto<i32>) -> i32 {
     value.try_into().unwrap_or(i32::MAX)
 }
 
-/// What is written beside the events.
+/// What is written along with the events.
 pub struct Entry<'a> {
-    /// What was asked, for the log.
+    /// The requested action, for the log.
     pub action: String,
     pub turn: Option<Uuid>,
     pub notes: Option<&'a str>,
-    /// It leaves lists and reads.
+    /// Whether to hide the encounter from lists and reads.
     pub hide: bool,
     pub member: Option<&'a Member>,
-    /// What is done, in a word, and with what: for those who are told of it.
+    /// The kind of action, and the weapon or spell that was used, for the campaign's log.
     pub kind: &'a str,
     pub with: Option<&'a str>,
     pub outcomes: &'a [Outcome],
 }
 
 impl<'a> Entry<'a> {
-    /// An entry with nothing beside it.
+    /// An entry with nothing else.
     #[must_use]
     pub fn of(action: String, kind: &'a str, turn: Option<Uuid>) -> Self {
         Self { action, turn, notes: None, hide: false, member: None, kind, with: None, outcomes: &[] }
     }
 }
 
-/// Folds events into an encounter that the transaction holds, writes them, and tells of them in the campaign's log. One statement;
-/// gives what was told.
+/// Applies events to an encounter that the transaction has locked, writes them, and tells them in the campaign's log. One
+/// statement. Returns the messages.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn append(tx: &TenantTx, it: &mut Stored, events: Vec<Event>, entry: &Entry<'_>) -> Result<Vec<NewMessage>> {
     let before = Before::of(&it.now);
     let then = it.now.clone();
@@ -269,10 +268,10 @@ pub async fn append(tx: &TenantTx, it: &mut Stored, events: Vec<Event>, entry: &
     Ok(messages)
 }
 
-/// Puts an encounter that the transaction holds back to how it stood before its action `first`. One statement.
+/// Resets an encounter that the transaction has locked to its state before the action `first`. One statement.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub(super) async fn put_back(tx: &TenantTx, id: Uuid, first: i64, then: &Encounter) -> Result<()> {
     let who: Vec<&str> = then.participants().iter().map(|p| p.id.as_str()).collect();
     sqlx::query(

@@ -1,10 +1,10 @@
-//! What happens in a fight, as the campaign's log tells it: one message of each action for those who may read it.
+//! Writes what happens in a fight into the campaign's log: one message for each action and group of readers.
 //!
-//! It is made of the events alone and written in the statement that writes them (`store`), so that whatever happens by whichever
-//! door is told once, and what is undone is told no more. Players read how foes fare, not their numbers. What somebody does of whom
-//! only the game master knows ([`Participant::hidden`]) goes to the game master, and to whoever plays it.
+//! The text is made from the events alone, in the statement that writes the events (`store`). So everything that happens is told
+//! exactly once, however it was requested, and undoing it removes its text. Players read how foes fare, not their numbers. What a
+//! hidden participant ([`Participant::hidden`]) does goes to the game master and to the player who plays it.
 //!
-//! To tell a new event: a line in [`Teller::event`].
+//! To tell a new kind of event, add an arm to [`Teller::event`].
 
 use std::collections::BTreeSet;
 
@@ -18,26 +18,26 @@ use rules::{
 use super::stand::called;
 use crate::messages::service::NewMessage;
 
-/// What marks such a message.
+/// The flavor that marks these messages.
 pub const FLAVOR: &str = "fight";
-/// Characters of one message.
+/// The most characters of one message.
 const TEXT_CHARS_MAX: usize = 4000;
-/// Conditions that falling brings along.
+/// Conditions that come with falling unconscious, and are not told separately.
 const OF_FALLING: [&str; 3] = ["unconscious", "prone", "incapacitated"];
 
-/// An action that is told.
+/// An action to tell.
 pub struct Told<'a> {
     pub name: &'a str,
     pub then: &'a Encounter,
     pub now: &'a Encounter,
     pub events: &'a [Event],
-    /// What was asked: its kind, and what it was done with.
+    /// The kind of action, and the weapon or spell that was used.
     pub action: &'a str,
     pub with: Option<&'a str>,
     pub outcomes: &'a [Outcome],
 }
 
-/// How a fight begins.
+/// The messages for a fight that begins.
 #[must_use]
 pub fn beginning(it: &Encounter) -> Vec<NewMessage> {
     let mut teller = Teller::new(it, it);
@@ -52,7 +52,7 @@ pub fn beginning(it: &Encounter) -> Vec<NewMessage> {
     };
     teller.say(&[], format!("A fight begins{sides}."));
     for hidden in it.participants().iter().filter(|p| p.hidden) {
-        teller.say(&[&hidden.id], format!("{} is there, and hidden.", called(it, hidden)));
+        teller.say(&[&hidden.id], format!("{} is present but hidden.", called(it, hidden)));
     }
     if let Some(current) = it.current() {
         teller.say(&[&current.id], format!("It is {}'s turn.", called(it, current)));
@@ -60,7 +60,7 @@ pub fn beginning(it: &Encounter) -> Vec<NewMessage> {
     teller.messages(name.unwrap_or_default())
 }
 
-/// What an action did.
+/// The messages for an action.
 #[must_use]
 pub fn action(told: &Told<'_>) -> Vec<NewMessage> {
     let mut teller = Teller::new(told.then, told.now);
@@ -75,7 +75,7 @@ pub fn action(told: &Told<'_>) -> Vec<NewMessage> {
 struct Teller<'a> {
     then: &'a Encounter,
     now: &'a Encounter,
-    /// Sentences, each with those of whom only the game master knows.
+    /// Sentences, each with the hidden participants that it names.
     said: Vec<(BTreeSet<String>, String)>,
 }
 
@@ -96,7 +96,7 @@ impl<'a> Teller<'a> {
         self.one(id).is_none_or(|p| p.is_enemy)
     }
 
-    /// A sentence that names these.
+    /// Adds a sentence that names the participants `who`.
     fn say(&mut self, who: &[&str], sentence: String) {
         let hidden = who.iter().filter(|id| self.one(id).is_some_and(|p| p.hidden)).map(|id| (*id).to_owned());
         self.said.push((hidden.collect(), sentence));
@@ -117,10 +117,10 @@ impl<'a> Teller<'a> {
             Event::TurnEnded { participant } => {
                 self.say(&[participant], format!("{}'s turn is over.", self.name(participant)));
             }
-            Event::NobodyLeft => self.say(&[], "Nobody is left to have a turn.".to_owned()),
+            Event::NobodyLeft => self.say(&[], "Nobody is left to take a turn.".to_owned()),
             Event::Hid { participant, hidden } => {
                 let how = if *hidden { "is out of sight" } else { "comes into view" };
-                // Players knew of it before, or do now.
+                // Everybody may read this: players either knew of it before, or know now.
                 self.said.push((BTreeSet::new(), format!("{} {how}.", self.name(participant))));
             }
             Event::Took { participant, stance } => self.took(participant, *stance),
@@ -133,8 +133,11 @@ impl<'a> Teller<'a> {
                 self.say(&[participant], format!("{} {how}.", self.name(participant)));
             }
             Event::Provoked { by, target, .. } => {
-                let sentence =
-                    format!("{} leaves the reach of {}, who may strike at once.", self.name(target), self.name(by));
+                let sentence = format!(
+                    "{} leaves the reach of {}, who may make an opportunity attack.",
+                    self.name(target),
+                    self.name(by)
+                );
                 self.say(&[by, target], sentence);
             }
             Event::Attacked { by, target, made, hit } => self.attacked(by, target, (*made, *hit), told),
@@ -152,14 +155,14 @@ impl<'a> Teller<'a> {
             Stance::Help => "helps",
             Stance::DeathSave => "makes a death saving throw",
             Stance::Ready => "waits for the moment to act",
-            Stance::Surge => "surges on to another action",
+            Stance::Surge => "surges into another action",
         };
         self.say(&[id], format!("{} {what}.", self.name(id)));
     }
 
     fn attacked(&mut self, by: &str, target: &str, (made, hit): (u32, u32), told: &Told<'_>) {
         let with = told.with.map(|with| format!(" with {with}")).unwrap_or_default();
-        // What a foe rolled tells how well it fights.
+        // A foe's total would reveal how well it fights.
         let total = match told.outcomes {
             [first, ..] if made == 1 && first.die_result > 0 && first.participants.is_empty() && !self.is_foe(by) => {
                 format!("{}, ", first.total)
@@ -192,11 +195,11 @@ impl<'a> Teller<'a> {
             StateChange::RemoveCondition { name: condition, .. } if !self.comes_of_falling(id, condition) => {
                 format!("{name} is no longer {condition}.")
             }
-            // What follows is told of friends alone: of foes it is nothing that can be seen.
+            // The rest is told of friends only, because nobody can see it of foes.
             _ if is_foe => return,
             StateChange::TempHp { temp_hp, .. } => format!("{name} has {temp_hp} temporary hit points."),
             StateChange::DeathSaves { successes, failures, .. } => {
-                format!("{name} has {successes} successes and {failures} failures.")
+                format!("{name}'s death saves: {successes} of 3 successes, {failures} of 3 failures.")
             }
             StateChange::SpendSlot { level, .. } => format!("{name} uses a spell slot of level {level}."),
             StateChange::SpendResource { name: resource, amount, .. } => format!("{name} uses {amount} of {resource}."),
@@ -221,12 +224,12 @@ impl<'a> Teller<'a> {
         Self::life(self.then, id) != Self::life(self.now, id) && OF_FALLING.contains(&condition)
     }
 
-    /// An action that takes its time and changes nothing else.
+    /// Adds a sentence for an action that only spends time.
     fn only_spent(&mut self, told: &Told<'_>) {
         let what = match told.action {
             "hide" => "hides",
             "search" => "searches",
-            "use_object" => "uses a thing",
+            "use_object" => "uses an object",
             "improvise" => "tries something",
             "grapple" | "shove" | "escape" => "wrestles",
             "attack" | "cast_spell" if !told.events.iter().any(|e| matches!(e, Event::Attacked { .. })) => {
@@ -242,28 +245,28 @@ impl<'a> Teller<'a> {
             let with = told.with.filter(|_| what == "casts a spell");
             let what = with.map_or_else(|| what.to_owned(), |spell| format!("casts {spell}"));
             let hidden = self.one(by).filter(|p| p.hidden).map(|p| p.id.clone());
-            // It comes first: what follows came of it.
+            // It comes first, because the rest resulted from it.
             self.said.insert(0, (hidden.into_iter().collect(), format!("{} {what}.", self.name(by))));
         }
     }
 
-    /// Who fell, who came to, who died.
+    /// Tells who fell, recovered or died.
     fn lives(&mut self) {
         for then in self.then.participants() {
             let Some(now) = self.one(&then.id) else { continue };
             let what = match (then.life(), now.life()) {
                 (before, after) if before == after => continue,
                 (_, Life::Dead) => "dies",
-                (_, Life::Dying) => "falls, and is dying",
+                (_, Life::Dying) => "falls and is dying",
                 (Life::Alive, Life::Stable) => "falls unconscious",
                 (_, Life::Stable) => "is stable",
-                (_, Life::Alive) => "comes to",
+                (_, Life::Alive) => "regains consciousness",
             };
             self.say(&[&then.id], format!("{} {what}.", called(self.now, now)));
         }
     }
 
-    /// The sentences as messages, one for each circle of readers.
+    /// The sentences as messages, one for each group of readers.
     fn messages(self, name: &str) -> Vec<NewMessage> {
         let mut circles: Vec<(Vec<String>, String)> = Vec::new();
         for (hidden, sentence) in &self.said {
@@ -289,7 +292,7 @@ impl<'a> Teller<'a> {
         circles.into_iter().filter(|(_, text)| !text.is_empty()).map(message).collect()
     }
 
-    /// Who reads a sentence in which these are named, of whom only the game master knows; nobody named: everyone.
+    /// Who may read a sentence that names these hidden participants. Empty: everybody.
     fn readers(&self, hidden: &BTreeSet<String>) -> Vec<String> {
         let mut all = hidden.iter();
         let (Some(first), second) = (all.next(), all.next()) else { return Vec::new() };
@@ -303,7 +306,7 @@ const fn ended(outcome: EndOutcome) -> &'static str {
         EndOutcome::Victory => "victory",
         EndOutcome::Defeat => "defeat",
         EndOutcome::Fled => "somebody fled",
-        EndOutcome::Negotiated => "it was talked over",
-        EndOutcome::Other => "it came to an end",
+        EndOutcome::Negotiated => "the sides negotiated",
+        EndOutcome::Other => "it ended without a winner",
     }
 }

@@ -1,4 +1,4 @@
-//! What a player sees of a fight: how enemies fare, not their numbers.
+//! What a player may see of a fight: how enemies fare, but not their numbers.
 
 use rules::encounter::Verbosity;
 use serde_json::Value;
@@ -8,24 +8,26 @@ use super::{
     service::{self, Cx},
     store::Place,
 };
-use crate::{auth::Caller, error::Result, http::resource::Ref, tenancy::TenantTx};
+use crate::{auth::Caller, http::resource::Ref};
+use base::error::Result;
+use db::tenancy::TenantTx;
 
-/// What a player sees of an enemy.
+/// The members of an enemy that a player may see.
 const OF_ENEMIES: &[&str] =
     &["id", "character_id", "npc_id", "name", "is_enemy", "status", "initiative", "conditions", "position"];
 
-/// What of an outcome tells an enemy's numbers.
+/// The members of an outcome that reveal an enemy's numbers.
 const OF_OUTCOMES: &[&str] = &["dc_or_ac", "effects", "notes", "raw"];
 
-/// Takes the numbers of enemies, those of whom only the game master knows, the game master's notes and the log's events from what
-/// a player is shown.
+/// Removes from a view what a player must not see: enemies' numbers, hidden participants, the game master's notes and the log's
+/// events.
 pub fn veil(view: &mut Value, caller: &Caller) {
     if caller.is_player() {
         veil_for(view, caller.player);
     }
 }
 
-/// The same for whoever plays a character, such as a session's AI.
+/// [`veil`] for anyone who plays a character, such as a session's AI.
 pub fn veil_for(view: &mut Value, player: Option<Uuid>) {
     let own = player.map(|player| player.to_string());
     conceal(view, own.as_deref());
@@ -49,7 +51,7 @@ pub fn veil_for(view: &mut Value, player: Option<Uuid>) {
     }
 }
 
-/// Takes what tells an enemy's numbers from an outcome. Why something cannot be done is told.
+/// Removes an enemy's numbers from an outcome. Keeps the notes that say why something is impossible.
 pub fn outcome(shown: &mut Value) {
     let is_impossible = shown["impossible"] == Value::Bool(true);
     let Some(members) = shown.as_object_mut() else { return };
@@ -64,7 +66,7 @@ pub fn outcome(shown: &mut Value) {
     }
 }
 
-/// Takes those from a view of whom only the game master knows, but for the player's own character.
+/// Removes hidden participants from a view, except the player's own character.
 fn conceal(view: &mut Value, own: Option<&str>) {
     let Some(Value::Array(hidden)) = view.as_object_mut().and_then(|members| members.remove("hidden")) else { return };
     let is_own = |id: &Value, all: &[Value]| {
@@ -82,7 +84,7 @@ fn conceal(view: &mut Value, own: Option<&str>) {
     if members.get("current_participant_id").is_some_and(is_hidden) {
         members.insert("current_participant_id".to_owned(), Value::Null);
     }
-    // Its place in the order would count them, and what was odd at the beginning may name them.
+    // The current turn's place in the order would reveal how many there are, and the warnings may name them.
     members.remove("turn");
     if let Some(Value::Array(warnings)) = members.get_mut("warnings") {
         warnings.clear();
@@ -93,7 +95,7 @@ fn conceal(view: &mut Value, own: Option<&str>) {
     }
 }
 
-/// An encounter as it stands, as the caller sees it.
+/// An encounter as the caller may see it.
 ///
 /// # Errors
 /// `not_found`.

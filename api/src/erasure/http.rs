@@ -4,15 +4,13 @@ use actix_web::{get, web};
 use uuid::Uuid;
 
 use super::{Erasure, service};
-use crate::{
-    app::App,
-    auth::Caller,
-    error::{Error, Problem, Result},
-    http::Reply,
-    tenancy::TenantTx,
-};
+use crate::{app::App, auth::Caller, http::Reply};
+use base::error::{Error, Problem, Result};
+use db::tenancy::TenantTx;
 
-/// How far an erasure is. It says nothing of what was erased.
+/// Reads the progress of an erasure.
+///
+/// The answer says nothing about what was erased.
 #[utoipa::path(tag = "tenant", operation_id = "get_erasure", params(("x" = String, Path, description = "Id")),
     responses((status = 200, body = Erasure), (status = "default", body = Problem)))]
 #[get("/erasures/{x}")]

@@ -1,14 +1,15 @@
-//! Erasure: a player's or a user's words leave every table, and stay away.
+//! Erasure: removes the words of a player or a user from every table, and keeps them from coming back.
 //!
-//! - [`places`] says of every column of text or JSON what an erasure does with it. A test compares it with the database, so that a new
-//!   column is not forgotten.
-//! - [`words`] is what is looked for: names, slug, email, and what the character's sheet tells.
-//! - [`service`] begins an erasure and tells how far it is; [`steps`] carries it on, a portion of a table in a transaction of its own.
-//! - [`http`] is where to ask.
+//! - [`places`] states for every column of text or JSON what an erasure does with it. A test compares it with the
+//!   database, so that no new column is forgotten.
+//! - [`words`] collects what to look for: names, slug, email, and the texts of the character's sheet.
+//! - [`service`] begins an erasure and reports its progress.
+//! - [`steps`] continues it, one batch of a table per transaction.
+//! - [`http`] has the route that shows the progress.
 //!
-//! The walking is SQL (`migration/src/sql/erasure.sql`). An erasure that began is finished: what it looks for is in its row until
-//! then, and any server goes on where another stopped. Its row never keeps a word once it is done.
-//! A new table or column is a line in [`places`].
+//! The tables are searched in SQL (`migration/src/sql/erasure.sql`). An erasure that began is always finished: its row
+//! keeps what to look for until then, and any server continues where another stopped. Once it is done, its row keeps no
+//! words. To add a table or column, add a line in [`places`].
 
 pub mod http;
 pub mod places;
@@ -21,7 +22,7 @@ use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-/// Whose words go.
+/// Whose words are erased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -32,7 +33,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The name in the database and on the wire.
+    /// The name in the database and in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -42,25 +43,25 @@ impl Kind {
     }
 }
 
-/// How far an erasure is.
+/// The progress of an erasure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Progress {
-    /// It is under way: by itself, also if this server stops.
+    /// The erasure is running. It continues by itself, even if this server stops.
     Running,
-    /// Nothing is left.
+    /// The erasure is finished.
     Done,
 }
 
-/// An erasure. It says nothing of what was erased.
+/// An erasure. It says nothing about what was erased.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Erasure {
     pub id: Uuid,
     pub kind: Kind,
     pub status: Progress,
-    /// Rows that were deleted or redacted so far.
+    /// The number of rows that were deleted or redacted so far.
     pub rows: i64,
-    /// How often every table is gone through: until nothing is found.
+    /// The number of times that all tables have been searched. This is repeated until nothing is found.
     pub pass: i32,
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
@@ -68,15 +69,16 @@ pub struct Erasure {
     pub done_at: Option<OffsetDateTime>,
 }
 
-/// What a deletion may ask for beside.
+/// Additional parameters of a deletion.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct EraseParams {
-    /// Every copy goes too: history, transcripts, traces, stored answers. Needs the scopes `gm` and `admin`. It cannot be undone.
+    /// Also erases every copy: journal, transcripts, traces, stored answers. Requires the scopes `gm` and `admin`. This
+    /// cannot be undone.
     pub erase: bool,
-    /// With `erase`: also in campaigns that were forked from this one.
+    /// With `erase`: also erases in campaigns that were forked from this one.
     pub forks: bool,
-    /// With `erase`: other words to erase, such as nicknames, with commas between; at most ten.
+    /// With `erase`: up to ten other words to erase, such as nicknames, separated by commas.
     pub also: Option<String>,
 }

@@ -1,8 +1,9 @@
 //! What an erasure does with every column of text, JSON or bytes of every table.
 //!
-//! This is not a description: [`steps`](super::steps) walks through the tables that have a [`Walk`] and does what stands here. A column that holds nobody's
-//! words says why. `tests/erasure` compares [`TABLES`] with the catalogue of the database.
-//! A new table is a [`Table`] in [`TABLES`]; one that holds words has keys and a scope, so that it is walked through.
+//! This table drives the erasure: [`steps`](super::steps) searches every table that has a [`Walk`] and does what is
+//! written here. A column that never contains a person's words says why. `tests/erasure` compares [`TABLES`] with the
+//! database's catalogue. To add a table, add a [`Table`] to [`TABLES`]. If it contains words, give it keys and a scope,
+//! so that it is searched.
 
 use serde_json::{Map, Value, json};
 
@@ -11,36 +12,36 @@ use super::Kind;
 /// What is done with a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Treatment {
-    /// The words in it become `[erased]`.
+    /// The words in it are replaced by `[erased]`.
     Text,
-    /// The same for every string and member of a document.
+    /// The same, for every string and member name of a JSON document.
     Json,
-    /// A slug with such a word becomes one that names the row alone.
+    /// A slug that contains such a word is replaced by one that identifies only the row.
     Slug,
-    /// So does a reference of a client's.
+    /// The same, for a client's own reference.
     Ref,
-    /// What is derived from a name.
+    /// A key derived from a name.
     Key,
-    /// It goes with its row: why it needs no treatment of its own.
+    /// It is deleted together with its row. The text says why it needs no treatment of its own.
     Goes(&'static str),
-    /// It holds nobody's words, because.
+    /// It never contains a person's words. The text says why.
     Nothing(&'static str),
 }
 
 use Treatment::{Goes, Json, Key, Nothing, Ref, Slug, Text};
 
-/// How rows are found that belong to the campaigns of an erasure.
+/// How to find the rows that belong to the campaigns of an erasure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The rows are campaigns.
     Itself,
     /// By `campaign_id`.
     Campaign,
-    /// By their encounter, session or turn; of turns those that ended.
+    /// By the row's encounter, session or turn. Only ended turns count.
     Encounter,
     Session,
     Turn,
-    /// They are the tenant's: all of them.
+    /// By tenant: all of its rows.
     Tenant,
 }
 
@@ -57,47 +58,47 @@ impl Scope {
     }
 }
 
-/// What is done with a row that is the person's own.
+/// What is done with a row that belongs to the person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
     /// It is deleted.
     Delete,
-    /// It stays without these columns.
+    /// The row stays, without these columns.
     Wipe(&'static [&'static str]),
 }
 
-/// Rows that are the person's own: by which columns, and what is done with them.
+/// The rows that belong to the person: the columns that identify them, and what is done with them.
 #[derive(Clone, Copy, Debug)]
 pub struct Own {
     pub columns: &'static [&'static str],
     pub then: Then,
 }
 
-/// What is done with every row of the scope, whosever it is.
+/// What is done with every other row of the scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// Words are taken out.
+    /// The words are removed.
     Redact,
-    /// A row with such a word is deleted.
+    /// A row that contains such a word is deleted.
     DeleteMatching,
-    /// Every row is deleted: it would not have stayed for long.
+    /// Every row is deleted. It would not have been kept for long anyway.
     Delete,
-    /// An answer with such a word, or about the person, becomes a refusal.
+    /// A stored answer that contains such a word, or is about the person, is replaced by an error.
     Refuse,
-    /// Images of rows are treated as their tables are.
+    /// Images of rows are treated like the tables that they come from.
     Images,
 }
 
-/// A table that is walked through.
+/// A table that is searched.
 #[derive(Clone, Copy, Debug)]
 pub struct Walk {
-    /// The key after the tenant, and its types.
+    /// The key columns after the tenant, and their types.
     pub keys: &'static [(&'static str, &'static str)],
     pub scope: Scope,
     pub rest: Rest,
     pub of_character: Option<Own>,
     pub of_user: Option<Own>,
-    /// Whether a change is marked in `redacted_at`.
+    /// Whether a changed row is marked in `redacted_at`.
     pub is_marked: bool,
 }
 
@@ -133,15 +134,15 @@ impl Walk {
     }
 }
 
-const OURS: Treatment = Nothing("one of our own words");
+const OURS: Treatment = Nothing("one of a fixed set of values");
 const RANDOM: Treatment = Nothing("random bits, or a hash of them");
-const SEARCH: Treatment = Nothing("derived from the columns it is generated from, and again when they change");
+const SEARCH: Treatment = Nothing("generated from other columns, and again when they change");
 const IDS: Treatment = Nothing("ids: numbers that name nobody once the row is gone");
 
-/// Every table with a column of text, JSON or bytes, in the order they are walked through.
+/// Every table with a column of text, JSON or bytes, in the order in which they are searched.
 #[rustfmt::skip]
 pub const TABLES: &[Table] = &[
-    // What was said goes first: its sentences are looked for everywhere else.
+    // Messages are first, because their sentences are looked for in all other tables.
     Table { name: "message", walk: Some(walk(BY_ID, Scope::Campaign).character(&["player_id"], Then::Delete)), columns: &[
         ("type", OURS), ("speaker", Json), ("content", Text), ("flavor", Text), ("roll", Json), ("author", OURS), ("whisper_to", IDS),
         ("prompt_text", Text), ("extensions", Json), ("external_ref", Ref), ("told_as", Nothing("a role and an id")),
@@ -153,14 +154,14 @@ pub const TABLES: &[Table] = &[
         ("revert_as", OURS), ("revert_error", Text),
     ] },
     Table { name: "turn_event", walk: Some(walk(&[("turn_id", "uuid"), ("seq", "int")], Scope::Turn).rest(Rest::Delete)), columns: &[
-        ("name", OURS), ("data", Goes("what turns told while they ran goes for the whole campaign: a word may be cut in two")),
+        ("name", OURS), ("data", Goes("the events of running turns are deleted for the whole campaign, because a word may be split between two of them")),
     ] },
     Table { name: "memory", walk: Some(walk(BY_ID, Scope::Campaign)
         .character(&["subject_id", "holder_id"], Then::Delete).user(&["author"], Then::Wipe(&["author"]))), columns: &[
         ("holder_type", OURS), ("subject_type", OURS), ("text", Text), ("source", OURS), ("search", SEARCH), ("extensions", Json),
         ("external_ref", Ref),
     ] },
-    // The character's own row is the last to go.
+    // The character's own row is deleted last.
     Table { name: "character", walk: Some(walk(BY_ID, Scope::Campaign)
         .user(&["player_user"], Then::Wipe(&["player_user", "player_name"]))), columns: &[
         ("slug", Slug), ("name", Text), ("player_name", Text), ("race", Text), ("profession", Text),
@@ -193,7 +194,7 @@ pub const TABLES: &[Table] = &[
         ("slug", Slug), ("name", Text), ("description", Text), ("game_system", OURS), ("game_time", Text), ("settings", Json),
         ("extensions", Json), ("external_ref", Ref), ("forked_from", IDS),
     ] },
-    Table { name: "campaign_removal", walk: None, columns: &[("failed", Nothing("what PostgreSQL calls an error"))] },
+    Table { name: "campaign_removal", walk: None, columns: &[("failed", Nothing("PostgreSQL's name of an error"))] },
     Table { name: "session", walk: Some(walk(BY_ID, Scope::Campaign)), columns: &[
         ("client_id", Ref), ("role", OURS), ("dice", OURS), ("extensions", Json), ("external_ref", Ref),
     ] },
@@ -229,8 +230,8 @@ pub const TABLES: &[Table] = &[
         ("key", Text),
     ] },
     Table { name: "pending_import", walk: Some(walk(&[("user_id", "uuid")], Scope::Campaign).rest(Rest::Delete)), columns: &[
-        ("name", Goes("files that wait to be imported go for the whole campaign: nobody knows what is in them")),
-        ("bytes", Goes("with the file")),
+        ("name", Goes("files that wait to be imported are deleted for the whole campaign, because their content is unknown")),
+        ("bytes", Goes("deleted with the file")),
     ] },
     Table { name: "bridge_mail", walk: Some(walk(BY_ID, Scope::Campaign).rest(Rest::Delete)), columns: &[
         ("kind", OURS), ("data", Goes("mail between servers lives for seconds")), ("reply", Goes("with the mail")),
@@ -243,13 +244,13 @@ pub const TABLES: &[Table] = &[
     ] },
     Table { name: "idempotency", walk: Some(walk(BY_ID, Scope::Tenant).rest(Rest::Refuse)), columns: &[
         ("key", Text), ("route", Text), ("fingerprint", Nothing("a hash")), ("state", OURS), ("headers", Goes("replaced with the answer")),
-        ("body", Goes("an answer that tells of the person becomes a refusal")),
+        ("body", Goes("an answer about the person is replaced by an error")),
     ] },
     Table { name: "journal", walk: Some(walk(&[("campaign_id", "uuid"), ("seq", "bigint")], Scope::Campaign).rest(Rest::Images)
         .user(&["user_id"], Then::Wipe(&["user_id"]))), columns: &[
         ("table_name", OURS), ("op", OURS), ("before", Json), ("after", Json), ("origin", OURS), ("request_id", Text),
     ] },
-    // What is not walked through.
+    // Tables that are not searched.
     Table { name: "actor_slug", walk: None, columns: &[
         ("slug", Nothing("kept by a trigger of the actors' tables: it changes and goes with theirs")), ("kind", OURS),
     ] },
@@ -284,7 +285,7 @@ pub const TABLES: &[Table] = &[
     Table { name: "seaql_migrations", walk: None, columns: &[("version", OURS)] },
 ];
 
-/// The tables that are walked through, in their order.
+/// The tables that are searched, in order.
 pub fn walked() -> impl Iterator<Item = (&'static Table, &'static Walk)> {
     TABLES.iter().filter_map(|table| table.walk.as_ref().map(|walk| (table, walk)))
 }
@@ -304,8 +305,8 @@ fn columns(table: &Table) -> Value {
     Value::Object(named.collect())
 }
 
-/// A place as the database's functions read it: the table, and what is done there for an erasure of this kind. `kept` are words
-/// that documents need where they stand alone.
+/// Describes a table for the database's functions: its columns, and what an erasure of this kind does with them. `kept`
+/// are words that documents need where they stand alone.
 #[must_use]
 pub fn told(table: &Table, walk: &Walk, kind: Kind, kept: &[String]) -> Value {
     let own = match kind {

@@ -1,4 +1,4 @@
-//! Beginning an erasure, and asking how far one is.
+//! Begins an erasure and reports its progress.
 
 use std::time::Duration;
 
@@ -14,38 +14,42 @@ use super::{
 use crate::{
     app::App,
     auth::{Caller, Scope},
-    error::{Code, Error, Result},
     http::{
         Reply,
         etag::Expected,
         paging,
         resource::{Ref, campaign_id},
     },
-    retry::{self, BRIEF},
-    stored::Columns,
-    tenancy::TenantTx,
     users::{email, service as users},
 };
+use base::{
+    error::{Code, Error, Result},
+    stored::Columns,
+};
+use db::{
+    retry::{self, BRIEF},
+    tenancy::TenantTx,
+};
 
-/// How long a request waits for the erasure it began.
+/// How long the request that begins an erasure waits for it to finish.
 const WAIT_MAX: Duration = Duration::from_secs(4);
-/// Other words of one erasure.
+/// The largest number of additional words.
 const ALSO_MAX: usize = 10;
 const ALSO_CHARS_MAX: usize = 200;
-/// Campaigns in which one erasure looks.
+/// The largest number of forks that one erasure searches.
 const FORKS_MAX: i64 = 1000;
 
-/// What is to be erased.
+/// What to erase.
 struct Wanted {
     kind: Kind,
-    /// None: all of the tenant's.
+    /// None means all campaigns of the tenant.
     campaigns: Option<Vec<Uuid>>,
     subjects: Vec<Uuid>,
     words: Vec<String>,
     prose: Vec<String>,
 }
 
-/// Erases a character of a campaign: 204 if it is done, 202 with where to ask if that takes longer.
+/// Erases a character of a campaign. Answers 204 if the erasure finishes in time, otherwise 202 with its URL.
 ///
 /// # Errors
 /// `forbidden` without `gm` and `admin`, `not_found`, `precondition_failed`, `bad_request` for the parameters.
@@ -61,7 +65,7 @@ pub async fn character(
     answer(app, caller, erasure).await
 }
 
-/// Erases a user of the tenant: their account here goes at once, their words as for a character.
+/// Erases a user of the tenant. Their account in the tenant is removed at once, their words as for a character.
 ///
 /// # Errors
 /// As for [`character`]; `conflict` for the last owner.
@@ -71,23 +75,24 @@ pub async fn user(app: &App, caller: &Caller, expected: &Expected, x: &str, aske
     answer(app, caller, erasure).await
 }
 
-/// It reaches secrets and takes away what cannot be brought back.
+/// Checks that the caller may erase: an erasure reaches secrets and cannot be undone.
 fn may_erase(caller: &Caller) -> Result<()> {
     caller.needs_game_master("Erasing somebody")?;
     caller.needs(Scope::Admin, "Erasing somebody")?;
     match caller.campaign {
-        Some(_) => {
-            Err(Error::new(Code::Forbidden, "This token is for one campaign only; stored answers are the tenant's."))
-        }
+        Some(_) => Err(Error::new(
+            Code::Forbidden,
+            "This token is for one campaign only, but an erasure also changes stored answers of the tenant.",
+        )),
         None => Ok(()),
     }
 }
 
-/// Waits a little for what began; the rest goes on by itself.
+/// Waits a little for an erasure that has begun. If it takes longer, it continues by itself.
 async fn answer(app: &App, caller: &Caller, erasure: Uuid) -> Result<Reply> {
     let carried = carry_on(&app.pool, caller.tenant_id(), erasure, WAIT_MAX).await;
     if let Err(error) = &carried {
-        tracing::warn!(%erasure, %error, "an erasure goes on later");
+        tracing::warn!(%erasure, %error, "an erasure will continue later");
     }
     forget(app, caller.tenant_id());
     let view = find(&TenantTx::read(&app.pool, caller.tenant_id()).await?, erasure).await?;
@@ -123,7 +128,7 @@ fn view(row: &PgRow) -> Result<Erasure> {
     })
 }
 
-/// The newest erasure of somebody, if there was one; with `is_under_way` one that is not done.
+/// The newest erasure of a person, if there is one. With `is_under_way`, only one that is not finished.
 async fn of_subject(tx: &TenantTx, kind: Kind, subject: Uuid, is_under_way: bool) -> Result<Option<Uuid>> {
     let row = sqlx::query(
         "SELECT id FROM erasure WHERE tenant_id = $1 AND kind = $2 AND $3 = ANY (subject_ids) \
@@ -151,7 +156,7 @@ async fn begin_character(
     let named = Ref::parse(x);
     let (id, row) = match (held(&tx, campaign, &named).await?, named) {
         (Some((id, row)), _) => {
-            // Who asks again while it is under way asks for the same; its version has risen meanwhile.
+            // A repeated request during the erasure asks for the same one. The row's version has risen meanwhile.
             if let Some(known) = of_subject(&tx, Kind::Character, id, true).await? {
                 return Ok(known);
             }
@@ -160,7 +165,7 @@ async fn begin_character(
         }
         (None, Ref::Id(id)) => match of_subject(&tx, Kind::Character, id, false).await? {
             Some(known) => return Ok(known),
-            // Deleted before, without being erased.
+            // The character was deleted earlier, without an erasure.
             None => (id, last_image(&tx, campaign, id).await?.ok_or_else(|| Error::not_found("character"))?),
         },
         (None, Ref::Slug(_)) => return Err(Error::not_found("character")),
@@ -185,7 +190,7 @@ async fn begin_character(
     begin(app, caller, tx, wanted).await
 }
 
-/// A character that is there, held, and its whole row.
+/// Finds an existing character and locks it. Returns its whole row.
 async fn held(tx: &TenantTx, campaign: Uuid, named: &Ref) -> Result<Option<(Uuid, Value)>> {
     let (id, slug) = match named {
         Ref::Id(id) => (Some(*id), None),
@@ -203,7 +208,7 @@ async fn held(tx: &TenantTx, campaign: Uuid, named: &Ref) -> Result<Option<(Uuid
     row.map(|row| Ok((row.read("id")?, row.read("image")?))).transpose()
 }
 
-/// What a character was that is no more, as the journal knows it.
+/// The last content of a deleted character, from the journal.
 async fn last_image(tx: &TenantTx, campaign: Uuid, id: Uuid) -> Result<Option<Value>> {
     let row = sqlx::query(
         "SELECT coalesce(before, after) AS image FROM journal \
@@ -217,7 +222,7 @@ async fn last_image(tx: &TenantTx, campaign: Uuid, id: Uuid) -> Result<Option<Va
     row.map(|row| row.read("image")).transpose()
 }
 
-/// The campaigns that were copied from this one, and copies of those, with the character's copy in each.
+/// Adds the forks of the campaign, and forks of those, with the character's copy in each.
 async fn add_forks(tx: &TenantTx, campaign: Uuid, character: Uuid, wanted: &mut Wanted) -> Result<()> {
     let rows = sqlx::query("SELECT id, character_id FROM erase_forks($1, $2, $3)")
         .bind(campaign)
@@ -228,7 +233,7 @@ async fn add_forks(tx: &TenantTx, campaign: Uuid, character: Uuid, wanted: &mut 
     if rows.len() > usize::try_from(FORKS_MAX).unwrap_or(usize::MAX) {
         return Err(Error::new(
             Code::Conflict,
-            format!("More than {FORKS_MAX} campaigns were forked from this one: delete some first."),
+            format!("More than {FORKS_MAX} campaigns were forked from this one. Delete some of them first."),
         ));
     }
     for row in &rows {
@@ -241,7 +246,7 @@ async fn add_forks(tx: &TenantTx, campaign: Uuid, character: Uuid, wanted: &mut 
 async fn begin_user(app: &App, caller: &Caller, expected: &Expected, x: &str, asked: &EraseParams) -> Result<Uuid> {
     let also = also(asked)?;
     if asked.forks {
-        return Err(paging::bad("forks", "is for characters; a user is erased in every campaign"));
+        return Err(paging::bad("forks", "applies only to characters: a user is erased in every campaign"));
     }
     let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
     let gone = match users::leave_in(&tx, caller, expected, x).await {
@@ -258,7 +263,7 @@ async fn begin_user(app: &App, caller: &Caller, expected: &Expected, x: &str, as
     let mut words = Words::default();
     words.add(&gone.email);
     words.add(&gone.email.replace('@', "%40"));
-    // A name that was made of the address may be any word, such as `owner`.
+    // A name that was derived from the email address may be a common word, such as `owner`.
     if gone.name != email::name_of(&gone.email) {
         words.add(&gone.name);
     }
@@ -284,13 +289,13 @@ fn also(asked: &EraseParams) -> Result<Vec<String>> {
     if words.len() > ALSO_MAX
         || words.iter().any(|word| word.chars().count() > ALSO_CHARS_MAX || word.chars().count() < 2)
     {
-        let rule = format!("has at most {ALSO_MAX} words of 2 to {ALSO_CHARS_MAX} characters, with commas between");
+        let rule = format!("must be at most {ALSO_MAX} words of 2 to {ALSO_CHARS_MAX} characters, separated by commas");
         return Err(paging::bad("also", &rule));
     }
     Ok(words)
 }
 
-/// Writes what is to be done, and asks the person's turns to stop.
+/// Records the erasure, and asks the person's turns to stop.
 async fn begin(app: &App, caller: &Caller, tx: TenantTx, wanted: Wanted) -> Result<Uuid> {
     let id = Uuid::now_v7();
     sqlx::query(
@@ -328,7 +333,7 @@ async fn begin(app: &App, caller: &Caller, tx: TenantTx, wanted: Wanted) -> Resu
     Ok(id)
 }
 
-/// Carries an erasure on until it is done: for the command line.
+/// Continues an erasure until it is finished, for the command line.
 ///
 /// # Errors
 /// Those of the database.
@@ -339,14 +344,14 @@ pub async fn finish(app: &App, tenant: Uuid, erasure: Uuid) -> Result<Erasure> {
         if view.status == Progress::Done {
             return Ok(view);
         }
-        // Somebody else holds it.
+        // Another server is working on it.
         if step == steps::Step::Over {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     }
 }
 
-/// Begins what the command line asks for.
+/// Begins an erasure for the command line.
 ///
 /// # Errors
 /// As for [`character`] and [`user`].
@@ -359,7 +364,7 @@ pub async fn begun(app: &App, caller: &Caller, whom: &Whom<'_>, asked: &ErasePar
     }
 }
 
-/// Whom the command line names.
+/// The person that the command line names.
 pub enum Whom<'a> {
     Character { campaign: &'a str, character: &'a str },
     User(&'a str),

@@ -1,8 +1,8 @@
-//! How an erasure goes on: a portion of a table in a transaction of its own, until a walk through all of them finds nothing.
+//! Continues an erasure: one batch of a table per transaction, until a pass through all tables finds nothing.
 //!
-//! A step is done by whoever holds the erasure's row; it may be lost at any moment, and the next one begins where the last commit
-//! left. Nothing is walked through while a turn runs that began before the erasure: it may know what is to be forgotten, and could
-//! write it where the walk has been.
+//! Whoever has locked the erasure's row does a step. A step may be lost at any moment; the next one continues after the
+//! last commit. Nothing is searched while a turn runs that began before the erasure: the turn may know what is to be
+//! erased, and could write it into a table that was already searched.
 
 use std::time::Duration;
 
@@ -12,43 +12,41 @@ use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::{Kind, places, words};
-use crate::{
-    app::App,
-    error::Result,
-    ops::metrics,
+use crate::app::App;
+use base::{error::Result, metrics, stored::Columns};
+use db::{
     pool::Pool,
-    stored::Columns,
     tenancy::{Actor, TenantTx},
 };
 
-/// Rows looked at in one transaction.
+/// The number of rows that one transaction looks at.
 const ROWS_MAX: i32 = 200;
-/// Rows that may go with the character in the last one.
+/// The largest number of rows that may be deleted with the character in the last transaction.
 const LAST_ROWS_MAX: i32 = 500;
-/// Sentences forgotten at a time.
+/// The number of stored sentences that are deleted at a time.
 const WORDS_MAX: i64 = 5000;
-/// A step that takes longer has gone wrong.
+/// The longest time for one step, in seconds. A step that takes longer has gone wrong.
 const SECONDS_MAX: u32 = 60;
-/// Walks at most: others may write the words again and again.
+/// The largest number of passes. Without a limit there might be no end: others may write the words again and again.
 const PASSES_MAX: i32 = 4;
-/// How often it is looked whether turns have ended.
+/// How often we check whether turns have ended.
 const AWAIT_POLL: Duration = Duration::from_millis(50);
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// There is more to do.
     Went,
-    /// Turns have to end first.
+    /// Some turns have to end first.
     Waits,
-    /// It is done, or somebody else does it.
+    /// The erasure is finished, or another server is working on it.
     Over,
 }
 
 /// Does one step.
 ///
 /// # Errors
-/// Those of the database; the step is done again later.
+/// Those of the database. The step is repeated later.
 pub async fn step(pool: &Pool, tenant: Uuid, erasure: Uuid) -> Result<Step> {
     let tx = TenantTx::write_much(pool, &Actor::system(tenant), SECONDS_MAX).await?;
     let held =
@@ -65,13 +63,13 @@ pub async fn step(pool: &Pool, tenant: Uuid, erasure: Uuid) -> Result<Step> {
     Ok(step)
 }
 
-/// Where the walks are.
+/// The state of the current pass.
 struct State {
     pass: i32,
     changed: i64,
 }
 
-/// Goes on from a place, through small tables in one go, until enough rows were looked at.
+/// Searches on from a position, through several small tables at once, until enough rows were looked at.
 async fn walk(
     tx: &TenantTx,
     erasure: Uuid,
@@ -98,7 +96,7 @@ async fn walk(
     Ok(Step::Went)
 }
 
-/// Words that documents need where they stand alone.
+/// The words that documents may contain as values of their own and that must be kept there.
 async fn kept(tx: &TenantTx, erasure: Uuid) -> Result<Vec<String>> {
     let row = sqlx::query("SELECT words FROM erasure WHERE tenant_id = $1 AND id = $2")
         .bind(tx.tenant())
@@ -108,9 +106,9 @@ async fn kept(tx: &TenantTx, erasure: Uuid) -> Result<Vec<String>> {
     Ok(words::terms(&row.read::<Vec<String>>("words")?))
 }
 
-/// What came of a portion of a table.
+/// The result of one batch.
 struct Portion {
-    /// The key of its last row; none at the end of the table.
+    /// The key of the batch's last row; none at the end of the table.
     last: Option<Vec<String>>,
     looked: i32,
     changed: i32,
@@ -142,7 +140,7 @@ async fn keep_place(tx: &TenantTx, erasure: Uuid, at: i32, seen: Option<&[String
     Ok(())
 }
 
-/// After the first walk the row itself goes; after one that found nothing it is done.
+/// After the first pass, deletes the character's own row. After a pass that found nothing, the erasure is finished.
 async fn end_of_walk(tx: &TenantTx, erasure: Uuid, pass: i32, changed: i64) -> Result<Step> {
     if pass == 1 {
         let row = sqlx::query("SELECT erase_last($1, $2) AS is_gone")
@@ -191,7 +189,7 @@ async fn walk_again(tx: &TenantTx, erasure: Uuid, pass: i32) -> Result<Step> {
     Ok(Step::Went)
 }
 
-/// Carries an erasure on for a while.
+/// Continues an erasure for a while.
 ///
 /// # Errors
 /// Those of the database.
@@ -211,7 +209,7 @@ pub async fn carry_on(pool: &Pool, tenant: Uuid, erasure: Uuid, share: Duration)
     }
 }
 
-/// Forgets what this process holds of a tenant's world: prompts, lore, tables' conversations, plans.
+/// Empties this process's caches of a tenant's world: prompts, lore, conversations, plans.
 pub fn forget(app: &App, tenant: Uuid) {
     app.prompts.forget(tenant);
     app.tables.forget(tenant, |_, _| true);

@@ -1,18 +1,19 @@
-//! What an erasure looks for.
+//! Collects the words that an erasure looks for.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Shorter words are looked for in what is the person's own alone.
+/// The shortest name that is looked for. For a shorter one, only the person's own rows are erased.
 const CHARS_MIN: usize = 2;
-/// Words of one erasure.
+/// The largest number of words in one erasure.
 const WORDS_MAX: usize = 60;
-/// Texts of a sheet as long as this are remembered sentence by sentence; shorter ones are names of the rules' things.
+/// Texts of a sheet that are at least this long are remembered sentence by sentence. Shorter ones are names from the
+/// rules.
 const PROSE_CHARS_MIN: usize = 40;
 const PROSE_MAX: usize = 200;
 
-/// Words of the rules and of our own documents, which mean something where they stand alone in lower case.
+/// Words of the rules and of our own documents that have a meaning there as a lower-case value of their own.
 const TERMS: &[&str] = &[
     "acid",
     "bludgeoning",
@@ -104,18 +105,18 @@ const TERMS: &[&str] = &[
     "scene",
 ];
 
-/// Names as they are looked for: as written and in the other cases of their alphabet.
+/// The names to look for: as written and, with letters beyond ASCII, in lower and upper case.
 #[derive(Default)]
 pub struct Words(BTreeSet<String>);
 
 impl Words {
-    /// Adds a name, if it is long enough to be told from other words.
+    /// Adds a name, if it is long enough to be distinctive.
     pub fn add(&mut self, name: &str) {
         let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
         if name.chars().count() < CHARS_MIN || self.0.len() + 3 > WORDS_MAX {
             return;
         }
-        // The database folds the case of ASCII alone, whatever its locale.
+        // The database folds the case of ASCII letters only, whatever its locale.
         if !name.is_ascii() {
             self.0.insert(name.to_lowercase());
             self.0.insert(name.to_uppercase());
@@ -123,21 +124,21 @@ impl Words {
         self.0.insert(name);
     }
 
-    /// The same for what stands at a member of a row.
+    /// Adds the name in a member of a row.
     pub fn add_member(&mut self, row: &Value, member: &str) {
         if let Some(name) = row.get(member).and_then(Value::as_str) {
             self.add(name);
         }
     }
 
-    /// As the database takes them.
+    /// The words as the database takes them.
     #[must_use]
     pub fn into_vec(self) -> Vec<String> {
         self.0.into_iter().collect()
     }
 }
 
-/// Those of some words that are terms as well, as documents write them.
+/// Those of the words that documents also use as values.
 #[must_use]
 pub fn terms(words: &[String]) -> Vec<String> {
     let lower: BTreeSet<String> = words.iter().map(|word| word.to_lowercase()).collect();
@@ -145,7 +146,7 @@ pub fn terms(words: &[String]) -> Vec<String> {
     own.filter(|term| lower.contains(**term)).map(|term| (*term).to_owned()).collect()
 }
 
-/// The longer texts of a row.
+/// Collects the longer texts of a row.
 pub fn prose(row: &Value, found: &mut Vec<String>) {
     match row {
         Value::String(text) if text.chars().count() >= PROSE_CHARS_MIN && found.len() < PROSE_MAX => {

@@ -1,4 +1,4 @@
-//! Request bodies: bounded, JSON, without NUL, with a pointer for what is wrong.
+//! Request bodies: limited in size, JSON, without NUL characters. An error points at what is wrong.
 
 use std::{any::TypeId, time::Duration};
 
@@ -11,27 +11,24 @@ use tokio::time::timeout;
 use utoipa::ToSchema;
 
 use super::{bounds, idempotency::IdempotencyKey, misfit};
-use crate::{
-    admission,
-    app::App,
-    auth::Caller,
-    connections::took_too_long,
+use crate::{admission, app::App, auth::Caller, connections::took_too_long};
+use base::{
     error::{Code, Error, FieldError, Result},
     json::{self, Named, escape},
 };
 
-/// Bytes of a JSON body unless a route says otherwise.
+/// The largest JSON body in bytes, unless a route sets another limit.
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 
-/// A JSON body read as `T`. Only a route that takes none may be called without. With `NUL` its texts may hold NUL characters, of which
-/// the route stores none.
+/// A JSON body read as `T`. It may be empty only if the route takes no body. With `NUL`, its strings may contain NUL
+/// characters; such a route must not store them.
 pub struct Body<T, const BYTES_MAX: usize = BODY_BYTES_MAX, const NUL: bool = false> {
     pub value: T,
     /// The client's `Idempotency-Key`, bound to this body.
     pub idempotency: Option<IdempotencyKey>,
 }
 
-/// The body of a route that takes none: whatever is sent must be `{}`.
+/// The body of a route that takes none: it must be empty or `{}`.
 #[derive(serde::Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoBody {}
@@ -49,21 +46,19 @@ where
             let bytes = read(&request, &mut payload, BYTES_MAX).await?;
             let idempotency = IdempotencyKey::from_request(&request, &Sha256::digest(&bytes))?;
             let value = match bytes.is_empty() {
-                // What a client forgot to send must not be taken for "nothing is wanted".
+                // A forgotten body must not be taken for an empty object.
                 true if TypeId::of::<T>() != TypeId::of::<NoBody>() => {
-                    return Err(Error::new(
-                        Code::BadRequest,
-                        "This needs a JSON body; an object without members is `{}`.",
-                    ));
+                    return Err(Error::new(Code::BadRequest, "This route needs a JSON body. An empty object is `{}`."));
                 }
                 true => Value::Object(serde_json::Map::default()),
                 false => parse(&request, &bytes, NUL)?,
             };
-            // serde reads an array as a struct's members in their order; a body's members have names.
+            // serde would read an array as a struct, its items in the order of the fields. We accept members by name
+            // only.
             if !value.is_object() && TypeId::of::<T>() != TypeId::of::<Value>() {
-                return Err(Error::invalid("", "invalid_value", "The body is an object."));
+                return Err(Error::invalid("", "invalid_value", "The body must be a JSON object."));
             }
-            // A merge patch is held to the limits of what it leads to, where that is known.
+            // The limits of a merge patch are checked on the patched document, by the caller.
             if TypeId::of::<T>() != TypeId::of::<Value>() {
                 bounds::check::<T>(&value)?;
             }
@@ -75,23 +70,27 @@ where
 /// Reads a body of at most `bytes_max` bytes.
 ///
 /// # Errors
-/// `payload_too_large`, `unsupported_media_type` for an encoded body, `bad_request` for one that ends early, `request_timeout` for one
-/// that takes too long, `unavailable` when there is no room for it.
+/// - `payload_too_large`
+/// - `unsupported_media_type` for an encoded body
+/// - `bad_request` for a body that ends early
+/// - `request_timeout` for a body that takes too long
+/// - `unavailable` when the server has no room for it
 pub async fn read(request: &HttpRequest, payload: &mut Payload, bytes_max: usize) -> Result<web::BytesMut> {
     if request.headers().get(header::CONTENT_ENCODING).is_some_and(|e| e != "identity") {
         return Err(Error::new(Code::UnsupportedMediaType, "Send the body without a content encoding."));
     }
-    let too_large = || Error::new(Code::PayloadTooLarge, format!("A body of this route may have {bytes_max} bytes."));
+    let too_large =
+        || Error::new(Code::PayloadTooLarge, format!("The body of this route may have at most {bytes_max} bytes."));
     received(request, payload, bytes_max, too_large).await
 }
 
-/// How long the next part of a body is waited for until its request gives up its place meanwhile.
+/// How long we wait for the next part of a body before the request gives up its place until the rest has arrived.
 const AT_HAND: Duration = Duration::from_millis(20);
 
-/// The bytes of a body, for which there has to be room until the request is answered.
+/// Reads the bytes of a body and reserves room for them until the request is answered.
 ///
 /// # Errors
-/// As for [`read`]; `too_large` makes that of a body beyond `bytes_max`.
+/// As for [`read`]. `too_large` makes the error for a body of more than `bytes_max` bytes.
 pub async fn received(
     request: &HttpRequest,
     payload: &mut Payload,
@@ -150,7 +149,7 @@ fn parse(request: &HttpRequest, bytes: &[u8], nul: bool) -> Result<Value> {
     if nul { json::read_unkept("The body", text) } else { json::read("The body", text) }
 }
 
-/// Reads `value` as `T`. What has a schema is read by [`bounds::typed`], which tells of all that does not fit.
+/// Reads `value` as `T`. If `T` has a schema, use [`bounds::typed`] instead: it reports everything that does not fit.
 ///
 /// # Errors
 /// `validation_failed` with a pointer to the first value that does not fit.

@@ -1,10 +1,10 @@
-//! How large anything may be that a client sends: the limits that the schemas of inputs say, which `openapi.yaml` shows and
-//! [`check`] holds every body to.
+//! Limits on the size of everything a client sends. The schemas of inputs declare them, `openapi.yaml` shows them, and
+//! [`check`] enforces them on every body.
 //!
-//! A schema that says no limit gets one here: [`CHARS`] for a text, [`ITEMS`] for a list, [`MEMBERS`] for a map, [`BYTES`] of JSON for what
-//! has no shape, so that nobody can forget one. What is to be larger, or smaller, says so where it is declared (`#[schema(max_length = …)]`) or, if
-//! that is no place for it, by a line in [`OTHERWISE`]. Nothing here looks at what is stored: a row that is larger than today's
-//! limits is read as ever.
+//! A schema without a limit gets one here, so that nobody can forget one: [`CHARS`] for a string, [`ITEMS`] for a list,
+//! [`MEMBERS`] for a map, and [`BYTES`] of JSON for a value without a declared shape. To allow more or less, declare it
+//! on the field (`#[schema(max_length = …)]`) or, where that is not possible, add a line to [`OTHERWISE`]. Stored data
+//! is never checked: a row that exceeds today's limits can still be read.
 
 use std::{
     any::TypeId,
@@ -25,27 +25,25 @@ use utoipa::{
 };
 
 use super::{body, misfit};
-use crate::{
-    error::{Error, FieldError, Result},
-    openapi,
-};
+use crate::openapi;
+use base::error::{Error, FieldError, Result};
 
-/// Characters of a text: a name, an id, a word.
+/// Characters in a string, such as a name or an id.
 pub const CHARS: usize = 200;
-/// Entries of a list.
+/// Entries in a list.
 pub const ITEMS: usize = 200;
 /// Members of a map.
 pub const MEMBERS: usize = 200;
-/// Bytes of JSON of what has no shape: a client's own members, settings, a grid.
+/// Bytes of JSON of a value without a declared shape, such as a client's own members, settings or a grid.
 pub const BYTES: usize = 64 * 1024;
-/// Bytes of JSON of a whole row, however many patches it took.
+/// Bytes of JSON of a whole row, even if it was built up by many patches.
 pub const ROW_BYTES_MAX: usize = 1024 * 1024;
-/// How a schema says how many bytes of JSON a value may have; JSON Schema has no word for it.
+/// The schema keyword for the largest number of bytes of JSON. JSON Schema has no keyword for this.
 pub const BYTES_WORD: &str = "x-max-bytes";
-/// Broken limits that one answer names.
+/// The largest number of broken limits that one answer reports.
 const ERRORS_MAX: usize = 20;
 
-/// A limit that is not the usual one.
+/// A limit that differs from the default.
 #[derive(Clone, Copy, Debug)]
 pub enum Limit {
     Chars(usize),
@@ -55,8 +53,9 @@ pub enum Limit {
 }
 use Limit::{Bytes, Chars, Items, Members};
 
-/// What is deliberately wider or narrower than usual: `Schema/member`, `*/member` for a member of any schema, `Schema/*` for all that a
-/// schema has; `[]` is an entry of a list. The most particular line counts, one for each sort of limit.
+/// Values whose limit is deliberately larger or smaller than the default. A line is named `Schema/member`, `*/member`
+/// for a member of any schema, or `Schema/*` for all members of a schema; `[]` means an entry of a list. The most
+/// specific line wins, separately for each type of limit.
 pub const OTHERWISE: &[(&str, Limit)] = &[
     // Texts that people and models write.
     ("*/description", Chars(20_000)),
@@ -68,7 +67,7 @@ pub const OTHERWISE: &[(&str, Limit)] = &[
     ("GmPromptInput/action", Chars(4000)),
     ("GmPromptInput/instruction", Chars(4000)),
     ("DescribedTool/description", Chars(2000)),
-    // A sheet is bounded as a whole, and says so itself.
+    // The size of a character sheet is limited as a whole, where it is validated.
     ("Feature/*", Chars(20_000)),
     // Addresses and secrets.
     ("LlmInput/endpoint", Chars(2000)),
@@ -76,7 +75,7 @@ pub const OTHERWISE: &[(&str, Limit)] = &[
     ("*/origins[]", Chars(2000)),
     ("UserInput/email", Chars(254)),
     ("VerifyInput/client_seed", Chars(1000)),
-    // A formula that is too long is a roll that failed, or `invalid_formula`, and says so itself.
+    // A formula that is too long makes a failed roll or `invalid_formula`; the dice check that themselves.
     ("*/formula", Chars(100_000)),
     // A frontend's world.
     ("SessionInfo/*", Chars(300)),
@@ -104,12 +103,12 @@ pub const OTHERWISE: &[(&str, Limit)] = &[
     ("CharacterInput/resistances", Items(100)),
     ("CharacterInput/immunities", Items(100)),
     ("CharacterInput/vulnerabilities", Items(100)),
-    // Who is named.
+    // Lists of people and what is on them.
     ("*/whisper_to", Items(50)),
     ("NpcInput/owner_ids", Items(50)),
     ("NpcInput/conditions", Items(50)),
     ("NpcInput/effects", Items(50)),
-    // Things of the world.
+    // Items, tools, and what is in a scene.
     ("NpcInput/inventory", Items(500)),
     ("*/available_tools", Items(100)),
     ("*/available_tools", Bytes(256 * 1024)),
@@ -119,26 +118,26 @@ pub const OTHERWISE: &[(&str, Limit)] = &[
     ("SceneInput/notes", Bytes(256 * 1024)),
     ("SceneInput/light_sources", Items(1000)),
     ("SceneInput/light_sources", Bytes(256 * 1024)),
-    // Dice, and a fight's squares. Too many dice are `invalid_dice`.
+    // Dice, and the squares of a fight's map. Too many dice are `invalid_dice`.
     ("*/dice", Items(10_000)),
     ("*/variables", Bytes(512 * 1024)),
     ("VerifyInput/rolls", Items(1000)),
     ("TerrainInput/obstacles", Items(10_000)),
     ("TerrainInput/difficult_terrain", Items(10_000)),
     ("TerrainInput/water", Items(10_000)),
-    // Arguments have schemas of their own, which `GET …/tools` and `…/commands` tell.
+    // Arguments have their own schemas; see `GET …/tools` and `…/commands`.
     ("*/arguments", Bytes(256 * 1024)),
     // Files.
     ("import", Bytes(32 * 1024 * 1024)),
     ("import", Items(32 * 1024 * 1024)),
 ];
 
-/// The limit of one sort that a place has; `name` is the schema and the way from it.
+/// The limit of one type for a value. `name` is the schema and the path within it.
 fn otherwise(name: &str, of: impl Fn(Limit) -> Option<usize>) -> Option<usize> {
     let (schema, way) = name.split_once('/').unwrap_or((name, ""));
     let last = way.rsplit('/').next().unwrap_or_default();
     let names = if name.contains(" /v1/") {
-        // A body that is described where it is taken: `post /v1/campaigns/import`.
+        // A body whose schema is declared at the route: `post /v1/campaigns/import`.
         [if name.contains("/import") { "import".to_owned() } else { name.to_owned() }, String::new(), String::new()]
     } else {
         [name.to_owned(), format!("*/{last}"), format!("{schema}/*")]
@@ -162,7 +161,7 @@ fn bytes(name: &str) -> Option<usize> {
     otherwise(name, |limit| if let Bytes(n) = limit { Some(n) } else { None })
 }
 
-/// Writes its limits into each schema that a request is read by.
+/// Writes the limits into every schema that is part of a request.
 pub fn declare(api: &mut OpenApi) {
     for name in taken(api) {
         if let Some(schema) = api.components.get_or_insert_default().schemas.get_mut(&name) {
@@ -189,7 +188,7 @@ pub fn declare(api: &mut OpenApi) {
     }
 }
 
-/// The schemas that some request's body is made of, by name.
+/// The names of all schemas that are part of a request body.
 fn taken(api: &OpenApi) -> BTreeSet<String> {
     let Ok(document) = serde_json::to_value(api) else { return BTreeSet::new() };
     let mut names = BTreeSet::new();
@@ -200,7 +199,7 @@ fn taken(api: &OpenApi) -> BTreeSet<String> {
     names
 }
 
-/// The schemas that `value` refers to, and those that they refer to.
+/// Adds the schemas that `value` refers to, directly or through other schemas.
 fn named(value: &Value, schemas: &Value, names: &mut BTreeSet<String>) {
     match value {
         Value::Object(members) => {
@@ -220,7 +219,7 @@ fn referred(schema: &Map<String, Value>) -> Option<&str> {
     schema.get("$ref")?.as_str()?.strip_prefix("#/components/schemas/")
 }
 
-/// Writes into a schema the limits that it does not say itself.
+/// Writes limits into a schema where it declares none itself.
 fn limit(name: &str, schema: &mut RefOr<Schema>) {
     let RefOr::T(schema) = schema else { return };
     match schema {
@@ -281,7 +280,7 @@ fn limit_object(name: &str, object: &mut Object) {
     }
 }
 
-/// Whether a value of this schema may be anything, so that only what holds it has a size.
+/// Whether this schema allows any value, so that only the container's size can be limited.
 fn is_shapeless(schema: &RefOr<Schema>) -> bool {
     matches!(schema, RefOr::T(Schema::Object(object)) if matches!(object.schema_type, SchemaType::AnyValue))
 }
@@ -291,7 +290,7 @@ fn say_bytes(extensions: &mut Option<Extensions>, bytes: usize) {
     extensions.get_or_insert_default().merge(said);
 }
 
-/// A type's schema with its limits, and those that it refers to.
+/// The schema of a type and the schemas it refers to, with their limits.
 struct Limits {
     root: Value,
     named: BTreeMap<String, Value>,
@@ -322,7 +321,7 @@ impl Limits {
     }
 }
 
-/// Holds a value to the limits of its type, which say so also in `openapi.yaml`.
+/// Checks a value against the limits of its type, which `openapi.yaml` shows too.
 ///
 /// # Errors
 /// `validation_failed` with a pointer to each value that is too large.
@@ -330,24 +329,25 @@ pub fn check<T: ToSchema + 'static>(value: &Value) -> Result<()> {
     check_only::<T>(value, |_| true)
 }
 
-/// The same for a document that a merge patch led to: what the patch does not name may be larger, having been written before there was
-/// a limit.
+/// Like [`check`], for a document after a merge patch. Members that the patch does not change may exceed the limits:
+/// they may be older than the limits.
 ///
 /// # Errors
-/// Those of [`check`]; `validation_failed` also if the whole became larger than [`ROW_BYTES_MAX`], or larger still: `bytes_before` are those
-/// of what is patched.
+/// Those of [`check`]. Also `validation_failed` if the whole document exceeds [`ROW_BYTES_MAX`], or, if it did so
+/// before the patch, has grown: `bytes_before` is its size before the patch.
 pub fn check_patched<T: ToSchema + 'static>(document: &Value, patch: &Value, bytes_before: usize) -> Result<()> {
     check_only::<T>(document, |member| patch.get(member).is_some())?;
     match size(document) {
         n if n <= ROW_BYTES_MAX.max(bytes_before) => Ok(()),
         n => {
-            let message = format!("The whole may have {ROW_BYTES_MAX} bytes of JSON; with this change it has {n}.");
+            let message =
+                format!("The whole row may have at most {ROW_BYTES_MAX} bytes of JSON; this change would make it {n}.");
             Err(Error::invalid("", "invalid_value", message))
         }
     }
 }
 
-/// Reads a value as its type, held to its limits.
+/// Reads a value as its type after checking its limits.
 ///
 /// # Errors
 /// `validation_failed`.
@@ -362,7 +362,7 @@ pub fn read<T: DeserializeOwned + ToSchema + 'static>(value: Value) -> Result<T>
 /// `validation_failed` with a pointer to each value that does not fit its schema.
 pub fn typed<T: DeserializeOwned + ToSchema + 'static>(value: Value) -> Result<T> {
     let limits = Limits::of::<T>();
-    // Reading takes the value; nothing is noted of one that fits.
+    // Compare with the schema first, because reading consumes the value. Nothing is recorded if the value fits.
     let found = misfit::found(&limits.root, &limits.named, &value);
     body::typed(value)
         .map_err(|mut error| Error::validation(misfit::together(std::mem::take(&mut error.errors), found)))
@@ -384,7 +384,7 @@ fn check_only<T: ToSchema + 'static>(value: &Value, looked_at: impl Fn(&str) -> 
     Err(Error::validation(misfit::beside(walk.errors, misfit::found(&limits.root, &limits.named, value))))
 }
 
-/// A value on the way through its schema.
+/// The state while a value is compared with its schema.
 struct Walk<'a> {
     limits: &'a Limits,
     pointer: String,
@@ -419,9 +419,9 @@ impl Walk<'_> {
                     self.broken(format!("must have at most {max} characters"));
                 }
             }
-            // serde reads a struct from a list as well, its members in their order.
+            // serde would also read a struct from a list, its items in the order of the fields.
             Value::Array(_) if !self.takes_list(says) => {
-                self.broken("is an object with its members by name, not a list".to_owned());
+                self.broken("must be an object with named members, not a list".to_owned());
             }
             Value::Array(list) => {
                 if let Some(max) = most("maxItems")
@@ -443,7 +443,7 @@ impl Walk<'_> {
             }
             Value::Number(number) => {
                 let fits = number.as_i64().is_some_and(|n| i32::try_from(n).is_ok());
-                // Fractions and what no number of ours can be are refused when the value is read.
+                // Fractions, and numbers that no type of ours can hold, are rejected when the value is read.
                 if !fits && !number.is_f64() && says.get("format").is_some_and(|format| format == "int32") {
                     self.broken(format!("must be at least {} and at most {}", i32::MIN, i32::MAX));
                 }
@@ -455,7 +455,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether a list may stand where this schema does.
+    /// Whether this schema allows a list.
     fn takes_list(&self, says: &Map<String, Value>) -> bool {
         let takes = |schema: &Value| schema.as_object().is_none_or(|says| self.takes_list(says));
         if let Some(name) = referred(says) {
@@ -472,7 +472,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A member of an object, by whatever a schema says of it.
+    /// Checks a member of an object against everything the schema says about it.
     fn member(&mut self, schema: &Value, name: &str, member: &Value) {
         let Value::Object(says) = schema else { return };
         if let Some(of) = referred(says).and_then(|name| self.limits.named.get(name)) {
@@ -504,7 +504,7 @@ impl Walk<'_> {
     }
 }
 
-/// Bytes of a value as JSON; nothing is written.
+/// The size of a value as JSON, in bytes. The JSON is counted, not kept.
 #[must_use]
 pub fn size(value: &impl Serialize) -> usize {
     struct Counter(usize);
@@ -520,7 +520,7 @@ pub fn size(value: &impl Serialize) -> usize {
     let mut counter = Counter(0);
     match serde_json::to_writer(&mut counter, value) {
         Ok(()) => counter.0,
-        // What cannot be written has no size that would do.
+        // A value that cannot be written as JSON exceeds every limit.
         Err(_) => usize::MAX,
     }
 }

@@ -1,8 +1,9 @@
-//! How large a page of a list may be: rows until [`PAGE_BYTES_MAX`] of JSON, then a cursor. A page has at least one row.
+//! The size of a page of a list. A page ends when its rows have [`PAGE_BYTES_MAX`] of JSON, and then gives a cursor. It
+//! has at least one row.
 //!
-//! Every list takes its rows through [`within`] (or [`rows`], for a kind's own): the database leaves out what the page has no room for, so that it is
-//! neither read nor sent. What the rows are as JSON is counted once more when the page is written
-//! ([`Page::written`](super::paging::Page::written)), since text in JSON is longer than the text.
+//! Every list takes its rows through [`within`], or through [`rows`] for the rows of one kind. The database leaves out
+//! the rows that do not fit, so they are neither read nor sent. [`Page::written`](super::paging::Page::written) counts
+//! once more when it writes the page, because a string is longer in JSON than in the database.
 
 use std::fmt::Write as _;
 
@@ -15,25 +16,26 @@ use serde_json::value::{RawValue, to_raw_value};
 use sqlx::postgres::PgRow;
 
 use super::bounds;
-use crate::{
+use base::{
     error::{Error, Result},
     stored::{self, Columns},
-    tenancy::TenantTx,
 };
+use db::tenancy::TenantTx;
 
-/// Bytes of JSON of a page's rows; the row that reaches it is still there.
+/// The most JSON that a page's rows may have, in bytes. The row that exceeds it is still included.
 pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The column that says how many rows there were before the page's end was found.
+/// The column with the number of rows before the page was cut.
 const FOUND: &str = "page_rows_found";
 
-/// Rows that are measured at once: past the end of a page no more than these are.
+/// How many rows are measured at a time. At most this many are measured beyond the end of a page.
 const AT_ONCE: usize = 8;
 
-/// The select `inner`, which has an order and a limit, up to the row that fills a page. `columns` of it are those that may be large.
+/// Cuts the select `inner`, which has an order and a limit, after the row that fills a page. `columns` are those that
+/// may be large.
 ///
-/// A column's size is known without reading it, but for JSON that is stored compressed: so rows are measured a few at a time until
-/// there are enough, and only those are looked at row by row.
+/// PostgreSQL knows a column's size without reading it, except for JSON that is stored compressed. So rows are measured
+/// a few at a time until there are enough, and only these are then added up row by row.
 #[must_use]
 pub fn within<'a>(inner: &str, columns: impl IntoIterator<Item = &'a str>) -> String {
     let mut size = "0".to_owned();
@@ -66,7 +68,7 @@ pub fn is_cut(rows: &[PgRow]) -> bool {
     usize::try_from(found).is_ok_and(|found| found > rows.len())
 }
 
-/// The rows of a kind's select that a page has room for, not read yet, and whether some were left out.
+/// The rows of a kind's select that fit on a page, not yet converted, and whether rows were left out.
 ///
 /// # Errors
 /// Those of the database.
@@ -81,7 +83,7 @@ pub async fn raw<E: EntityTrait>(tx: &TenantTx, select: Select<E>) -> Result<(Ve
     Ok((rows, is_cut))
 }
 
-/// The same, read: those that can be, and whether some were left out for whatever reason.
+/// Like [`raw`], but converted: the rows that can be read, and whether rows were left out for any reason.
 ///
 /// # Errors
 /// Those of the database.
@@ -95,18 +97,18 @@ where
     Ok((models, is_cut))
 }
 
-/// Those of some rows that can be read.
+/// The rows that can be read.
 pub fn models<M: FromQueryResult>(rows: &[QueryResult]) -> Vec<M> {
     stored::each(rows, |row| Ok(M::from_query_result(row, "")?))
 }
 
-/// Whether a column holds texts or JSON.
+/// Whether a column holds text or JSON.
 fn may_be_large<E: EntityTrait>(column: &E::Column) -> bool {
     use ColumnType::{Array, Json, JsonBinary, String, Text, VarBinary};
     matches!(column.def().get_column_type(), String(_) | Text | Json | JsonBinary | Array(_) | VarBinary(_))
 }
 
-/// Cuts rows to those of a page; whether some were cut off.
+/// Cuts rows to one page. Returns whether some were cut off.
 pub fn keep<T: Serialize>(rows: &mut Vec<T>) -> bool {
     let mut bytes = 0;
     let fits = rows.iter().take_while(|row| {
@@ -119,7 +121,7 @@ pub fn keep<T: Serialize>(rows: &mut Vec<T>) -> bool {
     kept < count
 }
 
-/// Views as JSON until the page is full.
+/// Writes views as JSON until the page is full.
 ///
 /// # Errors
 /// `internal` if one cannot be written as JSON.

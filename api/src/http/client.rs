@@ -1,7 +1,8 @@
-//! From where a request comes: the address that connected, or what a proxy that the operator trusts says of it.
+//! Where a request comes from: the address that connected or, if that is a trusted proxy, the address that the proxy
+//! names.
 //!
-//! Whoever is counted by address is counted by this one. A header of anybody else is never believed: they could be a new client with
-//! each request.
+//! Limits per address use this address. Headers from anybody else are ignored: a sender could pretend to be a new
+//! client with each request.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -9,7 +10,7 @@ use actix_web::http::header::HeaderMap;
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// Addresses and networks whose `X-Forwarded-For` is believed.
+/// The addresses and networks whose `X-Forwarded-For` we trust.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Proxies(Vec<(IpAddr, u32)>);
 
@@ -17,12 +18,12 @@ impl Proxies {
     /// Reads addresses (`10.0.0.1`) and networks (`10.0.0.0/8`).
     ///
     /// # Errors
-    /// The one that is neither.
+    /// Returns the item that is neither.
     pub fn parse(items: &[String]) -> Result<Self, String> {
         items.iter().map(|item| network(item).ok_or_else(|| item.clone())).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether an address is a proxy's.
+    /// Whether an address belongs to a trusted proxy.
     #[must_use]
     pub fn trust(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
@@ -36,7 +37,7 @@ impl Proxies {
         })
     }
 
-    /// The client of a request: the last address of the way that is no trusted proxy's.
+    /// The client of a request: going back from the connection, the first address that is not a trusted proxy.
     #[must_use]
     pub fn client(&self, peer: Option<SocketAddr>, headers: &HeaderMap) -> IpAddr {
         let mut client = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip()).to_canonical();
@@ -45,7 +46,7 @@ impl Proxies {
         }
         let lines: Vec<&str> = headers.get_all(FORWARDED_FOR).filter_map(|line| line.to_str().ok()).collect();
         for named in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
-            // What is no address was written by somebody else than the proxy before it.
+            // Something that is not an address was not written by a trusted proxy, nor was anything before it.
             let Some(address) = address(named.trim()) else { break };
             client = address;
             if !self.trust(client) {
@@ -56,7 +57,7 @@ impl Proxies {
     }
 }
 
-/// Whom an address stands for: of IPv6 a customer has a whole network of 64 bits.
+/// The network that counts as one client. An IPv6 customer usually has a whole /64.
 #[must_use]
 pub fn household(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
@@ -78,7 +79,7 @@ fn network(text: &str) -> Option<(IpAddr, u32)> {
     Some((address, bits))
 }
 
-/// An address, perhaps with a port.
+/// Reads an address, with or without a port.
 fn address(text: &str) -> Option<IpAddr> {
     let bare = text.trim_start_matches('[').trim_end_matches(']');
     let address = bare.parse().ok().or_else(|| text.parse::<SocketAddr>().ok().map(|address| address.ip()));

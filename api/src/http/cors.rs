@@ -1,7 +1,8 @@
-//! CORS: a browser may call if its origin is on the list of the tenant whose credential it sends.
+//! CORS: a browser may call if its origin is on the list of the tenant that owns the credential.
 //!
-//! A preflight carries no credential, so it is answered for the union of all tenants' origins; the answer itself is then
-//! readable only from the caller's own tenant's list. The literal `*` in a list allows every origin.
+//! A preflight carries no credential, so it is answered for the origins of all tenants together. The page can read the
+//! answer itself only if its origin is on the caller's own tenant's list. The literal `*` in a list allows every
+//! origin.
 
 use actix_web::{
     HttpResponse,
@@ -11,7 +12,7 @@ use actix_web::{
 
 use crate::app::App;
 
-/// Answers an `OPTIONS` request with an origin.
+/// Answers an `OPTIONS` request that has an `Origin` header.
 pub async fn preflight(app: &App, request: &ServiceRequest) -> HttpResponse {
     let mut answer = HttpResponse::NoContent();
     answer.insert_header((header::VARY, "Origin"));
@@ -33,7 +34,7 @@ pub async fn preflight(app: &App, request: &ServiceRequest) -> HttpResponse {
     answer.finish()
 }
 
-/// Lets the page that sent the request read the answer, if its origin is the tenant's.
+/// Lets the page that sent the request read the answer, if the tenant lists its origin.
 pub fn expose(headers: &mut HeaderMap, origin: &HeaderValue, origins: &[String]) {
     headers.append(header::VARY, HeaderValue::from_static("Origin"));
     if origin.to_str().is_ok_and(|given| origins.iter().any(|o| o == given || o == "*")) {

@@ -1,7 +1,7 @@
-//! The door: a request that there is no place for is refused before anything else is done for it.
+//! The door: a request that finds no free place is rejected before anything else is done for it.
 //!
-//! It stands in front of the routes and everything around them, so that a server that is asked for far more than it can do spends
-//! its time on what it has begun. What is let in carries its [`crate::admission::Place`] to [`super::observe`].
+//! The door stands in front of the routes and all middleware. So a server under far too much load spends its time on
+//! the requests that it has begun. An accepted request carries its [`crate::admission::Place`] to [`super::observe`].
 
 use std::{sync::LazyLock, time::Duration};
 
@@ -18,25 +18,26 @@ use actix_web::{
 use futures_util::StreamExt;
 use tokio::time::{Instant, timeout};
 
-use super::{RequestId, observe::count};
-use crate::{
-    app::App,
+use super::observe::count;
+use crate::app::App;
+use base::request_id::RequestId;
+use base::{
     error::{Error, Problem},
-    limits::Rate,
+    rate::Rate,
 };
 
-/// A body up to this size is read of a request that is refused, for at most so long: its connection would be lost otherwise.
+/// We read the body of a rejected request up to this size and for this long; otherwise its connection would be lost.
 const BODY_BYTES_MAX: usize = 64 * 1024;
 const BODY_WAIT: Duration = Duration::from_millis(20);
 
-/// What the headers of limits say of who is not known yet.
+/// The rate limit headers for a caller whom the server has not identified yet.
 static UNLIMITED: LazyLock<(HeaderValue, HeaderValue)> = LazyLock::new(|| {
     let (policy, state) = Rate::unlimited("requests").headers();
     let value = |text: String| HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static(""));
     (value(policy), value(state))
 });
 
-/// Lets a request in, or refuses it.
+/// Lets a request in or rejects it.
 pub fn enter<S>(
     app: &App,
     request: Request,
@@ -60,7 +61,7 @@ where
     }
 }
 
-/// The answer to a request that was not let in.
+/// The answer to a rejected request.
 async fn refuse(mut request: Request, busy: Error, started: Instant) -> Response<BoxBody> {
     let id = RequestId::from_header(request.headers().get("x-request-id").map(HeaderValue::as_bytes));
     let length = request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
@@ -76,7 +77,7 @@ async fn refuse(mut request: Request, busy: Error, started: Instant) -> Response
     answer
 }
 
-/// Those that every answer has, as they are for who is not known yet.
+/// Sets the headers that every answer has, with the values for an unidentified caller.
 fn headers(headers: &mut HeaderMap, busy: &Error, id: &RequestId, path: &str) {
     let mut give = |name: HeaderName, value: &'static str| {
         headers.insert(name, HeaderValue::from_static(value));

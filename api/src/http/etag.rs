@@ -1,10 +1,11 @@
-//! Strong ETags made from a row's version, or from the content of what has none, and the preconditions that use them.
+//! Strong ETags, made from a row's version or, where there is no version, from the content; and the preconditions that
+//! use them.
 
 use actix_web::{HttpRequest, http::header};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
 
-use crate::error::{Code, Error, Result};
+use base::error::{Code, Error, Result};
 
 /// The ETag of a version.
 #[must_use]
@@ -12,13 +13,13 @@ pub fn of(version: i64) -> String {
     format!("\"v{version}\"")
 }
 
-/// The ETag of a content that has no version.
+/// The ETag of content that has no version.
 #[must_use]
 pub fn of_content(content: &[u8]) -> String {
     format!("\"{}\"", BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(content)[..16]))
 }
 
-/// Whether `If-Match`, if sent, names `version`.
+/// Checks that `If-Match`, if sent, names `version`.
 ///
 /// # Errors
 /// `precondition_failed` if it does not.
@@ -26,30 +27,30 @@ pub fn check(request: &HttpRequest, version: i64) -> Result<()> {
     Expected::by(request).check(version)
 }
 
-/// The version that a writer has seen, if it says so.
+/// The version that a writer expects, if any.
 #[derive(Clone, Debug)]
 pub struct Expected(Option<header::HeaderValue>);
 
 impl Expected {
-    /// What a request's `If-Match` says.
+    /// The version in a request's `If-Match`.
     #[must_use]
     pub fn by(request: &HttpRequest) -> Self {
         Self(request.headers().get(header::IF_MATCH).cloned())
     }
 
-    /// The version that a form was filled in from.
+    /// The version that a form showed when it was filled in.
     #[must_use]
     pub fn version(version: i64) -> Self {
         Self(header::HeaderValue::from_str(&of(version)).ok())
     }
 
-    /// No version is expected.
+    /// Any version will do.
     #[must_use]
     pub fn any() -> Self {
         Self(None)
     }
 
-    /// Whether it is the version that there is, if one is expected.
+    /// Checks the row's version if one is expected.
     ///
     /// # Errors
     /// `precondition_failed` if it is not.
@@ -57,7 +58,7 @@ impl Expected {
         if self.0.as_ref().is_none_or(|value| lists(value, &of(version))) {
             return Ok(());
         }
-        Err(Error::new(Code::PreconditionFailed, format!("The resource is at {} now.", of(version))))
+        Err(Error::new(Code::PreconditionFailed, format!("The resource has changed. Its ETag is now {}.", of(version))))
     }
 }
 

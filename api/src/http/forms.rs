@@ -1,11 +1,11 @@
-//! Where forms come from.
+//! The check that a form comes from one of our pages.
 
 use actix_web::HttpRequest;
 
-use crate::error::{Code, Error, Result};
+use base::error::{Code, Error, Result};
 
-/// That a form comes from a page of ours. Browsers send one of these headers with every form; whoever sends neither is no
-/// browser, and has no cookie that a page could misuse.
+/// Checks that a form comes from one of our pages. Browsers send one of these headers with every form. A client that
+/// sends neither is not a browser, and has no cookie that another page could misuse.
 ///
 /// # Errors
 /// `forbidden` for another site's form.
@@ -20,5 +20,5 @@ pub fn from_our_page(request: &HttpRequest) -> Result<()> {
     if is_ours {
         return Ok(());
     }
-    Err(Error::new(Code::Forbidden, "This form came from another site."))
+    Err(Error::new(Code::Forbidden, "This form was sent from another site. Send it from its own page."))
 }

@@ -1,35 +1,36 @@
-//! `Idempotency-Key`: the first answer is stored in the transaction of the work it answers, and replayed for 24 hours.
+//! `Idempotency-Key`: the first answer is stored in the same transaction as the work, and replayed for 24 hours.
 //!
-//! Nothing is stored for a request that failed, so that it can be corrected or tried again under the same key. Turns,
-//! whose work spans two transactions, keep their key in `turns::store`.
+//! Failed requests are not stored, so a client can correct or retry them with the same key. Turns store their keys in
+//! `turns::store`, because their work spans two transactions.
 //!
-//! A stored answer is given before anything of the request is looked at, so a key must never reach the answer of somebody who
-//! may do more: it is bound to what its caller was narrowed to. No route has to think of it.
+//! A stored answer is returned before anything else in the request is checked. So a caller must never get the answer
+//! that was given to somebody with a wider token. To ensure that, a key is bound to the campaign, player and scopes of
+//! the caller's token. Routes do not need to care.
 
 use actix_web::{HttpMessage, HttpRequest};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::Reply;
-use crate::{
-    auth::Caller,
+use crate::auth::Caller;
+use base::{
     error::{Code, Error, Result},
     stored::Columns,
-    tenancy::TenantTx,
 };
+use db::tenancy::TenantTx;
 
-/// A key bound to a route, a body and what its caller may do.
+/// A key, bound to a route, a body and what the caller may do.
 #[derive(Clone, Debug)]
 pub struct IdempotencyKey {
     pub key: String,
-    /// Method and path; for a narrowed token also its campaign and player, whose keys are their own.
+    /// Method and path. For a restricted token also its campaign and player: each has keys of its own.
     pub route: String,
-    /// Of the body, the query and the caller's scopes.
+    /// The hash of the body, the query and the caller's scopes.
     pub fingerprint: Vec<u8>,
 }
 
 impl IdempotencyKey {
-    /// The request's key, quoted (as a structured field) or bare.
+    /// Reads the request's key, quoted (as a structured field) or bare.
     ///
     /// # Errors
     /// `bad_request` if it is empty, longer than 255 characters or not printable.
@@ -38,12 +39,12 @@ impl IdempotencyKey {
         let text = value.to_str().unwrap_or_default().trim();
         let key = text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(text);
         if key.is_empty() || key.len() > 255 || !key.bytes().all(|b| b.is_ascii_graphic() || b == b' ') {
-            return Err(Error::new(Code::BadRequest, "An Idempotency-Key has 1 to 255 printable characters."));
+            return Err(Error::new(Code::BadRequest, "An Idempotency-Key must have 1 to 255 printable characters."));
         }
         let mut route = format!("{} {}", request.method(), request.path());
         let mut print = Sha256::new().chain_update(body_hash).chain_update(request.query_string());
         if let Some(caller) = request.extensions().get::<Caller>() {
-            // A renewed token for the same has the same keys. No path holds a space.
+            // A renewed token with the same restrictions has the same keys. Paths contain no spaces.
             if let Some(campaign) = caller.campaign {
                 route.push_str(&format!(" in {campaign}"));
             }
@@ -55,7 +56,7 @@ impl IdempotencyKey {
         Ok(Some(Self { key: key.to_owned(), route, fingerprint: print.finalize().to_vec() }))
     }
 
-    /// Takes the key for this transaction's work, or returns the stored answer. One statement for a fresh key.
+    /// Claims the key for this transaction's work, or returns the stored answer. A new key takes one statement.
     ///
     /// # Errors
     /// `idempotency_key_reused` for another body or other scopes, `idempotency_in_flight` while the first request still runs.
@@ -74,15 +75,15 @@ impl IdempotencyKey {
         if claimed.rows_affected() == 1 {
             return Ok(None);
         }
-        // Its row is there: the insert met it.
+        // The row exists: the insert ran into it.
         self.stored(tx).await?.map(Some).ok_or_else(in_flight)
     }
 
-    /// The stored answer, if there is one already; for calls that do something before they take the key. One statement. A turn that
-    /// came to nothing has none: its key may be used again.
+    /// The stored answer, if there is one, for calls that do something before they claim the key. Takes one statement.
+    /// A turn that came to nothing has no stored answer, so its key may be used again.
     ///
     /// # Errors
-    /// As for [`Self::claim`]; `idempotency_in_flight` names the turn that is under way.
+    /// As for [`Self::claim`]. `idempotency_in_flight` names the turn if one is running.
     pub async fn replay(&self, tx: &TenantTx) -> Result<Option<Reply>> {
         self.stored(tx).await
     }
@@ -104,8 +105,8 @@ impl IdempotencyKey {
         match (row.read("state")?, row.read("turn_id")?) {
             ("done", _) => {}
             ("retry", _) => return Ok(None),
-            // What it told of somebody is nobody's to know, and it is not to be done anew.
-            ("erased", _) => return Err(Error::new(Code::Gone, "What this request answered was erased.")),
+            // The answer told about a person whose words were erased. It must not be returned, nor the work done again.
+            ("erased", _) => return Err(Error::new(Code::Gone, "The answer to this request was erased.")),
             (_, Some(turn)) => return Err(in_flight().for_turn(turn)),
             (_, None) => return Err(in_flight()),
         }
@@ -115,7 +116,7 @@ impl IdempotencyKey {
         Ok(Some(reply))
     }
 
-    /// Whether the stored fingerprint is that of this request.
+    /// Checks that the stored fingerprint is this request's.
     ///
     /// # Errors
     /// `idempotency_key_reused` if it is not.
@@ -123,11 +124,11 @@ impl IdempotencyKey {
         if fingerprint == self.fingerprint {
             return Ok(());
         }
-        let detail = "This Idempotency-Key was used with another body, or by a credential with other scopes.";
+        let detail = "This Idempotency-Key was used with a different body, or by a credential with different scopes.";
         Err(Error::new(Code::IdempotencyKeyReused, detail))
     }
 
-    /// Stores the answer, to be committed with the work.
+    /// Stores the answer. It is committed together with the work.
     ///
     /// # Errors
     /// Those of the database.
@@ -148,7 +149,7 @@ impl IdempotencyKey {
     }
 }
 
-/// The first request with a key still runs.
+/// The error while the first request with a key is still running.
 #[must_use]
 pub fn in_flight() -> Error {
     Error::new(Code::IdempotencyInFlight, "The first request with this Idempotency-Key is still running.")

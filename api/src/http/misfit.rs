@@ -1,20 +1,22 @@
-//! What does not fit its type: all of it at once, and in the API's words instead of the compiler's.
+//! Reports everything in a value that does not fit its type, in the API's words instead of serde's.
 //!
-//! [`found`] compares a value with its schema, which says more than the first error of a reader: it is asked only about values that
-//! could not be read. [`in_words`] says what a reader's message means, for what no schema tells. Nothing here accepts or refuses anything.
+//! [`found`] compares a value with its schema and so finds all errors, where serde stops at the first. It is called
+//! only for values that could not be read. [`in_words`] translates serde's messages, for errors that no schema
+//! describes. Nothing here decides whether a value is accepted.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::{error::FieldError, json::escape};
+use base::{error::FieldError, json::escape};
 
-/// Errors that one answer names.
-const ERRORS_MAX: usize = 20;
-/// Members that a message lists.
+/// The largest number of errors that one answer reports.
+pub const ERRORS_MAX: usize = 20;
+/// The largest number of member names that a message lists.
 const NAMES_MAX: usize = 30;
 
-/// Where a value does not fit its schema; `named` are the schemas that others refer to. Of one that fits nothing is written.
+/// Finds where a value does not fit its schema. `named` are the schemas that others refer to. For a value that fits,
+/// nothing is recorded.
 pub fn found(schema: &Value, named: &BTreeMap<String, Value>, value: &Value) -> Vec<FieldError> {
     let mut look = Look { named, way: Vec::new(), errors: Vec::new() };
     look.at(schema, value);
@@ -23,7 +25,7 @@ pub fn found(schema: &Value, named: &BTreeMap<String, Value>, value: &Value) -> 
 
 struct Look<'a> {
     named: &'a BTreeMap<String, Value>,
-    /// From the whole to the value that is looked at.
+    /// The path from the root to the current value.
     way: Vec<Step<'a>>,
     errors: Vec<FieldError>,
 }
@@ -41,7 +43,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Whether all that one answer names is found: the rest of what a client sent is not looked at.
+    /// Whether enough errors for one answer are found. The rest of the value is not checked then.
     fn is_full(&self) -> bool {
         self.errors.len() >= ERRORS_MAX
     }
@@ -127,7 +129,8 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// A value of several shapes: the errors of the one shape that is meant, if there is one.
+    /// Checks a value that may have one of several shapes. Reports the errors of the one shape that the client meant,
+    /// if that is clear.
     fn one_of(&mut self, any: &'a [Value], value: &'a Value) {
         let before = std::mem::take(&mut self.errors);
         let mut tries = Vec::new();
@@ -139,7 +142,7 @@ impl<'a> Look<'a> {
         if tries.iter().any(Vec::is_empty) {
             return;
         }
-        // A shape of another type, or with another word that tells shapes apart, is not meant.
+        // The client did not mean a shape whose type or tag does not match.
         let here = self.pointer();
         let mut meant = tries.into_iter().filter(|errors| !errors.iter().any(|error| error.pointer == here));
         if let (Some(errors), None) = (meant.next(), meant.next()) {
@@ -171,8 +174,8 @@ const REQUIRED: &str = "is required";
 
 fn unknown(names: Option<&str>) -> String {
     match names.filter(|names| !names.is_empty()) {
-        Some(names) => format!("is not known here; a name may be {names}"),
-        None => "is not known here".to_owned(),
+        Some(names) => format!("is not a known name here; use {names}"),
+        None => "is not a known name here".to_owned(),
     }
 }
 
@@ -203,7 +206,7 @@ fn word(kind: &str) -> &str {
         "boolean" => "true or false",
         "integer" => "a whole number",
         "number" => "a number",
-        "string" => "a text",
+        "string" => "a string",
         "array" => "a list",
         "object" => "an object",
         other => other,
@@ -223,7 +226,7 @@ fn one_of<'a>(words: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// What a reader's message says, without the names of its types.
+/// Translates one of serde's messages and leaves out the names of Rust types.
 #[must_use]
 pub fn in_words(message: &str) -> String {
     let expected = || message.split_once("expected ").map_or("", |(_, rest)| rest);
@@ -240,7 +243,7 @@ pub fn in_words(message: &str) -> String {
         return format!("must be {}", type_in_words(expected()));
     }
     if message.starts_with("data did not match any variant") {
-        return "has none of the shapes that it may have".to_owned();
+        return "must have one of the allowed shapes".to_owned();
     }
     if message.starts_with("provided string was not") {
         return "must be `true` or `false`".to_owned();
@@ -261,7 +264,7 @@ pub fn in_words(message: &str) -> String {
     }
 }
 
-/// The words that a message puts between backquotes.
+/// The words in backquotes in a message.
 fn quoted(text: &str) -> String {
     one_of(text.split('`').skip(1).step_by(2).take(NAMES_MAX))
 }
@@ -273,20 +276,19 @@ fn type_in_words(expected: &str) -> String {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number of at least 0".to_owned(),
         "f32" | "f64" => "a number".to_owned(),
         "a boolean" => "true or false".to_owned(),
-        "a string" | "a borrowed string" | "a character" | "str" => "a text".to_owned(),
+        "a string" | "a borrowed string" | "a character" | "str" => "a string".to_owned(),
         "a sequence" => "a list".to_owned(),
         "a map" => "an object".to_owned(),
         "unit" => "null".to_owned(),
         _ if kind.starts_with("struct ") || kind.contains("struct variant") => "an object".to_owned(),
-        _ if kind.starts_with("enum ") || kind.contains("variant") => {
-            "one of the words or objects that it may be".to_owned()
-        }
-        _ if kind.starts_with("a tuple") || kind.starts_with("tuple ") => "a list of another length".to_owned(),
+        _ if kind.starts_with("enum ") || kind.contains("variant") => "one of the allowed words or objects".to_owned(),
+        _ if kind.starts_with("a tuple") || kind.starts_with("tuple ") => "a list of a different length".to_owned(),
         other => other.to_owned(),
     }
 }
 
-/// Limits that are broken and what does not fit beside them; what a schema says of the same value says more.
+/// Joins broken limits with schema errors. Where both concern the same value, the schema error is kept because it says
+/// more.
 #[must_use]
 pub fn beside(mut limits: Vec<FieldError>, found: Vec<FieldError>) -> Vec<FieldError> {
     for error in found {
@@ -299,7 +301,8 @@ pub fn beside(mut limits: Vec<FieldError>, found: Vec<FieldError>) -> Vec<FieldE
     limits
 }
 
-/// The errors of a value's schema and the reader's own, which stands first unless the schema says it better.
+/// Joins the schema errors with serde's own error, which comes first. It is left out if a schema error covers the same
+/// value.
 #[must_use]
 pub fn together(read: Vec<FieldError>, found: Vec<FieldError>) -> Vec<FieldError> {
     let is_told = |error: &FieldError| {

@@ -1,4 +1,4 @@
-//! The outermost middleware: request ids, problem bodies, headers of every answer, metrics, the access log.
+//! The outermost middleware: request ids, problem bodies, common headers, metrics, the access log.
 
 use std::{borrow::Cow, rc::Rc};
 
@@ -12,7 +12,7 @@ use actix_web::{
 };
 use tokio::time::Instant;
 
-use super::{RequestId, cors};
+use super::cors;
 use crate::{
     admission::{self, Place},
     app::App,
@@ -22,16 +22,19 @@ use crate::{
     },
     connections::{self, Line, Work},
     dice::spent,
-    error::{Code, Error, Problem},
-    limits::Rate,
-    ops::metrics,
     panics::{self, Panicked},
+};
+use base::request_id::RequestId;
+use base::{
+    error::{Code, Error, Problem},
+    metrics,
+    rate::Rate,
 };
 
 /// Wraps one request.
 ///
 /// # Errors
-/// None of its own.
+/// None of its own; those of the inner service.
 pub async fn observe<B: MessageBody + 'static>(
     mut request: ServiceRequest,
     next: Next<B>,
@@ -63,7 +66,7 @@ pub async fn observe<B: MessageBody + 'static>(
             return Err(panics::answer(&id));
         }
     };
-    // A failure may tell of dice; nobody hears it before they are spent.
+    // An error could reveal dice. Nobody may see it before these dice are recorded as spent.
     spent::written().await;
     if response.response().error().is_some() || response.status().as_u16() == 404 {
         response = with_problem(response, &id);
@@ -73,7 +76,7 @@ pub async fn observe<B: MessageBody + 'static>(
     Ok(response.map_body(|_, body| connections::until_it_ends(body, work)))
 }
 
-/// The request as its connection's work. A body has to arrive in time, whoever reads it.
+/// Registers the request as work of its connection. Its body must arrive in time, whoever reads it.
 fn begun(request: &mut ServiceRequest) -> Option<Work> {
     let work = request.conn_data::<Rc<Line>>().map(Line::work)?;
     let has_body =
@@ -86,10 +89,10 @@ fn begun(request: &mut ServiceRequest) -> Option<Work> {
     Some(work)
 }
 
-/// The limit that refused a request.
+/// The rate limit that rejected a request.
 struct Refused(Rate);
 
-/// Gives an error its body and the headers its code asks for.
+/// Gives an error its problem body and the headers of its code.
 fn with_problem(response: ServiceResponse, id: &RequestId) -> ServiceResponse {
     let status = response.status().as_u16();
     let other;
@@ -99,7 +102,7 @@ fn with_problem(response: ServiceResponse, id: &RequestId) -> ServiceResponse {
             None => {
                 other = match status {
                     404 => Error::not_found("page"),
-                    405 => Error::new(Code::MethodNotAllowed, "Use another method."),
+                    405 => Error::new(Code::MethodNotAllowed, "This path does not accept this method."),
                     400..500 => Error::new(Code::BadRequest, "The request is malformed."),
                     _ => Error::internal(e.to_string()),
                 };
@@ -112,7 +115,7 @@ fn with_problem(response: ServiceResponse, id: &RequestId) -> ServiceResponse {
         let (code, cause) = (error.code.as_str(), error.cause().map(ToString::to_string));
         match error.code {
             Code::Internal => tracing::error!(request_id = %id, code, detail = %error.detail, cause, "request failed"),
-            // Of others' making, or on purpose.
+            // Caused by something else, or returned on purpose.
             _ => tracing::warn!(request_id = %id, code, detail = %error.detail, cause, "request failed"),
         }
     }
@@ -123,7 +126,7 @@ fn with_problem(response: ServiceResponse, id: &RequestId) -> ServiceResponse {
     response.into_response(answer)
 }
 
-/// An error as it is answered.
+/// The response for an error.
 fn problem(error: &Error, id: &RequestId) -> HttpResponse {
     let body = serde_json::to_vec(&Problem::of(error, &id.to_string())).unwrap_or_default();
     let mut answer = HttpResponse::build(StatusCode::from_u16(error.code.status()).unwrap_or_default());
@@ -170,7 +173,7 @@ fn finish_headers(response: &mut ServiceResponse, id: &RequestId, origin: Option
     }
 }
 
-/// Counts an answer; gives its method as metrics name it, and how long it took.
+/// Counts an answer in the metrics. Returns the method as metrics name it, and how long the answer took.
 pub(super) fn count<'m>(method: &'m Method, route: &str, status: StatusCode, started: Instant) -> (&'m str, f64) {
     let seconds = started.elapsed().as_secs_f64();
     let method = match method.as_str() {
@@ -184,7 +187,7 @@ pub(super) fn count<'m>(method: &'m Method, route: &str, status: StatusCode, sta
 
 fn record(response: &ServiceResponse, id: &RequestId, started: Instant) {
     let request = response.request();
-    // The gate has matched the route already; only the few routes outside it are matched again.
+    // The gate has already matched most routes; only the few outside it are matched here.
     let known = request.extensions().get::<&'static Access>().map(|a| a.path);
     let route = match known {
         Some(path) => Cow::Borrowed(path),

@@ -1,4 +1,5 @@
-//! Lists: `limit`, `cursor`, `sort`, `q`, `updated_since`. Keyset paging: a page costs the same however far it is.
+//! Lists: `limit`, `cursor`, `sort`, `q`, `updated_since`. They use keyset paging: every page costs the same, even far
+//! into the list.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::{budget, misfit};
-use crate::{
+use base::{
     clock,
     error::{Code, Error, FieldError, Result},
 };
@@ -23,23 +24,25 @@ use crate::{
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "describes the parameters for the OpenAPI file; `Page` reads them")]
 pub struct ListParams {
-    /// Rows a page, 1..200. A page of large rows has fewer, and a cursor: it ends with the row that reaches 4 MiB of JSON.
+    /// Rows per page, 1 to 200. A page of large rows has fewer, and then a cursor: it ends with the row that reaches 4
+    /// MiB of JSON.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
-    /// Words to look for.
+    /// Text to search for.
     #[param(max_length = 200)]
     q: Option<String>,
-    /// Only what changed at or after this time (RFC 3339).
+    /// Only rows that changed at or after this time (RFC 3339).
     #[param(format = DateTime)]
     updated_since: Option<String>,
-    /// `created_at`, `updated_at` or `name`, of lore also `priority` and `tokens`; with `-` in front, descending.
+    /// `created_at`, `updated_at` or `name`; for lore also `priority` and `tokens`. Put `-` in front for descending
+    /// order.
     #[param(pattern = "^-?(created_at|updated_at|name|title|priority|tokens)$")]
     sort: Option<String>,
 }
 
-/// One page's request: where to go on, and the filters of the list, read as `F`.
+/// The request for one page: the position, and the list's own filters, read as `F`.
 #[derive(Debug)]
 pub struct Page<F> {
     pub limit: u64,
@@ -51,17 +54,17 @@ pub struct Page<F> {
     fingerprint: String,
 }
 
-/// What a list is ordered by.
+/// The order of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sort {
     pub key: SortKey,
     pub descending: bool,
 }
 
-/// Columns a list can be ordered by.
+/// The columns that a list can be ordered by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortKey {
-    /// Ids are UUIDv7: their order is that of creation.
+    /// Ids are UUIDv7, so their order is the order of creation.
     Created,
     Updated,
     Name,
@@ -69,10 +72,10 @@ pub enum SortKey {
     Tokens,
 }
 
-/// The last row of a page, by the list's order.
+/// The position of the last row of a page in the list's order.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Cursor {
-    /// The sorted column's value; absent when sorted by creation.
+    /// The sorted column's value; absent in the order of creation.
     #[serde(rename = "v")]
     pub value: Option<String>,
     #[serde(rename = "i")]
@@ -85,11 +88,11 @@ pub struct Cursor {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Items<T> {
     pub items: Vec<T>,
-    /// Pass as `cursor` for the next page; null on the last.
+    /// Pass this as `cursor` to get the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// Filters of a list that has none of its own.
+/// For a list that has no filters of its own.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoFilter {}
@@ -107,33 +110,35 @@ impl<F: DeserializeOwned> Page<F> {
     /// Reads a query string.
     ///
     /// # Errors
-    /// `bad_request` for a parameter that is unknown, repeated or out of its bounds.
+    /// `bad_request` for a parameter that is unknown, repeated or out of range.
     pub fn parse(query: &str) -> Result<Self> {
         let mut given = parameters(query)?;
         let limit = match given.remove("limit") {
             None => 50,
-            Some(text) => {
-                text.parse().ok().filter(|n| (1..=200).contains(n)).ok_or_else(|| bad("limit", "is 1 to 200"))?
-            }
+            Some(text) => text
+                .parse()
+                .ok()
+                .filter(|n| (1..=200).contains(n))
+                .ok_or_else(|| bad("limit", "must be from 1 to 200"))?,
         };
         let sort = Sort::parse(given.remove("sort").as_deref().unwrap_or("created_at"))?;
         let cursor = given.remove("cursor");
         let q = given.remove("q").filter(|q| !q.trim().is_empty());
         if q.as_deref().is_some_and(|q| q.chars().count() > 200) {
-            return Err(bad("q", "has at most 200 characters"));
+            return Err(bad("q", "must have at most 200 characters"));
         }
         let fingerprint = fingerprint(sort, q.as_deref(), &given);
         let since = given.remove("updated_since");
         let updated_since = since
             .map(|text| {
-                clock::parse(&text).ok_or_else(|| bad("updated_since", "is a time in RFC 3339, up to the year 9999"))
+                clock::parse(&text).ok_or_else(|| bad("updated_since", "must be an RFC 3339 time, up to the year 9999"))
             })
             .transpose()?;
         let after = cursor.map(|c| Cursor::decode(&c, &fingerprint, sort.key)).transpose()?;
         Ok(Self { limit, sort, after, q, updated_since, filter: read_filter(given)?, fingerprint })
     }
 
-    /// Whether the list is ordered by creation, for lists that know no other order; then whether it is descending.
+    /// For lists that can only be ordered by creation: whether the order is descending.
     ///
     /// # Errors
     /// `bad_request` for another order.
@@ -144,15 +149,15 @@ impl<F: DeserializeOwned> Page<F> {
         }
     }
 
-    /// Whether there are more rows than a page of these: the database found one more than the limit, or had no room for some. A row
-    /// that cannot be read counts too.
+    /// Whether more rows follow this page: the database found one more than the limit, or cut off rows that did not
+    /// fit. A row that cannot be read counts too.
     #[must_use]
     pub fn has_more(&self, rows: &[PgRow]) -> bool {
         budget::is_cut(rows) || rows.len() as u64 > self.limit
     }
 
-    /// Cuts `rows`, fetched with one more than the limit, to a page; `is_cut` says that the database left out what it has no room
-    /// for. `key` gives a row's id and sorted value.
+    /// Cuts `rows` to a page. They were fetched with one more than the limit; `is_cut` says that the database cut off
+    /// rows that did not fit. `key` returns a row's id and sorted value.
     pub fn finish<T>(&self, mut rows: Vec<T>, is_cut: bool, key: impl Fn(&T) -> (Uuid, Option<String>)) -> Items<T> {
         let more = is_cut || rows.len() as u64 > self.limit;
         rows.truncate(usize::try_from(self.limit).unwrap_or(usize::MAX));
@@ -167,8 +172,8 @@ impl<F: DeserializeOwned> Page<F> {
         Cursor { value, id, fingerprint: self.fingerprint.clone() }.encode()
     }
 
-    /// The page as it is answered: its rows as JSON until it is full ([`budget::PAGE_BYTES_MAX`]), and the cursor to go on from there.
-    /// `key` is that of [`Self::finish`].
+    /// Writes the page's rows as JSON until the page is full ([`budget::PAGE_BYTES_MAX`]), and the cursor to continue
+    /// from there. `key` is the same as for [`Self::finish`].
     ///
     /// # Errors
     /// Those of `view`; `internal` if a row cannot be written as JSON.
@@ -193,7 +198,7 @@ impl<F: DeserializeOwned> Page<F> {
     }
 }
 
-/// The query's parameters, each at most once.
+/// The parameters of a query string, each at most once.
 ///
 /// # Errors
 /// `bad_request` for a repeated parameter or one that is not UTF-8.
@@ -201,7 +206,7 @@ pub fn parameters(query: &str) -> Result<BTreeMap<String, String>> {
     let mut given = BTreeMap::new();
     for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
         if value.contains('\0') || value.contains('\u{fffd}') {
-            return Err(bad(&name, "is not clean UTF-8 text"));
+            return Err(bad(&name, "must be UTF-8 text without NUL characters"));
         }
         if given.insert(name.clone().into_owned(), value.into_owned()).is_some() {
             return Err(bad(&name, "is given twice"));
@@ -210,30 +215,30 @@ pub fn parameters(query: &str) -> Result<BTreeMap<String, String>> {
     Ok(given)
 }
 
-/// Reads what is left of the parameters as `F`; text is converted as a query string's would be.
+/// Reads the remaining parameters as `F`. Values are converted as serde does for a query string.
 ///
 /// # Errors
-/// `bad_request` for an unknown or ill-typed parameter.
+/// `bad_request` for a parameter that is unknown or has the wrong type.
 pub fn read_filter<F: DeserializeOwned>(given: BTreeMap<String, String>) -> Result<F> {
     let text = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(given).finish();
     let pairs = serde_urlencoded::Deserializer::new(url::form_urlencoded::parse(text.as_bytes()));
     serde_path_to_error::deserialize(pairs).map_err(|error| {
         let path = error.path().to_string();
         let message = error.into_inner().to_string();
-        // What is unknown or missing has no place of its own; its name stands in the message.
+        // Unknown and missing fields have no path. Their name is in the message.
         let named = message.strip_prefix("unknown field").or(message.strip_prefix("missing field"));
         let name = named.and_then(|rest| rest.split('`').nth(1)).unwrap_or(&path);
         bad(name, &misfit::in_words(&message))
     })
 }
 
-/// What `ILIKE` takes to find a text that holds `q` as it is.
+/// The `ILIKE` pattern for texts that contain `q` literally.
 #[must_use]
 pub fn pattern(q: &str) -> String {
     format!("%{}%", q.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_"))
 }
 
-/// A query parameter that is refused, by its name; `rule` is what it has to be: "is 1 to 200".
+/// The error for a rejected query parameter. `rule` follows its name: "must be from 1 to 200".
 #[must_use]
 pub fn bad(name: &str, rule: &str) -> Error {
     let detail = format!("The query parameter `{name}` {rule}.");
@@ -261,11 +266,11 @@ impl SortKey {
     }
 }
 
-/// The error for an order that a list does not have; `has` are those it has.
+/// The error for an order that a list does not support; `has` are the ones it supports.
 #[must_use]
 pub fn no_order(has: &[SortKey]) -> Error {
     let names: Vec<_> = has.iter().map(|key| format!("`{}`", key.as_str())).collect();
-    bad("sort", &format!("is {} here; with `-` in front, descending", names.join(" or ")))
+    bad("sort", &format!("must be {} here; put `-` in front for descending order", names.join(" or ")))
 }
 
 impl Sort {
@@ -278,8 +283,8 @@ impl Sort {
             "priority" => SortKey::Priority,
             "tokens" => SortKey::Tokens,
             _ => {
-                let rule = "is `created_at`; of some lists also `updated_at`, `name`, `priority` or `tokens`";
-                return Err(bad("sort", &format!("{rule}; with `-` in front, descending")));
+                let rule = "must be `created_at`, or for some lists `updated_at`, `name`, `priority` or `tokens`";
+                return Err(bad("sort", &format!("{rule}; put `-` in front for descending order")));
             }
         };
         Ok(Self { key, descending })
@@ -296,10 +301,10 @@ impl Cursor {
             BASE64_URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         cursor
             .filter(|c| c.fingerprint == fingerprint && c.fits(key))
-            .ok_or_else(|| bad("cursor", "is not one of this list with these filters"))
+            .ok_or_else(|| bad("cursor", "does not belong to this list with these filters"))
     }
 
-    /// Whether the value is one that a list sorted by `key` gives.
+    /// Whether the value is one that a list sorted by `key` can give.
     fn fits(&self, key: SortKey) -> bool {
         match (key, self.value.as_deref()) {
             (SortKey::Created, value) => value.is_none(),

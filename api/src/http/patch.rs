@@ -1,8 +1,8 @@
-//! JSON merge patch (RFC 7396): absent keeps, null removes, a value replaces.
+//! JSON merge patch (RFC 7396): an absent member stays, null removes it, a value replaces it.
 
 use serde_json::{Map, Value};
 
-use crate::error::{Error, FieldError, Result};
+use base::error::{Error, FieldError, Result};
 
 /// Applies `patch` to `target`.
 pub fn merge(target: &mut Value, patch: Value) {
@@ -23,13 +23,13 @@ pub fn merge(target: &mut Value, patch: Value) {
     }
 }
 
-/// The document a patch leads to: `current` without its read-only members, changed by `patch`.
+/// The document after a patch: `current` without its read-only members, changed by `patch`.
 ///
 /// # Errors
 /// `validation_failed` if the patch is not an object or touches a read-only member.
 pub fn apply(current: Value, patch: Value, read_only: &[&str]) -> Result<Value> {
     let Value::Object(changes) = &patch else {
-        return Err(Error::invalid("", "invalid_value", "A merge patch of a resource is an object."));
+        return Err(Error::invalid("", "invalid_value", "A merge patch must be a JSON object."));
     };
     let errors: Vec<_> = changes
         .keys()
@@ -37,7 +37,7 @@ pub fn apply(current: Value, patch: Value, read_only: &[&str]) -> Result<Value> 
         .map(|name| FieldError {
             pointer: format!("/{name}"),
             code: "read_only".into(),
-            message: "This member is read only.".to_owned(),
+            message: "This member is read-only.".to_owned(),
         })
         .collect();
     if !errors.is_empty() {

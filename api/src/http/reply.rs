@@ -1,12 +1,12 @@
-//! An answer as a value, so that it can be stored under an idempotency key and sent again.
+//! An answer as a value. It can be stored under an idempotency key and sent again.
 
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, http::StatusCode, http::header};
 use serde::{Deserialize, Serialize};
 
 use super::etag;
-use crate::error::{Error, Result};
+use base::error::{Error, Result};
 
-/// A success: status, the headers that belong to it, and a JSON body.
+/// A successful answer: status, headers and a JSON body.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Reply {
     pub status: u16,
@@ -28,7 +28,7 @@ impl Reply {
         Ok(Self { status: 200, body: serde_json::to_vec(body).map_err(Error::internal)?, ..Self::default() })
     }
 
-    /// 201 with a body, where it is and its version.
+    /// 201 with a body, its location and its version.
     ///
     /// # Errors
     /// `internal` if the body cannot be written as JSON.
@@ -57,14 +57,14 @@ impl Reply {
         self
     }
 
-    /// Adds the ETag of the body, for what has no version.
+    /// Adds the ETag of the body, for an answer that has no version.
     #[must_use]
     pub fn tagged(mut self) -> Self {
         self.etag = Some(etag::of_content(&self.body));
         self
     }
 
-    /// The answer to a read: 304 without a body if the client has this one already.
+    /// The answer to a read: 304 without a body if the client already has this version.
     #[must_use]
     pub fn unless_known(self, request: &HttpRequest) -> HttpResponse {
         match &self.etag {
@@ -102,11 +102,11 @@ impl actix_web::Responder for Reply {
     }
 }
 
-/// Scripts, styles and connections of our own only, none of them inside of a page.
+/// The page may use scripts, styles and connections from our own host only, and no inline scripts or styles.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
     form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
-/// A page of ours, with the headers that keep it safe.
+/// One of our pages, with its security headers.
 #[must_use]
 pub fn html(status: StatusCode, body: String) -> HttpResponse {
     HttpResponse::build(status)
@@ -118,7 +118,7 @@ pub fn html(status: StatusCode, body: String) -> HttpResponse {
         .body(body)
 }
 
-/// An answer that a browser keeps as a file. Names are slugs.
+/// An answer that a browser saves as a file. `name` is made of slugs.
 #[must_use]
 pub fn attachment(media: &str, name: &str) -> HttpResponseBuilder {
     let mut response = HttpResponse::Ok();

@@ -1,7 +1,7 @@
-//! Lists, reads, creates, patches and deletes of world rows, the same for every kind.
+//! Listing, reading, creating, patching and deleting rows of the world, the same for every kind.
 //!
-//! A slice implements [`Resource`] for its kind and names its routes with `world_routes!`; this file is the rest:
-//! paging, slugs, ETags, merge patches, idempotency, tenancy. It never decides a rule of a kind.
+//! Each kind implements [`Resource`] and declares its routes with `world_routes!`. This file does the rest: paging,
+//! slugs, ETags, merge patches, idempotency, tenancy. The rules of a kind are not decided here.
 
 use std::{fmt::Write as _, sync::PoisonError};
 
@@ -25,13 +25,12 @@ use super::{
     paging::{self, Items, Page, SortKey},
     patch, validate,
 };
-use crate::{
-    app::App,
-    auth::Caller,
+use crate::{app::App, auth::Caller};
+use base::{
     error::{Code, Error, Result},
     stored::Columns,
-    tenancy::TenantTx,
 };
+use db::tenancy::TenantTx;
 
 /// A path segment that names a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +46,8 @@ impl Ref {
         Uuid::try_parse(text).map_or_else(|_| Self::Slug(text.to_owned()), Self::Id)
     }
 
-    /// That a column names it. What a slug names is found by `by_slug`, the ids that `$1` names in the campaign of the row looked at.
+    /// The condition that a column holds this row's id. `by_slug` is a query for the ids of the slug `$1` in the
+    /// campaign of the row.
     #[must_use]
     pub fn is_in(&self, column: &str, by_slug: &str) -> Expr {
         match self {
@@ -67,7 +67,7 @@ impl Ref {
     }
 }
 
-/// What every row has.
+/// Values that every row has.
 pub struct Stamp<'a> {
     pub id: Uuid,
     pub version: i64,
@@ -75,36 +75,36 @@ pub struct Stamp<'a> {
     pub updated_at: OffsetDateTime,
 }
 
-/// Where a row is being written, for checks that look at its neighbours.
+/// The place where a row is written, for checks that look at related rows.
 pub struct Place<'a> {
     pub tx: &'a TenantTx,
     pub campaign: Uuid,
     pub caller: &'a Caller,
 }
 
-/// One kind of world row.
+/// One kind of row of the world.
 pub trait Resource: Sized + 'static {
-    /// The table, and the word used in messages.
+    /// The table. Messages use it as the name of the kind.
     const TABLE: &'static str;
-    /// The column people know a row by: sorted and searched.
+    /// The column with a row's name or title: lists sort by it and search it.
     const LABEL: &'static str = "name";
-    /// Whether rows live in a campaign (all but campaigns themselves).
+    /// Whether rows belong to a campaign (all kinds but campaigns themselves).
     const IN_CAMPAIGN: bool = true;
     /// Whether the kind shares the slugs of characters, NPCs and owners.
     const IS_ACTOR: bool = false;
     /// Whether rows have a slug.
     const HAS_SLUG: bool = true;
-    /// Members of the view that a client cannot write, beside those of every row.
+    /// Members of the view that a client cannot write, in addition to those of every row.
     const READ_ONLY: &'static [&'static str] = &[];
-    /// Members of the view that a player's token does not see.
+    /// Members of the view that are not shown to a player's token.
     const HIDDEN_FROM_PLAYERS: &'static [&'static str] = &[];
-    /// A function that finds rows by words behind row security; else the label is searched.
+    /// The database function that searches rows under row security. If there is none, the label is searched.
     const SEARCH: Option<&'static str> = None;
 
-    /// The member that names actors by id or slug, and the kinds it may name.
+    /// The member that refers to actors by id or slug, and the kinds it may refer to.
     const NAMES_ACTORS: Option<(&'static str, &'static [&'static str])> = None;
 
-    /// What the list can be sorted by; each has an index.
+    /// The orders that the list supports; each has an index.
     const SORTS: &'static [SortKey] = &[SortKey::Created, SortKey::Updated, SortKey::Name];
 
     type Entity: EntityTrait<Model = Self::Model>;
@@ -115,31 +115,31 @@ pub trait Resource: Sized + 'static {
 
     fn stamp(model: &Self::Model) -> Stamp<'_>;
 
-    /// The value of a numeric column the list is sorted by.
+    /// The value of a numeric column that the list can be sorted by.
     fn number(_: &Self::Model, _: SortKey) -> Option<i32> {
         None
     }
 
-    /// Rows the caller may not see are left out.
+    /// Leaves out rows that the caller may not see.
     fn restrict(select: Select<Self::Entity>, _: &Caller) -> Select<Self::Entity> {
         select
     }
 
-    /// The filters of the list.
+    /// Applies the list's filters.
     ///
     /// # Errors
-    /// `bad_request` for a value that cannot be.
+    /// `bad_request` for an invalid value.
     fn filter(select: Select<Self::Entity>, _: &Self::Filter) -> Result<Select<Self::Entity>> {
         Ok(select)
     }
 
-    /// A row that was changed, as a read of it answers; lists may show less.
+    /// A changed row in full, as a read of it would answer. Lists may show less.
     fn whole(place: &Place<'_>, model: Self::Model) -> impl Future<Output = Result<Value>> {
         let whole = view::<Self>(model, place.caller);
         async { whole }
     }
 
-    /// Whether a row may go, beside what foreign keys say.
+    /// Checks whether a row may be deleted, beyond what foreign keys check.
     ///
     /// # Errors
     /// `referenced`.
@@ -147,7 +147,7 @@ pub trait Resource: Sized + 'static {
         async { Ok(()) }
     }
 
-    /// Deletes a row that the transaction holds; the turns that were asked to stop because of it.
+    /// Deletes a row that the transaction has locked. Returns the turns that were asked to stop because of it.
     ///
     /// # Errors
     /// `referenced`.
@@ -155,7 +155,7 @@ pub trait Resource: Sized + 'static {
         delete_row::<Self>(tx, id)
     }
 
-    /// Rules for what a client sends, and not for what is stored already.
+    /// Rules for what a client sends that do not apply to what is already stored.
     ///
     /// # Errors
     /// `validation_failed`.
@@ -163,20 +163,22 @@ pub trait Resource: Sized + 'static {
         Ok(())
     }
 
-    /// Members that a patch leaves to others: nobody set them, and what they follow may change. `columns` finds them absent.
+    /// Members that a patch does not carry over, because nobody set them and they depend on something the patch
+    /// changes. `columns` sees them as absent.
     fn derived(_before: &Value, _changes: &Value) -> &'static [&'static str] {
         &[]
     }
 
-    /// Mends an older content of a row before it is written again: what it refers to may be gone.
+    /// Fixes an older content of a row before it is restored: rows that it refers to may be gone.
     fn before_restore(_: &Place<'_>, _: &mut Map<String, Value>) -> impl Future<Output = Result<()>> {
         async { Ok(()) }
     }
 
-    /// The columns a valid input is stored as: references resolved, derived columns filled.
+    /// The columns in which a valid input is stored: references are resolved and derived columns filled in.
     fn columns(place: &Place<'_>, input: Self::Input) -> impl Future<Output = Result<Map<String, Value>>>;
 
-    /// The same for an input whose actors are ids that are known to be there; many rows have theirs looked up at once.
+    /// Like [`Self::columns`], for an input whose actors are ids that are known to exist. The caller checks them for
+    /// many rows at once.
     fn columns_of_known(place: &Place<'_>, input: Self::Input) -> impl Future<Output = Result<Map<String, Value>>> {
         Self::columns(place, input)
     }
@@ -190,13 +192,13 @@ pub fn col(name: &str) -> Expr {
     Expr::col(Alias::new(name))
 }
 
-/// Restricts a select to one campaign, named by id or slug, as far as the caller's token reaches.
+/// Restricts a select to one campaign, given by id or slug, if the caller's token allows it.
 fn in_campaign<E: EntityTrait>(select: Select<E>, caller: &Caller, campaign: &Ref) -> Select<E> {
     let named = match campaign {
         Ref::Id(id) => col("id").eq(*id),
         Ref::Slug(slug) => col("slug").eq(slug.as_str()),
     };
-    // Also by its id it is looked for: of a campaign that was deleted some rows may still be there.
+    // The campaign is looked up even by id: some rows of a deleted campaign may still exist.
     let found = Query::select()
         .column(Alias::new("id"))
         .from(Alias::new("campaign"))
@@ -205,7 +207,7 @@ fn in_campaign<E: EntityTrait>(select: Select<E>, caller: &Caller, campaign: &Re
         .to_owned();
     let select = select.filter(col("campaign_id").in_subquery(found));
     let select = match campaign {
-        // It says which index to use.
+        // This lets PostgreSQL choose the right index.
         Ref::Id(id) => select.filter(col("campaign_id").eq(*id)),
         Ref::Slug(_) => select,
     };
@@ -249,15 +251,15 @@ pub async fn campaign_id(tx: &TenantTx, caller: &Caller, campaign: &Ref) -> Resu
 /// One row.
 ///
 /// # Errors
-/// `not_found`, also for a row of someone else's.
+/// `not_found`, also if the row exists but the caller may not see it.
 pub async fn find<R: Resource>(tx: &TenantTx, caller: &Caller, campaign: Option<&Ref>, x: &Ref) -> Result<R::Model> {
     base::<R>(caller, campaign).filter(x.matches::<R>()).one(tx).await?.ok_or_else(|| Error::not_found(R::TABLE))
 }
 
-/// The same, held until the transaction ends: what it is now stays so until it is written over.
+/// Like [`find`], and locks the row until the transaction ends.
 ///
 /// # Errors
-/// `not_found`, also for a row of someone else's.
+/// `not_found`, also if the row exists but the caller may not see it.
 pub async fn hold<R: Resource>(tx: &TenantTx, caller: &Caller, campaign: Option<&Ref>, x: &Ref) -> Result<R::Model> {
     let select = base::<R>(caller, campaign).filter(x.matches::<R>()).lock_exclusive();
     select.one(tx).await?.ok_or_else(|| Error::not_found(R::TABLE))
@@ -277,7 +279,7 @@ pub fn view<R: Resource>(model: R::Model, caller: &Caller) -> Result<Value> {
     Ok(value)
 }
 
-/// GET of one row: three round trips (begin with settings, select, end).
+/// GET of one row. Takes three round trips (begin with settings, select, end).
 ///
 /// # Errors
 /// `not_found`.
@@ -310,10 +312,10 @@ pub async fn list<R: Resource>(app: &App, caller: &Caller, c: Option<&str>, page
     Reply::ok(&page.written(rows, |row| key::<R>(row, page.sort.key), |row| view::<R>(row, caller))?)
 }
 
-/// A page of rows; of a campaign that the caller was found to see.
+/// A page of rows. The caller must already be known to see the campaign.
 ///
 /// # Errors
-/// `bad_request` for a filter that cannot be.
+/// `bad_request` for an invalid filter.
 pub async fn find_page<R: Resource>(
     tx: &TenantTx,
     caller: &Caller,
@@ -326,7 +328,7 @@ pub async fn find_page<R: Resource>(
     Ok(Items { items: budget::models(&items), next_cursor })
 }
 
-/// Where a row stands in a list of this order, also one of which the rest cannot be read.
+/// The position of a row in a list of this order. Works even if the rest of the row cannot be read.
 fn key_of_raw<R: Resource>(row: &QueryResult, order: SortKey) -> (Uuid, Option<String>) {
     let number = |column| row.try_get::<i32>("", column).ok().map(|n| n.to_string());
     let value = match order {
@@ -341,7 +343,7 @@ fn key_of_raw<R: Resource>(row: &QueryResult, order: SortKey) -> (Uuid, Option<S
     (row.try_get("", "id").unwrap_or_default(), value)
 }
 
-/// Where a row stands in a list of this order.
+/// The position of a row in a list of this order.
 fn key<R: Resource>(row: &R::Model, order: SortKey) -> (Uuid, Option<String>) {
     let stamp = R::stamp(row);
     let value = match order {
@@ -353,10 +355,10 @@ fn key<R: Resource>(row: &R::Model, order: SortKey) -> (Uuid, Option<String>) {
     (stamp.id, value)
 }
 
-/// The rows of a campaign that the caller may see and that match words and filters: those a list pages through.
+/// The rows of a campaign that the caller may see and that match the search text and the filters.
 ///
 /// # Errors
-/// `bad_request` for a value that cannot be.
+/// `bad_request` for an invalid value.
 pub fn selected<R: Resource>(
     caller: &Caller,
     campaign: Option<Uuid>,
@@ -381,10 +383,10 @@ pub fn selected<R: Resource>(
     })
 }
 
-/// One page of a select, and one row more.
+/// One page of a select, and one extra row.
 ///
 /// # Errors
-/// `bad_request` for an order that the kind does not have.
+/// `bad_request` for an order that the kind does not support.
 pub fn paged<R: Resource>(mut select: Select<R::Entity>, page: &Page<R::Filter>) -> Result<Select<R::Entity>> {
     if let Some(since) = page.updated_since {
         select = select.filter(col("updated_at").gte(since));
@@ -443,10 +445,11 @@ pub async fn create<R: Resource>(
     .await
 }
 
-/// Inserts a valid input; the slug is derived from the label unless given. A campaign's id is `place.campaign`.
+/// Inserts a valid input. The slug is derived from the label unless one is given. When a campaign is inserted, its id
+/// is `place.campaign`.
 ///
 /// # Errors
-/// `slug_taken`, `validation_failed` for references.
+/// `slug_taken`; `validation_failed` for references.
 pub async fn insert<R: Resource>(place: &Place<'_>, input: R::Input) -> Result<R::Model> {
     let mut columns = R::columns(place, input).await?;
     let is_derived = R::HAS_SLUG && columns.get("slug").is_none_or(Value::is_null);
@@ -472,7 +475,7 @@ pub async fn insert<R: Resource>(place: &Place<'_>, input: R::Input) -> Result<R
     Ok(R::Model::from_query_result(&row.into(), "")?)
 }
 
-/// PATCH of one row: locks it, merges, checks the whole document, writes it.
+/// PATCH of one row: locks it, merges, validates the whole document, writes it.
 ///
 /// # Errors
 /// `precondition_failed`, `validation_failed`, `not_found`.
@@ -487,7 +490,7 @@ pub async fn patch<R: Resource>(
     change::<R>(app, caller, &Expected::by(request), c, x, body.value).await
 }
 
-/// The same for whoever has no request: the version that was seen, and the patch.
+/// Like [`patch()`], without a request: takes the expected version and the patch.
 ///
 /// # Errors
 /// Those of [`patch()`].
@@ -525,19 +528,19 @@ pub async fn change<R: Resource>(
     .await
 }
 
-/// Writes a valid input over a row that the transaction holds.
+/// Writes a valid input over a row that the transaction has locked.
 ///
 /// # Errors
-/// `slug_taken`, `validation_failed` for references.
+/// `slug_taken`; `validation_failed` for references.
 pub async fn update<R: Resource>(place: &Place<'_>, id: Uuid, input: R::Input) -> Result<R::Model> {
     let columns = R::columns(place, input).await?;
     write_columns::<R>(place, id, columns).await
 }
 
-/// Writes checked columns over a row.
+/// Writes validated columns over a row.
 ///
 /// # Errors
-/// `slug_taken`, `validation_failed` for references.
+/// `slug_taken`; `validation_failed` for references.
 pub async fn write_columns<R: Resource>(
     place: &Place<'_>,
     id: Uuid,
@@ -577,7 +580,7 @@ pub async fn delete<R: Resource>(
     remove::<R>(app, caller, &Expected::by(request), c, x).await
 }
 
-/// The same for whoever has no request.
+/// Like [`delete`], without a request.
 ///
 /// # Errors
 /// Those of [`delete`].
@@ -600,7 +603,7 @@ pub async fn remove<R: Resource>(
     })
     .await
     .map_err(Error::of_delete)?;
-    // Other servers find it in the database.
+    // Other servers learn of it from the database.
     let stopped = stopped.into_inner().unwrap_or_else(PoisonError::into_inner);
     for turn in stopped {
         app.running.cancel(turn);
@@ -611,14 +614,14 @@ pub async fn remove<R: Resource>(
 async fn delete_row<R: Resource>(tx: &TenantTx, id: Uuid) -> Result<Vec<Uuid>> {
     let sql = format!("DELETE FROM {} WHERE tenant_id = $1 AND id = $2", R::TABLE);
     sqlx::query(AssertSqlSafe(sql)).bind(tx.tenant()).bind(id).execute(&mut *tx.connection().await).await?;
-    // Who is gone says nothing more. A text that is being planned finds out by itself, and says so.
+    // A deleted actor's turns stop. A plan for it is not cancelled: it notices by itself and reports that.
     let turns = "UPDATE turn SET cancel_requested = true \
         WHERE tenant_id = $1 AND entity_id = $2 AND kind <> 'planner' AND (status = 'running' OR status = 'queued') RETURNING id";
     let rows = sqlx::query(turns).bind(tx.tenant()).bind(id).fetch_all(&mut *tx.connection().await).await?;
     rows.iter().map(|row| row.read("id")).collect()
 }
 
-/// Column names are ours: they come from serde names of our own types and from entities.
+/// Quotes column names. All of them are ours: they come from serde names of our own types and from entities.
 fn quoted<'a>(names: impl Iterator<Item = &'a String>, prefix: &str) -> String {
     let mut out = String::new();
     for name in names {
@@ -635,14 +638,15 @@ pub fn returning<R: Resource>(prefix: &str) -> String {
     names.join(", ")
 }
 
-/// A slug made of `label` that nothing in its namespace has; nobody else is given it until the transaction ends. One statement.
+/// A slug made from `label` that is free in its namespace. It stays reserved until the transaction ends. Takes one
+/// statement.
 ///
 /// # Errors
-/// `slug_taken` if a hundred have it.
+/// `slug_taken` if the first 99 candidates are taken.
 pub async fn free_slug<R: Resource>(place: &Place<'_>, label: &str) -> Result<String> {
     let joint = if R::IN_CAMPAIGN { "_" } else { "-" };
     let base = match slug_of(label, joint) {
-        // What reads as an id would never be looked for as a slug.
+        // A slug that looks like an id could never be found as a slug.
         Some(slug) if Uuid::try_parse(&slug).is_ok() => format!("{}{joint}{slug}", R::TABLE),
         Some(slug) => slug,
         None => R::TABLE.to_owned(),
@@ -657,10 +661,10 @@ pub async fn free_slug<R: Resource>(place: &Place<'_>, label: &str) -> Result<St
         .fetch_one(&mut *place.tx.connection().await)
         .await?;
     row.read::<Option<String>>("slug")?
-        .ok_or_else(|| Error::new(Code::SlugTaken, "Give a slug: a hundred others have this name."))
+        .ok_or_else(|| Error::new(Code::SlugTaken, "Give a slug: all slugs that are made from this name are taken."))
 }
 
-/// What a name reads as in a slug: lower case ASCII, everything else one joint. None if nothing is left.
+/// Makes a slug from a name: lower case ASCII, with `joint` in place of everything else. None if nothing is left.
 #[must_use]
 pub fn slug_of(text: &str, joint: &str) -> Option<String> {
     slug_within(text, joint, 56)
@@ -682,13 +686,14 @@ fn slug_within(text: &str, joint: &str, bytes_max: usize) -> Option<String> {
     (!slug.is_empty()).then_some(slug)
 }
 
-/// How places, races, professions and factions are compared: as slugs, so that case and spaces do not matter.
+/// The form in which locations, races, professions and factions are compared: a slug, so that case and spaces do not
+/// matter.
 #[must_use]
 pub fn scope_key(text: &str) -> String {
     slug_within(text, "_", usize::MAX).unwrap_or_else(|| text.trim().to_lowercase())
 }
 
-/// The columns of an input as they serialise, for kinds whose input is their columns.
+/// The columns of an input as they serialise, for kinds whose input has the same members as their table.
 ///
 /// # Errors
 /// `internal` if it cannot be written as JSON.
@@ -705,7 +710,7 @@ pub fn no_extensions() -> Extensions {
     Extensions::new()
 }
 
-/// The five routes of a kind. The doc tags and paths are literals because actix and utoipa read them at compile time.
+/// Defines the five routes of a kind. Tags and paths are literals because actix and utoipa read them at compile time.
 #[macro_export]
 macro_rules! world_routes {
     ($resource:ty, $input:ty, $view:ty, $filter:ty, $one:literal, $many:literal, $list:literal, $item:literal) => {
@@ -714,7 +719,7 @@ macro_rules! world_routes {
     };
 }
 
-/// The same without the route that deletes one.
+/// Like `world_routes!`, without the route that deletes one.
 #[macro_export]
 macro_rules! world_routes_but_delete {
     ($resource:ty, $input:ty, $view:ty, $filter:ty, $one:literal, $many:literal, $list:literal, $item:literal) => {
@@ -724,29 +729,29 @@ macro_rules! world_routes_but_delete {
         #[utoipa::path(
             tag = $many, operation_id = concat!("list_", $many), summary = concat!("Lists the campaign's ", $many, "."),
             params(("c" = String, Path, description = "Campaign id or slug"), $crate::http::paging::ListParams, $filter),
-            responses((status = 200, body = Items<$view>), (status = "default", body = $crate::error::Problem)),
+            responses((status = 200, body = Items<$view>), (status = "default", body = base::error::Problem)),
         )]
         #[get($list)]
         /// A page of the list.
         pub async fn list(
             app: actix_web::web::Data<$crate::app::App>, caller: $crate::auth::Caller,
             path: actix_web::web::Path<String>, page: $crate::http::paging::Page<$filter>,
-        ) -> $crate::error::Result<$crate::http::Reply> {
+        ) -> base::error::Result<$crate::http::Reply> {
             $crate::http::resource::list::<$resource>(&app, &caller, Some(&path), &page).await
         }
 
         #[utoipa::path(
             tag = $many, operation_id = concat!("create_", $one), request_body = $input,
-            summary = concat!("Adds to the campaign's ", $many, "."),
+            summary = concat!("Creates one of the campaign's", $many, "."),
             params(("c" = String, Path, description = "Campaign id or slug")),
-            responses((status = 201, body = $view), (status = "default", body = $crate::error::Problem)),
+            responses((status = 201, body = $view), (status = "default", body = base::error::Problem)),
         )]
         #[post($list)]
         /// Creates one.
         pub async fn create(
             app: actix_web::web::Data<$crate::app::App>, caller: $crate::auth::Caller, request: actix_web::HttpRequest,
             path: actix_web::web::Path<String>, body: $crate::http::Body<$input>,
-        ) -> $crate::error::Result<$crate::http::Reply> {
+        ) -> base::error::Result<$crate::http::Reply> {
             $crate::http::resource::create::<$resource>(&app, &caller, Some(&path), request.path(), body).await
         }
 
@@ -754,14 +759,14 @@ macro_rules! world_routes_but_delete {
             tag = $many, operation_id = concat!("get_", $one),
             summary = concat!("Reads one entry of the campaign's ", $many, "."),
             params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
-            responses((status = 200, body = $view), (status = "default", body = $crate::error::Problem)),
+            responses((status = 200, body = $view), (status = "default", body = base::error::Problem)),
         )]
         #[get($item)]
         /// Reads one.
         pub async fn get(
             app: actix_web::web::Data<$crate::app::App>, caller: $crate::auth::Caller, request: actix_web::HttpRequest,
             path: actix_web::web::Path<(String, String)>,
-        ) -> $crate::error::Result<actix_web::HttpResponse> {
+        ) -> base::error::Result<actix_web::HttpResponse> {
             $crate::http::resource::get::<$resource>(&app, &caller, &request, Some(&path.0), &path.1).await
         }
 
@@ -770,20 +775,20 @@ macro_rules! world_routes_but_delete {
             summary = concat!("Changes one entry of the campaign's ", $many, " by a JSON merge patch."),
             request_body(content = $input, content_type = "application/merge-patch+json", description = "JSON merge patch"),
             params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
-            responses((status = 200, body = $view), (status = "default", body = $crate::error::Problem)),
+            responses((status = 200, body = $view), (status = "default", body = base::error::Problem)),
         )]
         #[patch($item)]
         /// Changes one by a JSON merge patch.
         pub async fn patch(
             app: actix_web::web::Data<$crate::app::App>, caller: $crate::auth::Caller, request: actix_web::HttpRequest,
             path: actix_web::web::Path<(String, String)>, body: $crate::http::Body<serde_json::Value>,
-        ) -> $crate::error::Result<$crate::http::Reply> {
+        ) -> base::error::Result<$crate::http::Reply> {
             $crate::http::resource::patch::<$resource>(&app, &caller, &request, Some(&path.0), &path.1, body).await
         }
     };
 }
 
-/// The route that deletes one, for kinds without one of their own.
+/// Defines the route that deletes one. Some kinds have their own instead.
 #[macro_export]
 macro_rules! delete_route {
     ($resource:ty, $one:literal, $many:literal, $item:literal) => {
@@ -793,14 +798,14 @@ macro_rules! delete_route {
             tag = $many, operation_id = concat!("delete_", $one),
             summary = concat!("Deletes one entry of the campaign's ", $many, "."),
             params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
-            responses((status = 204), (status = "default", body = $crate::error::Problem)),
+            responses((status = 204), (status = "default", body = base::error::Problem)),
         )]
         #[delete($item)]
         /// Deletes one.
         pub async fn delete(
             app: actix_web::web::Data<$crate::app::App>, caller: $crate::auth::Caller, request: actix_web::HttpRequest,
             path: actix_web::web::Path<(String, String)>,
-        ) -> $crate::error::Result<$crate::http::Reply> {
+        ) -> base::error::Result<$crate::http::Reply> {
             $crate::http::resource::delete::<$resource>(&app, &caller, &request, Some(&path.0), &path.1).await
         }
     };

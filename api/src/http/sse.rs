@@ -9,24 +9,24 @@ use actix_web::{
 use futures_util::Stream;
 use serde::Serialize;
 
-use crate::error::{Error, Result};
+use base::error::{Error, Result};
 
-/// Between two signs of life, so that nothing in between takes the connection for dead.
+/// The time between two heartbeats, which keep proxies from closing the connection as idle.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// A sign of life.
+/// A heartbeat: a comment without content.
 #[must_use]
 pub fn heartbeat() -> Bytes {
     Bytes::from_static(b": ping\n\n")
 }
 
-/// How long a client waits before it comes back.
+/// Tells the client how long to wait before it reconnects.
 #[must_use]
 pub fn come_back_after(time: Duration) -> Bytes {
     Bytes::from(format!("retry: {}\n\n", time.as_millis()))
 }
 
-/// Writes one event; JSON holds no line breaks.
+/// Writes one event. JSON contains no line breaks.
 ///
 /// # Errors
 /// `internal` if the data cannot be written as JSON.
@@ -37,8 +37,8 @@ pub fn event(to: &mut BytesMut, name: &str, id: &str, data: &impl Serialize) -> 
     Ok(())
 }
 
-/// Writes one event whose data is a piece of a page; each of its lines is one of the event's. Without an id, a client that comes
-/// back hears it again.
+/// Writes one event whose data is a fragment of a page, one `data:` line per line. Without an id, a client that
+/// reconnects receives it again.
 pub fn html(to: &mut BytesMut, name: &str, id: Option<&str>, html: &str) {
     to.extend_from_slice(format!("event: {name}\n").as_bytes());
     if let Some(id) = id {
@@ -52,7 +52,7 @@ pub fn html(to: &mut BytesMut, name: &str, id: Option<&str>, html: &str) {
     to.extend_from_slice(b"\n");
 }
 
-/// Answers with a stream of events, which nothing in between may keep or change.
+/// Answers with a stream of events that proxies must not buffer, cache or change.
 pub fn answer(events: impl Stream<Item = Result<Bytes>> + 'static) -> HttpResponse {
     HttpResponse::Ok()
         .content_type("text/event-stream; charset=utf-8")
@@ -61,7 +61,7 @@ pub fn answer(events: impl Stream<Item = Result<Bytes>> + 'static) -> HttpRespon
         .streaming(events)
 }
 
-/// The id of the last event the client has, if it came back.
+/// The id of the last event that a reconnecting client received.
 #[must_use]
 pub fn last_event_id(request: &HttpRequest) -> Option<&str> {
     request.headers().get("last-event-id").and_then(|id| id.to_str().ok()).filter(|id| !id.is_empty())

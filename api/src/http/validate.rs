@@ -1,10 +1,10 @@
-//! Rules for values: garde's reports as field errors, and the checks that many inputs share.
+//! Validation rules: converts garde's reports to field errors, and has the checks that many inputs share.
 
 use garde::Validate;
 
-use crate::error::{Error, FieldError, Result};
+use base::error::{Error, FieldError, Result};
 
-/// Checks `input` against its own rules.
+/// Validates `input` by its own rules.
 ///
 /// # Errors
 /// `validation_failed` with a pointer for each broken rule.
@@ -27,7 +27,7 @@ fn pointer(path: &str) -> String {
     out
 }
 
-/// A name or title: something to see, on one line, at most 200 characters.
+/// A name or title: not blank, one line, at most 200 characters.
 pub fn line(value: &str, _: &()) -> garde::Result {
     if value.trim().is_empty() {
         return Err(garde::Error::new("must not be blank"));
@@ -36,12 +36,12 @@ pub fn line(value: &str, _: &()) -> garde::Result {
         return Err(garde::Error::new("must have at most 200 characters"));
     }
     if value.chars().any(char::is_control) {
-        return Err(garde::Error::new("must not hold control characters"));
+        return Err(garde::Error::new("must not contain control characters"));
     }
     Ok(())
 }
 
-/// A text that is more than blanks.
+/// A text that is not blank.
 pub fn says_something(value: &str, _: &()) -> garde::Result {
     if value.trim().is_empty() { Err(garde::Error::new("must not be blank")) } else { Ok(()) }
 }
@@ -51,7 +51,7 @@ pub fn opt_line(value: &Option<String>, cx: &()) -> garde::Result {
     value.as_deref().map_or(Ok(()), |v| line(v, cx))
 }
 
-/// An optional slug: `a-z`, `0-9`, `_` and `-`, at most 63 characters, and not shaped like an id.
+/// An optional slug: `a-z`, `0-9`, `_` and `-`, at most 63 characters, not an id.
 pub fn opt_slug(value: &Option<String>, _: &()) -> garde::Result {
     let Some(slug) = value else { return Ok(()) };
     let fits = (1..=63).contains(&slug.len())
@@ -65,7 +65,7 @@ pub fn opt_slug(value: &Option<String>, _: &()) -> garde::Result {
     }
 }
 
-/// A list of short words: at most 100, each a [`line()`].
+/// A list of short texts: at most 100, each a [`line()`].
 pub fn words(values: &[String], cx: &()) -> garde::Result {
     if values.len() > 100 {
         return Err(garde::Error::new("must have at most 100 entries"));
@@ -73,7 +73,8 @@ pub fn words(values: &[String], cx: &()) -> garde::Result {
     values.iter().try_for_each(|v| line(v, cx))
 }
 
-/// Bytes of clients' own keys as JSON: room for what an imported card says beside what is used of it.
+/// The largest size of clients' own keys as JSON, in bytes: enough for the parts of an imported card that we do not
+/// use.
 pub const EXTENSIONS_BYTES_MAX: usize = 64 * 1024;
 
 /// Clients' own keys: at most 64 KiB of JSON.
@@ -84,7 +85,7 @@ pub fn extensions(value: &entity::shapes::Extensions, _: &()) -> garde::Result {
     Err(garde::Error::new(format!("must have at most {EXTENSIONS_BYTES_MAX} bytes of JSON")))
 }
 
-/// JSON that may be anything: at most as large as what has no shape is.
+/// JSON without a declared shape: at most [`super::bounds::BYTES`] bytes.
 pub fn shapeless(value: &serde_json::Value, _: &()) -> garde::Result {
     if super::bounds::size(value) <= super::bounds::BYTES {
         return Ok(());

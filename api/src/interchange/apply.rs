@@ -1,4 +1,4 @@
-//! Cards and books that were read, into a campaign.
+//! Writes cards and lorebooks that were read into a campaign.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,30 +12,31 @@ use super::{
     report::{Losses, Report},
     rows::{self, Known, Onto, Row},
 };
-use crate::{error::Result, http::resource::Place, lore::LoreEntries, npcs::Npcs, stored::Columns};
+use crate::{http::resource::Place, lore::LoreEntries, npcs::Npcs};
+use base::{error::Result, stored::Columns};
 
-/// Where a book's entries go.
+/// Where the entries of a book go.
 pub struct Shelf {
-    /// Tells this book from others; entries of a book that is read again are found by it.
+    /// Identifies the book, so that its entries are found when it is imported again.
     pub key: String,
-    /// The book's name, as a tag.
+    /// The book's name, which is added as a tag.
     pub tag: String,
-    /// The one NPC or owner, by id, that the book is for.
+    /// The id of the NPC or owner that knows the book, if it belongs to a card.
     pub known_by: Option<String>,
-    /// What the file calls them.
+    /// The slug of that NPC or owner in the file.
     pub known_as: Option<String>,
 }
 
-/// Makes or changes the NPC of a card, and the lore of its book.
+/// Creates or changes the NPC of a card, and the lore of its book.
 ///
 /// # Errors
-/// `validation_failed` for what has no place here.
+/// `validation_failed` for values that cannot be stored.
 pub async fn card(place: &Place<'_>, card: Card, mut losses: Losses, report: &mut Report) -> Result<()> {
     let mut npc = card.npc;
     let names = Names::load(place).await?;
     let owners: Vec<&String> = card.owners.iter().filter(|slug| names.owner(slug).is_some()).collect();
     for slug in card.owners.iter().filter(|slug| names.owner(slug).is_none()) {
-        report.warn(format!("There is no owner `{slug}` here; the NPC is without it."));
+        report.warn(format!("There is no owner `{slug}` here, so the NPC is imported without it."));
     }
     if !card.owners.is_empty() {
         npc.insert("owner_ids".to_owned(), json!(owners));
@@ -47,7 +48,7 @@ pub async fn card(place: &Place<'_>, card: Card, mut losses: Losses, report: &mu
         Row { members: npc, at_first: card.at_first, known, onto: Onto::BesideExtensions, ..Row::at(String::new()) };
     let ids = rows::write::<Npcs>(place, vec![row], |_| Members::new(), report).await?;
     if let (Some(book), Some(id)) = (card.book, ids.first()) {
-        losses.mapped("/data/character_book/entries/*", "lore", "secret entries that only this character knows");
+        losses.mapped("/data/character_book/entries/*", "lore", "secret lore entries that only this character knows");
         let tag = if book.name.is_empty() {
             format!("card {}", card.key.split(':').next().unwrap_or_default())
         } else {
@@ -55,21 +56,21 @@ pub async fn card(place: &Place<'_>, card: Card, mut losses: Losses, report: &mu
         };
         let key = format!("card.{}", card.key.replace(':', "."));
         let shelf = Shelf { key, tag, known_by: Some(id.to_string()), known_as };
-        // The NPC is somebody now.
+        // Load the names again: the NPC exists now.
         entries(place, book, &shelf, &Names::load(place).await?, report).await?;
     }
     report.take(losses);
     Ok(())
 }
 
-/// Makes or changes the lore of a book.
+/// Creates or changes the lore of a book.
 ///
 /// # Errors
-/// `validation_failed` for what has no place here.
+/// `validation_failed` for values that cannot be stored.
 pub async fn book(place: &Place<'_>, book: Book, shelf: &Shelf, losses: Losses, report: &mut Report) -> Result<()> {
     let names = Names::load(place).await?;
     if !keep_about(place, &book, shelf).await? {
-        report.warn("What the book says of itself is not kept: the campaign has no room for it.".to_owned());
+        report.warn("The book's own settings were not kept, because the campaign has no room for them.".to_owned());
     }
     entries(place, book, shelf, &names, report).await?;
     report.take(losses);
@@ -88,13 +89,15 @@ async fn entries(place: &Place<'_>, book: Book, shelf: &Shelf, names: &Names, re
             let mut ids = Vec::with_capacity(slugs.len());
             for slug in slugs {
                 match &shelf.known_by {
-                    // Here the card's character may have another slug, and somebody else its own.
+                    // The card's character may have another slug here, and its old slug may belong to somebody else.
                     Some(id) if shelf.known_as.as_ref() == Some(&slug) => ids.push(id.clone()),
                     _ if names.id(&slug).is_some() => ids.push(slug),
-                    _ => report.warn(format!("/entries/{number}: there is no `{slug}` here who could know it.")),
+                    _ => report.warn(format!(
+                        "/entries/{number}: nobody named `{slug}` exists here, so they were left out of `known_by`."
+                    )),
                 }
             }
-            // Of whom it names nobody is here: then it says nothing.
+            // If the file names people but none of them exist here, it says nothing about who knows the entry.
             (is_nobody || !ids.is_empty()).then_some(ids)
         });
         knowing(shelf.known_by.as_ref(), is_ours, said, &mut lore, &mut at_first);
@@ -112,7 +115,7 @@ async fn entries(place: &Place<'_>, book: Book, shelf: &Shelf, names: &Names, re
     Ok(())
 }
 
-/// Entries of others get the book's name as a tag when they are new.
+/// Adds the book's name as a tag to new entries that were written by other programs.
 fn tag(tag: &str, is_ours: bool, lore: &mut Members, at_first: &mut Members) {
     if tag.is_empty() || is_ours {
         return;
@@ -126,7 +129,7 @@ fn tag(tag: &str, is_ours: bool, lore: &mut Members, at_first: &mut Members) {
     }
 }
 
-/// Who knows an entry. What the file does not say is for new entries alone: those that are there keep whom they have.
+/// Sets who knows an entry. If the file does not say, that is set only for new entries; existing ones keep theirs.
 fn knowing(
     character: Option<&String>,
     is_ours: bool,
@@ -134,7 +137,7 @@ fn knowing(
     lore: &mut Members,
     at_first: &mut Members,
 ) {
-    // A card's book is what its character knows, whatever it says of itself.
+    // A card's book is what its character knows, whatever the book says.
     if character.is_some() {
         lore.remove("secret");
         let of = if is_ours { &mut *lore } else { &mut *at_first };
@@ -155,13 +158,13 @@ fn knowing(
     }
 }
 
-/// What a row that a file makes is known by: where it was written, if by us.
+/// The `external_ref` of a row that a file creates: the row's original id if we wrote the file, otherwise `theirs`.
 fn reference(id: Option<Uuid>, theirs: impl FnOnce() -> String) -> String {
     id.map_or_else(theirs, |id| format!("tavernkeep:{id}"))
 }
 
-/// What a book says of itself stays with the campaign, for its export; not if a client has something else of its own there.
-/// Whether it is there then, or there is nothing to be kept.
+/// Keeps the book's own settings in the campaign for its export, unless a client has something else there. Returns
+/// whether they are stored now, or there was nothing to keep.
 async fn keep_about(place: &Place<'_>, book: &Book, shelf: &Shelf) -> Result<bool> {
     let about = Value::Object(book.about.clone());
     if book.about.is_empty() || about.to_string().len() > ABOUT_BYTES_MAX {
@@ -192,15 +195,15 @@ async fn keep_about(place: &Place<'_>, book: &Book, shelf: &Shelf) -> Result<boo
     row.read("kept")
 }
 
-/// Entries of a book that are here, by what they are known by: an entry whose title is another now is found by its number.
+/// The entries of a book that exist here, by `external_ref`. An entry whose title has changed is found by its number.
 struct Shelved {
     references: HashSet<String>,
-    /// What an entry of a number is known by, if there is one such here and in the file.
+    /// The `external_ref` of the entry with a number, if exactly one with that number exists here and in the file.
     renamed: HashMap<String, String>,
 }
 
 impl Shelved {
-    /// One statement.
+    /// Reads them in one statement.
     async fn look(place: &Place<'_>, book: &Book, shelf: &Shelf) -> Result<Self> {
         let prefix = format!("lorebook:{}:", shelf.key);
         let rows = sqlx::query(
@@ -218,7 +221,7 @@ impl Shelved {
         for reference in references.iter().filter(|reference| !met.contains(*reference)) {
             let uid = reference.strip_prefix(&prefix).and_then(|key| Some(key.rsplit_once(':')?.0.to_owned()));
             let Some(uid) = uid else { continue };
-            // Of several nobody can tell which it was.
+            // If there are several, nobody can tell which one it was.
             renamed.entry(uid).and_modify(|one| *one = None).or_insert_with(|| Some(reference.clone()));
         }
         let mut in_file: HashMap<&str, u32> = HashMap::new();
@@ -230,7 +233,7 @@ impl Shelved {
         Ok(Self { references, renamed })
     }
 
-    /// What an entry is known by.
+    /// The `external_ref` by which an entry is found.
     fn reference(&self, own: String, uid: Option<&str>) -> String {
         match uid.and_then(|uid| self.renamed.get(uid)) {
             Some(renamed) if !self.references.contains(&own) => renamed.clone(),

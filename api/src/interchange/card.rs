@@ -1,8 +1,8 @@
-//! Character cards, V1 to V3, as an NPC and back.
+//! Converts character cards, V1 to V3, to NPCs and back.
 //!
-//! The card's data stays with the NPC under `extensions.character_card`, so that what means nothing here is given back on export.
-//! Instructions to a model (`system_prompt`, `post_history_instructions`) never reach a prompt: a card is somebody else's text.
-//! Assets are names of files and addresses; none is fetched or kept.
+//! The card's data is stored with the NPC under `extensions.character_card`, so that an export gives back what has no
+//! meaning here. Instructions to a model (`system_prompt`, `post_history_instructions`) never reach a prompt, because a
+//! card is text from a stranger. Assets are file names and URLs; none is fetched or stored.
 
 use base64::{
     Engine, alphabet,
@@ -18,31 +18,31 @@ use super::{
     report::Losses,
     text::{self, string},
 };
-use crate::{
+use base::{
     error::{Error, Result},
     json,
 };
 
-/// Characters of a description and of a personality.
+/// The largest number of characters in a description or personality.
 const TEXT_CHARS_MAX: usize = 20_000;
-/// What an NPC remembers with.
+/// The tool with which an NPC remembers.
 const MEMORY_TOOL: &str = crate::tools::NPC_MEMORY;
-/// Bytes of what an NPC keeps of its card; beside it stand the client's own keys.
+/// The largest size in bytes of the card data that an NPC keeps. Clients' own keys are stored next to it.
 const KEPT_BYTES_MAX: usize = 56 * 1024;
 
 /// A card that was read.
 #[derive(Debug)]
 pub struct Card {
     pub format: &'static str,
-    /// Members of `NpcInput`, the slug among them if the card was written by us.
+    /// Members of `NpcInput`. They include the slug if we wrote the card.
     pub npc: Members,
-    /// Members of it that the card says nothing of, for an NPC that is new here.
+    /// Members that the card does not set, for a new NPC.
     pub at_first: Members,
-    /// What tells this card from others, and is the same when a newer version of it is read.
+    /// Identifies this card. A newer version of the card has the same key.
     pub key: String,
-    /// The id the NPC had there, if the card was written by us.
+    /// The NPC's original id, if we wrote the card.
     pub id: Option<Uuid>,
-    /// Owners by slug, if the card was written by us.
+    /// The slugs of its owners, if we wrote the card.
     pub owners: Vec<String>,
     pub book: Option<Book>,
 }
@@ -50,11 +50,11 @@ pub struct Card {
 /// Reads a card: JSON, PNG or CHARX.
 ///
 /// # Errors
-/// `bad_request` for what is no JSON, `validation_failed` for what is no sound card.
+/// `bad_request` for invalid JSON, `validation_failed` for an invalid card.
 pub fn read(bytes: &[u8], losses: &mut Losses) -> Result<Card> {
     if png::is_png(bytes) {
         let card = in_picture(bytes)?;
-        losses.dropped("picture", "the picture itself is not kept; a card that is exported has another");
+        losses.dropped("picture", "the picture itself is not kept; an exported card has a different one");
         return of_value(json::file(&card)?, losses);
     }
     super::service::refuse_other_pictures(bytes)?;
@@ -68,20 +68,20 @@ pub fn read(bytes: &[u8], losses: &mut Losses) -> Result<Card> {
     of_value(json::file(bytes)?, losses)
 }
 
-/// The card's JSON out of a picture: `ccv3` before `chara`.
+/// Extracts the card's JSON from a picture, preferring `ccv3` over `chara`.
 fn in_picture(bytes: &[u8]) -> Result<Vec<u8>> {
     let is_card = |name: &str| ["ccv3", "chara"].iter().any(|card| name.eq_ignore_ascii_case(card));
     let texts = png::texts(bytes, is_card)?;
     let named = |name: &str| texts.iter().find(|(keyword, _)| keyword.eq_ignore_ascii_case(name));
     let (keyword, value) = named("ccv3").or_else(|| named("chara")).ok_or_else(|| {
-        Error::invalid("", "invalid_file", "This picture carries no card: it has no text chunk `chara` or `ccv3`.")
+        Error::invalid("", "invalid_file", "This picture contains no card: it has no text chunk `chara` or `ccv3`.")
     })?;
     decode(value).ok_or_else(|| {
         Error::invalid("", "invalid_file", format!("The text chunk `{keyword}` of this picture is not base64."))
     })
 }
 
-/// Base64 in either alphabet, padded or not.
+/// Decodes base64 in either alphabet, with or without padding.
 fn decode(value: &[u8]) -> Option<Vec<u8>> {
     let config = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
     let value: Vec<u8> = value.iter().copied().filter(|b| !b.is_ascii_whitespace() && *b != 0).collect();
@@ -90,7 +90,7 @@ fn decode(value: &[u8]) -> Option<Vec<u8>> {
     GeneralPurpose::new(alphabet, config).decode(value).ok()
 }
 
-/// Where fields stand, for reports.
+/// The path of the card's fields in the file, for reports.
 #[derive(Clone, Copy)]
 struct At(&'static str);
 
@@ -117,14 +117,14 @@ fn of_value(value: Value, losses: &mut Losses) -> Result<Card> {
         _ => return Err(no_card()),
     };
     if format == "character_card_v3" && string(&top, "spec_version").parse().is_ok_and(|v: f64| v > 3.0) {
-        losses.approximated("/spec_version", "", "the card is of a newer version; it is read as 3.0");
+        losses.approximated("/spec_version", "", "the card has a newer version and was read as 3.0");
     }
     let name = text::line(string(&data, "name"));
     if name.is_empty() {
-        return Err(Error::invalid(at.path("name"), "required", "A card has a name."));
+        return Err(Error::invalid(at.path("name"), "required", "A card must have a name."));
     }
     match text::is_cut(string(&data, "name")) {
-        true => losses.approximated(&at.path("name"), "name", "cut after 200 characters"),
+        true => losses.approximated(&at.path("name"), "name", "cut off after 200 characters"),
         false => losses.kept(&at.path("name"), "name"),
     }
     let spoken = Some(text::line(string(&data, "nickname"))).filter(|n| !n.is_empty()).unwrap_or_else(|| name.clone());
@@ -151,12 +151,12 @@ fn of_value(value: Value, losses: &mut Losses) -> Result<Card> {
         losses.approximated(
             &at.path("*"),
             "available_tools",
-            "a card has no tools; a new NPC gets `NPC_memorize`, without which it would remember nobody",
+            "a card has no tools; a new NPC gets `NPC_memorize`, because without it the NPC could not remember anybody",
         );
     }
     let about = book.as_ref().map(|b| b.about.clone());
     let key = format!("{}:{}", text::within(&slug(&name), 40), book::short(string(&data, "creator")));
-    // A card of ours that nobody added to has nothing to give back.
+    // If we wrote the card and nobody added anything, there is nothing to keep.
     let is_ours = npc.contains_key("slug");
     if is_ours {
         data.retain(|_, value| is_filled(value));
@@ -177,7 +177,7 @@ fn no_card() -> Error {
     Error::invalid(
         "",
         "invalid_file",
-        "This is no character card: expected `spec` chara_card_v2 or chara_card_v3 with `data`, or a flat card with a description.",
+        "This is not a character card: expected `spec` chara_card_v2 or chara_card_v3 with `data`, or a flat card with a description.",
     )
 }
 
@@ -185,7 +185,7 @@ fn is_filled(value: &Value) -> bool {
     !matches!(value, Value::Null) && value != "" && *value != json!([]) && *value != json!({})
 }
 
-/// Says what becomes of the fields that are not the NPC's own texts.
+/// Reports what happens to the fields that are not texts of the NPC.
 fn tell(data: &Members, at: At, losses: &mut Losses) {
     for (name, value) in data.iter().filter(|(_, value)| is_filled(value)) {
         let path = at.path(name);
@@ -195,19 +195,21 @@ fn tell(data: &Members, at: At, losses: &mut Losses) {
                 losses.approximated(
                     &path,
                     "extensions",
-                    "a card gives the model no orders here; it is kept and given back on export",
+                    "cards cannot give instructions to a model here; the text is kept and exported again",
                 );
             }
             "scenario" | "first_mes" | "alternate_greetings" | "group_only_greetings" => {
                 losses.approximated(
                     &path,
                     "extensions",
-                    "it is told to no model here: an NPC answers to what players do; it is kept and given back on export",
+                    "no model reads it here, because an NPC reacts to what players do; it is kept and exported again",
                 );
             }
-            "assets" => {
-                losses.approximated(&path, "extensions", "pictures and sounds are not fetched; their names are kept")
-            }
+            "assets" => losses.approximated(
+                &path,
+                "extensions",
+                "pictures and sounds are not fetched; only their names are kept",
+            ),
             "extensions" => {
                 for name in value.as_object().into_iter().flat_map(|e| e.keys()) {
                     losses.carried(&format!("{path}/{name}"));
@@ -218,11 +220,11 @@ fn tell(data: &Members, at: At, losses: &mut Losses) {
     }
 }
 
-/// The NPC's texts that a card's data means.
+/// The texts of the NPC, made from a card's data.
 fn npc_of(data: &Members, told: Option<(At, &mut Losses)>) -> Members {
     let name = text::line(string(data, "name"));
     let spoken = Some(text::line(string(data, "nickname"))).filter(|n| !n.is_empty()).unwrap_or_else(|| name.clone());
-    // One character more, to see that there is more.
+    // One more character than the limit, to notice longer texts.
     let plain = |field: &str| text::plain(string(data, field), &spoken, TEXT_CHARS_MAX + 1);
     let description = plain("description");
     let mut personality = plain("personality");
@@ -233,7 +235,7 @@ fn npc_of(data: &Members, told: Option<(At, &mut Losses)>) -> Members {
         personality = format!("{}{heading}How {spoken} speaks:\n{examples}", personality.trim_end());
     }
     if let Some((at, losses)) = told {
-        let cut = "cut after 20000 characters";
+        let cut = "cut off after 20000 characters";
         for (field, to, value) in
             [("description", "description", &description), ("personality", "personality_prompt", &personality)]
         {
@@ -259,7 +261,7 @@ fn npc_of(data: &Members, told: Option<(At, &mut Losses)>) -> Members {
             losses.mapped(
                 &at.path("mes_example"),
                 "personality_prompt",
-                "stands below the personality as examples of speech",
+                "added below the personality, as examples of speech",
             );
         }
     }
@@ -270,7 +272,7 @@ fn npc_of(data: &Members, told: Option<(At, &mut Losses)>) -> Members {
     npc
 }
 
-/// Members of an NPC that cards of others do not have.
+/// Members of an NPC that only cards written by us have.
 const OURS: &[&str] = &[
     "race",
     "profession",
@@ -283,7 +285,7 @@ const OURS: &[&str] = &[
     "reaction_threshold",
 ];
 
-/// What an NPC keeps of its card. What is the NPC's own text is left out, and the largest things if it is too much.
+/// The card data that an NPC keeps: without the NPC's own texts and, if it is too large, without the largest members.
 fn keep(
     format: &'static str,
     mut data: Members,
@@ -302,12 +304,12 @@ fn keep(
     }
     let size = |value: &Value| serde_json::to_vec(value).map_or(usize::MAX, |bytes| bytes.len());
     for name in text::lighten(&mut data, KEPT_BYTES_MAX) {
-        losses.dropped(&at.path(&name), "it is too large to be kept beside the NPC");
+        losses.dropped(&at.path(&name), "too large to be kept with the NPC");
     }
     let mut kept = Members::new();
     kept.insert("format".to_owned(), format.into());
     kept.insert("data".to_owned(), data.into());
-    // What frontends write beside `data`: mostly V1's fields once more.
+    // Members that other programs write next to `data`: mostly V1's fields again.
     let known = ["spec", "spec_version", "name", "description", "personality", "scenario", "first_mes", "mes_example"];
     let top: Members = top.into_iter().filter(|(name, _)| !known.contains(&name.as_str())).collect();
     for (name, value) in [("beside", top), ("book", about.unwrap_or_default())] {
@@ -320,14 +322,15 @@ fn keep(
         } else {
             losses.dropped(
                 if name == "book" { "/data/character_book" } else { "/" },
-                "its own settings are too large to be kept",
+                "the settings are too large to be kept",
             );
         }
     }
     kept
 }
 
-/// A card in V3 of an NPC. `npc` has the members of `NpcInput` with slugs of owners, and the row's id; `lore` are entries of its book.
+/// Writes an NPC as a V3 card. `npc` has the members of `NpcInput`, with the slugs of owners, and the row's id. `lore`
+/// has the entries of its book.
 #[must_use]
 pub fn write(npc: &Members, owners: &[String], lore: &[Members]) -> Value {
     let kept = npc.get("extensions").and_then(|e| e.get("character_card"));
@@ -346,7 +349,7 @@ pub fn write(npc: &Members, owners: &[String], lore: &[Members]) -> Value {
         let value = if was.get(member) == npc.get(member) { origin.get(field) } else { npc.get(member) };
         data.insert(field.to_owned(), value.cloned().unwrap_or_else(|| "".into()));
     }
-    // The examples stand in the personality once that was changed.
+    // A changed personality already contains the examples.
     if was.get("personality_prompt") != npc.get("personality_prompt") {
         data.remove("mes_example");
     }
@@ -390,7 +393,7 @@ pub fn write(npc: &Members, owners: &[String], lore: &[Members]) -> Value {
     card.into()
 }
 
-/// A picture that carries a card: as V3 and, for older programs, as V2.
+/// A picture that contains a card: as V3 and, for older programs, also as V2.
 ///
 /// # Errors
 /// `internal` if the card cannot be written as JSON.

@@ -1,33 +1,35 @@
-//! CHARX: a card in a zip beside its pictures. Only `card.json` is unpacked, and no more of it than a card may have; of the other
-//! entries only the names and sizes are looked at.
+//! CHARX: a zip archive with a card and its pictures. Only `card.json` is unpacked, up to the size limit for cards. Of
+//! the other entries we look only at names and sizes.
 
 use std::io::{Cursor, Read};
 
 use zip::ZipArchive;
 
 use super::IMPORT_BYTES_MAX;
-use crate::error::{Error, Result};
+use base::error::{Error, Result};
 
-/// Entries of an archive.
+/// The largest number of entries in an archive.
 const ENTRIES_MAX: usize = 2000;
-/// Bytes of the unpacked card.
+/// The largest size of the unpacked card, in bytes.
 const CARD_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// Bytes that any entry may say it has, unpacked: pictures and sounds hardly shrink, so what is larger is no part of a card.
+/// The largest size that any entry may claim to have unpacked, in bytes. Pictures and sounds hardly shrink, so a larger
+/// entry does not belong to a card.
 const ENTRY_BYTES_MAX: u64 = IMPORT_BYTES_MAX as u64;
 
-/// Whether the file begins like a zip.
+/// Whether the file begins like a zip archive.
 #[must_use]
 pub fn is_zip(bytes: &[u8]) -> bool {
     bytes.starts_with(b"PK\x03\x04")
 }
 
-/// The card's JSON, and how many other entries there are.
+/// Unpacks the card's JSON, and counts the other entries.
 ///
 /// # Errors
-/// `validation_failed` for what is no sound archive with a card.
+/// `validation_failed` for an invalid archive, or one without a card.
 pub fn card(bytes: &[u8]) -> Result<(Vec<u8>, usize)> {
     let broken = |what: String| Error::invalid("", "invalid_file", format!("The archive cannot be read: {what}."));
-    // The reader takes in the whole directory before it says how long it is; each of its entries begins with these bytes.
+    // The zip library reads the whole directory before it tells how long it is. So count its entries first: each begins
+    // with these bytes.
     if bytes.windows(4).filter(|at| at == b"PK\x01\x02").nth(ENTRIES_MAX).is_some() {
         return Err(broken(format!("it has more than {ENTRIES_MAX} entries")));
     }
@@ -40,7 +42,7 @@ pub fn card(bytes: &[u8]) -> Result<(Vec<u8>, usize)> {
         let name = name.map_err(|e| broken(e.to_string()))?;
         if !is_tame(&name) {
             let shown: String = name.chars().take(60).collect();
-            return Err(broken(format!("`{}` leads out of it", shown.escape_default())));
+            return Err(broken(format!("the path `{}` leads out of the archive", shown.escape_default())));
         }
     }
     for number in 0..entries {
@@ -53,10 +55,10 @@ pub fn card(bytes: &[u8]) -> Result<(Vec<u8>, usize)> {
     }
     let entry = archive.by_name("card.json").map_err(|e| broken(format!("card.json: {e}")))?;
     if entry.encrypted() || !entry.is_file() {
-        return Err(broken("card.json is no plain file".to_owned()));
+        return Err(broken("card.json is encrypted or not a plain file".to_owned()));
     }
     let mut card = Vec::new();
-    // What an entry says of its size is not believed. The checksum is compared at its end.
+    // The size that an entry claims is not trusted. The checksum is compared at the end.
     let read = entry.take(CARD_BYTES_MAX + 1).read_to_end(&mut card).map_err(|e| broken(format!("card.json: {e}")))?;
     if read as u64 > CARD_BYTES_MAX {
         return Err(broken(format!("card.json has more than {CARD_BYTES_MAX} bytes")));
@@ -64,7 +66,7 @@ pub fn card(bytes: &[u8]) -> Result<(Vec<u8>, usize)> {
     Ok((card, entries.saturating_sub(1)))
 }
 
-/// Whether a name stays within the archive.
+/// Whether a path stays within the archive.
 fn is_tame(name: &str) -> bool {
     !name.starts_with(['/', '\\']) && !name.contains(['\\', ':', '\0']) && name.split('/').all(|part| part != "..")
 }

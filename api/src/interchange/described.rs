@@ -1,6 +1,6 @@
-//! Files as types: the OpenAPI document describes what is exported by these. What a file brought that is no member of ours is in it again as it
-//! was, so that only what we write ourselves has a type here.
-#![expect(dead_code, reason = "they describe files that are written piece by piece")]
+//! The types of exported files, for the OpenAPI document. Members that came from an imported file are exported
+//! unchanged, so only members that we write ourselves have types here.
+#![expect(dead_code, reason = "these types only describe files; other code writes them piece by piece")]
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,8 @@ use crate::{
     scenes::SceneInput,
 };
 
-/// A campaign as one document: everything of its world. Rows are named by slug; there is no id, key, seed or account in it.
+/// A campaign as one document, with everything in its world. Rows are identified by slug. It contains no ids, keys,
+/// seeds or accounts.
 #[derive(ToSchema)]
 pub struct CampaignDocument {
     /// Always `tavernkeep.campaign`.
@@ -38,39 +39,39 @@ pub struct CampaignDocument {
     /// Lore, by slug.
     #[schema(required = false)]
     lore: Vec<LoreInput>,
-    /// What NPCs and owners remember, in the order in which it was made.
+    /// The memories of NPCs and owners, in the order in which they were made.
     #[schema(required = false)]
     memories: Vec<MemoryDocument>,
-    /// What was said and rolled, in its order.
+    /// The messages, in order.
     #[schema(required = false)]
     messages: Vec<MessageDocument>,
 }
 
-/// An owner of a campaign's document.
+/// An owner in a campaign document.
 #[derive(ToSchema)]
 pub struct OwnerDocument {
     #[serde(flatten)]
     #[schema(inline)]
     owner: OwnerInput,
-    /// What it may spend to act, as it was when it was last counted.
+    /// The influence that it can spend to act, when it was last updated.
     influence: Option<InfluenceDocument>,
 }
 
-/// What an owner may spend to act.
+/// An owner's influence, which it can spend to act.
 #[derive(ToSchema)]
 pub struct InfluenceDocument {
-    /// What was left.
+    /// The current influence.
     current: Option<f64>,
-    /// How much there can be.
+    /// The most influence that it can have.
     max: Option<f64>,
-    /// How much comes back in an hour.
+    /// How much it regains per hour.
     regen_per_hour: Option<f64>,
-    /// When that was counted.
+    /// When the current influence was last updated.
     #[schema(value_type = Option<String>, format = DateTime)]
     at: Option<OffsetDateTime>,
 }
 
-/// A character card of version 3, as other frontends read it.
+/// A character card of version 3, as other programs read it.
 #[derive(ToSchema)]
 pub struct CharacterCard {
     /// Always `chara_card_v3`.
@@ -81,91 +82,91 @@ pub struct CharacterCard {
     data: CharacterCardData,
 }
 
-/// A character of a card. Members of the card that it was imported from are there as they were.
+/// The character of a card. Members of the card that it was imported from are exported unchanged.
 #[derive(ToSchema)]
 pub struct CharacterCardData {
     /// The character's name.
     name: String,
-    /// What the character is.
+    /// A description of the character.
     description: Value,
-    /// Who the character is.
+    /// The character's personality.
     personality: Value,
-    /// Where it meets whom.
+    /// The situation in which the character appears.
     scenario: Value,
-    /// How it greets.
+    /// The first message of the character.
     first_mes: Value,
-    /// How it speaks.
+    /// Examples of the character's speech.
     mes_example: Value,
-    /// Notes of whoever made it.
+    /// Notes by the card's creator.
     creator_notes: Value,
-    /// What its maker tells a model first.
+    /// The creator's system prompt.
     system_prompt: Value,
-    /// What its maker tells a model last.
+    /// The creator's instructions after the conversation.
     post_history_instructions: Value,
-    /// Who made it.
+    /// The creator of the card.
     creator: Value,
-    /// Which version of it this is.
+    /// The version of the character.
     character_version: Value,
-    /// How else it greets.
+    /// Other first messages.
     alternate_greetings: Value,
-    /// Words to find it by.
+    /// Tags for finding the card.
     tags: Value,
-    /// How it greets a group.
+    /// First messages in a group.
     group_only_greetings: Value,
-    /// Members of programs' own; ours are in `tavernkeep`.
+    /// Members of other programs. Ours are in `tavernkeep`.
     extensions: Value,
-    /// What it alone knows, for those who see secrets.
+    /// The secret lore of this character. Only present if the caller may see secrets.
     character_book: Option<CharacterBook>,
 }
 
-/// The book of a card.
+/// The lorebook of a card.
 #[derive(ToSchema)]
 pub struct CharacterBook {
-    /// Its entries, as cards write them.
+    /// The entries, in the format of cards.
     #[schema(value_type = Vec<Object>)]
     entries: Vec<Value>,
-    /// Members of programs' own.
+    /// Members of other programs.
     extensions: Value,
 }
 
-/// Lore as SillyTavern's world info.
+/// Lore in the format of SillyTavern's world info.
 #[derive(ToSchema)]
 pub struct WorldInfo {
-    /// The entries by their numbers.
+    /// The entries by number.
     entries: BTreeMap<String, WorldInfoEntry>,
-    /// What the book is called, if it is one that was imported.
+    /// The name of the book, if it was imported.
     name: Option<Value>,
 }
 
-/// An entry of world info. Members that it was imported with are there as they were.
+/// An entry of world info. Members that it was imported with are exported unchanged.
 #[derive(ToSchema)]
 pub struct WorldInfoEntry {
-    /// Its number in this file.
+    /// The number of the entry in this file.
     uid: u64,
-    /// Words that bring it up.
+    /// The keywords that activate the entry.
     key: Value,
-    /// Further words that count.
+    /// The secondary keywords.
     keysecondary: Value,
-    /// Its title.
+    /// The title.
     comment: Value,
-    /// Its text.
+    /// The text.
     content: Value,
-    /// Whether it is always told.
+    /// Whether the entry is always active.
     constant: Value,
-    /// Whether the further words count.
+    /// Whether the secondary keywords count.
     selective: Value,
-    /// How the further words count: a number from 0 to 3.
+    /// How the secondary keywords are combined: a number from 0 to 3.
     #[serde(rename = "selectiveLogic")]
     selective_logic: Value,
-    /// What goes first.
+    /// The priority.
     order: Value,
-    /// Where it stands.
+    /// The position in the prompt.
     position: Value,
-    /// Whether it is not used.
+    /// Whether the entry is switched off.
     disable: Value,
-    /// How many messages are searched for its words.
+    /// How many messages are searched for the keywords.
     #[serde(rename = "scanDepth")]
     scan_depth: Value,
-    /// Members of programs' own; ours are in `tavernkeep`.
+    /// Members of other programs. Ours are in `tavernkeep`.
     extensions: Value,
 }

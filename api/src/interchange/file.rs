@@ -1,19 +1,17 @@
-//! A file as the body of a request: bounded, with the client's idempotency key bound to it.
+//! A file as a request body: limited in size, with the client's idempotency key bound to it.
 
 use actix_web::{FromRequest, HttpRequest, dev::Payload, http::header, web};
 use futures_util::future::LocalBoxFuture;
 use sha2::{Digest, Sha256};
 
 use super::IMPORT_BYTES_MAX;
-use crate::{
-    error::{Code, Error, Result},
-    http::{body, idempotency::IdempotencyKey},
-};
+use crate::http::{body, idempotency::IdempotencyKey};
+use base::error::{Code, Error, Result};
 
-/// Media types a file is sent as; what it is, its first bytes say.
+/// The accepted media types. The actual format is recognised by the first bytes.
 const TYPES: &[&str] = &["application/json", "application/octet-stream", "application/zip", "image/apng", "image/png"];
 
-/// A file that was sent.
+/// A file from a request.
 pub struct File {
     pub bytes: web::Bytes,
     pub idempotency: Option<IdempotencyKey>,

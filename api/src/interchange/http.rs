@@ -1,4 +1,4 @@
-//! `GET …/export`, `POST /campaigns/import`, cards and lorebooks in and out.
+//! The routes for import and export: `GET …/export`, `POST /campaigns/import`, cards and lorebooks.
 
 use actix_web::{HttpRequest, HttpResponse, get, post, web};
 use serde::Deserialize;
@@ -17,62 +17,62 @@ use super::{
 use crate::{
     app::App,
     auth::Caller,
-    error::{Error, Problem, Result},
     http::{Reply, paging, reply::attachment},
-    retry::{self, BRIEF},
 };
+use base::error::{Error, Problem, Result};
+use db::retry::{self, BRIEF};
 
-/// How to import.
+/// The parameters of the import of a campaign document.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct CampaignImportParams {
-    /// Whether to report what would happen and change nothing.
+    /// Whether only to report what would happen, without changing anything.
     dry_run: bool,
-    /// The campaign it becomes; the document's own unless given.
+    /// The slug of the campaign to create or change. By default the document's own.
     slug: Option<String>,
 }
 
-/// How to import.
+/// The parameters of the import of a card.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct CardImportParams {
-    /// Whether to report what would happen and change nothing.
+    /// Whether only to report what would happen, without changing anything.
     dry_run: bool,
 }
 
-/// How to import.
+/// The parameters of the import of a lorebook.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct LorebookImportParams {
-    /// Whether to report what would happen and change nothing.
+    /// Whether only to report what would happen, without changing anything.
     dry_run: bool,
-    /// What the book is known by; its own name unless given.
+    /// The name that identifies the book. By default its own name.
     name: Option<String>,
 }
 
-/// How to import.
+/// The parameters of the import of entity documents.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct SeedImportParams {
-    /// Whether to report what would happen and change nothing.
+    /// Whether only to report what would happen, without changing anything.
     dry_run: bool,
 }
 
-/// What to export.
+/// The parameters of the export of a lorebook.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct LorebookParams {
-    /// Only the entries of this book that was imported, by its name as a slug.
+    /// Exports only the entries of this imported book. The value is the book's name as a slug.
     book: Option<String>,
 }
 
 async fn import(app: &App, caller: &Caller, wanted: &Wanted, file: &File, dry_run: bool) -> Result<Reply> {
-    // Of two that bring the same, the second finds what the first one made.
+    // If two requests import the same, the second one finds what the first one created.
     let once = async || once(app, caller, wanted, file, dry_run).await.map_err(|error| error.of_derived_slug());
     retry::repeat(BRIEF, once).await
 }
@@ -96,7 +96,10 @@ async fn once(app: &App, caller: &Caller, wanted: &Wanted, file: &File, dry_run:
     Ok(reply)
 }
 
-/// Imports a campaign's document: what is new is created, what differs is changed, nothing is deleted; a second time changes nothing.
+/// Imports a campaign document.
+///
+/// New rows are created and different ones changed. Nothing is deleted. Importing the same document again changes
+/// nothing.
 #[utoipa::path(tag = "imports", operation_id = "import_campaign", request_body(content = Object, description = "A document of `GET …/export`, at most 32 MiB"),
     params(CampaignImportParams), responses((status = 200, body = Report), (status = "default", body = Problem)))]
 #[post("/campaigns/import")]
@@ -105,7 +108,9 @@ pub async fn import_campaign(app: web::Data<App>, caller: Caller, request: HttpR
     import(&app, &caller, &Wanted::Campaign { slug: asked.slug }, &file, asked.dry_run).await
 }
 
-/// Imports a character card (V1 to V3: JSON, PNG or CHARX) as an NPC, and its book as lore that this NPC knows.
+/// Imports a character card (V1 to V3: JSON, PNG or CHARX) as an NPC.
+///
+/// The card's book is imported as lore that this NPC knows.
 #[utoipa::path(tag = "imports", operation_id = "import_character_card",
     request_body(description = "The card as JSON, PNG or CHARX, at most 32 MiB", content((Object = "application/json"), (Vec<u8> = "image/png"), (Vec<u8> = "application/zip"))),
     params(("c" = String, Path, description = "Campaign id or slug"), CardImportParams),
@@ -122,7 +127,9 @@ pub async fn import_card(
     import(&app, &caller, &Wanted::Card { campaign: path.into_inner() }, &file, asked.dry_run).await
 }
 
-/// Imports a lorebook: SillyTavern's world info, a card's book, or one of Agnai, Risu, NovelAI or AI Dungeon.
+/// Imports a lorebook.
+///
+/// It may be SillyTavern's world info, a card's book, or a book of Agnai, Risu, NovelAI or AI Dungeon.
 #[utoipa::path(tag = "imports", operation_id = "import_lorebook", request_body(content = serde_json::Value, description = "The book as JSON, at most 32 MiB"),
     params(("c" = String, Path, description = "Campaign id or slug"), LorebookImportParams),
     responses((status = 200, body = Report), (status = "default", body = Problem)))]
@@ -139,7 +146,9 @@ pub async fn import_lorebook(
     import(&app, &caller, &wanted, &file, asked.dry_run).await
 }
 
-/// Imports entity documents: one, a list, or `{players, owners, npcs, lore}`; keys in PascalCase or snake_case.
+/// Imports entity documents.
+///
+/// The body is a single document, a list, or `{players, owners, npcs, lore}`, with keys in PascalCase or snake_case.
 #[utoipa::path(tag = "imports", operation_id = "import_seed", request_body = serde_json::Value,
     params(("c" = String, Path, description = "Campaign id or slug"), SeedImportParams),
     responses((status = 200, body = Report), (status = "default", body = Problem)))]
@@ -155,7 +164,9 @@ pub async fn import_seed(
     import(&app, &caller, &Wanted::Seed { campaign: path.into_inner() }, &file, asked.dry_run).await
 }
 
-/// The whole campaign as one document; secrets included, so it needs `gm` beside `read`.
+/// Exports the whole campaign as one document.
+///
+/// It includes secrets, so it requires the scope `gm` in addition to `read`.
 #[utoipa::path(tag = "imports", operation_id = "export_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 200, body = CampaignDocument), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/export")]
@@ -165,7 +176,7 @@ pub async fn export_campaign(app: web::Data<App>, caller: Caller, path: web::Pat
     Ok(attachment("application/json", &name).streaming(Box::pin(pieces::stream(export))))
 }
 
-/// An NPC as a character card, V3.
+/// Exports an NPC as a character card, V3.
 #[utoipa::path(tag = "imports", operation_id = "export_card_json",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug")),
     responses((status = 200, body = CharacterCard), (status = "default", body = Problem)))]
@@ -176,7 +187,7 @@ pub async fn card_json(app: web::Data<App>, caller: Caller, path: web::Path<(Str
     Ok(attachment("application/json", &format!("{name}.json")).body(bytes))
 }
 
-/// An NPC as a picture that carries its character card, in V2 and V3.
+/// Exports an NPC as a picture that contains its character card, in V2 and V3.
 #[utoipa::path(tag = "imports", operation_id = "export_card_png",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug")),
     responses((status = 200, content_type = "image/png", body = Vec<u8>), (status = "default", body = Problem)))]
@@ -186,7 +197,9 @@ pub async fn card_png(app: web::Data<App>, caller: Caller, path: web::Path<(Stri
     Ok(attachment("image/png", &format!("{name}.png")).body(card::picture(&card)?))
 }
 
-/// The campaign's lore as SillyTavern's world info; secret entries for those who see secrets.
+/// Exports the campaign's lore as SillyTavern's world info.
+///
+/// Secret entries are included only if the caller may see secrets.
 #[utoipa::path(tag = "imports", operation_id = "export_lorebook",
     params(("c" = String, Path, description = "Campaign id or slug"), LorebookParams),
     responses((status = 200, body = WorldInfo), (status = "default", body = Problem)))]

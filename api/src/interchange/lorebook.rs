@@ -1,4 +1,5 @@
-//! A campaign's lore as SillyTavern's world info: a page at a time, all as of one moment, never the whole in memory.
+//! Exports a campaign's lore as SillyTavern's world info. It is read page by page within one snapshot and never held in
+//! memory as a whole.
 
 use entity::lore;
 use sea_orm::{
@@ -19,18 +20,19 @@ use super::{
 };
 use crate::{
     auth::Caller,
-    error::{Code, Error, Result},
     http::{
         budget,
         resource::{Place, Ref, Resource, campaign_id, col},
     },
     lore::LoreEntries,
-    pool::Pool,
-    stored::Columns,
-    tenancy::TenantTx,
 };
+use base::{
+    error::{Code, Error, Result},
+    stored::Columns,
+};
+use db::{pool::Pool, tenancy::TenantTx};
 
-/// Entries of one page.
+/// The number of entries in one page.
 const PAGE_ROWS: u64 = 50;
 
 /// A lorebook that is being written.
@@ -39,7 +41,7 @@ pub struct Lorebook {
     caller: Caller,
     campaign: Uuid,
     names: Names,
-    /// What the entries' `external_ref` begins with, if they are of one book.
+    /// The prefix of the entries' `external_ref` if only one book is exported.
     shelf: Option<String>,
     after: String,
     written: usize,
@@ -49,10 +51,12 @@ pub struct Lorebook {
 }
 
 impl Lorebook {
-    /// Begins a lorebook of all lore that the caller may see, or of one book that was imported. What can be refused is refused here.
+    /// Begins to export all lore that the caller may see, or one imported book. Errors are found here, before anything
+    /// is sent.
     ///
     /// # Errors
-    /// `not_found` for the campaign or the book, `conflict` while another export of the tenant is being sent, `payload_too_large`.
+    /// `not_found` for the campaign or the book, `conflict` while another export of the tenant is running,
+    /// `payload_too_large`.
     pub async fn begin(pool: &Pool, caller: &Caller, c: &str, book: Option<&str>) -> Result<Self> {
         let tx = TenantTx::read_at_one_moment(pool, caller.tenant_id()).await?;
         let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
@@ -67,8 +71,9 @@ impl Lorebook {
             .all(&tx)
             .await?;
         if found.len() > ENTRIES_MAX {
-            let detail =
-                format!("A lorebook holds {ENTRIES_MAX} entries and these are more; take the campaign's document.");
+            let detail = format!(
+                "A lorebook may have at most {ENTRIES_MAX} entries, and there are more. Export the campaign document instead."
+            );
             return Err(Error::new(Code::PayloadTooLarge, detail));
         }
         let about = match book {
@@ -137,7 +142,7 @@ fn entries(place: &Place<'_>, shelf: Option<&str>) -> Select<lore::Entity> {
         })
 }
 
-/// Numbers that entries were read with; they may have them again.
+/// The numbers with which entries were imported. They may keep them.
 async fn uids(place: &Place<'_>) -> Result<Vec<u64>> {
     let rows = sqlx::query(
         "SELECT uid::bigint AS uid FROM lore CROSS JOIN LATERAL \
@@ -154,7 +159,7 @@ async fn uids(place: &Place<'_>) -> Result<Vec<u64>> {
     Ok(uids.into_iter().filter_map(|uid| u64::try_from(uid).ok()).collect())
 }
 
-/// What an imported book said of itself.
+/// An imported book's own settings.
 async fn about(place: &Place<'_>, book: &str) -> Result<Members> {
     let row =
         sqlx::query("SELECT extensions -> 'lorebooks' -> $3 AS about FROM campaign WHERE tenant_id = $1 AND id = $2")

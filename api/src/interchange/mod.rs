@@ -1,15 +1,18 @@
-//! Worlds in and out: a whole campaign as our own document, character cards and lorebooks of other programs, entity documents.
+//! Import and export: a whole campaign as our own document, character cards and lorebooks of other programs, and entity
+//! documents.
 //!
-//! - [`document`] is a campaign as one file; [`seed`] reads the entity documents of the MUD design that Tavernkeep unites.
-//! - [`card`] and [`book`] are pure: bytes to what they mean here and a report of what was lost, and back. [`png`] and [`charx`] are
-//!   their envelopes, [`crate::json`] reads their JSON, [`text`] their texts.
-//! - [`apply`] puts what was read into a campaign, [`rows`] writes many rows in few statements, [`report`] says what became of it all.
-//! - [`out`] and [`lorebook`] write cards and lorebooks, [`pieces`] sends what is long while it is written, [`described`] says of files as types
-//!   what the OpenAPI document tells of them.
+//! - [`document`] is a campaign as one file. [`seed`] reads the entity documents of the MUD design that Tavernkeep
+//!   unites.
+//! - [`card`] and [`book`] are pure: they convert bytes to our terms with a report of what was lost, and back. [`png`]
+//!   and [`charx`] unpack them, [`base::json`] reads their JSON, [`text`] their texts.
+//! - [`apply`] writes what was read into a campaign, [`rows`] writes many rows in few statements, and [`report`] says
+//!   what happened to each.
+//! - [`out`] and [`lorebook`] write cards and lorebooks, [`pieces`] streams long downloads, and [`described`] has the
+//!   types of files for the OpenAPI document.
 //!
-//! Files are hostile: everything is bounded and checked, nothing that a file names is fetched, no path of a file is used. A dry run
-//! is the import itself in a transaction that is not committed. To add a format of lorebooks: a line in each table of
-//! `book/formats.rs` and a row in `tests/interchange/`.
+//! Files may be hostile. Everything is limited and checked, nothing that a file names is fetched, and no path in a file
+//! is used. A dry run is the import itself in a transaction that is not committed. To add a lorebook format, add a line
+//! in each table of `book/formats.rs` and a row in `tests/interchange/`.
 
 pub mod apply;
 pub mod book;
@@ -31,5 +34,5 @@ pub mod seed;
 pub mod service;
 pub mod text;
 
-/// Bytes of an import.
+/// The largest import in bytes.
 pub const IMPORT_BYTES_MAX: usize = 32 * 1024 * 1024;

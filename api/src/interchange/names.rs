@@ -1,16 +1,17 @@
-//! Who is who in a campaign: slugs and ids of characters, NPCs and owners. Documents name rows by slug.
+//! The slugs and ids of a campaign's characters, NPCs and owners. Documents name rows by slug.
 
 use std::collections::HashMap;
 
 use uuid::Uuid;
 
-use crate::{
+use crate::http::resource::Place;
+use base::{
     error::{Code, Error, Result},
-    http::resource::Place,
     stored::Columns,
 };
 
-/// Actors that are known at once; of a campaign that has more nothing is exported, and no file that names actors imported.
+/// The largest number of actors in memory. A campaign with more cannot be exported, and no file that names actors can
+/// be imported into it.
 const ACTORS_MAX: usize = 200_000;
 
 /// The actors of a campaign.
@@ -21,10 +22,10 @@ pub struct Names {
 }
 
 impl Names {
-    /// Reads them. One statement.
+    /// Reads the actors in one statement.
     ///
     /// # Errors
-    /// `payload_too_large` if there are too many: who is not known here would silently be nobody.
+    /// `payload_too_large` if there are too many. If some were left out, references to them would silently be lost.
     pub async fn load(place: &Place<'_>) -> Result<Self> {
         let rows = sqlx::query(
             "SELECT slug, kind, actor_id FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 LIMIT $3",
@@ -36,7 +37,7 @@ impl Names {
         .await?;
         if rows.len() > ACTORS_MAX {
             let detail = format!(
-                "This campaign has more than {ACTORS_MAX} characters, NPCs and owners: too many to be exchanged."
+                "This campaign has more than {ACTORS_MAX} characters, NPCs and owners. That is too many for import and export."
             );
             return Err(Error::new(Code::PayloadTooLarge, detail));
         }
@@ -50,7 +51,7 @@ impl Names {
         Ok(names)
     }
 
-    /// The id of a slug.
+    /// The id that belongs to a slug.
     #[must_use]
     pub fn id(&self, slug: &str) -> Option<Uuid> {
         self.by_slug.get(slug).map(|(id, _)| *id)
@@ -60,31 +61,31 @@ impl Names {
         self.by_slug.get(slug).filter(|(_, kind)| *kind == wanted).map(|(id, _)| *id)
     }
 
-    /// The id of an owner.
+    /// The id of an owner, by slug.
     #[must_use]
     pub fn owner(&self, slug: &str) -> Option<Uuid> {
         self.of_kind(slug, 'o')
     }
 
-    /// The id of an NPC.
+    /// The id of an NPC, by slug.
     #[must_use]
     pub fn npc(&self, slug: &str) -> Option<Uuid> {
         self.of_kind(slug, 'n')
     }
 
-    /// The id of a player character.
+    /// The id of a player character, by slug.
     #[must_use]
     pub fn character(&self, slug: &str) -> Option<Uuid> {
         self.of_kind(slug, 'c')
     }
 
-    /// The slug of an id as text.
+    /// The slug that belongs to an id, given as text.
     #[must_use]
     pub fn slug_of(&self, id: &str) -> Option<&str> {
         self.of(Uuid::try_parse(id).ok()?)
     }
 
-    /// The slug of an id.
+    /// The slug that belongs to an id.
     #[must_use]
     pub fn of(&self, id: Uuid) -> Option<&str> {
         self.by_id.get(&id).map(String::as_str)

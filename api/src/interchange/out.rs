@@ -1,4 +1,4 @@
-//! NPCs out of a campaign as cards, and rows as members of files.
+//! Exports NPCs as cards, and converts rows to members of files.
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -6,15 +6,14 @@ use uuid::Uuid;
 use super::{book::Members, card, names::Names};
 use crate::{
     auth::Caller,
-    error::{Error, Result},
     http::resource::{self, Place, Ref, Resource, campaign_id},
     lore::LoreEntries,
     npcs::Npcs,
-    pool::Pool,
-    tenancy::TenantTx,
 };
+use base::error::{Error, Result};
+use db::{pool::Pool, tenancy::TenantTx};
 
-/// A row as members of its input, with slugs where it has ids.
+/// A row as members of its input, with slugs in place of ids.
 ///
 /// # Errors
 /// `internal` if it cannot be written as JSON.
@@ -22,7 +21,7 @@ pub fn members<R: Resource>(model: R::Model, names: &Names) -> Result<Members> {
     let view = serde_json::to_value(R::View::from(model)).map_err(Error::internal)?;
     let Value::Object(mut members) = view else { return Err(Error::internal("a view is an object")) };
     members.retain(|name, _| !resource::READ_ONLY.contains(&name.as_str()) && !R::READ_ONLY.contains(&name.as_str()));
-    // An account of this server is nobody elsewhere.
+    // A user of this server does not exist elsewhere.
     members.remove("player_user");
     for name in ["owner_ids", "known_by"] {
         if let Some(Value::Array(ids)) = members.get_mut(name) {
@@ -32,7 +31,7 @@ pub fn members<R: Resource>(model: R::Model, names: &Names) -> Result<Members> {
     Ok(members)
 }
 
-/// The same with the row's id, by which files that we wrote are known again where they were written.
+/// Like [`members`], with the row's id. With it we recognise rows in files that we wrote.
 ///
 /// # Errors
 /// `internal` if it cannot be written as JSON.
@@ -43,7 +42,7 @@ pub fn identified<R: Resource>(model: R::Model, names: &Names) -> Result<Members
     Ok(members)
 }
 
-/// The card of an NPC, and the name of its file.
+/// The card of an NPC, and the file name.
 ///
 /// # Errors
 /// `not_found`.
@@ -74,7 +73,7 @@ async fn card_of(place: &Place<'_>, npc: &Ref) -> Result<Value> {
     Ok(card::write(&npc, &owners, &lore))
 }
 
-/// Secret lore that an NPC alone knows: the book of its card, and what was added to it here.
+/// The secret lore that only this NPC knows: the book of its card, and what was added here.
 async fn book_of(place: &Place<'_>, npc: Uuid, key: &str, names: &Names) -> Result<Vec<Members>> {
     use sea_orm::{
         EntityTrait, QueryFilter, QueryOrder, QuerySelect,

@@ -1,15 +1,15 @@
-//! A file whose report somebody is reading. It waits in the database, so that any replica can go on with it; one for each user,
-//! for an hour.
+//! A file whose dry-run report a user is reading. It is stored in the database for an hour, so that any replica can
+//! continue with it. Each user has at most one.
 
 use uuid::Uuid;
 
-use crate::{
+use base::{
     error::{Code, Error, Result},
     stored::Columns,
-    tenancy::TenantTx,
 };
+use db::tenancy::TenantTx;
 
-/// Keeps a file; it takes the place of the user's last one.
+/// Stores a file. It replaces the user's previous one.
 ///
 /// # Errors
 /// Those of the database.
@@ -31,10 +31,10 @@ pub async fn keep(tx: &TenantTx, user: Uuid, campaign: Uuid, name: &str, bytes: 
     Ok(id)
 }
 
-/// Reads a file that waits.
+/// Reads a stored file.
 ///
 /// # Errors
-/// `gone` if it waited too long, or another took its place.
+/// `gone` if it is too old or was replaced.
 pub async fn read(tx: &TenantTx, user: Uuid, campaign: Uuid, id: Uuid) -> Result<(String, Vec<u8>)> {
     let row = sqlx::query(
         "SELECT name, bytes FROM pending_import WHERE tenant_id = $1 AND user_id = $2 AND campaign_id = $3 AND id = $4 \
@@ -50,10 +50,10 @@ pub async fn read(tx: &TenantTx, user: Uuid, campaign: Uuid, id: Uuid) -> Result
     Ok((row.read("name")?, row.read("bytes")?))
 }
 
-/// Takes a file out; if the transaction does not commit it is still there.
+/// Removes a stored file. If the transaction is not committed, the file stays.
 ///
 /// # Errors
-/// `gone` if it was taken already, or another took its place.
+/// `gone` if it was removed already or was replaced.
 pub async fn take(tx: &TenantTx, user: Uuid, id: Uuid) -> Result<()> {
     let taken = sqlx::query("DELETE FROM pending_import WHERE tenant_id = $1 AND user_id = $2 AND id = $3")
         .bind(tx.tenant())
@@ -65,5 +65,5 @@ pub async fn take(tx: &TenantTx, user: Uuid, id: Uuid) -> Result<()> {
 }
 
 fn gone() -> Error {
-    Error::new(Code::Gone, "This file waited for too long, or you chose another since. Choose it again.")
+    Error::new(Code::Gone, "This file was kept for too long, or you have chosen another one since. Choose it again.")
 }

@@ -1,30 +1,30 @@
-//! Downloads of many rows: a piece at a time out of a transaction that reads as of one moment. One of a tenant runs at a time,
-//! and each has an end, since it holds a connection.
+//! Downloads of many rows. They are sent piece by piece from a transaction that sees one moment. Each tenant can run
+//! one at a time, and its time is limited, because it holds a database connection.
 
 use std::time::{Duration, Instant};
 
 use actix_web::web;
 use futures_util::{Stream, stream};
 
-use crate::{
+use base::{
     error::{Code, Error, Result},
     stored::Columns,
-    tenancy::TenantTx,
 };
+use db::tenancy::TenantTx;
 
-/// How long a download may take; who stops asking for a minute loses the rest before that.
+/// The longest time for a download. A client that stops reading for a minute loses the connection earlier.
 const TIME_MAX: Duration = Duration::from_secs(15 * 60);
 
-/// Something that is written piece by piece.
+/// A download that is written piece by piece.
 pub trait Pieces {
     /// The next piece; none after the last.
     fn next(&mut self) -> impl Future<Output = Result<Option<String>>>;
 
-    /// Ends its transaction.
+    /// Ends the transaction.
     fn end(self) -> impl Future<Output = Result<()>>;
 }
 
-/// The pieces as bytes that come as they are asked for.
+/// The pieces as a stream of bytes. Each is made when it is asked for.
 pub fn stream(pieces: impl Pieces) -> impl Stream<Item = Result<web::Bytes>> {
     let until = Instant::now() + TIME_MAX;
     stream::unfold((Some(pieces), until), async |(pieces, until)| {
@@ -41,17 +41,17 @@ pub fn stream(pieces: impl Pieces) -> impl Stream<Item = Result<web::Bytes>> {
                 Err(error) => Some((Err(error), (None, until))),
             },
             Err(error) => {
-                tracing::warn!(%error, "an export broke off");
+                tracing::warn!(%error, "an export was aborted");
                 Some((Err(error), (None, until)))
             }
         }
     })
 }
 
-/// Takes the one place that a tenant's downloads have, until the transaction ends.
+/// Reserves the tenant's only place for a download until the transaction ends.
 ///
 /// # Errors
-/// `conflict` while another is being sent.
+/// `conflict` while another download is running.
 pub async fn alone(tx: &TenantTx) -> Result<()> {
     let row = sqlx::query("SELECT pg_try_advisory_xact_lock(hashtextextended('export:' || $1, 0)) AS mine")
         .bind(tx.tenant().to_string())
@@ -60,5 +60,5 @@ pub async fn alone(tx: &TenantTx) -> Result<()> {
     if row.read::<bool>("mine")? {
         return Ok(());
     }
-    Err(Error::new(Code::Conflict, "Another export of this tenant is being sent; try again when it has ended."))
+    Err(Error::new(Code::Conflict, "Another export of this tenant is running. Try again when it has ended."))
 }

@@ -1,32 +1,32 @@
-//! PNG as an envelope: text chunks read with care, and a small picture written around a card.
+//! PNG as an envelope: reads text chunks with care, and draws a small picture around a card.
 //!
-//! Pixels are never decoded, so no image can be a bomb; only lengths, checksums, the picture's size and its texts are looked at,
-//! and of a packed text (`zTXt`) no more is unpacked than one may have.
+//! Pixels are never decoded, so a picture cannot be a decompression bomb. We look only at lengths, checksums, the
+//! picture's size and its texts. A compressed text (`zTXt`) is decompressed only up to the limit for texts.
 
 use std::{borrow::Cow, io::Read};
 
 use flate2::read::ZlibDecoder;
 
-use crate::error::{Error, Result};
+use base::error::{Error, Result};
 
 const SIGNATURE: &[u8; 8] = b"\x89PNG\r\n\x1a\n";
-/// Chunks of one picture; animations have many.
+/// The largest number of chunks in a picture. Animations have many.
 const CHUNKS_MAX: usize = 100_000;
-/// Bytes of a text chunk, unpacked.
+/// The largest size of a text chunk in bytes, decompressed.
 const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Pixels of a picture's side.
+/// The longest side of a picture in pixels.
 const SIDE_MAX: u32 = 8192;
 
-/// Whether the file says that it is a PNG.
+/// Whether the file begins with a PNG signature.
 #[must_use]
 pub fn is_png(bytes: &[u8]) -> bool {
     bytes.starts_with(SIGNATURE)
 }
 
-/// The `tEXt` and `zTXt` chunks whose keyword is wanted: keyword and value, in their order.
+/// Keyword and value of the `tEXt` and `zTXt` chunks with a wanted keyword, in order.
 ///
 /// # Errors
-/// `validation_failed` for what is no whole, sound PNG.
+/// `validation_failed` for an incomplete or damaged PNG.
 pub fn texts<'a>(bytes: &'a [u8], is_wanted: impl Fn(&str) -> bool) -> Result<Vec<(String, Cow<'a, [u8]>)>> {
     let mut rest = bytes.strip_prefix(SIGNATURE).ok_or_else(|| broken("it has no PNG signature"))?;
     let mut found = Vec::new();
@@ -61,25 +61,25 @@ fn long() -> Error {
     broken(&format!("a text chunk is too large: it has more than {TEXT_BYTES_MAX} bytes"))
 }
 
-/// Nobody's picture is larger, and who reads it later may decode it.
+/// Checks the picture's size. No real picture is larger, and other programs may decode it later.
 fn check_size(header: &[u8]) -> Result<()> {
     let side = |at: usize| header.get(at..)?.first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes));
     let (Some(width), Some(height), 13) = (side(0), side(4), header.len()) else {
         return Err(broken("its IHDR is not 13 bytes long"));
     };
     if width == 0 || height == 0 || width > SIDE_MAX || height > SIDE_MAX {
-        let what = format!("it says that it has {width} by {height} pixels, and a side may have 1 to {SIDE_MAX}");
+        let what = format!("it claims to have {width} by {height} pixels, but each side must have 1 to {SIDE_MAX}");
         return Err(broken(&what));
     }
     Ok(())
 }
 
-/// The text of a `zTXt` chunk: after its keyword comes the way it was packed, of which there is one.
+/// The text of a `zTXt` chunk. After the keyword comes the compression method; only one is defined.
 fn unpacked(value: &[u8]) -> Result<Vec<u8>> {
-    let packed = value.strip_prefix(b"\0").ok_or_else(|| broken("a text chunk is packed in an unknown way"))?;
+    let packed = value.strip_prefix(b"\0").ok_or_else(|| broken("a text chunk is compressed in an unknown way"))?;
     let mut text = Vec::new();
     let mut bounded = ZlibDecoder::new(packed).take(TEXT_BYTES_MAX as u64 + 1);
-    bounded.read_to_end(&mut text).map_err(|_| broken("a packed text chunk cannot be unpacked"))?;
+    bounded.read_to_end(&mut text).map_err(|_| broken("a compressed text chunk cannot be unpacked"))?;
     if text.len() > TEXT_BYTES_MAX { Err(long()) } else { Ok(text) }
 }
 
@@ -118,14 +118,14 @@ impl<'a> Chunk<'a> {
 const WIDTH: u32 = 256;
 const HEIGHT: u32 = 384;
 
-/// A small picture made of `seed`, the same for the same seed, that carries texts.
+/// A small picture that contains texts. Its look depends only on `seed`.
 #[must_use]
 pub fn picture(seed: [u8; 32], texts: &[(&str, &[u8])]) -> Vec<u8> {
     let mut out = SIGNATURE.to_vec();
     let mut header = Vec::new();
     header.extend(WIDTH.to_be_bytes());
     header.extend(HEIGHT.to_be_bytes());
-    // One bit a pixel, a palette, no interlacing.
+    // One bit per pixel, a palette, no interlacing.
     header.extend([1, 3, 0, 0, 0]);
     put(&mut out, b"IHDR", &header);
     let [r, g, b, ..] = seed;
@@ -147,7 +147,7 @@ fn put(out: &mut Vec<u8>, kind: &[u8; 4], data: &[u8]) {
     out.extend(crc32fast::hash(&covered).to_be_bytes());
 }
 
-/// Five by five blocks, mirrored, in the upper part; each row begins with its filter, none.
+/// A mirrored pattern of five by five blocks. Each row begins with its filter type, none.
 fn rows(seed: &[u8; 32]) -> Vec<u8> {
     let mut out = Vec::new();
     for y in 0..HEIGHT {
@@ -174,7 +174,7 @@ fn is_light(seed: &[u8; 32], x: u32, y: u32) -> bool {
     seed.get(at + 3).is_some_and(|byte| byte & 1 == 1)
 }
 
-/// A zlib stream that stores what it is given.
+/// A zlib stream without compression.
 fn stored(data: &[u8]) -> Vec<u8> {
     let mut out = vec![0x78, 0x01];
     let blocks = data.chunks(0xffff);

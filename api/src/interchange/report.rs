@@ -1,5 +1,4 @@
-//! What an import did, or would do: the one report of all imports. Rows with what became of them, and each field of the file
-//! with where it went.
+//! The report of an import: what it did, or would do, to each row, and what happened to each field of the file.
 
 use std::collections::BTreeMap;
 
@@ -7,38 +6,38 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// Rows that a report names; the others are counted.
+/// The largest number of rows that a report lists. The others are only counted.
 const ITEMS_MAX: usize = 2000;
-/// Fields that a report names.
+/// The largest number of fields that a report lists.
 const FIELDS_MAX: usize = 500;
-/// Entries that a field names by title.
+/// The largest number of entries that a field lists by title.
 const TITLES_MAX: usize = 5;
 
-/// What became of one row.
+/// What happened to one row.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Imported {
     pub kind: &'static str,
     pub slug: String,
-    /// What it is called: its title or name.
+    /// Its title or name.
     pub label: String,
-    /// None for what a dry run would create.
+    /// Null for a row that a dry run would create.
     pub id: Option<Uuid>,
     /// `created`, `updated` or `unchanged`.
     pub action: &'static str,
-    /// What is written over in an `updated` one, by the names of its fields.
+    /// For an `updated` row: the names of the fields that are overwritten.
     pub changes: Vec<String>,
-    /// Whether it was changed here since a file was last written over it: what is lost then is somebody's work.
+    /// Whether the row was edited here since the last import. That work is overwritten.
     pub edited_here: bool,
 }
 
 impl Imported {
-    /// What is written over, as people read it.
+    /// The overwritten fields in words.
     #[must_use]
     pub fn changes_in_words(&self) -> String {
         self.changes.iter().map(|name| name.replace('_', " ")).collect::<Vec<_>>().join(", ")
     }
 
-    /// Changed rows are told first, those with work of somebody's before all others.
+    /// The order in the report: changed rows come first, and before all those that were edited here.
     fn rank(&self) -> u8 {
         match self.action {
             "updated" if self.edited_here => 0,
@@ -49,42 +48,42 @@ impl Imported {
     }
 }
 
-/// What became of a field of the file.
+/// What happened to a field of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It did not come along.
+    /// It was not imported.
     Dropped,
-    /// It came along, and means a little less or something a little different.
+    /// It was imported, but with a slightly different or reduced meaning.
     Approximated,
-    /// It has another name or shape here, and means the same.
+    /// It was imported under another name or in another form, with the same meaning.
     Mapped,
-    /// It is kept as it is: used as it was, or given back on export.
+    /// It was kept unchanged: it is either used as it is, or exported again.
     Kept,
 }
 
-/// A field of the file: all of its kind together.
+/// A field of the file. Equal fields of all entries are reported together.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct FieldReport {
-    /// Where it stands in the file; `*` for each entry.
+    /// The path in the file; `*` stands for each entry.
     pub path: String,
     pub outcome: Outcome,
-    /// What it is called here.
+    /// The name of the field here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// In how many entries.
+    /// In how many entries it occurs.
     pub count: u32,
-    /// The first of them.
+    /// The path of the first of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub example: Option<String>,
-    /// The titles of the first five.
+    /// The titles of the first five of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub titles: Vec<String>,
 }
 
-/// How many rows of each fate.
+/// How many rows were created, changed or left as they were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Counts {
     pub created: u32,
@@ -96,23 +95,23 @@ pub struct Counts {
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 pub struct Report {
     pub dry_run: bool,
-    /// What the file was read as, such as `character_card_v2` or `sillytavern`.
+    /// The detected format of the file, such as `character_card_v2` or `sillytavern`.
     pub format: &'static str,
     /// The campaign's slug.
     pub campaign: String,
     pub counts: Counts,
-    /// The first 2000 rows: those that change before those that are new, those that stay as they are last.
+    /// The first 2000 rows: changed ones first, then new ones, then unchanged ones.
     pub items: Vec<Imported>,
     pub memories_created: u32,
     pub messages_created: u32,
-    /// Each field of a file of somebody else's format; empty for our own documents, of which nothing is lost.
+    /// The fields of a file in another program's format. Empty for our own documents, because nothing in them is lost.
     pub fields: Vec<FieldReport>,
-    /// What could not be taken over as it was.
+    /// What could not be imported as it was.
     pub warnings: Vec<String>,
 }
 
 impl FieldReport {
-    /// How many entries it is in that are not named.
+    /// How many entries with this field are not listed by title.
     #[must_use]
     pub fn unnamed(&self) -> usize {
         if self.titles.is_empty() {
@@ -124,13 +123,13 @@ impl FieldReport {
 }
 
 impl Report {
-    /// An empty one.
+    /// An empty report.
     #[must_use]
     pub fn new(format: &'static str, dry_run: bool) -> Self {
         Self { dry_run, format, ..Self::default() }
     }
 
-    /// Notes what became of a row. What a dry run made has no id that stays.
+    /// Records what happened to a row. A row that a dry run creates has no permanent id.
     pub fn note(&mut self, mut item: Imported) {
         let count = match item.action {
             "created" => &mut self.counts.created,
@@ -148,20 +147,20 @@ impl Report {
         }
     }
 
-    /// How many rows there are beside the first so many.
+    /// How many rows there are in addition to the first `shown`.
     #[must_use]
     pub fn beside(&self, shown: usize) -> usize {
         let Counts { created, updated, unchanged } = self.counts;
         usize::try_from(created + updated + unchanged).unwrap_or_default().saturating_sub(shown)
     }
 
-    /// How many rows are written over that were changed here, as far as rows are named.
+    /// How many of the listed rows overwrite an edit made here.
     #[must_use]
     pub fn edited_here(&self) -> usize {
         self.items.iter().filter(|item| item.edited_here).count()
     }
 
-    /// Adds a warning; there is an end to them.
+    /// Adds a warning, up to a limit.
     pub fn warn(&mut self, warning: String) {
         match self.warnings.len() {
             0..100 => self.warnings.push(warning),
@@ -170,7 +169,7 @@ impl Report {
         }
     }
 
-    /// Takes over what a reader found.
+    /// Adds the fields that a reader found.
     pub fn take(&mut self, losses: Losses) {
         self.fields.extend(losses.into_fields());
         self.fields.sort_by(|a, b| (a.outcome, &a.path).cmp(&(b.outcome, &b.path)));
@@ -178,44 +177,44 @@ impl Report {
     }
 }
 
-/// What a reader says of the fields it met, those of the same kind together.
+/// The fields that a reader found. Equal ones are counted together.
 #[derive(Clone, Debug, Default)]
 pub struct Losses {
     found: BTreeMap<Kind, Met>,
-    /// The entry that is read.
+    /// The entry that is being read.
     entry: Option<Named>,
 }
 
-/// An entry: where it stands, and its title.
+/// The path and the title of an entry.
 #[derive(Clone, Debug)]
 struct Named {
     at: String,
     title: String,
 }
 
-/// In how many entries, and the first of them.
+/// The number of entries, and the first of them.
 #[derive(Clone, Debug, Default)]
 struct Met {
     count: u32,
     first: Vec<Named>,
 }
 
-/// What is counted together: outcome, path, what it is called here, and why.
+/// Fields with the same outcome, path, name here and reason are counted together.
 type Kind = (Outcome, String, String, String);
 
 impl Losses {
-    /// From now on fields belong to this entry.
+    /// The following fields belong to this entry.
     pub fn enter(&mut self, at: String, title: &str) {
         self.entry = Some(Named { at, title: shown(title) });
     }
 
-    /// From now on fields belong to the file itself.
+    /// The following fields belong to the file itself.
     pub fn leave(&mut self) {
         self.entry = None;
     }
 
     fn add(&mut self, outcome: Outcome, path: &str, to: &str, reason: &str) {
-        // A hostile file has as many names as it has fields.
+        // A hostile file may have as many different names as fields.
         if self.found.len() >= FIELDS_MAX * 4 {
             return;
         }
@@ -227,27 +226,27 @@ impl Losses {
         }
     }
 
-    /// Used as it is.
+    /// The field is used as it is.
     pub fn kept(&mut self, path: &str, to: &str) {
         self.add(Outcome::Kept, path, to, "");
     }
 
-    /// Without effect here, but given back on export.
+    /// The field has no effect here, but is exported again.
     pub fn carried(&mut self, path: &str) {
-        self.add(Outcome::Kept, path, "extensions", "has no effect here; it is kept and given back on export");
+        self.add(Outcome::Kept, path, "extensions", "has no effect here; it is kept and exported again");
     }
 
-    /// Used under another name or shape.
+    /// The field is used under another name or in another form.
     pub fn mapped(&mut self, path: &str, to: &str, reason: &str) {
         self.add(Outcome::Mapped, path, to, reason);
     }
 
-    /// Used for something near.
+    /// The field is used for something similar.
     pub fn approximated(&mut self, path: &str, to: &str, reason: &str) {
         self.add(Outcome::Approximated, path, to, reason);
     }
 
-    /// Left behind.
+    /// The field is not imported.
     pub fn dropped(&mut self, path: &str, reason: &str) {
         self.add(Outcome::Dropped, path, "", reason);
     }
@@ -266,7 +265,7 @@ impl Losses {
     }
 }
 
-/// As much of a stranger's text as a report holds.
+/// Shortens a text from a file for the report.
 fn shown(text: &str) -> String {
     text.chars().take(120).collect()
 }

@@ -1,5 +1,5 @@
-//! The entity documents of the MUD design that Tavernkeep unites (PascalCase or snake_case), idempotent
-//! by slug: what is new is created, what differs is changed, what is the same is left alone.
+//! The entity documents of the MUD design that Tavernkeep unites (PascalCase or snake_case). Importing them is
+//! idempotent by slug: new rows are created, different ones changed, and equal ones left as they are.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -14,44 +14,46 @@ use super::{
 };
 use crate::{
     characters::Characters,
-    error::{Error, Result},
     http::{
         resource::{Place, slug_of},
         validate,
     },
-    json,
     lore::LoreEntries,
     memory,
     npcs::Npcs,
     owners::Owners,
+};
+use base::{
+    error::{Error, Result},
+    json,
     stored::Columns,
 };
 
-/// Entities of an import.
+/// The largest number of entities in an import.
 const ENTITIES_MAX: usize = 10_000;
 
-/// Documents that were read, in the order in which they can refer to each other.
+/// The documents, sorted so that they can refer to earlier ones.
 pub struct Entities(Vec<Entity>);
 
 struct Entity {
-    /// Where it stood.
+    /// The position in the file.
     pointer: String,
     kind: Kind,
     document: Document,
 }
 
-/// Reads documents: one, a list, or `{players, owners, npcs, lore}`.
+/// Reads documents: a single one, a list, or `{players, owners, npcs, lore}`.
 ///
 /// # Errors
-/// `bad_request` for what is no JSON, `validation_failed` for what is no entity.
+/// `bad_request` for invalid JSON, `validation_failed` for something that is not an entity.
 pub fn read(bytes: &[u8]) -> Result<Entities> {
     of_value(json::file(bytes)?)
 }
 
-/// Makes or changes what the documents say, in a transaction of the caller's.
+/// Creates or changes the rows of the documents, in the caller's transaction.
 ///
 /// # Errors
-/// `validation_failed` with a pointer to the document that does not fit.
+/// `validation_failed` with a pointer to the invalid document.
 pub async fn import(place: &Place<'_>, entities: Entities, report: &mut Report) -> Result<()> {
     let mut memories = Vec::new();
     let mut of_kind: BTreeMap<Kind, Vec<Row>> = BTreeMap::new();
@@ -94,15 +96,15 @@ enum Kind {
 
 type Document = Map<String, Value>;
 
-/// The same from JSON.
+/// Like [`read`], from parsed JSON.
 ///
 /// # Errors
-/// `validation_failed` for what is no entity.
+/// `validation_failed` for something that is not an entity.
 pub fn of_value(documents: Value) -> Result<Entities> {
     let mut found = Vec::new();
     let mut take = |pointer: String, kind: Option<Kind>, value: Value| {
         let Value::Object(members) = value else {
-            return Err(Error::invalid(pointer, "invalid_value", "An entity is an object."));
+            return Err(Error::invalid(pointer, "invalid_value", "An entity must be an object."));
         };
         let document: Document = members.into_iter().map(|(k, v)| (snake(&k), v)).collect();
         let kind = kind.unwrap_or_else(|| kind_of(&document));
@@ -127,7 +129,11 @@ pub fn of_value(documents: Value) -> Result<Entities> {
         Value::Object(members) if members.keys().all(|k| k == "entities" || groups.contains_key(snake(k).as_str())) => {
             for (name, items) in members {
                 let Value::Array(items) = items else {
-                    return Err(Error::invalid(format!("/{name}"), "invalid_value", "A group of entities is a list."));
+                    return Err(Error::invalid(
+                        format!("/{name}"),
+                        "invalid_value",
+                        "A group of entities must be a list.",
+                    ));
                 };
                 for (i, item) in items.into_iter().enumerate() {
                     take(format!("/{name}/{i}"), groups.get(snake(&name).as_str()).copied(), item)?;
@@ -137,7 +143,7 @@ pub fn of_value(documents: Value) -> Result<Entities> {
         one => take(String::new(), None, one)?,
     }
     if found.len() > ENTITIES_MAX {
-        return Err(Error::invalid("", "too_many", format!("An import may hold {ENTITIES_MAX} entities.")));
+        return Err(Error::invalid("", "too_many", format!("An import may contain at most {ENTITIES_MAX} entities.")));
     }
     found.sort_by_key(|entity| entity.kind);
     Ok(Entities(found))
@@ -156,7 +162,7 @@ fn kind_of(document: &Document) -> Kind {
     }
 }
 
-/// `CurrentRoomID` and `currentRoomId` as `current_room_id`; what is in snake case stays.
+/// Converts a name such as `CurrentRoomID` or `currentRoomId` to `current_room_id`. A name in snake case stays.
 fn snake(name: &str) -> String {
     let mut out = String::with_capacity(name.len() + 4);
     let letters: Vec<char> = name.chars().collect();
@@ -174,7 +180,7 @@ fn snake(name: &str) -> String {
     out
 }
 
-/// Renames members, drops what is empty, and keeps what has no place here as clients' own keys.
+/// Renames members, drops nulls, and moves unknown members into `extensions`.
 fn fit(mut document: Document, renames: &[(&str, &str)], known: &[&str]) -> Document {
     for (from, to) in renames {
         if let Some(value) = document.remove(*from) {
@@ -200,16 +206,16 @@ fn fit(mut document: Document, renames: &[(&str, &str)], known: &[&str]) -> Docu
     out
 }
 
-/// The document's slug: its id if that is one, else made of id or name.
+/// The document's slug: its id if that is a valid slug, otherwise derived from the id or name.
 fn slug(document: &Document, pointer: &str) -> Result<String> {
     let given = ["slug", "id", "name", "title"].iter().find_map(|k| document.get(*k).and_then(Value::as_str));
-    let given =
-        given.ok_or_else(|| Error::invalid(format!("{pointer}/id"), "required", "An entity has an id or a name."))?;
+    let given = given
+        .ok_or_else(|| Error::invalid(format!("{pointer}/id"), "required", "An entity must have an id or a name."))?;
     if validate::opt_slug(&Some(given.to_owned()), &()).is_ok() {
         return Ok(given.to_owned());
     }
     slug_of(given, "_")
-        .ok_or_else(|| Error::invalid(format!("{pointer}/id"), "invalid_value", "This id cannot be a slug."))
+        .ok_or_else(|| Error::invalid(format!("{pointer}/id"), "invalid_value", "No slug can be made from this id."))
 }
 
 fn with_slug(mut document: Document, pointer: &str) -> Result<Document> {
@@ -314,7 +320,7 @@ fn npc(document: Document, pointer: &str) -> Result<Document> {
     Ok(tools(fit(with_slug(document, pointer)?, &renames, &known)))
 }
 
-/// Leaves out owners that are not there. One statement.
+/// Removes owners that do not exist. Takes one statement.
 async fn keep_owners(place: &Place<'_>, rows: &mut [Row], report: &mut Report) -> Result<()> {
     let names = Names::load(place).await?;
     for row in rows {
@@ -323,7 +329,7 @@ async fn keep_owners(place: &Place<'_>, rows: &mut [Row], report: &mut Report) -
             let name = owner.as_str().unwrap_or_default();
             let is_there = names.owner(name).is_some() || names.slug_of(name).is_some();
             if !is_there {
-                report.warn(format!("{}/owner_ids: there is no owner `{name}`; left out", row.pointer));
+                report.warn(format!("{}/owner_ids: there is no owner `{name}`, so it was left out", row.pointer));
             }
             is_there
         });
@@ -362,7 +368,7 @@ fn lore(document: Document, pointer: &str) -> Result<Document> {
     Ok(document)
 }
 
-/// Tools as `{Name, Description, Parameters}`.
+/// Converts tools written as `{Name, Description, Parameters}`.
 fn tools(mut document: Document) -> Document {
     if let Some(Value::Array(tools)) = document.get_mut("available_tools") {
         for tool in tools {
@@ -374,7 +380,7 @@ fn tools(mut document: Document) -> Document {
     document
 }
 
-/// What an entity remembers of players.
+/// What an entity remembers about players.
 struct Held {
     holder: String,
     is_owner: bool,
@@ -390,18 +396,18 @@ impl Held {
             Kind::Owner => true,
             Kind::Npc => false,
             Kind::Character | Kind::Lore => {
-                return Err(Error::invalid(pointer, "invalid_value", "Only NPCs and owners remember."));
+                return Err(Error::invalid(pointer, "invalid_value", "Only NPCs and owners can have memories."));
             }
         };
         let Value::Object(players) = held else {
-            let message = "Memories are an object: lists of texts by player.";
+            let message = "Memories must be an object with a list of texts for each player.";
             return Err(Error::invalid(pointer, "invalid_value", message));
         };
         Ok(Self { holder: holder.to_owned(), is_owner, players, pointer })
     }
 }
 
-/// A memory to be there: who holds it, about whom, and its text.
+/// A memory to create: its holder, its subject and its text.
 struct Remembered<'a> {
     holder_type: &'static str,
     holder: Uuid,
@@ -409,7 +415,7 @@ struct Remembered<'a> {
     text: &'a str,
 }
 
-/// Makes the memories that are not there already. Three statements, however many there are.
+/// Creates the memories that do not exist yet. Takes three statements, however many there are.
 async fn remember(place: &Place<'_>, held: Vec<Held>, report: &mut Report) -> Result<()> {
     if held.is_empty() {
         return Ok(());
@@ -421,13 +427,15 @@ async fn remember(place: &Place<'_>, held: Vec<Held>, report: &mut Report) -> Re
         let id = id.ok_or_else(|| Error::internal("an entity that was just written is not there"))?;
         for (player, texts) in players {
             let Some(player_id) = names.character(player) else {
-                report.warn(format!("{holder}: there is no character `{player}`; its memories are left out"));
+                report.warn(format!(
+                    "{holder}: there is no character `{player}`, so the memories about it were left out"
+                ));
                 continue;
             };
             let pointer = format!("{pointer}/{}", player.replace('~', "~0").replace('/', "~1"));
             let texts = texts.as_array().and_then(|texts| texts.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
             let texts = texts.ok_or_else(|| {
-                Error::invalid(&pointer, "invalid_value", "Memories of a player are a list of texts.")
+                Error::invalid(&pointer, "invalid_value", "The memories about a player must be a list of texts.")
             })?;
             for (i, text) in texts.into_iter().enumerate() {
                 let text = memory::service::text(text, &format!("{pointer}/{i}"))?;

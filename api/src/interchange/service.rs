@@ -1,5 +1,5 @@
-//! Imports as the API, the pages and the command line run them: read the file, write in one transaction, report; a dry run is the
-//! same without its end.
+//! Imports, as the API, the pages and the command line run them: read the file, write it in one transaction, report. A
+//! dry run does the same but does not commit.
 
 use std::time::Duration;
 
@@ -16,38 +16,43 @@ use super::{
 use crate::{
     auth::Caller,
     campaigns::fork,
-    error::{Code, Error, Result},
     http::resource::{Place, Ref, campaign_id},
-    json, limits,
-    ops::metrics,
-    pool::Pool,
+    limits,
+};
+use base::{
+    error::{Code, Error, Result},
+    json, metrics,
     stored::Columns,
+};
+use db::{
+    pool::Pool,
     tenancy::{Actor, Origin, TenantTx},
 };
 
-/// How long a statement of an import may take.
+/// The longest time for one statement of an import, in seconds.
 const SECONDS_MAX: u32 = 120;
 
-/// What a file is to be read as.
+/// What to read a file as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// A campaign; its slug, if not the document's own.
+    /// A campaign, with a slug if it should not be the document's own.
     Campaign { slug: Option<String> },
-    /// A character card for a campaign.
+    /// A character card, for a campaign.
     Card { campaign: String },
-    /// A lorebook for a campaign: known by the name that is given, else by its own, else by that of its file without an ending.
+    /// A lorebook, for a campaign. Its name is the given one, or else its own, or else the file's name without
+    /// extension.
     Lorebook { campaign: String, name: Option<String>, file: Option<String> },
-    /// Entity documents for a campaign.
+    /// Entity documents, for a campaign.
     Seed { campaign: String },
-    /// Whatever its bytes say it is; the file's name without its ending is for a lorebook that has none.
+    /// Whatever its bytes look like. The file's name without extension is for a lorebook that has no name.
     Any { campaign: String, file: Option<String> },
 }
 
-/// A file that was read and can be written.
+/// A file that was read and is ready to be written.
 pub struct Ready(Content);
 
 impl Ready {
-    /// Whether it is a whole campaign, which takes other scopes than what goes into one.
+    /// Whether it is a whole campaign, which requires other scopes.
     #[must_use]
     pub fn is_campaign(&self) -> bool {
         matches!(self.0, Content::Campaign(..))
@@ -55,14 +60,15 @@ impl Ready {
 }
 
 enum Content {
-    /// Its rows are read when they are written.
+    /// The rows are parsed when they are written.
     Campaign(Box<import::Document>, Option<String>),
     Card(String, Box<card::Card>, Losses),
     Lorebook(String, book::Book, Shelf, Losses),
     Seed(String, seed::Entities),
 }
 
-/// Who reads files: a few at a time, since each may take a multiple of its size, and a few who wait with theirs in memory.
+/// Limits how many files are read at the same time, because each may take a multiple of its size in memory. A few more
+/// may wait.
 struct Readers {
     seats: Semaphore,
     places: Semaphore,
@@ -76,22 +82,25 @@ impl Readers {
         Self { seats: Semaphore::const_new(reading), places: Semaphore::const_new(reading + waiting), wait_max }
     }
 
-    /// A seat, and the place that was waited in, until they are dropped.
+    /// Waits for a seat. Returns it together with the waiting place; both are free again when they are dropped.
     ///
     /// # Errors
-    /// `unavailable` when too many wait, or no seat was free in time.
+    /// `unavailable` when too many are waiting, or no seat became free in time.
     async fn enter(&self) -> Result<(SemaphorePermit<'_>, SemaphorePermit<'_>)> {
-        let busy = || Error::new(Code::Unavailable, "Too many files are being read right now.").retry_after(5);
+        let busy = || {
+            Error::new(Code::Unavailable, "Too many files are being imported right now. Try again in a few seconds.")
+                .retry_after(5)
+        };
         let place = self.places.try_acquire().map_err(|_| busy())?;
         let seat = tokio::time::timeout(self.wait_max, self.seats.acquire()).await.map_err(|_| busy())?;
         Ok((seat.map_err(Error::internal)?, place))
     }
 }
 
-/// Reads a file, away from the threads that answer requests and before anything of the database is held.
+/// Reads a file, on a thread that answers no requests and before any database connection is held.
 ///
 /// # Errors
-/// What is wrong with the file, with a pointer into it; `unavailable` when too many are being read.
+/// What is wrong with the file, with a pointer into it; `unavailable` when too many files are being read.
 pub async fn read(wanted: Wanted, bytes: web::Bytes) -> Result<Ready> {
     let _seat = READERS.enter().await?;
     web::block(move || ready(wanted, bytes)).await.map_err(Error::internal)?.map(Ready)
@@ -106,10 +115,10 @@ pub async fn open(pool: &Pool, caller: &Caller) -> Result<TenantTx> {
     TenantTx::write_much(pool, &actor, SECONDS_MAX).await
 }
 
-/// Writes what was read in a transaction that the caller ends: commit it, or drop it for a dry run.
+/// Writes what was read. The caller commits the transaction, or drops it for a dry run.
 ///
 /// # Errors
-/// What has no place here, with a pointer into the file; `quota_exceeded`.
+/// What cannot be stored, with a pointer into the file; `quota_exceeded`.
 pub async fn import(tx: &TenantTx, caller: &Caller, ready: Ready, dry_run: bool) -> Result<Report> {
     let report = write(tx, caller, ready, dry_run).await?;
     metrics::IMPORTS.with_label_values(&[report.format, if dry_run { "yes" } else { "no" }]).inc();
@@ -162,7 +171,7 @@ fn ready(wanted: Wanted, bytes: web::Bytes) -> Result<Content> {
     })
 }
 
-/// What a file is called, without the number that a browser gives to one that it has already: `wi (1)` is `wi`.
+/// The name of a file without the number that browsers add to a duplicate: `wi (1)` becomes `wi`.
 fn of_file(stem: &str) -> String {
     let numbered = stem.strip_suffix(')').and_then(|rest| rest.rsplit_once(" ("));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -178,17 +187,17 @@ async fn slug_of(tx: &TenantTx, campaign: uuid::Uuid) -> Result<String> {
     row.read("slug")
 }
 
-/// Says of a picture that is no PNG that it carries no card.
+/// Rejects pictures that are not PNGs, because they cannot contain a card.
 ///
 /// # Errors
 /// `validation_failed`.
 pub fn refuse_other_pictures(bytes: &[u8]) -> Result<()> {
     let Some(kind) = other_picture(bytes) else { return Ok(()) };
-    let why = format!("This is a {kind} picture, and of pictures only a PNG carries a card.");
+    let why = format!("This is a {kind} picture, but only PNG pictures can contain a card.");
     Err(Error::invalid("", "invalid_file", why))
 }
 
-/// What a picture is that is no PNG.
+/// The format of a picture that is not a PNG.
 fn other_picture(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0xff, 0xd8, 0xff, ..] => Some("JPEG"),
@@ -199,10 +208,10 @@ fn other_picture(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// What a file is, by its first bytes and members, for those who only know that it is a file.
+/// Guesses the type of a file from its first bytes and its members.
 ///
 /// # Errors
-/// `validation_failed` for what is none of the files we read.
+/// `validation_failed` for a file that we cannot read.
 pub fn guess(campaign: &str, file: Option<String>, bytes: &[u8]) -> Result<Wanted> {
     let campaign = campaign.to_owned();
     if super::png::is_png(bytes) || super::charx::is_zip(bytes) {
@@ -223,7 +232,7 @@ pub fn guess(campaign: &str, file: Option<String>, bytes: &[u8]) -> Result<Wante
     if has("entries") || has("data") || value.is_array() {
         return Ok(Wanted::Lorebook { campaign, name: None, file });
     }
-    Err(Error::new(Code::ValidationFailed, "This is no character card, no lorebook and no campaign document."))
+    Err(Error::new(Code::ValidationFailed, "This is neither a character card nor a lorebook nor a campaign document."))
 }
 
 #[cfg(test)]

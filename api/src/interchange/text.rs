@@ -1,28 +1,29 @@
-//! Texts of cards and lorebooks as they read here: macros filled in, decorators taken off, keys that can be found.
+//! Converts texts of cards and lorebooks: fills in macros, removes decorators, and turns keys into keywords that we can
+//! find.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-/// Keys and tags of one entry.
+/// The largest number of keys or tags in one entry.
 const WORDS_MAX: usize = 100;
 const LINE_CHARS_MAX: usize = 200;
 
-/// Macros that are named of one text, and how far each is read for its end.
+/// The largest number of unknown macros that are reported for one text, and how far each is read to find its end.
 const MACROS_NAMED_MAX: usize = 10;
 const MACRO_CHARS_READ: usize = 200;
 
-/// Bytes of a macro up to its colon; what is longer is no macro we know.
+/// The longest macro name in bytes, up to its colon. We know no longer ones.
 const MACRO_BYTES_MAX: usize = 40;
 
-/// A text without macros, as far as `chars_max` characters: `{{char}}` is the character's name, `{{user}}` the player; of a
-/// choice the first is taken. What is no macro we know stays as it is. What a macro stands for is put in and not read again,
-/// so no name can make a text grow beyond its length.
+/// Fills in the macros of a text, up to `chars_max` characters: `{{char}}` becomes the character's name, `{{user}}`
+/// becomes the player, and a choice becomes its first option. Unknown macros stay as they are. The inserted text is not
+/// read for macros again, so a name cannot make a text grow without limit.
 #[must_use]
 pub fn plain(text: &str, character: &str, chars_max: usize) -> String {
     let mut out = Out { text: String::new(), left: chars_max };
     let mut rest = text;
-    // Where the next `}}` stands, counted from the end; none once there is no more.
+    // The position of the next `}}`, counted from the end; none if there is no more.
     let mut close = rest.find("}}").map(|at| rest.len() - at);
     while out.left > 0
         && let Some(at) = rest.find(['{', '<'])
@@ -53,11 +54,11 @@ pub fn plain(text: &str, character: &str, chars_max: usize) -> String {
     out.text
 }
 
-/// Words in angle brackets that older cards have; none stands for the character.
+/// Words in angle brackets from older cards. `None` stands for the character's name.
 const TAGS: [(&str, Option<&str>); 4] =
     [("<char>", None), ("<bot>", None), ("<user>", Some("the player")), ("<USER>", Some("the player"))];
 
-/// A text that is being written, and how many characters it may still have.
+/// A text that is being written, and how many more characters fit.
 struct Out {
     text: String,
     left: usize,
@@ -71,7 +72,7 @@ impl Out {
     }
 }
 
-/// The macros of a text that we do not know, by their names and bounded: the first few, each once.
+/// The names of macros that we do not know: the first few, each once.
 #[must_use]
 pub fn unknown_macros(text: &str) -> Vec<String> {
     let mut names = Vec::new();
@@ -110,7 +111,7 @@ fn macro_text<'a>(inside: &'a str, character: &'a str) -> Option<Cow<'a, str>> {
     }
 }
 
-/// The first of some choices: `a, b`, where `\,` is a comma, or `:a::b` after a macro's colon.
+/// The first of several choices: `a, b`, where `\,` is a comma, or `:a::b` after a macro's colon.
 fn first_choice(value: &str) -> Cow<'_, str> {
     if let Some(choices) = value.strip_prefix(':') {
         return choices.split("::").next().unwrap_or_default().trim().into();
@@ -120,13 +121,13 @@ fn first_choice(value: &str) -> Cow<'_, str> {
     if first.contains("\\,") { first.replace("\\,", ",").into() } else { first.into() }
 }
 
-/// What the first lines of an entry say about it, as `@@name value`, and the text without them. `@@@name` stands for the line before
-/// it if that is unknown: of such a row the first that is `known` counts, or else the first; of a name the first counts, but for
-/// `additional_keys`, which add up (Character Card V3).
+/// Splits the decorators off the first lines of an entry: `@@name value`. `@@@name` is a fallback for the line before
+/// it. From such a group we use the first decorator that is `known`, or else the first. If a name occurs twice, the
+/// first one counts, except that `additional_keys` add up (Character Card V3).
 pub fn decorators(content: &str, known: impl Fn(&str, &str) -> bool) -> (Vec<(&str, &str)>, &str) {
     let mut found: Vec<(&str, &str)> = Vec::new();
     let mut rest = content;
-    // Whether the last line that is no fallback is settled.
+    // Whether the last group already has a known decorator.
     let mut is_settled = true;
     while let Some(line) = rest.strip_prefix("@@") {
         let (line, after) = line.split_once('\n').unwrap_or((line, ""));
@@ -148,40 +149,40 @@ pub fn decorators(content: &str, known: impl Fn(&str, &str) -> bool) -> (Vec<(&s
     (found, rest)
 }
 
-/// A name on one line: control characters are spaces, and there is an end to it.
+/// A name on one line: control characters become spaces, and its length is limited.
 #[must_use]
 pub fn line(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LINE_CHARS_MAX).collect();
     text.trim().to_owned()
 }
 
-/// Whether a name is longer than what is kept of it.
+/// Whether [`line()`] cuts off a part of this name.
 #[must_use]
 pub fn is_cut(text: &str) -> bool {
     text.trim().chars().nth(LINE_CHARS_MAX).is_some()
 }
 
-/// At most `chars_max` characters of a text.
+/// The first `chars_max` characters of a text.
 #[must_use]
 pub fn within(text: &str, chars_max: usize) -> &str {
     text.char_indices().nth(chars_max).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
 }
 
-/// Keys as they are found here.
+/// Keys, converted to keywords.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Keys {
     pub words: Vec<String>,
-    /// Regular expressions of which the words they match are known and few: the words stand for them.
+    /// How many regular expressions were replaced by the few words that they match.
     pub spelled_out: u32,
-    /// Regular expressions that cannot be spelled out.
+    /// How many regular expressions could not be replaced.
     pub unknown: u32,
-    /// More than there may be.
+    /// How many keys were beyond the limit.
     pub too_many: u32,
-    /// Keys that were cut.
+    /// How many keys were cut off.
     pub cut: u32,
 }
 
-/// Reads keys; `/…/flags` is a regular expression.
+/// Converts keys. `/…/flags` is a regular expression.
 #[must_use]
 pub fn keys<'a>(given: impl Iterator<Item = &'a str>) -> Keys {
     let mut keys = Keys::default();
@@ -214,13 +215,13 @@ pub fn keys<'a>(given: impl Iterator<Item = &'a str>) -> Keys {
     keys
 }
 
-/// The pattern of a key that is a regular expression.
+/// The pattern of a key, if it is a regular expression.
 fn expression(key: &str) -> Option<&str> {
     let (pattern, flags) = key.trim().strip_prefix('/')?.rsplit_once('/')?;
     (!pattern.is_empty() && flags.bytes().all(|f| b"gimsuy".contains(&f))).then_some(pattern)
 }
 
-/// All texts that a pattern matches, if they are few.
+/// All texts that a pattern matches, if there are only a few.
 fn literals(pattern: &str) -> Option<Vec<String>> {
     use regex_syntax::hir::literal::Extractor;
     if pattern.len() > 1000 {
@@ -233,7 +234,8 @@ fn literals(pattern: &str) -> Option<Vec<String>> {
     words.filter(|words| !words.is_empty() && words.iter().all(|w| !w.trim().is_empty()))
 }
 
-/// Takes the largest members away until the rest has at most so many bytes as JSON; returns their names.
+/// Removes the largest members until the rest has at most `bytes_max` bytes of JSON. Returns the names of those
+/// removed.
 pub fn lighten(members: &mut Map<String, Value>, bytes_max: usize) -> Vec<String> {
     let size = |value: &Value| serde_json::to_vec(value).map_or(usize::MAX, |bytes| bytes.len());
     let mut total: usize = members.iter().map(|(name, value)| name.len() + size(value) + 8).sum();
@@ -247,13 +249,13 @@ pub fn lighten(members: &mut Map<String, Value>, bytes_max: usize) -> Vec<String
     gone
 }
 
-/// A member as text; empty if it is none.
+/// A member as text; empty if it is not text.
 #[must_use]
 pub fn string<'a>(members: &'a Map<String, Value>, name: &str) -> &'a str {
     members.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A member as a list of texts; a text is one with commas, as some write it.
+/// A member as a list of texts. Some programs write a single text with commas instead.
 #[must_use]
 pub fn list<'a>(members: &'a Map<String, Value>, name: &str) -> Vec<&'a str> {
     match members.get(name) {
@@ -263,13 +265,13 @@ pub fn list<'a>(members: &'a Map<String, Value>, name: &str) -> Vec<&'a str> {
     }
 }
 
-/// A text with commas as a list.
+/// Splits a text at its commas.
 #[must_use]
 pub fn split(text: &str) -> Vec<&str> {
     text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect()
 }
 
-/// A number as a whole one within bounds.
+/// A number, rounded to a whole number within limits.
 #[must_use]
 pub fn whole(value: &Value, from: i64, to: i64) -> Option<i64> {
     let number = value.as_i64().or_else(|| {
@@ -322,7 +324,7 @@ mod tests {
         let name = "<bot>".repeat(40);
         assert_eq!(plain(&"<char>".repeat(100_000), &name, 501).len(), 501);
         assert_eq!(plain(&"ü".repeat(600), "x", 501).chars().count(), 501);
-        // Each of these is looked at once.
+        // None of these may be read more than once.
         for bomb in ["{{", "{{{{}}", "{{a:", "<", "{{}}{{", "{{//", "{{  "] {
             let text = bomb.repeat(300_000);
             assert!(plain(&text, "x", usize::MAX).len() <= text.len());

@@ -1,4 +1,4 @@
-//! The limits as they live in one process.
+//! The limits within one process.
 
 use std::{
     collections::HashMap,
@@ -20,20 +20,19 @@ use governor::{
 };
 use uuid::Uuid;
 
-use super::{Class, Rate};
-use crate::{
-    error::{Code, Error, Result},
-    http::client::household,
-};
+use super::Class;
+use crate::http::client::household;
+use base::error::{Code, Error, Result};
+use base::rate::Rate;
 
 type Limiter = RateLimiter<NotKeyed, Count, DefaultClock, StateInformationMiddleware>;
 
-/// Failed sign-ins a minute from one address.
+/// Failed sign-ins per minute from one address.
 const FAILURES_PER_MINUTE: u32 = 300;
-/// Limiters kept; beyond it all are forgotten, which forgives at most one minute.
+/// The largest number of limiters. When it is reached all are forgotten, which forgives at most one minute.
 const LIMITERS_MAX: usize = 100_000;
 
-/// What a limiter has counted, also within reach of those who give a call back.
+/// The counter of a limiter. It is shared so that a call can be given back.
 #[derive(Clone, Debug, Default)]
 struct Count(Arc<InMemoryState>);
 
@@ -52,7 +51,7 @@ impl StateStore for Count {
 struct Entry {
     quota: u32,
     count: Count,
-    /// After how long one call is forgotten.
+    /// The time after which one call is forgotten.
     interval: Nanos,
     limiter: Limiter,
 }
@@ -64,7 +63,7 @@ impl Entry {
         Self { quota, count, interval: rule.replenish_interval().into(), limiter }
     }
 
-    /// Takes one call back, as if it had not been counted.
+    /// Gives one call back, as if it had not been counted.
     fn give_back(&self) {
         let Ok(()) = self.count.measure_and_replace::<_, _, Infallible>(&NotKeyed::NonKey, |full_at| {
             Ok(((), full_at.unwrap_or_default().saturating_sub(self.interval)))
@@ -72,18 +71,18 @@ impl Entry {
     }
 }
 
-/// A call that was counted so that no more than allowed begin at once. It is given back if it is dropped before it is kept: it came
-/// to nothing then.
+/// A counted call. It was counted in advance, so that no more than allowed begin at the same time. If it is dropped
+/// without [`Counted::keep`], it came to nothing and is given back.
 #[derive(Debug)]
 #[must_use]
 pub struct Counted {
-    /// None without a limit.
+    /// None if there is no limit.
     entry: Option<Arc<Entry>>,
     kept: AtomicBool,
 }
 
 impl Counted {
-    /// The call began: it counts.
+    /// The call began, so it stays counted.
     pub fn keep(&self) {
         self.kept.store(true, Ordering::Relaxed);
     }
@@ -135,7 +134,7 @@ impl Local {
         }
     }
 
-    /// Where the caller stands, and the limiter that counted the call or refused it.
+    /// The caller's position, and the limiter that counted or rejected the call.
     fn count_in<K: std::hash::Hash + Eq>(
         &self,
         map: &RwLock<HashMap<K, Arc<Entry>>>,
@@ -173,13 +172,13 @@ impl Local {
     }
 }
 
-/// A call that was counted, unless its limit refuses it.
+/// A counted call, unless its limit rejects it.
 fn counted((rate, entry): (Rate, Option<Arc<Entry>>), what: &str) -> Result<Counted> {
     rate.allowed(what)?;
     Ok(Counted { entry, kept: AtomicBool::new(false) })
 }
 
-/// Places per tenant: turns under way, listeners.
+/// Places per tenant, for concurrent turns and listeners.
 #[derive(Default)]
 pub struct Permits(Mutex<HashMap<Uuid, Arc<AtomicU32>>>);
 
@@ -187,7 +186,7 @@ pub struct Permits(Mutex<HashMap<Uuid, Arc<AtomicU32>>>);
 pub struct Permit(Arc<AtomicU32>);
 
 impl Permits {
-    /// Takes a place; `places` 0 is unlimited. `policy` is the limit's name in headers.
+    /// Takes a place. 0 `places` means no limit. `policy` is the limit's name in headers.
     ///
     /// # Errors
     /// `rate_limited` when all places are taken.
@@ -208,7 +207,7 @@ impl Permits {
                 reset_seconds: 1,
                 retry_after_seconds: Some(1),
             };
-            let detail = format!("{places} of these are under way already.");
+            let detail = format!("The limit of {places} at the same time is reached. Try again when one has ended.");
             return Err(Error::new(Code::RateLimited, detail).retry_after(1).by_limit(rate));
         }
         Ok(permit)

@@ -1,13 +1,15 @@
-//! Limits per tenant: requests, tool calls, turns, turns at a time, rows, tokens a day.
+//! Limits per tenant: requests, tool calls, turns, concurrent turns, rows, tokens per day.
 //!
-//! GCRA in this process ([`local`]). A store shared by replicas belongs behind [`Limits::check`], which is the one place
-//! every limit passes; a tenant's numbers are the operator's (`tavernkeep tenant limits`), 0 meaning no limit.
+//! They are counted with GCRA in this process ([`local`]). A store shared by replicas would belong behind
+//! [`Limits::check`], which every limit passes through. The operator sets a tenant's limits
+//! (`tavernkeep tenant limits`); 0 means no limit.
 
 mod local;
 pub mod sign_in;
 
 use std::net::IpAddr;
 
+use base::rate::Rate;
 use serde::{Deserialize, Serialize};
 use sqlx::AssertSqlSafe;
 use utoipa::ToSchema;
@@ -15,15 +17,14 @@ use uuid::Uuid;
 
 pub use local::{Counted, Permit, Permits};
 
-use crate::{
-    auth::Caller,
+use crate::{auth::Caller, tenants::Tenant};
+use base::{
     error::{Code, Error, Result},
     stored::Columns,
-    tenancy::TenantTx,
-    tenants::Tenant,
 };
+use db::tenancy::TenantTx;
 
-/// A tenant's limits; 0 is unlimited.
+/// A tenant's limits; 0 means no limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct TenantLimits {
@@ -51,7 +52,7 @@ impl Default for TenantLimits {
 }
 
 impl TenantLimits {
-    /// No limit but the planner's.
+    /// No limit except the planner's.
     #[must_use]
     pub fn unlimited() -> Self {
         Self {
@@ -64,7 +65,7 @@ impl TenantLimits {
     }
 }
 
-/// What is counted.
+/// What a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     Requests,
@@ -73,7 +74,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// The limit's name in headers, and what a tenant has of it.
+    /// The limit's name in headers, and the tenant's value.
     fn of(self, tenant: &Tenant) -> (&'static str, u32) {
         match self {
             Class::Requests => ("requests", tenant.limits.requests_per_minute),
@@ -83,64 +84,8 @@ impl Class {
     }
 }
 
-/// Where a caller stands after a check: what the RateLimit headers say.
-#[derive(Clone, Copy, Debug)]
-pub struct Rate {
-    pub policy: &'static str,
-    pub quota: u64,
-    /// None: so many at a time.
-    pub window_seconds: Option<u64>,
-    pub remaining: u64,
-    /// Seconds until the quota is whole again.
-    pub reset_seconds: u64,
-    /// Seconds to wait, if the limit is reached.
-    pub retry_after_seconds: Option<u64>,
-}
-
-/// What an unlimited tenant's headers name as its quota: the most a structured field's integer is sure to hold.
-const UNLIMITED: u64 = 999_999_999;
-
-impl Rate {
-    /// No limit.
-    #[must_use]
-    pub fn unlimited(policy: &'static str) -> Self {
-        Self {
-            policy,
-            quota: UNLIMITED,
-            window_seconds: Some(60),
-            remaining: UNLIMITED,
-            reset_seconds: 0,
-            retry_after_seconds: None,
-        }
-    }
-
-    /// The headers' values: policy and state (draft-ietf-httpapi-ratelimit-headers).
-    #[must_use]
-    pub fn headers(&self) -> (String, String) {
-        let Self { policy, quota, remaining, reset_seconds, .. } = self;
-        let window = match self.window_seconds {
-            Some(seconds) => format!("w={seconds}"),
-            None => "qu=\"concurrent-requests\"".to_owned(),
-        };
-        (format!("\"{policy}\";q={quota};{window}"), format!("\"{policy}\";r={remaining};t={reset_seconds}"))
-    }
-
-    /// Whether the call may go on.
-    ///
-    /// # Errors
-    /// `rate_limited` with the seconds to wait.
-    pub fn allowed(&self, what: &str) -> Result<()> {
-        match self.retry_after_seconds {
-            None => Ok(()),
-            Some(seconds) => {
-                let detail = format!("The limit of {} {what} a minute is reached.", self.quota);
-                Err(Error::new(Code::RateLimited, detail).retry_after(seconds).by_limit(*self))
-            }
-        }
-    }
-}
-
-/// Whether a tenant that may keep `rows_max` rows of a kind, any number if that is 0, may add one. One statement, or none.
+/// Checks that a tenant may add a row of a kind if it may have at most `rows_max`; 0 means no limit. Takes one
+/// statement, or none.
 ///
 /// # Errors
 /// `quota_exceeded`.
@@ -148,7 +93,7 @@ pub async fn check_rows(tx: &TenantTx, rows_max: u64, table: &'static str) -> Re
     check_rows_more(tx, rows_max, table, 1).await
 }
 
-/// The same for `more` rows at once.
+/// Like [`check_rows`], for `more` rows at once.
 ///
 /// # Errors
 /// `quota_exceeded`.
@@ -166,7 +111,8 @@ pub async fn check_rows_more(tx: &TenantTx, rows_max: u64, table: &'static str, 
     if n.saturating_add(more) > rows_max { Err(rows_exceeded(rows_max, table)) } else { Ok(()) }
 }
 
-/// Whether it keeps no more of some kinds than it may, with those that the transaction has added. One statement, or none.
+/// Checks that a tenant does not have too many rows of some kinds, including those that the transaction has added.
+/// Takes one statement, or none.
 ///
 /// # Errors
 /// `quota_exceeded`.
@@ -192,17 +138,17 @@ pub async fn check_rows_kept(tx: &TenantTx, rows_max: u64, tables: &[&'static st
 }
 
 fn rows_exceeded(rows_max: u64, table: &str) -> Error {
-    Error::new(Code::QuotaExceeded, format!("This tenant may keep {rows_max} rows of {table}.")).retry_after(60)
+    Error::new(Code::QuotaExceeded, format!("This tenant may have at most {rows_max} rows of {table}.")).retry_after(60)
 }
 
 /// All limits of this process.
 #[derive(Default)]
 pub struct Limits {
     local: local::Local,
-    /// Who tries to sign in to the editor.
+    /// Attempts to sign in to the editor.
     pub sign_ins: sign_in::SignIns,
     pub turns: Permits,
-    /// Who hears turns while they run.
+    /// Clients that listen to running turns.
     pub listeners: Permits,
 }
 
@@ -214,7 +160,7 @@ impl Limits {
         self.local.check(tenant.id, class, policy, quota)
     }
 
-    /// Counts one turn, which is given back if it does not begin.
+    /// Counts one turn. It is given back if the turn does not begin.
     ///
     /// # Errors
     /// `rate_limited`.
@@ -223,7 +169,7 @@ impl Limits {
         self.local.take(tenant.id, Class::Turns, policy, quota)
     }
 
-    /// Counts one text that a player has planned, which is given back if it is not.
+    /// Counts one text that is planned for a player. It is given back if the text is not planned.
     ///
     /// # Errors
     /// `rate_limited`.
@@ -237,7 +183,7 @@ impl Limits {
         self.local.check_failure(peer)
     }
 
-    /// Whether the tenant may add a row of a kind.
+    /// Checks that the tenant may add a row of a kind.
     ///
     /// # Errors
     /// `quota_exceeded`.
@@ -245,8 +191,8 @@ impl Limits {
         check_rows(tx, caller.tenant.limits.rows_per_kind, table).await
     }
 
-    /// Whether the tenant keeps no more rows of some kinds than it may, with those that the transaction has added. One
-    /// statement, none if it may keep any number.
+    /// Checks that the tenant does not have too many rows of some kinds, including those that the transaction has
+    /// added. Takes one statement, or none if there is no limit.
     ///
     /// # Errors
     /// `quota_exceeded`.
@@ -254,7 +200,7 @@ impl Limits {
         check_rows_kept(tx, caller.tenant.limits.rows_per_kind, tables).await
     }
 
-    /// Whether the tenant has model tokens left today.
+    /// Checks that the tenant has model tokens left today.
     ///
     /// # Errors
     /// `quota_exceeded`.
@@ -272,7 +218,7 @@ impl Limits {
         .fetch_one(&mut *tx.connection().await)
         .await?;
         if row.read::<i64>("used")?.unsigned_abs() >= tokens_max {
-            let detail = format!("The {tokens_max} model tokens of today are used up.");
+            let detail = format!("Today's limit of {tokens_max} model tokens is used up.");
             return Err(Error::new(Code::QuotaExceeded, detail).retry_after(row.read::<i64>("rest")?.unsigned_abs()));
         }
         Ok(())

@@ -1,12 +1,14 @@
-//! Tries to sign in: wrong ones are slowed down for whoever makes them, and for nobody else.
+//! Attempts to sign in. Wrong ones are slowed down for the one who makes them, and for nobody else.
 //!
-//! A wrong password counts against the pair of address and account, and against the address. After a few the pair waits, each time
-//! twice as long, up to a quarter of an hour; an address that tries one account after the other waits up to a minute. Nothing counts
-//! against an account by itself, so strangers never lock its owner out, and a right password from an address that did not fail never
-//! waits. A second factor's code counts against the account, wherever it is tried: only who knows the password gets that far.
+//! A wrong password counts against the pair of address and account, and against the address. After a few wrong
+//! passwords the pair has to wait, each time twice as long, up to a quarter of an hour. An address that tries one
+//! account after the other waits up to a minute. Nothing counts against an account by itself, so strangers cannot lock
+//! its owner out, and a correct password from an address that did not fail never waits. A wrong code of the second
+//! factor counts against the account, from any address, because only somebody who knows the password gets that far.
 //!
-//! One try of a pair is judged after the other, and a few of an address at a time, so that many at once are no more than many in
-//! turn. Memory is bounded: beyond [`KEPT_MAX`] what was used longest ago is forgotten.
+//! The attempts of a pair are checked one at a time, and those of an address a few at a time. So many attempts at the
+//! same time have no advantage over attempts one after the other. Memory is limited: beyond [`KEPT_MAX`] entries the
+//! least recently used are forgotten.
 
 use std::{
     net::IpAddr,
@@ -25,25 +27,23 @@ use tokio::{
     time::Instant,
 };
 
-use crate::{
-    error::{Code, Error, Result},
-    http::client::household,
-};
+use crate::http::client::household;
+use base::error::{Code, Error, Result};
 
 const KEPT_MAX: NonZeroUsize = NonZeroUsize::new(50_000).unwrap();
 
-/// What wrong tries lead to.
+/// What wrong attempts lead to.
 #[derive(Debug)]
 struct Rule {
     name: &'static str,
-    /// Wrong tries without a wait.
+    /// Wrong attempts before the first wait.
     free: u32,
-    /// The first wait; each further one is twice as long, up to the longest.
+    /// The first wait. Each further one is twice as long, up to `longest`.
     first: Duration,
     longest: Duration,
-    /// One wrong try is forgotten in this time.
+    /// The time in which one wrong attempt is forgotten.
     forgotten_in: Duration,
-    /// Tries that are judged at a time, and how many may wait for that.
+    /// How many attempts are checked at the same time, and how many may wait for that.
     at_a_time: usize,
     waiting_max: usize,
 }
@@ -81,13 +81,13 @@ const CODE: Rule = Rule {
 #[derive(Debug, Default)]
 struct Count {
     wrong: u32,
-    /// When it was last brought up to date.
+    /// When the count was last updated.
     at: Option<Instant>,
     wait_until: Option<Instant>,
 }
 
 impl Count {
-    /// Forgets what is long ago.
+    /// Forgets old attempts.
     fn age(&mut self, rule: &Rule, now: Instant) {
         let Some(at) = self.at else { return };
         let passed = now.saturating_duration_since(at).as_secs() / rule.forgotten_in.as_secs().max(1);
@@ -108,7 +108,7 @@ impl Count {
     }
 }
 
-/// Somebody's tries.
+/// The attempts of one pair, address or account.
 #[derive(Debug)]
 struct Tries {
     rule: &'static Rule,
@@ -123,7 +123,7 @@ impl Tries {
         Self { rule, count: Mutex::default(), places, waiting: AtomicUsize::new(0) }
     }
 
-    /// A place to be judged, once those before have been.
+    /// Waits for a place, until earlier attempts have been checked.
     async fn enter(self: &Arc<Self>) -> Result<Place> {
         struct Waits<'a>(&'a AtomicUsize);
         impl Drop for Waits<'_> {
@@ -138,7 +138,7 @@ impl Tries {
         }
         self.check()?;
         let place = self.places.clone().acquire_owned().await.map_err(Error::internal)?;
-        // Whoever went before may have been wrong.
+        // An attempt before this one may have been wrong.
         self.check()?;
         Ok(Place { tries: self.clone(), _place: place })
     }
@@ -163,7 +163,7 @@ impl Tries {
 }
 
 fn too_many(seconds: u64) -> Error {
-    let detail = format!("Too many tries to sign in. Wait {seconds} seconds and try again.");
+    let detail = format!("Too many attempts to sign in. Wait {seconds} seconds and try again.");
     Error::new(Code::RateLimited, detail).retry_after(seconds)
 }
 
@@ -172,16 +172,16 @@ struct Place {
     _place: OwnedSemaphorePermit,
 }
 
-/// A try that is being judged. Dropped without a verdict it counts for nothing.
+/// An attempt that is being checked. If it is dropped without a verdict, it does not count.
 #[must_use]
 pub struct Attempt {
-    /// Whose tries a right one forgets, and whose it leaves.
+    /// The attempts that a correct one clears. Those of the address stay.
     own: Place,
     address: Option<Place>,
 }
 
 impl Attempt {
-    /// It was wrong.
+    /// The attempt was wrong.
     pub fn wrong(self) {
         self.own.tries.add();
         if let Some(address) = self.address {
@@ -189,13 +189,13 @@ impl Attempt {
         }
     }
 
-    /// It was right. What the address tried of other accounts stays counted.
+    /// The attempt was correct. Wrong attempts of the same address on other accounts stay counted.
     pub fn right(self) {
         self.own.tries.forget();
     }
 }
 
-/// The tries of everybody, in this process.
+/// The attempts of everybody, in this process.
 pub struct SignIns {
     tries: Mutex<LruCache<[u8; 32], Arc<Tries>>>,
 }
@@ -207,7 +207,7 @@ impl Default for SignIns {
 }
 
 impl SignIns {
-    /// A try of a password. `account` is the folded address of an account, known or not.
+    /// Begins to check a password. `account` is the case-folded email address, whether the account exists or not.
     ///
     /// # Errors
     /// `rate_limited` with the seconds to wait.
@@ -218,7 +218,7 @@ impl SignIns {
         Ok(Attempt { own, address: Some(address) })
     }
 
-    /// A try of a second factor's code, by somebody who knows the password.
+    /// Begins to check a code of the second factor, from somebody who knows the password.
     ///
     /// # Errors
     /// `rate_limited` with the seconds to wait.
@@ -252,7 +252,7 @@ mod tests {
         }
         assert_eq!(waits[..8], [0, 0, 0, 0, 10, 20, 40, 80]);
         assert_eq!(waits[19], 900);
-        // All is forgotten by and by.
+        // Everything is forgotten in time.
         count.age(&PAIR, begun + Duration::from_secs(20 * 600));
         assert_eq!(count.wrong, 0);
     }

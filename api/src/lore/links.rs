@@ -1,7 +1,8 @@
-//! `[[links]]` in lore: what they stand for, who links here, and mending them after a rename.
+//! `[[links]]` in lore: what they refer to, which entries link to an entry, and updating links after a rename.
 //!
-//! `[[name]]` or `[[name|words]]`; a name is a title or slug of lore, or the slug of a character, NPC or owner, without case.
-//! A trigger keeps who links to what (`lore_link`), so that imports, forks and undos need not know of it.
+//! A link is written `[[name]]` or `[[name|words]]`. The name is a title or slug of lore, or the slug of a character,
+//! NPC or owner; case does not matter. A trigger records who links to what (`lore_link`), so imports, forks and undos
+//! do not need to care.
 
 use std::{collections::HashSet, sync::LazyLock};
 
@@ -22,24 +23,26 @@ use super::{
 use crate::{
     app::App,
     auth::Caller,
-    error::{Problem, Result},
     http::{
         self, Body, Reply,
         resource::{self, Ref, campaign_id},
         validate,
     },
-    stored::{self, Columns},
-    tenancy::TenantTx,
 };
+use base::{
+    error::{Problem, Result},
+    stored::{self, Columns},
+};
+use db::tenancy::TenantTx;
 
-/// Links of one entry, and entries that link to one, in an answer.
+/// The largest numbers of links and of linking entries in an answer.
 const LINKS_MAX: usize = 500;
 const BACKLINKS_MAX: i64 = 200;
 
 /// A link in an entry's content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Link {
-    /// The name as it is written.
+    /// The name as written in the link.
     pub name: String,
     /// `lore`, `character`, `npc` or `owner`; null if nothing has this name.
     pub kind: Option<String>,
@@ -47,7 +50,7 @@ pub struct Link {
     pub slug: Option<String>,
 }
 
-/// An entry that links here.
+/// An entry that links to this one.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Backlink {
     pub id: Uuid,
@@ -55,17 +58,17 @@ pub struct Backlink {
     pub title: String,
 }
 
-/// Both directions.
+/// The links in both directions.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Links {
-    /// In the order of the text, each name once.
+    /// The links in this entry, in the order of the text, each name once.
     pub links: Vec<Link>,
-    /// By title; the first 200.
+    /// The first 200 entries that link to this one, sorted by title.
     pub backlinks: Vec<Backlink>,
     pub backlinks_total: i64,
 }
 
-/// A link in a text: where it stands, its name, and the words shown for it.
+/// A link in a text: its position, its name, and the words that are shown for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found<'a> {
     pub start: usize,
@@ -74,9 +77,9 @@ pub struct Found<'a> {
     pub words: &'a str,
 }
 
-/// The links of a text, as `link_keys` of the schema finds them.
+/// The links in a text. The database function `link_keys` finds the same ones.
 pub fn find(text: &str) -> impl Iterator<Item = Found<'_>> {
-    // The pattern is a constant; if it were none, texts would have no links.
+    // The pattern is a constant. If it were invalid, texts would have no links.
     static LINK: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"\[\[([^\]\[|\n]{1,200})(?:\|([^\]\[|\n]{0,200}))?\]\]").ok());
     LINK.iter().flat_map(move |link| link.captures_iter(text)).filter_map(|c| {
@@ -86,7 +89,7 @@ pub fn find(text: &str) -> impl Iterator<Item = Found<'_>> {
     })
 }
 
-/// What the links of a text stand for, each name once. One statement, none for a text without links.
+/// What the links of a text refer to, each name once. Takes one statement, or none for a text without links.
 ///
 /// # Errors
 /// Those of the database.
@@ -120,7 +123,7 @@ pub async fn resolve(tx: &TenantTx, caller: &Caller, campaign: Uuid, text: &str)
     Ok(links)
 }
 
-/// Entries that link to one of these names (a title, a slug), and how many there are. One statement.
+/// Entries that link to one of these names (titles or slugs), and their total number. Takes one statement.
 ///
 /// # Errors
 /// Those of the database.
@@ -151,7 +154,7 @@ pub async fn backlinks(
     Ok((stored::each(&rows, item), total))
 }
 
-/// How many entries link to each of these names, in their order. One statement, none without names.
+/// How many entries link to each of these names, in order. Takes one statement, or none without names.
 ///
 /// # Errors
 /// Those of the database.
@@ -174,7 +177,7 @@ pub async fn counts(tx: &TenantTx, caller: &Caller, campaign: Uuid, names: &[&st
     rows.iter().map(|row| row.read("n")).collect()
 }
 
-/// What an entry links to, and what links to it.
+/// Lists what a lore entry links to, and which entries link to it.
 #[utoipa::path(tag = "lore", operation_id = "list_lore_links",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
     responses((status = 200, body = Links), (status = "default", body = Problem)))]
@@ -188,20 +191,22 @@ pub async fn list(app: web::Data<App>, caller: Caller, path: web::Path<(String, 
     Reply::ok(&Links { links, backlinks, backlinks_total })
 }
 
-/// Which links to mend.
+/// Which links to update.
 #[derive(Clone, Debug, Deserialize, ToSchema, garde::Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct MendInput {
-    /// The name the links have now: the entry's former title or slug.
+    /// The name that the links have now: the entry's former title or slug.
     #[garde(custom(validate::line))]
     pub from: String,
-    /// Tell what would happen and change nothing.
+    /// Whether only to report what would happen, without changing anything.
     #[serde(default)]
     pub dry_run: bool,
 }
 
-/// Makes links that name an entry by a former title name its present one. One step, undone like a bulk edit.
+/// Updates links that name a lore entry by a former title or slug.
+///
+/// This is one step that can be undone like a bulk edit.
 #[utoipa::path(tag = "lore", operation_id = "mend_lore_links", request_body = MendInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
     responses((status = 200, body = BulkReport), (status = "default", body = Problem)))]
@@ -219,12 +224,12 @@ pub async fn mend(
     .await
 }
 
-/// How links name an entry: by its title, or by its slug if the title holds what ends a link.
+/// The name for links to an entry: its title, or its slug if the title contains a character that ends a link.
 fn name_in_links<'a>(title: &'a str, slug: &'a str) -> &'a str {
     if title.contains(['[', ']', '|']) { slug } else { title }
 }
 
-/// The same in the caller's transaction.
+/// Like [`mend`], in the caller's transaction.
 ///
 /// # Errors
 /// As for [`bulk::run`].

@@ -1,6 +1,6 @@
-//! Lore: what is known of the world, by whom, and when it enters a prompt.
+//! Lore: texts about the world, who knows them, and when they go into a prompt.
 //!
-//! Secret entries are for the game master and for the entities in `known_by`; to everyone else they do not exist.
+//! Secret entries are only for the game master and for those in `known_by`. For everybody else they do not exist.
 
 pub mod bulk;
 pub mod links;
@@ -18,22 +18,24 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     actors,
     auth::Caller,
-    error::{Error, FieldError, Result},
     http::{
         paging::SortKey,
         resource::{self, Place, Resource, Stamp, col},
         validate,
     },
-    prompt::tokens,
     world_routes,
 };
+use base::{
+    error::{Error, FieldError, Result},
+    tokens,
+};
 
-/// Characters of an entry's content.
+/// The largest number of characters in an entry's content.
 pub const CONTENT_CHARS_MAX: usize = 100_000;
-/// Priorities there are.
+/// The allowed priorities.
 pub const PRIORITIES: std::ops::RangeInclusive<i32> = -1_000_000..=1_000_000;
 
-/// What a client writes of a lore entry.
+/// The members of a lore entry that a client can write.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -44,17 +46,18 @@ pub struct LoreInput {
     #[garde(custom(validate::line))]
     pub title: String,
     pub scope: Scope,
-    /// The place, race, profession, faction, creature or item; needed unless the scope is global.
+    /// The place, race, profession, faction, creature or item that the entry is about. Required unless the scope is
+    /// global.
     #[garde(custom(validate::opt_line))]
     #[serde(default)]
     pub associated_id: Option<String>,
-    /// Markdown.
+    /// The text, in Markdown.
     #[garde(length(chars, min = 1, max = CONTENT_CHARS_MAX))]
     pub content: String,
     #[garde(custom(validate::words))]
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Higher enters a full prompt first.
+    /// Entries with a higher priority go into a full prompt first.
     #[garde(range(min = -1_000_000, max = 1_000_000))]
     #[serde(default)]
     pub priority: i32,
@@ -62,7 +65,7 @@ pub struct LoreInput {
     pub enabled: bool,
     #[serde(default)]
     pub secret: bool,
-    /// NPCs, owners and characters, by id or slug, that know a secret entry.
+    /// The NPCs, owners and characters that know a secret entry, by id or slug.
     #[garde(length(max = 200))]
     #[serde(default)]
     pub known_by: Vec<String>,
@@ -76,12 +79,12 @@ pub struct LoreInput {
     pub secondary_keys: Vec<String>,
     #[serde(default)]
     pub logic: Logic,
-    /// Messages looked through for keys, this turn's action included; 0: the action alone.
+    /// How many messages are searched for keywords, including this turn's action; 0 searches only the action.
     #[garde(range(min = 0, max = 100))]
     #[schema(minimum = 0, maximum = 100)]
     #[serde(default = "two")]
     pub scan_depth: i32,
-    /// Whether AI tools must leave it as it is.
+    /// Whether AI tools must not change it.
     #[serde(default)]
     pub ai_lock: bool,
     #[garde(custom(validate::extensions))]
@@ -100,7 +103,7 @@ fn two() -> i32 {
     2
 }
 
-/// Whether an entry that concerns something says what, and one that concerns everything does not.
+/// Checks that a global entry has no `associated_id` and that any other entry has one.
 ///
 /// # Errors
 /// What is wrong.
@@ -109,19 +112,19 @@ pub fn check_scope(scope: Scope, associated_id: Option<&str>) -> Result<(), Fiel
         Err(FieldError { pointer: "/associated_id".to_owned(), code: code.into(), message: message.to_owned() })
     };
     match (scope, associated_id) {
-        (Scope::Global, Some(_)) => wrong("invalid_value", "A global entry has no associated_id."),
+        (Scope::Global, Some(_)) => wrong("invalid_value", "A global entry must not have an associated_id."),
         (Scope::Global, None) | (_, Some(_)) => Ok(()),
-        (_, None) => wrong("required", "This scope needs an associated_id."),
+        (_, None) => wrong("required", "An entry with this scope must have an associated_id."),
     }
 }
 
-/// Whether an entry that waits for keywords has some.
+/// Checks that an entry that is activated by keywords has some.
 ///
 /// # Errors
 /// What is wrong.
 pub fn check_keys(activation: Activation, keys: &[String]) -> Result<(), FieldError> {
     if activation == Activation::Keyword && keys.is_empty() {
-        let message = "An entry that waits for keywords needs keys.".to_owned();
+        let message = "An entry that is activated by keywords must have keys.".to_owned();
         return Err(FieldError { pointer: "/keys".to_owned(), code: "required".into(), message });
     }
     Ok(())
@@ -132,7 +135,7 @@ pub fn check_keys(activation: Activation, keys: &[String]) -> Result<(), FieldEr
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct LoreFilter {
-    /// Words to look for; in a query, the parameter `q` of every list.
+    /// Text to search for. In a query string, use the parameter `q` that every list has.
     #[param(ignore)]
     #[schema(max_length = 200)]
     pub q: Option<String>,
@@ -147,7 +150,7 @@ pub struct LoreFilter {
     pub activation: Option<Activation>,
 }
 
-/// The kind.
+/// Lore entries as a resource.
 pub struct LoreEntries;
 
 impl Resource for LoreEntries {
@@ -201,7 +204,7 @@ impl Resource for LoreEntries {
             .apply_if(filter.activation, |s, v| s.filter(col("activation").eq(v))))
     }
 
-    /// Those who knew a secret may be gone.
+    /// Removes those who no longer exist from `known_by`.
     async fn before_restore(place: &Place<'_>, content: &mut Map<String, Value>) -> Result<()> {
         let named = content.get("known_by").and_then(Value::as_array).cloned().unwrap_or_default();
         if named.is_empty() {

@@ -1,4 +1,4 @@
-//! A campaign's lore seen from above: how much there is and where, what is there twice; and a copy of an entry.
+//! An overview of a campaign's lore: totals, tags, broken links, duplicates; and copying an entry.
 
 use std::collections::HashMap;
 
@@ -15,36 +15,38 @@ use super::{LoreEntries, LoreFilter, LoreInput, links::Backlink};
 use crate::{
     app::App,
     auth::Caller,
-    error::{Error, Problem, Result},
     http::{
         self, Body, Reply, body,
         paging::{ListParams, Page},
         resource::{self, Place, READ_ONLY, Ref, Resource, campaign_id},
         validate,
     },
-    stored::{self, Columns},
-    tenancy::TenantTx,
 };
+use base::{
+    error::{Error, Problem, Result},
+    stored::{self, Columns},
+};
+use db::tenancy::TenantTx;
 
-/// Groups of equals in an answer.
+/// The largest number of groups of duplicates in an answer.
 const GROUPS_MAX: i64 = 100;
-/// Entries of a group that are named.
+/// The largest number of entries that are listed for a group.
 const GROUP_ENTRIES_MAX: i32 = 20;
-/// Tags in an answer.
+/// The largest number of tags in an answer.
 const TAGS_MAX: i64 = 500;
 
-/// Entries of one scope.
+/// The totals of one scope.
 #[derive(Clone, Debug, Serialize, ToSchema, FromQueryResult)]
 pub struct ScopeTotal {
     #[schema(inline)]
     pub scope: Scope,
     pub count: i64,
     pub tokens: i64,
-    /// Of these, what every prompt of the scope is given: enabled, not secret, always active.
+    /// Of these, the tokens of entries that go into every prompt of the scope: enabled, not secret, always active.
     pub always_tokens: i64,
 }
 
-/// How much lore there is.
+/// The totals of lore entries.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 pub struct Totals {
     pub count: i64,
@@ -52,7 +54,7 @@ pub struct Totals {
     pub by_scope: Vec<ScopeTotal>,
 }
 
-/// Entries and tokens of what a list with these filters shows, by scope.
+/// Counts the lore entries that a list with these filters would show, and their tokens, by scope.
 #[utoipa::path(tag = "lore", operation_id = "get_lore_totals",
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, LoreFilter),
     responses((status = 200, body = Totals), (status = "default", body = Problem)))]
@@ -68,7 +70,7 @@ pub async fn totals(
     Reply::ok(&sum(&tx, &caller, campaign, page.q.as_deref(), &page.filter).await?)
 }
 
-/// The same within a transaction. One statement.
+/// Like [`totals`], within a transaction. Takes one statement.
 ///
 /// # Errors
 /// Those of the database.
@@ -95,7 +97,7 @@ pub async fn sum(
     Ok(Totals { count, tokens, by_scope })
 }
 
-/// The campaign's tags and how many entries have each, most used first.
+/// The tags of the campaign's lore and how many entries have each, most frequent first.
 ///
 /// # Errors
 /// Those of the database.
@@ -113,8 +115,8 @@ pub async fn tags(tx: &TenantTx, caller: &Caller, campaign: Uuid) -> Result<Vec<
     rows.iter().map(|row| Ok((row.read("tag")?, row.read("n")?))).collect()
 }
 
-/// Names that lore may be associated with, for those who choose one: of lore itself, and where NPCs, characters and owners are
-/// or belong. One statement.
+/// Suggestions for `associated_id`: names used by lore entries, and the locations, races, professions and factions of
+/// NPCs, characters and owners. Takes one statement.
 ///
 /// # Errors
 /// Those of the database.
@@ -141,16 +143,16 @@ pub async fn names(tx: &TenantTx, caller: &Caller, campaign: Uuid) -> Result<Vec
     rows.iter().map(|row| Ok((row.read("scope")?, row.read("name")?))).collect()
 }
 
-/// A name in links that nothing has, and where it stands.
+/// A name in links that nothing has, and the entries with such a link.
 #[derive(Clone, Debug)]
 pub struct Broken {
     pub name: String,
-    /// The first five.
+    /// The first five entries.
     pub entries: Vec<Backlink>,
     pub total: i64,
 }
 
-/// Links that lead nowhere, of the first 5,000 names that links have; for those who see secrets. One statement.
+/// Links that lead nowhere, among the first 5,000 names in links. For callers who see secrets. Takes one statement.
 ///
 /// # Errors
 /// Those of the database.
@@ -181,7 +183,7 @@ pub async fn broken_links(tx: &TenantTx, campaign: Uuid) -> Result<Vec<Broken>> 
     Ok(stored::each(&rows, broken))
 }
 
-/// What an entry is called and what wakes it.
+/// An entry's title, and the keywords that activate it.
 pub struct Waking {
     pub title: String,
     pub keys: Vec<String>,
@@ -189,7 +191,7 @@ pub struct Waking {
     pub logic: String,
 }
 
-/// What wakes entries, by their ids. One statement.
+/// The keywords that activate entries, by id. Takes one statement.
 ///
 /// # Errors
 /// Those of the database.
@@ -211,24 +213,24 @@ pub async fn waking(tx: &TenantTx, ids: &[Uuid]) -> Result<HashMap<Uuid, Waking>
         .collect()
 }
 
-/// Entries that are the same in something.
+/// Entries with the same title or the same content.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Equals {
-    /// `title` or `content`.
+    /// What they have in common: `title` or `content`.
     pub same: String,
-    /// The first twenty.
+    /// The first twenty entries.
     pub entries: Vec<Backlink>,
     pub total: i64,
 }
 
-/// Groups of equals.
+/// Groups of duplicates.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Duplicates {
     /// The first hundred groups.
     pub items: Vec<Equals>,
 }
 
-/// Entries with the same title, without case, or the same content.
+/// Lists lore entries with the same title, ignoring case, or the same content.
 #[utoipa::path(tag = "lore", operation_id = "list_lore_duplicates",
     params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 200, body = Duplicates), (status = "default", body = Problem)))]
@@ -239,7 +241,7 @@ pub async fn duplicates(app: web::Data<App>, caller: Caller, path: web::Path<Str
     Reply::ok(&Duplicates { items: equals(&tx, &caller, campaign).await? })
 }
 
-/// The same within a transaction. One statement.
+/// Like [`duplicates`], within a transaction. Takes one statement.
 ///
 /// # Errors
 /// Those of the database.
@@ -273,17 +275,17 @@ pub async fn equals(tx: &TenantTx, caller: &Caller, campaign: Uuid) -> Result<Ve
         .collect()
 }
 
-/// What the copy is called.
+/// Options of a copy.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields, default)]
 #[garde(allow_unvalidated)]
 pub struct CopyInput {
-    /// Its title; that of the original with `(copy)` unless given.
+    /// The title of the copy. By default the original's title with `(copy)`.
     #[garde(custom(validate::opt_line))]
     pub title: Option<String>,
 }
 
-/// Makes a copy of an entry, under a slug of its own.
+/// Copies a lore entry. The copy gets its own slug.
 #[utoipa::path(tag = "lore", operation_id = "duplicate_lore", request_body = CopyInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
     responses((status = 201, body = table::Model), (status = "default", body = Problem)))]
@@ -307,7 +309,7 @@ pub async fn duplicate(
     .await
 }
 
-/// The same within a transaction.
+/// Like [`duplicate`], within a transaction.
 ///
 /// # Errors
 /// `not_found`.

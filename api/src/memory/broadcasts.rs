@@ -1,4 +1,4 @@
-//! `GET /campaigns/{c}/broadcasts`: each broadcast as one thing, with those who heard it.
+//! `GET /campaigns/{c}/broadcasts`: each broadcast as a single item, with everyone who heard it.
 
 use actix_web::{get, web};
 use serde::{Deserialize, Serialize};
@@ -11,20 +11,22 @@ use crate::{
     app::App,
     auth::Caller,
     characters,
-    error::{Problem, Result},
     http::{
         Reply, budget,
         paging::{Items, ListParams, Page},
         resource::{Ref, campaign_id},
     },
-    stored::{self, Columns},
-    tenancy::TenantTx,
 };
+use base::{
+    error::{Problem, Result},
+    stored::{self, Columns},
+};
+use db::tenancy::TenantTx;
 
-/// NPCs of a broadcast that are named.
+/// The largest number of NPCs that are listed for a broadcast.
 const AUDIENCE_MAX: i64 = 200;
 
-/// Who heard a broadcast, and the memory it left.
+/// An NPC that heard a broadcast, and its memory of it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Hearer {
     pub id: Uuid,
@@ -32,42 +34,44 @@ pub struct Hearer {
     pub memory_id: Uuid,
 }
 
-/// One memory for each NPC of an owner.
+/// A broadcast: an owner's message, which every NPC that depends on the owner remembers.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct BroadcastView {
-    /// DELETE it here to retract it.
+    /// The broadcast's id. `DELETE …/broadcasts/{id}` retracts it.
     pub id: Uuid,
     /// The player character it is about.
     pub player_id: Uuid,
     pub player_slug: Option<String>,
-    /// As it was first written.
+    /// The text as it was first written.
     pub text: String,
-    /// Whether some NPC's copy was corrected since.
+    /// Whether the memory of some NPC was edited since.
     pub edited: bool,
-    /// The owner whose turn it was, if a turn did it and is kept.
+    /// The owner whose turn sent it. Null if no turn sent it, or the turn's record has been deleted.
     pub owner_id: Option<Uuid>,
     pub owner_slug: Option<String>,
-    /// The key or user that wrote it, if a person did.
+    /// The API key or user that wrote it, if a person did.
     pub author: Option<Uuid>,
     pub turn_id: Option<Uuid>,
-    /// The NPCs that have it still; the first 200.
+    /// The first 200 NPCs that still have the memory.
     pub audience: Vec<Hearer>,
     pub audience_total: i64,
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
 }
 
-/// Filters of the list.
+/// The filters of the list.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct BroadcastFilter {
-    /// Only those about this player character, by id or slug.
+    /// Only broadcasts about this player character, by id or slug.
     pub player_id: Option<String>,
     pub turn_id: Option<Uuid>,
 }
 
-/// Broadcasts, by default the oldest first; `sort=-created_at` for the newest.
+/// Lists broadcasts.
+///
+/// The oldest come first; use `sort=-created_at` for the newest.
 #[utoipa::path(tag = "memories", operation_id = "list_broadcasts",
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, BroadcastFilter),
     responses((status = 200, body = Items<BroadcastView>), (status = "default", body = Problem)))]
@@ -84,10 +88,10 @@ pub async fn list(
     Reply::ok(&page.written(broadcasts, |b| (b.id, None), Ok)?)
 }
 
-/// The same within a transaction. Two statements, three if a player is named.
+/// Like [`list`], within a transaction. Takes two statements, or three if a player is named.
 ///
 /// # Errors
-/// `bad_request` for an order other than that of creation.
+/// `bad_request` for any other order than by creation.
 pub async fn page_of(
     tx: &TenantTx,
     caller: &Caller,
@@ -102,7 +106,7 @@ pub async fn page_of(
             _ => return Ok(Items { items: Vec::new(), next_cursor: None }),
         }
     }
-    // The page's ids first, in the order of an index; then what belongs to them.
+    // First the ids of the page, in the order of an index; then their details.
     let sql = format!(
         "WITH ids AS (SELECT DISTINCT m.broadcast_id AS id FROM memory m \
              WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND m.broadcast_id IS NOT NULL \

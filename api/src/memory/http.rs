@@ -17,7 +17,6 @@ use crate::{
     app::App,
     auth::Caller,
     characters,
-    error::{Error, Problem, Result},
     http::{
         Body, Reply,
         etag::Expected,
@@ -26,21 +25,22 @@ use crate::{
         resource::{Ref, campaign_id},
         validate,
     },
-    tenancy::TenantTx,
 };
+use base::error::{Error, Problem, Result};
+use db::tenancy::TenantTx;
 
-/// What a client writes of a memory.
+/// The members of a memory that a client can write.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryInput {
-    /// The player character it is about, by id or slug.
+    /// The player character that it is about, by id or slug.
     player_id: String,
     /// At most 2,000 characters.
     #[schema(min_length = 1, max_length = 2000)]
     text: String,
 }
 
-/// What can be changed of a memory.
+/// The members of a memory that can be changed.
 #[derive(Debug, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -56,7 +56,7 @@ pub struct MemoryChange {
     external_ref: Option<String>,
 }
 
-/// An NPC or owner of a campaign, as a path names it.
+/// An NPC or owner of a campaign, as named in a path.
 struct HolderPath {
     kind: &'static str,
     name: String,
@@ -107,7 +107,7 @@ async fn create(app: &App, caller: &Caller, c: &str, holder: HolderPath, body: B
     .await
 }
 
-/// What an NPC remembers.
+/// Lists what an NPC remembers.
 #[utoipa::path(tag = "memories", operation_id = "list_npc_memories",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug"), ListParams, MemoryFilter),
     responses((status = 200, body = Items<MemoryView>), (status = "default", body = Problem)))]
@@ -122,7 +122,7 @@ pub async fn list_npc(
     list(&app, &caller, &c, Some(HolderPath { kind: "npc", name }), &page).await
 }
 
-/// What an owner remembers.
+/// Lists what an owner remembers.
 #[utoipa::path(tag = "memories", operation_id = "list_owner_memories",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Owner id or slug"), ListParams, MemoryFilter),
     responses((status = 200, body = Items<MemoryView>), (status = "default", body = Problem)))]
@@ -137,7 +137,7 @@ pub async fn list_owner(
     list(&app, &caller, &c, Some(HolderPath { kind: "owner", name }), &page).await
 }
 
-/// All memories of the campaign.
+/// Lists all memories of the campaign.
 #[utoipa::path(tag = "memories", operation_id = "list_memories",
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, MemoryFilter),
     responses((status = 200, body = Items<MemoryView>), (status = "default", body = Problem)))]
@@ -204,7 +204,9 @@ async fn locked(tx: &TenantTx, caller: &Caller, request: &HttpRequest, path: &(S
     service::hold(tx, campaign, path.1, &Expected::by(request)).await
 }
 
-/// Corrects a memory; the next prompt shows it corrected.
+/// Corrects a memory.
+///
+/// The next prompt contains the corrected text.
 #[utoipa::path(tag = "memories", operation_id = "update_memory",
     request_body(content = MemoryChange, content_type = "application/merge-patch+json"),
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
@@ -251,7 +253,9 @@ pub async fn patch(
     .await
 }
 
-/// Gives a memory to another NPC or owner, or makes it about another player. A copy of a broadcast leaves it.
+/// Moves a memory to another NPC or owner, or to another subject.
+///
+/// A copy of a broadcast then no longer belongs to the broadcast.
 #[utoipa::path(tag = "memories", operation_id = "move_memory", request_body = MoveInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = MemoryView), (status = "default", body = Problem)))]
@@ -271,7 +275,9 @@ pub async fn move_to(
     .await
 }
 
-/// Deletes a memory; the next prompt is without it.
+/// Deletes a memory.
+///
+/// The next prompt no longer contains it.
 #[utoipa::path(tag = "memories", operation_id = "delete_memory",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 204), (status = "default", body = Problem)))]
@@ -290,7 +296,7 @@ pub async fn delete(
     .await
 }
 
-/// Retracts a broadcast: every memory it left is deleted.
+/// Retracts a broadcast: deletes all memories of it.
 #[utoipa::path(tag = "memories", operation_id = "delete_broadcast",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Broadcast id")),
     responses((status = 204), (status = "default", body = Problem)))]

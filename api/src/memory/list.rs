@@ -1,4 +1,4 @@
-//! Memories in pages, narrowed by who remembers, about whom, and where it comes from.
+//! Lists memories page by page, filtered by holder, subject and source.
 
 use entity::memory::Source;
 use sea_orm::ActiveEnum;
@@ -12,24 +12,26 @@ use super::{MemoryView, service};
 use crate::{
     auth::Caller,
     characters,
-    error::Result,
     http::{
         Reply, budget,
         paging::{self, Items, Page, SortKey},
         resource::Ref,
     },
-    stored::{self, Columns},
-    tenancy::TenantTx,
 };
+use base::{
+    error::Result,
+    stored::{self, Columns},
+};
+use db::tenancy::TenantTx;
 
 /// Filters of the list.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct MemoryFilter {
-    /// Only those about this player character, by id or slug.
+    /// Only memories about this player character, by id or slug.
     player_id: Option<String>,
-    /// Only those of this NPC or owner, by id or slug.
+    /// Only memories of this NPC or owner, by id or slug.
     holder_id: Option<String>,
     /// `personal`, `private`, `broadcast`, `editor` or `import`.
     #[param(inline)]
@@ -38,7 +40,7 @@ pub struct MemoryFilter {
     turn_id: Option<Uuid>,
 }
 
-/// An actor of these kinds, by id or slug. One statement.
+/// An actor of these kinds, by id or slug. Takes one statement.
 ///
 /// # Errors
 /// Those of the database.
@@ -61,10 +63,10 @@ pub async fn find_actor(tx: &TenantTx, campaign: Uuid, kinds: &[&str], name: &st
     row.map(|row| row.read("actor_id")).transpose()
 }
 
-/// A page of memories, of one holder if it is given. One statement, and one for each name in the filters.
+/// A page of memories, of one holder if it is given. Takes one statement, and one for each name in the filters.
 ///
 /// # Errors
-/// `bad_request` for an order that there is not.
+/// `bad_request` for an order that the list does not support.
 pub async fn page_of(
     tx: &TenantTx,
     caller: &Caller,
@@ -91,7 +93,7 @@ pub async fn page_of(
         SortKey::Updated => ("m.updated_at", "timestamptz"),
         SortKey::Name => ("m.text", "text"),
         SortKey::Priority | SortKey::Tokens => {
-            return Err(paging::bad("sort", "is `created_at`, `updated_at` or `name` here"));
+            return Err(paging::bad("sort", "must be `created_at`, `updated_at` or `name` here"));
         }
     };
     let (sign, order) = if page.sort.descending { ("<", "DESC") } else { (">", "ASC") };
@@ -125,7 +127,7 @@ pub async fn page_of(
     Ok(page.finish(views, page.has_more(&rows), |memory| key(memory, page.sort.key)))
 }
 
-/// Where a memory stands in a list of this order.
+/// The position of a memory in a list of this order.
 fn key(memory: &MemoryView, order: SortKey) -> (Uuid, Option<String>) {
     let value = match order {
         SortKey::Created | SortKey::Priority | SortKey::Tokens => None,
@@ -135,7 +137,7 @@ fn key(memory: &MemoryView, order: SortKey) -> (Uuid, Option<String>) {
     (memory.id, value)
 }
 
-/// A page as it is answered.
+/// Writes the page as an answer.
 ///
 /// # Errors
 /// `internal`.

@@ -1,10 +1,11 @@
-//! Memories: what an NPC or an owner remembers about a player. People add, correct and delete them; AI tools write them
+//! Memories: what an NPC or an owner remembers about a player. People add, correct and delete them. AI tools write them
 //! through the same [`service`].
 //!
-//! [`subject`] decides about whom a tool may write one.
+//! [`subject`] decides about whom a tool may write a memory.
 //!
-//! A broadcast is one row for each NPC of an owner, sharing `broadcast_id`; retracting it deletes them all. [`broadcasts`] shows
-//! each as one thing. A copy that is moved to another holder or player leaves its broadcast.
+//! A broadcast has one row for each NPC of an owner, all with the same `broadcast_id`; retracting it deletes them all.
+//! [`broadcasts`] shows each as a single item. A copy that is moved to another holder or player no longer belongs to
+//! its broadcast.
 
 pub mod broadcasts;
 pub mod http;
@@ -19,9 +20,9 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{error::Result, stored::Columns};
+use base::{error::Result, stored::Columns};
 
-/// Characters of a memory.
+/// The largest number of characters in a memory.
 pub const TEXT_CHARS_MAX: usize = 2000;
 
 /// A memory as clients see it.
@@ -37,7 +38,7 @@ pub struct MemoryView {
     #[schema(inline)]
     pub source: Source,
     pub broadcast_id: Option<Uuid>,
-    /// The key or user that wrote it, if a person did.
+    /// The API key or user that wrote it, if a person did.
     pub author: Option<Uuid>,
     pub turn_id: Option<Uuid>,
     #[schema(value_type = Object)]
@@ -50,7 +51,7 @@ pub struct MemoryView {
     pub updated_at: OffsetDateTime,
 }
 
-/// Who remembers.
+/// The NPC or owner that has the memory.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct HolderView {
     #[serde(rename = "type")]

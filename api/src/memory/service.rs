@@ -1,4 +1,4 @@
-//! Writing and finding memories, for the API and the AI tools alike.
+//! Writes and finds memories, for the API and the AI tools.
 
 use serde::Deserialize;
 use sqlx::AssertSqlSafe;
@@ -6,20 +6,19 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{MemoryView, TEXT_CHARS_MAX, subject::Subject};
-use crate::{
-    characters,
+use crate::{characters, http::etag::Expected};
+use base::{
     error::{Error, Result},
-    http::etag::Expected,
     stored::Columns,
-    tenancy::TenantTx,
 };
+use db::tenancy::TenantTx;
 
 /// A memory with the slugs of its holder and player.
 pub const SELECT: &str = "SELECT m.*, c.slug AS player_slug, a.slug AS holder_slug FROM memory m \
     LEFT JOIN character c ON c.tenant_id = m.tenant_id AND c.id = m.subject_id \
     LEFT JOIN actor_slug a ON a.tenant_id = m.tenant_id AND a.actor_id = m.holder_id";
 
-/// A memory to be written.
+/// A memory to write.
 pub struct NewMemory<'a> {
     pub campaign: Uuid,
     /// `npc` or `owner`.
@@ -33,7 +32,7 @@ pub struct NewMemory<'a> {
     pub turn: Option<Uuid>,
 }
 
-/// Cleans a memory's text: what to remember, on its own.
+/// Checks a memory's text and removes the spaces around it.
 ///
 /// # Errors
 /// `validation_failed` at `pointer` if nothing is left or it is too long.
@@ -46,12 +45,12 @@ pub fn text<'a>(text: &'a str, pointer: &str) -> Result<&'a str> {
         return Err(Error::invalid(pointer, "too_long", format!("must have at most {TEXT_CHARS_MAX} characters")));
     }
     if text.contains('\0') {
-        return Err(Error::invalid(pointer, "invalid_text", "Text may not hold NUL characters."));
+        return Err(Error::invalid(pointer, "invalid_text", "Text must not contain NUL characters."));
     }
     Ok(text)
 }
 
-/// Writes one memory. One statement.
+/// Writes one memory. Takes one statement.
 ///
 /// # Errors
 /// Those of the database.
@@ -76,7 +75,8 @@ pub async fn insert(tx: &TenantTx, new: &NewMemory<'_>) -> Result<Uuid> {
     Ok(id)
 }
 
-/// Writes one memory for each NPC the owner has at this moment. One statement: all or none.
+/// Writes one memory for each NPC that depends on the owner now. Takes one statement, so either all are written or
+/// none.
 ///
 /// # Errors
 /// Those of the database.
@@ -101,10 +101,10 @@ pub async fn broadcast(tx: &TenantTx, owner: Uuid, new: &NewMemory<'_>) -> Resul
     Ok((id, rows.iter().map(|row| row.read("holder_id")).collect::<Result<_>>()?))
 }
 
-/// Memories that are counted for a question; beyond that their number says nothing more.
+/// Counting memories stops here. A larger number would not matter to anybody.
 pub const COUNTED_MAX: u64 = 1000;
 
-/// How many memories an actor has, or are about it; one more than [`COUNTED_MAX`] stands for all beyond. One statement.
+/// How many memories an actor has or is the subject of, up to [`COUNTED_MAX`] and one. Takes one statement.
 ///
 /// # Errors
 /// Those of the database.
@@ -122,7 +122,7 @@ pub async fn of_actor(tx: &TenantTx, actor: Uuid) -> Result<u64> {
     Ok(row.read::<i64>("n")?.unsigned_abs())
 }
 
-/// How many NPCs a broadcast of this owner would reach. One statement.
+/// How many NPCs a broadcast of this owner would reach. Takes one statement.
 ///
 /// # Errors
 /// Those of the database.
@@ -138,7 +138,7 @@ pub async fn dependents(tx: &TenantTx, owner: Uuid) -> Result<u64> {
 /// Deletes every memory of a broadcast.
 ///
 /// # Errors
-/// `not_found` if there is none, or it is of another campaign or owner.
+/// `not_found` if it does not exist, or belongs to another campaign.
 pub async fn retract(tx: &TenantTx, campaign: Uuid, broadcast: Uuid) -> Result<u64> {
     let done = sqlx::query("DELETE FROM memory WHERE tenant_id = $1 AND campaign_id = $2 AND broadcast_id = $3")
         .bind(tx.tenant())
@@ -149,7 +149,7 @@ pub async fn retract(tx: &TenantTx, campaign: Uuid, broadcast: Uuid) -> Result<u
     if done.rows_affected() == 0 { Err(Error::not_found("broadcast")) } else { Ok(done.rows_affected()) }
 }
 
-/// What a broadcast said, and how many remember it.
+/// The text of a broadcast, and how many NPCs remember it.
 ///
 /// # Errors
 /// `not_found`.
@@ -167,7 +167,7 @@ pub async fn broadcast_told(tx: &TenantTx, campaign: Uuid, broadcast: Uuid) -> R
     Ok((text.ok_or_else(|| Error::not_found("broadcast"))?, row.read("many")?))
 }
 
-/// One memory; `player` limits it to those about that character.
+/// Finds a memory. With `player`, only if it is about that character.
 ///
 /// # Errors
 /// `not_found`.
@@ -185,7 +185,7 @@ pub async fn find(tx: &TenantTx, campaign: Uuid, id: Uuid, player: Option<Uuid>)
     MemoryView::of(&row.ok_or_else(|| Error::not_found("memory"))?)
 }
 
-/// Those of some memories that are there still. One statement.
+/// Those of the given memories that still exist. Takes one statement.
 ///
 /// # Errors
 /// Those of the database.
@@ -199,7 +199,7 @@ pub async fn existing(tx: &TenantTx, campaign: Uuid, ids: &[Uuid]) -> Result<Vec
     rows.iter().map(|row| row.read("id")).collect()
 }
 
-/// Locks a memory that is at the version expected. Two statements.
+/// Locks a memory and checks its version. Takes two statements.
 ///
 /// # Errors
 /// `not_found`, `precondition_failed`.
@@ -215,7 +215,7 @@ pub async fn hold(tx: &TenantTx, campaign: Uuid, id: Uuid, expected: &Expected) 
     Ok(view)
 }
 
-/// Writes a cleaned text over a memory that the transaction holds. One statement.
+/// Replaces the text of a memory that the transaction has locked. Takes one statement.
 ///
 /// # Errors
 /// Those of the database.
@@ -229,7 +229,7 @@ pub async fn rewrite(tx: &TenantTx, id: Uuid, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Deletes a memory that the transaction holds. One statement.
+/// Deletes a memory that the transaction has locked. Takes one statement.
 ///
 /// # Errors
 /// Those of the database.
@@ -242,8 +242,8 @@ pub async fn remove(tx: &TenantTx, id: Uuid) -> Result<()> {
     Ok(())
 }
 
-/// Gives a memory to another holder, or makes it about another player; both, or what is given. A copy of a broadcast becomes
-/// a memory of its own. One statement.
+/// Gives a memory another holder, another subject, or both. A copy of a broadcast becomes a memory of its own. Takes
+/// one statement.
 ///
 /// # Errors
 /// Those of the database.
@@ -264,7 +264,7 @@ pub async fn relocate(tx: &TenantTx, id: Uuid, holder: Option<(&str, Uuid)>, pla
     Ok(())
 }
 
-/// The NPC or owner of this id or slug: its kind and id. One statement.
+/// The kind and id of an NPC or owner, by id or slug. Takes one statement.
 ///
 /// # Errors
 /// Those of the database.
@@ -282,20 +282,20 @@ pub async fn holder(tx: &TenantTx, campaign: Uuid, name: &str) -> Result<Option<
     row.map(|row| Ok((row.read("kind")?, row.read("actor_id")?))).transpose()
 }
 
-/// Where a memory goes.
+/// The new holder and subject of a memory.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MoveInput {
-    /// The NPC or owner that has it from now on, by id or slug.
+    /// The NPC or owner that gets the memory, by id or slug.
     pub holder_id: Option<String>,
-    /// The player character it is about from now on, by id or slug.
+    /// The player character that the memory is about from then on, by id or slug.
     pub player_id: Option<String>,
 }
 
-/// Moves a memory that the transaction holds.
+/// Moves a memory that the transaction has locked.
 ///
 /// # Errors
-/// `validation_failed` for a name that is none, or if nothing is named.
+/// `validation_failed` for an unknown name, or if neither is given.
 pub async fn move_in(tx: &TenantTx, current: &MemoryView, to: &MoveInput) -> Result<MemoryView> {
     let campaign = current.campaign_id;
     let holder = match &to.holder_id {
@@ -309,7 +309,7 @@ pub async fn move_in(tx: &TenantTx, current: &MemoryView, to: &MoveInput) -> Res
         Some(name) => Some(characters::service::player_id(tx, campaign, name).await?),
     };
     if holder.is_none() && player.is_none() {
-        return Err(Error::invalid("/holder_id", "required", "Say where it goes: `holder_id`, `player_id` or both."));
+        return Err(Error::invalid("/holder_id", "required", "Give `holder_id`, `player_id` or both."));
     }
     relocate(tx, current.id, holder.as_ref().map(|(kind, id)| (kind.as_str(), *id)), player).await?;
     find(tx, campaign, current.id, None).await

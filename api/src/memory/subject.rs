@@ -1,25 +1,29 @@
-//! About whom a tool may remember.
+//! Decides about whom a tool may remember something.
 //!
-//! What is remembered about a player stands in that player's prompts, so a turn of one must not write what another is told. A tool
-//! of a turn remembers about the turn's player. About another only if the campaign's setting [`ABOUT_OTHERS`] allows it and
-//! that character is present: in the same location as the turn's player, as both records say at that moment. Who calls a tool
-//! outside of a turn says whose turn it is part of, or chooses freely, as one who writes memories by hand does.
+//! Memories about a player go into that player's prompts. So one player's turn must not be able to write what another
+//! player will be told. In a turn, a tool can remember things about the turn's own player. It can do so about another
+//! player only if the campaign's setting [`ABOUT_OTHERS`] allows it and that character is present: according to both
+//! records, it is at the same location as the turn's player at that moment. A client that calls a tool outside of a
+//! turn either names the player whose turn it belongs to, or may choose freely, like somebody who writes memories by
+//! hand.
 //!
-//! [`Subject`] is the proof: a memory is written with one, and tools have no other way to get it than [`of_turn`]. To add a
-//! way of being present: in `other`.
+//! [`Subject`] is the proof that this was checked: [`NewMemory`](super::service::NewMemory) needs one. To add another
+//! way of being present, change `other`.
 
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{
     characters,
-    error::{Code, Error, Result},
     http::resource::{Ref, scope_key},
-    stored::Columns,
-    tenancy::TenantTx,
 };
+use base::{
+    error::{Code, Error, Result},
+    stored::Columns,
+};
+use db::tenancy::TenantTx;
 
-/// The campaign's setting that lets turns remember about those who are present; off unless it is true.
+/// The campaign's setting that lets turns remember things about others who are present. Off unless it is true.
 pub const ABOUT_OTHERS: &str = "memories_about_others";
 
 /// The character that a memory may be about.
@@ -27,7 +31,7 @@ pub const ABOUT_OTHERS: &str = "memories_about_others";
 pub struct Subject(Uuid);
 
 impl Subject {
-    /// Chosen by a person, or a program, that writes memories itself.
+    /// A subject chosen by a person or a program that writes memories itself.
     #[must_use]
     pub fn chosen(player: Uuid) -> Self {
         Self(player)
@@ -39,18 +43,18 @@ impl Subject {
     }
 }
 
-/// To whom a call is bound.
+/// The player that a call belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// It is part of what this player does.
+    /// The call is part of what this player does.
     To(Uuid),
-    /// It is nobody's turn, and its caller chooses.
+    /// The call is not part of a turn, so its caller may choose.
     Free,
-    /// It is part of a turn of no player's.
+    /// The call is part of a turn without a player.
     Nobody,
 }
 
-/// The turn's own player, if that is who is named, by id or slug. No statement.
+/// The turn's own player, if `named` is their id or slug. Takes no statement.
 #[must_use]
 pub fn of_turn(player: Option<(Uuid, &str)>, named: &str) -> Option<Subject> {
     let (id, slug) = player?;
@@ -61,10 +65,10 @@ pub fn of_turn(player: Option<(Uuid, &str)>, named: &str) -> Option<Subject> {
     is_own.then_some(Subject(id))
 }
 
-/// Anybody who is named, if the call may remember about them. Two statements at most.
+/// The player that is named, if the call may remember things about them. Takes at most two statements.
 ///
 /// # Errors
-/// `validation_failed` for a name that is none, `forbidden` for one the turn may not remember about.
+/// `validation_failed` for an unknown name, `forbidden` for a player about whom the turn may not remember anything.
 pub async fn named(tx: &TenantTx, campaign: Uuid, bound: Bound, named: &str) -> Result<Subject> {
     let player = characters::service::player_id(tx, campaign, named).await?;
     match bound {
@@ -75,7 +79,7 @@ pub async fn named(tx: &TenantTx, campaign: Uuid, bound: Bound, named: &str) -> 
     }
 }
 
-/// Somebody else than the turn's player.
+/// A player other than the turn's own.
 async fn other(tx: &TenantTx, campaign: Uuid, own: Uuid, player: Uuid) -> Result<Subject> {
     let rows = sqlx::query(
         "SELECT p.id, p.slug, p.location, c.settings -> $4 AS allowed FROM character p \

@@ -1,4 +1,5 @@
-//! Messages: the campaign's history, append-only. Whispers and blind rolls are for those they are for.
+//! Messages: what was said and rolled in a campaign, append-only. Whispers and blind rolls are visible only to the
+//! people they are for.
 
 pub mod service;
 
@@ -17,7 +18,6 @@ use crate::{
     app::App,
     auth::Caller,
     characters,
-    error::{Error, Problem, Result},
     http::{
         Body, Reply,
         paging::{Items, ListParams, Page},
@@ -26,18 +26,19 @@ use crate::{
     },
     scenes, sessions,
 };
+use base::error::{Error, Problem, Result};
 
-/// What a client writes of a message.
+/// The members of a message that a client can write.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct MessageInput {
     #[serde(default)]
     pub session_id: Option<Uuid>,
-    /// A scene, by id or slug; that of the session if nothing is named.
+    /// The scene, by id or slug. By default the scene of the session.
     #[serde(default)]
     pub scene_id: Option<String>,
-    /// A frontend's channel instead: its scene, which is made if there is none.
+    /// A frontend's channel, instead of a scene: its scene is used, and created if there is none.
     #[garde(custom(validate::opt_line))]
     #[serde(default)]
     pub channel: Option<String>,
@@ -58,14 +59,14 @@ pub struct MessageInput {
     #[serde(default)]
     #[schema(inline)]
     pub author: Author,
-    /// A player character, by id or slug.
+    /// The player character that it is about, by id or slug.
     #[serde(default)]
     pub player_id: Option<String>,
-    /// `gm` or player characters, by id or slug; empty: everyone.
+    /// The people who may read it: `gm`, or player characters by id or slug. Empty means everyone.
     #[garde(length(max = 50))]
     #[serde(default)]
     pub whisper_to: Vec<String>,
-    /// Whether only the game master sees the result.
+    /// Whether only the game master sees the result of the roll.
     #[serde(default)]
     pub blind: bool,
     #[garde(custom(validate::extensions))]
@@ -82,11 +83,11 @@ pub struct MessageInput {
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct MessageFilter {
-    /// A player character, by id or slug.
+    /// Only messages about this player character, by id or slug.
     player_id: Option<String>,
-    /// The NPC or owner spoken with, by id or slug.
+    /// Only messages to or from this NPC or owner, by id or slug.
     entity_id: Option<String>,
-    /// By id or slug.
+    /// Only messages in this scene, by id or slug.
     scene_id: Option<String>,
     session_id: Option<Uuid>,
     turn_id: Option<Uuid>,
@@ -98,7 +99,7 @@ pub struct MessageFilter {
 const BY_ACTORS_SLUG: &str = "SELECT a.actor_id FROM actor_slug a WHERE a.tenant_id = message.tenant_id AND a.campaign_id = message.campaign_id AND a.slug = $1";
 const BY_SCENES_SLUG: &str = "SELECT s.id FROM scene s WHERE s.tenant_id = message.tenant_id AND s.campaign_id = message.campaign_id AND s.slug = $1";
 
-/// The kind.
+/// Messages as a resource.
 pub struct Messages;
 
 impl Resource for Messages {
@@ -120,7 +121,7 @@ impl Resource for Messages {
         if caller.sees_secrets() {
             return select;
         }
-        // Without `gm`: what is for everyone, and what is to or from the token's player.
+        // Without `gm`: messages for everyone, and messages to or from the token's player.
         let player = caller.player.unwrap_or_default();
         select.filter(Expr::cust_with_values(
             "((NOT blind AND (whisper_to = '[]' OR whisper_to @> to_jsonb($1::text))) OR (player_id = $2 AND NOT blind))",
@@ -176,7 +177,7 @@ fn unknown(pointer: &str, what: &str) -> Error {
     Error::invalid(pointer, "unknown_reference", format!("There is no such {what} in this campaign."))
 }
 
-/// The campaign's messages.
+/// Lists the campaign's messages.
 #[utoipa::path(tag = "messages", operation_id = "list_messages",
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, MessageFilter),
     responses((status = 200, body = Items<message::Model>), (status = "default", body = Problem)))]
@@ -219,7 +220,9 @@ pub async fn get(
     resource::get::<Messages>(&app, &caller, &request, Some(&path.0), &path.1.to_string()).await
 }
 
-/// Deletes a message; a transcript it was part of is rebuilt without it.
+/// Deletes a message.
+///
+/// A transcript that contained it is rebuilt without it.
 #[utoipa::path(tag = "messages", operation_id = "delete_message",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id")),
     responses((status = 204), (status = "default", body = Problem)))]

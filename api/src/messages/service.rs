@@ -1,4 +1,4 @@
-//! Messages as other slices write and read them: several at once, and only for those they are for.
+//! Reads and writes messages for other parts of the server: several at once, and only those that a reader may see.
 
 use entity::{
     message::{Author, Type},
@@ -10,22 +10,22 @@ use serde_json::{Map, Number, Value, json};
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::{
+use crate::http::budget;
+use base::{
     error::Result,
-    http::budget,
     stored::{self, Columns},
-    tenancy::TenantTx,
 };
+use db::tenancy::TenantTx;
 
-/// Characters of a message.
+/// The largest number of characters in a message.
 pub const CONTENT_CHARS_MAX: usize = 20_000;
 
-/// A message to be written.
+/// A message to write.
 #[derive(Clone, Debug, Serialize)]
 pub struct NewMessage {
     pub id: Uuid,
     pub session_id: Option<Uuid>,
-    /// Where it was said; nowhere if the scene has been deleted since.
+    /// The scene where it was said; none if the scene has been deleted since.
     pub scene_id: Option<Uuid>,
     #[serde(rename = "type")]
     pub kind: Type,
@@ -36,14 +36,14 @@ pub struct NewMessage {
     pub author: Author,
     pub player_id: Option<Uuid>,
     pub entity_id: Option<Uuid>,
-    /// `gm`, or ids of characters; empty: everyone.
+    /// The people who may read it: `gm`, or ids of characters. Empty means everyone.
     pub whisper_to: Vec<String>,
     pub blind: bool,
     pub turn_id: Option<Uuid>,
     pub prompt_text: Option<String>,
     pub tokens: u32,
     pub window_start: Option<Uuid>,
-    /// Of a session's turn: what its AI was ([`crate::sessions::service::Playing::told_as`]).
+    /// For a session's turn: the role of its AI ([`crate::sessions::service::Playing::told_as`]).
     pub told_as: Option<String>,
     pub extensions: Extensions,
     pub external_ref: Option<String>,
@@ -78,8 +78,8 @@ impl NewMessage {
     }
 }
 
-/// Writes messages in their order; one whose `external_ref` the campaign has already is left out. Returns the ids of those
-/// that were written. One statement.
+/// Writes messages in order. A message whose `external_ref` already exists in the campaign is left out. Returns the ids
+/// of the written ones. Takes one statement.
 ///
 /// # Errors
 /// Those of the database.
@@ -96,7 +96,7 @@ pub async fn insert(tx: &TenantTx, campaign: Uuid, messages: &[NewMessage]) -> R
     row.read("ids")
 }
 
-/// Whether a message was written.
+/// Whether a message exists.
 ///
 /// # Errors
 /// Those of the database.
@@ -113,7 +113,7 @@ pub async fn is_there(tx: &TenantTx, id: Uuid) -> Result<bool> {
 #[derive(Clone, Copy, Debug)]
 pub struct Reader {
     pub role: Role,
-    /// The character a player's AI plays.
+    /// The character, for a player's AI.
     pub player: Option<Uuid>,
 }
 
@@ -121,13 +121,13 @@ impl Reader {
     /// The game master.
     pub const GM: Self = Self { role: Role::Gm, player: None };
 
-    /// SQL for whether this reader may see a message. `field` gives each column's expression, text first, jsonb for
-    /// `whisper_to`; the character is the parameter `player`.
+    /// A SQL condition: whether this reader may see a message. `field` returns the expression for a column, as text, or
+    /// as jsonb for `whisper_to`. The character is the parameter `player`.
     #[must_use]
     pub fn sees(self, field: impl Fn(&str) -> String, player: &str) -> String {
         let (whisper, blind, author) = (field("whisper_to"), field("blind"), field("author"));
         match self.role {
-            // A blind roll's result is the game master's; what players whisper to each other is not.
+            // The result of a blind roll is visible to the game master; whispers between players are not.
             Role::Gm | Role::Assistant => format!(
                 "({whisper} = '[]' OR {whisper} @> '\"gm\"' OR {blind}::boolean OR {author} IN ('gm', 'ai') \
                   OR {}::uuid = {player}::uuid)",
@@ -142,7 +142,7 @@ impl Reader {
     }
 }
 
-/// One roll of a message, whoever rolled it and however it was written down.
+/// One roll of a message, in the same form for all sources.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RollFacts {
     pub formula: String,
@@ -151,7 +151,7 @@ pub struct RollFacts {
     pub dice: Value,
 }
 
-/// The rolls a message holds: one, or several under `rolls` or `results`.
+/// The rolls in a message: a single one, or several under `rolls` or `results`.
 #[must_use]
 pub fn rolls(roll: &Value, flavor: Option<&str>) -> Vec<RollFacts> {
     let several = ["rolls", "results"].iter().find_map(|name| {
@@ -173,7 +173,7 @@ pub fn rolls(roll: &Value, flavor: Option<&str>) -> Vec<RollFacts> {
     }
 }
 
-/// Rolls as a message holds them.
+/// Rolls in the form in which a message stores them.
 #[must_use]
 pub fn roll_value(rolls: &[RollFacts]) -> Value {
     let one = |roll: &RollFacts| json!({ "formula": roll.formula, "total": roll.total, "flavor": roll.flavor, "dice": roll.dice });
@@ -183,7 +183,7 @@ pub fn roll_value(rolls: &[RollFacts]) -> Value {
     }
 }
 
-/// What a roll's message says to those who read only text.
+/// The text of a roll's message, for readers who see only text.
 #[must_use]
 pub fn roll_text(rolls: &[RollFacts]) -> String {
     let line = |roll: &RollFacts| match roll.flavor.as_str() {
@@ -193,7 +193,7 @@ pub fn roll_text(rolls: &[RollFacts]) -> String {
     rolls.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The newest messages a reader may see, oldest first, without what was told to a model alone.
+/// The newest messages that a reader may see, oldest first, without those that were only for a model.
 ///
 /// # Errors
 /// Those of the database.
@@ -215,16 +215,16 @@ pub async fn history(tx: &TenantTx, campaign: Uuid, reader: Reader, count: i64, 
     Ok(stored::each(rows.iter().rev(), |row| shown(row, compact)).into_iter().flatten().collect())
 }
 
-/// Which messages are wanted.
+/// Which messages to read.
 #[derive(Clone, Copy, Debug)]
 pub enum Which<'a> {
-    /// So many, the newest.
+    /// This many of the newest.
     Newest(i64),
-    /// Those of them that may be seen.
+    /// Those of these messages that may be seen.
     These(&'a [Uuid]),
 }
 
-/// A message as people read it.
+/// A message as it is shown to people.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub id: Uuid,
@@ -237,13 +237,13 @@ pub struct Seen {
     pub rolls: Vec<SeenRoll>,
 }
 
-/// A roll as people read it.
+/// A roll as it is shown to people.
 #[derive(Clone, Debug)]
 pub struct SeenRoll {
     pub formula: String,
     pub flavor: String,
     pub total: String,
-    /// What each die shows, and whether it counts.
+    /// The value of each die, and whether it counts.
     pub dice: Vec<(String, bool)>,
 }
 
@@ -258,7 +258,8 @@ impl SeenRoll {
     }
 }
 
-/// Messages a reader may see, oldest first, without what was told to a model alone. One statement, none for no ids.
+/// The messages that a reader may see, oldest first, without those that were only for a model. Takes one statement, or
+/// none if there are no ids.
 ///
 /// # Errors
 /// Those of the database.
@@ -300,7 +301,7 @@ pub async fn seen(tx: &TenantTx, campaign: Uuid, reader: Reader, which: Which<'_
     Ok(stored::each(rows.iter().rev(), seen))
 }
 
-/// A message as a model reads it; a message of several rolls is one item each.
+/// A message as a model reads it. A message with several rolls becomes one item per roll.
 fn shown(row: &sqlx::postgres::PgRow, compact: bool) -> Result<Vec<Value>> {
     let at = row.read::<time::OffsetDateTime>("created_at")?;
     let millis = i64::try_from(at.unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX);

@@ -1,4 +1,4 @@
-//! NPCs: who they are, how they speak, what tools they may call, and a stat block for when it comes to blows.
+//! NPCs: who they are, how they speak, which tools they may call, and a stat block for fights.
 
 pub mod place;
 
@@ -13,16 +13,16 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     actors,
-    error::Result,
     http::{
         resource::{self, Place, Ref, Resource, Stamp, col},
         validate,
     },
-    tenancy::TenantTx,
     world_routes,
 };
+use base::error::Result;
+use db::tenancy::TenantTx;
 
-/// What a client writes of an NPC.
+/// The members of an NPC that a client can write.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -50,7 +50,7 @@ pub struct NpcInput {
     #[garde(custom(validate::opt_line))]
     #[serde(default)]
     pub faction: Option<String>,
-    /// Owners, by id or slug.
+    /// The owners that it depends on, by id or slug.
     #[garde(length(max = 50))]
     #[serde(default)]
     pub owner_ids: Vec<String>,
@@ -92,15 +92,15 @@ fn neutral() -> String {
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct NpcFilter {
-    /// Only those at this place, as written.
+    /// Only NPCs at this location, spelled the same.
     location: Option<String>,
-    /// Only those of this faction, as written.
+    /// Only NPCs of this faction, spelled the same.
     faction: Option<String>,
-    /// Only those of this owner, by id or slug.
+    /// Only NPCs of this owner, by id or slug.
     owner_id: Option<String>,
 }
 
-/// The kind.
+/// NPCs as a resource.
 pub struct Npcs;
 
 impl Resource for Npcs {

@@ -1,11 +1,13 @@
-//! Where NPCs are: the ways in which a place is written.
+//! Compares locations of NPCs, which may be spelled in several ways.
 
 use uuid::Uuid;
 
-use crate::{error::Result, http::resource::scope_key, tenancy::TenantTx};
+use crate::http::resource::scope_key;
+use base::error::Result;
+use db::tenancy::TenantTx;
 
-/// The ways in which NPCs have this place written: `Old Crypt` and `old-crypt` are one. The key is made here, not in SQL, so
-/// the places are read first: an index holds them all. One statement.
+/// The spellings of a location that NPCs use: `Old Crypt` and `old-crypt` are the same location. They are compared
+/// here, not in SQL, so all locations are read first; an index contains them all. Takes one statement.
 ///
 /// # Errors
 /// Those of the database.
@@ -20,7 +22,7 @@ pub async fn written(tx: &TenantTx, campaign: Uuid, place: &str) -> Result<Vec<S
     Ok(all.into_iter().filter(|location| is_same(location, place)).collect())
 }
 
-/// Whether two names mean one place.
+/// Whether two names mean the same location.
 #[must_use]
 pub fn is_same(a: &str, b: &str) -> bool {
     scope_key(a) == scope_key(b)

@@ -1,13 +1,13 @@
-//! What the document says of answers: a sentence for each, and one problem for all that went wrong.
+//! Describes the answers: a sentence for each, and one shared problem document for all errors.
 
 use serde_json::{Value, json};
 
 use super::document::{Object, operations};
 
-/// The name of the answer that every route may give.
+/// The name of the shared error answer.
 const PROBLEM: &str = "Problem";
 
-/// Describes every answer, and names what is answered when something is wrong.
+/// Describes every answer, and refers to the shared problem document.
 pub fn describe(document: &mut Value) {
     let mut problem = None;
     operations(document, |_, method, operation| {
@@ -27,7 +27,7 @@ pub fn describe(document: &mut Value) {
     });
     if let Some(mut problem) = problem {
         problem["description"] =
-            "What is wrong and what to do about it; `code` says which of `/problems/{code}` it is.".into();
+            "What went wrong and what to do about it. `/problems/{code}` explains the `code`.".into();
         document["components"]["responses"] = json!({ PROBLEM: problem });
     }
 }
@@ -38,13 +38,13 @@ fn sentence(method: &str, status: &str, answer: &Object) -> &'static str {
     });
     match (method, status) {
         ("get", "200") if is_list => "One page of the list.",
-        ("get", "200") => "What was asked for, as it stands.",
-        ("patch" | "put", "200") => "What was changed, as it stands now.",
-        (_, "200") => "What came of it.",
-        (_, "201") => "It was made; `Location` says where it is.",
-        (_, "202") => "It has begun and goes on; `Location` says where to ask for it.",
-        (_, "204") => "It is done; there is nothing to say.",
-        (_, "101") => "The connection is a WebSocket now.",
+        ("get", "200") => "The requested resource.",
+        ("patch" | "put", "200") => "The resource after the change.",
+        (_, "200") => "The result.",
+        (_, "201") => "Created. `Location` is the URL of the new resource.",
+        (_, "202") => "Started. `Location` is the URL to ask for the result.",
+        (_, "204") => "Done. The answer has no body.",
+        (_, "101") => "The connection is now a WebSocket.",
         (_, "503") => "The server cannot take requests now.",
         _ => "Nothing has changed.",
     }

@@ -1,4 +1,5 @@
-//! What the document says of credentials: which routes ask for one, with which scopes, from the table that the server itself asks.
+//! Describes the credentials: which routes require one, and with which scopes. This comes from the same table that the
+//! server uses.
 
 use serde_json::{Value, json};
 
@@ -11,13 +12,13 @@ use crate::auth::{
     access::{self, Access, Player},
 };
 
-/// What a route of the document asks of a credential; none if it asks for none.
+/// What a route of the document requires of a credential; none if it requires none.
 #[must_use]
 pub fn access(method: &str, path: &str) -> Option<&'static Access> {
     access::TABLE.iter().find(|a| a.method.eq_ignore_ascii_case(method) && names::of_path(a.path) == path)
 }
 
-/// Says of each operation what it asks.
+/// Describes what each operation requires.
 pub fn ask(document: &mut Value) {
     debug_assert!(METHODS.len() == 5, "every method that a route has");
     operations(document, |path, method, operation| {
@@ -29,7 +30,7 @@ pub fn ask(document: &mut Value) {
     });
 }
 
-/// One line for each set of scopes that will do.
+/// One entry for each sufficient set of scopes.
 fn requirements(asked: &Access) -> Value {
     let scopes: Vec<Scope> = asked.scopes().collect();
     let with = |scopes: &[Scope]| json!({ "bearer": scopes.iter().map(|s| s.as_str()).collect::<Vec<_>>() });
@@ -43,9 +44,8 @@ fn requirements(asked: &Access) -> Value {
 fn sentence(method: &str, path: &str, asked: Option<&Access>) -> String {
     let Some(asked) = asked else {
         return match access(method, path) {
-            Some(_) => {
-                "The credential comes in the first frame, since a browser's WebSocket sends no header.".to_owned()
-            }
+            Some(_) => "The credential comes in the first frame, because a browser cannot set headers on a WebSocket."
+                .to_owned(),
             None => "No credential is needed.".to_owned(),
         };
     };
@@ -55,14 +55,14 @@ fn sentence(method: &str, path: &str, asked: Option<&Access>) -> String {
     };
     let scopes: Vec<_> = asked.scopes().map(name).collect();
     let scopes = match scopes.as_slice() {
-        [] => "Any credential will do.".to_owned(),
+        [] => "Any credential is accepted.".to_owned(),
         [one] => format!("Needs the scope {one}."),
         several => format!("Needs the scopes {}.", several.join(" and ")),
     };
     let player = match asked.player {
-        Player::Never => "A player's token is refused.",
-        Player::Filtered => "A player's token is shown what players see.",
-        Player::Own => "A player's token acts for its own character alone.",
+        Player::Never => "A player's token is rejected.",
+        Player::Filtered => "With a player's token, the answer contains only what players may see.",
+        Player::Own => "A player's token can act only for its own character.",
     };
     format!("{scopes} {player}")
 }

@@ -1,15 +1,15 @@
-//! The document as JSON, which the passes that follow utoipa's work on: where its operations and schemas are.
+//! Access to the document as JSON: its operations and schemas, for the passes that run after utoipa.
 //!
-//! Nothing here knows what a route or a schema is about. A pass that needs another place of the document asks here for it.
+//! Nothing here knows particular routes or schemas. If a pass needs another part of the document, add a function here.
 
 use serde_json::{Map, Value};
 
-/// What a request is made with.
+/// The HTTP methods that routes use.
 pub const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
 pub type Object = Map<String, Value>;
 
-/// Calls `then` with the path, the method and each operation.
+/// Calls `then` with the path, the method and the object of each operation.
 pub fn operations(document: &mut Value, mut then: impl FnMut(&str, &str, &mut Object)) {
     for (path, item) in document["paths"].as_object_mut().into_iter().flatten() {
         for method in METHODS {
@@ -25,7 +25,7 @@ pub fn schemas(document: &mut Value) -> Option<&mut Object> {
     document.pointer_mut("/components/schemas")?.as_object_mut()
 }
 
-/// Calls `then` with every object below a value, those within before those around them.
+/// Calls `then` with every object in a value, inner objects first.
 pub fn walk(value: &mut Value, then: &mut impl FnMut(&mut Object)) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| walk(item, then)),
@@ -37,7 +37,7 @@ pub fn walk(value: &mut Value, then: &mut impl FnMut(&mut Object)) {
     }
 }
 
-/// The same for schemas alone: what stands in examples and defaults is no schema.
+/// Like [`walk`], for schemas only: skips examples and defaults.
 pub fn walk_schemas(value: &mut Value, then: &mut impl FnMut(&mut Object)) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| walk_schemas(item, then)),

@@ -1,6 +1,8 @@
-//! An example of each operation: names for its path, and a body. Tests send each of them to a server and hold the answer to the document.
+//! An example for each operation: values for its path, and a body. Tests send each of them to a server and check the
+//! answer against the document.
 //!
-//! The rows they name are those of the world that tests and the demo begin with. To add an operation: its body in `examples.json`.
+//! They use the rows of the world that tests and the demo start with. To add an operation, add its body to
+//! `examples.json`.
 
 use std::sync::LazyLock;
 
@@ -8,11 +10,11 @@ use serde_json::{Value, json};
 
 use super::document::{Object, operations};
 
-/// Bodies by the operation's id.
+/// Example bodies, by operation id.
 static BODIES: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("examples.json")).unwrap_or_default());
 
-/// What a parameter of a path may be.
+/// Example values of path parameters.
 const PARAMETERS: &[(&str, &str)] = &[
     ("campaign", "port-town"),
     ("character", "player_alice"),

@@ -1,7 +1,7 @@
-//! The schema of the bridge's frames, `bridge.schema.json`: which types there are in each direction, and what they carry. What is carried
-//! is described where the OpenAPI document has it too: events, the requests of turns, what turns tell.
+//! Generates `bridge.schema.json`, the schema of the bridge's frames: the types in each direction and their data. Data
+//! that the OpenAPI document also describes, such as events, turn requests and turn events, is taken from there.
 //!
-//! To add a frame: its line in [`FROM_FRONTENDS`] or [`FROM_SERVER`]; an event of sessions needs none.
+//! To add a frame, add a line in [`FROM_FRONTENDS`] or [`FROM_SERVER`]. A session event needs no line.
 
 use serde_json::{Map, Value, json};
 use utoipa::{
@@ -24,20 +24,20 @@ use crate::{
 
 /// What a frame carries in `data`.
 enum Data {
-    /// Nothing, or an object without members that count.
+    /// Nothing, or an object whose members do not matter.
     Nothing,
-    /// A schema by its name; it may be left out.
+    /// An optional schema, by name.
     Maybe(&'static str),
-    /// A schema by its name.
+    /// A required schema, by name.
     Named(&'static str),
-    /// An event of a turn with its id.
+    /// A turn event with its id.
     TurnEvent,
-    /// The data of an event of sessions.
+    /// The data of a session event.
     Event(&'static str),
 }
 use Data::{Event, Maybe, Named, Nothing, TurnEvent};
 
-/// Whether a frame names the request it belongs to.
+/// Whether a frame has the id of the request that it belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Request {
     Maybe,
@@ -56,13 +56,18 @@ const fn frame<'a>(kind: &'static str, says: &'a str, data: Data, request: Reque
     Frame { kind, says, data, request }
 }
 
-/// What frontends send beside `connect` and the events of sessions.
+/// What frontends send, besides `connect` and session events.
 const FROM_FRONTENDS: &[Frame<'_>] = &[
-    frame("ping", "Asks whether the server is there.", Nothing, Request::Maybe),
-    frame("roll_result", "What was rolled, as the server asked.", Named("RollResultData"), Request::Always),
+    frame("ping", "Checks that the server is reachable.", Nothing, Request::Maybe),
+    frame(
+        "roll_result",
+        "The result of the rolls that the server asked for.",
+        Named("RollResultData"),
+        Request::Always,
+    ),
     frame(
         "error",
-        "The frontend cannot do what it is asked, or reports an error of its own.",
+        "The frontend cannot do what the server asked for, or reports an error of its own.",
         Named("FrontendErrorData"),
         Request::Maybe,
     ),
@@ -74,25 +79,35 @@ const FROM_FRONTENDS: &[Frame<'_>] = &[
 
 /// What the server sends.
 const FROM_SERVER: &[Frame<'_>] = &[
-    frame("connected", "The connection is there.", Named("ConnectedData"), Request::Never),
-    frame("ack", "What became of an event that had a `request_id`.", Named("AckData"), Request::Always),
+    frame("connected", "The connection is established.", Named("ConnectedData"), Request::Never),
+    frame("ack", "The result of an event that had a `request_id`.", Named("AckData"), Request::Always),
     frame("pong", "The answer to `ping`.", Named("PongData"), Request::Maybe),
-    frame("execute_roll", "Asks for rolls; `roll_result` answers.", Named("ExecuteRollData"), Request::Always),
-    frame("combat_state_refresh", "Asks how the fight stands; `combat_state` answers.", Nothing, Request::Always),
-    frame("chat_message", "People said something elsewhere.", Named("SaidData"), Request::Never),
-    frame("chat_response", "AI said something.", Named("SaidData"), Request::Never),
-    frame("message_deleted", "A message was taken back.", Named("MessageGone"), Request::Never),
-    frame("world_state", "The world that another client stored for this session.", Named("WorldState"), Request::Never),
-    frame("turn_event", "What a turn tells that this connection asked for.", TurnEvent, Request::Maybe),
     frame(
-        "error",
-        "A frame that cannot be taken, or why the connection ends.",
-        Named("ServerErrorData"),
-        Request::Maybe,
+        "execute_roll",
+        "Asks for rolls. The frontend answers with `roll_result`.",
+        Named("ExecuteRollData"),
+        Request::Always,
     ),
+    frame(
+        "combat_state_refresh",
+        "Asks for the state of the fight. The frontend answers with `combat_state`.",
+        Nothing,
+        Request::Always,
+    ),
+    frame("chat_message", "A person wrote a message elsewhere.", Named("SaidData"), Request::Never),
+    frame("chat_response", "The AI wrote a message.", Named("SaidData"), Request::Never),
+    frame("message_deleted", "A message was deleted.", Named("MessageGone"), Request::Never),
+    frame(
+        "world_state",
+        "The world state that another frontend stored for this session.",
+        Named("WorldState"),
+        Request::Never,
+    ),
+    frame("turn_event", "An event of a turn that this connection started.", TurnEvent, Request::Maybe),
+    frame("error", "The server rejected a frame, or ends the connection.", Named("ServerErrorData"), Request::Maybe),
 ];
 
-/// Adds to a document what frames alone carry.
+/// Adds the schemas that only frames use to a document.
 pub fn add(api: &mut OpenApi) {
     fn of<T: ToSchema>(all: &mut Vec<(String, RefOr<Schema>)>) {
         all.push((T::name().into_owned(), T::schema()));
@@ -116,7 +131,7 @@ pub fn add(api: &mut OpenApi) {
     }
 }
 
-/// The schema of frames out of a document that was completed with [`add`].
+/// The schema of frames, from a document that was completed with [`add`].
 #[must_use]
 pub fn schema(document: &Value) -> Value {
     let known = &document["components"]["schemas"];
@@ -139,7 +154,7 @@ pub fn schema(document: &Value) -> Value {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:tavernkeep:bridge:1.0",
         "title": "Frames of Tavernkeep's bridge",
-        "description": "Every text message of `GET /v1/campaigns/{campaign}/bridge` is one of these; docs/bridge.md tells when they are sent.",
+        "description": "Every text message of `GET /v1/campaigns/{campaign}/bridge` is one of these frames. docs/bridge.md describes when each is sent.",
         "oneOf": [reference("FrontendFrame"), reference("ServerFrame")],
         "$defs": defs,
     });
@@ -147,11 +162,13 @@ pub fn schema(document: &Value) -> Value {
     serde_json::from_str(&text).unwrap_or(schema)
 }
 
-/// Whoever connects says so beside the type.
+/// The `connect` frame. Its data may also stand beside `type`.
 fn connect(data: &Value) -> Value {
     let mut frame = data.clone();
-    frame["description"] = "The first frame: who connects. All but `type` may stand in `data` as well.".into();
-    frame["properties"]["type"] = json!({ "type": "string", "enum": ["connect"], "description": "What kind it is." });
+    frame["description"] =
+        "The first frame: identifies the frontend. Everything except `type` may also be placed in `data`.".into();
+    frame["properties"]["type"] =
+        json!({ "type": "string", "enum": ["connect"], "description": "The type of the frame." });
     frame["required"] = json!(["type", "client_id", "token"]);
     frame
 }
@@ -161,13 +178,15 @@ fn written(frame: &Frame<'_>, by_server: bool, known: &Value) -> (String, Value)
     let mut required = vec!["type"];
     members.insert(
         "type".to_owned(),
-        json!({ "type": "string", "enum": [frame.kind], "description": "What kind it is." }),
+        json!({ "type": "string", "enum": [frame.kind], "description": "The type of the frame." }),
     );
     let data = match frame.data {
         Nothing => {
-            json!({ "type": ["object", "null"], "additionalProperties": true, "description": "Nothing that counts." })
+            json!({ "type": ["object", "null"], "additionalProperties": true, "description": "Ignored." })
         }
-        Maybe(name) => json!({ "oneOf": [reference(name), { "type": "null" }], "description": "What it carries." }),
+        Maybe(name) => {
+            json!({ "oneOf": [reference(name), { "type": "null" }], "description": "The data of the frame." })
+        }
         Named(name) => reference(name),
         TurnEvent => json!({ "allOf": [reference("TurnEvent"), {
             "type": "object", "required": ["id"],
@@ -183,7 +202,7 @@ fn written(frame: &Frame<'_>, by_server: bool, known: &Value) -> (String, Value)
         required.push("data");
     }
     if frame.request != Request::Never {
-        let says = "The request it belongs to: the answer has the same.";
+        let says = "The id of the request that the frame belongs to. The answer has the same id.";
         members.insert("request_id".to_owned(), json!({ "type": "string", "maxLength": 100, "description": says }));
     }
     if frame.request == Request::Always {
@@ -210,7 +229,7 @@ fn union(name: &str, says: &str, kinds: Vec<(String, Value)>, defs: &mut Object)
     defs.insert(name.to_owned(), json!({ "description": says, "oneOf": items, "discriminator": discriminator }));
 }
 
-/// The schemas that `value` refers to, and those that they refer to.
+/// Collects the schemas that `value` refers to, directly or through other schemas.
 fn collect(value: &Value, known: &Value, used: &mut Object) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| collect(item, known, used)),

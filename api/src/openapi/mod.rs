@@ -1,9 +1,10 @@
-//! What the OpenAPI document says beside what each route says of itself: whose it is, credentials, arguments of commands, merge
-//! patches, and the headers that routes take and answer by the conventions of `http`, once for all of them.
+//! Completes the OpenAPI document with what routes do not declare themselves: general information, credentials,
+//! arguments of commands, merge patches, and the headers that all routes share.
 //!
-//! utoipa writes what types and handlers say. What is the same of all routes is written after it, each by one pass over the
-//! document: here what needs utoipa's types, in the modules below what is easier said of JSON. No pass changes what goes over
-//! the wire; a pass that has to know one route or schema has a table for it.
+//! utoipa generates the document from types and handlers. Afterwards each pass over the document adds something that
+//! concerns many routes. Passes that need utoipa's types are in this file; those that are easier to write on JSON are
+//! in the modules below. No pass changes what the server actually sends. A pass that needs to know particular routes or
+//! schemas has a table of them.
 
 mod answers;
 pub mod credentials;
@@ -44,7 +45,7 @@ use crate::{
     tools,
 };
 
-/// Completes the document that routes were put together to.
+/// Completes the document with utoipa's types.
 pub fn complete(api: &mut OpenApi) {
     describe(api);
     api.components.get_or_insert_default().schemas.values_mut().for_each(mend);
@@ -65,7 +66,7 @@ pub fn complete(api: &mut OpenApi) {
     headers(api);
 }
 
-/// The document with what is said of JSON.
+/// Completes the document as JSON.
 #[must_use]
 pub fn finish(mut document: serde_json::Value) -> serde_json::Value {
     let mut event = SessionEvent::schema();
@@ -87,7 +88,7 @@ pub fn finish(mut document: serde_json::Value) -> serde_json::Value {
     document
 }
 
-/// A list's items come written out: names their schema instead.
+/// utoipa writes the items of a list inline. Refers to their schema instead.
 fn refer(schemas: &mut BTreeMap<String, RefOr<Schema>>) {
     let known: BTreeSet<String> = schemas.keys().cloned().collect();
     for (name, schema) in schemas {
@@ -100,12 +101,13 @@ fn refer(schemas: &mut BTreeMap<String, RefOr<Schema>>) {
     }
 }
 
-/// A row's members are all there, also those that are null. What a player's token does not see of a kind need not be there.
+/// A row always has all its members, also those that are null. Only members that are hidden from players may be
+/// missing.
 fn hide<R: Resource<View: ToSchema>>(schemas: &mut BTreeMap<String, RefOr<Schema>>) {
     require(&R::View::name(), R::HIDDEN_FROM_PLAYERS, schemas);
 }
 
-/// The same of views that are no resources, each with what is there only sometimes.
+/// The same for other views, each with the members that may be missing.
 const WHOLE: &[(&str, &[&str])] = &[("MemoryView", &[]), ("Message", &[]), ("Session", &[]), ("KeyView", &["key"])];
 
 fn require(name: &str, but: &[&str], schemas: &mut BTreeMap<String, RefOr<Schema>>) {
@@ -129,7 +131,8 @@ fn describe(api: &mut OpenApi) {
     let components = api.components.get_or_insert_default();
     components.schemas.insert("TurnEvent".to_owned(), <streams::TurnEvent as PartialSchema>::schema());
     for command in commands::REGISTRY {
-        // A schema in JSON is one of OpenAPI's; what could not be read as one would be missing, and a test would say so.
+        // The command's schema is already an OpenAPI schema. If it could not be read as one it would be missing, and a
+        // test would fail.
         if let Ok(schema) = serde_json::from_value::<RefOr<Schema>>(command.schema().clone()) {
             components.schemas.insert(format!("Arguments.{}", command.name), schema);
         }
@@ -137,14 +140,14 @@ fn describe(api: &mut OpenApi) {
     let answers =
         tools::REGISTRY.iter().map(tools::Tool::answer).chain(commands::REGISTRY.iter().map(commands::Command::answer));
     components.schemas.extend(answers.flatten());
-    // What requests are made of has its limits from the routes that take it: an event is put in by [`finish`].
+    // The limits of request schemas come from the routes. `SessionEvent` itself is inserted by [`finish`].
     components.schemas.extend(tools::schemas::<SessionEvent>().into_iter().skip(1));
     components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
     api.servers = Some(vec![utoipa::openapi::Server::new("/")]);
 }
 
-/// Gives each JSON merge patch a schema of its own, in which nothing is required and `null` takes away what need not be there;
-/// returns those schemas by name.
+/// Gives each JSON merge patch its own schema, in which nothing is required and `null` removes optional members.
+/// Returns these schemas by name.
 fn patches(api: &mut OpenApi) -> Vec<(String, RefOr<Schema>)> {
     let known = api.components.clone().unwrap_or_default().schemas;
     let mut patches = Vec::new();
@@ -166,7 +169,7 @@ fn patches(api: &mut OpenApi) -> Vec<(String, RefOr<Schema>)> {
     patches
 }
 
-/// Lets a schema be `null`, too.
+/// Lets a schema also be `null`.
 fn or_null(schema: &mut RefOr<Schema>) {
     let also = |types: &mut SchemaType| {
         if let SchemaType::Type(one) = types {
@@ -187,8 +190,8 @@ fn or_null(schema: &mut RefOr<Schema>) {
     }
 }
 
-/// Objects that are written out as the parts of another, each of which takes no members of the others, and enums whose description
-/// or default is put beside them as an object, are what nothing can be: makes each of them one schema.
+/// Fixes schemas that no value could match: an `allOf` of inline objects, each of which rejects the members of the
+/// others, and enums beside an object that holds only their description or default. Merges each into one schema.
 pub fn mend(schema: &mut RefOr<Schema>) {
     let RefOr::T(schema) = schema else { return };
     match schema {
@@ -206,7 +209,7 @@ pub fn mend(schema: &mut RefOr<Schema>) {
     }
 }
 
-/// The parts as one, if all of them are written out.
+/// Merges the parts into one object, if all of them are inline.
 fn joined(parts: &[RefOr<Schema>]) -> Option<Object> {
     let mut whole: Option<Object> = None;
     for part in parts {
@@ -231,30 +234,36 @@ struct Taken {
 
 const IDEMPOTENCY_KEY: Taken = Taken {
     name: "Idempotency-Key",
-    says: "Does the work once: within 24 hours the same key and body are answered with what was answered before, a key of another \
-           body is 422, one whose work goes on 409.",
+    says: "Makes a request safe to repeat. For 24 hours, a request with the same key and body gets the stored answer. The same key \
+           with a different body is answered with 422. While the first request is still running, the answer is 409.",
 };
-const IF_MATCH: Taken =
-    Taken { name: "If-Match", says: "The ETag that was seen: 412 if the resource has another by now." };
-const IF_NONE_MATCH: Taken = Taken { name: "If-None-Match", says: "The ETag that is known: 304 if it is still that." };
+const IF_MATCH: Taken = Taken {
+    name: "If-Match",
+    says: "The ETag that the client expects. If the resource has another, the answer is 412.",
+};
+const IF_NONE_MATCH: Taken =
+    Taken { name: "If-None-Match", says: "The ETag that the client has. If it is current, the answer is 304." };
 
-/// Headers of answers, and what they say.
+/// The headers of answers, with descriptions.
 const ETAG: &str = "ETag";
 const LOCATION: &str = "Location";
 const REPLAYED: &str = "Idempotency-Replayed";
 const RETRY_AFTER: &str = "Retry-After";
 const ALWAYS: [&str; 3] = ["RateLimit", "RateLimit-Policy", "X-Request-Id"];
 const ANSWERED: &[(&str, &str)] = &[
-    (ETAG, "The version of what is answered, for `If-Match` and `If-None-Match`."),
-    (LOCATION, "Where what was made, or asked for, is."),
-    (REPLAYED, "`true`: the answer was given before, to the same `Idempotency-Key`."),
-    (RETRY_AFTER, "Seconds; with 429 and 503."),
-    ("RateLimit", "What is left of the limit, and in how many seconds there is more (IETF draft, structured fields)."),
-    ("RateLimit-Policy", "The limit (IETF draft, structured fields)."),
-    ("X-Request-Id", "The request's own, or one that was made for it."),
+    (ETAG, "The version of the resource, for `If-Match` and `If-None-Match`."),
+    (LOCATION, "The URL of what was created or started."),
+    (REPLAYED, "`true` if this is the stored answer to an earlier request with the same `Idempotency-Key`."),
+    (RETRY_AFTER, "The number of seconds to wait before the next attempt. Sent with 429 and 503."),
+    (
+        "RateLimit",
+        "What is left of the rate limit, and in how many seconds it is full again (IETF draft, structured fields).",
+    ),
+    ("RateLimit-Policy", "The rate limit (IETF draft, structured fields)."),
+    ("X-Request-Id", "The request's id: the one that the client sent, or a generated one."),
 ];
 
-/// Says which headers each route takes and answers.
+/// Declares the headers that each route accepts and returns.
 fn headers(api: &mut OpenApi) {
     let components = api.components.get_or_insert_default();
     define(components);
@@ -277,10 +286,10 @@ fn headers(api: &mut OpenApi) {
                     }
                 }
                 "PATCH" | "DELETE" => take(operation, &IF_MATCH),
-                // Where a session stands changes without its version.
+                // A session's state changes without its version.
                 "GET" if by_version && !path.ends_with("/sessions/{x}") => {
                     take(operation, &IF_NONE_MATCH);
-                    let known = Response::new("It is what `If-None-Match` names.");
+                    let known = Response::new("Nothing changed: `If-None-Match` names the current version.");
                     operation.responses.responses.entry("304".to_owned()).or_insert(RefOr::T(known));
                 }
                 _ => {}
@@ -290,7 +299,7 @@ fn headers(api: &mut OpenApi) {
     }
 }
 
-/// Whether a path is that of one resource, which has a version.
+/// Whether a path names a single resource that has a version.
 fn is_versioned(path: &str) -> bool {
     let is_one = path.ends_with("/{x}") || path == "/v1/campaigns/{c}" || path == "/v1/tenant";
     is_one && !path.starts_with("/v1/rules/")
@@ -320,7 +329,7 @@ fn take(operation: &mut Operation, taken: &Taken) {
     operation.parameters.get_or_insert_default().push(RefOr::Ref(reference));
 }
 
-/// A problem has a media type of its own, and what events say is no one text.
+/// A problem has its own media type, and the events of a stream are not a single string.
 fn say_media(status: &str, response: &mut Response) {
     if status == "default"
         && let Some(problem) = response.content.shift_remove("application/json")
@@ -332,7 +341,7 @@ fn say_media(status: &str, response: &mut Response) {
     }
 }
 
-/// Names the headers of each answer of a route.
+/// Declares the headers of each answer of a route.
 fn answer(operation: &mut Operation, method: &str, by_version: bool) {
     for (status, response) in &mut operation.responses.responses {
         let RefOr::T(response) = response else { continue };

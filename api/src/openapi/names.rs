@@ -1,7 +1,8 @@
-//! The names that paths and schemas have in the document. A type's name in Rust is short, since its module says what it is about; the
-//! document has no modules, so that a name there says both.
+//! The names of paths and schemas in the document. In Rust, a type's name is short because its module gives the
+//! context. The document has no modules, so names there must be complete.
 //!
-//! To name a schema otherwise than its type: a line in [`SCHEMAS`]. A part of a path that is no list's: a line in [`PARAMETERS`].
+//! To give a schema another name than its type, add a line in [`SCHEMAS`]. For a new list in a path, add a line in
+//! [`PARAMETERS`].
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 use super::document::{operations, schemas, walk};
 
-/// Types, and what the document calls them.
+/// Types, and their names in the document.
 const SCHEMAS: &[(&str, &str)] = &[
     ("ActInput", "PlayerTextInput"),
     ("ActView", "PlayerTextResult"),
@@ -35,6 +36,9 @@ const SCHEMAS: &[(&str, &str)] = &[
     ("CommitInput", "EncounterCommitInput"),
     ("CommitTold", "EncounterCommitResult"),
     ("Committed", "EncounterCommitted"),
+    ("ConditionDetailInput", "EncounterConditionDetail"),
+    ("ConditionInput", "EncounterCondition"),
+    ("ContextInput", "EncounterActionContext"),
     ("CopyInput", "LoreCopyInput"),
     ("Counts", "ImportCounts"),
     ("CreateInput", "EncounterCreateInput"),
@@ -136,8 +140,8 @@ const SCHEMAS: &[(&str, &str)] = &[
     ("VerifyInput", "DiceVerifyInput"),
 ];
 
-/// What a schema of a type is called in the document: `Items_KeyView` is `ApiKeyPage`, `NpcInput.Patch` is `NpcPatch`,
-/// `Arguments.sheet.create` is `SheetCreateArguments`.
+/// The name of a type's schema in the document. For example `Items_KeyView` becomes `ApiKeyPage`, `NpcInput.Patch`
+/// becomes `NpcPatch`, and `Arguments.sheet.create` becomes `SheetCreateArguments`.
 #[must_use]
 pub fn of_schema(name: &str) -> String {
     let plain = |name: &str| SCHEMAS.iter().find(|(rust, _)| *rust == name).map_or(name, |(_, ours)| ours).to_owned();
@@ -160,7 +164,7 @@ pub fn of_schema(name: &str) -> String {
     }
 }
 
-/// `sheet.create`, `turn_advanced`: `SheetCreate`, `TurnAdvanced`.
+/// Converts names to camel case: `sheet.create` becomes `SheetCreate`, and `turn_advanced` becomes `TurnAdvanced`.
 #[must_use]
 pub fn camel(name: &str) -> String {
     let words = name.split(|c: char| !c.is_alphanumeric());
@@ -171,7 +175,7 @@ pub fn camel(name: &str) -> String {
     words.map(upper).collect()
 }
 
-/// What a part of a path is called by what stands before it.
+/// The name of a path parameter, by the path segment before it.
 const PARAMETERS: &[(&str, &str)] = &[
     ("api-keys", "api_key"),
     ("broadcasts", "broadcast"),
@@ -193,7 +197,7 @@ const PARAMETERS: &[(&str, &str)] = &[
     ("users", "user"),
 ];
 
-/// A route's path as the document writes it: `/v1/campaigns/{c}/npcs/{x}` is `/v1/campaigns/{campaign}/npcs/{npc}`.
+/// A route's path in the document: `/v1/campaigns/{c}/npcs/{x}` becomes `/v1/campaigns/{campaign}/npcs/{npc}`.
 #[must_use]
 pub fn of_path(path: &str) -> String {
     let mut before = "";
@@ -213,7 +217,7 @@ fn of_hole(before: &str) -> &'static str {
     PARAMETERS.iter().find(|(list, _)| *list == before).map_or("x", |(_, name)| name)
 }
 
-/// Gives paths, their parameters and schemas their names.
+/// Renames paths, their parameters, and schemas.
 pub fn give(document: &mut Value) {
     operations(document, |path, _, operation| {
         let before = path.split("/{x}").next().and_then(|list| list.rsplit('/').next()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How the document writes what has no shape: objects that may hold anything, bytes, and streams of events.
+//! Describes values without a declared shape: free objects, bytes, and event streams.
 
 use std::collections::BTreeSet;
 
@@ -7,15 +7,16 @@ use serde_json::{Value, json};
 use super::document::{Object, operations, reference, schemas, walk_schemas};
 use crate::http::bounds;
 
-/// What words come to: the outcome of a resolver or of an action in a fight, of which a player is shown a part.
+/// Schemas with the outcome of a player's text: from the resolver or from an action in a fight. A player sees only a
+/// part of it.
 const DECIDED: [&str; 2] = ["ActionResolution", "TurnMechanics"];
 
-/// Gives what was decided of words the shape of a resolver's outcome, with nothing that has to be there.
+/// Gives these outcomes the shape of a resolver's outcome, with no required members.
 pub fn decided(document: &mut Value) {
     let Some(schemas) = schemas(document) else { return };
     let Some(mut outcome) = schemas.get("ResolvedOutcome").cloned() else { return };
     outcome["description"] =
-        json!("What came of a player's words. Of a fight a player is not told the numbers of foes.");
+        json!("The outcome of a player's text. In a fight, players do not see their enemies' numbers.");
     outcome.as_object_mut().map(|members| members.remove("required"));
     schemas.insert("ActionOutcome".to_owned(), outcome);
     for name in DECIDED {
@@ -27,7 +28,7 @@ pub fn decided(document: &mut Value) {
     }
 }
 
-/// Says of objects without members that they may have any, of bytes that they are such, and of streams what their events are.
+/// Declares that objects without members may have any, that bytes are binary, and what the events of streams are.
 pub fn complete(document: &mut Value) {
     for part in ["paths", "components"] {
         walk_schemas(&mut document[part], &mut |members| {
@@ -46,7 +47,8 @@ pub fn complete(document: &mut Value) {
     });
 }
 
-/// Leaves out schemas that nothing refers to: those that only their patches are made of. Arguments of commands are there by name.
+/// Removes schemas that nothing refers to, such as those from which only patches are made. The arguments of commands
+/// stay.
 pub fn prune(document: &mut Value) {
     loop {
         let mut used = BTreeSet::new();
@@ -77,7 +79,7 @@ fn references(value: &Value, used: &mut BTreeSet<String>) {
     }
 }
 
-/// `type: object` and nothing more is any object.
+/// `type: object` without anything else means any object.
 fn open(members: &mut Object) {
     let shaped = ["properties", "additionalProperties", "allOf", "oneOf", "anyOf", "$ref"];
     let is_object = match members.get("type") {
@@ -90,7 +92,7 @@ fn open(members: &mut Object) {
     }
 }
 
-/// A list says what it is a list of, if only that it is anything.
+/// Every list declares its items, even if they may be anything.
 fn item(members: &mut Object) {
     if members.get("type").is_some_and(|kind| kind == "array") && !members.contains_key("items") {
         members.insert("items".to_owned(), json!({}));

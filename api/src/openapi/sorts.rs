@@ -1,4 +1,4 @@
-//! Which orders each list has. `sort` is a parameter of all lists; what it takes differs.
+//! Describes which orders each list supports. All lists have the parameter `sort`, but its values differ.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ use crate::{
     sessions::Sessions,
 };
 
-/// The orders of the list at a path. A list that is none of a world's rows is ordered by creation alone.
+/// The orders of the list at a path. A list that does not show rows of the world is ordered by creation only.
 fn orders(path: &str) -> &'static [SortKey] {
     match path.rsplit('/').next().unwrap_or_default() {
         "campaigns" => Campaigns::SORTS,
@@ -36,14 +36,14 @@ fn orders(path: &str) -> &'static [SortKey] {
     }
 }
 
-/// Says of each list what `sort` takes there.
+/// Describes for each list which values `sort` accepts.
 pub fn say(document: &mut Value) {
     operations(document, |path, _, operation| {
         let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
         for sort in parameters.into_iter().flatten().filter(|parameter| parameter["name"] == "sort") {
             let names: Vec<&str> = orders(path).iter().map(|key| key.as_str()).collect();
             let listed: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-            sort["description"] = json!(format!("{}; with `-` in front, descending.", listed.join(" or ")));
+            sort["description"] = json!(format!("{}. Put `-` in front for descending order.", listed.join(" or ")));
             sort["schema"]["pattern"] = json!(format!("^-?({})$", names.join("|")));
         }
     });

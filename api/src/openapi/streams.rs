@@ -1,5 +1,6 @@
-//! What streams of events tell, as types: server-sent events have a name and data; a frame of the bridge has both as members.
-#![expect(dead_code, reason = "they describe events that are written where something happens")]
+//! The events of event streams, as types. A server-sent event has a name and data; a frame of the bridge has both as
+//! members.
+#![expect(dead_code, reason = "these types only describe events; other code writes them")]
 
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -7,35 +8,35 @@ use uuid::Uuid;
 
 use crate::turns::{CallStatus, TurnView};
 
-/// Something that a turn tells: `event` is the name of a server-sent event, `data` what it carries.
+/// An event of a turn. `event` is the name of the server-sent event, `data` its content.
 #[derive(ToSchema)]
 #[expect(clippy::large_enum_variant, reason = "no value of it is ever made")]
 #[serde(tag = "event", content = "data")]
 pub enum TurnEvent {
-    /// The turn runs.
+    /// The turn has started.
     #[serde(rename = "turn.started")]
     Started(#[schema(inline)] TurnNamed),
-    /// More of the narrative.
+    /// The next piece of the narrative.
     #[serde(rename = "text.delta")]
     Text(#[schema(inline)] TextDelta),
-    /// A tool is called.
+    /// The model calls a tool.
     #[serde(rename = "tool.call")]
     Call(#[schema(inline)] ToolCalled),
-    /// What came of a call.
+    /// The result of a tool call.
     #[serde(rename = "tool.result")]
     Result(#[schema(inline)] ToolAnswered),
-    /// The turn is over; this is what the whole answer would have been.
+    /// The turn is complete. The data is what the answer would have been without streaming.
     #[serde(rename = "turn.completed")]
     Completed(#[schema(inline)] TurnDone),
-    /// The turn failed; what it did is taken back.
+    /// The turn failed. Its changes are reverted.
     #[serde(rename = "turn.failed")]
     Failed(#[schema(inline)] TurnFailure),
-    /// The turn was cancelled; what it did is taken back.
+    /// The turn was cancelled. Its changes are reverted.
     #[serde(rename = "turn.cancelled")]
     Cancelled(#[schema(inline)] TurnNamed),
 }
 
-/// Which turn.
+/// The turn that an event is about.
 #[derive(ToSchema)]
 pub struct TurnNamed {
     /// The turn's id.
@@ -45,33 +46,33 @@ pub struct TurnNamed {
 /// A piece of text.
 #[derive(ToSchema)]
 pub struct TextDelta {
-    /// The piece; all of them joined are the narrative.
+    /// The piece. All pieces together are the narrative.
     text: String,
 }
 
-/// A call.
+/// A tool call.
 #[derive(ToSchema)]
 pub struct ToolCalled {
     /// The call's id in its turn.
     id: String,
     /// The tool's name.
     name: String,
-    /// What the model gave it.
+    /// The arguments that the model gave.
     #[schema(value_type = Object)]
     arguments: Value,
 }
 
-/// What came of a call.
+/// The result of a tool call.
 #[derive(ToSchema)]
 pub struct ToolAnswered {
     /// The call's id in its turn.
     id: String,
-    /// What became of the call.
+    /// Whether the call succeeded.
     status: CallStatus,
-    /// What the tool found; not told to everyone.
+    /// What the tool returned. Not sent to everyone.
     #[schema(value_type = Option<Object>)]
     result: Option<Value>,
-    /// Why it did not succeed.
+    /// Why the call failed.
     #[schema(inline)]
     error: Option<EventError>,
 }
@@ -81,14 +82,14 @@ pub struct ToolAnswered {
 pub struct EventError {
     /// One of `/problems`.
     code: String,
-    /// What happened, in a sentence.
+    /// What happened, in one sentence.
     message: String,
 }
 
-/// A whole turn.
+/// A complete turn.
 #[derive(ToSchema)]
 pub struct TurnDone {
-    /// The turn, as its own route answers it.
+    /// The turn, as its own route returns it.
     turn: TurnView,
 }
 
@@ -97,7 +98,7 @@ pub struct TurnDone {
 pub struct TurnFailure {
     /// The turn's id.
     turn_id: Uuid,
-    /// Why.
+    /// Why the turn failed.
     #[schema(inline)]
     error: EventError,
 }

@@ -1,32 +1,35 @@
-//! The groups of operations, with a sentence each, in the order in which a reader meets them.
+//! The groups of operations in the document, each with a description, in reading order.
 
 use serde_json::{Value, json};
 
 const TAGS: &[(&str, &str)] = &[
-    ("service", "Whether the server works, and its own description; asked without a credential."),
+    ("service", "The state of the server and the description of its API. No credential is needed."),
     ("auth", "API keys, and the short-lived access tokens that they are exchanged for."),
     ("tenant", "The tenant's settings, what it has used, and the erasure of people's words."),
     ("users", "The people who sign in to the editor."),
-    ("campaigns", "Worlds: each campaign, its copies, and the journal of everything that changes in it."),
+    ("campaigns", "Campaigns, their forks, and the journal of all changes."),
     ("characters", "Player characters with their sheets."),
-    ("npcs", "Characters that an AI plays."),
-    ("owners", "AI entities that watch over a place, a people, a profession or a faction."),
-    ("lore", "What is known of the world, entry by entry, and who may know it."),
-    ("scenes", "Places where something happens, and what stands in them."),
+    ("npcs", "Characters that the AI speaks for."),
+    (
+        "owners",
+        "Groups and institutions with their own AI. Each watches over a place, a race, a profession or a faction.",
+    ),
+    ("lore", "Texts about the world that can go into prompts, and who may know them."),
+    ("scenes", "Places where messages are written, and what is in them."),
     ("messages", "What was said and rolled at the table."),
     ("memories", "What NPCs and owners remember, and what was told to many of them at once."),
-    ("encounters", "Fights: begun, acted in, ended, and written into the records of those who took part."),
-    ("rules", "The rules of SRD 5.1 at work: rests, checks that a model chooses, tables."),
-    ("dice", "Rolls in Foundry's language from fair, verifiable streams."),
-    ("commands", "What a player may ask for, by name or in plain words."),
-    ("tools", "What an AI entity may call; a frontend may call it in its place."),
-    ("turns", "One answer of an AI entity with everything it did: started, followed, cancelled, undone."),
-    ("prompts", "What a model would be sent, without sending it."),
+    ("encounters", "Fights: starting them, acting in them, ending them, and committing the result to the campaign."),
+    ("rules", "The rules of SRD 5.1: rests, checks that a model chooses, tables."),
+    ("dice", "Rolls in Foundry's dice syntax, with fair dice that anybody can verify."),
+    ("commands", "What a player can ask for, by name or in plain words."),
+    ("tools", "What the AI of an NPC or owner can call. A frontend can call the same tools in its place."),
+    ("turns", "Turns of the AI: starting, following, cancelling and undoing them."),
+    ("prompts", "The prompt that a model would receive, without calling the model."),
     ("sessions", "Frontends at the table: what they report, and what changed since the AI's last turn."),
     ("imports", "Campaigns, character cards and lorebooks as files."),
 ];
 
-/// Lists the groups.
+/// Adds the groups to the document.
 pub fn list(document: &mut Value) {
     document["tags"] = TAGS.iter().map(|(name, says)| json!({ "name": name, "description": says })).collect();
 }

@@ -1,7 +1,7 @@
-//! Unions with a discriminator: each kind is a schema of its own, and one member says which it is.
+//! Unions with a discriminator: each kind gets its own schema, and one member tells which kind a value is.
 //!
-//! utoipa writes the kinds of a tagged enum in place: [`name`] gives them names. What one struct reads for all kinds, such as an action
-//! of an encounter, is taken apart by a table: [`ACTIONS`]. To add an action: its line there.
+//! utoipa writes the kinds of a tagged enum inline; [`name`] gives them names. A struct that is used for all kinds,
+//! such as an action in an encounter, is split with the table [`ACTIONS`]. To add an action, add a line there.
 
 use serde_json::{Map, Value, json};
 
@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{commands, tools};
 
-/// Members that say which kind a value is.
+/// The members that tell which kind a value is.
 const TAGS: [&str; 6] = ["event", "type", "until", "action", "tool", "command"];
 
-/// What every action of an encounter takes.
+/// The members that every action of an encounter accepts.
 const ANY_ACTION: &[&str] = &["participant_id", "cost", "override", "dice", "preview", "context"];
 const ATTACK: &[&str] = &[
     "target_id",
@@ -31,10 +31,10 @@ const ATTACK: &[&str] = &[
 const DAMAGE: &[&str] = &["target_id", "amount", "damage_type", "parts", "magical", "critical", "advantage", "cover"];
 const CONTEST: &[&str] = &["target_id", "advantage", "cover"];
 
-/// An action's name, the members it needs, and lists of what else it reads.
+/// An action's name, its required members, and lists of its optional ones.
 type Action = (&'static str, &'static [&'static str], &'static [&'static [&'static str]]);
 
-/// Each action with what it needs and what else it reads.
+/// Every action, with its required and optional members.
 pub const ACTIONS: &[Action] = &[
     ("attack", &[], &[ATTACK]),
     ("cast_spell", &[], &[ATTACK, &["level"]]),
@@ -73,7 +73,7 @@ pub const ACTIONS: &[Action] = &[
     ("improvise", &[], &[&["description"]]),
 ];
 
-/// Gives the kinds of every union names, and takes actions apart.
+/// Names the kinds of every union, and splits the actions.
 pub fn name(document: &mut Value) {
     let Some(known) = schemas(document) else { return };
     actions(known);
@@ -103,7 +103,8 @@ pub fn name(document: &mut Value) {
     }
 }
 
-/// What is a value of a union and has more members beside is itself a union, each of whose kinds has them: generators join no unions.
+/// A schema that joins a union with further members becomes a union whose kinds all have these members, because client
+/// generators cannot join unions.
 fn spread(known: &mut Object) {
     let unions = known.clone();
     let union_of = |part: &Value| {
@@ -122,7 +123,7 @@ fn spread(known: &mut Object) {
     }
 }
 
-/// Adds the members of `part` to an object's.
+/// Adds the members of `part` to an object.
 fn join(whole: &mut Value, part: &Value) {
     if let (Some(own), Some(more)) = (whole["properties"].as_object_mut(), part["properties"].as_object()) {
         own.extend(more.clone());
@@ -132,12 +133,12 @@ fn join(whole: &mut Value, part: &Value) {
     }
 }
 
-/// Takes a result apart by the name of what it came of: each has its own `result`.
+/// Splits a result by the tool or command that it comes from. Each kind has its own `result`.
 fn results(known: &mut Object, union: &str, tag: &str, answers: impl Iterator<Item = (&'static str, tools::Schemas)>) {
     let Some(whole) = known.get_mut(union) else { return };
     let kinds = answers.map(|(name, answer)| {
         let mut kind = whole.clone();
-        kind["description"] = format!("What came of `{name}`.").into();
+        kind["description"] = format!("The result of `{name}`.").into();
         kind["properties"][tag] = json!({ "type": "string", "enum": [name] });
         if let Some((answer, _)) = answer.first() {
             kind["properties"]["result"] = reference(&names::of_schema(answer));
@@ -148,7 +149,7 @@ fn results(known: &mut Object, union: &str, tag: &str, answers: impl Iterator<It
     *whole = json!({ "description": says, "oneOf": kinds });
 }
 
-/// The member that says which kind a value of a union is, if it is one whose kinds stand in place.
+/// The member that tells which kind a value is, if the schema is a union with inline kinds.
 fn tag_of(schema: &Value) -> Option<&'static str> {
     let kinds = schema.get("oneOf")?.as_array().filter(|kinds| kinds.len() > 1)?;
     let says = |tag: &str| {
@@ -168,7 +169,7 @@ fn actions(known: &mut Object) {
         properties.insert("action".to_owned(), json!({ "type": "string", "enum": [action], "description": says }));
         let required: Vec<&str> = std::iter::once("action").chain(needs.iter().copied()).collect();
         json!({
-            "type": "object", "description": format!("The action `{action}`. Members of other actions are not looked at."),
+            "type": "object", "description": format!("The action `{action}`. Members that belong to other actions are ignored."),
             "required": required, "properties": properties,
         })
     });

@@ -1,16 +1,17 @@
-//! What a text may be, where its type is a text and its sentence lists the values: the document says it as an enum.
+//! Declares enums for members whose Rust type is a string but that have a fixed set of values.
 //!
-//! Types of Rust that are enums need no line. Of others: `Schema.member` or `operation.parameter`, and the values, or the schema of those values.
+//! Rust enums need no line here. A line has `Schema.member` or `operation.parameter`, and the values or the schema with
+//! the values.
 
 use serde_json::{Value, json};
 
 use super::document::{Object, operations, reference, schemas};
 
-/// What a text may be.
+/// The values that a string may have.
 enum Values {
     /// One of these.
     Of(&'static [&'static str]),
-    /// What a schema says, by its name.
+    /// The values of another schema, by its name.
     As(&'static str),
 }
 use Values::{As, Of};
@@ -68,7 +69,7 @@ fn of(name: &str, member: &str) -> Option<&'static Values> {
     VALUES.iter().find(|(place, _)| *place == at).map(|(_, values)| values)
 }
 
-/// Says it.
+/// Declares the enums.
 pub fn list(document: &mut Value) {
     operations(document, |_, _, operation| {
         let id = operation.get("operationId").and_then(Value::as_str).unwrap_or_default().to_owned();

@@ -1,6 +1,6 @@
-//! What members and parameters mean where their types do not say it. A doc comment of the field comes first; a word that many schemas
-//! have, or one of a type whose comments models read as well, has its line in `words.txt`: `member: sentence`, or
-//! `Schema.member: sentence` where it means something else there.
+//! Descriptions of members and parameters that have none in Rust. A doc comment on the field takes precedence.
+//! `words.txt` has a line for a name that many schemas share, or for a type whose doc comments are also read by models:
+//! `member: sentence`, or `Schema.member: sentence` where the meaning differs.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -11,18 +11,18 @@ use super::document::{Object, operations, schemas};
 static WORDS: LazyLock<HashMap<&str, &str>> =
     LazyLock::new(|| include_str!("words.txt").lines().filter_map(|line| line.split_once(": ")).collect());
 
-/// What a member of a schema means.
+/// The description of a schema's member.
 fn meaning(schema: &str, member: &str) -> Option<&'static str> {
     WORDS.get(format!("{schema}.{member}").as_str()).or_else(|| WORDS.get(member)).copied()
 }
 
-/// Describes what has no description.
+/// Describes everything that has no description.
 pub fn describe(document: &mut Value) {
     operations(document, |_, _, operation| {
         for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
             let Some(parameter) = parameter.as_object_mut() else { continue };
             let name = parameter.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-            // That it is an id its schema says.
+            // "Id" says no more than the schema.
             let is_said = parameter.get("description").is_some_and(|said| said != "Id");
             if parameter.contains_key("name") && !is_said {
                 say(parameter, meaning("parameter", &name));
@@ -34,7 +34,7 @@ pub fn describe(document: &mut Value) {
     }
 }
 
-/// What may be null is said of the alternative that is not: says it of the member.
+/// A nullable member has its description on the alternative that is not null. Copies it to the member.
 fn lift(of: &mut Object) {
     let alternatives = of.get("oneOf").and_then(Value::as_array).into_iter().flatten();
     let said = alternatives.filter(|one| one.get("$ref").is_some()).find_map(|one| one.get("description").cloned());
@@ -49,7 +49,7 @@ fn say(of: &mut Object, text: Option<&str>) {
     }
 }
 
-/// Describes the members of a schema and of those within it.
+/// Describes the members of a schema and of nested schemas.
 fn members(name: &str, schema: &mut Value) {
     match schema {
         Value::Array(items) => items.iter_mut().for_each(|item| members(name, item)),

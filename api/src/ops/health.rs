@@ -1,4 +1,4 @@
-//! `/healthz` (the process), `/readyz` (the database and its schema), `/metrics`.
+//! `/healthz` (the process), `/readyz` (the database and its schema) and `/metrics`.
 
 use std::time::Duration;
 
@@ -7,24 +7,23 @@ use migration::{Migrator, MigratorTrait};
 use serde_json::json;
 use subtle::ConstantTimeEq;
 
-use super::metrics;
-use crate::{
-    app::App,
+use crate::{app::App, http::Reply};
+use base::metrics;
+use base::{
     error::{Code, Error, Problem, Result},
-    http::Reply,
-    pool::{Need, with_need},
     stored::Columns,
 };
+use db::pool::{Need, with_need};
 
-/// The process answers. Never touches the database.
+/// Answers if the process runs. Never uses the database.
 #[utoipa::path(tag = "service", operation_id = "get_health", responses((status = 200)))]
 #[get("/healthz")]
 pub async fn healthz() -> Result<Reply> {
     Reply::ok(&json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") }))
 }
 
-/// The database answers within a second, has every migration of this server (a newer server may have made more), and the server
-/// is not shutting down.
+/// Answers 200 if the database answers within a second and has all migrations of this server (a newer server may have added
+/// more), and the server is not shutting down.
 #[utoipa::path(tag = "service", operation_id = "get_readiness", responses((status = 200), (status = 503, body = Problem)))]
 #[get("/readyz")]
 pub async fn readyz(app: web::Data<App>) -> Result<Reply> {
@@ -32,7 +31,7 @@ pub async fn readyz(app: web::Data<App>) -> Result<Reply> {
     if app.is_stopping() {
         return Err(not_ready("The server is shutting down."));
     }
-    // A server that is busy is ready.
+    // A busy server counts as ready, so this must get a connection before requests do.
     let asked = with_need(Need::End, async {
         let mut lease = app.pool.acquire().await?;
         let row = sqlx::query("SELECT EXISTS (SELECT FROM seaql_migrations WHERE version = $1) AS made")
@@ -45,7 +44,7 @@ pub async fn readyz(app: web::Data<App>) -> Result<Reply> {
     let asked = tokio::time::timeout(Duration::from_secs(1), asked);
     let is_migrated = asked
         .await
-        .map_err(|_| not_ready("The database does not answer."))?
+        .map_err(|_| not_ready("The database did not answer within a second."))?
         .map_err(|e| not_ready("The database cannot be reached.").with_cause(e))?;
     if !is_migrated {
         return Err(not_ready("The database's schema is older than this server: run `tavernkeep migrate`."));
@@ -53,14 +52,15 @@ pub async fn readyz(app: web::Data<App>) -> Result<Reply> {
     Reply::ok(&json!({ "status": "ready", "model": app.config.llm_label() }))
 }
 
-/// Prometheus' text format. With `TAVERNKEEP_METRICS_TOKEN` set, only with that bearer token.
+/// Answers all series in Prometheus' text format. If `TAVERNKEEP_METRICS_TOKEN` is set, it is required as the bearer
+/// token.
 #[utoipa::path(tag = "service", operation_id = "get_metrics", responses((status = 200, content_type = "text/plain")))]
 #[get("/metrics")]
 pub async fn scrape(app: web::Data<App>, request: HttpRequest) -> Result<HttpResponse> {
     if let Some(token) = &app.config.metrics_token {
         let given = request.headers().get(header::AUTHORIZATION).map(header::HeaderValue::as_bytes).unwrap_or_default();
         if !bool::from(given.ct_eq(format!("Bearer {token}").as_bytes())) {
-            return Err(Error::new(Code::Unauthenticated, "Metrics need their own token."));
+            return Err(Error::new(Code::Unauthenticated, "Metrics require the token in TAVERNKEEP_METRICS_TOKEN."));
         }
     }
     metrics::POOL.set(i64::try_from(app.pool.size()).unwrap_or(i64::MAX));

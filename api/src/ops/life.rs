@@ -1,29 +1,30 @@
-//! This server's sign of life: a connection of its own that holds an advisory lock and says that turns go on.
+//! Shows other servers that this one is alive: a separate connection that holds an advisory lock and renews the leases of turns.
 //!
-//! It is no connection of the pool, so that saying so never queues behind requests. When it is lost or silent, another is opened at
-//! once, and no turn is given up: others take a turn only when its lease ran out, or when its server has neither held the lock nor
-//! renewed the lease for a few seconds (`orphaned_turns`). What the lost connection may still hold in the database is ended by the
-//! new one. Nothing here decides what becomes of a turn.
+//! The connection does not belong to the pool, so renewing never queues behind requests. If it is lost or silent, another is opened
+//! at once, and no turn is given up. Other servers take over a turn only if its lease has expired, or if its server has neither
+//! held the lock nor renewed the lease for a few seconds (`orphaned_turns`). The new connection ends whatever the lost one may
+//! still hold in the database. This module does not decide what happens to a turn.
 
 use std::{str::FromStr, time::Duration};
 
 use sqlx::{AssertSqlSafe, Executor, postgres::PgConnectOptions};
 use uuid::Uuid;
 
-use crate::{
+use base::{
     error::{Error, Result},
-    link::{Link, limit_of},
     stored::Columns,
 };
+use db::link::{Link, limit_of};
 
-/// The class of advisory locks by which servers say that they live; `orphaned_turns` looks for it.
+/// The class of the servers' advisory locks. `orphaned_turns` looks for it.
 const CLASS: i32 = 1_413_567_051;
-/// What [`GREETING`] says of statements: less than others', for what is said here is said again soon.
+/// The `statement_timeout` in [`GREETING`]. It is shorter than elsewhere, because these statements are repeated soon
+/// anyway.
 const STATEMENT: Duration = Duration::from_secs(2);
 const GREETING: &str = "SET ROLE tavernkeep_app; SET statement_timeout = '2s'; SET lock_timeout = '1s'; SET tcp_keepalives_idle = 5; \
      SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3";
 
-/// The connection, as long as there is one.
+/// The connection and its lock.
 pub struct Life {
     url: String,
     instance: i64,
@@ -32,26 +33,30 @@ pub struct Life {
 }
 
 impl Life {
-    /// Gives the sign of life of the server with this number.
+    /// Takes the lock for the server with this number.
     ///
     /// # Errors
-    /// Those of the database; `internal` if another server has this number.
+    /// Database errors; `internal` if another server has this number.
     pub async fn begin(url: &str, instance: i64) -> Result<Self> {
         let mut life = Self { url: url.to_owned(), instance, link: None, is_locked: false };
         life.link().await?;
-        if life.is_locked { Ok(life) } else { Err(Error::internal("another server has this one's number")) }
+        if life.is_locked {
+            Ok(life)
+        } else {
+            Err(Error::internal("another running server has the same instance number"))
+        }
     }
 
-    /// Says that this server lives and its turns go on for so many seconds; gives those that someone wants cancelled, or that are no
-    /// longer this server's. A connection that fails is replaced, once.
+    /// Renews the leases of `turns` for `seconds`. Returns the turns that somebody wants to cancel or that no longer belong to this
+    /// server. Replaces a failed connection once.
     ///
     /// # Errors
-    /// Those of the database, when a new connection does no better.
+    /// Database errors, if a new connection fails as well.
     pub async fn renew(&mut self, turns: &[Uuid], seconds: i32) -> Result<Vec<Uuid>> {
         match self.say(turns, seconds).await {
             Ok(unwanted) => Ok(unwanted),
             Err(error) => {
-                tracing::warn!(%error, "the sign of life was lost; giving it anew");
+                tracing::warn!(%error, "lost the liveness connection; opening a new one");
                 self.forget();
                 self.end_others().await?;
                 self.say(turns, seconds).await
@@ -80,7 +85,7 @@ impl Life {
         self.is_locked = false;
     }
 
-    /// The connection, with the lock unless one that was lost still holds it.
+    /// The connection. It holds the lock, unless a lost connection still does.
     async fn link(&mut self) -> Result<&mut Link> {
         let number = i32::try_from(self.instance).map_err(Error::internal)?;
         let link = match self.link.take() {
@@ -98,11 +103,12 @@ impl Life {
         Ok(link)
     }
 
-    /// Ends whatever connection the database still takes for this server's sign of life: it was lost on the way.
+    /// Ends a lost connection that still holds this server's lock in the database.
     async fn end_others(&mut self) -> Result<()> {
         self.link().await?;
         let (Some(link), false) = (&mut self.link, self.is_locked) else { return Ok(()) };
-        // The login owns the lost connection; the role that row security binds may end nothing. Only integers are written into it.
+        // The lost connection belongs to the login role, and the application role may not end it. Only integers are written into
+        // this statement.
         let statement = format!(
             "RESET ROLE; SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted \
                  AND classid::bigint = {CLASS} AND objid::bigint = {} \

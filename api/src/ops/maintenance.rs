@@ -1,8 +1,8 @@
-//! Tasks that run by themselves: sign of life, leases, the sweeper, the prompt cache's tail of the journal, feeds, the
-//! bridge's mail, erasures, rows of deleted campaigns, retention.
+//! Background tasks: liveness, leases, the sweeper, prompt-cache invalidation from the journal, feeds, the bridge's mail,
+//! erasures, rows of deleted campaigns, retention.
 //!
-//! Each does a bounded amount of work at a time and may die at any moment without loss. What somebody waits for has connections
-//! that requests cannot take away.
+//! Each task does a bounded amount of work at a time and loses nothing if the server dies. Tasks that somebody waits for have
+//! connections that requests cannot take.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -10,24 +10,24 @@ use time::OffsetDateTime;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use uuid::Uuid;
 
-use super::{life::Life, metrics};
+use super::life::Life;
 use crate::{
     app::App,
     bridge,
     campaigns::removal,
-    clock, erasure,
-    error::Result,
-    pool::{Need, with_need},
+    erasure,
     prompt::assemble::BasePrompt,
-    stored::Columns,
     turns::{
         self,
         store::{LEASE_SECONDS, sweep},
     },
     users::sessions,
 };
+use base::metrics;
+use base::{clock, error::Result, stored::Columns};
+use db::pool::{Need, with_need};
 
-/// More often than the three seconds that `orphaned_turns` gives a server that has lost its lock.
+/// Must be shorter than the three seconds that `orphaned_turns` allows a server that has lost its lock.
 const LEASE_EVERY: Duration = Duration::from_secs(2);
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 const TAIL_FAST: Duration = Duration::from_millis(250);
@@ -35,16 +35,16 @@ const TAIL_SLOW: Duration = Duration::from_secs(2);
 const FEEDS_EVERY: Duration = Duration::from_millis(200);
 const PRUNE_EVERY: Duration = Duration::from_secs(300);
 const PRUNE_ROWS: i32 = 5000;
-/// Portions of one kind in one round: more than anybody writes between two.
+/// The most portions of one kind in one round. That is more than is written between two rounds.
 const PORTIONS_MAX: u32 = 50;
 const TAIL_ROWS: i32 = 500;
 const ERASE_EVERY: Duration = Duration::from_secs(1);
 const REMOVE_EVERY: Duration = Duration::from_secs(1);
-/// Erasures that are looked at in one round, and how long each is carried on before the next.
+/// The most erasures in one round, and how long each may take before the next one gets its turn.
 const ERASURES_AT_ONCE: i32 = 20;
 const ERASE_SHARE: Duration = Duration::from_secs(2);
 
-/// Starts every task; they end with the runtime.
+/// Starts all tasks. They end with the runtime.
 pub fn start(app: &Arc<App>, url: &str, life: Life) {
     tokio::spawn(leases(app.clone(), life));
     tokio::spawn(with_need(Need::End, sweeper(app.clone())));
@@ -58,12 +58,12 @@ pub fn start(app: &Arc<App>, url: &str, life: Life) {
     tokio::spawn(with_need(Need::End, bridge::post::fetch(app.clone())));
 }
 
-/// Keeps the turns of a command of the command line its own, beside servers that run.
+/// Keeps the turns of a command-line command alive, next to running servers.
 pub fn stay_alive(app: &Arc<App>, life: Life) {
     tokio::spawn(leases(app.clone(), life));
 }
 
-/// Gives the sign of life, renews the leases, and cancels what another replica was asked to cancel.
+/// Shows that this server is alive, renews leases, and cancels turns whose cancellation another replica was asked for.
 async fn leases(app: Arc<App>, mut life: Life) {
     let mut ticks = interval(LEASE_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -76,7 +76,7 @@ async fn leases(app: Arc<App>, mut life: Life) {
                     app.running.cancel(turn);
                 });
             }
-            Err(error) => tracing::warn!(%error, "leases could not be renewed"),
+            Err(error) => tracing::warn!(%error, "could not renew leases"),
         }
     }
 }
@@ -91,18 +91,18 @@ async fn sweeper(app: Arc<App>) {
                 Ok(swept) if swept.more => {}
                 Ok(_) => break,
                 Err(error) => {
-                    tracing::warn!(%error, "abandoned turns could not be looked for");
+                    tracing::warn!(%error, "could not look for orphaned turns");
                     break;
                 }
             }
         }
         if let Err(error) = reverts_waiting(&app).await {
-            tracing::warn!(%error, "turns that are taken back could not be counted");
+            tracing::warn!(%error, "could not count turns that are being reverted");
         }
     }
 }
 
-/// Tells the metrics what is being taken back.
+/// Updates the metrics about turns that are being reverted.
 async fn reverts_waiting(app: &App) -> Result<()> {
     let row = sqlx::query("SELECT turns, failing, oldest_seconds FROM reverts_waiting()")
         .fetch_one(&mut *app.pool.acquire().await?)
@@ -113,7 +113,7 @@ async fn reverts_waiting(app: &App) -> Result<()> {
     Ok(())
 }
 
-/// Evicts cached prompts whose sources changed, so that memory holds what is of use. Correctness does not depend on it.
+/// Evicts cached prompts whose sources changed, to free memory. Correctness does not depend on it.
 async fn tail(app: Arc<App>) {
     let mut seen: HashMap<(Uuid, Uuid), i64> = HashMap::new();
     loop {
@@ -121,7 +121,7 @@ async fn tail(app: Arc<App>) {
             Ok(0) => TAIL_SLOW,
             Ok(_) => TAIL_FAST,
             Err(error) => {
-                tracing::warn!(%error, "the journal's tail cannot be read");
+                tracing::warn!(%error, "could not read the journal's tail");
                 TAIL_SLOW
             }
         };
@@ -140,11 +140,11 @@ async fn tail_once(app: &App, seen: &mut HashMap<(Uuid, Uuid), i64>) -> Result<u
     }
     let tenants: Vec<_> = held.iter().map(|h| h.0).collect();
     let campaigns: Vec<_> = held.iter().map(|h| h.1).collect();
-    // A campaign met for the first time starts at its head: what came before is in the prompts' stamps.
+    // For a new campaign, start at the feed's end: earlier changes are covered by the prompts' stamps.
     let fresh: Vec<_> = held.iter().filter(|h| !seen.contains_key(h)).copied().collect();
     if !fresh.is_empty() {
         seen.extend(fresh.iter().map(|feed| (*feed, 0)));
-        seen.extend(crate::feeds::ends(&app.pool, &fresh).await?);
+        seen.extend(db::feeds::ends(&app.pool, &fresh).await?);
     }
     let seqs: Vec<i64> = held.iter().map(|h| seen.get(h).copied().unwrap_or_default()).collect();
     let rows = sqlx::query("SELECT tenant_id, campaign_id, seq, heads, versions FROM journal_tail($1, $2, $3, $4)")
@@ -166,35 +166,35 @@ async fn tail_once(app: &App, seen: &mut HashMap<(Uuid, Uuid), i64>) -> Result<u
     Ok(rows.len())
 }
 
-/// Tells those who follow a campaign that it changed.
+/// Notifies streams that follow a campaign that it changed.
 async fn feeds(app: Arc<App>) {
     loop {
         sleep(FEEDS_EVERY).await;
         if let Err(error) = app.feeds.tell(&app.pool).await {
-            tracing::warn!(%error, "the feeds cannot be read");
+            tracing::warn!(%error, "could not read the feeds");
         }
     }
 }
 
-/// Tells those who wait for turns of other servers.
+/// Notifies clients that wait for turns on other servers.
 async fn elsewhere(app: Arc<App>) {
     turns::elsewhere::look(&app).await;
 }
 
-/// Carries on erasures, and forgets what this server holds of tenants whose erasures moved, whoever carries them on.
+/// Continues erasures. Also clears this server's caches for tenants whose erasures progressed, on whatever server.
 async fn erasures(app: Arc<App>) {
-    // What ended before this server began, it never held.
+    // This server holds nothing from before it started.
     let mut since = clock::now() - Duration::from_secs(60);
     loop {
         sleep(ERASE_EVERY).await;
         match erase(&app, since).await {
             Ok(upto) => since = upto,
-            Err(error) => tracing::warn!(%error, "erasures cannot be looked for"),
+            Err(error) => tracing::warn!(%error, "could not look for erasures"),
         }
     }
 }
 
-/// One round of it; gives where the next one begins.
+/// One round of [`erasures`]. Returns where the next one begins.
 async fn erase(app: &App, since: OffsetDateTime) -> Result<OffsetDateTime> {
     let moved = sqlx::query("SELECT * FROM erasures_moved($1, $2)")
         .bind(since)
@@ -208,7 +208,7 @@ async fn erase(app: &App, since: OffsetDateTime) -> Result<OffsetDateTime> {
         erasure::steps::forget(app, tenant);
         if !row.read::<bool>("is_done")? {
             if let Err(error) = erasure::steps::carry_on(&app.pool, tenant, id, ERASE_SHARE).await {
-                tracing::warn!(erasure = %id, %error, "an erasure could not go on");
+                tracing::warn!(erasure = %id, %error, "could not continue an erasure");
             }
             erasure::steps::forget(app, tenant);
         }
@@ -216,32 +216,32 @@ async fn erase(app: &App, since: OffsetDateTime) -> Result<OffsetDateTime> {
     Ok(upto)
 }
 
-/// Deletes the rows of campaigns that have left.
+/// Deletes the rows of deleted campaigns.
 async fn removals(app: Arc<App>) {
     loop {
         sleep(REMOVE_EVERY).await;
         if let Err(error) = removal::carry_on(&app.pool).await {
-            tracing::warn!(%error, "deleted campaigns cannot be looked for");
+            tracing::warn!(%error, "could not look for deleted campaigns");
         }
     }
 }
 
-/// Forgets what is older than its retention, a few thousand rows at a time.
+/// Prunes rows that are older than their retention, a few thousand at a time.
 async fn retention(app: Arc<App>) {
     loop {
         sleep(PRUNE_EVERY).await;
         app.pool.close_idle();
         if let Err(error) = prune(&app).await {
-            tracing::warn!(%error, "old rows could not be pruned");
+            tracing::warn!(%error, "could not prune old rows");
         }
     }
 }
 
-/// Prunes what is older than its retention: the journal, turn records, idempotency keys, usage, sessions of the editor, and what the
-/// bridge, imports and campaigns that are gone left behind. Portion by portion, each a transaction; what is left waits for the next round.
+/// Prunes everything older than its retention: the journal, turn records, idempotency keys, usage, sessions of the editor, and remains of
+/// the bridge, imports and deleted campaigns. It works in portions, each in its own transaction, and leaves the rest for the next round.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn prune(app: &App) -> Result<()> {
     let journal_days = app.config.journal_retention_days.map(i64::from);
     portions(app, "SELECT prune_journal($1 * interval '1 day', $2)", journal_days).await?;
@@ -258,7 +258,8 @@ pub async fn prune(app: &App) -> Result<()> {
     bridge::prune(app).await
 }
 
-/// Prunes until a portion is not full, or for as many portions as one round may take. `$1` is an age, `$2` the rows of a portion.
+/// Prunes until a portion is not full, or for as many portions as one round may take. `$1` is an age, `$2` the number of rows in
+/// a portion.
 async fn portions(app: &App, statement: &'static str, age: Option<i64>) -> Result<()> {
     for _ in 0..PORTIONS_MAX {
         let row = sqlx::query(statement).bind(age).bind(PRUNE_ROWS).fetch_one(&mut *app.pool.acquire().await?).await?;

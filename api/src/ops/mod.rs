@@ -1,6 +1,5 @@
-//! What operators see: health, metrics, shutdown and the tasks that run by themselves.
+//! Operation: health, metrics, liveness and background tasks.
 
 pub mod health;
 pub mod life;
 pub mod maintenance;
-pub mod metrics;

@@ -1,6 +1,6 @@
-//! Owners: the guardian of a place, a race, a profession or a faction, with influence to spend.
+//! Owners: guardians of a place, a race, a profession or a faction, with influence to spend.
 //!
-//! Influence grows with time and is computed when read: no job ticks.
+//! Influence grows with time. It is computed when it is read, so no background job is needed.
 
 use entity::{
     owner::{self, Aspect},
@@ -14,17 +14,20 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use crate::{
-    actors, clock,
-    error::{Error, Result},
+    actors,
     http::{
         resource::{self, Place, Resource, Stamp, col},
         validate,
     },
-    tenancy::TenantTx,
     world_routes,
 };
+use base::{
+    clock,
+    error::{Error, Result},
+};
+use db::tenancy::TenantTx;
 
-/// What an owner can spend on tools: points now, at most, and regained an hour.
+/// What an owner can spend on tools: its current points, its most points, and the points it regains per hour.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Influence {
@@ -40,7 +43,7 @@ impl Default for Influence {
 }
 
 impl Influence {
-    /// The points at `now`, given those stored at `then`.
+    /// The points at `now`, computed from the points stored at `then`.
     #[must_use]
     pub fn at(self, then: OffsetDateTime, now: OffsetDateTime) -> f64 {
         let hours = (now - then).as_seconds_f64().max(0.0) / 3600.0;
@@ -101,7 +104,7 @@ impl From<owner::Model> for OwnerView {
     }
 }
 
-/// What a client writes of an owner.
+/// The members of an owner that a client can write.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -118,7 +121,7 @@ pub struct OwnerInput {
     #[serde(default)]
     pub personality_prompt: String,
     pub monitored_aspect: Aspect,
-    /// The place, race, profession or faction, as a free string compared as a slug.
+    /// The place, race, profession or faction. Any text; it is compared as a slug.
     #[garde(custom(validate::line))]
     pub associated_id: String,
     #[garde(custom(actors::tool_refs))]
@@ -144,7 +147,7 @@ fn influence_fits(i: &Influence, _: &()) -> garde::Result {
     if fits && i.current <= i.max {
         Ok(())
     } else {
-        Err(garde::Error::new("numbers are 0 to 1000000 and `current` at most `max`"))
+        Err(garde::Error::new("numbers must be from 0 to 1000000, and `current` must be at most `max`"))
     }
 }
 
@@ -153,14 +156,14 @@ fn influence_fits(i: &Influence, _: &()) -> garde::Result {
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct OwnerFilter {
-    /// Only those that watch this aspect.
+    /// Only owners that watch over this aspect.
     #[param(inline)]
     monitored_aspect: Option<Aspect>,
-    /// Only those of this place, race, profession or faction.
+    /// Only owners of this place, race, profession or faction.
     associated_id: Option<String>,
 }
 
-/// The kind.
+/// Owners as a resource.
 pub struct Owners;
 
 impl Resource for Owners {

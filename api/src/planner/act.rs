@@ -1,4 +1,4 @@
-//! One text of a player, from its words to its outcome.
+//! Handles one text of a player, from the words to the outcome.
 
 use serde_json::{Value, json, value::to_raw_value};
 use tokio::time::Instant;
@@ -15,11 +15,8 @@ use crate::{
     app::App,
     auth::Caller,
     commands::Command,
-    error::{Code, Error, Result},
     http::{Reply, answered, idempotency::IdempotencyKey},
     messages::service::NewMessage,
-    ops::metrics,
-    tenancy::Origin,
     tenants::Fallback,
     tools::Rest,
     turns::{
@@ -29,25 +26,30 @@ use crate::{
         talk::{Talk, written},
     },
 };
+use base::{
+    error::{Code, Error, Result},
+    metrics,
+};
+use db::tenancy::Origin;
 
-/// The operator's name for the switch of the planner.
+/// The operator's switch for the planner.
 pub const SWITCH: &str = "planner";
 
-/// A text to be planned.
+/// A text to plan.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     pub campaign: String,
     pub player: String,
-    /// Without space around it.
+    /// Without whitespace around it.
     pub text: String,
-    /// The scene it happens in: its id or slug, or its channel.
+    /// The scene in which it happens, by id or slug. Alternatively, `channel`.
     pub scene: Option<String>,
     pub channel: Option<String>,
     pub dry_run: bool,
     pub key: Option<IdempotencyKey>,
 }
 
-/// Whether the planner is on for a caller.
+/// Checks that the planner is on for a caller.
 ///
 /// # Errors
 /// `feature_disabled`.
@@ -62,7 +64,7 @@ pub fn is_on(app: &App, caller: &Caller) -> Result<()> {
     Ok(())
 }
 
-/// Whether the planner is on for a caller, and a text is one that it takes.
+/// Checks that the planner is on for a caller and that the text has a valid length.
 ///
 /// # Errors
 /// `feature_disabled`, `validation_failed` at `/message`.
@@ -75,10 +77,10 @@ pub fn may(app: &App, caller: &Caller, message: &str) -> Result<()> {
     Ok(())
 }
 
-/// Plans a text and gives its command.
+/// Plans a text and gives the resulting command.
 ///
 /// # Errors
-/// Those of [`may`]; `rate_limited`; `not_found`, `forbidden`, `validation_failed` for what the request names;
+/// The errors of [`may`]; `rate_limited`; `not_found`, `forbidden`, `validation_failed` for the request's references;
 /// `idempotency_in_flight`, `idempotency_key_reused`; `conflict` if the turn was cancelled.
 pub async fn act(app: &App, caller: &Caller, wanted: &Wanted, asker: &Asker) -> Result<Reply> {
     let started = Instant::now();
@@ -95,7 +97,7 @@ pub async fn act(app: &App, caller: &Caller, wanted: &Wanted, asker: &Asker) -> 
     };
     counted.keep();
     metrics::PLANNER_REQUESTS.inc();
-    // A player's texts are planned side by side.
+    // Several texts of one player may be planned at the same time.
     let _entered = app.running.enter(scene.turn, asker, caller.tenant_id(), None);
     let mode = app.llm.reply_mode(&caller.tenant);
     let talk = Talk::new(app, caller, &endpoint, mode, asker, (scene.turn, started));
@@ -109,12 +111,12 @@ pub async fn act(app: &App, caller: &Caller, wanted: &Wanted, asker: &Asker) -> 
     result
 }
 
-/// A text under way. How its plan is got is in `ask`, how its command is given in `dispatch`.
+/// A text in progress. `ask` gets its plan, `dispatch` runs its command.
 pub(super) struct Acting<'a> {
     pub(super) talk: Talk<'a>,
     pub(super) wanted: &'a Wanted,
     pub(super) scene: Scene,
-    /// The player's words as the model is told them.
+    /// The player's words as the model reads them.
     pub(super) words: String,
     confidence: Option<f64>,
     pub(super) cached: bool,
@@ -129,7 +131,7 @@ impl<'a> Acting<'a> {
         let plan = match self.plan(allowed).await {
             Ok(plan) => plan,
             Err(Missing::Unreadable(why)) => {
-                tracing::debug!(turn_id = %self.talk.id, why = why.as_str(), "the reply holds no plan");
+                tracing::debug!(turn_id = %self.talk.id, why = why.as_str(), "the model's reply has no valid plan");
                 return self.refuse(Reason::Parse.into(), None, None).await;
             }
             Err(Missing::Model(code)) => return self.without_model(allowed, code).await,
@@ -151,16 +153,17 @@ impl<'a> Acting<'a> {
         }
     }
 
-    /// A plan that passed every gate.
+    /// Handles a plan that passed every gate.
     async fn passed(&mut self, allowed: Allowed, command: &'static Command, args: Value) -> Result<Reply> {
         let plan = PlanView { command: command.name, args, confidence: self.confidence };
         let (turn, cached) = (self.scene.turn, self.cached);
         if self.wanted.dry_run {
-            let quiet = ActView::quiet(turn, Outcome::Planned, "This is what would be done.", cached);
+            let quiet = ActView::quiet(turn, Outcome::Planned, "This is what I would do.", cached);
             return self.settle(ActView { plan: Some(plan), ..quiet }).await;
         }
         if !self.talk.caller.tenant.settings.features.llm_visible {
-            let quiet = ActView::quiet(turn, Outcome::Shadow, "Noted. Nothing is done from here yet.", cached);
+            let quiet =
+                ActView::quiet(turn, Outcome::Shadow, "Noted. The planner does not carry out commands yet.", cached);
             let shown = (!self.talk.caller.is_player()).then_some(plan);
             return self.settle(ActView { plan: shown, ..quiet }).await;
         }
@@ -172,7 +175,7 @@ impl<'a> Acting<'a> {
         self.execute(command, plan, None).await
     }
 
-    /// The model took too long, or cannot be had.
+    /// The model timed out or cannot be reached.
     async fn without_model(&mut self, allowed: Allowed, code: Code) -> Result<Reply> {
         let features = &self.talk.caller.tenant.settings.features;
         let falls_back = code == Code::LlmTimeout
@@ -183,7 +186,7 @@ impl<'a> Acting<'a> {
             let plan = PlanView { command: roll.name, args: json!({ "expr": "1d20" }), confidence: None };
             return self.execute(roll, plan, Some(Reason::Timeout)).await;
         }
-        Err(Error::new(code, "There is no plan."))
+        Err(Error::new(code, "The model wrote no plan."))
     }
 
     pub(super) async fn refuse(
@@ -195,12 +198,12 @@ impl<'a> Acting<'a> {
         self.settle(ActView::rejected(self.scene.turn, refused, command, said, self.cached)).await
     }
 
-    /// Ends the turn with an outcome that did nothing.
+    /// Ends the turn with an outcome that changed nothing.
     async fn settle(&self, view: ActView) -> Result<Reply> {
         self.end_with(view, &[], Rest::default()).await
     }
 
-    /// Ends the turn with an outcome, what the table reads of it, and what is left of the work for it.
+    /// Ends the turn with its outcome, the messages for the table, and the rest of the work to commit.
     pub(super) async fn end_with(&self, view: ActView, messages: &[NewMessage], rest: Rest) -> Result<Reply> {
         let reply = Reply::ok(&view)?;
         let record = self.record(&view)?;
@@ -211,12 +214,13 @@ impl<'a> Acting<'a> {
         Ok(reply)
     }
 
-    /// Ends the turn without success. That the model could not be had is an outcome; the key may be used again.
+    /// Ends the turn without success. If the model timed out or cannot be reached, that is an outcome, and the idempotency key may
+    /// be used again.
     async fn give_up(&self, error: Error) -> Result<Reply> {
         let (turn, code) = (self.scene.turn, error.code);
         let (outcome, message) = match code {
-            Code::LlmTimeout => (Outcome::Timeout, "That took too long, and nothing was done. Try it again."),
-            _ => (Outcome::Unavailable, "The planner cannot be reached, and nothing was done. Try it again soon."),
+            Code::LlmTimeout => (Outcome::Timeout, "That took too long, and nothing was done. Try again."),
+            _ => (Outcome::Unavailable, "The planner cannot be reached, and nothing was done. Try again soon."),
         };
         let view = ActView::quiet(turn, outcome, message, false);
         let is_outcome = matches!(code, Code::LlmTimeout | Code::LlmUnavailable);
@@ -253,7 +257,7 @@ impl<'a> Acting<'a> {
         Ok(self.written(Status::Succeeded, Some(view))?.1)
     }
 
-    /// The turn as `GET …/turns/{id}` shows it, and its record. Whoever did not wait for the answer finds all of it there.
+    /// The turn as `GET …/turns/{id}` shows it, and its record. A client that did not wait for the answer finds everything there.
     fn written(&self, status: Status, view: Option<&ActView>) -> Result<(Vec<u8>, String)> {
         let planned = view.map(to_raw_value).transpose().map_err(Error::internal)?;
         let turn = TurnView {
@@ -273,7 +277,7 @@ impl<'a> Acting<'a> {
         written(&turn, None, &trace)
     }
 
-    /// Says in the log and the metrics what came of it, in words of ours alone.
+    /// Logs and counts the outcome, without quoting the player or the model.
     fn told(&self, view: &ActView) {
         let (decision, took) = (view.decision(), self.talk.started.elapsed());
         metrics::PLANNER_DECISIONS.with_label_values(&[decision]).inc();

@@ -1,4 +1,4 @@
-//! What a player is told of a plan.
+//! The answer to a player about their text.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -11,33 +11,33 @@ use super::{
 };
 use crate::commands::{Command, Visibility};
 
-/// Characters of what a model says where it refuses.
+/// The most characters of a model's refusal.
 const REFUSAL_CHARS_MAX: usize = 200;
-/// Choices of a player whose words are unclear.
+/// The most options for a player whose text is unclear.
 const OPTIONS_MAX: usize = 3;
 
-/// What came of a player's words.
+/// What happened to a player's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// The command was given.
+    /// The command was carried out.
     Executed,
-    /// The plan is unsure: nothing was done, and `options` are what may have been meant.
+    /// The model was not sure. Nothing was done; `options` lists what the player may have meant.
     NeedsClarification,
-    /// Nothing was done; `reason` says why.
+    /// Nothing was done. `reason` says why.
     Rejected,
-    /// The model took too long; nothing was done.
+    /// The model took too long. Nothing was done.
     Timeout,
-    /// The model cannot be reached; nothing was done.
+    /// The model cannot be reached. Nothing was done.
     Unavailable,
-    /// `dry_run`: nothing was done.
+    /// The request had `dry_run`. Nothing was done.
     Planned,
-    /// The tenant only tries the planner out: nothing was done.
+    /// The tenant only tries the planner out. Nothing was done.
     Shadow,
 }
 
 impl Outcome {
-    /// The name on the wire.
+    /// The name in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -58,17 +58,17 @@ pub struct PlanView {
     pub command: &'static str,
     #[schema(value_type = Object)]
     pub args: Value,
-    /// 0 to 1, if the model said it.
+    /// 0 to 1, if the model gave one.
     pub confidence: Option<f64>,
 }
 
-/// Something that may have been meant: to be given as `POST …/commands/{command}` with `args` as its `arguments`.
+/// Something that the player may have meant. To choose it, send `args` as the `arguments` of `POST …/commands/{command}`.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct OptionView {
     pub command: &'static str,
     #[schema(value_type = Object)]
     pub args: Value,
-    /// For a button.
+    /// The text for a button.
     pub label: String,
 }
 
@@ -80,16 +80,16 @@ pub struct ActView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(inline)]
     pub reason: Option<Reason>,
-    /// None unless it passed every gate.
+    /// Missing unless the plan passed every gate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanView>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_predicates: Vec<FailedPredicate>,
-    /// What the command answers; only of `executed`.
+    /// The command's result. Only `executed` has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub result: Option<Value>,
-    /// At most three; only of `needs_clarification`.
+    /// At most three. Only `needs_clarification` has any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<OptionView>,
     /// Whether everyone may read it.
@@ -97,13 +97,13 @@ pub struct ActView {
     pub visibility: Visibility,
     /// A sentence for people.
     pub message: String,
-    /// Whether the plan was known from the same words within 30 seconds.
+    /// Whether the same text was planned within the last 30 seconds and its plan was used again.
     pub cached: bool,
     pub turn_id: Uuid,
 }
 
 impl ActView {
-    /// An outcome that did nothing, for whoever asked alone.
+    /// An outcome that changed nothing, visible only to the caller.
     #[must_use]
     pub fn quiet(turn: Uuid, outcome: Outcome, message: impl Into<String>, cached: bool) -> Self {
         Self {
@@ -120,7 +120,7 @@ impl ActView {
         }
     }
 
-    /// A plan that is refused. `said` is what the model said of it, cleaned.
+    /// A rejected plan. `said` is the model's own refusal, cleaned.
     #[must_use]
     pub fn rejected(
         turn: Uuid,
@@ -130,12 +130,12 @@ impl ActView {
         cached: bool,
     ) -> Self {
         let message = match refused.reason {
-            Reason::Parse => "I could not make a command of that. Try to say it in other words.".to_owned(),
-            Reason::Allowlist => "That is not something that can be done from here.".to_owned(),
+            Reason::Parse => "I could not turn that into a command. Try saying it differently.".to_owned(),
+            Reason::Allowlist => "You cannot do that from here.".to_owned(),
             Reason::Predicate => refused.failed.iter().map(|f| f.message.as_ref()).collect::<Vec<_>>().join(" "),
             Reason::ArgValidation => command.map_or_else(
-                || "I could not make out the details.".to_owned(),
-                |command| format!("I could not make out the details. {}", command.hint),
+                || "I did not understand the details.".to_owned(),
+                |command| format!("I did not understand the details. {}", command.hint),
             ),
             Reason::Unsupported => said.unwrap_or_else(|| "There is no command for that.".to_owned()),
             Reason::Timeout => "That took too long. Nothing was done.".to_owned(),
@@ -147,7 +147,7 @@ impl ActView {
         }
     }
 
-    /// The word that metrics and the log count it by.
+    /// The label for metrics and the log.
     #[must_use]
     pub fn decision(&self) -> &'static str {
         match (self.outcome, self.reason) {
@@ -158,7 +158,7 @@ impl ActView {
     }
 }
 
-/// What a model says where it refuses, as a player may read it: one line of plain text.
+/// A model's refusal as a player may read it: one line of plain text.
 #[must_use]
 pub fn refusal(args: &serde_json::Map<String, Value>) -> Option<String> {
     let text = args.get("message").and_then(Value::as_str)?;
@@ -175,7 +175,7 @@ pub fn refusal(args: &serde_json::Map<String, Value>) -> Option<String> {
     Some(cut).filter(|text| !text.is_empty())
 }
 
-/// What a player may have meant: the unsure plan, the words as a deed, the words as a remark, a d20.
+/// What a player may have meant: the uncertain plan, doing it in the world, saying it out of character, or rolling a d20.
 #[must_use]
 pub fn options(allowed: Allowed, plan: &PlanView, text: &str) -> Vec<OptionView> {
     let words = || serde_json::json!({ "message": text });
@@ -191,7 +191,7 @@ pub fn options(allowed: Allowed, plan: &PlanView, text: &str) -> Vec<OptionView>
     options
 }
 
-/// What a button says: the command in words of ours, and a short value of it.
+/// A button's label: the command in our own words, with a short value.
 fn label(command: &str, args: &Value) -> String {
     let text =
         |name: &str| args.get(name).and_then(Value::as_str).map(|text| text.chars().take(60).collect::<String>());
@@ -201,7 +201,7 @@ fn label(command: &str, args: &Value) -> String {
             let what = text("skill").or_else(|| text("ability")).unwrap_or_default();
             format!("Check {what}, DC {}", args.get("dc").unwrap_or(&Value::Null))
         }
-        "sheet.create" => format!("Make the character {}", text("name").unwrap_or_default()),
+        "sheet.create" => format!("Create the character {}", text("name").unwrap_or_default()),
         "sheet.show" => {
             text("name").map_or_else(|| "Show my sheet".to_owned(), |name| format!("Show the sheet of {name}"))
         }

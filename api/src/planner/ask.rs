@@ -1,4 +1,4 @@
-//! How a text gets its plan: one that is known from the same words, or the model's.
+//! How a text gets its plan: from the cache or from the model.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,17 +12,15 @@ use super::{
     plan::{self, Plan},
     prompt,
 };
-use crate::{
-    llm::{ChatRequest, Completion, reply},
-    ops::metrics,
-    turns::{LlmCall, ask, talk::Talk},
-};
+use crate::turns::{LlmCall, ask, talk::Talk};
+use base::metrics;
+use llm::{ChatRequest, Completion, reply};
 
-/// Characters of a rationale in the log.
+/// The most characters of a rationale in the log.
 const RATIONALE_CHARS_MAX: usize = 120;
 
 impl Acting<'_> {
-    /// A plan of these words: one that is known, or the model's. Of several who ask for the same at once, one asks the model.
+    /// The plan for the text, from the cache or from the model. If several ask for the same text at once, only one asks the model.
     pub(super) async fn plan(&mut self, allowed: Allowed) -> Result<Arc<Plan>, Missing> {
         let Scene { campaign, scene, player, .. } = self.scene;
         let tenant = self.talk.caller.tenant_id();
@@ -34,7 +32,7 @@ impl Acting<'_> {
                 break Ok(plan);
             }
             match plans.try_get_with_by_ref(&key, self.ask(allowed, &asked)).await.map_err(|missing| *missing) {
-                // Whoever asked for the same left before the answer came: now it is asked for this one.
+                // The request that asked the model for this text was abandoned. Ask again for this one.
                 Err(Missing::Abandoned) if !self.talk.asker.cancel.is_cancelled() => {}
                 result => break result,
             }
@@ -43,7 +41,7 @@ impl Acting<'_> {
         self.cached = answered.is_none() && plan.is_ok();
         metrics::PLANNER_CACHE.with_label_values(&[if self.cached { "hit" } else { "miss" }]).inc();
         if let Some((completion, call)) = answered {
-            // What the record keeps of the reply is the plan that was read, without its rationale.
+            // The record keeps the plan that was read from the reply, without its rationale.
             let text = plan.as_ref().map_or_else(
                 |_| String::new(),
                 |plan| json!({ "command": plan.command, "args": plan.args, "confidence": plan.confidence }).to_string(),
@@ -74,7 +72,7 @@ impl Acting<'_> {
         })
     }
 
-    /// Says in the log why the model chose a command; at `debug`, because it may quote the player.
+    /// Logs why the model chose a command. Only at `debug`, because it may quote the player.
     pub(super) fn log_rationale(&self, plan: &Plan) {
         if let Some(rationale) = &plan.rationale {
             let rationale: String = rationale.chars().take(RATIONALE_CHARS_MAX).collect();

@@ -1,4 +1,4 @@
-//! How a plan that passed every gate is done: the command in the transaction that also ends the turn, or the work of a rules turn.
+//! Carries out a plan that passed every gate: a command in the transaction that also ends the turn, or the work of a rules turn.
 
 use super::{
     Reason,
@@ -9,23 +9,24 @@ use super::{
 };
 use crate::{
     commands::{self, Command, CommandCx, Done, Visibility, service::counted},
-    error::{Code, Error, FieldError, Result},
     http::Reply,
-    retry::{PAID, Tries},
-    tenancy::{Origin, TenantTx},
     tools::{Rest, Work},
     turns::rules::{self, Resolution, Teller, narrate, ruling::Ruling},
 };
+use base::error::{Code, Error, FieldError, Result};
+use db::{
+    retry::{PAID, Tries},
+    tenancy::{Origin, TenantTx},
+};
 
-/// Whether the character who acts was deleted while the text was planned: it is not found, or what tells of it has nobody to
-/// refer to.
+/// Whether the acting character was deleted during planning: it is not found, or rows that refer to it cannot be written.
 fn is_gone(error: &Error) -> bool {
     let refers = |e: &FieldError| e.pointer == "/player_id" && e.code == "unknown_reference";
     error.code == Code::NotFound || error.errors.iter().any(refers)
 }
 
 impl Acting<'_> {
-    /// Gives a command, and ends the turn with it.
+    /// Carries out a command, and ends the turn with it.
     pub(super) async fn execute(
         &mut self,
         command: &'static Command,
@@ -39,7 +40,7 @@ impl Acting<'_> {
         };
         counted(command, "planner", done.is_ok());
         match done {
-            // What the player can mend by other words.
+            // Errors that the player can correct by other words.
             Err(error) if FailedPredicate::of_fight(&error).is_some() => {
                 let failed: Vec<_> = FailedPredicate::of_fight(&error).into_iter().collect();
                 self.refuse(failed.into(), Some(command), None).await
@@ -59,13 +60,13 @@ impl Acting<'_> {
         }
     }
 
-    /// A command in the transaction that also ends the turn.
+    /// Runs a command in the transaction that also ends the turn.
     async fn at_once(&mut self, command: &'static Command, plan: &PlanView, reason: Option<Reason>) -> Result<Reply> {
         let (app, caller) = (self.talk.app, self.talk.caller);
         let actor = caller.actor().in_turn(self.scene.turn, Origin::Turn);
         let mut tries = Tries::with(PAID);
         loop {
-            // That the turn is still this server's is found out where it ends.
+            // Whether the turn is still this server's is only checked when it ends.
             let Scene { campaign, player, scene, turn, .. } = self.scene;
             let name = self.scene.player_name.as_str();
             let said = Some((turn, self.wanted.text.as_str()));
@@ -82,7 +83,7 @@ impl Acting<'_> {
         }
     }
 
-    /// Ends the turn with what came of its command.
+    /// Ends the turn with the result of its command.
     async fn done(&mut self, done: Done, plan: &PlanView, reason: Option<Reason>, work: Work<'_>) -> Result<Reply> {
         let Done { visibility, result, message, messages, call } = done;
         self.talk.tool_calls = call.into_iter().collect();
@@ -97,7 +98,7 @@ impl Acting<'_> {
         self.end_with(view, &[said, messages].concat(), rest).await
     }
 
-    /// A deed: the rules decide it, a narrator tells it, and all of it is this turn's.
+    /// An action in the world. The rules decide it and a narrator describes it, all in this turn.
     async fn by_turn(&mut self, command: &'static Command, plan: &PlanView, reason: Option<Reason>) -> Result<Reply> {
         let deed = commands::deed::deed(plan.args.clone())?;
         let Scene { campaign, player, scene, turn, .. } = self.scene;
@@ -105,7 +106,7 @@ impl Acting<'_> {
             let tx = TenantTx::read(&self.talk.app.pool, self.talk.caller.tenant_id()).await?;
             rules::acting(&tx, campaign, player, &deed).await?
         };
-        // Whom the player's own words mean is seen in those, not in what the model made of them.
+        // The player's own words say who is meant, not the model's version of them.
         let action = &self.wanted.text;
         let mut ruling =
             Ruling { talk: &mut self.talk, campaign, player, acting: &acting, action, dice: None, preview: false };
@@ -127,7 +128,7 @@ impl Acting<'_> {
             visibility: Visibility::Public,
             ..ActView::quiet(turn, Outcome::Executed, message, self.cached)
         };
-        tracing::debug!(turn_id = %turn, command = command.name, tool = decided.tool, "a deed was decided");
+        tracing::debug!(turn_id = %turn, command = command.name, tool = decided.tool, "the rules decided an action");
         self.end_with(view, &messages, Rest::default()).await
     }
 }

@@ -1,6 +1,7 @@
-//! How well a model plans: written sentences, what they should lead to, and what came of them.
+//! Measures how well a model plans: sample sentences, the commands they should lead to, and the results.
 //!
-//! It needs a model and nothing else: no database and no world, so whoever is named is taken to be there. The sentences are data.
+//! It needs only a model, and neither database nor world, so everybody that a sentence names is assumed to exist. The sentences are
+//! data.
 
 use std::{
     collections::BTreeMap,
@@ -15,18 +16,18 @@ use super::{
     gates::{Allowed, fitting, plain},
     is_refusal, plan, prompt,
 };
-use crate::llm::{CancellationToken, ChatRequest, Endpoint, LlmClient, reply};
+use llm::{CancellationToken, ChatRequest, Endpoint, LlmClient, reply};
 
-/// The sentences that come with the program.
+/// The built-in sentences.
 pub const UTTERANCES: &str = include_str!("utterances.json");
 
-/// What stands for a plan that is not sure.
+/// Stands for a plan that is not sure.
 const UNSURE: &str = "unsure";
-/// What stands for a model that says that nothing fits.
+/// Stands for a model that says that no command fits.
 const REFUSED: &str = "refused";
-/// What stands for plans that gates refuse, and for replies that hold none.
+/// Stand for unreadable replies and for plans that the gates reject.
 const REJECTED: [&str; 3] = ["unreadable", "not allowed", "misfit"];
-/// What stands for a model that gave no reply.
+/// Stands for a missing reply.
 const SILENT: &str = "no reply";
 
 /// A sentence of a player.
@@ -34,50 +35,50 @@ const SILENT: &str = "no reply";
 #[serde(deny_unknown_fields)]
 pub struct Utterance {
     pub text: String,
-    /// A command's name, `unsure` or `refused`.
+    /// The expected result: a command's name, `unsure` or `refused`.
     pub want: String,
-    /// What is as right.
+    /// Other results that count as right.
     #[serde(default)]
     pub or: Vec<String>,
-    /// How it is said.
+    /// The style of the sentence.
     pub tone: String,
 }
 
-/// The sentences of a file.
+/// Reads the sentences of a file.
 ///
 /// # Errors
-/// A sentence that says what is wrong with it.
+/// A sentence about what is wrong with the file.
 pub fn utterances(text: &str) -> Result<Vec<Utterance>, String> {
     let all: Vec<Utterance> = serde_json::from_str(text).map_err(|e| e.to_string())?;
     let known = |name: &String| name == UNSURE || name == REFUSED || default_commands().command(name).is_some();
     match all.iter().find(|u| u.text.trim().is_empty() || !std::iter::once(&u.want).chain(&u.or).all(known)) {
-        Some(wrong) => Err(format!("`{}` wants what no plan is", wrong.text)),
+        Some(wrong) => Err(format!("`{}` expects a result that does not exist", wrong.text)),
         None => Ok(all),
     }
 }
 
-/// The commands that may be planned unless a tenant says otherwise.
+/// The commands that the planner may choose unless a tenant's settings say otherwise.
 fn default_commands() -> Allowed {
     Allowed::only(|command| command.planned)
 }
 
-/// What came of all of them.
+/// The results for all sentences.
 #[derive(Debug, Default, Serialize)]
 pub struct Evaluation {
     pub asked: usize,
     pub right: usize,
-    /// Replies that no gate lets through.
+    /// Replies that the gates rejected.
     pub rejected: usize,
-    /// How often what was wanted became what.
+    /// How often each expected result led to each actual result.
     pub table: BTreeMap<String, BTreeMap<String, usize>>,
-    /// Text, what was wanted, what came.
+    /// Text, expected result, actual result.
     pub wrong: Vec<(String, String, String)>,
     pub latency_ms: Latency,
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
 }
 
-/// How long plans took.
+/// How long planning took.
 #[derive(Debug, Default, Serialize)]
 pub struct Latency {
     pub median: u64,
@@ -85,7 +86,7 @@ pub struct Latency {
     pub max: u64,
 }
 
-/// Has every sentence planned, one after the other.
+/// Plans every sentence, one after the other.
 pub async fn evaluate(
     client: &LlmClient,
     endpoint: &Endpoint,
@@ -124,7 +125,7 @@ pub async fn evaluate(
     found
 }
 
-/// What a reply leads to: a command's name, or what stands for the rest.
+/// The result of a reply: a command's name, or one of the words above.
 fn outcome(text: &str) -> &'static str {
     let [unreadable, not_allowed, misfit] = REJECTED;
     let Ok(plan) = plan::parse(reply::without_thinking(text).unwrap_or_default()) else { return unreadable };
@@ -139,13 +140,13 @@ fn outcome(text: &str) -> &'static str {
 }
 
 impl Evaluation {
-    /// The share of right ones, in percent.
+    /// The percentage of right plans.
     #[must_use]
     pub fn right_percent(&self) -> f64 {
         100.0 * self.right as f64 / self.asked.max(1) as f64
     }
 
-    /// As people read it: what was wanted in rows, what came in columns.
+    /// A report for people, with expected results in rows and actual results in columns.
     #[must_use]
     pub fn report(&self) -> String {
         let mut out = String::new();
@@ -166,7 +167,7 @@ impl Evaluation {
         let share = 100.0 * self.rejected as f64 / self.asked.max(1) as f64;
         let _ = writeln!(out, "right     {} of {} ({:.1} %)", self.right, self.asked, self.right_percent());
         let _ = writeln!(out, "rejected  {} plans ({share:.1} %)", self.rejected);
-        let _ = writeln!(out, "latency   median {median} ms, 95 in 100 below {p95} ms, longest {max} ms");
+        let _ = writeln!(out, "latency   median {median} ms, 95 % below {p95} ms, longest {max} ms");
         let _ = writeln!(out, "tokens    {} in prompts, {} in plans", self.prompt_tokens, self.completion_tokens);
         out
     }

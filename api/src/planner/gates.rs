@@ -1,6 +1,6 @@
-//! What a plan has to pass before anything is done: the allowlist, the predicates, the command's own arguments.
+//! The checks that a plan has to pass before anything is done: the allowlist, the predicates, the command's own arguments.
 //!
-//! Nothing of a model's is trusted before the allowlist, and nothing it wrote is shown to a player by a gate that refuses it.
+//! Nothing from a model is trusted before the allowlist. A gate that rejects a plan never shows a player what the model wrote.
 
 use std::borrow::Cow;
 
@@ -15,21 +15,23 @@ use crate::{
     app::App,
     auth::Caller,
     commands::{Command, REGISTRY, arguments::coerce},
+    rules::cast::{Named, Who, named_all},
+};
+use base::{
     error::{Code, Error, Result},
     json,
-    rules::cast::{Named, Who, named_all},
-    tenancy::TenantTx,
 };
+use db::tenancy::TenantTx;
 
-/// Difficulty classes that make sense.
+/// Valid difficulty classes.
 const DC: std::ops::RangeInclusive<i64> = 1..=40;
 
-/// Which commands a plan may choose, by their places in the registry.
+/// The commands that a plan may choose, as bits by their places in the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Allowed(u32);
 
 impl Allowed {
-    /// The commands that a tenant, a campaign and a caller's scopes leave. What a campaign sets and nobody can read allows none.
+    /// The commands that the tenant, the campaign and the caller's scopes allow. An unreadable campaign setting allows none.
     #[must_use]
     pub fn of(caller: &Caller, campaign: Option<&Value>) -> Self {
         let tenant = caller.tenant.settings.features.planner_commands.as_deref();
@@ -43,32 +45,32 @@ impl Allowed {
         Self::only(|command| by_tenant(command) && by_campaign(command) && command.allowed(caller).is_ok())
     }
 
-    /// Those that fit.
+    /// The commands that fit.
     #[must_use]
     pub fn only(fits: impl Fn(&Command) -> bool) -> Self {
         let bits = REGISTRY.iter().enumerate().filter(|(_, command)| fits(command)).map(|(at, _)| 1 << at);
         Self(bits.fold(0, |all, bit: u32| all | bit))
     }
 
-    /// In the order of the registry.
+    /// The allowed commands, in the order of the registry.
     pub fn commands(self) -> impl Iterator<Item = &'static Command> {
         REGISTRY.iter().enumerate().filter(move |(at, _)| self.0 & 1 << at != 0).map(|(_, command)| command)
     }
 
-    /// The command of a name, if it is one of these.
+    /// The command with this name, if it is allowed.
     #[must_use]
     pub fn command(self, name: &str) -> Option<&'static Command> {
         self.commands().find(|command| command.name == name)
     }
 
-    /// Whether there is none.
+    /// Whether no command is allowed.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 }
 
-/// A predicate that a plan does not meet, or why a fight does not let it happen.
+/// A predicate that a plan does not meet, or the reason why a fight does not allow the action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FailedPredicate {
     /// `known_ability`, `dc_in_bounds`, `actor_exists` or `target_exists`; in a fight also `not_your_turn`, `no_action_left`,
@@ -80,23 +82,24 @@ pub struct FailedPredicate {
 impl FailedPredicate {
     const ABILITY: Self = Self {
         code: "known_ability",
-        message: Cow::Borrowed("Abilities are strength, dexterity, constitution, intelligence, wisdom and charisma."),
+        message: Cow::Borrowed(
+            "The ability must be strength, dexterity, constitution, intelligence, wisdom or charisma.",
+        ),
     };
-    const DC: Self = Self { code: "dc_in_bounds", message: Cow::Borrowed("A difficulty class is from 1 to 40.") };
-    /// The character who acts is not there, or not the player's.
-    pub const ACTOR: Self = Self {
-        code: "actor_exists",
-        message: Cow::Borrowed("The character who is to act is not there, or not yours."),
-    };
-    const TARGET: Self = Self { code: "target_exists", message: Cow::Borrowed("Nobody of that name is there.") };
+    const DC: Self =
+        Self { code: "dc_in_bounds", message: Cow::Borrowed("The difficulty class must be from 1 to 40.") };
+    /// The acting character does not exist, or is not the player's.
+    pub const ACTOR: Self =
+        Self { code: "actor_exists", message: Cow::Borrowed("The acting character does not exist, or is not yours.") };
+    const TARGET: Self = Self { code: "target_exists", message: Cow::Borrowed("Nobody by that name is there.") };
 
-    /// What a fight has to be asked instead.
+    /// The fight needs to know who is meant.
     #[must_use]
     pub fn unclear(why: String) -> Self {
         Self { code: "target_exists", message: Cow::Owned(why) }
     }
 
-    /// That a fight refuses it; none for other errors.
+    /// The reason why a fight does not allow it; None for other errors.
     #[must_use]
     pub fn of_fight(error: &Error) -> Option<Self> {
         let is_of_fight =
@@ -105,7 +108,7 @@ impl FailedPredicate {
     }
 }
 
-/// Why a plan is refused.
+/// Why a plan is rejected.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refused {
     pub reason: Reason,
@@ -124,7 +127,7 @@ impl From<Vec<FailedPredicate>> for Refused {
     }
 }
 
-/// Who acts, and where: what names in a plan are looked up in.
+/// The acting character and the campaign, in which the plan's names are looked up.
 #[derive(Clone, Copy)]
 pub struct Stage<'a> {
     pub app: &'a App,
@@ -133,10 +136,10 @@ pub struct Stage<'a> {
     pub player: Uuid,
 }
 
-/// Arguments that passed: as the command takes them.
+/// Checks a plan, and returns its arguments in the form that the command takes.
 ///
 /// # Errors
-/// Those of the database; inside, why the plan is refused.
+/// Database errors. The inner error says why the plan is rejected.
 pub async fn pass(
     stage: Stage<'_>,
     command: &Command,
@@ -150,7 +153,7 @@ pub async fn pass(
     Ok(fitting(command, args))
 }
 
-/// What needs no look-up.
+/// The predicates that need no look-up.
 #[must_use]
 pub fn plain(args: &Map<String, Value>) -> Vec<FailedPredicate> {
     let mut failed = Vec::new();
@@ -168,8 +171,8 @@ pub fn plain(args: &Map<String, Value>) -> Vec<FailedPredicate> {
     failed
 }
 
-/// Whether whom the plan names is there; a name of the player, which no command takes, is left out. Nothing is asked of the
-/// database if nobody is named.
+/// Checks that everybody whom the plan names exists. Removes the player's own name, which no command takes. Does not ask the
+/// database if the plan names nobody.
 async fn named(stage: Stage<'_>, command: &Command, args: &mut Map<String, Value>) -> Result<Vec<FailedPredicate>> {
     let text = |value: &Value| value.as_str().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
     let actor = args.get("actor").and_then(text);
@@ -200,7 +203,7 @@ async fn named(stage: Stage<'_>, command: &Command, args: &mut Map<String, Value
     Ok(failed)
 }
 
-/// Arguments as the command takes them, if they fit.
+/// The arguments in the form that the command takes, if they are valid.
 ///
 /// # Errors
 /// `arg_validation`.

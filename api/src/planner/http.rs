@@ -12,12 +12,12 @@ use super::{
 use crate::{
     app::App,
     auth::Caller,
-    error::{Problem, Result},
     http::{Body, validate},
     turns::start::{Asker, TurnStarted, Wish, respond},
 };
+use base::error::{Problem, Result};
 
-/// What a player writes.
+/// A player's text.
 #[derive(Debug, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -26,28 +26,28 @@ pub struct ActInput {
     player_id: String,
     #[schema(min_length = 1, max_length = 2000)]
     message: String,
-    /// The scene it happens in, by id or slug.
+    /// The scene in which it happens, by id or slug.
     #[serde(default)]
     scene_id: Option<String>,
-    /// A frontend's channel instead: its scene, which is made if there is none.
+    /// A frontend's channel, instead of `scene_id`. The scene of this channel is used, and created if it does not exist.
     #[garde(custom(validate::opt_line))]
     #[serde(default)]
     channel: Option<String>,
-    /// Only plan: nothing is done, and nothing is written into the history.
+    /// Whether to only plan: nothing is done, and nothing is written into the history.
     #[serde(default)]
     dry_run: bool,
-    /// Tell it while it runs, as server-sent events: those of a turn.
+    /// Whether to stream the turn's events while it runs, as server-sent events.
     #[serde(default)]
     stream: bool,
 }
 
-/// Makes one allowed command of a player's words and gives it. Every outcome is 200; over the player's limit it is 429, and 503
-/// `feature_disabled` while the planner is switched off.
+/// Turns a player's words into one allowed command and carries it out. Every outcome is 200. Over the player's rate limit the
+/// answer is 429, and 503 `feature_disabled` while the planner is switched off.
 #[utoipa::path(tag = "commands", operation_id = "act_as_player", request_body = ActInput,
     params(("c" = String, Path, description = "Campaign id or slug"),
         ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
-    responses((status = 200, description = "What came of it, or with `stream` the turn's events as they come", content((ActView = "application/json"), (String = "text/event-stream"))),
-        (status = 202, description = "It runs; `Prefer: respond-async` was asked for", body = TurnStarted), (status = "default", body = Problem)))]
+    responses((status = 200, description = "The outcome, or with `stream` the turn's events as they come", content((ActView = "application/json"), (String = "text/event-stream"))),
+        (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/act")]
 pub async fn act_as(
     app: web::Data<App>,

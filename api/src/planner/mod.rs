@@ -1,13 +1,14 @@
-//! The planner: a player's free text to exactly one allowed, validated command.
+//! The planner turns a player's free text into exactly one allowed and validated command.
 //!
-//! - [`act`] is a text from beginning to end: switches, length, limit, history, cache, model, gates, dispatch. [`open`] is its first
-//!   transaction, [`ask`] how it gets its plan, [`dispatch`] how that is done, [`answer`] what is told of it, [`http`] its route.
-//! - [`prompt`] is what the model is told; [`plan`] reads its reply; [`gates`] are what a plan has to pass.
-//! - [`evaluate`] asks a model for the plans of written sentences and counts how many are right.
+//! - [`act`] handles a text from beginning to end: switches, length, rate limit, history, cache, model, gates, dispatch.
+//! - [`open`] is its first transaction, [`ask`] gets the plan, [`dispatch`] carries it out, [`answer`] is the answer, [`http`] the
+//!   route.
+//! - [`prompt`] is the text for the model; [`plan`] reads the reply; [`gates`] are the checks that a plan has to pass.
+//! - [`evaluate`] asks a model to plan sample sentences and counts how many plans are right.
 //!
-//! The model proposes one name and some arguments; everything else is decided here. No outcome but `executed` changes the game,
-//! and nothing a model wrote is shown to players but what a command made of it and the cleaned sentence of a refusal. The
-//! rationale goes to the log at `debug` and nowhere else. No transaction is open while the model is asked.
+//! The model proposes a name and some arguments. The server decides everything else. Only the outcome `executed` changes the game.
+//! Players read nothing that a model wrote except a command's result and the cleaned sentence of a refusal. The rationale goes to
+//! the log at `debug` and nowhere else. No transaction is open while the model works.
 
 pub mod act;
 pub mod answer;
@@ -27,38 +28,38 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::error::Code;
+use base::error::Code;
 
-/// Bytes of plans that are kept, about.
+/// About how many bytes of plans are cached.
 const PLANS_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// How long a player's name is known, for its limit alone.
+/// How long a player's name is cached. It is only used for the player's rate limit.
 const NAME_KEPT: Duration = Duration::from_secs(60);
 const NAMES_MAX: u64 = 20_000;
-/// Characters of a player's text.
+/// The most characters of a player's text.
 pub const TEXT_CHARS_MAX: usize = 2000;
-/// Below it a player is asked what was meant.
+/// Below this confidence, the player is asked what they meant.
 const SURE: f64 = 0.5;
 
-/// Why a plan is not done.
+/// Why a plan is not carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// The reply holds no plan.
+    /// The reply has no valid plan.
     Parse,
-    /// It names no command that is allowed here.
+    /// The plan names a command that is not allowed here.
     Allowlist,
-    /// It breaks a rule that `failed_predicates` name.
+    /// The plan breaks the rules that `failed_predicates` lists.
     Predicate,
-    /// Its arguments do not fit the command.
+    /// The plan's arguments are invalid for the command.
     ArgValidation,
     /// The model says that no command fits.
     Unsupported,
-    /// The model took too long; what was done instead is the tenant's fallback.
+    /// The model took too long. The tenant's fallback was carried out instead.
     Timeout,
 }
 
 impl Reason {
-    /// The name on the wire.
+    /// The name in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -72,13 +73,13 @@ impl Reason {
     }
 }
 
-/// Whether a plan's command is the model's way to say that nothing fits.
+/// Whether a plan's command is the model's way to say that no command fits.
 #[must_use]
 pub fn is_refusal(command: &str) -> bool {
     matches!(command, "error" | "none")
 }
 
-/// Whose words a plan is of.
+/// The player and text that a plan belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     tenant: Uuid,
@@ -88,23 +89,23 @@ struct Key {
     text: String,
 }
 
-/// Why there is no plan. Those who asked for the same at the same time hear it, too.
+/// Why there is no plan. Requests that waited for the same plan get the same reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Missing {
     Unreadable(plan::Unreadable),
     Model(Code),
-    /// Whoever asked the model has left.
+    /// The request that asked the model was abandoned.
     Abandoned,
 }
 
-/// What the planner keeps in this process. It may be lost at any time.
+/// The planner's caches in this process. They may be lost at any time.
 pub struct Planner {
     plans: Cache<Key, Arc<plan::Plan>>,
     players: Names<(Uuid, String, String), Uuid>,
 }
 
 impl Planner {
-    /// Nothing is known yet; the same words lead to the same plan for `kept`.
+    /// Creates empty caches. A plan is used again for `kept`.
     #[must_use]
     pub fn new(kept: Duration) -> Self {
         let weight = |key: &Key, plan: &Arc<plan::Plan>| {
@@ -123,7 +124,7 @@ impl Planner {
         }
     }
 
-    /// Forgets all plans, and who asked for them.
+    /// Forgets all cached plans and players.
     pub fn forget(&self) {
         self.plans.invalidate_all();
         self.players.invalidate_all();

@@ -1,5 +1,5 @@
-//! How a plan begins: one transaction in one round trip, which finds who acts and where, puts the player's words into the
-//! history, writes that the turn runs and claims its idempotency key.
+//! Begins a plan: one transaction in one round trip. It finds the acting character and the scene, writes the player's words into
+//! the history, stores that the turn runs, and claims its idempotency key.
 
 use serde_json::Value;
 use sqlx::postgres::PgRow;
@@ -10,30 +10,32 @@ use crate::{
     app::App,
     auth::Caller,
     characters,
-    error::{Code, Error, Result},
     http::{
         Reply,
         resource::{Place, Ref, campaign_id},
     },
     limits, scenes,
-    stored::Columns,
-    tenancy::{self, Call, TenantTx},
     turns::{
         OnFailure,
         start::Asker,
         store::{self, NewTurn, Opened},
     },
 };
+use base::{
+    error::{Code, Error, Result},
+    stored::Columns,
+};
+use db::tenancy::{self, Call, TenantTx};
 
-/// Messages of a plan: the player's words, and those of the command.
+/// The most messages of a plan: the player's words, and those of the command.
 const MESSAGES: u64 = 3;
 
-/// Where a plan is made, and for whom.
+/// The context of a plan: who acts, and where.
 #[derive(Clone, Debug)]
 pub struct Scene {
     pub turn: Uuid,
     pub campaign: Uuid,
-    /// What the campaign's settings say of commands.
+    /// The campaign's setting for allowed commands.
     pub allowed: Option<Value>,
     pub player: Uuid,
     pub player_slug: String,
@@ -41,15 +43,15 @@ pub struct Scene {
     pub scene: Option<Uuid>,
 }
 
-/// What beginning led to.
+/// The result of beginning a plan.
 pub enum Begun {
-    /// It was answered before.
+    /// The same request was answered before.
     Replay(Reply),
     Runs(Scene),
 }
 
-/// The player whose limit counts, by the names in the request. No statement for a player seen within a minute: who it is
-/// is found out again when the plan begins.
+/// The player whose rate limit counts, from the names in the request. Cached for a minute: the transaction that begins the plan
+/// checks the player again.
 ///
 /// # Errors
 /// `not_found` for the campaign, `validation_failed` for the player.
@@ -68,13 +70,13 @@ pub async fn player(app: &App, caller: &Caller, wanted: &Wanted) -> Result<Uuid>
     Ok(player)
 }
 
-/// Begins.
+/// Begins a plan.
 ///
 /// # Errors
-/// `not_found`, `forbidden`, `validation_failed` for what the request names; `idempotency_in_flight`, `quota_exceeded`.
+/// `not_found`, `forbidden`, `validation_failed` for the request's references; `idempotency_in_flight`, `quota_exceeded`.
 pub async fn open(app: &App, caller: &Caller, wanted: &Wanted, asker: &Asker) -> Result<Begun> {
     match attempt(app, caller, wanted, asker).await {
-        // Perhaps the first request's server is gone.
+        // The server of the first request may be gone.
         Err(e) if e.code == Code::IdempotencyInFlight => {
             if !store::freed(&app.pool, &app.running, caller.tenant_id(), &e).await {
                 return Err(e);
@@ -101,7 +103,7 @@ async fn attempt(app: &App, caller: &Caller, wanted: &Wanted, asker: &Asker) -> 
             return begun(&row, turn);
         }
     }
-    // What is rare takes a statement for each thing.
+    // Rare cases take one statement each.
     let tx = store::opening(&app.pool, &actor, asker.live.as_deref(), store::Place::Free).await?;
     app.limits.check_tokens(&tx, &caller.tenant).await?;
     limits::check_rows_more(&tx, limits.rows_per_kind, "message", MESSAGES).await?;
@@ -109,7 +111,7 @@ async fn attempt(app: &App, caller: &Caller, wanted: &Wanted, asker: &Asker) -> 
     let mut row = opened(&tx, app, caller, (wanted, asker), turn, (wanted.scene.as_deref(), channel)).await?;
     if row.read::<&str>("state")? == "new_channel" {
         row = if wanted.dry_run {
-            // What is only tried makes no scene: it is planned without one.
+            // A dry run creates no scene. Plan without one.
             opened(&tx, app, caller, (wanted, asker), turn, (None, None)).await?
         } else {
             let place = Place { tx: &tx, campaign: row.read("campaign")?, caller };
@@ -146,7 +148,7 @@ async fn opened(
     Ok(q.fetch_one(&mut *tx.connection().await).await?)
 }
 
-/// What follows tenant and signature in [`PLAN_OPEN`].
+/// Binds the arguments after tenant and signature in [`PLAN_OPEN`].
 fn bind<'q>(
     q: Call<'q>,
     app: &App,
@@ -218,7 +220,7 @@ fn scene(row: &PgRow, turn: Uuid) -> Result<Scene> {
 }
 
 impl Scene {
-    /// The turn as `turns::store` ends it.
+    /// The turn's row, in the form that `turns::store` needs to end it.
     pub fn row<'a>(&self, app: &App, caller: &Caller, wanted: &'a Wanted) -> NewTurn<'a> {
         NewTurn {
             id: self.turn,

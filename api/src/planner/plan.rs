@@ -1,8 +1,8 @@
-//! A model's reply as a plan: which command it proposes, and with what.
+//! Reads a model's reply as a plan: the proposed command and its arguments.
 //!
-//! Pure, total and linear in the length of the reply: it never panics and never looks at a stretch of text more than twice. What
-//! it reads is still untrusted: neither the name nor the arguments are known to be a command's. It knows nothing but JSON, so
-//! that it can be fuzzed by itself.
+//! Pure, total and linear in the length of the reply: it never panics and reads no part of the text more than twice. The result is
+//! still untrusted: neither the name nor the arguments have been checked. This module only knows JSON, so that it can be fuzzed
+//! alone.
 
 use serde::{
     Deserialize, Deserializer,
@@ -10,37 +10,37 @@ use serde::{
 };
 use serde_json::{Map, Number, Value};
 
-/// Characters of a reply that are looked at.
+/// The most characters of a reply that are read.
 pub const REPLY_CHARS_MAX: usize = 50_000;
-/// Characters of a command's name.
+/// The most characters of a command's name.
 pub const COMMAND_CHARS_MAX: usize = 64;
 
 /// A plan as a model wrote it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// With `.` between its parts; not known to be a command.
+    /// With `.` between its parts. May not be a command.
     pub command: String,
-    /// Not known to fit.
+    /// May be invalid.
     pub args: Map<String, Value>,
     /// 0 to 1.
     pub confidence: Option<f64>,
-    /// For the log alone.
+    /// Only for the log.
     pub rationale: Option<String>,
 }
 
-/// Why a reply holds no plan. None of it quotes the reply.
+/// Why a reply has no plan. Never quotes the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreadable {
-    /// There is no `{` in it.
+    /// The reply has no `{`.
     NoObject,
-    /// Its first object does not end.
+    /// The first object does not end.
     Cut,
-    /// Its first object is no plan.
+    /// The first object is not a plan.
     NoPlan,
 }
 
 impl Unreadable {
-    /// The word for logs.
+    /// The name for logs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -51,8 +51,8 @@ impl Unreadable {
     }
 }
 
-/// Reads the first object of a reply as a plan, in an envelope `{"plan": …}` or without one. What stands around it, such as a
-/// fence, does not matter; an unknown member refuses it.
+/// Reads the first object of a reply as a plan, with or without an envelope `{"plan": …}`. Text around it, such as a code fence,
+/// does not matter. Unknown members are errors.
 ///
 /// # Errors
 /// [`Unreadable`].
@@ -74,7 +74,7 @@ pub fn parse(reply: &str) -> Result<Plan, Unreadable> {
     Ok(Plan { command, args: flat.args, confidence: flat.confidence, rationale: flat.rationale })
 }
 
-/// From the first `{` to the `}` that closes it.
+/// The text from the first `{` to its closing `}`.
 fn first_object(reply: &str) -> Result<&str, Unreadable> {
     let end = reply.char_indices().nth(REPLY_CHARS_MAX).map_or(reply.len(), |(at, _)| at);
     let text = reply.get(..end).unwrap_or(reply);
@@ -119,7 +119,7 @@ struct Flat {
     rationale: Option<String>,
 }
 
-/// Reads an object and nothing else: a list would be taken for a plan's members in their order.
+/// Reads only an object. Otherwise serde would accept a list as a plan's members in their order.
 fn object<'de, D: Deserializer<'de>>(from: D) -> Result<Flat, D::Error> {
     struct Members;
     impl<'de> Visitor<'de> for Members {
@@ -136,7 +136,8 @@ fn object<'de, D: Deserializer<'de>>(from: D) -> Result<Flat, D::Error> {
     from.deserialize_map(Members)
 }
 
-/// Reads an object in which, however deep, no name stands twice: of two values a reader would take one, and a log show another.
+/// Reads an object in which no name occurs twice, at any depth. Otherwise a reader could use one of two values and the log show the
+/// other.
 fn members<'de, D: Deserializer<'de>>(from: D) -> Result<Map<String, Value>, D::Error> {
     match Strict::deserialize(from)?.0 {
         Value::Object(members) => Ok(members),
@@ -144,7 +145,7 @@ fn members<'de, D: Deserializer<'de>>(from: D) -> Result<Map<String, Value>, D::
     }
 }
 
-/// JSON in which no name stands twice.
+/// JSON in which no name occurs twice.
 struct Strict(Value);
 
 impl<'de> Deserialize<'de> for Strict {
@@ -198,7 +199,7 @@ impl<'de> Visitor<'de> for AnyValue {
         let mut members = Map::new();
         while let Some((name, Strict(value))) = map.next_entry::<String, _>()? {
             if members.insert(name, value).is_some() {
-                return Err(A::Error::custom("a name stands twice"));
+                return Err(A::Error::custom("a name occurs twice"));
             }
         }
         Ok(Value::Object(members))

@@ -1,4 +1,4 @@
-//! What a player does: speak to somebody or to everyone, say what the character does, and roll dice.
+//! What a player does: speaking to somebody or to everyone, saying what the character does, and rolling dice.
 
 use actix_web::{HttpRequest, HttpResponse, http::StatusCode, post, web};
 use askama::Template;
@@ -17,26 +17,26 @@ use crate::{
         service::Wish,
         sheet,
     },
-    error::{Error, Result},
     http::forms::from_our_page,
     messages::service::{self as messages, NewMessage, RollFacts},
     planner::act::{Wanted, act, may},
     prompt::EntityKind,
-    retry,
     turns::{
         Job, OnBusy, OnFailure, runner,
         start::{Asker, start},
     },
 };
+use base::error::{Error, Result};
+use db::retry;
 
 const SAID_CHARS_MAX: usize = 4000;
-/// To whom a player writes who says what the character does; no slug is like it.
+/// The recipient that stands for the game, when a player says what the character does. No slug looks like this.
 const GAME: &str = "*";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Words {
-    /// An NPC's slug; empty: everyone; `*`: the game.
+    /// An NPC's slug; empty for everyone; `*` for the game.
     #[serde(default)]
     to: String,
     text: String,
@@ -78,7 +78,7 @@ async fn said(
         return Err(Error::invalid(
             "/text",
             "invalid_value",
-            format!("Say something, in at most {SAID_CHARS_MAX} characters."),
+            format!("Write something, in at most {SAID_CHARS_MAX} characters."),
         ));
     }
     if let Some(rest) = whisper::asked(text) {
@@ -122,14 +122,14 @@ async fn said(
     rendered(&Pending { link, turn: turn.to_string(), player: &name, text, npc: &words.to })
 }
 
-/// What only the player who asked is told.
+/// A message only for the player who asked.
 #[derive(Template)]
 #[template(path = "play/aside.html")]
 struct Aside<'a> {
     message: &'a str,
 }
 
-/// Makes a command of what the character does. What everyone sees comes live; what is for the player alone is the answer.
+/// Plans a command from the player's text. Everyone sees the public result live. A private result is the response to the player.
 async fn planned(
     app: &web::Data<App>,
     visitor: &Visitor,
@@ -149,7 +149,7 @@ async fn planned(
     };
     let run = async move |app: web::Data<App>, caller: Caller, asker: Asker| act(&app, &caller, &wanted, &asker).await;
     let Err(reply) = start(app, &visitor.caller, false, run)?.begun().await? else {
-        return Err(Error::internal("a plan was told before it was made"));
+        return Err(Error::internal("the planner began a turn instead of answering"));
     };
     let answer: serde_json::Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
     let message = answer["message"].as_str().unwrap_or_default();
@@ -166,7 +166,7 @@ struct Roll {
     formula: String,
 }
 
-/// Rolls dice of the campaign's fair stream, for everyone to see.
+/// Rolls dice from the campaign's fair stream, for everyone to see.
 #[post("/{campaign}/roll")]
 pub async fn roll(
     app: web::Data<App>,
@@ -198,7 +198,7 @@ async fn rolled(
         let report = rolls::roll(Taking::Within(tx), Some(campaign), &Wish::default(), &rolls, &value).await?;
         let Some((result, total)) = report.results.first().and_then(|first| Some((first, first.total.clone()?))) else {
             let error = report.results.into_iter().find_map(|result| result.error);
-            let message = error.map_or_else(|| "These dice cannot be rolled.".to_owned(), |error| error.message);
+            let message = error.map_or_else(|| "This formula cannot be rolled.".to_owned(), |error| error.message);
             return Err(Error::invalid("/formula", "invalid_formula", message));
         };
         let facts = [RollFacts {
@@ -227,7 +227,7 @@ async fn write(app: &App, (caller, campaign): (Caller, Uuid), message: NewMessag
     .await
 }
 
-/// Nothing to show here: it comes live. Without script the page is loaded anew.
+/// Nothing to show: the news arrives live. Without JavaScript the page is reloaded.
 fn done(request: &HttpRequest, link: &str) -> HttpResponse {
     if is_htmx(request) {
         return html(StatusCode::OK, String::new());

@@ -1,21 +1,22 @@
-//! A player's link, made by an operator: what a game master makes with `POST /v1/auth/token`.
+//! Creates a player link for the operator. A game master creates the same link with `POST /v1/auth/token`.
 
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::{
-    auth::jwt::{Claims, Narrowed, Tokens},
+use crate::auth::jwt::{Claims, Narrowed, Tokens};
+use base::{
     error::{Code, Error, Result},
     stored::Columns,
 };
 
-/// How long a link is good for.
+/// How long a link is valid.
 const LINK_SECONDS: i64 = 3600;
 
-/// The path and token of a link for a character, bound to a live key of the tenant that may play. `db` is the schema owner's.
+/// The path and token of a link for a character. It is bound to an active key of the tenant with the scopes `read` and
+/// `play`. `db` is a connection of the schema owner.
 ///
 /// # Errors
-/// `not_found` without such a tenant, campaign or character, `conflict` without such a key.
+/// `not_found` if the tenant, campaign or character does not exist, `conflict` without such a key.
 pub async fn make(
     db: &mut PgConnection,
     tokens: &Tokens,
@@ -36,7 +37,10 @@ pub async fn make(
     .ok_or_else(|| Error::not_found("tenant, campaign or character"))?;
     let key: Option<String> = row.read("key")?;
     let key = key.ok_or_else(|| {
-        Error::new(Code::Conflict, "A link belongs to a key: make one first with the scopes `read` and `play`.")
+        Error::new(
+            Code::Conflict,
+            "A player link needs an API key. Create one with the scopes `read` and `play` first.",
+        )
     })?;
     let (campaign_id, player_id): (Uuid, Uuid) = (row.read("campaign")?, row.read("player")?);
     let narrowed = Narrowed { scope: "read play".to_owned(), campaign: Some(campaign_id), player: Some(player_id) };

@@ -1,4 +1,4 @@
-//! What happens at the table, as it happens: pieces of the page as server-sent events.
+//! Live updates of the table: pieces of the page as server-sent events.
 
 use std::time::Duration;
 
@@ -23,17 +23,19 @@ use super::{
 use crate::{
     app::App,
     auth::keys,
-    error::{Code, Error, Result},
     http::sse,
     messages::service::Which,
-    stored::Columns,
     turns::events::{Event, Heard, Listener, listener},
 };
+use base::{
+    error::{Code, Error, Result},
+    stored::Columns,
+};
 
-/// How long one stream goes on.
+/// The longest duration of one stream.
 const FOLLOWED_FOR: Duration = Duration::from_secs(600);
 const COME_BACK_AFTER: Duration = Duration::from_secs(1);
-/// Changes looked at in one go.
+/// The most changes that are read at once.
 const CHANGES_MAX: i64 = 500;
 
 #[derive(Deserialize)]
@@ -42,7 +44,7 @@ struct From {
     after: i64,
 }
 
-/// What changes at the table: `message`, `sheet`, `fights`, `people`, and `over` when the visit has ended.
+/// Follows the table: `message`, `sheet`, `fights`, `people`, and `over` when the visit has ended.
 #[get("/{campaign}/live")]
 pub async fn follow(
     app: web::Data<App>,
@@ -56,7 +58,7 @@ pub async fn follow(
         Err(error) => Err(error),
     };
     match stream {
-        // A stream's reader is not shown an error's page.
+        // The reader of a stream cannot show an error page.
         Err(error) if is_over(&error) => sse::answer(stream::once(async { Ok(ended()) }).boxed_local()),
         stream => shown(&request, stream),
     }
@@ -81,7 +83,7 @@ async fn followed(
             Ok(None) => Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None)),
             Err(error) if is_over(&error) => Some((Ok(ended()), None)),
             Err(error) => {
-                tracing::info!(%error, "a table's onlooker was lost");
+                tracing::info!(%error, "a live stream of a table ended with an error");
                 Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None))
             }
         }
@@ -89,20 +91,20 @@ async fn followed(
     Ok(sse::answer(events.boxed_local()))
 }
 
-/// Whether there is nobody any more to be at the table: no visit, no campaign, no character.
+/// Whether the player can no longer be at the table: the visit, the campaign or the character is gone.
 fn is_over(error: &Error) -> bool {
     matches!(error.code, Code::Unauthenticated | Code::NotFound)
 }
 
-/// The visit is over: no reader comes back after that.
+/// The visit is over. The reader does not reconnect after this.
 fn ended() -> Bytes {
-    let message = "Your visit is over. Open your player's link again.";
+    let message = "Your visit is over. Open your player link again.";
     let mut out = BytesMut::new();
     sse::html(&mut out, "over", None, &Alert { message }.render().unwrap_or_default());
     out.freeze()
 }
 
-/// Somebody who watches the table.
+/// A reader of the table's live stream.
 struct Onlooker {
     app: web::Data<App>,
     visitor: Visitor,
@@ -110,7 +112,7 @@ struct Onlooker {
     after: i64,
     end: watch::Receiver<i64>,
     until: Instant,
-    /// To whom the player may write, as it was told last.
+    /// The list of people the player may write to, as last sent.
     people: String,
 }
 
@@ -120,7 +122,7 @@ impl Onlooker {
             if self.app.is_stopping() || Instant::now() >= self.until {
                 return Ok(None);
             }
-            // Seen before the rows are read: a change after that wakes this up again.
+            // Marked as seen before the rows are read, so that a later change wakes this up again.
             self.end.borrow_and_update();
             let seat = Seat::take(&self.app, &self.visitor, &self.link).await?;
             if !keys::lives(&seat.tx, self.visitor.caller.key.unwrap_or_default()).await?
@@ -142,7 +144,7 @@ impl Onlooker {
         }
     }
 
-    /// What changed since the last look.
+    /// The changes since the last look.
     async fn look(&mut self, seat: &Seat) -> Result<Bytes> {
         let rows = sqlx::query(
             "SELECT seq, table_name, row_id, op FROM journal WHERE tenant_id = $1 AND campaign_id = $2 AND seq > $3 \
@@ -184,7 +186,7 @@ impl Onlooker {
                 self.people = people;
             }
         }
-        // Only who has heard all of it has heard it up to here.
+        // Only the last piece has the id, because only readers of all pieces are up to date.
         let id = self.after.to_string();
         let mut out = BytesMut::new();
         let last = pieces.len().saturating_sub(1);
@@ -195,7 +197,7 @@ impl Onlooker {
     }
 }
 
-/// A reply while it is made: `text` in pieces, and `done`.
+/// A reply while the model writes it: `text` in pieces, and `done`.
 #[get("/{campaign}/turns/{turn}")]
 pub async fn turn(
     app: web::Data<App>,
@@ -224,7 +226,7 @@ fn told(listener: Listener) -> HttpResponse {
         for event in &events {
             piece(&mut out, event);
         }
-        // An answer without text, such as a call of a tool alone, still says that it lives.
+        // Events without text, such as tool calls, still produce a heartbeat.
         let bytes = if out.is_empty() { sse::heartbeat() } else { out.freeze() };
         Some((Ok(bytes), (!is_over).then_some(listener)))
     });
@@ -244,8 +246,8 @@ fn piece(out: &mut BytesMut, event: &Event) {
             return;
         }
         "turn.completed" => None,
-        "turn.failed" => Some("No answer came. What was said is undone; try again."),
-        "turn.cancelled" => Some("This was called off."),
+        "turn.failed" => Some("There was no answer. Your message was undone. Try again."),
+        "turn.cancelled" => Some("This was cancelled."),
         _ => return,
     };
     if let Some(message) = failure {

@@ -1,12 +1,14 @@
-//! The table in a browser: a small page where somebody with a player's link plays one character.
+//! The table in a browser: a small page where a person with a player link plays one character.
 //!
-//! - [`visit`] and [`link`]: a link is `/play/{campaign}#token`; the token (a player's access token) is traded for a cookie, and what comes
-//!   after the `#` never reaches a server's log. A visit ends with its key, as its token would.
-//! - [`table`]: what a player sees: what was said, the own sheet, fights. [`live`] keeps it so over server-sent events.
-//! - [`act`]: what a player does: speak, and roll dice; [`whisper`]: `/w NAME …`.
+//! - [`visit`] and [`link`]: a link is `/play/{campaign}#token`. The server exchanges the token (a player's access
+//!   token) for a cookie. The part after the `#` never reaches a server's log. A visit ends with its key, like its
+//!   token.
+//! - [`table`]: what a player sees: the messages, the character sheet, and fights. [`live`] updates it with
+//!   server-sent events.
+//! - [`act`]: what a player does: speaking and rolling dice. [`whisper`] handles `/w NAME …`.
 //!
-//! It shows what the API shows a player's token and nothing else, and works with htmx and one file of script of our own;
-//! without script a page has to be loaded anew to see what came. Everything a model or a player wrote is escaped.
+//! The page shows only what the API shows to a player's token. It uses htmx and one script of our own. Without
+//! JavaScript, players reload the page to see news. Everything that a model or a player wrote is escaped.
 
 mod act;
 pub mod link;
@@ -18,10 +20,8 @@ mod whisper;
 use actix_web::{HttpRequest, HttpResponse, error::UrlencodedError, http::StatusCode, web};
 use askama::Template;
 
-use crate::{
-    error::{Code, Error, Result},
-    http::reply::html,
-};
+use crate::http::reply::html;
+use base::error::{Code, Error, Result};
 
 /// Registers the pages.
 pub fn configure(config: &mut web::ServiceConfig) {
@@ -38,7 +38,7 @@ pub fn configure(config: &mut web::ServiceConfig) {
     );
 }
 
-/// A form's bytes: 4,000 characters, each written in at most twelve.
+/// The most bytes of a form: 4,000 characters, each written in at most twelve bytes.
 const FORM_BYTES_MAX: usize = 64 * 1024;
 
 fn rendered(template: &impl Template) -> Result<HttpResponse> {
@@ -51,7 +51,7 @@ struct Alert<'a> {
     message: &'a str,
 }
 
-/// An error on a page of its own, for whoever has no script that would put it into the page.
+/// A message on its own page, for browsers without JavaScript.
 #[derive(Template)]
 #[template(path = "play/notice.html")]
 struct Notice<'a> {
@@ -59,10 +59,10 @@ struct Notice<'a> {
     back: &'a str,
 }
 
-/// A form, or why it cannot be read.
+/// A form, or the reason why it cannot be read.
 type Filled<T> = std::result::Result<web::Form<T>, actix_web::Error>;
 
-/// What somebody filled in.
+/// The contents of a form.
 fn filled<T>(form: Filled<T>) -> Result<T> {
     form.map(web::Form::into_inner).map_err(|error| {
         let code = match error.as_error() {
@@ -70,16 +70,16 @@ fn filled<T>(form: Filled<T>) -> Result<T> {
             Some(UrlencodedError::ContentType) => Code::UnsupportedMediaType,
             _ => Code::BadRequest,
         };
-        Error::new(code, "This form cannot be read. Load the page again.")
+        Error::new(code, "This form cannot be read. Reload the page.")
     })
 }
 
-/// Whether htmx asks, which puts what comes into the page.
+/// Whether htmx sent the request and puts the response into the page.
 fn is_htmx(request: &HttpRequest) -> bool {
     request.headers().contains_key("hx-request")
 }
 
-/// An error as a person reads it.
+/// An error for people to read.
 fn alert(request: &HttpRequest, error: &Error) -> HttpResponse {
     let details: Vec<&str> = error.errors.iter().map(|field| field.message.as_str()).collect();
     let message = if details.is_empty() { error.detail.clone() } else { details.join(" ") };
@@ -94,19 +94,19 @@ fn alert(request: &HttpRequest, error: &Error) -> HttpResponse {
     match page {
         Ok(page) => html(status, page),
         Err(error) => {
-            tracing::error!(%error, "an alert cannot be shown");
+            tracing::error!(%error, "cannot render an alert");
             HttpResponse::InternalServerError().finish()
         }
     }
 }
 
-/// The path of the table that a request is about, as it was written.
+/// The path of the request's table, as it was written in the request.
 fn table_of(request: &HttpRequest) -> String {
     let campaign = request.path().strip_prefix("/play/").and_then(|rest| rest.split('/').next());
     format!("/play/{}", campaign.unwrap_or_default())
 }
 
-/// A page's answer, whatever came of it.
+/// The response of a page, or its error.
 fn shown(request: &HttpRequest, result: Result<HttpResponse>) -> HttpResponse {
     result.unwrap_or_else(|error| alert(request, &error))
 }

@@ -1,4 +1,4 @@
-//! What a player sees: what was said and rolled, the own sheet, the fights under way.
+//! What a player sees: messages and rolls, the character sheet, and the current fights.
 
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use askama::Template;
@@ -12,21 +12,23 @@ use crate::{
     app::App,
     auth::Caller,
     encounters::{self, stand::FIGHT_OF_CHARACTER},
-    error::{Code, Error, Result},
     http::resource::{Ref, campaign_id, col},
     journal,
     messages::service::{Reader, Seen, Which, seen},
     npcs, planner,
-    stored::{self, Columns},
-    tenancy::TenantTx,
 };
+use base::{
+    error::{Code, Error, Result},
+    stored::{self, Columns},
+};
+use db::tenancy::TenantTx;
 
-/// Messages that a page begins with.
+/// How many messages a page begins with.
 const MESSAGES_SHOWN: i64 = 50;
 const FIGHTS_SHOWN: i64 = 3;
 const PEOPLE_SHOWN: i64 = 200;
 
-/// A player's place at a table, with what they may see.
+/// A player at a table, with access to what they may see.
 pub struct Seat {
     pub tx: TenantTx,
     pub caller: Caller,
@@ -35,7 +37,7 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// Takes the visitor's seat.
+    /// Opens the table for a visitor.
     ///
     /// # Errors
     /// `not_found` for a campaign that is not theirs.
@@ -46,16 +48,16 @@ impl Seat {
         Ok(Self { tx, caller, campaign, player: visitor.player })
     }
 
-    /// Who sat there, and in which campaign. Its transaction ends, so that another does not wait for a second connection.
+    /// The caller and the campaign. Ends the transaction, so that the next one does not wait for a second connection.
     #[must_use]
     pub fn leave(self) -> (Caller, Uuid) {
         (self.caller, self.campaign)
     }
 
-    /// Messages the player may see, oldest first.
+    /// The messages that the player may see, oldest first.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn messages(&self, which: Which<'_>) -> Result<Vec<Seen>> {
         let reader = Reader { role: Role::Player, player: Some(self.player) };
         seen(&self.tx, self.campaign, reader, which).await
@@ -71,10 +73,10 @@ impl Seat {
         Ok(Sheet { who: found.ok_or_else(|| Error::not_found("character"))? })
     }
 
-    /// The fights under way, newest first.
+    /// The current fights, newest first.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn fights(&self) -> Result<Fights> {
         let rows = sqlx::query(
             "SELECT id FROM encounter WHERE tenant_id = $1 AND campaign_id = $2 AND status = 'active' AND NOT hidden \
@@ -107,14 +109,14 @@ struct Page<'a> {
     people: String,
 }
 
-/// To whom the player may write.
+/// The recipients that the player may write to.
 #[derive(Template)]
 #[template(path = "play/people.html")]
 pub struct People {
     people: Vec<Person>,
     /// Whether the player may write to the planner.
     plans: bool,
-    /// Whether the character stands in a fight: what is written then is mostly what it does.
+    /// Whether the character is in a fight. Then most texts say what it does.
     fights: bool,
 }
 
@@ -129,7 +131,7 @@ struct Door<'a> {
     link: &'a str,
 }
 
-/// Something that was said.
+/// A message.
 #[derive(Template)]
 #[template(path = "play/message.html")]
 pub struct MessageView<'a> {
@@ -137,7 +139,7 @@ pub struct MessageView<'a> {
 }
 
 impl MessageView<'_> {
-    /// Who said it; a frontend need not say.
+    /// The speaker's name, or a default if the frontend gave none.
     fn name(&self) -> &str {
         match (self.message.speaker.as_str(), self.message.author.as_str()) {
             ("", "player") => "A player",
@@ -148,14 +150,14 @@ impl MessageView<'_> {
     }
 }
 
-/// The own character.
+/// The player's character.
 #[derive(Template)]
 #[template(path = "play/sheet.html")]
 pub struct Sheet {
     pub who: character::Model,
 }
 
-/// Fights under way.
+/// Current fights.
 #[derive(Template)]
 #[template(path = "play/fights.html")]
 pub struct Fights {
@@ -208,7 +210,7 @@ impl Fight {
     }
 }
 
-/// The table, or the door for whoever has no visit.
+/// The table, or the form to join it for people without a visit.
 #[get("/{campaign}")]
 pub async fn page(app: web::Data<App>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
     use actix_web::FromRequest as _;
@@ -217,7 +219,7 @@ pub async fn page(app: web::Data<App>, request: HttpRequest, path: web::Path<Str
         Err(error) => Err(error),
     };
     match page {
-        // No visit, or one to another table.
+        // No visit, or a visit to another table.
         Err(error) if matches!(error.code, Code::Unauthenticated | Code::NotFound) => {
             shown(&request, rendered(&Door { link: &path }))
         }
@@ -227,7 +229,7 @@ pub async fn page(app: web::Data<App>, request: HttpRequest, path: web::Path<Str
 
 async fn sat_down(app: &App, visitor: &Visitor, link: &str) -> Result<HttpResponse> {
     let seat = Seat::take(app, visitor, link).await?;
-    // Before anything else is read: what comes after it is told live.
+    // Read first: everything after this entry is sent live.
     let (seq, _) = journal::head(&seat.tx, seat.campaign).await?;
     let sheet = seat.sheet().await?;
     let mut messages = String::new();
@@ -254,8 +256,8 @@ async fn sat_down(app: &App, visitor: &Visitor, link: &str) -> Result<HttpRespon
     rendered(&shown)
 }
 
-/// To whom the player may write: NPCs at the character's place and those whose place nobody knows; all of them if nobody knows where
-/// the character is. Three statements at most.
+/// The recipients that the player may write to: NPCs at the character's location and NPCs without a location. If the
+/// character has no location, all NPCs. At most three statements.
 ///
 /// # Errors
 /// `not_found` if the character is gone.

@@ -1,4 +1,4 @@
-//! Coming and going: a link's token becomes a cookie.
+//! Joining and leaving the table: a link's token is exchanged for a cookie.
 
 use std::{future::Future, pin::Pin};
 
@@ -20,19 +20,21 @@ use crate::{
         gate::{caller_of, caller_with},
         jwt::{Claims, Narrowed},
     },
-    clock,
-    error::{Code, Error, Result},
     http::{
-        RequestId,
         forms::from_our_page,
         resource::{Ref, campaign_id},
     },
     limits::Class,
-    tenancy::TenantTx,
 };
+use base::{
+    clock,
+    error::{Code, Error, Result},
+    request_id::RequestId,
+};
+use db::tenancy::TenantTx;
 
 const COOKIE: &str = "tavernkeep_play";
-/// How long a visit lasts at most, if its token and its key live that long.
+/// The longest visit. It is shorter if its token or its key expires sooner.
 const VISIT_SECONDS: i64 = 12 * 3600;
 
 /// A player at the table.
@@ -42,7 +44,7 @@ pub struct Visitor {
 }
 
 impl Visitor {
-    /// The player of a credential, if it is one's.
+    /// The player of a credential, if it is a player's.
     fn of(caller: Caller) -> Option<Self> {
         let player = caller.player.filter(|_| caller.campaign.is_some() && caller.scopes.has(Scope::Play))?;
         Some(Self { caller, player })
@@ -50,7 +52,10 @@ impl Visitor {
 }
 
 fn no_visit() -> Error {
-    Error::new(Code::Unauthenticated, "Your visit is over, or has not begun. Open your player's link again.")
+    Error::new(
+        Code::Unauthenticated,
+        "You have not joined this table, or your visit is over. Open your player link again.",
+    )
 }
 
 impl FromRequest for Visitor {
@@ -87,7 +92,7 @@ struct Enter {
     token: String,
 }
 
-/// Trades a player's token for a visit.
+/// Exchanges a player's token for a visit.
 #[post("/{campaign}/enter")]
 pub async fn enter(request: HttpRequest, campaign: web::Path<String>, form: Filled<Enter>) -> HttpResponse {
     shown(&request, entered(&request, &campaign, form).await)
@@ -101,7 +106,7 @@ async fn entered(request: &HttpRequest, campaign: &str, form: Filled<Enter>) -> 
     let peer = app.client(request);
     let Some(Visitor { caller, player }) = caller.and_then(Visitor::of) else {
         app.limits.check_failure(peer).allowed("failed sign-ins")?;
-        let why = "This is no player's link, or it is no longer good: links are for an hour. Ask your game master for another.";
+        let why = "This is not a player link, or it has expired: a link is valid for an hour. Ask your game master for another.";
         return Err(Error::new(Code::Unauthenticated, why));
     };
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
@@ -117,13 +122,13 @@ async fn entered(request: &HttpRequest, campaign: &str, form: Filled<Enter>) -> 
         .finish())
 }
 
-/// For how long a visit is: never longer than the token it was traded for.
+/// How long a visit lasts: never longer than the token that it was exchanged for.
 fn lasts(caller: &Caller) -> i64 {
     let left = caller.token_until.map_or(0, |until| until.saturating_sub(clock::now().unix_timestamp()));
     left.clamp(0, VISIT_SECONDS)
 }
 
-/// Ends a visit: what the browser held is good for nothing any more, whoever has it.
+/// Ends a visit: its cookie no longer works, whoever has it.
 #[post("/{campaign}/leave")]
 pub async fn leave(request: HttpRequest) -> HttpResponse {
     if let Err(error) = left(&request).await {
@@ -149,7 +154,7 @@ async fn left(request: &HttpRequest) -> Result<()> {
     }
 }
 
-/// A visit is to one table; at another, the same browser may be somebody else.
+/// A visit belongs to one table. At another table, the same browser may play somebody else.
 fn cookie(request: &HttpRequest, value: String, seconds: i64) -> Cookie<'static> {
     Cookie::build(COOKIE, value)
         .path(table_of(request))

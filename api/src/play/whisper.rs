@@ -1,26 +1,27 @@
-//! `/w NAME …` and `/whisper NAME …` at the table: words for another player's character, or for the game master.
+//! `/w NAME …` and `/whisper NAME …` at the table: a message only to another player's character or to the game master.
 //!
-//! It must never say aloud what was meant as a whisper: what names nobody is refused, and the refusal names who can be whispered to.
+//! A whisper must never become public by mistake: if the name is unknown, it is rejected, and the error lists who can
+//! be whispered to.
 
 use entity::message::Author;
 use uuid::Uuid;
 
 use super::table::Seat;
-use crate::{
+use crate::messages::service::NewMessage;
+use base::{
     error::{Error, Result},
-    messages::service::NewMessage,
     stored::{self, Columns},
 };
 
 /// How a whisper begins.
 const COMMANDS: [&str; 2] = ["/whisper", "/w"];
-/// What the game master is called.
+/// The names for the game master.
 const MASTERS: [&str; 4] = ["gm", "dm", "game master", "the game master"];
-/// Characters that are looked at, and those that are named in a refusal.
+/// The most characters that are looked up, and the most that an error lists.
 const LISTENERS_MAX: i64 = 500;
 const NAMED_MAX: usize = 20;
 
-/// What stands behind the command, if the words are a whisper.
+/// The text after the command, if this is a whisper.
 #[must_use]
 pub fn asked(text: &str) -> Option<&str> {
     COMMANDS.iter().find_map(|command| {
@@ -37,10 +38,10 @@ struct Listener {
     name: String,
 }
 
-/// The whisper as a message. One statement, beside the seat's.
+/// The whisper as a message. One statement, in addition to the seat's.
 ///
 /// # Errors
-/// `validation_failed` if nobody is named who can be whispered to, or nothing is said.
+/// `validation_failed` if the name is not of somebody who can be whispered to, or if there is no text.
 pub async fn message(seat: &Seat, rest: &str) -> Result<NewMessage> {
     let name = seat.sheet().await?.who.name;
     let listeners = listeners(seat).await?;
@@ -48,7 +49,7 @@ pub async fn message(seat: &Seat, rest: &str) -> Result<NewMessage> {
     let masters = MASTERS.iter().map(|name| (*name, "gm".to_owned()));
     let slugs = others.iter().map(|l| (l.slug.as_str(), l.id.to_string()));
     let names = others.iter().map(|l| (l.name.as_str(), l.id.to_string()));
-    // The longest name comes first, `Anna Maria` is not `Anna`; of two that are as long a name before a slug.
+    // The longest match wins: `Anna Maria` is not `Anna`. If a name and a slug have the same length, the name wins.
     let found = slugs
         .chain(names)
         .chain(masters)
@@ -58,10 +59,13 @@ pub async fn message(seat: &Seat, rest: &str) -> Result<NewMessage> {
     let is_shared = |l: &&&Listener| l.name.len() == length && behind(rest, &l.name).is_some();
     if to != "gm" && others.iter().filter(is_shared).count() > 1 {
         let slugs: Vec<&str> = others.iter().filter(is_shared).map(|l| l.slug.as_str()).collect();
-        return Err(refusal(format!("Several are called so: write {}.", slugs.join(" or "))));
+        return Err(refusal(format!(
+            "Several characters have this name. Write one of these instead: {}.",
+            slugs.join(" or ")
+        )));
     }
     if said.is_empty() {
-        return Err(refusal("Write what to whisper behind the name.".to_owned()));
+        return Err(refusal("Write your message after the name.".to_owned()));
     }
     Ok(NewMessage {
         player_id: Some(seat.player),
@@ -70,7 +74,7 @@ pub async fn message(seat: &Seat, rest: &str) -> Result<NewMessage> {
     })
 }
 
-/// What stands behind a name, which may be in quotes or have a colon.
+/// The text after a name. The name may be in quotes and may be followed by a colon.
 fn behind<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     if let Some(quoted) = text.strip_prefix('"') {
         let (said, rest) = quoted.split_once('"')?;
@@ -89,7 +93,7 @@ fn nobody(others: &[&Listener]) -> Error {
     names.push("gm");
     let more = if others.len() > NAMED_MAX { " and others" } else { "" };
     refusal(format!(
-        "Nobody was told. You can whisper to {}{more}: write /w NAME and your words. To NPCs you speak aloud.",
+        "Your whisper was not sent. You can whisper to {}{more}: write /w NAME and your message. You can only speak aloud to NPCs.",
         names.join(", ")
     ))
 }

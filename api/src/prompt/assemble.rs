@@ -1,7 +1,7 @@
-//! From names to a base prompt: the cached one if its version heads are the database's, else one whose stale sections
-//! are written again.
+//! Assembles the base prompt for the names in a request: the cached one if its version heads match the database's, or else one
+//! whose outdated sections are written again.
 //!
-//! A hit costs one statement. Everything that a section is written from has a head; the head is read before it.
+//! A cache hit costs one statement. Everything that goes into a section has a version head, which is read before the data.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,6 +14,8 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use base::tokens;
+
 use super::{
     EntityKind,
     cache::{Prompts, StampedLore, Weigh},
@@ -22,23 +24,24 @@ use super::{
     scope::{self, LoreScope},
     section::Section,
     segment::{self, Segment, Written, short_hash},
-    tokens,
     transcript::{Transcript, messages},
     wake::{Entered, wake},
 };
 use crate::{
     auth::Caller,
-    error::{Error, Result},
     http::resource::{Ref, campaign_id, col},
-    llm::{Message, ReplyMode},
-    ops::metrics,
-    pool::Pool,
-    stored::Columns,
-    tenancy::TenantTx,
-    threads, tools,
+    tools,
 };
+use base::{
+    error::{Error, Result},
+    metrics,
+    stored::Columns,
+    threads,
+};
+use db::{pool::Pool, tenancy::TenantTx};
+use llm::{Message, ReplyMode};
 
-/// What a request calls the campaign, the entity and the player.
+/// The names of the campaign, the entity and the player in a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Alias {
     pub tenant: Uuid,
@@ -49,7 +52,7 @@ pub struct Alias {
     pub mode: ReplyMode,
 }
 
-/// What a base prompt is for.
+/// The key of a base prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PromptKey {
     pub campaign: Uuid,
@@ -58,7 +61,7 @@ pub struct PromptKey {
     pub mode: ReplyMode,
 }
 
-/// Who takes part, as of the heads in the prompt.
+/// The campaign, the entity and the player, as of the heads in the prompt.
 #[derive(Debug)]
 pub struct Cast {
     pub campaign: Uuid,
@@ -82,13 +85,13 @@ pub struct EntityFacts {
     pub faction: String,
     pub location: String,
     pub disposition: String,
-    /// An owner's aspect and what it watches over.
+    /// The aspect that an owner monitors, and its subject.
     pub watches_over: String,
     pub tools: Vec<ToolRef>,
     pub scopes: Vec<LoreScope>,
 }
 
-/// The player character that acts.
+/// The acting player character.
 #[derive(Debug)]
 pub struct PlayerFacts {
     pub id: Uuid,
@@ -106,16 +109,16 @@ pub struct BasePrompt {
     pub cast: Arc<Cast>,
     /// In the order of [`Section::BASE`].
     pub segments: Vec<Arc<Segment>>,
-    /// Lore that may wake by keywords, in the order of its sections.
+    /// Lore that keywords may activate, in the order of its sections.
     pub lore: Vec<Arc<ScopeLore>>,
     pub transcript: Arc<Transcript>,
     pub situation: Arc<str>,
     pub hash: Arc<str>,
     pub tokens: u32,
     pub cache_key: Arc<str>,
-    /// The tools' definitions as a model takes them; none in XML mode.
+    /// The tools' definitions in the format for models. None in XML mode.
     pub tools: Option<Arc<RawValue>>,
-    /// Sorted, and with their versions in step.
+    /// Sorted. `head_versions` is in the same order.
     head_keys: Arc<[String]>,
     head_versions: Vec<i64>,
 }
@@ -131,14 +134,14 @@ impl Weigh for BasePrompt {
 }
 
 impl BasePrompt {
-    /// Whether it was built from an older version of this head.
+    /// Whether the prompt was built from an older version of this head.
     #[must_use]
     pub fn is_older(&self, head: &str, version: i64) -> bool {
         let at = self.head_keys.binary_search_by(|k| k.as_str().cmp(head)).ok();
         at.and_then(|at| self.head_versions.get(at)).is_some_and(|own| *own < version)
     }
 
-    /// What it was built from.
+    /// The heads from which the prompt was built.
     #[must_use]
     pub fn head_keys(&self) -> &[String] {
         &self.head_keys
@@ -150,7 +153,7 @@ impl BasePrompt {
         &self.head_versions
     }
 
-    /// The version head of its conversation.
+    /// The version head of the conversation.
     #[must_use]
     pub fn talk_head(&self) -> String {
         format!("talk:{}:{}", self.key.entity, self.key.player)
@@ -167,15 +170,15 @@ impl BasePrompt {
         Self { transcript: Arc::new(transcript), head_versions, ..self.clone() }
     }
 
-    /// The messages a model is sent: rules, then everything about the world and the character, then the conversation.
-    /// Roles alternate, as strict endpoints ask; nothing is copied.
+    /// The messages for the model: the rules, then everything about the world and the character, then the conversation. Roles
+    /// alternate, as strict endpoints require. Nothing is copied.
     #[must_use]
     pub fn messages(&self, transcript: &Transcript, turn: Arc<str>) -> Vec<Message> {
         messages(self.segments.iter().map(|s| s.text.clone()), transcript, turn)
     }
 }
 
-/// What is wanted, in a request's words.
+/// The requested prompt, in the names of the request.
 pub struct Wanted<'a> {
     pub campaign: &'a str,
     pub kind: EntityKind,
@@ -184,7 +187,7 @@ pub struct Wanted<'a> {
     pub mode: ReplyMode,
 }
 
-/// A base prompt and whether it came whole from the cache.
+/// A base prompt, and whether it came unchanged from the cache.
 pub struct Assembled {
     pub base: Arc<BasePrompt>,
     pub hit: bool,
@@ -192,10 +195,10 @@ pub struct Assembled {
 
 type Heads = BTreeMap<String, i64>;
 
-/// The base prompt of an entity for a player. One statement if it is cached and nothing moved.
+/// The base prompt of an entity for a player. One statement if it is cached and no head changed.
 ///
 /// # Errors
-/// `not_found` for campaign or entity, `validation_failed` for the player, `forbidden` for another's.
+/// `not_found` for campaign or entity, `validation_failed` for the player, `forbidden` for another player.
 pub async fn assemble(prompts: &Prompts, tx: &TenantTx, caller: &Caller, wanted: &Wanted<'_>) -> Result<Assembled> {
     let cached = cached(prompts, caller, wanted);
     if let Some(base) = &cached {
@@ -219,7 +222,7 @@ pub async fn assemble(prompts: &Prompts, tx: &TenantTx, caller: &Caller, wanted:
     Ok(Assembled { base, hit })
 }
 
-/// The cached prompt of these names, as it was when it was put there; none that the caller may not use.
+/// The cached prompt for these names, which may be outdated. None if the caller may not use it.
 #[must_use]
 pub fn cached(prompts: &Prompts, caller: &Caller, wanted: &Wanted<'_>) -> Option<Arc<BasePrompt>> {
     let key = prompts.known_as(&alias(caller.tenant_id(), wanted))?;
@@ -227,10 +230,10 @@ pub fn cached(prompts: &Prompts, caller: &Caller, wanted: &Wanted<'_>) -> Option
     prompts.base.get(caller.tenant_id(), &key)
 }
 
-/// What the names in a request stand for, as of the last time; asked of the database if they are new, or were forgotten.
+/// The ids for the names in a request, from the cache. Asks the database for names that are not cached.
 ///
 /// # Errors
-/// `not_found` for campaign or entity, `validation_failed` for the player, `forbidden` for another's.
+/// `not_found` for campaign or entity, `validation_failed` for the player, `forbidden` for another player.
 pub async fn known(prompts: &Prompts, pool: &Pool, caller: &Caller, wanted: &Wanted<'_>) -> Result<PromptKey> {
     if let Some(key) = known_already(prompts, caller, wanted) {
         return Ok(key);
@@ -242,7 +245,7 @@ pub async fn known(prompts: &Prompts, pool: &Pool, caller: &Caller, wanted: &Wan
     Ok(key)
 }
 
-/// The same, if it is known without a statement.
+/// The same, but only from the cache.
 #[must_use]
 pub fn known_already(prompts: &Prompts, caller: &Caller, wanted: &Wanted<'_>) -> Option<PromptKey> {
     prompts.known_as(&alias(caller.tenant_id(), wanted)).filter(|key| may_use(caller, key).is_ok())
@@ -259,7 +262,7 @@ fn alias(tenant: Uuid, wanted: &Wanted<'_>) -> Alias {
     }
 }
 
-/// A cached prompt by the heads of now, if no more than its memories and its conversation moved.
+/// A cached prompt, updated to the present heads, if only its memories and its conversation changed.
 async fn renew(tx: &TenantTx, old: &Arc<BasePrompt>, now: &Heads) -> Result<Option<Assembled>> {
     let mut moved = now.iter().zip(&old.head_versions).filter(|((_, now), then)| now != then).map(|((key, _), _)| key);
     if !moved.all(|key| key.starts_with("memory:") || key.starts_with("talk:")) {
@@ -307,11 +310,11 @@ fn may_use(caller: &Caller, key: &PromptKey) -> Result<()> {
     caller.may_act_as(key.player)
 }
 
-/// The present versions of heads; one that never moved is 0.
+/// The present versions of heads. A head that never changed is 0.
 async fn heads(tx: &TenantTx, campaign: Uuid, keys: &[String]) -> Result<Heads> {
     let rows = sqlx::query(
-        // Head by head: over all at once the planner would read every head of the campaign. The list comes from a subquery: were
-        // its length known, each call would be planned anew.
+        // Looks up each head by itself. Over all at once, the planner would read every head of the campaign. The list comes from a
+        // subquery, because with a known length each call would be planned anew.
         "SELECT k AS key, coalesce((SELECT h.version FROM version_head h \
            WHERE h.tenant_id = $1 AND h.campaign_id = $2 AND h.key = k), 0) AS version FROM unnest((SELECT $3::text[])) AS k",
     )
@@ -458,7 +461,7 @@ impl Builder<'_> {
         Ok((base, self.built))
     }
 
-    /// Heads of what the cast is read from, before it is read.
+    /// The heads of the data about campaign, entity and player, read before that data.
     async fn cast_heads(&self) -> Result<Heads> {
         let PromptKey { campaign, entity, player, .. } = self.key;
         let keys = [
@@ -515,7 +518,7 @@ impl Builder<'_> {
     }
 }
 
-/// The lore of scopes as of their heads, from the cache where it is no older.
+/// The lore of scopes as of their heads. Uses the cache if it is not outdated.
 async fn cached_lore(
     prompts: &Prompts,
     tx: &TenantTx,
@@ -538,11 +541,11 @@ async fn cached_lore(
     Ok(out)
 }
 
-/// The lore of scopes as it is now, [`LoreScope::any`] among them or not, and the versions of their heads. One statement for what
-/// is cached.
+/// The present lore of scopes, which may include [`LoreScope::any`], and the versions of their heads. One statement for cached
+/// lore.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn lore_now(
     prompts: &Prompts,
     tx: &TenantTx,
@@ -600,7 +603,7 @@ fn owner_facts(owner: owner::Model) -> EntityFacts {
     }
 }
 
-/// The turn's own message: keyword lore that woke now, the situation, the action.
+/// The turn's own message: lore that keywords activated, the situation, the action.
 pub struct TurnText {
     pub text: Arc<str>,
     pub tokens: u32,
@@ -609,8 +612,8 @@ pub struct TurnText {
     pub cut: String,
 }
 
-/// Writes the turn's message: what woke, where things stand, what the rules decided, the action. Lore that is still to be
-/// read in the window is not repeated.
+/// Writes the turn's message: activated lore, the situation, the decision of the rules, the action. Does not repeat lore that the
+/// model can still read in the window.
 ///
 /// # Errors
 /// `internal` if the server is stopping.
@@ -620,7 +623,7 @@ pub async fn turn_text_apart(
     action: &str,
     mechanics: Option<&str>,
 ) -> Result<TurnText> {
-    // What wakes nothing looks at the action alone.
+    // Without keyword lore, only the action has to be read.
     let read = if base.lore.iter().any(|lore| lore.has_keywords()) { transcript.bytes() } else { 0 };
     let (base, transcript) = (base.clone(), transcript.clone());
     let (action, mechanics) = (action.to_owned(), mechanics.map(ToOwned::to_owned));
@@ -628,7 +631,7 @@ pub async fn turn_text_apart(
     threads::apart(bytes, move || turn_text(&base, &transcript, &action, mechanics.as_deref())).await
 }
 
-/// Looking for words takes so much less time than counting tokens.
+/// Searching for words is this many times faster than counting tokens.
 pub const LIGHTER: usize = 16;
 
 fn turn_text(base: &BasePrompt, transcript: &Transcript, action: &str, mechanics: Option<&str>) -> TurnText {

@@ -1,5 +1,6 @@
-//! A bounded cache that is fair between tenants: when it is full, the tenant that holds most gives up what it used least
-//! recently. Used for base prompts and for scopes of lore. It knows nothing of correctness: entries carry their stamps.
+//! A bounded cache that is fair between tenants. When it is full, the tenant that uses the most memory loses its least recently
+//! used entry. Used for base prompts and scopes of lore. It does not check whether entries are current: they carry their version
+//! heads.
 
 use std::{
     collections::HashMap,
@@ -16,7 +17,7 @@ use super::{
     scope::LoreScope,
 };
 
-/// What a cached value costs.
+/// The memory that a cached value needs.
 pub trait Weigh {
     fn bytes(&self) -> usize;
 }
@@ -38,7 +39,7 @@ pub struct FairCache<K, V> {
 }
 
 impl<K: Hash + Eq + Clone, V: Weigh> FairCache<K, V> {
-    /// An empty cache.
+    /// Creates an empty cache.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
         Self { bytes_max, state: Mutex::new(State { tenants: HashMap::new(), bytes: 0 }) }
@@ -48,12 +49,12 @@ impl<K: Hash + Eq + Clone, V: Weigh> FairCache<K, V> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The value of a key; it counts as used.
+    /// The value for a key. It counts as used.
     pub fn get(&self, tenant: Uuid, key: &K) -> Option<Arc<V>> {
         self.state().tenants.get_mut(&tenant)?.entries.get(key).cloned()
     }
 
-    /// Puts a value, and makes room.
+    /// Stores a value and evicts others if necessary.
     pub fn put(&self, tenant: Uuid, key: K, value: Arc<V>) {
         let bytes = value.bytes();
         if bytes > self.bytes_max / 4 {
@@ -72,7 +73,7 @@ impl<K: Hash + Eq + Clone, V: Weigh> FairCache<K, V> {
         }
     }
 
-    /// Forgets the values that `stale` says so of; returns how many.
+    /// Removes the values for which `stale` is true. Returns how many.
     pub fn forget(&self, tenant: Uuid, stale: impl Fn(&K, &V) -> bool) -> usize {
         let mut state = self.state();
         let Some(share) = state.tenants.get_mut(&tenant) else { return 0 };
@@ -83,19 +84,19 @@ impl<K: Hash + Eq + Clone, V: Weigh> FairCache<K, V> {
         keys.len()
     }
 
-    /// The values of a tenant that `wanted` says so of; it does not count as use.
+    /// A tenant's values for which `wanted` is true. They do not count as used.
     pub fn select(&self, tenant: Uuid, wanted: impl Fn(&K, &V) -> bool) -> Vec<Arc<V>> {
         let state = self.state();
         let held = state.tenants.get(&tenant).into_iter().flat_map(|share| share.entries.iter());
         held.filter(|(k, v)| wanted(k, v)).map(|(_, v)| v.clone()).collect()
     }
 
-    /// Bytes held.
+    /// The number of bytes in the cache.
     pub fn bytes(&self) -> usize {
         self.state().bytes
     }
 
-    /// Every key held, by tenant.
+    /// All keys in the cache, by tenant.
     pub fn keys(&self) -> Vec<(Uuid, K)> {
         let state = self.state();
         state.tenants.iter().flat_map(|(t, share)| share.entries.iter().map(|(k, _)| (*t, k.clone()))).collect()
@@ -117,10 +118,10 @@ impl<K: Hash + Eq, V: Weigh> State<K, V> {
     }
 }
 
-/// A scope of lore of one campaign.
+/// A campaign and a scope of its lore.
 pub type LoreKey = (Uuid, LoreScope);
 
-/// A scope's lore with the version it was read at.
+/// A scope's lore, with the version at which it was read.
 pub struct StampedLore {
     pub version: i64,
     pub lore: Arc<ScopeLore>,
@@ -132,7 +133,7 @@ impl Weigh for StampedLore {
     }
 }
 
-/// Everything cached for prompts.
+/// All caches for prompts.
 pub struct Prompts {
     pub base: FairCache<PromptKey, BasePrompt>,
     pub lore: FairCache<LoreKey, StampedLore>,
@@ -140,7 +141,7 @@ pub struct Prompts {
 }
 
 impl Prompts {
-    /// A cache of `bytes_max` bytes, half for prompts and half for lore.
+    /// Creates caches of `bytes_max` bytes, half for prompts and half for lore.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
         Self {
@@ -150,25 +151,25 @@ impl Prompts {
         }
     }
 
-    /// What a request's names led to the last time. A hint: the version heads decide whether it still holds.
+    /// The ids for a request's names, as of the last time. Only a hint: the version heads decide whether it is still valid.
     #[must_use]
     pub fn known_as(&self, alias: &Alias) -> Option<PromptKey> {
         self.aliases.get(alias)
     }
 
-    /// Remembers what a request's names led to.
+    /// Remembers the ids for a request's names.
     pub fn learn(&self, alias: Alias, key: PromptKey) {
         self.aliases.insert(alias, key);
     }
 
-    /// Forgets everything of a tenant's.
+    /// Forgets everything about a tenant.
     pub fn forget(&self, tenant: Uuid) {
         self.base.forget(tenant, |_, _| true);
         self.lore.forget(tenant, |_, _| true);
         self.aliases.invalidate_all();
     }
 
-    /// Bytes held.
+    /// The number of bytes in the caches.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.base.bytes() + self.lore.bytes()

@@ -1,14 +1,14 @@
-//! Fences around what people wrote. Inside a fence every `<` is `&lt;`, so no text can close its fence or open another.
+//! Fences around text that people wrote. Inside a fence every `<` becomes `&lt;`, so no text can close its fence or open another.
 
 use std::{borrow::Cow, fmt::Write as _};
 
-/// Text as it stands inside a fence.
+/// The text in the form for the inside of a fence.
 #[must_use]
 pub fn inside(text: &str) -> Cow<'_, str> {
     if text.contains('<') { Cow::Owned(text.replace('<', "&lt;")) } else { Cow::Borrowed(text) }
 }
 
-/// Text as it stands in a fence's attribute: on one line, without quotes.
+/// The text in the form for a fence's attribute: on one line, without quotes.
 #[must_use]
 pub fn attribute(text: &str) -> Cow<'_, str> {
     let unfit = |c: char| c.is_control() || matches!(c, '"' | '<' | '>');
@@ -28,14 +28,14 @@ pub fn attribute(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Writes `<name attributes>`, the fenced text and `</name>`, each on its own lines.
+/// Writes `<name attributes>`, the fenced text and `</name>`, each on lines of their own.
 pub fn put(out: &mut String, name: &str, attributes: &[(&str, &str)], text: &str) {
     open(out, name, attributes);
     let _ = writeln!(out, "{}", inside(text.trim()));
     close(out, name);
 }
 
-/// Writes the line that opens a fence.
+/// Writes the opening line of a fence.
 pub fn open(out: &mut String, name: &str, attributes: &[(&str, &str)]) {
     let _ = write!(out, "<{name}");
     for (key, value) in attributes.iter().filter(|(_, v)| !v.is_empty()) {
@@ -44,7 +44,7 @@ pub fn open(out: &mut String, name: &str, attributes: &[(&str, &str)]) {
     out.push_str(">\n");
 }
 
-/// Writes the line that closes a fence.
+/// Writes the closing line of a fence.
 pub fn close(out: &mut String, name: &str) {
     let _ = writeln!(out, "</{name}>");
 }

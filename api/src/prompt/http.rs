@@ -1,4 +1,4 @@
-//! `POST …/npcs/{x}/prompt` and `POST …/owners/{x}/prompt`: what a model would be told.
+//! `POST …/npcs/{x}/prompt` and `POST …/owners/{x}/prompt`: show the prompt that a model would get.
 
 use actix_web::{post, web};
 use garde::Validate;
@@ -13,12 +13,12 @@ use super::{
 use crate::{
     app::App,
     auth::Caller,
-    error::{Error, Problem, Result},
     http::{Body, Reply, computed, validate},
-    llm::ReplyMode,
 };
+use base::error::{Error, Problem, Result};
+use llm::ReplyMode;
 
-/// For whom and for what.
+/// The player and the action for which to build the prompt.
 #[derive(Debug, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -50,7 +50,7 @@ async fn answer(
     computed(app, caller, body.idempotency.as_ref(), work).await
 }
 
-/// The prompt of an NPC for a player, without calling a model.
+/// Shows the prompt of an NPC for a player, without calling a model.
 #[utoipa::path(tag = "prompts", operation_id = "preview_npc_prompt", request_body = PromptInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug")),
     responses((status = 200, body = Preview), (status = "default", body = Problem)))]
@@ -64,7 +64,7 @@ pub async fn npc(
     answer(&app, &caller, EntityKind::Npc, path.into_inner(), body).await
 }
 
-/// The prompt of an owner for a player, without calling a model.
+/// Shows the prompt of an owner for a player, without calling a model.
 #[utoipa::path(tag = "prompts", operation_id = "preview_owner_prompt", request_body = PromptInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Owner id or slug")),
     responses((status = 200, body = Preview), (status = "default", body = Problem)))]

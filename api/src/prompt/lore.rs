@@ -1,4 +1,4 @@
-//! A scope's lore as prompts need it, loaded once per version and shared by every entity it concerns.
+//! A scope's lore for prompts, loaded once per version and shared by all entities that it concerns.
 
 use std::sync::Arc;
 
@@ -8,26 +8,27 @@ use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
 use super::{LoreDecision, cache::Weigh, scope::LoreScope};
-use crate::stored::Columns;
-use crate::{error::Result, tenancy::TenantTx};
+use base::error::Result;
+use base::stored::Columns;
+use db::tenancy::TenantTx;
 
-/// Entries of one scope that are looked at for the base prompt; by priority, then age.
+/// The most entries of one scope for the base prompt, by priority, then age.
 const ALWAYS_MAX: i64 = 400;
-/// Keyword entries of one scope that are watched for.
+/// The most keyword entries of one scope.
 const KEYWORD_MAX: i64 = 20_000;
-/// Bytes of entries of one scope that are read, and of its keyword entries that are kept at hand.
+/// The most bytes of one scope's entries that are read, and of its keyword entries that are kept in memory.
 const KEYWORD_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Whom lore is told.
+/// Who reads the lore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Knower {
-    /// A game master or its assistant: secrets are theirs.
+    /// A game master or an assistant. They may read secrets.
     GameMaster,
-    /// An NPC, an owner or a character: of secrets those that name it.
+    /// An NPC, an owner or a character. Of secrets, they may read only those that name them in `known_by`.
     Entity(Uuid),
 }
 
-/// One entry.
+/// A lore entry.
 #[derive(Debug)]
 pub struct Entry {
     pub id: Uuid,
@@ -69,7 +70,7 @@ impl Entry {
         })
     }
 
-    /// Whether `knower` may know it.
+    /// Whether `knower` may read the entry.
     #[must_use]
     pub fn is_known_to(&self, knower: Knower) -> bool {
         match knower {
@@ -78,13 +79,13 @@ impl Entry {
         }
     }
 
-    /// What marks a secret for a game master, who tells it to nobody; empty for anything else.
+    /// The mark of a secret for a game master, who must not tell it. Empty for everything else.
     #[must_use]
     pub fn mark(&self, knower: Knower) -> &'static str {
         if self.secret && knower == Knower::GameMaster { "true" } else { "" }
     }
 
-    /// Why it stays asleep, though a key of it was met in the text of this age.
+    /// Why the entry is not activated, although one of its keys occurs in the text of this age.
     fn held_back(&self, age: usize, texts: &[&str], knower: Knower) -> Option<HeldBack> {
         let depth = self.scan_depth.max(1);
         if !self.is_known_to(knower) {
@@ -107,25 +108,25 @@ impl Entry {
     }
 }
 
-/// Why an entry stays asleep though one of its keys was met.
+/// Why an entry is not activated, although one of its keys occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeldBack {
-    /// Whoever is told may not know it.
+    /// The reader may not know it.
     Secret,
-    /// The key stands further back than the entry looks.
+    /// The key occurs further back than the entry's scan depth.
     TooLongAgo,
-    /// Its secondary keys decide against it.
+    /// The condition of its secondary keys is not met.
     SecondaryKeys,
 }
 
 impl HeldBack {
-    /// The reason in words, of this entry.
+    /// The reason for this entry, in words.
     #[must_use]
     pub fn reason(self, entry: &Entry) -> String {
         match self {
             Self::Secret => "secret: a key was met, but it is not in known_by".to_owned(),
             Self::TooLongAgo => {
-                format!("keyword: a key was met, but further back than scan_depth {} looks", entry.scan_depth)
+                format!("keyword: a key was met, but further back than scan_depth {}", entry.scan_depth)
             }
             Self::SecondaryKeys => {
                 let why = match entry.logic {
@@ -140,7 +141,7 @@ impl HeldBack {
     }
 }
 
-/// How much one prompt looks for keywords before it stops: what others write may be made to take long.
+/// How much one prompt may search for keywords. Tenants write the lore and could make the search slow.
 pub struct Fuel {
     matches: u32,
     bytes: usize,
@@ -153,41 +154,41 @@ impl Default for Fuel {
 }
 
 impl Fuel {
-    /// Whether there is none left.
+    /// Whether the fuel is used up.
     #[must_use]
     pub fn is_spent(&self) -> bool {
         self.matches == 0 || self.bytes == 0
     }
 
-    /// One match was looked at; false if that was the last.
+    /// Counts one match. Returns false if it was the last.
     fn one_match(&mut self) -> bool {
         self.matches = self.matches.saturating_sub(1);
         self.matches > 0
     }
 
-    /// Some texts are looked through for an entry's secondary keys.
+    /// Counts a search of some texts for an entry's secondary keys.
     fn read(&mut self, texts: &[&str], keys: usize) {
         let bytes: usize = texts.iter().map(|text| text.len()).sum();
         self.bytes = self.bytes.saturating_sub(bytes.saturating_mul(keys));
     }
 }
 
-/// Entries of which a key was met.
+/// Entries with a key that occurs.
 #[derive(Default)]
 pub struct Met<'l> {
     pub woken: Vec<&'l Entry>,
     pub held_back: Vec<(&'l Entry, HeldBack)>,
 }
 
-/// One scope's enabled entries.
+/// The enabled entries of one scope.
 pub struct ScopeLore {
     pub scope: LoreScope,
-    /// Those that are always in, by priority, then age.
+    /// The entries that are always active, by priority, then age.
     pub always: Vec<Entry>,
-    /// How many more there are than [`Self::always`] holds.
+    /// How many more always active entries there are.
     pub always_beyond: i64,
     keyword: Vec<Entry>,
-    /// Finds primary keys; a pattern's number stands in `patterns` beside its entry.
+    /// Finds primary keys. `patterns` has the entry of each pattern.
     finder: Option<AhoCorasick>,
     patterns: Vec<usize>,
     bytes: usize,
@@ -200,12 +201,12 @@ impl Weigh for ScopeLore {
 }
 
 impl ScopeLore {
-    /// Loads a scope. Three statements.
+    /// Loads a scope. Two statements.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn load(tx: &TenantTx, campaign: Uuid, scope: &LoreScope) -> Result<Self> {
-        // What is always in is told scope by scope.
+        // Always active entries are loaded scope by scope.
         let always = if scope.is_any() { Vec::new() } else { rows(tx, campaign, scope, "always", ALWAYS_MAX).await? };
         let always_count = always.first().map_or(Ok(0), |row| row.read::<i64>("matching"))?;
         let always = always.iter().map(Entry::of).collect::<Result<Vec<_>>>()?;
@@ -234,8 +235,8 @@ impl ScopeLore {
         Ok(Self { scope: scope.clone(), always, always_beyond, keyword, finder, patterns, bytes })
     }
 
-    /// What `texts` do to keyword entries, by priority, then age. `texts` are the newest first, lower case: this turn's action,
-    /// then earlier messages; an entry looks at as many as its scan depth, and at the action always.
+    /// The keyword entries whose keys occur in `texts`, by priority, then age. `texts` are in lower case, the newest first: this
+    /// turn's action, then earlier messages. An entry's scan depth says how many of them it reads; it always reads the action.
     #[must_use]
     pub fn met(&self, texts: &[&str], knower: Knower, fuel: &mut Fuel) -> Met<'_> {
         let mut met = Met::default();
@@ -275,7 +276,7 @@ impl ScopeLore {
         met
     }
 
-    /// Whether anything waits for keywords.
+    /// Whether there are keyword entries.
     #[must_use]
     pub fn has_keywords(&self) -> bool {
         self.finder.is_some()
@@ -283,7 +284,7 @@ impl ScopeLore {
 }
 
 async fn rows(tx: &TenantTx, campaign: Uuid, scope: &LoreScope, activation: &str, rows_max: i64) -> Result<Vec<PgRow>> {
-    // The scope of all scopes has no name; its subject is a parameter that then decides nothing.
+    // The scope of all scopes has no name. The parameter for its subject then has no effect.
     let in_scope = if scope.is_any() { "$3 || $4 = ''" } else { "scope = $3 AND associated_key = $4" };
     let wanted = format!("tenant_id = $1 AND campaign_id = $2 AND {in_scope} AND activation = $5 AND enabled");
     let sql = format!(
@@ -304,7 +305,7 @@ async fn rows(tx: &TenantTx, campaign: Uuid, scope: &LoreScope, activation: &str
         .await?)
 }
 
-/// A key stands for itself, not for a part of a longer word; scripts that write no spaces have no such parts.
+/// Whether a key occurs as a word, and not as a part of a longer one. Scripts without spaces have no such parts.
 fn is_word(text: &str, start: usize, end: usize) -> bool {
     let last = |t: &str| t.chars().next_back();
     let first = |t: &str| t.chars().next();
@@ -315,7 +316,7 @@ fn is_word(text: &str, start: usize, end: usize) -> bool {
     !joined(before.and_then(last), key.and_then(first)) && !joined(key.and_then(last), after.and_then(first))
 }
 
-/// Letters of scripts that run words together: Thai, Lao, Burmese, Khmer, kana, Han.
+/// Letters of scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han.
 fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3040}'..='\u{30ff}'
         | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
@@ -325,13 +326,13 @@ fn holds(texts: &[&str], key: &str) -> bool {
     texts.iter().any(|text| finds(text, key))
 }
 
-/// Whether a key stands in a text; both are in lower case.
+/// Whether a key occurs in a text. Both are in lower case.
 #[must_use]
 pub fn finds(text: &str, key: &str) -> bool {
     !key.is_empty() && text.match_indices(key).any(|(at, found)| is_word(text, at, at + found.len()))
 }
 
-/// The secondary keys' condition; an entry without any passes.
+/// Whether the condition of the secondary keys is met. An entry without secondary keys has no condition.
 fn secondary_holds(entry: &Entry, texts: &[&str]) -> bool {
     let mut found = entry.secondary.iter().filter(|k| !k.is_empty()).map(|key| holds(texts, key));
     if entry.secondary.is_empty() {
@@ -345,7 +346,7 @@ fn secondary_holds(entry: &Entry, texts: &[&str]) -> bool {
     }
 }
 
-/// Takes entries by priority, then age, while they fit `budget_tokens`; says of each why.
+/// Chooses entries by priority, then age, while they fit into `budget_tokens`. Explains each decision.
 #[must_use]
 pub fn choose(
     lores: &[Arc<ScopeLore>],
@@ -361,7 +362,7 @@ pub fn choose(
         let (included, reason) = if !entry.is_known_to(knower) {
             (false, "secret: not in known_by".to_owned())
         } else if used.saturating_add(cost) > budget_tokens {
-            (false, format!("budget: {} tokens do not fit into what is left of {budget_tokens}", entry.tokens))
+            (false, format!("budget: its {} tokens do not fit into the rest of {budget_tokens}", entry.tokens))
         } else {
             used += cost;
             chosen.push((lore, entry));

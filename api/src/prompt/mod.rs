@@ -1,14 +1,14 @@
-//! Prompts: what a model is told, in sections, within budgets, byte for byte the same until something changes.
+//! Prompts: what a model reads, in sections, within budgets, and byte for byte the same until something changes.
 //!
-//! - [`section`] is the order of sections, as data, with their budgets.
-//! - [`fence`] wraps what people wrote, so that no text can leave its place.
-//! - [`lore`] loads a scope's lore and finds keywords; [`scope`] says which scopes concern whom; [`wake`] lets lore in with a turn.
-//! - [`segment`] writes one section; [`assemble`] decides which must be written again; [`cache`] keeps them.
-//! - [`transcript`] is the conversation so far; [`preview`] shows it all without calling a model.
+//! - [`section`] has the order of sections and their budgets, as data.
+//! - [`fence`] wraps text that people wrote, so that it cannot leave its place.
+//! - [`lore`] loads a scope's lore and finds keywords; [`scope`] says which scopes concern whom; [`wake`] adds lore to a turn.
+//! - [`segment`] writes a section; [`assemble`] decides which must be written again; [`cache`] keeps them.
+//! - [`transcript`] is the conversation so far; [`preview`] shows the whole prompt without calling a model.
 //!
-//! A cached section is used only if the version heads it was built from are those of the database now. Heads are read
-//! before the content they stamp, so that a change in between makes a section too old, never wrongly fresh. Nothing of a
-//! prompt's base may hold a time, a counter or anything in the order of a hash map.
+//! A cached section is used only if the version heads from which it was built match the database's. Heads are read before the data
+//! to which they belong, so that a change in between makes a section look outdated, never current by mistake. The base of a prompt
+//! must not contain times, counters or anything in the order of a hash map.
 
 pub mod assemble;
 pub mod cache;
@@ -19,7 +19,6 @@ pub mod preview;
 pub mod scope;
 pub mod section;
 pub mod segment;
-pub mod tokens;
 pub mod transcript;
 pub mod wake;
 
@@ -27,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// What kind of entity speaks.
+/// The kind of entity that speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EntityKind {
@@ -36,7 +35,7 @@ pub enum EntityKind {
 }
 
 impl EntityKind {
-    /// The kind's table, and its name on the wire.
+    /// The name of the kind's table and the name in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -46,12 +45,12 @@ impl EntityKind {
     }
 }
 
-/// What became of a lore entry, and why.
+/// Whether a lore entry is in the prompt, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LoreDecision {
     pub id: Uuid,
     pub slug: String,
     pub included: bool,
-    /// A word for programs and a few for people, such as `scope: zone port_town`.
+    /// A word for programs and a few words for people, such as `scope: zone port_town`.
     pub reason: String,
 }

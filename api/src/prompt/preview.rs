@@ -1,4 +1,4 @@
-//! A prompt as it would be sent, without sending it, and why each lore entry is in or out.
+//! Shows the prompt that would be sent, without sending it, and explains for each lore entry why it is in or out.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -13,13 +13,16 @@ use super::{
     lore::ScopeLore,
     section::Section,
 };
-use crate::stored::Columns;
-use crate::{app::App, auth::Caller, error::Result, llm::Role, tenancy::TenantTx};
+use crate::{app::App, auth::Caller};
+use base::error::Result;
+use base::stored::Columns;
+use db::tenancy::TenantTx;
+use llm::Role;
 
-/// Entries a preview explains.
+/// The most entries that a preview explains.
 const ENTRIES_MAX: i64 = 20_000;
 
-/// A section with its text.
+/// A section and its text.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SectionText {
     pub name: &'static str,
@@ -31,7 +34,7 @@ pub struct SectionText {
     pub cut: String,
 }
 
-/// A message as the model would get it.
+/// A message in the form in which the model would read it.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct MessageText {
     /// `system`, `user` or `assistant`.
@@ -46,9 +49,9 @@ pub struct Preview {
     pub sections: Vec<SectionText>,
     pub messages: Vec<MessageText>,
     pub lore: Vec<LoreDecision>,
-    /// `hit` if the base prompt was ready.
+    /// `hit` if the base prompt was in the cache.
     pub cache: &'static str,
-    /// What a session's AI would be told of the game: `overview` or `delta`.
+    /// What a session's AI would read about the game: `overview` or `delta`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<&'static str>,
     pub base_hash: String,
@@ -59,16 +62,16 @@ pub struct Preview {
 /// Assembles a prompt and explains it.
 ///
 /// # Errors
-/// Those of [`assemble`].
+/// The errors of [`assemble`].
 pub async fn preview(app: &App, caller: &Caller, wanted: &Wanted<'_>, action: &str) -> Result<Preview> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     preview_in(&app.prompts, &tx, caller, wanted, action).await
 }
 
-/// The same in a transaction, with a cache of the caller's: what is not committed must not reach the server's own.
+/// The same in a transaction, with the caller's own cache, because uncommitted data must not reach the server's cache.
 ///
 /// # Errors
-/// Those of [`assemble`].
+/// The errors of [`assemble`].
 pub async fn preview_in(
     prompts: &Prompts,
     tx: &TenantTx,
@@ -93,6 +96,7 @@ pub async fn preview_in(
     let history: Vec<_> = transcript.exchanges.iter().map(|e| format!("{}{}\n", e.user, e.assistant)).collect();
     let cut = match base.transcript.exchanges.len() - transcript.exchanges.len() {
         0 => String::new(),
+        1 => "1 older exchange".to_owned(),
         n => format!("{n} older exchanges"),
     };
     sections.push(SectionText {
@@ -154,7 +158,7 @@ async fn explain(
                     } else if row.read::<&str>("activation")? == "keyword" && concerns {
                         "keyword: none of its keys was met".to_owned()
                     } else if concerns {
-                        "budget: beyond the entries of its scope that are looked at".to_owned()
+                        "budget: too many entries of its scope come first".to_owned()
                     } else {
                         format!("scope: {scope} {key} does not concern this entity and player")
                     };

@@ -1,4 +1,4 @@
-//! Which lore concerns whom. A scope is a kind of lore and the place, race, profession or faction it is about.
+//! Which lore concerns whom. A scope is a kind of lore, with the location, race, profession or faction that it is about.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use entity::{lore::Scope, npc, owner};
 
 use crate::http::resource::scope_key;
 
-/// A scope of lore, with the version head that its entries bump.
+/// A scope of lore. Its entries raise its version head.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LoreScope {
     pub scope: &'static str,
@@ -21,7 +21,7 @@ impl LoreScope {
         Self { scope: "global", key: String::new() }
     }
 
-    /// All scopes at once, for who knows the whole world: only keywords of it are looked for.
+    /// All scopes at once, for somebody who knows the whole world. Only its keyword entries are used.
     #[must_use]
     pub fn any() -> Self {
         Self { scope: "", key: String::new() }
@@ -33,7 +33,7 @@ impl LoreScope {
         self.scope.is_empty()
     }
 
-    /// A place.
+    /// Lore about a location.
     #[must_use]
     pub fn zone(place: Option<&str>) -> Option<Self> {
         Self::of("zone", place)
@@ -78,7 +78,7 @@ pub fn name_of(scope: Scope) -> &'static str {
     }
 }
 
-/// What an NPC knows beside global lore: of its place, race, profession and faction, and of what its owners watch over.
+/// What an NPC knows besides global lore: lore about its location, race, profession and faction, and about what its owners monitor.
 #[must_use]
 pub fn of_npc(npc: &npc::Model, owners: &[owner::Model]) -> Vec<LoreScope> {
     let own = [
@@ -90,7 +90,7 @@ pub fn of_npc(npc: &npc::Model, owners: &[owner::Model]) -> Vec<LoreScope> {
     sorted(own.into_iter().flatten().chain(owners.iter().flat_map(of_owner)))
 }
 
-/// What an owner knows beside global lore: of what it watches over.
+/// What an owner knows besides global lore: lore about what it monitors.
 #[must_use]
 pub fn of_owner(owner: &owner::Model) -> Vec<LoreScope> {
     use owner::Aspect;
@@ -103,7 +103,7 @@ pub fn of_owner(owner: &owner::Model) -> Vec<LoreScope> {
     LoreScope::of(scope, Some(&owner.associated_id)).into_iter().collect()
 }
 
-/// What is common knowledge about a player: its race and profession, without what the entity knows anyway.
+/// Common knowledge about a player: about their race and profession, without the lore that the entity knows anyway.
 #[must_use]
 pub fn of_player(race: &str, profession: &str, known: &[LoreScope]) -> Vec<LoreScope> {
     let both = [LoreScope::of("race", Some(race)), LoreScope::of("profession", Some(profession))];

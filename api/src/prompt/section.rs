@@ -1,8 +1,8 @@
-//! The sections of a prompt, in order: most shared first, so that a provider's prefix cache is of use.
+//! The sections of a prompt in order: the most widely shared first, so that a provider's prefix cache works.
 
 use entity::shapes::Extensions;
 
-/// A section's place in the prompt.
+/// The sections, in their order in the prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Section {
     EngineRules,
@@ -13,7 +13,7 @@ pub enum Section {
     PlayerLore,
     Memories,
     History,
-    /// The world as a session's AI is told it once, in the place of the turn.
+    /// The world as a session's AI reads it once, in the same message as the turn.
     Overview,
     Turn,
 }
@@ -21,13 +21,13 @@ pub enum Section {
 use Section::{EngineRules, GlobalLore, History, Memories, Overview, Personality, PlayerLore, ScopedLore, Tools, Turn};
 
 impl Section {
-    /// The order of sections of an NPC's or owner's prompt.
+    /// The order of sections in an NPC's or owner's prompt.
     pub const ORDER: [Section; 9] =
         [EngineRules, GlobalLore, ScopedLore, Personality, Tools, PlayerLore, Memories, History, Turn];
-    /// The base prompt: what is cached and compared by version heads.
+    /// The base prompt, which is cached and checked by version heads.
     pub const BASE: [Section; 7] = [EngineRules, GlobalLore, ScopedLore, Personality, Tools, PlayerLore, Memories];
 
-    /// The section's name on the wire, in metrics and in a campaign's `settings.prompt_budgets`.
+    /// The section's name in JSON, in metrics and in a campaign's `settings.prompt_budgets`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -44,14 +44,13 @@ impl Section {
         }
     }
 
-    /// The section of this name.
+    /// The section with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ORDER.into_iter().chain([Overview]).find(|section| section.name() == name)
     }
 
-    /// Tokens a section may fill; keyword lore is the budget of the turn. Sections without a budget are bounded by
-    /// their sources.
+    /// The most tokens of a section. The turn's budget is for keyword lore. Sections without a budget are limited by their sources.
     #[must_use]
     pub fn budget_tokens(self) -> Option<u32> {
         match self {
@@ -64,7 +63,7 @@ impl Section {
         }
     }
 
-    /// The budget as a campaign sets it: `settings.prompt_budgets.{name}`, 0 to 200,000 tokens.
+    /// The campaign's own budget: `settings.prompt_budgets.{name}`, 0 to 200,000 tokens.
     #[must_use]
     pub fn budget_in(self, settings: &Extensions) -> u32 {
         let set = settings.get("prompt_budgets").and_then(|b| b.get(self.name())).and_then(serde_json::Value::as_u64);

@@ -1,8 +1,10 @@
-//! Writing the sections of a base prompt. Each is a function of what it is given and of nothing else.
+//! Writes the sections of a base prompt. Each is a pure function of its arguments.
 
 use std::{fmt::Write as _, sync::Arc};
 
 use sha2::{Digest, Sha256};
+
+use base::tokens;
 
 use super::{
     LoreDecision,
@@ -10,15 +12,17 @@ use super::{
     fence,
     lore::{self, Knower, ScopeLore},
     section::Section,
-    tokens,
 };
-use crate::stored::Columns;
-use crate::{error::Result, llm::ReplyMode, tenancy::TenantTx, tools};
+use crate::tools;
+use base::error::Result;
+use base::stored::Columns;
+use db::tenancy::TenantTx;
+use llm::ReplyMode;
 
-/// Memories looked at; the budget decides how many of them are in.
+/// The most memories that are read. The budget decides how many of them are used.
 const MEMORIES_MAX: i64 = 500;
 
-/// A written section with the version heads it was written from.
+/// A section with the version heads from which it was written.
 #[derive(Debug)]
 pub struct Segment {
     pub section: Section,
@@ -27,16 +31,16 @@ pub struct Segment {
     pub hash: String,
     pub heads: Vec<(String, i64)>,
     pub lore: Vec<LoreDecision>,
-    /// What was cut to fit the budget, in words; empty if nothing.
+    /// What was cut to fit the budget, in words. Empty if nothing was cut.
     pub cut: String,
 }
 
-/// A section's text before it is counted.
+/// A section's text before its tokens are counted.
 #[derive(Debug, Default)]
 pub struct Written {
     pub text: String,
     pub lore: Vec<LoreDecision>,
-    /// What was cut to fit the budget, in words; empty if nothing.
+    /// What was cut to fit the budget, in words. Empty if nothing was cut.
     pub cut: String,
 }
 
@@ -47,7 +51,7 @@ impl From<String> for Written {
 }
 
 impl Segment {
-    /// A section of what was written.
+    /// Counts the tokens of a written section.
     ///
     /// # Errors
     /// `internal` if the server is stopping.
@@ -58,7 +62,7 @@ impl Segment {
         Ok(Self { lore, cut, ..Self::counted(section, text, tokens) })
     }
 
-    /// A section of `text` whose tokens are known.
+    /// A section with `text` and a known number of tokens.
     #[must_use]
     pub fn counted(section: Section, text: impl Into<Arc<str>>, tokens: u32) -> Self {
         let text = text.into();
@@ -66,7 +70,7 @@ impl Segment {
         Self { section, text, tokens, hash, heads: Vec::new(), lore: Vec::new(), cut: String::new() }
     }
 
-    /// Bytes held.
+    /// The number of bytes in memory.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.text.len() + self.heads.iter().map(|(k, _)| k.len() + 32).sum::<usize>() + self.lore.len() * 120 + 150
@@ -111,7 +115,7 @@ const XML: &str = "\
 - Leave <tools> empty when no tool is needed. A tool's player_id is the player attribute of <player_action>.
 ";
 
-/// ① How to play, the same for everyone with this reply mode.
+/// ① How to play. The same for everyone with this reply mode.
 #[must_use]
 pub fn engine_rules(mode: ReplyMode) -> String {
     format!("{RULES}{}", if mode == ReplyMode::Xml { XML } else { NATIVE })
@@ -143,12 +147,13 @@ pub fn lore_section(heading: &str, lores: &[Arc<ScopeLore>], knower: Knower, bud
     let beyond: i64 = lores.iter().map(|l| l.always_beyond).sum();
     let cut = match i64::try_from(left_out).unwrap_or(0) + beyond {
         0 => String::new(),
+        1 => format!("1 entry did not fit into {budget} tokens"),
         n => format!("{n} entries did not fit into {budget} tokens"),
     };
     Written { text, lore: decisions, cut }
 }
 
-/// ④ Who the character is.
+/// ④ The character.
 #[must_use]
 pub fn personality(cast: &Cast) -> String {
     let e = &cast.entity;
@@ -168,7 +173,7 @@ pub fn personality(cast: &Cast) -> String {
     text
 }
 
-/// ⑤ The tools the character has: names and meaning, and in XML mode how to write their parameters.
+/// ⑤ The character's tools: their names and meaning, and in XML mode how to write their parameters.
 #[must_use]
 pub fn tools(cast: &Cast, mode: ReplyMode) -> String {
     let granted = tools::granted(cast.entity.kind, &cast.entity.tools);
@@ -187,10 +192,10 @@ pub fn tools(cast: &Cast, mode: ReplyMode) -> String {
     text
 }
 
-/// ⑥ What the character remembers about this player: the newest that fit, the oldest first.
+/// ⑥ The character's memories of this player: the newest that fit, with the oldest of them first.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn memories(tx: &TenantTx, cast: &Cast, budget: u32) -> Result<Segment> {
     let rows = sqlx::query(
         "SELECT text, source FROM memory WHERE tenant_id = $1 AND holder_id = $2 AND subject_id = $3 ORDER BY id DESC LIMIT $4",
@@ -228,15 +233,15 @@ pub async fn memories(tx: &TenantTx, cast: &Cast, budget: u32) -> Result<Segment
         fence::close(&mut text, "memories");
     }
     let cut = if lines.len() < rows.len() {
-        format!("only the newest {} are in; {budget} tokens and {MEMORIES_MAX} memories may be", lines.len())
+        format!("only the newest {} fit; the limits are {budget} tokens and {MEMORIES_MAX} memories", lines.len())
     } else {
         String::new()
     };
-    // A line ends a token, so the tokens of the lines are those of the text.
+    // No token crosses a line end, so the tokens of the lines add up to those of the text.
     Ok(Segment { cut, ..Segment::counted(Section::Memories, text, tokens) })
 }
 
-/// Who the player is, as everyone can see; it heads what is common knowledge about it.
+/// The player as everyone can see them. Common knowledge about them follows.
 #[must_use]
 pub fn player_heading(cast: &Cast) -> String {
     let p = &cast.player;
@@ -252,7 +257,7 @@ pub fn player_heading(cast: &Cast) -> String {
     text
 }
 
-/// ⑧ Where things stand, for the turn's message.
+/// ⑧ The situation, for the turn's message.
 #[must_use]
 pub fn situation(cast: &Cast) -> String {
     let mut lines = String::new();

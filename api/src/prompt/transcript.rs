@@ -1,7 +1,7 @@
-//! The conversation of one entity with one player: append-only, cut to half when it outgrows its budget.
+//! The conversation of one entity with one player. It only grows, and is cut to half when it exceeds its budget.
 //!
-//! Where the window begins is stored with each message of a player, so that every replica sees the same prefix. Only
-//! messages of turns that succeeded and were not undone exist at all: a turn writes them when it commits.
+//! The beginning of the window is stored with each message of a player, so that every replica sees the same prefix. A turn writes
+//! its messages when it commits, so only turns that succeeded and were not undone have any.
 
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
 use super::segment::short_hash;
-use crate::{
+use base::{
     error::Result,
-    llm::{Message, Role},
     stored::{self, Columns},
-    tenancy::TenantTx,
 };
+use db::tenancy::TenantTx;
+use llm::{Message, Role};
 
-/// Exchanges loaded at most; far more than any budget holds.
+/// The most exchanges that are loaded. Far more than any budget allows.
 const EXCHANGES_MAX: i64 = 2000;
 
-/// Stands for an answer without words: many endpoints refuse an empty message.
+/// Stands for an answer without words, because many endpoints reject an empty message.
 const SILENCE: &str = "…";
 
-/// The messages a model is sent: the rules (the first of `texts`), then everything about the world, then the conversation.
-/// Roles alternate, as strict endpoints ask; nothing is copied.
+/// The messages for the model: the rules (the first of `texts`), then everything about the world, then the conversation. Roles
+/// alternate, as strict endpoints require. Nothing is copied.
 #[must_use]
 pub fn messages(texts: impl IntoIterator<Item = Arc<str>>, transcript: &Transcript, turn: Arc<str>) -> Vec<Message> {
     let plain = |role, content| Message { role, content, tool_calls: Vec::new(), tool_call_id: None };
@@ -42,14 +42,14 @@ pub fn messages(texts: impl IntoIterator<Item = Arc<str>>, transcript: &Transcri
     messages
 }
 
-/// What a player did and what the entity answered.
+/// A player's action and the entity's answer.
 #[derive(Debug)]
 pub struct Exchange {
-    /// The player's message.
+    /// The id of the player's message.
     pub id: Uuid,
     /// The action as the player wrote it.
     pub said: Arc<str>,
-    /// The action as the model saw it: keyword lore, situation and all.
+    /// The action as the model read it, with keyword lore and situation.
     pub user: Arc<str>,
     pub assistant: Arc<str>,
     pub tokens: u32,
@@ -78,7 +78,7 @@ impl Line {
     }
 }
 
-/// The window of the conversation that prompts hold.
+/// The window of the conversation that goes into prompts.
 #[derive(Debug, Default)]
 pub struct Transcript {
     pub exchanges: Vec<Arc<Exchange>>,
@@ -91,7 +91,7 @@ impl Transcript {
     /// Loads the window. One statement.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn load(tx: &TenantTx, entity: Uuid, player: Uuid, version: i64) -> Result<Self> {
         let rows = sqlx::query(
             "SELECT id, author, content, prompt_text, tokens, turn_id FROM message \
@@ -109,10 +109,10 @@ impl Transcript {
         Ok(Self::of_rows(&rows, version))
     }
 
-    /// Loads the window of a session: what its AI was told, and what it told. One statement.
+    /// Loads the window of a session: what its AI read and wrote. One statement.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn of_session(tx: &TenantTx, session: Uuid, told_as: &str, version: i64) -> Result<Self> {
         let rows = sqlx::query(
             "SELECT id, author, content, prompt_text, tokens, turn_id FROM message \
@@ -130,7 +130,7 @@ impl Transcript {
         Ok(Self::of_rows(&rows, version))
     }
 
-    /// Pairs questions and answers; the newest row is the first. One that cannot be read costs its own exchange.
+    /// Pairs questions with answers. The newest row comes first. If a row cannot be read, only its exchange is lost.
     fn of_rows(rows: &[PgRow], version: i64) -> Self {
         let mut transcript = Self { version, ..Self::default() };
         let mut rows = stored::each(rows.iter().rev(), Line::of).into_iter().peekable();
@@ -147,7 +147,7 @@ impl Transcript {
         transcript
     }
 
-    /// This conversation and one exchange more.
+    /// This conversation with one more exchange.
     #[must_use]
     pub fn with(&self, exchange: Exchange, version: i64) -> Self {
         let mut next =
@@ -170,7 +170,7 @@ impl Transcript {
         self.exchanges.push(Arc::new(exchange));
     }
 
-    /// This window, or its newer half if it holds more than `budget_tokens`.
+    /// This window, or its newer half if it has more than `budget_tokens`.
     #[must_use]
     pub fn within(self: &Arc<Self>, budget_tokens: u32) -> Arc<Self> {
         if self.tokens <= budget_tokens {
@@ -196,7 +196,7 @@ impl Transcript {
         Arc::new(cut)
     }
 
-    /// Bytes held.
+    /// The number of bytes in memory.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.exchanges.iter().map(|e| e.user.len() + e.assistant.len() + e.said.len() + 120).sum()

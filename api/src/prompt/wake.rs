@@ -1,5 +1,5 @@
-//! Lore that enters a conversation with a turn: what keywords woke, and what belongs to where it plays. It stands in the turn's own
-//! message and stays there; what is still to be read in the window is not repeated.
+//! Lore that enters a conversation with a turn: entries that keywords activated, and lore of the scene's location. It is part of
+//! the turn's own message and stays there. Lore that can still be read in the window is not repeated.
 
 use std::collections::HashSet;
 
@@ -9,10 +9,10 @@ use super::{
     transcript::Transcript,
 };
 
-/// Exchanges of a conversation whose words are looked at.
+/// The most exchanges of a conversation that are searched for keywords.
 const EXCHANGES_MAX: usize = 50;
 
-/// What enters with a turn, and why the rest does not.
+/// The lore that enters with a turn, and why other lore does not.
 #[derive(Default)]
 pub struct Entered {
     pub text: String,
@@ -20,7 +20,7 @@ pub struct Entered {
     pub cut: String,
 }
 
-/// Wakes keyword lore by `now`, the words of this turn, and by what was said before. Lores are looked through in their order.
+/// Activates keyword lore by `now`, the text of this turn, and by earlier messages. Searches the scopes in order.
 pub fn wake<'l>(
     lores: impl Iterator<Item = &'l ScopeLore> + Clone,
     knower: Knower,
@@ -49,26 +49,26 @@ pub fn wake<'l>(
         for entry in met.woken {
             let decision = room.take(&mut entered.text, entry, knower, transcript);
             let reason = match decision {
-                Taken::Before => "keyword: woke in an earlier turn that is still in the history".to_owned(),
-                Taken::No => format!("budget: keyword lore may fill {budget} tokens a turn"),
-                Taken::Now => format!("keyword: woke this turn, {}", lore.scope.describe()),
+                Taken::Before => "keyword: activated in an earlier turn that is still in the history".to_owned(),
+                Taken::No => format!("budget: keyword lore may use at most {budget} tokens per turn"),
+                Taken::Now => format!("keyword: activated this turn, {}", lore.scope.describe()),
             };
             entered.lore.push(decided(entry, decision, reason));
         }
         entered.lore.extend(met.held_back.iter().map(|(entry, why)| decided(entry, Taken::No, why.reason(entry))));
     }
     if room.left_out > 0 {
-        entered.cut = format!("{} keyword entries did not fit into {budget} tokens", room.left_out);
+        entered.cut = format!("{} keyword {} did not fit into {budget} tokens", room.left_out, entries(room.left_out));
     }
     if room.is_cut || fuel.is_spent() {
         let and = if entered.cut.is_empty() { "" } else { "; " };
         entered.cut.push_str(and);
-        entered.cut.push_str("other keyword entries were not looked for");
+        entered.cut.push_str("the other keyword entries were not checked");
     }
     entered
 }
 
-/// Takes the lore of `lores` that is always in, by priority, then age.
+/// Takes the always active lore of `lores`, by priority, then age.
 pub fn always<'l>(
     lores: impl Iterator<Item = &'l ScopeLore>,
     knower: Knower,
@@ -91,7 +91,7 @@ pub fn always<'l>(
                 Taken::Before => {
                     format!("{}, told in an earlier turn that is still in the history", lore.scope.describe())
                 }
-                Taken::No => format!("budget: {} tokens do not fit into what is left of {budget}", entry.tokens),
+                Taken::No => format!("budget: its {} tokens do not fit into the rest of {budget}", entry.tokens),
                 Taken::Now => lore.scope.describe(),
             };
             (decision, reason)
@@ -101,9 +101,13 @@ pub fn always<'l>(
         entered.lore.push(decided(entry, decision, reason));
     }
     if room.left_out > 0 {
-        entered.cut = format!("{} entries did not fit into {budget} tokens", room.left_out);
+        entered.cut = format!("{} {} did not fit into {budget} tokens", room.left_out, entries(room.left_out));
     }
     entered
+}
+
+fn entries(n: u64) -> &'static str {
+    if n == 1 { "entry" } else { "entries" }
 }
 
 fn decided(entry: &Entry, taken: Taken, reason: String) -> LoreDecision {
@@ -112,24 +116,24 @@ fn decided(entry: &Entry, taken: Taken, reason: String) -> LoreDecision {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Taken {
-    /// It stands in the window.
+    /// It is in the window already.
     Before,
     Now,
-    /// There is no room for it.
+    /// It does not fit.
     No,
 }
 
-/// Tokens of the fence around an entry, which no entry is shorter than.
+/// The tokens of the fence around an entry. No entry is shorter.
 const FENCE_TOKENS: u32 = 20;
 
-/// What a budget has room for.
+/// How much of a budget is used.
 struct Room<'t> {
     used: u32,
     budget: u32,
     left_out: u64,
-    /// Whether something was not even looked at.
+    /// Whether something was not even checked.
     is_cut: bool,
-    /// Slugs of entries that stand in the window, as they stand there.
+    /// The slugs of entries in the window, in the form in which they stand there.
     told: HashSet<&'t str>,
 }
 
@@ -141,7 +145,7 @@ impl<'t> Room<'t> {
         Self { used: 0, budget, left_out: 0, is_cut: false, told }
     }
 
-    /// Whether no entry at all fits any more.
+    /// Whether no further entry can fit.
     fn is_full(&self) -> bool {
         self.used.saturating_add(FENCE_TOKENS) >= self.budget
     }

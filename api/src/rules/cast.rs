@@ -1,7 +1,8 @@
-//! Who takes part in something the rules resolve: found by name, locked in one order, written back.
+//! The creatures that take part in something the rules resolve: finds them by name, locks them in one order, and writes
+//! them back.
 //!
-//! Characters are locked before NPCs and each kind by id, by everybody, so that two resolutions never wait for each other
-//! in a circle. It must never guess whom an ambiguous name means: that is an impossible outcome with the candidates.
+//! Every caller locks characters before NPCs and each kind by id, so that two resolutions never deadlock. This module
+//! must never guess what an ambiguous name means: the outcome is then impossible and lists the candidates.
 
 use entity::{character, npc};
 use rules::{
@@ -16,27 +17,27 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::sheet;
-use crate::{
+use crate::http::resource::col;
+use base::{
     error::{Error, Result},
-    http::resource::col,
     stored::{self, Columns},
-    tenancy::TenantTx,
 };
+use db::tenancy::TenantTx;
 
-/// Names listed in an impossible outcome at most.
+/// The most names that an impossible outcome lists.
 const CANDIDATES_MAX: usize = 20;
 
-/// Somebody with a sheet.
+/// A creature with a sheet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Who {
     Character(Uuid),
     Npc(Uuid),
-    /// Who takes part in a fight, by its place there; the cast is the fight's then.
+    /// A participant of a fight, by its index there. The cast then consists of participants of that fight.
     Participant(usize),
 }
 
 impl Who {
-    /// The id of the row, if there is one.
+    /// The id of the row; nil for a participant.
     #[must_use]
     pub fn id(self) -> Uuid {
         match self {
@@ -46,37 +47,37 @@ impl Who {
     }
 }
 
-/// Whom a name means.
+/// What a name means.
 pub enum Named {
     One(Who),
-    /// Nobody, or several; why, as an impossible outcome says it.
+    /// The name means nobody or several. The text says why, for an impossible outcome.
     Unclear(String),
 }
 
-/// Finds characters or NPCs of the campaign, in the order of their names: by id or slug, else by name: exactly, then in any
-/// case, then the only one whose name holds what was written or is held by it. One statement, and one more for each that is no
-/// id or slug.
+/// Finds characters and NPCs of the campaign by what each of `wanted` says, in that order. An id or slug goes first, then a
+/// name: an exact match, then in any case, then the only name that contains `wanted` or is contained in it, as whole words.
+/// One statement, and one more for each that is not an id or slug.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn named_all(tx: &TenantTx, campaign: Uuid, wanted: &[&str]) -> Result<Vec<Named>> {
     match named_by(tx, campaign, wanted, None).await? {
         Met::Here(named) => Ok(named),
-        Met::Fighting(_) => Err(Error::internal("nobody's fight was found")),
+        Met::Fighting(_) => Err(Error::internal("found a fight although no actor was given")),
     }
 }
 
-/// Whom names mean to whoever acts.
+/// What names mean to an acting creature.
 pub enum Met {
     Here(Vec<Named>),
-    /// Who acts stands in this fight: it says who is there.
+    /// The acting creature is in this fight, so the names mean participants of the fight.
     Fighting(Uuid),
 }
 
-/// The same for somebody who acts, unless that one stands in a fight that goes on. It costs the same.
+/// [`named_all`] for an actor, unless the actor is in an active fight. It costs the same.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn named_by(tx: &TenantTx, campaign: Uuid, wanted: &[&str], actor: Option<Uuid>) -> Result<Met> {
     let rows = sqlx::query(
         "SELECT w.n, a.actor_id, a.kind, (SELECT m.encounter_id FROM encounter_member m \
@@ -117,7 +118,7 @@ fn who(kind: &str, id: Uuid) -> Who {
     if kind == "npc" { Who::Npc(id) } else { Who::Character(id) }
 }
 
-/// Who is called so: exactly, or but for the case, or with words more or fewer. Parts of words are nobody's name.
+/// Finds a creature by name: an exact match, then in any case, then by whole words that the one contains of the other.
 async fn by_name(tx: &TenantTx, campaign: Uuid, wanted: &str) -> Result<Named> {
     let rows = sqlx::query(
         "WITH known AS (SELECT 'character' AS kind, id, slug, name FROM character WHERE tenant_id = $1 AND campaign_id = $2 \
@@ -134,7 +135,7 @@ async fn by_name(tx: &TenantTx, campaign: Uuid, wanted: &str) -> Result<Named> {
     .fetch_all(&mut *tx.connection().await)
     .await?;
     let known = stored::each(&rows, |row| {
-        // Called exactly so, or but for the case, or with words more or fewer.
+        // Rank 0 is an exact match, 1 differs in case only, 2 has more or fewer words.
         let (exact, same): (bool, bool) = (row.read("exact")?, row.read("same")?);
         let tier = if exact { 0 } else { 2 - i32::from(same) };
         let called = format!("{} ({})", row.read::<&str>("name")?, row.read::<&str>("slug")?);
@@ -143,7 +144,7 @@ async fn by_name(tx: &TenantTx, campaign: Uuid, wanted: &str) -> Result<Named> {
     let best = known.iter().map(|(tier, ..)| *tier).min();
     let fitting: Vec<_> = known.iter().filter(|(tier, ..)| Some(*tier) == best).collect();
     Ok(match fitting.as_slice() {
-        [] => Named::Unclear(format!("there is nobody called \"{wanted}\" here")),
+        [] => Named::Unclear(format!("nobody called \"{wanted}\" is here")),
         [(_, who, _)] => Named::One(*who),
         several => {
             let names: Vec<&str> = several.iter().map(|(.., called)| called.as_str()).collect();
@@ -157,28 +158,28 @@ struct Member {
     version: i64,
     before: Creature,
     now: Creature,
-    /// Its version rises even if nothing else changes.
+    /// Whether to raise its version even if nothing else changes.
     marked: bool,
 }
 
-/// A record as it stands, and the version it was read at.
+/// A record, with the version at which it was read.
 pub struct Record<'a> {
     pub version: i64,
     pub now: &'a mut Creature,
 }
 
-/// Everybody who takes part, as they stood and as they stand.
+/// The creatures that take part, before and after the changes.
 pub struct Cast {
     members: Vec<Member>,
-    /// Spells that ended: who concentrated on them, and what the spell had put on others.
+    /// Spells that ended: the names of the caster, and the names of what the spell had put on others.
     ended: Vec<(Vec<String>, Vec<String>)>,
 }
 
 impl Cast {
-    /// Reads everybody; locks them unless nothing is to be changed.
+    /// Reads the records. Locks them if `lock` is true.
     ///
     /// # Errors
-    /// `not_found` if somebody is gone by now.
+    /// `not_found` if one of them no longer exists.
     pub async fn read(tx: &TenantTx, campaign: Uuid, who: &[Who], lock: bool) -> Result<Self> {
         let cast = Self::read_those_left(tx, campaign, who, lock).await?;
         if who.iter().all(|w| cast.members.iter().any(|m| m.who == *w)) {
@@ -187,10 +188,10 @@ impl Cast {
         Err(Error::not_found("character or NPC"))
     }
 
-    /// As [`Cast::read`], without those who are gone.
+    /// [`Cast::read`] without the records that no longer exist.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn read_those_left(tx: &TenantTx, campaign: Uuid, who: &[Who], lock: bool) -> Result<Self> {
         let mut who = who.to_vec();
         who.sort_unstable();
@@ -223,7 +224,7 @@ impl Cast {
         Ok(Self { members, ended: Vec::new() })
     }
 
-    /// Those who take part in a fight, as they stand there. Nothing of it is written from here.
+    /// Participants of a fight, as they are in it. [`Cast::write`] does not write them.
     #[must_use]
     pub fn of_fight(fight: &Encounter, who: &[Who]) -> Self {
         let member = |who: &Who| {
@@ -234,27 +235,27 @@ impl Cast {
         Self { members: who.iter().filter_map(member).collect(), ended: Vec::new() }
     }
 
-    /// Somebody's record, to be changed by hand; none for who is gone.
+    /// A record, for direct changes; `None` if it no longer exists.
     pub fn record(&mut self, who: Who) -> Option<Record<'_>> {
         self.members.iter_mut().find(|m| m.who == who).map(|m| Record { version: m.version, now: &mut m.now })
     }
 
-    /// That somebody's record is written in any case: its version says that something was settled.
+    /// Writes this record in any case, so that its version rises.
     pub fn mark(&mut self, who: Who) {
         self.members.iter_mut().filter(|m| m.who == who).for_each(|m| m.marked = true);
     }
 
-    /// Somebody as they stand before anything is resolved.
+    /// A creature before anything is resolved.
     ///
     /// # Errors
-    /// `not_found` for who takes no part.
+    /// `not_found` if it does not take part.
     pub fn creature(&self, who: Who) -> Result<&Creature> {
         let member = self.members.iter().find(|m| m.who == who);
         member.map(|m| &m.before).ok_or_else(|| Error::not_found("character or NPC"))
     }
 
-    /// Makes changes, one after the other. A spell whose concentration ends goes from everybody who takes part; from others
-    /// when this is written.
+    /// Applies changes one by one. When concentration on a spell ends, the spell ends on everybody in the cast now, and on
+    /// others when the cast is written.
     pub fn change<'a>(&mut self, changes: impl Iterator<Item = &'a StateChange>) {
         for change in changes {
             for member in &mut self.members {
@@ -280,10 +281,10 @@ impl Cast {
         self.ended.push((sources, puts));
     }
 
-    /// Writes what changed: one statement for each row, and one a table for a spell that ended.
+    /// Writes the changes: one statement for each row, and one per table for each spell that ended.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn write(&self, tx: &TenantTx, campaign: Uuid) -> Result<()> {
         for member in &self.members {
             match member.who {
@@ -302,7 +303,8 @@ impl Cast {
     }
 }
 
-/// The names of what a spell puts on its targets, in lower case: its own, and those of its effect and condition.
+/// The names of what a spell puts on its targets, in lower case: the spell's own name, and those of its effect and
+/// condition.
 fn puts(caster: &Creature, spell: &str) -> Vec<String> {
     let rule = rules::srd::SPELLS.iter().find(|rule| same(rule.name, spell));
     let own = caster.spells.iter().find_map(|known| match known {
@@ -323,7 +325,7 @@ async fn write_character(tx: &TenantTx, id: Uuid, member: &Member) -> Result<()>
         }
         columns.insert("hp".to_owned(), member.now.hp.into());
     }
-    // The names are those of `sheet`, never a client's.
+    // The column names come from `sheet`, never from a client.
     let list = |prefix: &str| columns.keys().map(|c| format!("{prefix}{c}")).collect::<Vec<_>>().join(", ");
     let sql = format!(
         "UPDATE character t SET ({}) = ROW ({}) FROM jsonb_populate_record(NULL::\"character\", $1) r \
@@ -359,7 +361,7 @@ async fn write_npc(tx: &TenantTx, id: Uuid, member: &Member) -> Result<()> {
     Ok(())
 }
 
-/// Takes what a spell had put on them from everybody of the campaign who takes no part.
+/// Ends a spell's effects on everybody in the campaign who is not in the cast.
 async fn end_on_others(
     tx: &TenantTx,
     campaign: Uuid,

@@ -1,4 +1,4 @@
-//! `POST …/characters/{x}/rest`, and `GET /rules/srd/{table}`: the numbers of SRD 5.1 as the resolvers use them.
+//! `POST …/characters/{x}/rest`, and `GET /rules/srd/{table}`: the SRD 5.1 tables that the resolvers use.
 
 use actix_web::{get, post, web};
 use rules::resolve::{RestArgs, RestType, take_rest};
@@ -16,18 +16,18 @@ use crate::{
     auth::Caller,
     characters,
     encounters::answers::ResolvedOutcome,
-    error::{Error, Problem, Result},
     http::{
         Body, Reply,
         resource::{Ref, campaign_id},
     },
 };
+use base::error::{Error, Problem, Result};
 
 /// A rest.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RestInput {
-    /// An hour or more, or eight.
+    /// A short rest (an hour or more) or a long one (eight hours).
     #[serde(rename = "type")]
     #[schema(value_type = String, pattern = "^(short|long)$")]
     rest: RestType,
@@ -35,16 +35,16 @@ pub struct RestInput {
     #[schema(minimum = 0, maximum = 100)]
     #[serde(default)]
     hit_dice: Option<i32>,
-    /// Levels of slots to recover in a short rest by Arcane or Natural Recovery.
+    /// The levels of the slots to recover in a short rest with Arcane or Natural Recovery.
     #[serde(default)]
     recover_slots: Vec<i32>,
-    /// Whether there is food and drink, without which exhaustion stays.
+    /// Whether the character has food and drink. Without them exhaustion does not improve.
     #[serde(default = "yes")]
     food: bool,
     /// Dice rolled by hand; needs the scope `gm`.
     #[serde(default)]
     dice: Option<Vec<u32>>,
-    /// Only show what would come of it.
+    /// True to only show what the rest would do.
     #[serde(default)]
     preview: bool,
 }
@@ -62,7 +62,7 @@ impl RestInput {
             return Err(Error::invalid("/recover_slots", "invalid_value", "must have at most 20 entries"));
         }
         if let Some(at) = self.recover_slots.iter().position(|l| !(1..=9).contains(l)) {
-            return Err(Error::invalid(format!("/recover_slots/{at}"), "invalid_value", "levels are 1 to 9"));
+            return Err(Error::invalid(format!("/recover_slots/{at}"), "invalid_value", "must be a level from 1 to 9"));
         }
         Ok(RestArgs {
             rest: self.rest,
@@ -73,7 +73,7 @@ impl RestInput {
     }
 }
 
-/// A short or long rest of a character: the same as the tool `take_rest`.
+/// Takes a short or long rest with a character, as the tool `take_rest` does.
 #[utoipa::path(tag = "rules", operation_id = "rest_character", request_body = RestInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Character id or slug")),
     responses((status = 200, body = ResolvedOutcome), (status = "default", body = Problem)))]
@@ -111,11 +111,11 @@ pub async fn rest(
     .await
 }
 
-/// A whole table; there are no further pages.
+/// A whole table. There are no further pages.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes an answer that is written from the tables themselves")]
+#[expect(dead_code, reason = "it only describes the answer, which is written from the tables themselves")]
 struct SrdTable {
-    /// The rows, all of the table that was asked for.
+    /// All rows of the requested table.
     items: Vec<SrdRow>,
     /// Always null.
     #[schema(required = true)]
@@ -134,7 +134,7 @@ enum SrdRow {
     Skill(rules::srd::Skill),
 }
 
-/// A table of SRD 5.1: `weapons`, `armor`, `conditions`, `spells` or `skills`.
+/// Returns a table of SRD 5.1: `weapons`, `armor`, `conditions`, `spells` or `skills`.
 #[utoipa::path(tag = "rules", operation_id = "get_srd_table",
     params(("x" = String, Path, description = "`weapons`, `armor`, `conditions`, `spells` or `skills`")),
     responses((status = 200, body = SrdTable), (status = "default", body = Problem)))]

@@ -1,13 +1,14 @@
-//! The rules engine at work in a campaign: sheets become creatures, an outcome's changes become columns.
+//! Runs the rules engine in a campaign: turns sheets into creatures, and an outcome's changes into columns.
 //!
-//! - `sheet`: characters and NPCs as [`rules::sheet::Creature`]s, and the columns of what has changed.
-//! - `cast`: who takes part, found by what a caller calls them and locked in one order: characters, then NPCs, each by id.
-//! - `service`: a resolver run with the right dice, its changes written, its outcome told.
-//! - `http`: a rest as an endpoint of its own, and the SRD's tables.
+//! - `sheet`: characters and NPCs as [`rules::sheet::Creature`]s, and the columns for their changes.
+//! - `cast`: the creatures that take part. They are found by name and locked in one order: characters before NPCs, each by
+//!   id.
+//! - `service`: runs a resolver with the right dice, writes its changes and answers its outcome.
+//! - `http`: the route for a rest, and the SRD's tables.
 //!
-//! It must never decide a rule (that is the crate `rules`), and never change what a preview only looks at. Everything of
-//! one call is read, resolved and written in one transaction whose rows are locked, so that two smites at once cannot spend
-//! one slot. To add a resolver: the function in the crate, a tool in `tools/resolve/`.
+//! This module must never decide a rule, which is the crate `rules`'s job, and must never write in a preview. Each call
+//! reads, resolves and writes in one transaction that locks its rows, so that two concurrent smites cannot spend the same
+//! slot. To add a resolver, add a function to the crate and a tool to `tools/resolve/`.
 
 pub mod cast;
 pub mod http;

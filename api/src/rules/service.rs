@@ -1,6 +1,6 @@
-//! One resolver, run for a request: with the right dice, its changes written, its outcome told.
+//! Runs one resolver for a request: with the right dice, writing its changes and answering its outcome.
 //!
-//! It must never write in a preview, nor change hit points where the caller only asked what would happen.
+//! It must never write in a preview, and never change hit points if the caller only asked what would happen.
 
 use rules::{
     dice::{Dice, OutOfDice},
@@ -10,34 +10,34 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::cast::Cast;
-use crate::{
-    dice::service::{self as dice, Failure, Rolled, Wish},
+use crate::dice::service::{self as dice, Failure, Rolled, Wish};
+use base::{
     error::{Code, Error, Result},
-    ops::metrics,
-    tenancy::TenantTx,
+    metrics,
 };
+use db::tenancy::TenantTx;
 
-/// How something is resolved.
+/// How to resolve something.
 pub struct How<'a> {
     pub tx: &'a TenantTx,
     pub campaign: Uuid,
-    /// The tool, for metrics.
+    /// The tool's name, for metrics.
     pub tool: &'static str,
     /// Dice rolled by hand.
     pub given: Option<&'a [u32]>,
-    /// Nothing is written, and the fair stream is left alone.
+    /// True to write nothing and to leave the fair stream alone.
     pub preview: bool,
-    /// Whether hit points change, and what follows from that; the rest is spent in any case.
+    /// Whether to apply changes of hit points and what follows from them. Everything else is applied in any case.
     pub harm: bool,
-    /// Whether damage dice may be given that a miss or a save makes needless.
+    /// Whether given dice may include damage dice that a miss or a save makes unnecessary.
     pub spares_damage: bool,
 }
 
-/// Runs a resolver over a cast and writes what it changes.
+/// Runs a resolver over a cast and writes the changes.
 ///
 /// # Errors
-/// `invalid_dice` for given dice that do not fit, `validation_failed` and `not_dying` as the rules say, and those of the
-/// database.
+/// `invalid_dice` for given dice that do not match, `validation_failed` and `not_dying` as the rules say, and database
+/// errors.
 pub async fn resolve(
     how: &How<'_>,
     mut cast: Cast,
@@ -57,7 +57,7 @@ pub async fn resolve(
     told(how, &outcome, &applied, &dice)
 }
 
-/// An outcome that nobody rolled for and that changes nothing.
+/// Answers an outcome that needed no roll and changes nothing.
 ///
 /// # Errors
 /// `internal` if it cannot be written as JSON.
@@ -78,13 +78,14 @@ impl From<RuleError> for Failure {
             }
             RuleError::NotDying => Error::new(
                 Code::NotDying,
-                "Only who is at 0 hit points, neither stable nor dead, makes death saving throws.",
+                "Only a creature at 0 hit points that is neither stable nor dead makes death saving throws.",
             ),
         })
     }
 }
 
-/// How many of the dice a miss or a save made needless: those that the same roll takes when everything hits, or is failed.
+/// How many dice a miss or a save made unnecessary: those that the same roll would take if everything hit or every save
+/// failed.
 fn needless(
     how: &How<'_>,
     cast: &Cast,
@@ -98,17 +99,18 @@ fn needless(
     most_dice(full).saturating_sub(outcome.dice.len())
 }
 
-/// Whether a miss or a save may have made damage dice needless.
+/// Whether a miss or a save may have made damage dice unnecessary.
 pub(crate) fn spares(outcome: &Outcome) -> bool {
     !outcome.dice.is_empty() && (outcome.damage.is_none() || outcome.attacks.iter().any(|a| a.damage.is_none()))
 }
 
-/// How many dice something takes when everything hits, or every save is failed; `run` says how many it took.
+/// How many dice something takes at most, that is if everything hits or every save fails. `run` returns how many it
+/// took.
 pub(crate) fn most_dice(run: impl Fn(&mut dyn Dice) -> Option<usize>) -> usize {
     [Always::Highest, Always::Lowest].into_iter().filter_map(|mut dice| run(&mut dice)).max().unwrap_or(0)
 }
 
-/// Dice that hit with everything, or fail every save.
+/// Dice that always hit, or always fail saves.
 enum Always {
     Highest,
     Lowest,
@@ -123,8 +125,8 @@ impl Dice for Always {
     }
 }
 
-/// Which changes are hit points or follow from them: for each creature everything from the first such change on, but for what
-/// somebody else puts on it (a spell's condition, which names its source).
+/// Which changes are changes of hit points or follow from them. For each creature these are all from the first such change
+/// on, except what somebody else puts on it (a spell's condition, which names its source).
 fn withheld(changes: &[StateChange]) -> Vec<bool> {
     let mut harmed: Vec<&str> = Vec::new();
     let withheld = changes.iter().map(|change| {
@@ -146,7 +148,7 @@ fn withheld(changes: &[StateChange]) -> Vec<bool> {
     withheld.collect()
 }
 
-/// The outcome as it is answered: which of its effects were applied, and whose dice fell.
+/// The outcome as an answer: with the dice's origin and, for each effect, whether it was applied.
 pub(crate) fn told(how: &How<'_>, outcome: &Outcome, applied: &[bool], dice: &Rolled<'_>) -> Result<Value> {
     let word = match outcome {
         o if o.impossible => "impossible",

@@ -1,7 +1,7 @@
-//! Sheets as the rules see them, field by field, and the columns that hold what the rules changed.
+//! Turns sheets into the rules' creatures, field by field, and changed creatures back into columns.
 //!
-//! Nothing goes through JSON here but what players write freely: armor, shields and spells of their own. An NPC has no
-//! columns for slots, resources, concentration and death saves: they are not kept.
+//! Only free-form fields go through JSON: custom armor, shields and spells. NPCs have no columns for slots, resources,
+//! concentration and death saves; those are not stored.
 
 use entity::{Json, character, npc, shapes};
 use rules::sheet::{
@@ -11,9 +11,9 @@ use rules::sheet::{
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::error::{Error, Result};
+use base::error::{Error, Result};
 
-/// A player character as the rules see it.
+/// A player character as a creature.
 pub(crate) fn of_character(row: character::Model) -> Creature {
     Creature {
         id: row.id.to_string(),
@@ -55,7 +55,7 @@ pub(crate) fn of_character(row: character::Model) -> Creature {
     }
 }
 
-/// An NPC as the rules see it. One that lies unconscious at 0 hit points was knocked out, and is stable.
+/// An NPC as a creature. An NPC that is unconscious at 0 hit points was knocked out, and is stable.
 pub(crate) fn of_npc(row: npc::Model) -> Creature {
     let stats = row.stats.0;
     let conditions: Vec<Condition> = row.conditions.0.into_iter().map(condition).collect();
@@ -185,7 +185,7 @@ fn item(value: Value) -> Item {
     }
 }
 
-/// The columns of a character that changed, as they are stored.
+/// The changed columns of a character, in their stored form.
 ///
 /// # Errors
 /// `internal` if one cannot be written as JSON.
@@ -219,7 +219,7 @@ pub(super) fn character_columns(before: &Creature, now: &Creature) -> Result<Map
     Ok(columns)
 }
 
-/// What changed of an NPC, as it is stored: members of its `stats`, and columns.
+/// The changes of an NPC in their stored form: members of its `stats`, and columns.
 ///
 /// # Errors
 /// `internal` if one cannot be written as JSON.
@@ -239,7 +239,7 @@ fn hit_points(members: &mut Map<String, Value>, before: &Creature, now: &Creatur
     }
 }
 
-/// Conditions and effects, which everybody has.
+/// Conditions and effects, which characters and NPCs share.
 fn afflictions(columns: &mut Map<String, Value>, before: &Creature, now: &Creature) -> Result<()> {
     if before.conditions != now.conditions {
         let kept = |c: &Condition| shapes::Condition {

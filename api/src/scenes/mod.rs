@@ -1,5 +1,5 @@
-//! Scenes: a place in play, with tokens, notes and lights. A scene may belong to a frontend's channel; [`service`] finds it by that,
-//! or makes it.
+//! Scenes: places in play, with tokens, notes and lights. A scene may belong to a frontend's channel; [`service`] finds
+//! the scene of a channel or creates it.
 
 pub mod service;
 
@@ -13,15 +13,15 @@ use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    error::Result,
     http::{
         resource::{self, Place, Resource, Stamp, col},
         validate,
     },
     world_routes,
 };
+use base::error::Result;
 
-/// What a client writes of a scene.
+/// The members of a scene that a client can write.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -34,13 +34,14 @@ pub struct SceneInput {
     #[garde(length(chars, max = 20_000))]
     #[serde(default)]
     pub description: String,
-    /// The place it plays in, as lore of zones names it; without one, its name is.
+    /// The location where the scene is, as lore with the scope `zone` names it. If there is none, the scene's name is
+    /// used.
     #[garde(custom(validate::opt_line))]
     #[serde(default)]
     pub location: Option<String>,
     #[serde(default)]
     pub active: bool,
-    /// The frontend's channel this scene plays in; a channel has one scene of a campaign.
+    /// The frontend's channel that the scene belongs to. A channel has at most one scene in a campaign.
     #[garde(custom(validate::opt_line))]
     #[serde(default)]
     pub channel: Option<String>,
@@ -84,7 +85,7 @@ pub struct SceneFilter {
     channel: Option<String>,
 }
 
-/// The kind.
+/// Scenes as a resource.
 pub struct Scenes;
 
 impl Resource for Scenes {

@@ -1,22 +1,26 @@
-//! Scenes as requests name them: by id or slug, or by a frontend's channel, whose scene is made when it is first named.
+//! Finds the scene that a request names: by id or slug, or by a frontend's channel. A channel's scene is created when
+//! the channel is first used.
 
 use uuid::Uuid;
 
 use super::Scenes;
 use crate::{
-    error::{Code, Error, Result},
     http::resource::{self, Place, Ref, Resource as _},
     limits,
+};
+use base::{
+    error::{Code, Error, Result},
     stored::Columns,
 };
 
-/// How often a scene is looked for and made before somebody who makes and deletes it all the time has won.
+/// How often we look for a scene or create it, before we give up because somebody keeps creating and deleting it.
 const ATTEMPTS_MAX: u32 = 5;
 
-/// The scene that a body names by `scene_id`, by `channel`, or by both if they agree.
+/// The scene that a request names by `scene_id`, by `channel`, or by both if they agree.
 ///
 /// # Errors
-/// `validation_failed` at `/scene_id` for a scene that is not there, at `/channel` for another scene's; those of [`of_channel`].
+/// `validation_failed` at `/scene_id` for a scene that does not exist, at `/channel` for the channel of another scene;
+/// those of [`of_channel`].
 pub async fn named(place: &Place<'_>, scene: Option<&str>, channel: Option<&str>) -> Result<Option<Uuid>> {
     let Some(name) = scene else {
         return match channel {
@@ -31,14 +35,14 @@ pub async fn named(place: &Place<'_>, scene: Option<&str>, channel: Option<&str>
         _ => e,
     })?;
     if channel.is_some() && channel != found.channel.as_deref() {
-        let message = "The scene in `scene_id` is not this channel's. Give one of the two.";
+        let message = "The scene in `scene_id` does not belong to this channel. Give only one of the two.";
         return Err(Error::invalid("/channel", "invalid_value", message));
     }
     Ok(Some(found.id.0))
 }
 
-/// The scene of a channel. If there is none, one is made that is named after it; of many who ask at once, all get the same.
-/// One statement if it is there.
+/// The scene of a channel. If there is none, a scene named after the channel is created; concurrent callers all get the
+/// same one. Takes one statement if the scene exists.
 ///
 /// # Errors
 /// `quota_exceeded`; those of the database.
@@ -52,7 +56,7 @@ pub async fn of_channel(place: &Place<'_>, channel: &str) -> Result<Uuid> {
             return Ok(id);
         }
     }
-    Err(Error::new(Code::Conflict, "The channel's scene is being made and deleted by others. Try again."))
+    Err(Error::new(Code::Conflict, "Others keep creating and deleting the channel's scene. Try again."))
 }
 
 async fn find(place: &Place<'_>, channel: &str) -> Result<Option<Uuid>> {
@@ -65,8 +69,8 @@ async fn find(place: &Place<'_>, channel: &str) -> Result<Option<Uuid>> {
     row.map(|row| row.read("id")).transpose()
 }
 
-/// Makes a channel's scene, unless somebody else has its channel or its slug: then it is to be looked for again. Who is in the
-/// middle of making it is waited for.
+/// Creates a channel's scene. Returns none if somebody else took the channel or the slug meanwhile: then the caller
+/// must look for the scene again. If somebody is just creating it, this waits for them.
 async fn make(place: &Place<'_>, channel: &str) -> Result<Option<Uuid>> {
     let slug = resource::free_slug::<Scenes>(place, channel).await?;
     let row = sqlx::query(

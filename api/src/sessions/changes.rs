@@ -1,4 +1,4 @@
-//! Computing a delta: from the campaign's journal, and from what the session's frontend told.
+//! Computes a delta from the campaign's journal and from the reports of the session's frontend.
 
 use std::collections::BTreeSet;
 
@@ -16,26 +16,24 @@ use super::{
     service::{self, Playing, Standing},
     world_state::Scene,
 };
-use crate::{
-    encounters::news::LastAction,
+use crate::{encounters::news::LastAction, http::budget, messages::service::rolls};
+use base::{
     error::Result,
-    http::budget,
-    messages::service::rolls,
     stored::{self, Columns},
-    tenancy::TenantTx,
 };
+use db::tenancy::TenantTx;
 
-/// Messages with rolls, and rows of scenes, characters and encounters, that one delta looks into.
+/// The most rows that one delta reads: messages with rolls, and rows of scenes, characters and encounters.
 const ROWS_MAX: i64 = 500;
 
-/// What happened since the session's last completed turn, up to `standing.now`, as far as its AI may know it. One statement, if the
-/// feed went on, and one more for each of rolls, moves and the frontend's own events if there are any.
+/// What happened since the session's last completed turn, up to `standing.now`, as far as its AI may know it. One statement if the
+/// feed has news, and one more each for rolls, for changed rows and for the frontend's own events, if there are any.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn delta(tx: &TenantTx, facts: &Facts) -> Result<Delta> {
     let (session, standing) = (&facts.playing, &facts.standing);
-    // Before the first turn nobody asked.
+    // Before the first turn, `has_news` has not been computed.
     let (mut delta, has_moved) = match facts.has_news || standing.cursor.is_none() {
         true => said(tx, session, standing).await?,
         false => (Delta::default(), false),
@@ -49,17 +47,17 @@ pub async fn delta(tx: &TenantTx, facts: &Facts) -> Result<Delta> {
     if standing.since().event < standing.now.event {
         pieces.extend(told(tx, session, standing).await?);
     }
-    // The newest of two stands, wherever it happened.
+    // Of two values the newer one counts, no matter where it came from.
     pieces.sort_by_key(|(at, _)| *at);
     pieces.into_iter().for_each(|(_, piece)| delta.add(piece));
     if session.role == Role::Player {
-        // Notes are the game master's.
+        // Only the game master may read notes.
         delta.scene_note_updated.clear();
     }
     Ok(delta)
 }
 
-/// What the session's frontend told.
+/// What the session's frontend reported.
 async fn told(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<Vec<(OffsetDateTime, Delta)>> {
     let events = sqlx::query(
         "SELECT created_at, delta FROM session_event WHERE tenant_id = $1 AND session_id = $2 AND number > $3 AND number <= $4 ORDER BY number",
@@ -78,8 +76,8 @@ async fn told(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<V
     Ok(pieces)
 }
 
-/// Takes from what a frontend told how much its foes were hurt or healed: a player sees how they fare, not their numbers. Two
-/// statements, if anyone was.
+/// Removes how much foes were hurt or healed from a frontend's reports: a player sees their conditions, not their numbers. Two
+/// statements if anyone was hurt or healed.
 async fn veil(tx: &TenantTx, session: &Playing, told: &mut [(OffsetDateTime, Delta)]) -> Result<()> {
     let all = told.iter().flat_map(|(_, piece)| &piece.combatant_changed);
     let actors: Vec<String> = all.filter(|c| c.hp_change != 0).map(|c| c.actor_id.clone()).collect();
@@ -94,15 +92,16 @@ async fn veil(tx: &TenantTx, session: &Playing, told: &mut [(OffsetDateTime, Del
     Ok(())
 }
 
-/// The journal's rows of a window that are news: not what the session's own turns did in its role, nor what was taken back within
-/// it. Parameters: tenant, campaign, after, up to, session; as what it is told is the seventh.
+/// The journal's rows of a window that are news: not those of the session's own turns in its present role, nor those that were
+/// reverted within the window. Parameters: tenant, campaign, after, up to, session; the seventh is the session's `told_as`.
 const NEWS: &str = "SELECT j.* FROM journal j WHERE j.tenant_id = $1 AND j.campaign_id = $2 AND j.seq > $3 AND j.seq <= $4 \
     AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.tenant_id = $1 AND t.id = j.turn_id AND t.entity_id = $5 AND t.kind = 'gm' AND t.told_as = $7) \
     AND (j.turn_id IS NULL OR NOT EXISTS (SELECT 1 FROM journal r WHERE r.tenant_id = $1 AND r.row_id = j.row_id \
          AND r.seq > $3 AND r.seq <= $4 AND r.origin = 'revert'))";
 
-/// Messages that came and went, and the rolls among them; and whether anything else is news. The AI's own words are no news, also
-/// when its frontend brings them, nor is what the log tells of a fight (`encounters::told`), which the delta tells by itself.
+/// The numbers of new and deleted messages, and the new rolls; and whether anything else is news. The AI's own messages are not
+/// news, even if its frontend reports them. Neither are the log's messages about a fight (`encounters::told`), because the delta
+/// itself reports the fight.
 async fn said(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<(Delta, bool)> {
     let sees = |row: &'static str| {
         let field = move |name: &str| match name {
@@ -164,7 +163,7 @@ fn window<'q>(sql: AssertSqlSafe<String>, tx: &TenantTx, session: &Playing, stan
         .bind(session.told_as())
 }
 
-/// Scenes and characters of the campaign that changed; the newest, oldest first.
+/// Changed rows of scenes, characters, encounters and the session: the newest, with the oldest of them first.
 async fn moved(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<Vec<PgRow>> {
     let sql = format!(
         "SELECT n.seq, n.at, n.table_name, n.before, n.after, \
@@ -198,7 +197,7 @@ fn change_of(row: &PgRow, session: &Playing) -> Result<Delta> {
         _ => {
             let mut delta = character_change(&before, &after);
             if row.read("is_commit")? {
-                // It was told when it happened in the fight.
+                // The fight has reported it already.
                 delta.combatant_changed.clear();
             }
             delta
@@ -214,7 +213,7 @@ fn arrived(new_scene_id: String, new_scene_name: String) -> Delta {
     Delta { scene_changed: Some(SceneChange { new_scene_id, new_scene_name }), ..Delta::default() }
 }
 
-/// A fight of the server's own: that it began, went on, ended or is gone, and what its actions did.
+/// A fight that the server runs: whether it began, advanced, ended or was deleted, and what its last action did.
 fn encounter_change(before: &Value, after: &Value, role: Role) -> Delta {
     let is_active = |row: &Value| row.get("status").and_then(Value::as_str) == Some("active");
     let (was_active, combatant_changed) = (is_active(before), hurt(before, after, role));
@@ -237,13 +236,13 @@ fn encounter_change(before: &Value, after: &Value, role: Role) -> Delta {
     }
 }
 
-/// Whom an action hurt, healed or afflicted. A player's AI is not told how much of its enemies.
+/// Who was hurt, healed or given conditions by an action. A player's AI does not learn the numbers of its enemies.
 fn hurt(before: &Value, after: &Value, role: Role) -> Vec<CombatantChange> {
     let last = |row: &Value| -> LastAction {
         row.get("last_action").and_then(|a| serde_json::from_value(a.clone()).ok()).unwrap_or_default()
     };
     let action = last(after);
-    // A fight that is there from the beginning is a new or a copied one; one that is edited has had no action.
+    // A fight without an earlier version is new or copied. An edit is not an action.
     if before.is_null() || action.seq == last(before).seq {
         return Vec::new();
     }
@@ -256,7 +255,7 @@ fn hurt(before: &Value, after: &Value, role: Role) -> Vec<CombatantChange> {
     told.filter(|c| c.hp_change != 0 || !c.new_status_effects.is_empty()).collect()
 }
 
-/// What changed in the session's own scene or, if it has none, in the campaign's active ones.
+/// What changed in the session's own scene or, if it has none, in the campaign's active scenes.
 fn scene_change(before: &Value, after: &Value, own: Option<Uuid>) -> Delta {
     let is_played = |row: &Value| match own {
         Some(own) => row.get("id").and_then(Value::as_str).is_some_and(|id| id.parse() == Ok(own)),

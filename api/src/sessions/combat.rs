@@ -1,4 +1,4 @@
-//! Fights: the frontend's combat tracker as it was last told, and what each telling changed.
+//! Fights: the state of the frontend's combat tracker, and what each report changed.
 
 use entity::session::Role;
 use serde::{Deserialize, Serialize};
@@ -11,30 +11,30 @@ use super::{
     delta::{CombatantChange, Delta, Started},
     input::{self, Checked},
 };
-use crate::{
-    encounters,
+use crate::encounters;
+use base::{
     error::{Error, Result},
     stored::Columns,
-    tenancy::TenantTx,
 };
+use db::tenancy::TenantTx;
 
-/// Fights a frontend may tell of at once, and who may take part in one.
+/// The most fights that a frontend may report, and the most participants in one.
 const ENCOUNTERS_MAX: usize = 20;
 const COMBATANTS_MAX: usize = 200;
 const CONDITIONS_MAX: usize = 30;
-/// What a fight is called that has neither name nor id.
+/// The name of a fight without a name.
 pub const UNNAMED: &str = "Combat Encounter";
 
-/// One who fights.
+/// A participant in a fight.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct Combatant {
     pub name: String,
-    /// Its place in the order; null if it has none yet.
+    /// The initiative; null if it was not rolled yet.
     #[schema(value_type = Option<f64>)]
     pub initiative: Option<Number>,
     pub is_player: bool,
-    /// Whether it is its turn.
+    /// Whether it is this participant's turn.
     pub is_current_turn: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_id: Option<String>,
@@ -49,7 +49,7 @@ pub struct Combatant {
 }
 
 impl Combatant {
-    /// What others call it.
+    /// The id or name that others use for the participant.
     #[must_use]
     pub fn actor(&self) -> &str {
         self.character_id.as_deref().or(self.token_id.as_deref()).unwrap_or(&self.name)
@@ -63,25 +63,25 @@ impl Combatant {
     }
 }
 
-/// A fight as a frontend tells of it. Its own further members are not kept.
+/// A fight as a frontend reports it. Other members are not kept.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct CombatState {
-    /// Whether anybody fights.
+    /// Whether there is a fight.
     pub in_combat: bool,
     /// The frontend's own id of the fight.
     #[serde(alias = "id", alias = "encounter_id")]
     pub combat_id: Option<String>,
     pub name: Option<String>,
     pub round: i64,
-    /// 1 is the first in the order.
+    /// The place in the initiative order, from 1.
     pub turn: i64,
-    /// Who fights.
+    /// The participants.
     pub combatants: Vec<Combatant>,
 }
 
 impl CombatState {
-    /// Whether it is of a sound size.
+    /// Checks the sizes of texts and lists.
     ///
     /// # Errors
     /// `validation_failed` with pointers below `at`.
@@ -103,7 +103,7 @@ impl CombatState {
     }
 }
 
-/// What a `combat_state` event tells: one fight, or all of them.
+/// The content of a `combat_state` event: one fight, or all fights.
 #[derive(Debug)]
 pub enum Told {
     One(CombatState),
@@ -120,11 +120,7 @@ impl Told {
             let at = format!("{at}/encounters");
             let states: Vec<CombatState> = input::read(list.clone(), &at)?;
             if states.len() > ENCOUNTERS_MAX {
-                return Err(Error::invalid(
-                    at,
-                    "invalid_value",
-                    format!("Tell of at most {ENCOUNTERS_MAX} encounters."),
-                ));
+                return Err(Error::invalid(at, "invalid_value", format!("Send at most {ENCOUNTERS_MAX} encounters.")));
             }
             states.iter().enumerate().try_for_each(|(i, state)| state.check(&format!("{at}/{i}")))?;
             return Ok(Self::All(states));
@@ -134,7 +130,11 @@ impl Told {
             None => (data, at.to_owned()),
         };
         if state.get("in_combat").and_then(Value::as_bool).is_none() {
-            return Err(Error::invalid(format!("{at}/in_combat"), "required", "Say whether there is a fight."));
+            return Err(Error::invalid(
+                format!("{at}/in_combat"),
+                "required",
+                "Say whether there is a fight: true or false.",
+            ));
         }
         let state: CombatState = input::read(state.clone(), &at)?;
         state.check(&at)?;
@@ -142,7 +142,7 @@ impl Told {
     }
 }
 
-/// A fight that goes on, as it was last told.
+/// A fight in progress, as last reported.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Encounter {
     pub combat_id: String,
@@ -166,7 +166,7 @@ impl Encounter {
         }
     }
 
-    /// The fight as tools and overviews show it, like an encounter of the server's own.
+    /// The fight as tools and overviews show it, in the same form as the server's own encounters.
     #[must_use]
     pub fn shown(&self) -> Value {
         json!({
@@ -175,7 +175,7 @@ impl Encounter {
         })
     }
 
-    /// What is different now.
+    /// What changed since an earlier report.
     fn since(&self, before: &Self) -> Delta {
         let mut delta =
             Delta { turn_advanced: (self.round, self.turn) != (before.round, before.turn), ..Delta::default() };
@@ -197,7 +197,7 @@ impl Encounter {
     }
 }
 
-/// Takes in what a frontend tells of its fights; returns what that changed.
+/// Stores a frontend's report about its fights. Returns what changed.
 pub fn mirror(encounters: &mut Vec<Encounter>, told: Told, now: OffsetDateTime) -> Delta {
     let now = now.format(&Rfc3339).unwrap_or_default();
     let mut delta = Delta::default();
@@ -233,16 +233,16 @@ fn update(encounters: &mut Vec<Encounter>, encounter: Encounter) -> Delta {
     Delta { encounter_started: Some(started), ..Delta::default() }
 }
 
-/// A fight that goes on, the server's own or a frontend's.
+/// A fight in progress, run by the server or reported by a frontend.
 pub struct Fight {
     pub id: String,
-    /// Whether it is the server's own.
+    /// Whether the server runs it.
     pub own: bool,
     pub shown: Value,
 }
 
 impl Fight {
-    /// Says of a frontend's fight that it may have gone on unseen.
+    /// Marks a frontend's fight as possibly outdated.
     #[must_use]
     pub fn gone_stale(mut self) -> Self {
         if let Some(shown) = self.shown.as_object_mut().filter(|_| !self.own) {
@@ -252,11 +252,11 @@ impl Fight {
     }
 }
 
-/// The fights that go on: the campaign's own encounters, then what the session's frontend told of its tracker; without a session,
-/// what any frontend of the campaign told last. The one place that says what is being fought. Two statements.
+/// The fights in progress: the campaign's own encounters, then those in the session's frontend. Without a session, those that any
+/// frontend of the campaign reported last. This is the only place that decides which fights are in progress. Two statements.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn going_on(tx: &TenantTx, campaign: Uuid, session: Option<Uuid>) -> Result<Vec<Fight>> {
     let own = encounters::combat::going_on(tx, campaign).await?.into_iter();
     let mut fights: Vec<_> = own.map(|c| Fight { id: c.id.to_string(), own: true, shown: c.shown }).collect();
@@ -276,10 +276,10 @@ pub async fn going_on(tx: &TenantTx, campaign: Uuid, session: Option<Uuid>) -> R
     Ok(fights)
 }
 
-/// Whether a session's frontend told of a fight that goes on. One statement.
+/// Whether a session's frontend has reported a fight in progress. One statement.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn is_told_of(tx: &TenantTx, session: Uuid) -> Result<bool> {
     let row =
         sqlx::query("SELECT combat <> '[]' AS fights FROM session_state WHERE tenant_id = $1 AND session_id = $2")
@@ -290,7 +290,7 @@ pub async fn is_told_of(tx: &TenantTx, session: Uuid) -> Result<bool> {
     row.map_or(Ok(false), |row| row.read("fights"))
 }
 
-/// Fights as a role may see them: a player sees how many blows its foes took, not how many they can take.
+/// The fights as a role may see them. A player does not see the hit points of foes.
 #[must_use]
 pub fn seen_by(role: Role, mut fights: Vec<Fight>) -> Vec<Fight> {
     if role == Role::Player {
@@ -307,10 +307,10 @@ pub fn seen_by(role: Role, mut fights: Vec<Fight>) -> Vec<Fight> {
     fights
 }
 
-/// `get_encounter`'s answer.
+/// The answer of `get_encounter`.
 ///
 /// # Errors
-/// `not_found` if there is no fight of this id.
+/// `not_found` if there is no fight with this id.
 pub fn answer(mut fights: Vec<Fight>, wanted: Option<&str>) -> Result<Value> {
     if let Some(id) = wanted {
         let found = fights.into_iter().find(|fight| fight.id == id);

@@ -1,7 +1,7 @@
-//! What changed in the game since the AI's last turn: the fields that frontends and models know by name.
+//! What changed in the game since the AI's last turn. Frontends and models know the names of the fields.
 //!
-//! A delta is a sum of pieces. Each piece has the same shape as the whole, so what a frontend reported is kept as it will be
-//! told, and [`Delta::add`] is all there is to computing. Fields without anything in them are left out.
+//! A delta is a sum of pieces. Each piece has the same shape as the whole, so a frontend's report is stored in the form in which it
+//! is passed on, and [`Delta::add`] computes the sum. Empty fields are left out.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value, json};
 use utoipa::ToSchema;
 
-use crate::error::{Error, Result};
+use base::error::{Error, Result};
 
-/// What a model is told when nothing changed.
+/// What a model reads if nothing changed.
 pub const NO_CHANGES: &str = "No changes to game state since last AI turn";
-/// Entries of one list; of more, the newest.
+/// The most entries of one list. Only the newest are kept.
 const LIST_MAX: usize = 100;
 
 /// A roll of the dice.
@@ -34,7 +34,7 @@ pub struct Started {
     pub name: String,
 }
 
-/// Someone who was hurt, healed or afflicted.
+/// A participant who was hurt, healed or got a condition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CombatantChange {
     pub actor_id: String,
@@ -44,7 +44,7 @@ pub struct CombatantChange {
     pub new_status_effects: Vec<String>,
 }
 
-/// Another scene.
+/// A change of the scene.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SceneChange {
     pub new_scene_id: String,
@@ -62,7 +62,7 @@ pub struct TokenMove {
     pub y: Number,
 }
 
-/// A token that was put on the scene.
+/// A token that was added to the scene.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct NewToken {
     pub token_id: String,
@@ -74,7 +74,7 @@ pub struct NewToken {
     pub y: Number,
 }
 
-/// A place in a scene.
+/// A position in a scene.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Position {
     #[schema(value_type = f64)]
@@ -83,7 +83,7 @@ pub struct Position {
     pub y: Number,
 }
 
-/// A note that was put, moved or renamed.
+/// A note that was added, moved or renamed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct NoteChange {
     pub note_id: String,
@@ -106,14 +106,14 @@ pub struct DoorChange {
     pub new_state: String,
 }
 
-/// An item that someone has now.
+/// An item that somebody received.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ItemGain {
     pub actor_id: String,
     pub item_name: String,
 }
 
-/// What has no field of its own.
+/// Details without a field of their own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct Details {
@@ -139,7 +139,7 @@ fn not(b: &bool) -> bool {
     !b
 }
 
-/// What changed.
+/// The changes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Delta {
@@ -182,7 +182,7 @@ impl Delta {
         *self == Self::default()
     }
 
-    /// Adds what came later.
+    /// Adds later changes.
     pub fn add(&mut self, later: Self) {
         self.new_messages += later.new_messages;
         self.deleted_messages += later.deleted_messages;
@@ -205,7 +205,7 @@ impl Delta {
                 None => self.combatant_changed.push(change),
             }
         }
-        // A token is where it went last.
+        // Of a token's moves, only the last one is kept.
         self.token_moved.retain(|t| !later.token_moved.iter().any(|l| l.token_id == t.token_id));
         self.token_moved.extend(later.token_moved);
         self.new_dice_rolls.extend(later.new_dice_rolls);
@@ -221,7 +221,7 @@ impl Delta {
         self.bound();
     }
 
-    /// Leaves of those who are no friends only what can be seen: their new conditions, not how much they were hurt or healed.
+    /// Keeps only visible changes of those who are not friends: their new conditions, but not how much they were hurt or healed.
     pub fn veil_combatants(&mut self, is_friend: impl Fn(&str) -> bool) {
         self.combatant_changed.retain_mut(|change| {
             if !is_friend(&change.actor_id) {
@@ -231,7 +231,7 @@ impl Delta {
         });
     }
 
-    /// Notes that older entries of a list were left out.
+    /// Counts older entries of a list that were left out.
     pub fn leave_out(&mut self, field: &str, n: u64) {
         if n > 0 {
             *self.details.left_out.entry(field.to_owned()).or_default() += n;
@@ -259,7 +259,7 @@ impl Delta {
         }
     }
 
-    /// The delta as clients and models see it: `has_changes`, what changed, and a sentence if nothing did.
+    /// The delta as clients and models see it: `has_changes`, the changes, and a sentence if there are none.
     ///
     /// # Errors
     /// `internal` if it cannot be written as JSON.
@@ -280,7 +280,7 @@ impl Delta {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DeltaView {
     pub has_changes: bool,
-    /// `No changes to game state since last AI turn`, and only if so.
+    /// `No changes to game state since last AI turn` if nothing changed, or else null.
     pub message: Option<String>,
     #[serde(flatten)]
     pub delta: Delta,

@@ -1,7 +1,8 @@
-//! The events of frontends as types: the OpenAPI document and the schema of the bridge's frames describe them by these. They are read by
-//! [`super::events`], which knows more shapes of them than clients need be told; tests hold what is sent to the document.
+//! The events of frontends as types, from which the OpenAPI document and the schema of the bridge's frames are generated.
+//! [`super::events`] reads the events, and accepts more shapes of them than clients need to know. Tests compare sent events with
+//! the document.
 //!
-//! To add an event: a variant here.
+//! To add an event, add a variant here.
 #![expect(dead_code, reason = "they describe events that are read elsewhere")]
 
 use std::collections::BTreeMap;
@@ -16,22 +17,22 @@ use super::{
     world_state::WorldState,
 };
 
-/// Something that happened at a frontend's table. Members of `data` that nobody knows are ignored: frontends send their own.
+/// An event at a frontend's table. Unknown members of `data` are ignored, because frontends send members of their own.
 #[derive(ToSchema)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 #[schema(as = EventInput)]
 pub(crate) enum SessionEvent {
-    /// Somebody said something: `content` says what.
+    /// Somebody said something. `content` has the text.
     ChatMessage(Said),
-    /// Somebody rolled dice: `formula` and `total` say what, or `rolls` if they were several.
+    /// Somebody rolled dice. `formula` and `total` have the roll, or `rolls` if there were several.
     DiceRoll(Said),
-    /// A message was taken back.
+    /// A message was deleted.
     MessageDeleted(DeletedMessage),
-    /// How the fights stand.
+    /// The state of the fights.
     CombatState(FightsReported),
     /// The world as the frontend has it.
     WorldState(WorldState),
-    /// What changed, as the frontend counted it itself: members named as those of `Delta`, in snake_case or in PascalCase.
+    /// Changes that the frontend computed itself. The members have the names of those of `Delta`, in snake_case or PascalCase.
     GameDelta(BTreeMap<String, Value>),
     /// A fight began.
     EncounterStarted(FightBegun),
@@ -39,25 +40,25 @@ pub(crate) enum SessionEvent {
     EncounterEnded,
     /// The next turn of a fight began.
     TurnAdvanced,
-    /// Somebody was hurt, healed or afflicted.
+    /// Somebody was hurt, healed or got a condition.
     CombatantChanged(CombatantChange),
-    /// Another scene is shown.
+    /// Another scene is shown now.
     SceneChanged(SceneChange),
     /// A token moved.
     TokenMoved(TokenMove),
-    /// A token was put on the scene.
+    /// A token was added to the scene.
     TokenCreated(NewToken),
-    /// A note was put, moved or renamed.
+    /// A note was added, moved or renamed.
     SceneNoteUpdated(NoteChange),
     /// A light changed.
     SceneLightingChanged(LightChange),
     /// A door was opened, closed or locked.
     DoorStateChanged(DoorChange),
-    /// Somebody got something.
+    /// Somebody received an item.
     ItemAcquired(ItemGain),
 }
 
-/// A message that is gone.
+/// A deleted message.
 #[derive(ToSchema)]
 pub(crate) struct DeletedMessage {
     /// The frontend's own id of the message, or the server's.
@@ -65,12 +66,12 @@ pub(crate) struct DeletedMessage {
     id: String,
 }
 
-/// One fight, or all that go on. What `combat_state` has may stand beside it as well, without it.
+/// One fight, or all fights in progress. The members of `combat_state` may also stand directly in `data`.
 #[derive(ToSchema)]
 pub(crate) struct FightsReported {
     /// The fight.
     combat_state: Option<CombatState>,
-    /// Every fight that goes on; one that is left out has ended.
+    /// All fights in progress. A fight that is missing has ended.
     #[schema(max_items = 20)]
     encounters: Option<Vec<CombatState>>,
 }
@@ -80,6 +81,6 @@ pub(crate) struct FightsReported {
 pub(crate) struct FightBegun {
     /// The frontend's own id of the fight.
     id: String,
-    /// What it is called.
+    /// The fight's name.
     name: Option<String>,
 }

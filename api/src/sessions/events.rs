@@ -1,5 +1,5 @@
-//! What a frontend reports: messages and rolls are kept as messages, fights in the mirror of its combat tracker, everything
-//! else as a piece of the next delta. All events of a call are taken in, or none.
+//! Stores the reports of frontends: messages and rolls as messages, fights as a copy of the combat tracker, everything else as a
+//! piece of the next delta. Either all events of a call are stored, or none.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -21,23 +21,25 @@ use super::{
 };
 use crate::{
     auth::Caller,
-    error::{Code, Error, Result},
     http::resource::Ref,
     messages::service::{self as messages, NewMessage, RollFacts},
-    ops::metrics,
-    stored::Columns,
-    tenancy::TenantTx,
 };
+use base::{
+    error::{Code, Error, Result},
+    metrics,
+    stored::Columns,
+};
+use db::tenancy::TenantTx;
 
-/// Events of one call.
+/// The most events of one call.
 pub const EVENTS_PER_CALL_MAX: usize = 100;
-/// Rolls of one message, and dice of one roll.
+/// The most rolls of one message, and the most dice of one roll.
 const ROLLS_MAX: usize = 20;
 const DICE_MAX: usize = 1000;
 const WHISPERS_MAX: usize = 50;
 const FORMULA_CHARS_MAX: usize = 1000;
 
-/// Every type of event.
+/// All types of events.
 pub const KINDS: &[&str] = &[
     "chat_message",
     "dice_roll",
@@ -58,7 +60,7 @@ pub const KINDS: &[&str] = &[
     "item_acquired",
 ];
 
-/// What happened.
+/// An event.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EventInput {
@@ -66,24 +68,25 @@ pub struct EventInput {
     /// delta's field, such as `token_moved`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What the type takes. Members nobody knows are ignored: frontends send their own.
+    /// The data of this type of event. Unknown members are ignored, because frontends send members of their own.
     #[serde(default)]
     #[schema(value_type = Object)]
     pub data: Value,
 }
 
-/// What became of an event.
+/// What happened to an event.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EventResult {
     #[serde(rename = "type")]
     pub kind: String,
-    /// `stored`, or `duplicate` for a message whose id the session sent before, or `unchanged`.
+    /// `stored`; `duplicate` for a message with an id that the session sent before; `unchanged` for a deleted message that does not
+    /// exist.
     pub status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_id: Option<Uuid>,
 }
 
-/// A name as frontends give it: alone, or with more about who it is.
+/// A speaker's name, alone or with an alias.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 #[schema(as = ReportedSpeaker)]
@@ -94,7 +97,7 @@ pub(crate) enum SpeakerData {
         #[serde(default)]
         #[schema(max_length = 300)]
         name: Option<String>,
-        /// The name that is shown.
+        /// The displayed name.
         #[serde(default)]
         #[schema(max_length = 300)]
         alias: Option<String>,
@@ -106,39 +109,39 @@ pub(crate) enum SpeakerData {
 #[serde(default)]
 #[schema(as = ReportedMessage)]
 pub(crate) struct Said {
-    /// The frontend's own id; a message is taken in once.
+    /// The frontend's own id. A message with a known id is not stored again.
     #[schema(min_length = 1, max_length = 100)]
     id: Option<String>,
-    /// Who speaks: a name, or more about who it is.
+    /// The speaker: a name, or an object with more details.
     speaker: Option<SpeakerData>,
-    /// The text; every chat message has one.
+    /// The text. Required for chat messages.
     #[schema(max_length = 20_000)]
     content: Option<String>,
-    /// What it is for.
+    /// What the roll is for.
     #[schema(max_length = 300)]
     flavor: Option<String>,
-    /// Who wrote it; unless given, the person at the table.
+    /// The author. Defaults to the person at the table.
     author: Option<Author>,
-    /// The player character whose words they are, by id or slug.
+    /// The player character who said it, by id or slug.
     player_id: Option<String>,
-    /// Who may read it: `gm`, or characters by id or slug; everyone if empty.
+    /// Who may read it: `gm`, or characters by id or slug. Everyone may if the list is empty.
     #[serde(alias = "whisper")]
     #[schema(max_items = 50)]
     whisper_to: Vec<String>,
     /// Whether only the game master sees the roll.
     blind: bool,
-    /// What was rolled, of a single roll.
+    /// The formula of a single roll.
     #[schema(max_length = 1000)]
     formula: Option<String>,
-    /// What it came to, of a single roll.
+    /// The total of a single roll.
     #[serde(alias = "result")]
     #[schema(value_type = Option<f64>)]
     total: Option<Number>,
-    /// The dice as the frontend has them, of a single roll.
+    /// The dice of a single roll, in the frontend's format.
     #[serde(alias = "dice")]
     #[schema(max_items = 1000)]
     results: Vec<Value>,
-    /// Several rolls.
+    /// The rolls, if there are several.
     #[schema(max_items = 20)]
     rolls: Vec<RollData>,
 }
@@ -147,24 +150,24 @@ pub(crate) struct Said {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = ReportedRoll)]
 pub(crate) struct RollData {
-    /// What was rolled.
+    /// The formula.
     #[schema(max_length = 1000)]
     formula: String,
-    /// What it came to.
+    /// The total.
     #[serde(alias = "result")]
     #[schema(value_type = f64)]
     total: Number,
-    /// What it was for.
+    /// What the roll was for.
     #[serde(default)]
     #[schema(max_length = 300)]
     flavor: Option<String>,
-    /// The dice as the frontend has them.
+    /// The dice, in the frontend's format.
     #[serde(default, alias = "dice")]
     #[schema(max_items = 1000)]
     results: Vec<Value>,
 }
 
-/// An event that was looked at.
+/// A parsed event.
 enum Read {
     Message(Box<Said>, Type),
     Deleted(String),
@@ -173,10 +176,10 @@ enum Read {
     Piece(Box<Delta>),
 }
 
-/// Takes in events.
+/// Stores events.
 ///
 /// # Errors
-/// `validation_failed` with a pointer for the first event that cannot be taken in, `forbidden` for an author that needs `gm`.
+/// `validation_failed` with a pointer to the first invalid event, `forbidden` for an author that needs `gm`.
 pub async fn take_in(
     tx: &TenantTx,
     caller: &Caller,
@@ -189,7 +192,7 @@ pub async fn take_in(
     }
     let read = events.iter().enumerate().map(|(i, e)| read_event(i, e)).collect::<Result<Vec<_>>>()?;
     if !caller.sees_secrets() && !read.iter().all(|r| matches!(r, Read::Message(..) | Read::Deleted(_))) {
-        return Err(Error::new(Code::Forbidden, "A player's token reports what its player says and rolls."));
+        return Err(Error::new(Code::Forbidden, "A player's token may only report messages and rolls of its player."));
     }
     let people = people(tx, session, &read).await?;
     let mut known = service::known(tx, session.id, true).await?;
@@ -225,7 +228,7 @@ pub async fn take_in(
             (result.status, result.message_id) = ("duplicate", None);
         }
     }
-    // What was said in this call may be taken back in this call.
+    // A message may be sent and deleted in the same call.
     let mut gone = delete(tx, session, &deleted).await?;
     for (at, id) in deleted {
         let own = own_ref(session, &id);
@@ -240,7 +243,7 @@ pub async fn take_in(
     Ok(results)
 }
 
-/// The label of a metric: bounded, whatever a frontend calls its events.
+/// A metric's label from a fixed set, whatever a frontend calls its events.
 fn family(read: &Read) -> &'static str {
     match read {
         Read::Message(_, Type::Roll) => "dice_roll",
@@ -255,7 +258,7 @@ fn family(read: &Read) -> &'static str {
 fn read_event(i: usize, event: &EventInput) -> Result<Read> {
     let at = format!("/events/{i}/data");
     if !event.data.is_object() && !event.data.is_null() {
-        return Err(Error::invalid(at, "invalid_value", "An event's data is an object."));
+        return Err(Error::invalid(at, "invalid_value", "must be an object"));
     }
     let data = || if event.data.is_null() { json!({}) } else { event.data.clone() };
     Ok(match event.kind.as_str() {
@@ -273,7 +276,7 @@ fn read_event(i: usize, event: &EventInput) -> Result<Read> {
     })
 }
 
-/// Whether a world state is small enough to be kept.
+/// Checks that a world state is small enough to be stored.
 ///
 /// # Errors
 /// `payload_too_large`.
@@ -282,11 +285,12 @@ pub fn too_large(state: &WorldState) -> Result<()> {
     if bytes <= world_state::BYTES_MAX {
         return Ok(());
     }
-    let detail = format!("A world state may have {} bytes of JSON; this one has {bytes}.", world_state::BYTES_MAX);
+    let detail =
+        format!("A world state may have at most {} bytes of JSON; this one has {bytes}.", world_state::BYTES_MAX);
     Err(Error::new(Code::PayloadTooLarge, detail))
 }
 
-/// A piece of a delta, told as such.
+/// Reads an event that is a piece of a delta.
 fn piece(kind: &str, data: Value, at: &str, i: usize) -> Result<Delta> {
     fn one<T: DeserializeOwned>(data: Value, at: &str) -> Result<Vec<T>> {
         Ok(vec![input::read(data, at)?])
@@ -311,8 +315,8 @@ fn piece(kind: &str, data: Value, at: &str, i: usize) -> Result<Delta> {
         "scene_lighting_changed" => delta.scene_lighting_changed = one(data, at)?,
         "door_state_changed" => delta.door_state_changed = one(data, at)?,
         "item_acquired" => delta.item_acquired = one(data, at)?,
-        // A frontend that counts for itself: what it counted is added. Its own flag (`has_changes`, or `hasChanges`) says nothing more,
-        // and null is no change.
+        // The frontend computed the changes itself; they are added. Its own flag (`has_changes`, or `hasChanges`) has no further
+        // meaning, and null means no change.
         "game_delta" => delta.add(input::read(without_nulls(data), at)?),
         _ => {
             let message = "There is no such type of event.";
@@ -336,7 +340,7 @@ fn named(mut data: Value) -> Value {
     data
 }
 
-/// No text and no list of an event is longer than any sound frontend's.
+/// Limits the lengths of all texts and lists of an event.
 fn bounded(data: &Value, at: &str) -> Result<()> {
     fn walk(value: &Value, checked: &mut Checked) {
         match value {
@@ -356,7 +360,7 @@ fn bounded(data: &Value, at: &str) -> Result<()> {
 
 fn text(data: &Value, name: &str, at: &str) -> Result<String> {
     let text = data.get(name).and_then(Value::as_str).map(str::trim).filter(|t| !t.is_empty() && t.len() <= 200);
-    let missing = || Error::invalid(format!("{at}/{name}"), "required", "Give 1 to 200 characters.");
+    let missing = || Error::invalid(format!("{at}/{name}"), "required", "must have 1 to 200 characters");
     text.map(str::to_owned).ok_or_else(missing)
 }
 
@@ -388,30 +392,34 @@ fn said(data: Value, at: &str, kind: Type) -> Result<Said> {
     match kind {
         Type::Roll => one_roll(&mut said, at)?,
         _ if said.content.as_ref().is_none_or(|c| c.trim().is_empty()) => {
-            return Err(Error::invalid(format!("{at}/content"), "required", "A chat message says something."));
+            return Err(Error::invalid(format!("{at}/content"), "required", "A chat message needs a text."));
         }
         _ => {}
     }
     Ok(said)
 }
 
-/// A roll told alone becomes the only one of `rolls`.
+/// Moves a single roll into `rolls`.
 fn one_roll(said: &mut Said, at: &str) -> Result<()> {
     if said.rolls.is_empty() {
         let missing =
-            |name: &str| Error::invalid(format!("{at}/{name}"), "required", "A roll has a formula and a total.");
+            |name: &str| Error::invalid(format!("{at}/{name}"), "required", "A roll needs a formula and a total.");
         let formula = said.formula.take().ok_or_else(|| missing("formula"))?;
         let total = said.total.take().ok_or_else(|| missing("total"))?;
         let results = std::mem::take(&mut said.results);
         said.rolls.push(RollData { formula, total, flavor: said.flavor.clone(), results });
     }
     match said.rolls.iter().position(|r| r.formula.trim().is_empty() || r.formula.len() > FORMULA_CHARS_MAX) {
-        Some(i) => Err(Error::invalid(format!("{at}/rolls/{i}/formula"), "invalid_value", "is empty or too long")),
+        Some(i) => Err(Error::invalid(
+            format!("{at}/rolls/{i}/formula"),
+            "invalid_value",
+            format!("must have 1 to {FORMULA_CHARS_MAX} characters"),
+        )),
         None => Ok(()),
     }
 }
 
-/// Characters that messages name, by what they were called. One statement, if any is named.
+/// The characters that messages refer to, by the name that was used. One statement, if there are any.
 async fn people(tx: &TenantTx, session: &Playing, read: &[Read]) -> Result<HashMap<String, Uuid>> {
     let mut names = BTreeSet::new();
     for read in read {
@@ -426,7 +434,7 @@ async fn people(tx: &TenantTx, session: &Playing, read: &[Read]) -> Result<HashM
 /// The ids of characters, by slug or id.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn characters_named(tx: &TenantTx, campaign: Uuid, names: &[&str]) -> Result<HashMap<String, Uuid>> {
     if names.is_empty() {
         return Ok(HashMap::new());
@@ -478,7 +486,7 @@ fn message_of(
         Some(SpeakerData::Name(name)) => Speaker { name, alias: None },
         Some(SpeakerData::Full { name, alias }) => Speaker { name: name.unwrap_or_default(), alias },
     };
-    // Nobody speaks under another's name.
+    // A player's token cannot speak under another name.
     let speaker =
         if caller.is_player() { Speaker { name: session.speaker().to_owned(), alias: None } } else { speaker };
     let rolls: Vec<RollFacts> = said
@@ -519,13 +527,13 @@ fn message_of(
     })
 }
 
-/// A frontend's id of a message, as no other frontend's.
+/// A frontend's message id, made unique among frontends.
 fn own_ref(session: &Playing, id: &str) -> String {
     format!("{}/{id}", session.client_id)
 }
 
-/// Deletes messages of this session, by the frontend's ids or ours; returns both names of those that were there. One statement,
-/// if there is any.
+/// Deletes messages of this session, by the frontend's ids or ours. Returns both ids of the deleted messages. One statement, if
+/// there are any ids.
 async fn delete(tx: &TenantTx, session: &Playing, ids: &[(usize, String)]) -> Result<Vec<(String, String)>> {
     if ids.is_empty() {
         return Ok(Vec::new());

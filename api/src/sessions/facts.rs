@@ -1,5 +1,5 @@
-//! What a session stands on: who plays, where its turns have got to, where it plays, and which versions its prompt is made of. One
-//! function of the database (`session_facts`) reads all of it, so that a turn opens in one round trip.
+//! The state of a session: who plays, how far its turns have got, where it plays, and which versions its prompt is built from. One
+//! database function (`session_facts`) reads everything, so that a turn begins in one round trip.
 
 use entity::{session::Role, shapes::Extensions};
 use sea_orm::ActiveEnum;
@@ -7,23 +7,23 @@ use sqlx::{postgres::PgRow, types::Json};
 use uuid::Uuid;
 
 use super::service::{Playing, Position, Standing};
-use crate::{
+use base::{
     error::{Error, Result},
     stored::Columns,
-    tenancy::TenantTx,
 };
+use db::tenancy::TenantTx;
 
-/// Where a session plays and as whom, as far as lore is concerned.
+/// Where a session plays and as whom, for selecting lore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Whereabouts {
-    /// The place of the scene that is played: its location, or else its name.
+    /// The location of the present scene, or else its name.
     pub place: Option<String>,
-    /// The race and profession of the character its AI plays.
+    /// The race and profession of the character that the AI plays.
     pub race: Option<String>,
     pub profession: Option<String>,
 }
 
-/// The campaign as prompts tell of it.
+/// The campaign's data for prompts.
 #[derive(Clone, Debug)]
 pub struct CampaignNow {
     pub version: i64,
@@ -34,38 +34,39 @@ pub struct CampaignNow {
     pub settings: Extensions,
 }
 
-/// What of a campaign and its lore is in memory: the campaign's version, and heads of lore whose versions are wanted.
+/// What the server has in memory about a campaign and its lore: the campaign's version, and the heads of lore whose versions are
+/// needed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Held<'a> {
     pub campaign: Option<i64>,
     pub heads: &'a [String],
 }
 
-/// A session at one moment.
+/// The state of a session at one moment.
 #[derive(Debug)]
 pub struct Facts {
     pub playing: Playing,
     pub standing: Standing,
     pub at: Whereabouts,
-    /// None if it is the version that is held.
+    /// None if the version in memory is current.
     pub campaign: Option<CampaignNow>,
-    /// The version of its conversation.
+    /// The version of the session's conversation.
     pub talk: i64,
-    /// The versions of the heads of lore that were asked for.
+    /// The versions of the requested heads of lore.
     pub heads: Vec<i64>,
-    /// Whether there may be fights that go on.
+    /// Whether there may be fights in progress.
     pub has_fights: bool,
-    /// Whether the feed went on since its last completed turn without it.
+    /// Whether the feed has entries since the session's last completed turn that are not from the session.
     pub has_news: bool,
-    /// Whether it completed a turn, as whatever.
+    /// Whether the session completed a turn in any role.
     pub has_played: bool,
 }
 
 impl Facts {
-    /// A row of `session_facts`.
+    /// Reads a row of `session_facts`.
     ///
     /// # Errors
-    /// `internal` if the row is not one.
+    /// `internal` if the row cannot be read.
     pub fn of_row(row: &PgRow, campaign: Uuid, id: Uuid) -> Result<Self> {
         let settings: Option<Json<Extensions>> = row.read("settings")?;
         let now = settings.map(|settings| -> Result<_> {
@@ -102,7 +103,8 @@ impl Facts {
     }
 }
 
-/// A session of a campaign as it is now, with another role if one is given. What is read after this may be newer, and is then told again, never lost. One statement.
+/// The present state of a campaign's session, with another role if one is given. Data that is read later may be newer. Then the
+/// next turn repeats it, and nothing is lost. One statement.
 ///
 /// # Errors
 /// `not_found`.

@@ -1,4 +1,4 @@
-//! `/campaigns/{c}/sessions`: sessions themselves, the world a frontend has, what it reports, what changed.
+//! `/campaigns/{c}/sessions`: the sessions, the world as the frontend has it, its reports, and what changed.
 
 use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, put, web};
 use entity::session;
@@ -20,17 +20,17 @@ use crate::{
     app::App,
     auth::Caller,
     bridge,
-    error::{Error, Problem, Result},
     http::{
         Body, Reply, bounds,
         paging::{Items, ListParams, Page},
         resource::{self, Place, Ref, campaign_id},
         validate, write,
     },
-    tenancy::TenantTx,
 };
+use base::error::{Error, Problem, Result};
+use db::tenancy::TenantTx;
 
-/// What a client sends to open a session.
+/// The body of a request that opens a session.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes a body that is read in two parts")]
 pub struct SessionOpen {
@@ -41,18 +41,19 @@ pub struct SessionOpen {
     world_state: Option<WorldState>,
 }
 
-/// Where a session stands.
+/// How far a session has got.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct State {
-    /// Whether a turn completed: after that turns are told what changed, not the whole world, as long as its AI is what it was.
+    /// Whether the session completed a turn. After the first, turns tell the AI only what changed, as long as its role stays the
+    /// same.
     first_turn_complete: bool,
-    /// The campaign's `seq` up to which completed turns have been told what happened.
+    /// The campaign's `seq` up to which completed turns have told the AI what happened.
     cursor_seq: Option<i64>,
     /// The same for the session's own events.
     cursor_event: Option<i64>,
 }
 
-/// A session and where it stands.
+/// A session and how far it has got.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SessionView {
     #[serde(flatten)]
@@ -61,7 +62,7 @@ pub struct SessionView {
 }
 
 impl SessionView {
-    /// A session of a campaign, and where it stands. One statement.
+    /// A session of a campaign and how far it has got. One statement.
     pub(super) async fn find(place: &Place<'_>, session: session::Model) -> Result<Self> {
         let facts = facts(place.tx, place.campaign, session.id.0, None, Held::default()).await?;
         Ok(Self::of(session, &facts))
@@ -78,7 +79,7 @@ impl SessionView {
     }
 }
 
-/// Sessions of the campaign.
+/// Lists the sessions of the campaign.
 #[utoipa::path(tag = "sessions", operation_id = "list_sessions",
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, SessionFilter),
     responses((status = 200, body = Items<session::Model>), (status = "default", body = Problem)))]
@@ -92,7 +93,7 @@ pub async fn list(
     resource::list::<Sessions>(&app, &caller, Some(&path), &page).await
 }
 
-/// Opens a session: 201. A `client_id` that has one takes it over as it is, with its conversation and cursor: 200.
+/// Opens a session: 201. If the `client_id` already has a session, it takes that over with its conversation and cursor: 200.
 #[utoipa::path(tag = "sessions", operation_id = "create_session", request_body = SessionOpen,
     params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 201, body = SessionView), (status = 200, body = SessionView), (status = "default", body = Problem)))]
@@ -105,7 +106,8 @@ pub async fn create(
     body: Body<Value>,
 ) -> Result<Reply> {
     let mut value = body.value;
-    let members = value.as_object_mut().ok_or_else(|| Error::invalid("", "invalid_value", "The body is an object."))?;
+    let members =
+        value.as_object_mut().ok_or_else(|| Error::invalid("", "invalid_value", "The body must be an object."))?;
     let world = members.remove("world_state").filter(|w| !w.is_null());
     let input: SessionInput = crate::http::bounds::read(value)?;
     validate::check(&input)?;
@@ -126,7 +128,7 @@ pub async fn create(
     .await
 }
 
-/// Reads a session and where it stands.
+/// Reads a session and how far it has got.
 #[utoipa::path(tag = "sessions", operation_id = "get_session",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = SessionView), (status = "default", body = Problem)))]
@@ -137,7 +139,7 @@ pub async fn get(app: web::Data<App>, caller: Caller, path: web::Path<(String, U
     let model = resource::find::<Sessions>(&tx, &caller, Some(&Ref::Id(campaign)), &Ref::Id(path.1)).await?;
     let view = SessionView::find(&Place { tx: &tx, campaign, caller: &caller }, model).await?;
     let version = view.session.version;
-    // Where it stands changes without its version: the ETag guards writes and answers no reads.
+    // `state` changes without a new version. The ETag only protects writes, so reads never get 304.
     Ok(Reply::ok(&view)?.versioned(version).into())
 }
 
@@ -155,13 +157,13 @@ pub async fn patch(
     mut body: Body<Value>,
 ) -> Result<Reply> {
     if let Some(members) = body.value.as_object_mut().filter(|m| m.contains_key("channel")) {
-        // Another channel is another scene.
+        // With another channel the scene changes too.
         members.entry("scene_id").or_insert(Value::Null);
     }
     resource::patch::<Sessions>(&app, &caller, &request, Some(&path.0), &path.1.to_string(), body).await
 }
 
-/// Ends a session. Its messages stay with the campaign; the same `client_id` begins anew.
+/// Ends a session. Its messages stay in the campaign. The same `client_id` starts a new session next time.
 #[utoipa::path(tag = "sessions", operation_id = "delete_session",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 204), (status = "default", body = Problem)))]
@@ -177,7 +179,7 @@ pub async fn delete(
 
 fn read_world(value: Value, at: &str) -> Result<WorldState> {
     if !value.is_object() {
-        return Err(Error::invalid(at, "invalid_value", "A world state is an object."));
+        return Err(Error::invalid(at, "invalid_value", "must be an object"));
     }
     bounds::check::<WorldState>(&value).map_err(|error| error.below(at))?;
     let state: WorldState = super::input::read(value, at)?;
@@ -193,7 +195,7 @@ async fn take_world(tx: &TenantTx, session: Uuid, state: WorldState) -> Result<(
     service::keep(tx, session, &known, dirty, &[piece]).await
 }
 
-/// Replaces the world as the frontend has it. What moved since it was told before is in the next delta.
+/// Replaces the world as the frontend has it. The next delta reports what moved since the previous state.
 #[utoipa::path(tag = "sessions", operation_id = "replace_world_state", request_body = WorldState,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = WorldState), (status = "default", body = Problem)))]
@@ -216,7 +218,7 @@ pub async fn put_world_state(
     Ok(reply)
 }
 
-/// Tells the session's frontend of a world state that another than itself has stored. It is stored, whether it can be told or not.
+/// Tells the session's frontend that somebody else stored a world state. The state stays stored even if this fails.
 async fn tell(app: &App, caller: &Caller, (campaign, session): &(String, Uuid), world: WorldState) {
     let told = async {
         let session = {
@@ -227,20 +229,20 @@ async fn tell(app: &App, caller: &Caller, (campaign, session): &(String, Uuid), 
         bridge::world_changed(app, &caller.actor(), &session, world).await
     };
     if let Err(error) = told.await {
-        tracing::warn!(%error, "a frontend could not be told of its new world state");
+        tracing::warn!(%error, "could not tell a frontend about its new world state");
     }
 }
 
-/// What a frontend reports.
+/// The events that a frontend reports.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EventsInput {
-    /// In the order they happened; all of them are taken in, or none.
+    /// In the order in which they happened. Either all of them are stored, or none.
     #[schema(min_items = 1, max_items = 100)]
     events: Vec<EventInput>,
 }
 
-/// What became of it.
+/// The results of the events.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EventsTaken {
     count: usize,
@@ -248,7 +250,7 @@ pub struct EventsTaken {
     results: Vec<EventResult>,
 }
 
-/// Takes in what happened on the frontend's side.
+/// Stores events that happened at the frontend's table.
 #[utoipa::path(tag = "sessions", operation_id = "report_session_events", request_body = EventsInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = EventsTaken), (status = "default", body = Problem)))]
@@ -277,7 +279,7 @@ pub async fn post_events(
     Ok(reply)
 }
 
-/// What changed since the session's last completed turn, as its AI would be told now. Looking consumes nothing.
+/// Shows what changed since the session's last completed turn, as its AI would read it now. This does not move the cursor.
 #[utoipa::path(tag = "sessions", operation_id = "get_session_delta",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = DeltaView), (status = "default", body = Problem)))]

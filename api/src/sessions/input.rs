@@ -1,17 +1,15 @@
-//! Reading what a frontend sends of its own world: its further members are nobody's concern, its sizes are.
+//! Reads a frontend's data about its own world. Unknown members are ignored; sizes are limited.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{
-    error::{Error, FieldError, Result},
-    http::body,
-};
+use crate::http::body;
+use base::error::{Error, FieldError, Result};
 
-/// Characters of a name, an id, a state.
+/// The most characters of a name, an id or a state.
 pub const TEXT_CHARS_MAX: usize = 300;
 
-/// Reads a value found at `at` in the request.
+/// Reads a value from the pointer `at` in the request.
 ///
 /// # Errors
 /// `validation_failed` with a pointer below `at`.
@@ -19,14 +17,14 @@ pub fn read<T: DeserializeOwned>(value: Value, at: &str) -> Result<T> {
     body::typed(value).map_err(|error: Error| error.below(at))
 }
 
-/// Sizes that were looked at.
+/// Checks sizes and collects the errors.
 pub struct Checked {
     at: String,
     errors: Vec<FieldError>,
 }
 
 impl Checked {
-    /// Begins below a pointer.
+    /// Starts below a pointer.
     #[must_use]
     pub fn at(at: &str) -> Self {
         Self { at: at.to_owned(), errors: Vec::new() }
@@ -39,21 +37,21 @@ impl Checked {
         }
     }
 
-    /// A short text.
+    /// Checks a short text.
     pub fn text(&mut self, name: &str, text: &str) {
         if text.len() > TEXT_CHARS_MAX && text.chars().count() > TEXT_CHARS_MAX {
             self.broken(name, format!("must have at most {TEXT_CHARS_MAX} characters"));
         }
     }
 
-    /// A list.
+    /// Checks the length of a list.
     pub fn count(&mut self, name: &str, n: usize, max: usize) {
         if n > max {
             self.broken(name, format!("must have at most {max} entries"));
         }
     }
 
-    /// Whether all was sound.
+    /// Returns the errors, if there are any.
     ///
     /// # Errors
     /// `validation_failed`.

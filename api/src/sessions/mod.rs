@@ -1,15 +1,17 @@
-//! Sessions: a frontend at the table. What it reports becomes messages, a mirror of its fights and pieces of deltas; what its AI
-//! is told before a turn is an overview once, and after that what changed.
+//! Sessions: a frontend at the table. Its reports become messages, a copy of its fights, and pieces of deltas. Its AI gets an
+//! overview for its first turn and, after that, only what changed.
 //!
-//! - [`http`] has the routes; turns of a session are in `turns::gm`; [`open`] says whose session is whose; what frontends send over
-//!   their own connection comes through `bridge`.
-//! - [`events`] takes in what a frontend reports; [`world_state`] and [`combat`] are the two documents it keeps up to date.
-//! - [`delta`] is what changed, as a sum of pieces; [`changes`] computes it from the journal and the session's events;
-//!   [`facts`] reads where a session stands, [`service`] what its frontend told; [`overview`] is the world before the first turn.
+//! - [`http`] has the routes. Turns of a session are in `turns::gm`. Reports over a frontend's own connection come through
+//!   `bridge`.
+//! - [`open`] decides which session belongs to which frontend.
+//! - [`events`] stores a frontend's reports; [`world_state`] and [`combat`] are the two documents that a frontend keeps up to date.
+//! - [`delta`] is what changed, as a sum of pieces; [`changes`] computes it from the journal and the session's events.
+//! - [`facts`] reads the state of a session, [`service`] what its frontend reported; [`overview`] is the world before the first
+//!   turn.
 //!
-//! A session never stores its cursor: it is that of its completed turns that stand, so a failed or undone turn has seen nothing.
-//! To add a kind of event: a field of [`delta::Delta`] with its line in `add`, its type in `events::piece`, a row in
-//! `docs/sessions.md`.
+//! A session never stores its cursor. It is computed from its completed turns that are still valid, so a failed or undone turn has
+//! seen nothing. To add a type of event: a field of [`delta::Delta`] with its line in `add`, its type in `events::piece`, and a row
+//! in `docs/sessions.md`.
 
 pub mod changes;
 pub mod combat;
@@ -35,24 +37,24 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     characters,
-    error::{Error, Result},
     http::{
         resource::{self, Place, Resource, Stamp, col},
         validate,
     },
     scenes,
 };
+use base::error::{Error, Result};
 
-/// What a client writes of a session.
+/// A session, as clients write it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct SessionInput {
-    /// The frontend's own name for itself, at most 64 characters; one session each.
+    /// The frontend's name for itself, at most 64 characters. Each name has one session.
     #[garde(custom(client_name))]
     #[schema(min_length = 1, max_length = 64)]
     pub client_id: String,
-    /// What the AI is: it runs the game, helps its game master, or plays a character.
+    /// The AI's role: it runs the game, helps the game master, or plays a character.
     #[serde(default)]
     #[schema(inline)]
     pub role: Role,
@@ -60,13 +62,13 @@ pub struct SessionInput {
     #[serde(default)]
     #[schema(inline)]
     pub dice: Dice,
-    /// The character the AI plays, by id or slug, if its role is `player`.
+    /// The character that the AI plays, by id or slug, if its role is `player`.
     #[serde(default)]
     pub player_id: Option<String>,
-    /// The scene it plays in, by id or slug; what is said in the session is said there.
+    /// The scene in which the session plays, by id or slug. The session's messages are written there.
     #[serde(default)]
     pub scene_id: Option<String>,
-    /// A frontend's channel instead: its scene, which is made if there is none.
+    /// A frontend's channel, instead of `scene_id`. The scene of this channel is used, and created if it does not exist.
     #[garde(custom(validate::opt_line))]
     #[serde(default)]
     pub channel: Option<String>,
@@ -79,7 +81,7 @@ pub struct SessionInput {
     pub external_ref: Option<String>,
 }
 
-/// A frontend's name also stands before its messages' ids.
+/// A frontend's name is also the prefix of its messages' ids.
 fn client_name(value: &str, cx: &()) -> garde::Result {
     validate::line(value, cx)?;
     if value.chars().count() > 64 { Err(garde::Error::new("must have at most 64 characters")) } else { Ok(()) }
@@ -95,7 +97,7 @@ pub struct SessionFilter {
     role: Option<Role>,
 }
 
-/// The kind.
+/// The resource kind of sessions.
 pub struct Sessions;
 
 impl Resource for Sessions {

@@ -1,4 +1,4 @@
-//! Opening a session: a frontend's own name has one session in a campaign, and who comes again takes it over as it is.
+//! Opens a session. A frontend's name has one session in a campaign. A frontend that comes back takes it over as it is.
 
 use entity::{
     session::{self, Dice, Role},
@@ -11,7 +11,6 @@ use uuid::Uuid;
 use super::{SessionInput, Sessions};
 use crate::{
     characters,
-    error::{Code, Error, Result},
     http::{
         resource::{self, Place, Resource as _, col},
         validate,
@@ -19,15 +18,16 @@ use crate::{
     limits::Limits,
     scenes,
 };
+use base::error::{Code, Error, Result};
 
-/// The client's session with what it says of itself, and whether it is new. Two that open the same one at once get the same one.
+/// The client's session with the given data, and whether it is new. If two open the same session at once, both get the same one.
 ///
 /// # Errors
-/// `quota_exceeded`; those of the database.
+/// `quota_exceeded`; database errors.
 pub async fn open(limits: &Limits, place: &Place<'_>, mut input: SessionInput) -> Result<(session::Model, bool)> {
     match held(place, &input.client_id).await? {
         Some(known) => {
-            // Who comes again without naming a scene plays on where it was.
+            // A frontend that comes back without naming a scene plays on in its present scene.
             if input.channel.is_none() {
                 input.scene_id = input.scene_id.or(known.scene_id.map(|id| id.to_string()));
             }
@@ -37,24 +37,24 @@ pub async fn open(limits: &Limits, place: &Place<'_>, mut input: SessionInput) -
     }
 }
 
-/// What a frontend that joins its session says of it; what it leaves out stays as it is.
+/// What a frontend asks for when it joins its session. Missing values stay as they are.
 #[derive(Clone, Debug, Default)]
 pub struct Wish {
     pub client_id: String,
-    /// The session it means, if it knows its id.
+    /// The session that it expects, if it knows the id.
     pub session: Option<Uuid>,
     pub role: Option<Role>,
     pub dice: Option<Dice>,
     pub player: Option<String>,
-    /// The channel it plays in.
+    /// The channel in which it plays.
     pub channel: Option<String>,
-    /// Members of the session's extensions.
+    /// Members for the session's extensions.
     pub notes: Extensions,
 }
 
-/// The session of a frontend that connects. With the scope `gm` it may be any and become anything. Without, a session that is
-/// there is joined as it is, and a new one is a player's with the server's dice; a token for one character joins that character's
-/// sessions alone.
+/// The session of a connecting frontend. With the scope `gm`, it may be any session and may change in any way. Without it, an
+/// existing session is joined as it is, and a new one has the role `player` and the server's dice. A token for one character only
+/// joins that character's sessions.
 ///
 /// # Errors
 /// `forbidden`, `validation_failed`, `quota_exceeded`.
@@ -62,7 +62,11 @@ pub async fn join(limits: &Limits, place: &Place<'_>, wish: &Wish) -> Result<ses
     let caller = place.caller;
     let known = held(place, &wish.client_id).await?;
     if wish.session.is_some_and(|id| known.as_ref().is_none_or(|k| k.id.0 != id)) {
-        return Err(Error::invalid("/session_id", "unknown_reference", "This client_id has no such session here."));
+        return Err(Error::invalid(
+            "/session_id",
+            "unknown_reference",
+            "This client_id has no session with this id in this campaign.",
+        ));
     }
     let was = known.as_ref().map(input_of);
     let mut input = was.clone().unwrap_or_else(|| SessionInput {
@@ -93,7 +97,9 @@ pub async fn join(limits: &Limits, place: &Place<'_>, wish: &Wish) -> Result<ses
         None => (input.role, input.dice) == (Role::Player, Dice::Server),
     };
     if !plain {
-        caller.needs_game_master("Opening or joining a session that is not a player's, or making another of one,")?;
+        caller.needs_game_master(
+            "Opening, joining or changing a session with another role than `player`, or changing a player's session,",
+        )?;
     }
     let model = match (known, was) {
         (Some(known), Some(was)) if same(&was, &input)? => known,
@@ -101,7 +107,7 @@ pub async fn join(limits: &Limits, place: &Place<'_>, wish: &Wish) -> Result<ses
         (None, _) => insert(limits, place, input).await?,
     };
     if caller.is_player() && model.role != Role::Player {
-        return Err(Error::new(Code::Forbidden, "A player's token joins a player's session."));
+        return Err(Error::new(Code::Forbidden, "A player's token may only join a session with the role `player`."));
     }
     caller.may_act_as(model.player_id.unwrap_or_default())?;
     Ok(model)
@@ -126,7 +132,7 @@ fn input_of(model: &session::Model) -> SessionInput {
     }
 }
 
-/// The client's session, held until the transaction ends, so that a second one that opens it finds what this one made of it.
+/// The client's session, locked until the transaction ends, so that a second frontend that opens it finds the result of the first.
 async fn held(place: &Place<'_>, client_id: &str) -> Result<Option<session::Model>> {
     let (tx, campaign) = (place.tx, place.campaign);
     sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended($1::text || '/' || $2, 0))")

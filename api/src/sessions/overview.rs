@@ -1,4 +1,4 @@
-//! The World State Overview: what the AI of a session is told of the world before its first turn.
+//! The world state overview: what a session's AI reads about the world before its first turn.
 
 use entity::campaign;
 use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
@@ -12,22 +12,22 @@ use super::{
     service::{self, Known, Playing},
     world_state::{Pack, PartyMember, Scene, SessionInfo},
 };
-use crate::{
+use crate::http::resource::col;
+use base::{
     error::{Error, Result},
-    http::resource::col,
-    prompt::tokens,
     stored::{self, Columns},
-    tenancy::TenantTx,
+    tokens,
 };
+use db::tenancy::TenantTx;
 
-/// Characters of the campaign that stand for a party nobody told of.
+/// The most characters of the campaign that stand for the party if the frontend did not report one.
 const PARTY_MAX: i64 = 200;
 
 /// The overview.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Overview {
     pub session_info: SessionInfo,
-    /// Null if neither the frontend nor the campaign has one.
+    /// Null if neither the frontend nor the campaign has an active scene.
     pub active_scene: Option<Scene>,
     pub party_compendium: Vec<PartyMember>,
     pub compendium_index: Vec<Pack>,
@@ -35,10 +35,10 @@ pub struct Overview {
     pub active_encounter: Option<Value>,
 }
 
-/// Makes the overview of what the frontend told, and of the campaign where it told nothing.
+/// Builds the overview from the frontend's report, and from the campaign where the frontend reported nothing.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn overview(tx: &TenantTx, session: &Playing, known: Known, mut fights: Vec<Fight>) -> Result<Overview> {
     let told = known.world_state.unwrap_or_default();
     let members =
@@ -61,7 +61,7 @@ pub async fn overview(tx: &TenantTx, session: &Playing, known: Known, mut fights
 /// The campaign's characters.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn party(tx: &TenantTx, campaign: Uuid) -> Result<Vec<PartyMember>> {
     let rows = sqlx::query(
         "SELECT id, name, player_name FROM character WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY id LIMIT $3",
@@ -106,10 +106,10 @@ async fn session_info(
     Ok(info)
 }
 
-/// The scene that is played: as a session's frontend told it, or the session's own, or the campaign's active one.
+/// The present scene: the one that the session's frontend reported, or the session's own, or the campaign's active one.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn scene(tx: &TenantTx, campaign: Uuid, session: Option<&Playing>) -> Result<Option<Scene>> {
     let told = match session {
         Some(session) => service::known(tx, session.id, false).await?.world_state.and_then(|w| w.active_scene),
@@ -121,10 +121,10 @@ pub async fn scene(tx: &TenantTx, campaign: Uuid, session: Option<&Playing>) -> 
     }
 }
 
-/// A session's own scene, or the campaign's active one; of several active ones the one changed last. One statement.
+/// A session's own scene, or else the campaign's active one. Of several active scenes, the one that changed last. One statement.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn own_scene(tx: &TenantTx, campaign: Uuid, own: Option<Uuid>) -> Result<Option<Scene>> {
     let row = sqlx::query(
         "SELECT to_jsonb(s) AS row FROM scene s WHERE tenant_id = $1 AND campaign_id = $2 AND (id = $3 OR active AND $3 IS NULL) \
@@ -139,8 +139,8 @@ pub async fn own_scene(tx: &TenantTx, campaign: Uuid, own: Option<Uuid>) -> Resu
 }
 
 impl Overview {
-    /// The overview as JSON of at most `tokens_max` tokens, and what was cut for that: packs first, then lights, notes and
-    /// tokens of the scene, then the party.
+    /// The overview as JSON of at most `tokens_max` tokens, and what was cut to fit: packs first, then the scene's lights, notes
+    /// and tokens, then the party.
     ///
     /// # Errors
     /// `internal` if it cannot be written as JSON.
@@ -159,7 +159,7 @@ impl Overview {
         }
     }
 
-    /// Halves the first list that has anything in it; players' tokens go last.
+    /// Halves the first list that is not empty. Players' tokens are cut last.
     fn halve_one(&mut self) -> Option<&'static str> {
         fn half<T>(list: &mut Vec<T>) -> bool {
             let had = list.len();

@@ -1,4 +1,4 @@
-//! A session as turns and tools use it: who plays, where its turns have got to, what its frontend told.
+//! A session for turns and tools: who plays, how far its turns have got, what its frontend reported.
 
 use entity::{
     message::Author,
@@ -13,30 +13,30 @@ use super::{
     delta::Delta,
     world_state::WorldState,
 };
-use crate::{
+use crate::messages::service::{NewMessage, Reader};
+use base::{
     clock,
     error::{Error, Result},
-    messages::service::{NewMessage, Reader},
     stored::Columns,
-    tenancy::TenantTx,
 };
+use db::tenancy::TenantTx;
 
-/// Events of a session that are kept.
+/// The most events of a session that are kept.
 pub const EVENTS_MAX: i64 = 2000;
-/// Changes of the journal that one delta looks at.
+/// The most journal entries that one delta reads.
 const CHANGES_MAX: i64 = 10_000;
 
-/// A session that something happens in.
+/// A session in use.
 #[derive(Clone, Debug)]
 pub struct Playing {
     pub id: Uuid,
     pub campaign: Uuid,
     pub client_id: String,
-    /// Its own, or another for one turn.
+    /// The session's own role, or another one for a single turn.
     pub role: Role,
     pub dice: Dice,
     pub player: Option<Uuid>,
-    /// The scene it plays in, if it plays in one of its own.
+    /// The session's own scene, if it has one.
     pub scene: Option<Uuid>,
     player_name: Option<String>,
 }
@@ -60,8 +60,8 @@ impl Playing {
         })
     }
 
-    /// What its AI is, and for whom if it plays a character. Each has a conversation and a cursor of its own: a game master's is
-    /// not shown to a player's AI. The same as the database's `told_as`.
+    /// The AI's role and, if it plays a character, that character. Each of these has its own conversation and cursor, so that a
+    /// player's AI never sees the game master's. The same as the database's `told_as`.
     #[must_use]
     pub fn told_as(&self) -> String {
         match (self.role, self.player) {
@@ -71,7 +71,7 @@ impl Playing {
         }
     }
 
-    /// What its AI is called at the table.
+    /// The AI's name at the table.
     #[must_use]
     pub fn speaker(&self) -> &str {
         match (self.role, &self.player_name) {
@@ -82,7 +82,7 @@ impl Playing {
         }
     }
 
-    /// A message of its AI. What an assistant says is for the game master alone.
+    /// A message from the session's AI. Only the game master reads an assistant's messages.
     #[must_use]
     pub fn message(&self, turn: Option<Uuid>, speaker: &str, content: String) -> NewMessage {
         NewMessage {
@@ -95,7 +95,7 @@ impl Playing {
         }
     }
 
-    /// For whom its AI reads messages.
+    /// The reader for whom the AI may read messages.
     #[must_use]
     pub fn reader(&self) -> Reader {
         Reader { role: self.role, player: self.player }
@@ -121,7 +121,7 @@ pub async fn playing(tx: &TenantTx, campaign: Uuid, id: Uuid) -> Result<Playing>
     Playing::of_row(&row, campaign, id)
 }
 
-/// The same for a session named in a request's body.
+/// The same for a session from a request's body.
 ///
 /// # Errors
 /// `validation_failed` with `unknown_reference` at `/session_id`.
@@ -132,40 +132,40 @@ pub async fn named(tx: &TenantTx, campaign: Uuid, id: Uuid) -> Result<Playing> {
     })
 }
 
-/// A place in what happens: in the campaign's feed and in the session's own events.
+/// A position in what happened: in the campaign's feed and in the session's own events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     pub seq: i64,
     pub event: i64,
 }
 
-/// Where a session stands.
+/// How far a session has got.
 #[derive(Clone, Copy, Debug)]
 pub struct Standing {
-    /// Up to where its completed turns have been told what happened; none before the first.
+    /// The position up to which completed turns have told the AI what happened. None before the first turn.
     pub cursor: Option<Position>,
-    /// Where it began.
+    /// The position at which the session began.
     pub began: Position,
-    /// Where things are now.
+    /// The present position.
     pub now: Position,
-    /// Up to where the journal has been pruned.
+    /// The `seq` up to which the journal has been pruned.
     pub(super) pruned: i64,
 }
 
 impl Standing {
-    /// Where the next delta begins.
+    /// The position at which the next delta begins.
     #[must_use]
     pub fn since(&self) -> Position {
         self.cursor.unwrap_or(self.began)
     }
 
-    /// Changes before those that one delta looks at.
+    /// How many changes are too old for one delta to read.
     #[must_use]
     pub fn beyond(&self) -> i64 {
         (self.now.seq - CHANGES_MAX - self.since().seq).max(0)
     }
 
-    /// Whether what happened since the cursor is no longer all there, or too much to be told one by one.
+    /// Whether the journal no longer has everything since the cursor, or too much for single changes.
     #[must_use]
     pub fn is_too_old(&self) -> bool {
         let since = self.since();
@@ -173,17 +173,17 @@ impl Standing {
     }
 }
 
-/// What a frontend told of its world, and its fights.
+/// What a frontend reported about its world and its fights.
 #[derive(Debug, Default)]
 pub struct Known {
-    /// The session's own scene by now: a connection lasts longer than what it was opened with.
+    /// The session's present scene. A connection may outlive the scene with which it was opened.
     pub scene: Option<Uuid>,
     pub world_state: Option<WorldState>,
     pub encounters: Vec<combat::Encounter>,
 }
 
 impl Known {
-    /// What those are called who belong to players, as far as the frontend said so.
+    /// The ids of those who belong to players, as far as the frontend said so.
     pub fn players(&self) -> impl Iterator<Item = String> {
         let party = self.world_state.iter().flat_map(|w| &w.party_compendium).map(|member| member.id.clone());
         let tokens = self.world_state.iter().filter_map(|w| w.active_scene.as_ref()).flat_map(|scene| &scene.tokens);
@@ -193,7 +193,7 @@ impl Known {
     }
 }
 
-/// What a session knows of its frontend's world; held until the transaction ends if it is to be written.
+/// What a session knows about its frontend's world. With `hold`, the row is locked for writing until the transaction ends.
 ///
 /// # Errors
 /// `not_found`.
@@ -217,7 +217,7 @@ pub async fn known(tx: &TenantTx, session: Uuid, hold: bool) -> Result<Known> {
     })
 }
 
-/// Takes in a world state; returns what it changed.
+/// Stores a world state in `known`. Returns what changed.
 pub fn take_world(known: &mut Known, mut state: WorldState) -> Delta {
     let fight = state.active_encounter.take();
     let mut delta = state.since(known.world_state.as_ref());
@@ -229,22 +229,22 @@ pub fn take_world(known: &mut Known, mut state: WorldState) -> Delta {
     delta
 }
 
-/// Takes in what is told of fights; returns what it changed.
+/// Stores a report about fights in `known`. Returns what changed.
 pub fn take_combat(known: &mut Known, told: Told) -> Delta {
     combat::mirror(&mut known.encounters, told, clock::now())
 }
 
-/// What of a session's state is to be written again.
+/// Which parts of a session's state must be written.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Dirty {
     pub world: bool,
     pub combat: bool,
 }
 
-/// Writes what became known and appends the pieces of the next delta; of the older ones as many as are kept. One statement.
+/// Writes the changed state, appends the pieces of the next delta, and deletes pieces beyond the limit. One statement.
 ///
 /// # Errors
-/// `not_found`; those of the database.
+/// `not_found`; database errors.
 pub async fn keep(tx: &TenantTx, session: Uuid, known: &Known, dirty: Dirty, deltas: &[Delta]) -> Result<()> {
     let deltas: Vec<&Delta> = deltas.iter().filter(|d| !d.is_empty()).collect();
     if deltas.is_empty() && !dirty.world && !dirty.combat {

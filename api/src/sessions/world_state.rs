@@ -1,4 +1,4 @@
-//! The world as a frontend has it: who plays, the scene with its tokens, notes and lights, the party, the packs.
+//! The world as a frontend has it: the people at the table, the scene with its tokens, notes and lights, the party, the packs.
 
 use entity::session::Role;
 use serde::{Deserialize, Serialize};
@@ -10,9 +10,9 @@ use super::{
     delta::{Delta, LightChange, NewToken, NoteChange, Position, SceneChange, TokenMove},
     input::Checked,
 };
-use crate::error::Result;
+use base::error::Result;
 
-/// Bytes of a world state as JSON.
+/// The most bytes of a world state's JSON.
 pub const BYTES_MAX: usize = 256 * 1024;
 const SCENE_LIST_MAX: usize = 1000;
 const PARTY_MAX: usize = 200;
@@ -23,7 +23,7 @@ fn zero() -> Number {
     Number::from(0)
 }
 
-/// Who is at the table.
+/// The people at the table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct SessionInfo {
@@ -32,7 +32,7 @@ pub struct SessionInfo {
     pub players: Vec<String>,
 }
 
-/// A scene's size; `grid` is the size of a square in the units of its coordinates.
+/// A scene's size. `grid` is the size of a square, in the units of the scene's coordinates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct Dimensions {
@@ -101,14 +101,14 @@ pub struct Light {
     pub color: Option<String>,
 }
 
-/// The scene that is played.
+/// The present scene.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[schema(as = WorldScene)]
 pub struct Scene {
     pub id: String,
     pub name: String,
-    /// The place it plays in, as lore of zones names it; its name, if there is none.
+    /// The scene's location, by which lore is selected. Without it, the scene's name is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
     pub dimensions: Dimensions,
@@ -118,7 +118,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// A scene of the campaign as its row has it.
+    /// A scene from a row of the campaign.
     #[must_use]
     pub fn of_row(row: &Value) -> Self {
         fn list<T: serde::de::DeserializeOwned>(row: &Value, name: &str) -> Vec<T> {
@@ -143,7 +143,7 @@ impl Scene {
         }
     }
 
-    /// The scene as a role may see it: notes are the game master's.
+    /// The scene as a role may see it. Only the game master sees notes.
     #[must_use]
     pub fn seen_by(mut self, role: Role) -> Self {
         if role == Role::Player {
@@ -152,7 +152,7 @@ impl Scene {
         self
     }
 
-    /// What is different in this scene now.
+    /// What changed in this scene.
     #[must_use]
     pub fn since(&self, before: &Self) -> Delta {
         let mut delta = Delta::default();
@@ -215,7 +215,7 @@ pub struct Pack {
     pub kind: String,
 }
 
-/// The world as a frontend has it. What it leaves out is taken from the campaign; further members are not kept.
+/// The world as a frontend has it. Missing parts are taken from the campaign. Unknown members are not kept.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct WorldState {
@@ -227,14 +227,14 @@ pub struct WorldState {
     pub party_compendium: Vec<PartyMember>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub compendium_index: Vec<Pack>,
-    /// The fight that goes on; the same as a `combat_state` event.
+    /// The fight in progress, like a `combat_state` event.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub active_encounter: Option<CombatState>,
 }
 
 impl WorldState {
-    /// Whether it is of a sound size.
+    /// Checks the sizes of texts and lists.
     ///
     /// # Errors
     /// `validation_failed` with pointers below `at`.
@@ -264,7 +264,7 @@ impl WorldState {
         self.active_encounter.as_ref().map_or(Ok(()), |e| e.check(&format!("{at}/active_encounter")))
     }
 
-    /// What is different since the frontend told of its world before.
+    /// What changed since the frontend's previous world state.
     #[must_use]
     pub fn since(&self, before: Option<&Self>) -> Delta {
         match (before.and_then(|b| b.active_scene.as_ref()), &self.active_scene) {

@@ -1,4 +1,4 @@
-//! What a tenant changes of itself: for `/v1/tenant` and the editor.
+//! Changes that a tenant makes to its own settings, for `/v1/tenant` and the editor.
 
 use garde::Validate;
 use serde::{Deserialize, Serialize};
@@ -10,11 +10,11 @@ use crate::{
     app::App,
     auth::Caller,
     commands,
-    error::{Error, Result},
     http::{Reply, etag::Expected, patch as merge_patch, validate},
 };
+use base::error::{Error, Result};
 
-/// What a tenant may change.
+/// The members of a tenant that it may change.
 #[derive(Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -28,7 +28,7 @@ pub struct TenantInput {
     origins: Vec<String>,
 }
 
-/// Settings, with the provider's key, which is never shown again.
+/// Settings, with the provider's key. Answers never contain the key.
 #[derive(Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields, default)]
 #[garde(allow_unvalidated)]
@@ -38,7 +38,7 @@ pub struct SettingsInput {
     features: Features,
     #[garde(dive)]
     llm: LlmInput,
-    /// Whether users of the editor need a second factor; null, as a merge patch may say: no.
+    /// Whether users of the editor need a second factor. Null, as in a merge patch, means no.
     #[schema(value_type = Option<bool>)]
     second_factor_required: bool,
     #[garde(range(min = 1, max = 36500))]
@@ -58,9 +58,9 @@ pub struct LlmInput {
     endpoint: Option<String>,
     #[garde(custom(validate::opt_line))]
     model: Option<String>,
-    reply_mode: Option<crate::llm::ReplyMode>,
+    reply_mode: Option<llm::ReplyMode>,
     prices: Option<super::Prices>,
-    /// Write only; null removes it. It belongs to its endpoint: another endpoint without another key removes it too.
+    /// Write-only; null removes it. The key belongs to its endpoint: a new endpoint without a new key removes it too.
     #[garde(length(min = 1, max = 500))]
     api_key: Option<String>,
 }
@@ -87,11 +87,11 @@ pub async fn apply(app: &App, caller: &Caller, expected: &Expected, patch: &Valu
         let (version, current) = service::view(tx, true).await?;
         expected.check(version)?;
         let patch = with_settings(patch.clone());
-        // A null above the key removes it too.
+        // A null above the key also removes the key.
         let above = ["/settings", "/settings/llm"].iter().any(|p| patch.pointer(p).is_some_and(Value::is_null));
         let key_given = above || patch.pointer("/settings/llm/api_key").is_some();
         if patch.pointer("/settings/limits").is_some() {
-            return Err(Error::invalid("/settings/limits", "read_only", "Limits are the operator's."));
+            return Err(Error::invalid("/settings/limits", "read_only", "Only the operator can change limits."));
         }
         let read_only = ["id", "slug", "limits", "has_llm_api_key", "version"];
         let input: TenantInput = crate::http::bounds::read(merge_patch::apply(current, patch, &read_only)?)?;
@@ -124,7 +124,7 @@ pub async fn apply(app: &App, caller: &Caller, expected: &Expected, patch: &Valu
     Ok(changed)
 }
 
-/// `features` and `llm` may also be given without the `settings` around them.
+/// Moves `features` and `llm` into `settings` if they are given without it.
 fn with_settings(mut patch: Value) -> Value {
     if let Value::Object(members) = &mut patch {
         for name in ["features", "llm"] {

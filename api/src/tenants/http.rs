@@ -14,11 +14,11 @@ use super::{
 use crate::{
     app::App,
     auth::Caller,
-    error::{Problem, Result},
     http::{Body, Reply, etag::Expected, paging},
     limits::TenantLimits,
-    tenancy::TenantTx,
 };
+use base::error::{Problem, Result};
+use db::tenancy::TenantTx;
 
 /// The caller's tenant.
 #[derive(Serialize, ToSchema)]
@@ -27,15 +27,15 @@ pub struct TenantView {
     slug: String,
     name: String,
     settings: Settings,
-    /// The operator's; read only.
+    /// Set by the operator; read-only.
     limits: TenantLimits,
-    /// Origins of pages that may call from a browser.
+    /// Origins of pages that may call the API from a browser.
     origins: Vec<String>,
     has_llm_api_key: bool,
     version: i64,
 }
 
-/// What is sent to change a tenant; `features` and `llm` may also be given without the `settings` around them.
+/// A change of a tenant. `features` and `llm` may also be given without the `settings` around them.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes a body that `change` reads as `TenantInput`")]
 pub struct TenantChange {
@@ -46,7 +46,7 @@ pub struct TenantChange {
     llm: Option<LlmInput>,
 }
 
-/// The caller's tenant: settings and limits.
+/// Reads the caller's tenant: settings and limits.
 #[utoipa::path(tag = "tenant", operation_id = "get_tenant",
     responses((status = 200, body = TenantView), (status = "default", body = Problem)))]
 #[get("/tenant")]
@@ -56,9 +56,10 @@ pub async fn get(app: web::Data<App>, caller: Caller) -> Result<Reply> {
     Ok(Reply::ok(&view)?.versioned(version))
 }
 
-/// Changes settings by a JSON merge patch. `settings.llm.api_key` is write only, and goes with its endpoint: a change of
-/// `settings.llm.endpoint` without a new key forgets the stored one (`has_llm_api_key` in the answer is false then). Limits are the
-/// operator's.
+/// Changes the tenant's settings by a JSON merge patch.
+///
+/// `settings.llm.api_key` is write-only and belongs to its endpoint: if `settings.llm.endpoint` changes without a new
+/// key, the stored key is removed, and `has_llm_api_key` in the answer is false. Only the operator can change limits.
 #[utoipa::path(tag = "tenant", operation_id = "update_tenant",
     request_body(content = TenantChange, content_type = "application/merge-patch+json"),
     responses((status = 200, body = TenantView), (status = "default", body = Problem)))]
@@ -67,7 +68,7 @@ pub async fn change(app: web::Data<App>, caller: Caller, request: HttpRequest, b
     apply(&app, &caller, &Expected::by(&request), &body.value).await
 }
 
-/// The usage ledger, summed by day, campaign, kind or model.
+/// Sums up the usage by day, campaign, kind or model.
 #[utoipa::path(tag = "tenant", operation_id = "get_usage", params(UsageParams),
     responses((status = 200, body = paging::Items<UsageRow>), (status = "default", body = Problem)))]
 #[get("/usage")]

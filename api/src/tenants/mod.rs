@@ -1,6 +1,7 @@
-//! Tenants: who owns a world, with settings of their own and limits of the operator's.
+//! Tenants: the owners of campaigns. Each has its own settings, and limits that the operator sets.
 //!
-//! Settings are one JSON document with a type; the provider's key is apart, encrypted, and never comes back.
+//! The settings are one typed JSON document. The provider's key is stored apart from them, encrypted, and is never
+//! returned.
 
 pub mod change;
 pub mod http;
@@ -13,7 +14,9 @@ use sqlx::postgres::PgRow;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{error::Result, limits::TenantLimits, llm::ReplyMode, stored::Columns};
+use crate::limits::TenantLimits;
+use base::{error::Result, stored::Columns};
+use llm::ReplyMode;
 
 /// A tenant as requests see it.
 #[derive(Clone, Debug)]
@@ -23,7 +26,7 @@ pub struct Tenant {
     pub limits: TenantLimits,
     pub settings: Settings,
     pub origins: Vec<String>,
-    /// The provider's key, sealed.
+    /// The provider's key, encrypted.
     pub llm_api_key: Option<Vec<u8>>,
     /// Features that the operator switched off for everyone.
     pub switched_off: Vec<String>,
@@ -47,18 +50,18 @@ impl Tenant {
     }
 }
 
-/// What a tenant decides for itself.
+/// Settings that a tenant decides for itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     pub features: Features,
     pub llm: LlmSettings,
-    /// Whether users of the editor need a second factor to do anything here.
+    /// Whether users of the editor need a second factor to do anything in this tenant.
     pub second_factor_required: bool,
-    /// Days that journal rows are kept; null: for ever.
+    /// Days that journal entries are kept; null means for ever.
     #[schema(minimum = 1, maximum = 36500)]
     pub journal_retention_days: Option<i32>,
-    /// Days that turn records are kept; null: 30.
+    /// Days that turn records are kept; null means 30.
     #[schema(minimum = 1, maximum = 36500)]
     pub turn_retention_days: Option<i32>,
     /// Clients' own keys.
@@ -66,20 +69,20 @@ pub struct Settings {
     pub extensions: Extensions,
 }
 
-/// Switches.
+/// Switches for features.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Features {
-    /// AI turns.
+    /// Whether AI turns are allowed.
     pub llm: bool,
-    /// Whether the planner acts on what the model says, or only logs it.
+    /// Whether the planner acts on the model's plan, or only logs it.
     pub llm_visible: bool,
-    /// The planner.
+    /// Whether the planner may be used.
     pub planner: bool,
-    /// The commands the planner may choose; null: the usual six.
+    /// The commands that the planner may choose; null means the default six.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planner_commands: Option<Vec<String>>,
-    /// What a plan that took too long leads to.
+    /// What happens when planning takes too long.
     #[schema(inline)]
     pub planner_fallback: Fallback,
 }
@@ -96,24 +99,24 @@ impl Default for Features {
     }
 }
 
-/// What comes of a plan when the model takes too long.
+/// What happens when the model takes too long to plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fallback {
-    /// A sentence that says so.
+    /// The player gets a message that says so.
     #[default]
     Message,
-    /// A d20, rolled for everyone to see.
+    /// A d20 is rolled for everyone to see.
     Roll,
 }
 
-/// The tenant's model; what is null is the operator's.
+/// The tenant's model. A member that is null has the operator's value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LlmSettings {
     /// Base URL of an OpenAI-compatible endpoint, or its chat-completions URL.
     pub endpoint: Option<String>,
-    /// At the operator's endpoint one of the operator's list.
+    /// The model's name. At the operator's endpoint it must be on the operator's list.
     pub model: Option<String>,
     pub reply_mode: Option<ReplyMode>,
     /// What tokens cost, for the usage ledger.
@@ -135,7 +138,7 @@ pub struct Prices {
 impl Prices {
     /// The cost in micro-units of one turn's tokens.
     #[must_use]
-    pub fn cost_micros(&self, usage: &crate::llm::Usage) -> u64 {
+    pub fn cost_micros(&self, usage: &llm::Usage) -> u64 {
         let fresh = u128::from(usage.prompt_tokens.saturating_sub(usage.cached_tokens)) * u128::from(self.prompt);
         let cached = u128::from(usage.cached_tokens) * u128::from(self.cached);
         let completion = u128::from(usage.completion_tokens) * u128::from(self.completion);

@@ -5,14 +5,13 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use super::{Settings, Tenant};
-use crate::{
-    app::App,
+use crate::{app::App, limits::TenantLimits};
+use base::{
     error::{Code, Error, Result},
-    limits::TenantLimits,
-    llm::Endpoint,
     stored::Columns,
-    tenancy::TenantTx,
 };
+use db::tenancy::TenantTx;
+use llm::Endpoint;
 
 /// A tenant as the API shows it: settings, limits, and whether a provider key is stored, never the key.
 ///
@@ -36,20 +35,20 @@ pub async fn view(tx: &TenantTx, lock: bool) -> Result<(i64, Value)> {
     Ok((version, view))
 }
 
-/// What a change of a tenant sets.
+/// The new values of a tenant.
 pub struct Change {
     pub name: String,
     pub settings: Settings,
     pub origins: Vec<String>,
-    /// None keeps the provider's key if its endpoint stays, `Some(None)` removes it.
+    /// None keeps the provider's key if its endpoint stays; `Some(None)` removes it.
     pub llm_api_key: Option<Option<String>>,
 }
 
-/// Stores a checked change. The provider's key is sealed. A key goes with its endpoint: without a new one it is forgotten when the
-/// endpoint becomes another, or nobody's but the operator's.
+/// Stores a validated change and encrypts the provider's key. The key belongs to its endpoint: if the endpoint changes
+/// or is removed, and no new key is given, the key is removed.
 ///
 /// # Errors
-/// `validation_failed` for an endpoint or a model the operator does not allow.
+/// `validation_failed` for an endpoint or a model that the operator does not allow.
 pub async fn store(app: &App, tx: &TenantTx, change: Change) -> Result<()> {
     let row = sqlx::query("SELECT settings FROM tenant WHERE tenant_id = $1 FOR UPDATE")
         .bind(tx.tenant())
@@ -95,13 +94,16 @@ pub async fn store(app: &App, tx: &TenantTx, change: Change) -> Result<()> {
     Ok(())
 }
 
-/// Makes a tenant. For the operator: the connection is the schema owner's.
+/// Creates a tenant. For the operator: the connection must be the schema owner's.
 ///
 /// # Errors
-/// `slug_taken`, or a slug that is none.
+/// `slug_taken`, or `validation_failed` for an invalid slug.
 pub async fn create(db: impl PgExecutor<'_>, slug: &str, name: &str, limits: &TenantLimits) -> Result<Uuid> {
     if crate::http::validate::opt_slug(&Some(slug.to_owned()), &()).is_err() {
-        return Err(Error::new(Code::ValidationFailed, format!("`{slug}` is no slug: use a-z, 0-9, _ and -.")));
+        return Err(Error::new(
+            Code::ValidationFailed,
+            format!("`{slug}` is not a valid slug. Use a-z, 0-9, _ and -."),
+        ));
     }
     let id = Uuid::now_v7();
     sqlx::query("INSERT INTO tenant (tenant_id, slug, name, limits) VALUES ($1, $2, $3, $4)")
@@ -139,7 +141,7 @@ pub async fn load(db: impl PgExecutor<'_>, slug: &str) -> Result<Tenant> {
     Tenant::from_row(&row.ok_or_else(|| Error::not_found("tenant"))?)
 }
 
-/// Switches a feature on or off for every tenant; servers know it within a second. For the operator.
+/// Switches a feature on or off for every tenant. Servers notice within a second. For the operator.
 ///
 /// # Errors
 /// Those of the database.

@@ -1,4 +1,4 @@
-//! The usage ledger, summed: for `/v1/usage` and the editor.
+//! The usage ledger, summed up for `/v1/usage` and the editor.
 
 use std::collections::HashMap;
 
@@ -7,22 +7,24 @@ use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::{clock, error::Result, http::paging, stored::Columns, tenancy::TenantTx};
+use crate::http::paging;
+use base::{clock, error::Result, stored::Columns};
+use db::tenancy::TenantTx;
 
-/// What `/usage` is asked for.
+/// The parameters of `/usage`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct UsageParams {
-    /// First day or time, inclusive; 30 days ago unless given.
+    /// The first day or time, inclusive. By default 30 days ago.
     pub from: Option<String>,
-    /// Last day (inclusive) or time (exclusive); now unless given.
+    /// The last day (inclusive) or time (exclusive). By default now.
     pub to: Option<String>,
-    /// `day`, `campaign`, `kind` or `model`; several separated by commas. Day unless given.
+    /// `day`, `campaign`, `kind` or `model`, or several of them separated by commas. By default `day`.
     pub group_by: Option<String>,
 }
 
-/// Model calls and tokens of a group.
+/// The model calls and tokens of one group.
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct UsageRow {
     pub day: Option<String>,
@@ -39,10 +41,11 @@ pub struct UsageRow {
     pub cost_micros: Option<i64>,
 }
 
-/// The ledger by day, campaign, kind or model, as [`UsageRow`]s with the members that were asked for; of one campaign if one is given.
+/// Sums up the ledger by day, campaign, kind or model, as [`UsageRow`]s with the requested members. Restricted to one
+/// campaign if one is given.
 ///
 /// # Errors
-/// `bad_request` for a day or a group that is none.
+/// `bad_request` for an invalid day or group.
 pub async fn summed(tx: &TenantTx, asked: &UsageParams, campaign: Option<uuid::Uuid>) -> Result<Vec<Value>> {
     let from = instant("from", asked.from.as_deref(), false)?
         .unwrap_or_else(|| clock::later(clock::now(), Duration::days(-30)));
@@ -50,7 +53,7 @@ pub async fn summed(tx: &TenantTx, asked: &UsageParams, campaign: Option<uuid::U
     if let (Some(from), Some(to)) = (&asked.from, &asked.to)
         && instant("from", Some(from), false)? >= instant("to", Some(to), true)?
     {
-        return Err(paging::bad("from", "is after `to`"));
+        return Err(paging::bad("from", "must be before `to`"));
     }
     let mut columns = Vec::new();
     for group in asked.group_by.as_deref().unwrap_or("day").split(',') {
@@ -60,7 +63,10 @@ pub async fn summed(tx: &TenantTx, asked: &UsageParams, campaign: Option<uuid::U
             "kind" => ("kind", "kind"),
             "model" => ("model", "model"),
             _ => {
-                return Err(paging::bad("group_by", "is `day`, `campaign`, `kind` or `model`, or several with commas"));
+                return Err(paging::bad(
+                    "group_by",
+                    "must be `day`, `campaign`, `kind` or `model`, or several of them separated by commas",
+                ));
             }
         });
     }
@@ -86,7 +92,7 @@ pub async fn summed(tx: &TenantTx, asked: &UsageParams, campaign: Option<uuid::U
     rows.iter().map(|row| row.read("row")).collect()
 }
 
-/// What campaigns are called, by their ids. One statement.
+/// The names of campaigns, by id. Takes one statement.
 ///
 /// # Errors
 /// Those of the database.
@@ -99,13 +105,13 @@ pub async fn campaign_names(tx: &TenantTx, ids: &[uuid::Uuid]) -> Result<HashMap
     rows.iter().map(|row| Ok((row.read::<uuid::Uuid>("id")?.to_string(), row.read("name")?))).collect()
 }
 
-/// The time of a parameter; of a day its beginning, or with `end_of_day` its end.
+/// Parses the time of a parameter. A day means its beginning or, with `end_of_day`, its end.
 fn instant(name: &str, text: Option<&str>, end_of_day: bool) -> Result<Option<OffsetDateTime>> {
     let Some(text) = text else { return Ok(None) };
     if let Some(time) = clock::parse(text) {
         return Ok(Some(time));
     }
-    let rule = "is a day (2026-01-31) or a time in RFC 3339, up to the year 9999";
+    let rule = "must be a day (2026-01-31) or an RFC 3339 time, up to the year 9999";
     let midnight = clock::parse_day(text).ok_or_else(|| paging::bad(name, rule))?;
     Ok(Some(if end_of_day { clock::later(midnight, Duration::days(1)) } else { midnight }))
 }

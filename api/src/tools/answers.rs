@@ -1,8 +1,9 @@
-//! What tools find and do, as types: the OpenAPI document describes results by these. The results themselves are put together where
-//! something happens; tests hold every one of them to the document.
+//! The results of tools as types, which the OpenAPI document uses to describe results. The results themselves are built elsewhere;
+//! tests compare every one of them with the document.
 //!
-//! To add a tool: what it answers here, named by its `ToolSpec::Answer`. What others answer too, such as a roll, has its type there.
-#![expect(dead_code, reason = "they describe results that are put together elsewhere")]
+//! To add a tool, add its result here, and name it as its `ToolSpec::Answer`. Results that other parts of the API return too, such
+//! as a roll, have their types there.
+#![expect(dead_code, reason = "they describe results that are built elsewhere")]
 
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -16,201 +17,201 @@ use crate::{
     },
 };
 
-/// A memory that was made.
+/// A new memory.
 #[derive(ToSchema)]
 pub struct MemoryMade {
-    /// The memory.
+    /// The memory's id.
     memory_id: Uuid,
 }
 
-/// What was told to everybody who depends on an owner.
+/// A memory that was given to everybody who depends on an owner.
 #[derive(ToSchema)]
 pub struct BroadcastMade {
-    /// The broadcast.
+    /// The broadcast's id.
     broadcast_id: Uuid,
-    /// How many remember it.
+    /// How many NPCs got the memory.
     count: u64,
-    /// The NPCs that remember it.
+    /// The NPCs that got the memory.
     npc_ids: Vec<Uuid>,
 }
 
-/// A sheet: all of it, or what a phrase finds in it.
+/// A character's or NPC's sheet: all of it, or the members that match a search phrase.
 #[derive(ToSchema)]
 pub struct ActorDetails {
-    /// Whose sheet it is.
+    /// The character's or NPC's name.
     name: String,
-    /// The sheet as it is kept; without a phrase.
+    /// The whole sheet, if there is no search phrase.
     #[schema(value_type = Option<Object>)]
     data: Option<Value>,
-    /// What the phrase finds, at most 100.
+    /// The members that match the search phrase, at most 100.
     matches: Option<Vec<ActorMatch>>,
-    /// How many it finds.
+    /// How many members match.
     total_matches: Option<u64>,
 }
 
 /// A member of a sheet.
 #[derive(ToSchema)]
 pub struct ActorMatch {
-    /// Where it stands: `weapons.0.name`.
+    /// The member's path, such as `weapons.0.name`.
     path: String,
-    /// What stands there.
+    /// The member's value.
     value: Value,
 }
 
-/// The scene that is played, or that there is none.
+/// The present scene, or the message that there is none.
 #[derive(ToSchema)]
 pub struct CurrentScene {
-    /// Its id; null if none is played.
+    /// The scene's id; null if there is no scene.
     #[schema(required = true)]
     id: Option<String>,
-    /// That no scene is played.
+    /// Says that there is no scene.
     message: Option<String>,
-    /// Its name.
+    /// The scene's name.
     name: Option<String>,
-    /// The place it plays in.
+    /// The scene's location.
     location: Option<String>,
-    /// Its size.
+    /// The scene's size.
     dimensions: Option<Dimensions>,
-    /// Who stands there.
+    /// The tokens on the scene.
     tokens: Option<Vec<Token>>,
-    /// Notes on it; not for players.
+    /// The notes on the scene. Not for players.
     notes: Option<Vec<Note>>,
-    /// Lights on it.
+    /// The lights on the scene.
     light_sources: Option<Vec<Light>>,
 }
 
-/// The fight that goes on, several, or that there is none.
+/// The fight in progress, several fights, or the message that there is none.
 #[derive(ToSchema)]
 pub struct FightsTold {
-    /// Whether anybody fights.
+    /// Whether there is a fight.
     in_combat: bool,
-    /// That nobody does.
+    /// Says that there is no fight.
     message: Option<String>,
-    /// How many fights go on, if several do.
+    /// How many fights are in progress, if there are several.
     active_count: Option<u64>,
-    /// Those fights.
+    /// The fights, if there are several.
     encounters: Option<Vec<FightTold>>,
     /// The fight's id.
     combat_id: Option<String>,
-    /// What it is called.
+    /// The fight's name.
     name: Option<String>,
     /// The round, from 1.
     round: Option<i64>,
-    /// The place in the order of whose turn it is.
+    /// The place of the present turn in the initiative order.
     turn: Option<i64>,
-    /// Who fights, in the order of their turns.
+    /// The participants, in initiative order.
     combatants: Option<Vec<Combatant>>,
-    /// When it was last heard of.
+    /// When the fight was last updated.
     last_updated: Option<String>,
-    /// It may have gone on unseen: its frontend did not answer.
+    /// Whether this may be outdated, because the frontend did not answer.
     stale: Option<bool>,
 }
 
-/// A fight of several that go on.
+/// One of several fights in progress.
 #[derive(ToSchema)]
 pub struct FightTold {
     /// Always true.
     in_combat: bool,
     /// The fight's id.
     combat_id: String,
-    /// What it is called.
+    /// The fight's name.
     name: Option<String>,
     /// The round, from 1.
     round: i64,
-    /// The place in the order of whose turn it is.
+    /// The place of the present turn in the initiative order.
     turn: i64,
-    /// Who fights, in the order of their turns.
+    /// The participants, in initiative order.
     combatants: Vec<Combatant>,
-    /// When it was last heard of.
+    /// When the fight was last updated.
     last_updated: String,
-    /// It may have gone on unseen: its frontend did not answer.
+    /// Whether this may be outdated, because the frontend did not answer.
     stale: Option<bool>,
 }
 
-/// What was said and rolled last, the oldest first.
+/// The newest messages and rolls, the oldest first.
 #[derive(ToSchema)]
 pub struct MessageHistory {
-    /// How many there are.
+    /// How many messages there are.
     count: u64,
-    /// The messages; a message of several rolls is several.
+    /// The messages. A message with several rolls counts once for each roll.
     messages: Vec<HistoryMessage>,
-    /// How many older ones have no room.
+    /// Says how many older messages did not fit.
     shortened: Option<String>,
 }
 
-/// A message or a roll. With `compact` its members are `t`, `s`, `a`, `c`, `f`, `tt`, `r` and `ft`.
+/// A message or a roll. With `compact`, its members are `t`, `s`, `a`, `c`, `f`, `tt`, `r` and `ft`.
 #[derive(ToSchema)]
 pub struct HistoryMessage {
-    /// When it was said, in milliseconds since 1970.
+    /// When it was written, in milliseconds since 1970.
     ts: i64,
     /// `chat`, `roll`, `card`, `system` or `whisper`.
     r#type: Option<String>,
-    /// Who said it.
+    /// The speaker.
     speaker: Option<String>,
-    /// As whom.
+    /// The name under which the speaker speaks.
     alias: Option<String>,
     /// The text.
     content: Option<String>,
-    /// What was rolled.
+    /// The formula of a roll.
     formula: Option<String>,
-    /// What it came to.
+    /// The total of a roll.
     total: Option<f64>,
     /// The dice.
     dice: Option<Value>,
-    /// What it was for.
+    /// What the roll was for.
     flavor: Option<String>,
 }
 
 /// The player characters.
 #[derive(ToSchema)]
 pub struct PartyTold {
-    /// How many there are.
+    /// How many player characters there are.
     count: u64,
-    /// Each of them; of a frontend's own only `id`, `name` and `player`.
+    /// The player characters. Those from a frontend have only `id`, `name` and `player`.
     members: Vec<PartyMemberTold>,
 }
 
-/// A player character and how it is.
+/// A player character and their present condition.
 #[derive(ToSchema)]
 pub struct PartyMemberTold {
-    /// Its id.
+    /// The character's id.
     id: String,
-    /// Its slug.
+    /// The character's slug.
     slug: Option<String>,
-    /// Its name.
+    /// The character's name.
     name: String,
-    /// Who plays it.
+    /// The name of the player.
     player: Option<String>,
-    /// Its people.
+    /// The character's race.
     race: Option<String>,
-    /// Its class.
+    /// The character's class.
     profession: Option<String>,
-    /// Its level.
+    /// The character's level.
     level: Option<i32>,
-    /// Its hit points.
+    /// The hit points.
     hp: Option<i32>,
-    /// Its hit points at most.
+    /// The maximum hit points.
     max_hp: Option<i32>,
-    /// Its temporary hit points.
+    /// The temporary hit points.
     temp_hp: Option<i32>,
-    /// What an attack must reach.
+    /// The armor class.
     armor_class: Option<i32>,
-    /// Conditions in force.
+    /// The character's conditions.
     conditions: Option<Vec<Value>>,
-    /// Where it is.
+    /// The character's location.
     location: Option<String>,
 }
 
-/// How far it is.
+/// A distance.
 #[derive(ToSchema)]
 pub struct DistanceTold {
     /// The distance.
     distance: f64,
-    /// Its unit: `ft`.
+    /// The unit: `ft`.
     units: String,
-    /// The same in squares.
+    /// The distance in squares.
     squares: f64,
-    /// Always null: walls are not known.
+    /// Always null, because walls are not known.
     #[schema(required = true)]
     path_blocked: Option<bool>,
     /// Always false.
@@ -219,67 +220,67 @@ pub struct DistanceTold {
     intervening_tokens: Vec<TokenBetween>,
 }
 
-/// A token that stands in between.
+/// A token between two points.
 #[derive(ToSchema)]
 pub struct TokenBetween {
-    /// Its id.
+    /// The token's id.
     id: String,
-    /// Its name.
+    /// The token's name.
     name: String,
 }
 
-/// What was posted.
+/// The messages that were posted.
 #[derive(ToSchema)]
 pub struct PostsSent {
     /// How many messages were posted.
     sent_count: u64,
-    /// What became of each, in their order.
+    /// The result for each message, in the same order.
     results: Vec<PostSent>,
 }
 
-/// What became of a message.
+/// The result for one message.
 #[derive(ToSchema)]
 pub struct PostSent {
-    /// The message; null if it was not posted.
+    /// The message's id; null if it was not posted.
     #[schema(required = true)]
     id: Option<Uuid>,
-    /// Whether it was posted.
+    /// Whether the message was posted.
     success: bool,
-    /// Why it was not.
+    /// Why the message was not posted.
     error: Option<String>,
 }
 
-/// What is written about something.
+/// The lore entries that match a search.
 #[derive(ToSchema)]
 pub struct LoreFound {
     /// How many entries there are.
     count: u64,
-    /// The entries, those of the highest priority first.
+    /// The entries, the highest priority first.
     entries: Vec<LoreFoundEntry>,
 }
 
-/// An entry.
+/// A lore entry.
 #[derive(ToSchema)]
 pub struct LoreFoundEntry {
-    /// Its slug.
+    /// The entry's slug.
     slug: String,
-    /// Its title.
+    /// The entry's title.
     title: String,
-    /// Whom it concerns.
+    /// The kind of lore, such as `global` or `zone`.
     scope: String,
-    /// The name of what it is about.
+    /// The subject of the entry.
     #[schema(required = true)]
     associated_id: Option<String>,
-    /// Its text, or the beginning of it.
+    /// The entry's text, or the beginning of it.
     content: String,
-    /// Whether there is more of it.
+    /// Whether the text was cut.
     cut: bool,
-    /// Whether it is for the game master alone.
+    /// Whether only the game master may know it.
     secret: bool,
 }
 
-/// What came of an operation on an encounter: `create`, `get` and `add_participant` answer the encounter, `list`, `end` and `commit`
-/// something of their own.
+/// The result of an operation on an encounter. `create`, `get` and `add_participant` return the encounter; `list`, `end` and
+/// `commit` return results of their own.
 #[derive(ToSchema)]
 #[serde(untagged)]
 pub enum EncounterManaged {
@@ -289,26 +290,26 @@ pub enum EncounterManaged {
     Commit(CommitTold),
 }
 
-/// Encounters that go on, and others if they were asked for.
+/// The encounters in progress and, on request, those that have ended.
 #[derive(ToSchema)]
 pub struct EncounterList {
     /// The encounters, the newest first.
     encounters: Vec<EncounterListed>,
 }
 
-/// An encounter in a few words.
+/// A short description of an encounter.
 #[derive(ToSchema)]
 pub struct EncounterListed {
-    /// Its id.
+    /// The encounter's id.
     encounter_id: Uuid,
-    /// What it is called.
+    /// The encounter's name.
     #[schema(required = true)]
     name: Option<String>,
     /// `active` or `ended`.
     status: String,
     /// The round, from 1.
     round: i32,
-    /// How many take part.
+    /// How many participants there are.
     participant_count: i32,
     /// How it ended.
     #[schema(required = true)]

@@ -1,18 +1,23 @@
-//! Tool arguments: their schema, how they are read, and those that several tools share.
+//! Tool arguments: their schema, how they are parsed, and those that several tools share.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::ToolCx;
 use crate::{
-    error::{Error, Result},
-    http::body,
-    json,
+    http::{
+        body,
+        misfit::{self, ERRORS_MAX},
+    },
     memory::{
         self,
         subject::{self, Subject},
     },
+};
+use base::{
+    error::{Error, FieldError, Result},
+    json,
 };
 
 /// What a memory tool takes.
@@ -28,7 +33,7 @@ pub(super) struct Memorize {
 }
 
 impl Memorize {
-    /// The player, about whom the call may remember, and the cleaned text.
+    /// The player about whom the call may remember something, and the cleaned text.
     pub(super) async fn checked<'a>(&'a self, cx: &ToolCx<'_>) -> Result<(Subject, &'a str)> {
         let text = memory::service::text(&self.memory_string, "/memory_string")?;
         let player = match subject::of_turn(cx.player, &self.player_id) {
@@ -39,7 +44,7 @@ impl Memorize {
     }
 }
 
-/// The schema of `T` as models expect it: an object without references or title.
+/// The schema of `T` in the form that models expect: an object without references and title.
 pub(crate) fn schema<T: JsonSchema>() -> Value {
     let settings = schemars::generate::SchemaSettings::draft2020_12().with(|s| {
         s.inline_subschemas = true;
@@ -49,17 +54,32 @@ pub(crate) fn schema<T: JsonSchema>() -> Value {
     if let Value::Object(members) = &mut schema {
         members.remove("title");
         members.remove("description");
-        // Some endpoints insist on it where there is nothing to give.
+        // Some endpoints require this even if there are no arguments.
         members.entry("properties").or_insert_with(|| Value::Object(Map::new()));
     }
     schema
 }
 
-/// Reads arguments that nobody has looked at yet.
+/// Parses arguments that have not been checked.
+///
+/// # Errors
+/// `validation_failed` with a pointer to each argument that does not fit its type, and to the first missing argument.
 pub(crate) fn read<T: DeserializeOwned>(given: Value) -> Result<T> {
-    if !given.is_object() {
-        return Err(Error::invalid("", "invalid_value", "Arguments are an object."));
-    }
     json::sound(&given, &mut String::new())?;
-    body::typed(given)
+    let Value::Object(members) = &given else {
+        return Err(Error::invalid("", "invalid_value", "Arguments are an object."));
+    };
+    body::typed(given.clone()).map_err(|mut first| {
+        let mut errors: Vec<FieldError> = members.iter().filter_map(|(name, value)| alone::<T>(name, value)).collect();
+        errors.truncate(ERRORS_MAX);
+        Error::validation(misfit::together(std::mem::take(&mut first.errors), errors))
+    })
+}
+
+/// The error in one argument. The argument is parsed alone, because parsing stops at the first error.
+fn alone<T: DeserializeOwned>(name: &str, value: &Value) -> Option<FieldError> {
+    let error = body::typed::<T>(json!({ name: value })).err()?.errors.first()?.clone();
+    let own = format!("/{}", json::escape(name));
+    let is_own = error.pointer.strip_prefix(&own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    is_own.then_some(error)
 }

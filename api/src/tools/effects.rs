@@ -1,38 +1,36 @@
-//! What a turn may change: rows, counted before they are written, so that what it did can be taken back in reasonable time.
+//! The effects of a turn: rows, counted before they are changed, so that a failed turn can be reverted in reasonable time.
 
 use std::cell::Cell;
 
 use uuid::Uuid;
 
-use crate::{
-    error::{Code, Error, Result},
-    tenancy::TenantTx,
-};
+use base::error::{Code, Error, Result};
+use db::tenancy::TenantTx;
 
-/// Rows of one call that take their time.
+/// From this number of rows on, a call may take long.
 pub(super) const MANY: u64 = 100;
 
-/// The rows that a turn has changed, and how many it may change.
+/// How many rows a turn has changed, and how many it may change.
 #[derive(Debug)]
 pub struct Effects {
     rows_max: u64,
-    /// By calls that are committed.
+    /// Rows changed by committed calls.
     kept: Cell<u64>,
-    /// By these and by the batch under way.
+    /// Those, and the rows changed by the present batch.
     used: Cell<u64>,
 }
 
 impl Effects {
-    /// Of a turn that begins.
+    /// The effects of a new turn.
     #[must_use]
     pub fn of(rows_max: u64) -> Self {
         Self { rows_max, kept: Cell::new(0), used: Cell::new(0) }
     }
 
-    /// Counts rows that are about to be changed.
+    /// Counts rows before they are changed.
     ///
     /// # Errors
-    /// `quota_exceeded` if they are more than are left; nothing is counted then.
+    /// `quota_exceeded` if the turn may not change that many. Then nothing is counted.
     pub fn take(&self, rows: u64) -> Result<()> {
         let used = self.used.get().saturating_add(rows);
         if used > self.rows_max {
@@ -47,19 +45,19 @@ impl Effects {
         Ok(())
     }
 
-    /// A batch begins, perhaps again: nothing that was not committed counts.
+    /// Starts a batch, possibly again. Forgets the rows of uncommitted calls.
     pub fn begin(&self) {
         self.used.set(self.kept.get());
     }
 
-    /// A batch is committed.
+    /// Keeps the count when a batch is committed.
     pub fn keep(&self) {
         self.kept.set(self.used.get());
     }
 }
 
-/// Has the turn's lease outlive a batch that may take longer than a lease: the batch holds the turn's row, which is how others see that it goes on,
-/// and this is seen with its commit. One statement.
+/// Extends the turn's lease for a batch that may take longer than a lease. The batch locks the turn's row, so other servers see
+/// that it is still running; the longer lease becomes visible with its commit. One statement.
 pub(super) async fn take_time(tx: &TenantTx, turn: Uuid) -> Result<()> {
     sqlx::query(
         "UPDATE turn SET lease_until = greatest(lease_until, now() + interval '5 minutes') WHERE tenant_id = $1 AND id = $2",

@@ -1,4 +1,4 @@
-//! `manage_encounter` and `encounter_action`: fights, for game masters; a character acts for itself.
+//! `manage_encounter` and `encounter_action`: fights. Game masters may do everything; a character acts only for itself.
 
 use std::borrow::Cow;
 
@@ -19,15 +19,17 @@ use crate::{
         store::Place,
         veil,
     },
-    error::{Error, Result},
     http::resource::Ref,
+};
+use base::{
+    error::{Error, Result},
     stored::{self, Columns},
 };
 
-/// Encounters listed at most.
+/// The most encounters in a list.
 const LIST_MAX: i64 = 100;
 
-/// What is done with an encounter.
+/// The operation on an encounter.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Operation {
@@ -39,18 +41,18 @@ enum Operation {
     AddParticipant,
 }
 
-/// An operation, and what it takes.
+/// An operation and its arguments.
 #[derive(Debug, Deserialize)]
 pub(super) struct Manage {
     operation: Operation,
     #[serde(default)]
     encounter_id: Option<String>,
-    /// What the operation takes beside; read by its own strict type.
+    /// The operation's own arguments, parsed by a strict type of their own.
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
 
-/// One object with what every operation takes: models read no alternatives.
+/// One object with the arguments of all operations, because models do not understand alternatives.
 impl JsonSchema for Manage {
     fn inline_schema() -> bool {
         true
@@ -151,7 +153,7 @@ impl ToolSpec for ManageEncounter {
             }
             Operation::End => service::end(&at, id()?, &arguments::read::<EndInput>(rest)?).await,
             Operation::Commit => {
-                // As many records as can take part.
+                // At most as many records as there can be participants.
                 cx.changes(rules::encounter::limits::PARTICIPANTS_MAX as u64).await?;
                 commit::commit(&at, id()?, &arguments::read::<CommitInput>(rest)?).await
             }
@@ -164,7 +166,7 @@ impl ToolSpec for ManageEncounter {
     }
 }
 
-/// Whether whoever calls speaks as a game master.
+/// Whether the caller speaks as a game master.
 fn is_master(cx: &ToolCx<'_>) -> bool {
     cx.reader.role != Role::Player
 }
@@ -202,12 +204,12 @@ async fn list(cx: &ToolCx<'_>, include_ended: bool) -> Result<Value> {
     Ok(json!({ "encounters": told }))
 }
 
-/// An action, and the encounter it is done in.
+/// An action and its encounter.
 #[derive(Debug, Deserialize)]
 pub(super) struct Act {
     #[serde(default)]
     encounter_id: Option<String>,
-    /// The action; read by its own strict type.
+    /// The action, parsed by a strict type of its own.
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
@@ -254,7 +256,7 @@ impl ToolSpec for EncounterAction {
         let player = if cx.kind == ActorKind::Character { Some(cx.entity) } else { cx.reader.player };
         let id = match (arguments.encounter_id, player) {
             (Some(id), _) => Some(id),
-            // A character acts where it stands.
+            // Without an encounter, a character acts in the fight that it is in.
             (None, Some(player)) => stand::fight_of(cx.tx().await?, player).await?.map(|id| id.to_string()),
             (None, None) => None,
         };

@@ -1,4 +1,4 @@
-//! `get_actor_details`: the sheet of a character or an NPC, whole or what a phrase finds in it.
+//! `get_actor_details`: the sheet of a character or an NPC, or the members of it that match a phrase.
 
 use entity::{character, npc, session::Role};
 use schemars::JsonSchema;
@@ -8,17 +8,16 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{ActorKind, ToolCx, ToolSpec, answers::ActorDetails};
-use crate::{
+use crate::{http::resource::col, sessions::overview};
+use base::{
     error::{Error, Result},
-    http::resource::col,
-    sessions::overview,
     stored::Columns,
 };
 
 pub(super) struct GetActorDetails;
 
 const MATCHES_MAX: usize = 100;
-/// Members of rows that say nothing about an actor.
+/// Members of rows that say nothing about the character or NPC.
 const BOOKKEEPING: &[&str] = &[
     "campaign_id",
     "version",
@@ -29,7 +28,7 @@ const BOOKKEEPING: &[&str] = &[
     "turn_flags",
     "available_tools",
 ];
-/// What a player knows of an NPC.
+/// The members of an NPC that players may see.
 const SEEN_BY_PLAYERS: &[&str] = &["id", "slug", "name", "description", "race", "profession", "location"];
 
 /// Whose sheet, and what of it.
@@ -81,7 +80,7 @@ impl ToolSpec for GetActorDetails {
     }
 }
 
-/// The actor a token of the scene stands for.
+/// The character or NPC that a token of the scene stands for.
 async fn token_actor(cx: &ToolCx<'_>, name: &str) -> Result<Option<String>> {
     let scene = overview::scene(cx.tx().await?, cx.campaign, cx.session).await?;
     let token = scene.and_then(|s| s.tokens.into_iter().find(|t| t.id == name || t.name.eq_ignore_ascii_case(name)));
@@ -118,7 +117,7 @@ async fn sheet(cx: &ToolCx<'_>, name: &str) -> Result<Option<Value>> {
     Ok(data)
 }
 
-/// Values whose path or text holds the phrase, any case.
+/// Finds values whose path or text contains the phrase, ignoring case.
 fn search(value: &Value, path: &mut String, phrase: &str, found: &mut Vec<Value>) {
     let mut below = |name: &str, value: &Value| {
         let length = path.len();

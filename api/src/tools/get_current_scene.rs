@@ -1,14 +1,12 @@
-//! `get_current_scene`: the scene that is played.
+//! `get_current_scene`: the present scene.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{ActorKind, ToolCx, ToolSpec, answers::CurrentScene};
-use crate::{
-    error::{Error, Result},
-    sessions::overview,
-};
+use crate::sessions::overview;
+use base::error::{Error, Result};
 
 pub(super) struct GetCurrentScene;
 

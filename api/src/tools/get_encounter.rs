@@ -1,4 +1,4 @@
-//! `get_encounter`: the fight that goes on.
+//! `get_encounter`: the fight in progress.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::{ActorKind, Asking, ToolCx, ToolSpec, answers::FightsTold};
 use crate::{
     bridge::{Asked, Heard, Question},
-    error::Result,
     sessions::combat,
 };
+use base::error::Result;
 
 pub(super) struct GetEncounter;
 
@@ -33,14 +33,14 @@ impl ToolSpec for GetEncounter {
     type Arguments = Arguments;
     type Answer = FightsTold;
 
-    /// With a fight told of, what it is now.
+    /// If the frontend reported a fight, asks for its present state.
     fn asks(_: &Asking<'_>, _: &Arguments) -> Option<Question> {
         Some(Question { asked: Asked::CombatStateRefresh, data: json!({}) })
     }
 
     async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
         let fights = combat::going_on(cx.tx().await?, cx.campaign, cx.session.map(|s| s.id)).await?;
-        // A frontend that was there and does not tell may have gone on unseen.
+        // If the frontend was connected and does not answer, its fight may have gone on unseen.
         let stale = matches!(cx.heard, Some(Heard::Failed(_) | Heard::Nobody { left: true }));
         let fights = if stale { fights.into_iter().map(combat::Fight::gone_stale).collect() } else { fights };
         combat::answer(combat::seen_by(cx.reader.role, fights), arguments.encounter_id.as_deref())

@@ -1,4 +1,4 @@
-//! `get_message_history`: the newest messages, as far as the caller may read them.
+//! `get_message_history`: the newest messages that the caller may read.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,18 +9,15 @@ use super::{
     answers::MessageHistory,
     shorten::{NOTE, RESULT_BYTES_MAX},
 };
-use crate::{
-    error::{Error, Result},
-    http::bounds::size,
-    messages::service,
-};
+use crate::{http::bounds::size, messages::service};
+use base::error::{Error, Result};
 
 pub(super) struct GetMessageHistory;
 
 const COUNT: i64 = 15;
 const COUNT_MAX: i64 = 50;
 
-/// How many of the newest messages have room in one result. One always has: what makes it too large is shortened later.
+/// How many of the newest messages fit into one result. At least one: a message that is too large is shortened later.
 fn newest_that_fit(messages: &[Value]) -> usize {
     let mut bytes = 0;
     let fit = messages.iter().rev().take_while(|message| {
@@ -60,7 +57,7 @@ impl ToolSpec for GetMessageHistory {
             return Err(Error::invalid("/count", "invalid_value", message));
         }
         let mut messages = service::history(cx.tx().await?, cx.campaign, cx.reader, count, arguments.compact).await?;
-        // A message of several rolls is several items.
+        // A message with several rolls counts once for each roll.
         let over = messages.len().saturating_sub(usize::try_from(count).unwrap_or(usize::MAX));
         messages.drain(..over);
         let over = messages.len() - newest_that_fit(&messages);

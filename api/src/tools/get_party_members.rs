@@ -1,4 +1,4 @@
-//! `get_party_members`: the player characters and how they are.
+//! `get_party_members`: the player characters and their condition.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{ActorKind, ToolCx, ToolSpec, answers::PartyTold};
-use crate::stored::{self, Columns};
-use crate::{error::Result, sessions::service};
+use crate::sessions::service;
+use base::error::Result;
+use base::stored::{self, Columns};
 
 pub(super) struct GetPartyMembers;
 
-/// Members that are shown.
+/// The most player characters that are shown.
 const MEMBERS_MAX: i64 = 100;
 
 /// Nothing.

@@ -1,4 +1,4 @@
-//! `GET …/tools` and `POST …/tools/{name}`: the catalogue, and a tool called by a frontend as an entity.
+//! `GET …/tools` and `POST …/tools/{name}`: the list of tools, and calling a tool as an NPC, owner, character or game master.
 
 use actix_web::{get, post, web};
 use entity::{character, npc, owner, session::Role, shapes::ToolRef};
@@ -17,7 +17,6 @@ use crate::{
     auth::Caller,
     bridge::{self, Heard},
     characters,
-    error::{Code, Error, Problem, Result},
     http::{
         Body, Reply, answered,
         idempotency::IdempotencyKey,
@@ -25,70 +24,73 @@ use crate::{
     },
     limits::Class,
     messages::service::Reader,
-    ops::metrics,
     sessions::{self, service::Playing},
-    tenancy::TenantTx,
 };
+use base::{
+    error::{Code, Error, Problem, Result},
+    metrics,
+};
+use db::tenancy::TenantTx;
 
-/// As whom a tool is called.
+/// The actor who calls a tool.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ActorInput {
     #[serde(rename = "type")]
     kind: ActorKind,
-    /// Id or slug.
+    /// The actor's id or slug.
     #[serde(default)]
     id: Option<String>,
 }
 
-/// One call.
+/// A tool call.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolInput {
-    /// What the tool takes.
+    /// The tool's arguments.
     #[schema(value_type = Object)]
     arguments: Value,
     actor: Option<ActorInput>,
-    /// The session it happens in: what is posted or rolled is then said there, and read as its AI may read it.
+    /// The session in which the call happens. Messages and rolls appear there, and the call reads what the session's AI may read.
     session_id: Option<Uuid>,
-    /// The player character of whose turn the call is part, by id or slug: what is remembered is about it alone then, unless the
-    /// campaign allows more. Without one, and outside of a player's session, the caller chooses.
+    /// The player character of the turn to which the call belongs, by id or slug. Memories may then only be about this player,
+    /// unless the campaign allows more. Without it, and outside of a player's session, the caller may choose.
     #[serde(default)]
     player_id: Option<String>,
-    /// Dice rolled by hand, in the order they are consumed; needs the scope `gm`.
+    /// Dice rolled by hand, in the order in which they are used. Needs the scope `gm`.
     #[serde(default)]
     dice: Option<Vec<u32>>,
-    /// Only show what would come of it: no slot is spent, no hit point lost, no roll of the fair stream used.
+    /// Whether to only show the result: no slot is spent, no hit points change, and the fair dice are not used.
     #[serde(default)]
     preview: bool,
-    /// Deal the damage; without it an attack outside an encounter only says what it would do.
+    /// Whether to deal the damage. Without it, an attack outside of an encounter only shows what it would do.
     #[serde(default)]
     apply: bool,
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ToolResult {
     call_id: Uuid,
     tool: &'static str,
-    /// Always `succeeded`; a failed call is a problem.
+    /// Always `succeeded`. A failed call is answered with a problem.
     status: &'static str,
     #[schema(value_type = Object)]
     result: Value,
 }
 
-/// The tools there are.
+/// The list of tools.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes an answer that the registry writes")]
+#[expect(dead_code, reason = "it describes an answer that is built from the registry")]
 struct ToolCatalogue {
-    /// The tools, all of them.
+    /// All of the tools.
     items: Vec<ToolDefinition>,
     /// Always null.
     #[schema(required = true)]
     next_cursor: Option<String>,
 }
 
-/// A tool, as models are told of it.
+/// A tool as it is described to models.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "as above")]
 struct ToolDefinition {
@@ -103,16 +105,16 @@ struct ToolDefinition {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "as above")]
 struct ToolFunction {
-    /// Its name.
+    /// The tool's name.
     name: String,
-    /// What it does.
+    /// What the tool does.
     description: String,
-    /// The JSON Schema of its arguments.
+    /// The JSON Schema of the arguments.
     #[schema(value_type = Object)]
     parameters: Value,
 }
 
-/// The catalogue of tools with the JSON Schemas of their arguments.
+/// Lists the tools, with the JSON Schemas of their arguments.
 #[utoipa::path(tag = "tools", operation_id = "list_tools", params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 200, body = ToolCatalogue), (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/tools")]
@@ -123,7 +125,7 @@ pub async fn list(app: web::Data<App>, caller: Caller, path: web::Path<String>) 
     Reply::ok(&json!({ "items": items, "next_cursor": null }))
 }
 
-/// Calls a tool as an entity that has it.
+/// Calls a tool as an actor that has it.
 #[utoipa::path(tag = "tools", operation_id = "call_tool", request_body = ToolInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "The tool's name")),
     responses((status = 200, body = ToolResult), (status = "default", body = Problem)))]
@@ -193,9 +195,9 @@ pub async fn call(
     done
 }
 
-/// What comes of asking the session's frontend, before any transaction of the call.
+/// The result of asking the session's frontend, before the call has a transaction.
 enum First {
-    /// The call was made before.
+    /// The same call was made before.
     Replay(Reply),
     Heard(Option<Heard>),
 }
@@ -224,7 +226,7 @@ async fn ask_first(
     Ok(First::Heard(bridge::before(app, &caller.actor(), &session, question).await?))
 }
 
-/// Who may not see secrets is told none by a tool either.
+/// A caller who may not see secrets must not read them through a tool either.
 fn reader_of(caller: &Caller, session: Option<&Playing>) -> Reader {
     if caller.sees_secrets() {
         return session.map_or(Reader::GM, Playing::reader);
@@ -232,8 +234,8 @@ fn reader_of(caller: &Caller, session: Option<&Playing>) -> Reader {
     Reader { role: Role::Player, player: None }
 }
 
-/// Pointers of a tool's errors are into its arguments; the request holds those one level down. No tool takes its caller as
-/// an argument, so `/actor` is the request's own.
+/// A tool's errors point into its arguments. Makes them point into the request, where the arguments are one level down. No tool
+/// takes its caller as an argument, so `/actor` belongs to the request.
 fn in_arguments(error: Error) -> Error {
     error.with_pointers(|own| match own {
         "/actor" | "/session_id" => own.to_owned(),
@@ -241,12 +243,12 @@ fn in_arguments(error: Error) -> Error {
     })
 }
 
-/// The actor as one that may call the tool. A tool that everyone may call needs none.
+/// Checks that the actor may call the tool. A tool for everyone needs no actor.
 async fn actor_of(tx: &TenantTx, campaign: Uuid, tool: &Tool, actor: Option<&ActorInput>) -> Result<(ActorKind, Uuid)> {
     let Some(actor) = actor else {
         return match tool.callers.contains(&ActorKind::Gm) {
             true => Ok((ActorKind::Gm, Uuid::nil())),
-            false => Err(Error::invalid("/actor", "required", "Say as whom this tool is called.")),
+            false => Err(Error::invalid("/actor", "required", "Name the actor that calls this tool.")),
         };
     };
     let may_not = || Error::new(Code::Forbidden, format!("This actor may not call `{}`.", tool.name));
@@ -263,7 +265,7 @@ async fn actor_of(tx: &TenantTx, campaign: Uuid, tool: &Tool, actor: Option<&Act
     if !tool.listed || listed.iter().any(|t| t.name() == tool.name) { Ok((actor.kind, id)) } else { Err(may_not()) }
 }
 
-/// An actor's id and the tools it lists.
+/// An actor's id and the tools that it lists.
 async fn tools_of(tx: &TenantTx, campaign: Uuid, kind: ActorKind, name: &Ref) -> Result<Option<(Uuid, Vec<ToolRef>)>> {
     let named = match name {
         Ref::Id(id) => col("id").eq(*id),

@@ -1,19 +1,17 @@
-//! `measure_distance`: how far it is from here to there on the scene that is played. Scenes and world states tell of no walls and no
-//! doors, so whether the path is blocked is neither yes nor no: `path_blocked` is null.
+//! `measure_distance`: measures a distance on the present scene. Scenes and world states have no data about walls and doors, so
+//! nobody can say whether the path is blocked: `path_blocked` is null.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Number, Value, json};
 
 use super::{ActorKind, ToolCx, ToolSpec, answers::DistanceTold};
-use crate::{
-    error::{Error, Result},
-    sessions::{overview, world_state::Scene},
-};
+use crate::sessions::{overview, world_state::Scene};
+use base::error::{Error, Result};
 
 pub(super) struct MeasureDistance;
 
-/// What a square of the grid measures.
+/// The size of a square of the grid.
 const FEET_PER_SQUARE: f64 = 5.0;
 
 /// From where to where: tokens, or points of the scene.
@@ -56,7 +54,7 @@ impl ToolSpec for MeasureDistance {
         let a = arguments;
         let from = point(&scene, "from", a.from_token.as_deref(), a.from_x, a.from_y)?;
         let to = point(&scene, "to", a.to_token.as_deref(), a.to_x, a.to_y)?;
-        // A grid of 0 or 1: coordinates are squares already.
+        // With a grid of 0 or 1, the coordinates are squares already.
         let square = Some(number(&scene.dimensions.grid)).filter(|grid| *grid > 1.0).unwrap_or(1.0);
         let squares = ((to.0 - from.0).abs().max((to.1 - from.1).abs()) / square).round();
         let between = scene.tokens.iter().filter(|t| is_between(from, to, (number(&t.x), number(&t.y)), square));
@@ -90,7 +88,7 @@ fn point(scene: &Scene, side: &str, token: Option<&str>, x: Option<f64>, y: Opti
     }
 }
 
-/// Whether a token stands within half a square of the straight way, and at neither end of it.
+/// Whether a token is within half a square of the straight line, and at neither end of it.
 fn is_between(from: Point, to: Point, at: Point, square: f64) -> bool {
     let way = (to.0 - from.0, to.1 - from.1);
     let length = way.0.hypot(way.1);

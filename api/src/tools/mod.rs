@@ -1,10 +1,11 @@
-//! Tools: what an AI entity may call. One file per tool, one line in [`REGISTRY`].
+//! Tools: what an AI may call. Each tool has one file and one line in [`REGISTRY`].
 //!
-//! A tool's typed arguments are its JSON Schema for models, its validation and its documentation. The caller is the
-//! entity whose turn it is; a tool never takes its caller as an argument. Tools write through the slices' services, in
-//! the transaction of their batch, and never call a model.
+//! A tool's typed arguments define its JSON Schema for models, its validation and its documentation. The caller is the entity whose
+//! turn it is; no tool takes its caller as an argument. Tools write through the services of the other modules, in the transaction
+//! of their batch, and never call a model.
 //!
-//! To add a tool: a file that implements [`ToolSpec`], a line in the registry. The catalogue test finds what was forgotten.
+//! To add a tool, add a file that implements [`ToolSpec`], and a line in the registry. The test of the list of tools finds what is
+//! missing.
 
 mod answers;
 pub(crate) mod arguments;
@@ -48,54 +49,54 @@ use uuid::Uuid;
 use crate::{
     bridge::{Heard, Question},
     dice::service::Wish,
-    error::Result,
     memory::subject::Bound,
     messages::service::Reader,
     prompt::EntityKind,
     sessions::service::Playing,
-    tenancy::TenantTx,
 };
+use base::error::Result;
+use db::tenancy::TenantTx;
 
-/// Where and as whom a tool runs.
+/// The context in which a tool runs.
 pub struct ToolCx<'a> {
     pub work: &'a Work<'a>,
     pub campaign: Uuid,
     pub kind: ActorKind,
-    /// Who calls it; the nil id for the game master.
+    /// Who calls the tool. The nil id stands for the game master.
     pub entity: Uuid,
-    /// The player of the turn, by id and slug, so that naming it costs no look-up.
+    /// The player of the turn, by id and slug, so that naming the player needs no look-up.
     pub player: Option<(Uuid, &'a str)>,
-    /// The session it happens in.
+    /// The session in which the call happens.
     pub session: Option<&'a Playing>,
-    /// For whom messages are read and secrets are told.
+    /// The reader for whom messages and secrets are read.
     pub reader: Reader,
     pub turn: Option<Uuid>,
-    /// The key that called the tool without a turn.
+    /// The key that called the tool outside of a turn.
     pub key: Option<Uuid>,
-    /// Dice that the caller rolled by hand; only a game master gives any.
+    /// Dice that the caller rolled by hand. Only a game master may give any.
     pub dice: Option<&'a [u32]>,
-    /// What its question to the session's frontend led to, if it had one.
+    /// The answer of the session's frontend, if the tool asked it something.
     pub heard: Option<&'a Heard>,
-    /// Dice rolled by hand for the whole turn: `roll_dice` uses them up before it rolls its own.
+    /// Dice rolled by hand for the whole turn. `roll_dice` uses them before it rolls.
     pub hand: Option<&'a Hand>,
-    /// Nothing is to be changed: slots, hit points and the fair stream stay as they are.
+    /// Change nothing: slots, hit points and the fair dice stay as they are.
     pub preview: bool,
-    /// Damage is to be dealt although there is no encounter that would.
+    /// Deal the damage even though no encounter does.
     pub apply: bool,
-    /// Rows of a kind that the tenant may keep; 0: any number.
+    /// The most rows of one kind that the tenant may have. 0 means no limit.
     pub rows_max: u64,
-    /// What the turn may change, if it is one that is taken back when it fails.
+    /// The effects of the turn, if a failure reverts them.
     pub effects: Option<&'a Effects>,
 }
 
 impl<'a> ToolCx<'a> {
-    /// The dice of this call.
+    /// Where the dice of this call come from.
     #[must_use]
     pub fn wish(&self) -> Wish<'a> {
         Wish { given: self.dice, seed: None, preview: self.preview }
     }
 
-    /// Whose turn the call is part of, for what is remembered.
+    /// The player about whom the call may remember something.
     #[must_use]
     pub fn bound(&self) -> Bound {
         let played = self.session.filter(|session| session.role == Role::Player).and_then(|session| session.player);
@@ -106,10 +107,10 @@ impl<'a> ToolCx<'a> {
         }
     }
 
-    /// Counts rows that the call is about to change, beside the one that every call counts as. One statement if they are many.
+    /// Counts rows that the call will change, in addition to the one that every call counts as. One statement if there are many.
     ///
     /// # Errors
-    /// `quota_exceeded` if the turn may not change so many; those of the database.
+    /// `quota_exceeded` if the turn may not change that many; database errors.
     pub async fn changes(&self, rows: u64) -> Result<()> {
         let Some(effects) = self.effects else { return Ok(()) };
         effects.take(rows)?;
@@ -119,20 +120,20 @@ impl<'a> ToolCx<'a> {
         }
     }
 
-    /// The transaction it runs in.
+    /// The transaction in which the tool runs.
     ///
     /// # Errors
-    /// Those of [`Work::tx`].
+    /// The errors of [`Work::tx`].
     pub async fn tx(&self) -> Result<&TenantTx> {
         self.work.tx().await
     }
 }
 
-/// Whether a tool has anything to ask.
+/// What a tool needs to know to decide whether to ask the frontend.
 pub struct Asking<'a> {
-    /// Whose frontend would be asked.
+    /// The session whose frontend would be asked.
     pub session: &'a Playing,
-    /// Dice are there already: rolled by hand, or by the server since nothing will be kept.
+    /// Whether there are dice already: rolled by hand, or by the server for a preview.
     pub has_dice: bool,
 }
 
@@ -155,33 +156,33 @@ impl From<EntityKind> for ActorKind {
     }
 }
 
-/// Everyone.
+/// All kinds of callers.
 pub const ANYONE: &[ActorKind] = &[ActorKind::Character, ActorKind::Npc, ActorKind::Owner, ActorKind::Gm];
 
-/// What a tool's file says of it.
+/// What a tool's file says about the tool.
 pub trait ToolSpec {
     const NAME: &'static str;
-    /// Older names it answers to; no catalogue lists them.
+    /// Older names of the tool. They still work, but are not listed.
     const ALIASES: &'static [&'static str] = &[];
     const DESCRIPTION: &'static str;
     const CALLERS: &'static [ActorKind];
-    /// Whether an NPC or owner must list it to be called as it. What the rules decide is decided for everyone.
+    /// Whether an NPC or owner must list the tool to call it. Tools that apply the rules are for everyone.
     const LISTED: bool = true;
-    /// Whether the model needs the result to go on (in XML mode; native mode always shows it).
+    /// Whether the model needs the result to go on (in XML mode; native mode always returns it).
     const INFORMS: bool;
-    /// Whether it looks up what its caller may know. Others who read the turn are not told what it found.
+    /// Whether the tool reads things that only its caller may know. Other readers of the turn do not see its results.
     const READS: bool = false;
     type Arguments: DeserializeOwned + JsonSchema;
-    /// What it answers, for the document.
+    /// The result's type, for the OpenAPI document.
     type Answer: ToSchema;
 
-    /// What it has to ask the session's frontend before it runs; what comes of it is [`ToolCx::heard`]. No transaction is open
-    /// while the frontend answers, so a batch is committed up to such a call before it is asked.
+    /// What to ask the session's frontend before the tool runs. The answer comes as [`ToolCx::heard`]. No transaction may be open
+    /// while the frontend answers, so the calls before this one are committed first.
     fn asks(_: &Asking<'_>, _: &Self::Arguments) -> Option<Question> {
         None
     }
 
-    /// Does it.
+    /// Runs the tool.
     fn run(cx: &ToolCx<'_>, arguments: Self::Arguments) -> impl Future<Output = Result<Value>>;
 }
 
@@ -200,7 +201,7 @@ pub struct Tool {
     run: for<'a> fn(&'a ToolCx<'a>, Value) -> LocalBoxFuture<'a, Result<Value>>,
 }
 
-/// Schemas by name: a type's own, and those that it refers to.
+/// Schemas by name: a type's own, and those to which it refers.
 pub type Schemas = Vec<(String, RefOr<Schema>)>;
 
 /// The schemas of a type, its own first.
@@ -235,7 +236,7 @@ const fn tool<T: ToolSpec>() -> Tool {
     }
 }
 
-/// Every tool there is, by name.
+/// All tools, by name.
 pub static REGISTRY: &[Tool] = &[
     tool::<npc_memorize::NpcMemorize>(),
     tool::<owner_memorize::OwnerMemorize>(),
@@ -269,11 +270,11 @@ pub static REGISTRY: &[Tool] = &[
     tool::<resolve::TakeRest>(),
 ];
 
-/// What an NPC remembers with, and what an owner does.
+/// The tools with which NPCs and owners remember.
 pub const NPC_MEMORY: &str = npc_memorize::NpcMemorize::NAME;
 pub const OWNER_MEMORY: &str = owner_memorize::OwnerMemorize::NAME;
 
-/// Whether an entity of this kind can remember: an owner also with the tool that tells its dependables.
+/// Whether an entity of this kind can remember something. For an owner, telling its dependents counts as well.
 #[must_use]
 pub fn remembers(kind: EntityKind, listed: &[ToolRef]) -> bool {
     let has = |name: &str| listed.iter().any(|tool| tool.name() == name);
@@ -284,7 +285,7 @@ pub fn remembers(kind: EntityKind, listed: &[ToolRef]) -> bool {
 }
 
 impl Tool {
-    /// The arguments' JSON Schema.
+    /// The JSON Schema of the arguments.
     #[must_use]
     pub fn schema(&self) -> &'static Value {
         static SCHEMAS: LazyLock<BTreeMap<&'static str, Value>> =
@@ -292,7 +293,7 @@ impl Tool {
         SCHEMAS.get(self.name).unwrap_or(&Value::Null)
     }
 
-    /// The schemas of what it answers, its own first.
+    /// The schemas of the result, the result's own first.
     #[must_use]
     pub fn answer(&self) -> Schemas {
         (self.answer)()
@@ -304,21 +305,21 @@ impl Tool {
         self.schema().to_string()
     }
 
-    /// What it has to ask the session's frontend before it runs with these arguments.
+    /// What to ask the session's frontend before the tool runs with these arguments.
     #[must_use]
     pub fn asks(&self, asking: &Asking<'_>, arguments: &Value) -> Option<Question> {
         (self.asks)(asking, arguments)
     }
 
-    /// Runs the tool with arguments that nobody has looked at yet.
+    /// Runs the tool with unchecked arguments.
     ///
     /// # Errors
-    /// `validation_failed` with pointers into the arguments, or what the tool itself finds.
+    /// `validation_failed` with pointers into the arguments; the tool's own errors.
     pub async fn run(&self, cx: &ToolCx<'_>, arguments: Value) -> Result<Value> {
         (self.run)(cx, arguments).await
     }
 
-    /// The definition as models take it.
+    /// The definition in the format for models.
     #[must_use]
     pub fn definition(&self, own_words: Option<&str>) -> Value {
         json!({ "type": "function", "function": {
@@ -327,13 +328,13 @@ impl Tool {
     }
 }
 
-/// The tool of a name, or of an older name of it.
+/// Finds a tool by its name or an older name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Tool> {
     REGISTRY.iter().find(|t| t.name == name || t.aliases.contains(&name))
 }
 
-/// The arguments of a call by this name: an older name says something that its tool takes as an argument.
+/// The arguments of a call by this name. Some older names stand for a value of an argument.
 #[must_use]
 pub fn called_as(name: &str, mut arguments: Value) -> Value {
     let operation = match name {
@@ -347,7 +348,7 @@ pub fn called_as(name: &str, mut arguments: Value) -> Value {
     arguments
 }
 
-/// The tools an entity of this kind has: those it lists, that exist, and that its kind may call; by name.
+/// The tools that an entity of this kind has: those that it lists, that exist, and that its kind may call, by name.
 #[must_use]
 pub fn granted(kind: EntityKind, listed: &[ToolRef]) -> Vec<(&'static Tool, Option<&str>)> {
     let mut granted: Vec<_> = listed
@@ -360,7 +361,7 @@ pub fn granted(kind: EntityKind, listed: &[ToolRef]) -> Vec<(&'static Tool, Opti
     granted
 }
 
-/// The definitions of an entity's tools as one JSON array; none if it has no tool.
+/// The definitions of an entity's tools as one JSON array. None if it has no tools.
 #[must_use]
 pub fn definitions(kind: EntityKind, listed: &[ToolRef]) -> Option<Box<RawValue>> {
     let definitions: Vec<_> = granted(kind, listed).into_iter().map(|(t, own)| t.definition(own)).collect();

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::{ActorKind, ToolCx, ToolSpec, answers::MemoryMade, arguments::Memorize};
 use crate::{
-    error::Result,
     limits::check_rows,
     memory::service::{NewMemory, insert},
 };
+use base::error::Result;
 
 pub(super) struct NpcMemorize;
 

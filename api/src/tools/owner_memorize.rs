@@ -1,13 +1,13 @@
-//! `OWNER_memorize`: an owner remembers something about a player, for itself alone.
+//! `OWNER_memorize`: an owner remembers something about a player, only for itself.
 
 use serde_json::{Value, json};
 
 use super::{ActorKind, ToolCx, ToolSpec, answers::MemoryMade, arguments::Memorize};
 use crate::{
-    error::Result,
     limits::check_rows,
     memory::service::{NewMemory, insert},
 };
+use base::error::Result;
 
 pub(super) struct OwnerMemorize;
 

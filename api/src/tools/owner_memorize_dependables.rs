@@ -1,13 +1,13 @@
-//! `OWNER_memorize_dependables`: an owner tells every NPC that answers to it something about a player.
+//! `OWNER_memorize_dependables`: an owner tells all NPCs that depend on it something about a player.
 
 use serde_json::{Value, json};
 
 use super::{ActorKind, ToolCx, ToolSpec, answers::BroadcastMade, arguments::Memorize};
 use crate::{
-    error::Result,
     limits::check_rows_more,
     memory::service::{NewMemory, broadcast, dependents},
 };
+use base::error::Result;
 
 pub(super) struct OwnerMemorizeDependables;
 

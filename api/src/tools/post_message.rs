@@ -9,14 +9,14 @@ use uuid::Uuid;
 
 use super::{ActorKind, ToolCx, ToolSpec, answers::PostsSent};
 use crate::{
-    error::{Error, Result},
     messages::service::{CONTENT_CHARS_MAX, NewMessage},
     sessions::events::characters_named,
 };
+use base::error::{Error, Result};
 
 pub(super) struct PostMessage;
 
-/// Messages of one call.
+/// The most messages of one call.
 const MESSAGES_MAX: usize = 20;
 
 /// How it is said.
@@ -138,7 +138,7 @@ impl ToolSpec for PostMessage {
     }
 }
 
-/// What keeps a message from being posted.
+/// Why a message cannot be posted.
 fn fault(post: &Post) -> Option<String> {
     let long = |text: &Option<String>| text.as_ref().is_some_and(|t| t.chars().count() > 200);
     if post.content.trim().is_empty() {
@@ -150,7 +150,7 @@ fn fault(post: &Post) -> Option<String> {
     if long(&post.speaker_name) || long(&post.flavor) {
         return Some("speaker_name and flavor must have at most 200 characters".to_owned());
     }
-    // PostgreSQL stores no NUL character.
+    // PostgreSQL cannot store NUL characters.
     let texts = [Some(&post.content), post.speaker_name.as_ref(), post.flavor.as_ref()];
     texts.into_iter().flatten().any(|t| t.contains('\0')).then(|| "text must not hold NUL characters".to_owned())
 }

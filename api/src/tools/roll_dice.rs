@@ -1,4 +1,4 @@
-//! `roll_dice`: anyone rolls dice of the campaign's fair stream.
+//! `roll_dice`: rolls the campaign's fair dice. Anyone may call it.
 
 use entity::{character, message::Type, npc, session::Dice};
 use rules::{
@@ -19,11 +19,13 @@ use crate::{
         service::{Draw, Wish},
         sheet,
     },
-    error::{Code, Error, Result},
     http::resource::col,
     messages::service::{self as messages, NewMessage, RollFacts},
-    ops::metrics,
     sessions::service::Playing,
+};
+use base::{
+    error::{Code, Error, Result},
+    metrics,
 };
 
 pub(super) struct RollDice;
@@ -47,7 +49,8 @@ impl ToolSpec for RollDice {
     type Arguments = Arguments;
     type Answer = RollReport;
 
-    /// In a session whose frontend rolls: to roll what can be rolled. What asks for values of a sheet is the server's.
+    /// Asks the frontend if it rolls for the session, for the valid rolls. If a roll uses values of a sheet, the server rolls
+    /// instead.
     fn asks(asking: &Asking<'_>, arguments: &Arguments) -> Option<Question> {
         let rolls = &arguments.rolls;
         let frontends = asking.session.dice == Dice::Frontend && !asking.has_dice;
@@ -90,12 +93,12 @@ fn asks_for_values(roll: &RollInput) -> bool {
     Formula::parse(&roll.formula).is_ok_and(|f| f.variables().next().is_some())
 }
 
-/// The rolls that a frontend is asked for.
+/// The rolls that the frontend is asked for.
 fn rollable(rolls: &[RollInput]) -> impl Iterator<Item = &RollInput> {
     rolls.iter().filter(|roll| Formula::parse(&roll.formula).is_ok())
 }
 
-/// What the frontend rolled, with what nobody could.
+/// The frontend's rolls, together with the errors of those that nobody can roll.
 fn reported(told: &Value, rolls: &[RollInput]) -> Result<RollReport> {
     let asked: Vec<_> = rollable(rolls).collect();
     let rolled = reported::read(told, &asked).map_err(|why| {
@@ -126,7 +129,7 @@ async fn finish(cx: &ToolCx<'_>, report: RollReport) -> Result<Value> {
     serde_json::to_value(report).map_err(Error::internal)
 }
 
-/// What is rolled in a session falls on its table: one message for everyone, or for the game master the AI helps.
+/// Rolls of a session appear at its table as one message, for everyone or only for the game master whom the AI assists.
 async fn say(cx: &ToolCx<'_>, session: &Playing, report: &RollReport) -> Result<()> {
     let rolled = report.results.iter().filter_map(|r| {
         Some(RollFacts {
@@ -149,7 +152,7 @@ async fn say(cx: &ToolCx<'_>, session: &Playing, report: &RollReport) -> Result<
     cx.work.say(vec![message]).await
 }
 
-/// The sheet of whoever calls; owners and the game master have none.
+/// The caller's sheet. Owners and the game master have none.
 async fn sheet_of(cx: &ToolCx<'_>) -> Result<Option<Creature>> {
     let own =
         col("tenant_id").eq(cx.work.tenant()).and(col("campaign_id").eq(cx.campaign)).and(col("id").eq(cx.entity));

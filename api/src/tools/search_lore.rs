@@ -1,4 +1,4 @@
-//! `search_lore`: what is written about something.
+//! `search_lore`: searches the lore.
 
 use entity::session::Role;
 use schemars::JsonSchema;
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use sqlx::postgres::PgRow;
 
 use super::{ActorKind, ToolCx, ToolSpec, answers::LoreFound};
-use crate::error::{Error, Result};
-use crate::stored::{self, Columns};
+use base::error::{Error, Result};
+use base::stored::{self, Columns};
 
 pub(super) struct SearchLore;
 
 const ENTRIES: i64 = 5;
 const ENTRIES_MAX: i64 = 20;
-/// Characters of an entry that are shown.
+/// The most characters of an entry that are shown.
 const CONTENT_CHARS: i32 = 2000;
 const QUERY_CHARS_MAX: usize = 200;
 
@@ -52,7 +52,7 @@ impl ToolSpec for SearchLore {
         }
         let mut rows = found(cx, query, limit).await?;
         if rows.is_empty() {
-            // All the words stand in no entry: then any of them.
+            // If no entry has all the words, search for any of them.
             let any: Vec<_> = query.split_whitespace().collect();
             rows = found(cx, &any.join(" or "), limit).await?;
         }

@@ -1,27 +1,27 @@
-//! What a tool told, made short enough: for the model that reads it, and for the turn that keeps it. Its shape stays as far as that is
-//! possible, and it says of itself that it was shortened. What fits is never touched.
+//! Shortens a tool's result for the model that reads it and for the turn that keeps it. Its shape stays as far as possible, and it
+//! says that it was shortened. A result that fits is not changed.
 
 use serde_json::{Map, Value, json};
 
 use crate::http::bounds::size;
 
-/// Bytes of JSON of one result that a model is told.
+/// The most bytes of one result's JSON that a model reads.
 pub const RESULT_BYTES_MAX: usize = 128 * 1024;
-/// Bytes of JSON of all results of a turn; what comes after them has [`RESULT_BYTES_MIN`] each.
+/// The most bytes of all results of a turn. Further results get [`RESULT_BYTES_MIN`] each.
 pub const RESULTS_BYTES_MAX: usize = 512 * 1024;
-/// Bytes of JSON that every result may have.
+/// The number of bytes that every result may have.
 pub const RESULT_BYTES_MIN: usize = 1024;
-/// Bytes of JSON of a call's arguments that a turn keeps; they are executed whole.
+/// The most bytes of a call's arguments that a turn keeps. The call itself uses all of them.
 pub const ARGUMENTS_BYTES_KEPT: usize = 16 * 1024;
-/// Bytes of JSON of a result that is answered to a request.
+/// The most bytes of a result in an answer to a request.
 pub const ANSWER_BYTES_MAX: usize = 1024 * 1024;
-/// The member that says that something was shortened.
+/// The member that says that the result was shortened.
 pub const NOTE: &str = "shortened";
 
-/// Characters of a text and entries of a list or members of an object, shorter from try to try.
+/// The most characters of a text, and the most entries of a list or members of an object. Tried in order.
 const TRIES: [(usize, usize); 7] = [(4000, 200), (2000, 100), (1000, 50), (500, 20), (200, 10), (80, 5), (30, 2)];
 
-/// `value` in at most about `bytes_max` bytes of JSON.
+/// Shortens `value` to about `bytes_max` bytes of JSON.
 #[must_use]
 pub fn shorten(value: Value, bytes_max: usize) -> Value {
     let bytes = size(&value);
@@ -64,16 +64,16 @@ fn cut(value: &Value, chars: usize, entries: usize) -> Value {
     }
 }
 
-/// What the results of one turn may still have.
+/// How many bytes the further results of a turn may have.
 pub struct Allowance(usize);
 
 impl Allowance {
-    /// What results that were told have left.
+    /// What is left after earlier results.
     pub fn after<'a>(told: impl Iterator<Item = &'a Value>) -> Self {
         Self(RESULTS_BYTES_MAX.saturating_sub(told.map(size).sum()))
     }
 
-    /// A result as it is told and kept.
+    /// Shortens a result for the model and for the record.
     pub fn fit(&mut self, result: Value) -> Value {
         let result = shorten(result, RESULT_BYTES_MAX.min(self.0).max(RESULT_BYTES_MIN));
         self.0 = self.0.saturating_sub(size(&result));

@@ -1,8 +1,8 @@
-//! The transaction of a batch of tool calls or of a command, which begins when something needs it.
+//! The transaction of a batch of tool calls or of a command. It begins only when something needs it.
 //!
-//! Dice and what is said at the table need none: dice are used ahead of it, and they are taken and what was said is written at the
-//! end, in one round trip with everything else that an end writes. Whatever reads or writes the world comes by [`Work::tx`],
-//! which first does that, so that every call sees what those before it did.
+//! Dice and messages need no transaction: dice are used ahead of it. The claim for them and the messages are written at the end, in
+//! one round trip with everything else that the end writes. Code that reads or writes the world calls [`Work::tx`], which first
+//! writes them, so that every call sees the effects of those before it.
 
 use std::cell::{Cell, RefCell};
 
@@ -15,14 +15,16 @@ use crate::{
         ahead::{Ahead, Claim, settled},
         seeds::{self, Taking},
     },
-    error::Result,
     messages::service::{self as messages, NewMessage},
+};
+use base::error::Result;
+use db::{
     pool::Pool,
     retry::{PAID, repeat},
     tenancy::{self, Actor, TenantTx},
 };
 
-/// A turn that is held while work for it is committed: its id, and the server it is to be.
+/// The lock on a turn while its work is committed: the turn's id, and the server that must still own it.
 #[derive(Clone, Copy, Debug)]
 pub struct Hold {
     pub turn: Uuid,
@@ -30,7 +32,7 @@ pub struct Hold {
 }
 
 enum Tx<'a> {
-    /// Somebody else's, who commits it.
+    /// Another transaction, which its owner commits.
     Given(&'a TenantTx),
     Late(Box<Late<'a>>),
 }
@@ -44,7 +46,7 @@ struct Late<'a> {
     failed: Cell<bool>,
 }
 
-/// What a batch or a command does.
+/// The work of a batch or a command.
 pub struct Work<'a> {
     tx: Tx<'a>,
     tenant: Uuid,
@@ -53,13 +55,13 @@ pub struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// Part of a transaction that has begun.
+    /// Work within a transaction that has already begun.
     #[must_use]
     pub fn within(tx: &'a TenantTx, campaign: Uuid) -> Self {
         Self { tx: Tx::Given(tx), tenant: tx.tenant(), campaign, said: RefCell::default() }
     }
 
-    /// A transaction of its own, which holds a turn if it is part of one that others may cancel.
+    /// Work in a transaction of its own. It locks a turn if it is part of one that others may cancel.
     #[must_use]
     pub fn new(pool: &'a Pool, actor: &'a Actor, campaign: Uuid, hold: Option<Hold>) -> Self {
         let late = Late {
@@ -73,10 +75,10 @@ impl<'a> Work<'a> {
         Self { tx: Tx::Late(Box::new(late)), tenant: actor.tenant, campaign, said: RefCell::default() }
     }
 
-    /// The transaction; it begins if it has not. One round trip then, and one more if something was said.
+    /// The transaction, which begins now if it has not. That takes one round trip, and another one if there are messages.
     ///
     /// # Errors
-    /// `conflict` if the turn is no longer this server's; those of the database.
+    /// `conflict` if the turn is no longer this server's; database errors.
     pub async fn tx(&self) -> Result<&TenantTx> {
         match &self.tx {
             Tx::Given(tx) => Ok(tx),
@@ -103,13 +105,13 @@ impl<'a> Work<'a> {
         Ok(tx)
     }
 
-    /// Whether it could not begin: what failed then is no call's fault.
+    /// Whether the transaction could not begin. Then the failure is not the call's fault.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         matches!(&self.tx, Tx::Late(late) if late.failed.get())
     }
 
-    /// Whose rows it sees.
+    /// The tenant whose rows the work sees.
     #[must_use]
     pub fn tenant(&self) -> Uuid {
         self.tenant
@@ -127,10 +129,10 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Says something at the table; it is written with the rest.
+    /// Adds messages. They are written with the rest.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn say(&self, messages: Vec<NewMessage>) -> Result<()> {
         match &self.tx {
             Tx::Late(late) if !late.begun.initialized() => self.said.borrow_mut().extend(messages),
@@ -139,7 +141,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// What is left to be written by whoever ends it, and what was said.
+    /// What still has to be written when the work ends, and the messages.
     #[must_use]
     pub fn into_rest(self) -> (Rest, Vec<NewMessage>) {
         let rest = match self.tx {
@@ -149,10 +151,10 @@ impl<'a> Work<'a> {
         (rest, self.said.into_inner())
     }
 
-    /// Commits it. One round trip, none if there is nothing to write.
+    /// Commits the work. One round trip, or none if there is nothing to write.
     ///
     /// # Errors
-    /// `conflict` if the turn is no longer this server's; those of the database.
+    /// `conflict` if the turn is no longer this server's; database errors.
     pub async fn commit(self) -> Result<()> {
         let Tx::Late(late) = &self.tx else { return Ok(()) };
         let (pool, actor, hold, campaign) = (late.pool, late.actor, late.hold, self.campaign);
@@ -182,9 +184,10 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Whether words were written of which the answer was lost. Dice alone that were taken, perhaps, are rolled anew: nobody saw them.
+/// Whether the messages were written although the database's answer was lost. If there were only dice, they are rolled again, since
+/// nobody saw them.
 async fn is_said(pool: &Pool, actor: &Actor, hold: Hold, said: &[NewMessage]) -> Result<bool> {
-    // Waits for whoever holds the turn: what is about to be written is written then.
+    // This waits for whoever holds the turn. A write in progress is finished then.
     let tx = TenantTx::hold_turn(pool, actor, hold.turn, hold.instance).await?;
     match said.first() {
         Some(first) => messages::is_there(&tx, first.id).await,
@@ -192,10 +195,10 @@ async fn is_said(pool: &Pool, actor: &Actor, hold: Hold, said: &[NewMessage]) ->
     }
 }
 
-/// The turn is held first: the function's row is what the rest waits for.
+/// The turn is locked first: the rest waits for the function's row.
 const WRITE: &str = "SELECT claim_dice($1, $7, $8, $9), write_messages($1, $5, $6) FROM turn_hold($1, $2, $3, $4)";
 
-/// What is left of some work: its transaction if it has begun, else the dice that are to be taken.
+/// What is left of some work: its transaction if it has begun, or else the dice to claim.
 #[derive(Default)]
 pub struct Rest {
     pub begun: Option<TenantTx>,

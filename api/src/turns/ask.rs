@@ -1,22 +1,22 @@
-//! One model call of a turn, counted and recorded, whatever the turn is for.
+//! One model call of a turn, with its metrics and its record. Used by all kinds of turns.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
 use super::{LlmCall, runner::millis};
-use crate::{
-    app::App,
+use crate::app::App;
+use base::{
     error::{Code, Error, Result},
-    llm::{CancellationToken, ChatRequest, Completion, Endpoint, LlmError},
-    ops::metrics,
+    metrics,
 };
+use llm::{CancellationToken, ChatRequest, Completion, Endpoint, LlmError};
 
-/// Bytes of a reply's text that a turn's record keeps.
+/// The most bytes of a reply's text that a turn's record keeps.
 const RECORD_TEXT_BYTES: usize = 64 * 1024;
 
-/// Asks the model, and waits no longer than somebody is willing to. A call that is given up on says nothing of its endpoint to the
-/// breaker: others may have more patience.
+/// Asks the model, but waits only for `patience`. A call that is given up does not count as a failure for the breaker, because
+/// others may wait longer.
 ///
 /// # Errors
 /// `llm_unavailable`, `llm_timeout`.

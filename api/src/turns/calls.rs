@@ -1,5 +1,6 @@
-//! A batch of tool calls: checked against what the entity has, run in one transaction, each with its result. A call that has to
-//! ask a session's frontend splits its batch: what comes before is committed, then the frontend is asked, then it goes on.
+//! Runs a batch of tool calls in one transaction, after checking which tools the entity has. Each call gets its result. A call that
+//! has to ask a session's frontend splits its batch: the calls before it are committed, the frontend is asked, and the batch goes
+//! on.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -12,38 +13,42 @@ use crate::{
     app::App,
     bridge::{Frontend, Heard, Question},
     dice::spent,
-    error::{Code, Error, Result},
-    llm::reply::ProposedCall,
     messages::service::Reader,
-    ops::metrics,
-    retry::{PAID, Tries},
     sessions::service::Playing,
-    tenancy::Actor,
     tools::{
         self, ActorKind, Asking, Effects, Hand, Hold, Tool, ToolCx, Work,
         shorten::{ARGUMENTS_BYTES_KEPT, Allowance, shorten},
     },
 };
+use base::{
+    error::{Code, Error, Result},
+    metrics,
+};
+use db::{
+    retry::{PAID, Tries},
+    tenancy::Actor,
+};
+use llm::reply::ProposedCall;
 
-/// Who calls, and with which tools.
+/// Who makes the calls, and with which tools.
 pub struct Hands<'a> {
     pub campaign: Uuid,
     pub kind: ActorKind,
-    /// The nil id for the game master.
+    /// The nil id stands for the game master.
     pub entity: Uuid,
     pub player: Option<(Uuid, &'a str)>,
     pub tools: Vec<&'static Tool>,
-    /// The session it happens in.
+    /// The session in which the calls happen.
     pub session: Option<&'a Playing>,
     /// Dice rolled by hand for this turn.
     pub hand: Option<&'a Hand>,
-    /// Rows of a kind that the tenant may keep; 0: any number.
+    /// The most rows of one kind that the tenant may have. 0 means no limit.
     pub rows_max: u64,
-    /// Rows that the turn has changed, and may change.
+    /// How many rows the turn has changed, and how many it may change.
     pub effects: Effects,
 }
 
-/// A call that was looked at: what it is, or why it will not run.
+/// A checked call: the tool and its arguments, or why it will not run.
 enum Checked {
     Run(&'static Tool, Value),
     Refused(CallStatus, CallError),
@@ -68,16 +73,16 @@ fn check(hands: &Hands<'_>, call: &ProposedCall) -> Checked {
     }
 }
 
-/// A name a model wrote, short enough for a log or an error.
+/// A name that a model wrote, short enough for a log or an error.
 fn clean(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(64).collect()
 }
 
-/// Runs a reply's calls for a turn, which follow those `before`, and commits them together; what has to ask the session's frontend first is asked between two
-/// commits. A call that fails does not hold up the others.
+/// Runs a reply's calls for a turn, after the calls in `before`, and commits them together. Before a call that has to ask the
+/// session's frontend, the earlier calls are committed. A failing call does not stop the others.
 ///
 /// # Errors
-/// `conflict` if the turn is no longer this server's; those of the database; what `cancel` leads to.
+/// `conflict` if the turn is no longer this server's or was cancelled; database errors.
 pub async fn execute(
     app: &App,
     actor: &Actor,
@@ -132,19 +137,19 @@ enum Attempt {
     Broke(usize, CallError),
 }
 
-/// A reply's calls on their way.
+/// The calls of a reply, in progress.
 struct Batch<'a> {
     app: &'a App,
     actor: &'a Actor,
     turn: Uuid,
     hands: &'a Hands<'a>,
     checked: Vec<Checked>,
-    /// What calls heard of the session's frontend before they run.
+    /// What each call heard from the session's frontend before it runs.
     heard: Vec<Option<Heard>>,
 }
 
 impl Batch<'_> {
-    /// What a call asks the session's frontend.
+    /// The question of a call for the session's frontend.
     fn question(&self, i: usize, has_dice: bool) -> Option<Question> {
         let (Some(session), Some(Checked::Run(tool, arguments))) = (self.hands.session, self.checked.get(i)) else {
             return None;
@@ -152,7 +157,7 @@ impl Batch<'_> {
         tool.asks(&Asking { session, has_dice }, arguments)
     }
 
-    /// The frontend that some call has to ask; none if none has.
+    /// The frontend, if some call has to ask it.
     async fn frontend(&self) -> Result<Option<Frontend>> {
         match self.hands.session {
             Some(session) if (0..self.checked.len()).any(|i| self.question(i, false).is_some()) => {
@@ -162,7 +167,7 @@ impl Batch<'_> {
         }
     }
 
-    /// Asks what the call that begins a part has to ask. If nobody is there, that is what all calls heard.
+    /// Asks the question of the first call of a part. If no frontend is connected, all calls are told so.
     async fn ask(&mut self, frontend: &Frontend, begin: usize, cancel: &CancellationToken) -> Result<()> {
         let Some(session) = self.hands.session else { return Ok(()) };
         if let Frontend::Nowhere { left } = frontend {
@@ -192,7 +197,7 @@ impl Batch<'_> {
                     }
                     return Ok(results);
                 }
-                // A statement failed and took its transaction with it: again, without that call.
+                // A statement failed and aborted the transaction. Try again without that call.
                 Attempt::Broke(index, error) => {
                     broken.insert(index, error);
                 }
@@ -200,7 +205,7 @@ impl Batch<'_> {
         }
     }
 
-    /// One part, tried again while what stopped it will pass.
+    /// Runs one part, and retries while the failure is temporary.
     async fn attempt(&self, part: &Range<usize>, broken: &HashMap<usize, CallError>) -> Result<Attempt> {
         let runs = |i: usize| matches!(self.checked.get(i), Some(Checked::Run(..))) && !broken.contains_key(&i);
         if !part.clone().any(runs) {
@@ -211,7 +216,7 @@ impl Batch<'_> {
             match self.attempt_once(part, broken, tries.is_last()).await {
                 Err(error) if tries.again(&error).await => {}
                 result => {
-                    // What comes of it is told while the turn runs.
+                    // The results are announced while the turn runs.
                     spent::written().await;
                     return result;
                 }
@@ -255,7 +260,7 @@ impl Batch<'_> {
         Ok(Attempt::Committed(results))
     }
 
-    /// A call with what came of it.
+    /// A call with its result.
     fn done(&self, i: usize, named: (String, String, Value), result: Option<Result<Value, CallError>>) -> ToolCall {
         let (status, result, error) = match (self.checked.get(i), result) {
             (_, Some(Ok(value))) => (CallStatus::Succeeded, Some(value), None),
@@ -292,7 +297,7 @@ impl Batch<'_> {
     }
 }
 
-/// An error as the model is told it.
+/// An error in the form in which the model reads it.
 fn told(error: &Error) -> CallError {
     CallError { code: error.code.as_str().to_owned(), message: error.detail.clone() }
 }

@@ -1,6 +1,6 @@
-//! What turns of other servers do, asked for all that somebody here waits for at once: whose places are free again, and what followed
-//! turns told. However many wait, that is one statement each a beat, and none while nobody does. What this server's own turns do is
-//! told in memory, by [`Running`](super::Running).
+//! Asks the database about turns of other servers, for everybody on this server who waits: which places have become free, and what
+//! news followed turns have. However many wait, this takes one statement of each kind per beat, and none while nobody waits. News
+//! of this server's own turns come from memory, through [`Running`](super::Running).
 
 use std::time::Duration;
 
@@ -8,9 +8,10 @@ use tokio::time::sleep;
 use uuid::Uuid;
 
 use super::Spot;
-use crate::{app::App, error::Result, stored::Columns};
+use crate::app::App;
+use base::{error::Result, stored::Columns};
 
-/// Between two looks.
+/// How often to ask.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// A turn, with its tenant.
@@ -24,7 +25,7 @@ pub async fn look(app: &App) {
         if spots.is_empty() && turns.is_empty() {
             app.running.somebody_waits().await;
         } else if let Err(error) = once(app, &spots, &turns).await {
-            tracing::warn!(%error, "it cannot be asked what turns of other servers do");
+            tracing::warn!(%error, "could not ask about turns of other servers");
         }
         sleep(LOOK_EVERY).await;
     }

@@ -1,5 +1,5 @@
-//! What a turn tells, heard from anywhere: from the log of the server that runs it, else from the database, else, for a turn
-//! that was not streamed, from its record. How it ended always comes from its record, and comes last.
+//! The events of a turn. They come from the log of the server that runs it, or else from the database or, if the turn was not
+//! streamed, from its record. The last event, how the turn ended, always comes from its record.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -24,57 +24,59 @@ use super::{
 use crate::{
     app::App,
     auth::Caller,
-    error::{Code, Error, Problem, Result},
     http::{
         resource::{Ref, campaign_id},
         sse,
     },
     limits::Permit,
-    ops::metrics,
-    stored::Columns,
-    tenancy::TenantTx,
 };
+use base::{
+    error::{Code, Error, Problem, Result},
+    metrics,
+    stored::Columns,
+};
+use db::tenancy::TenantTx;
 
-/// What is told at least so long after the last piece of text: models write in smaller pieces than anybody reads, and each would
-/// be a packet of its own.
+/// The shortest time between two pieces of text. Models write in smaller pieces than anybody reads, and each would be a packet of
+/// its own.
 const PACE: Duration = Duration::from_millis(20);
-/// How long somebody is told of one turn before they have to come back.
+/// How long a listener may stay connected before it has to reconnect.
 const HEARD_FOR: Duration = Duration::from_secs(600);
 const COME_BACK_AFTER: Duration = Duration::from_secs(1);
-/// Listeners of one tenant on one server.
+/// The most listeners of one tenant on one server.
 const LISTENERS_MAX: u32 = 2000;
-/// What an event's id ends with after which nothing comes.
+/// The end of the last event's id.
 const END: &str = ".end";
 
-/// Somebody who hears a turn.
+/// Somebody who follows a turn.
 pub struct Listener {
     app: web::Data<App>,
     caller: Caller,
     turn: Uuid,
     at: Position,
     live: Option<(std::sync::Arc<Live>, watch::Receiver<()>)>,
-    /// News of a turn whose log is not here.
+    /// News of a turn whose log is not in this process.
     further: watch::Receiver<String>,
     over: bool,
-    /// The tools of the calls that were told of, for who does not hear what all of them find.
+    /// The tools of the announced calls, for listeners who may not see all results.
     tools: HashMap<String, String>,
-    /// Nothing is told before.
+    /// Nothing is sent before this time.
     resumes: Instant,
     until: Instant,
     _permit: Permit,
 }
 
-/// What a listener hears next.
+/// What a listener gets next.
 pub enum Heard {
-    /// Events in order; after one with `is_last` comes nothing.
+    /// Events in order. Nothing follows an event with `is_last`.
     Events(Vec<Event>),
-    /// Nothing for a while.
+    /// No events for a while.
     Silence,
-    /// Nothing more.
+    /// No further events.
     Over,
 }
 
-/// One event of a turn.
+/// An event of a turn.
 pub struct Event {
     pub id: String,
     pub is_last: bool,
@@ -83,10 +85,10 @@ pub struct Event {
 }
 
 impl Listener {
-    /// Listens to a turn that the caller may hear, from `at` on.
+    /// Follows a turn from `at` on. The caller must be allowed to.
     ///
     /// # Errors
-    /// `rate_limited` when the tenant has too many listeners already.
+    /// `rate_limited` if the tenant already has too many listeners.
     pub fn new(app: web::Data<App>, caller: &Caller, turn: Uuid, at: Position) -> Result<Self> {
         let permit = app.limits.listeners.take(caller.tenant_id(), LISTENERS_MAX, "listeners")?;
         metrics::TURN_LISTENERS.inc();
@@ -106,10 +108,10 @@ impl Listener {
         })
     }
 
-    /// What comes next; waits at most the time of a heartbeat.
+    /// The next events. Waits at most for the time of a heartbeat.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn next(&mut self) -> Result<Heard> {
         let silent_at = Instant::now() + sse::HEARTBEAT;
         loop {
@@ -136,7 +138,7 @@ impl Listener {
                     told
                 }
                 None => {
-                    // Seen before the rows are read: what is told after that wakes this up again.
+                    // Marked before the rows are read, so that later news wakes this up again.
                     self.further.mark_unchanged();
                     Box::pin(self.recorded()).await?
                 }
@@ -158,7 +160,7 @@ impl Listener {
         }
     }
 
-    /// An event as this listener may hear it. Whoever hears a turn may read it; what its calls looked up is withheld.
+    /// An event in the form in which this listener may see it. Withholds the results of calls that look something up.
     fn event(&mut self, mut told: Told) -> Event {
         if matches!(told.name, CALL | RESULT) && !self.caller.sees_secrets() {
             let mut data: Value = serde_json::from_str(told.data.get()).unwrap_or_default();
@@ -181,7 +183,7 @@ impl Listener {
         Event { id, is_last, name: told.name, data: told.data }
     }
 
-    /// What the database holds, one statement.
+    /// The events in the database. One statement.
     async fn recorded(&mut self) -> Result<Vec<Told>> {
         let tx = TenantTx::read(&self.app.pool, self.caller.tenant_id()).await?;
         let row = sqlx::query(
@@ -197,7 +199,7 @@ impl Listener {
         .await?;
         drop(tx);
         let Some(row) = row else {
-            // It went with its campaign.
+            // The turn was deleted with its campaign.
             self.over = true;
             self.at = Position { seq: self.at.seq + 1, offset: None };
             let data = raw(&json!({ "turn_id": self.turn }));
@@ -210,7 +212,7 @@ impl Listener {
         let mut items: Vec<Item> =
             saved.into_iter().filter_map(|(_, name, data)| Some(Item { name: known(&name)?, data })).collect();
         if items.is_empty() && status != "queued" {
-            // It was not streamed, or has told nothing yet but that it began.
+            // The turn was not streamed, or has only begun.
             items = of_record(self.turn, &row.read::<Option<Value>>("view")?.unwrap_or_default());
         }
         let mut told = unheard(&items, first, &mut self.at);
@@ -223,7 +225,7 @@ impl Listener {
         Ok(told)
     }
 
-    /// How the turn ended.
+    /// The event for the end of the turn.
     fn end(&self, row: &PgRow) -> Result<(&'static str, Value)> {
         Ok(match row.read::<&str>("status")? {
             "failed" => {
@@ -250,7 +252,7 @@ fn known(name: &str) -> Option<&'static str> {
     [STARTED, TEXT, CALL, RESULT].into_iter().find(|known| *known == name)
 }
 
-/// What a turn would have told.
+/// The events that the turn would have sent.
 fn of_record(turn: Uuid, view: &Value) -> Vec<Item> {
     let mut items = vec![Item::started(turn)];
     for call in view["tool_calls"].as_array().into_iter().flatten() {
@@ -275,10 +277,10 @@ fn first_of(row: &PgRow) -> Result<usize> {
     Ok(usize::try_from(row.read::<i32>("runs_before")?).unwrap_or_default() * NUMBERS_PER_RUN + 1)
 }
 
-/// Where the client is that comes back with this id, of a turn whose events have numbers from `first` on; none if it has heard
-/// everything.
+/// The position of a client that reconnects with this id, for a turn whose events are numbered from `first`. None if the client has
+/// received everything.
 fn position(turn: Uuid, id: &str, first: usize) -> Result<Option<Position>> {
-    let strange = || Error::new(Code::BadRequest, "`Last-Event-ID` is the id of an event of this turn.");
+    let strange = || Error::new(Code::BadRequest, "`Last-Event-ID` must be the id of an event of this turn.");
     let place = id.strip_prefix(&turn.to_string()).and_then(|rest| rest.strip_prefix(':')).ok_or_else(strange)?;
     let number = |digits: &str| digits.parse::<u32>().map(|n| n as usize).map_err(|_| strange());
     if let Some(seq) = place.strip_suffix(END) {
@@ -288,7 +290,7 @@ fn position(turn: Uuid, id: &str, first: usize) -> Result<Option<Position>> {
     Ok(Some(Position { seq: number(seq)?, offset: offset.map(number).transpose()? }))
 }
 
-/// Answers with what a listener hears.
+/// Streams the events of a listener.
 pub fn answer(listener: Listener) -> HttpResponse {
     let events = stream::unfold(Some(listener), async |listener| {
         let mut listener = listener?;
@@ -298,7 +300,7 @@ pub fn answer(listener: Listener) -> HttpResponse {
             Ok(Heard::Events(events)) => events,
             Ok(Heard::Over) => return Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None)),
             Err(error) => {
-                tracing::info!(%error, "a turn's listener was lost");
+                tracing::info!(%error, "lost a turn's listener");
                 return Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None));
             }
         };
@@ -313,13 +315,13 @@ pub fn answer(listener: Listener) -> HttpResponse {
     sse::answer(events.boxed_local())
 }
 
-/// What a turn tells, as server-sent events: `turn.started`, `text.delta`, `tool.call`, `tool.result`, and last how it ended.
-/// A client that lost the connection, or the server, comes back with `Last-Event-ID` and hears the rest; one that has heard
-/// all is answered with 204.
+/// Streams a turn's events as server-sent events: `turn.started`, `text.delta`, `tool.call`, `tool.result`, and finally how it
+/// ended. A client that lost the connection or the server reconnects with `Last-Event-ID` and gets the rest. If it has received
+/// everything, the answer is 204.
 #[utoipa::path(tag = "turns", operation_id = "follow_turn",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id"),
-        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was heard")),
-    responses((status = 200, content_type = "text/event-stream", body = String), (status = 204, description = "Everything was heard"),
+        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that the client received")),
+    responses((status = 200, content_type = "text/event-stream", body = String), (status = 204, description = "The client has received everything"),
         (status = "default", body = Problem)))]
 #[get("/campaigns/{c}/turns/{x}/events")]
 pub async fn follow(
@@ -335,10 +337,10 @@ pub async fn follow(
     }
 }
 
-/// Somebody who hears a turn of a campaign, from the beginning or after the event `last`; none if they have heard everything.
+/// Follows a turn of a campaign, from the beginning or after the event `last`. None if the client has received everything.
 ///
 /// # Errors
-/// `not_found` for a turn that is not theirs, `bad_request` for an id that is none, `rate_limited`.
+/// `not_found` for a turn that the caller may not see, `bad_request` for an invalid id, `rate_limited`.
 pub async fn listener(
     app: web::Data<App>,
     caller: &Caller,

@@ -17,26 +17,30 @@ use super::{
 use crate::{
     app::App,
     auth::Caller,
-    error::{Code, Error, Problem, Result},
     http::{
         Body, NoBody, Reply, budget,
         paging::{Items, ListParams, Page, pattern},
         resource::{Ref, campaign_id},
         validate,
     },
-    llm::ReplyMode,
-    pool::{Need, with_need},
     prompt::EntityKind,
+};
+use base::{
+    error::{Code, Error, Problem, Result},
     stored::{self, Columns},
+};
+use db::{
+    pool::{Need, with_need},
     tenancy::TenantTx,
 };
+use llm::ReplyMode;
 
-/// What a player does.
+/// A player's action, to which an NPC or owner answers.
 #[derive(Debug, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct TurnInput {
-    /// The player character that acts, by id or slug.
+    /// The acting player character, by id or slug.
     player_id: String,
     #[garde(custom(action_fits))]
     #[schema(min_length = 1, max_length = 4000)]
@@ -45,7 +49,7 @@ pub struct TurnInput {
     #[serde(default)]
     stream: bool,
     reply_mode: Option<ReplyMode>,
-    /// A rules turn of this player: what it decided is a fact for the answer.
+    /// A rules turn of this player. Its decision is a fact for the answer.
     mechanics_turn_id: Option<Uuid>,
     #[serde(default)]
     on_busy: OnBusy,
@@ -83,12 +87,12 @@ async fn start(
     respond(app, caller, &campaign, wish, key, run).await
 }
 
-/// An NPC answers a player.
+/// Lets an NPC answer a player.
 #[utoipa::path(tag = "turns", operation_id = "create_npc_turn", request_body = TurnInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug"),
         ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
     responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((TurnView = "application/json"), (String = "text/event-stream"))),
-        (status = 202, description = "It runs; `Prefer: respond-async` was asked for", body = TurnStarted), (status = "default", body = Problem)))]
+        (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/npcs/{x}/turns")]
 pub async fn npc(
     app: web::Data<App>,
@@ -100,12 +104,12 @@ pub async fn npc(
     start(app, caller, EntityKind::Npc, &request, path.into_inner(), body).await
 }
 
-/// An owner answers a player.
+/// Lets an owner answer a player.
 #[utoipa::path(tag = "turns", operation_id = "create_owner_turn", request_body = TurnInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Owner id or slug"),
         ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
     responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((TurnView = "application/json"), (String = "text/event-stream"))),
-        (status = 202, description = "It runs; `Prefer: respond-async` was asked for", body = TurnStarted), (status = "default", body = Problem)))]
+        (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/owners/{x}/turns")]
 pub async fn owner(
     app: web::Data<App>,
@@ -132,7 +136,7 @@ pub struct TurnFilter {
     kind: Option<Kind>,
 }
 
-/// What kind of turn it is.
+/// The kind of turn.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -155,7 +159,7 @@ impl Kind {
     }
 }
 
-/// The campaign's turns. `q` looks for words of actions, and asks for the scope `gm`.
+/// Lists the campaign's turns. `q` searches the actions, and requires the scope `gm`.
 #[utoipa::path(tag = "turns", operation_id = "list_turns",
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, TurnFilter),
     responses((status = 200, body = Items<TurnRecord>), (status = "default", body = Problem)))]
@@ -211,8 +215,8 @@ pub async fn list(
     Reply::ok(&page.written(turns, key, |(_, view)| Ok(view))?)
 }
 
-/// A turn. With the scope `gm` its full trace: lore decisions, model calls, the text the model saw, its journal range. A player's
-/// token reads the turns of its own character.
+/// Reads a turn. With the scope `gm`, this includes its full trace: lore decisions, model calls, the prompt's text, its journal
+/// range. A player's token reads the turns of its own character.
 #[utoipa::path(tag = "turns", operation_id = "get_turn",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = TurnRecord), (status = "default", body = Problem)))]
@@ -237,7 +241,7 @@ pub struct TurnCancelling {
     status: &'static str,
 }
 
-/// Asks a running turn to stop; its effects are taken back. Cancelling an ended turn is a conflict.
+/// Asks a running turn to stop. Its effects are reverted. Cancelling a turn that has ended is a conflict.
 #[utoipa::path(tag = "turns", operation_id = "cancel_turn", params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 202, body = TurnCancelling), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/turns/{x}/cancel")]
@@ -273,12 +277,12 @@ pub async fn cancel_turn(
     with_need(Need::End, cancelled).await
 }
 
-/// Takes back everything a turn changed, or nothing: 409 lists what was changed since.
+/// Undoes all changes of a turn, or none: 409 lists what was changed since.
 ///
-/// A turn of more than 1,000 changes is answered 202 as soon as nothing stands in the way, and taken back in steps: it has
-/// `undone_at` when that is done, and `reverting` until then.
+/// For a turn with more than 1,000 changes, the answer is 202 once it is certain that there are no conflicts. The changes are then
+/// undone in steps. Meanwhile the turn has `reverting`; afterwards it has `undone_at`.
 #[utoipa::path(tag = "turns", operation_id = "undo_turn", params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
-    responses((status = 200, body = TurnUndone), (status = 202, description = "Nothing stands in the way; it is being undone", body = TurnUndoing),
+    responses((status = 200, body = TurnUndone), (status = 202, description = "There are no conflicts; the turn is being undone", body = TurnUndoing),
         (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/turns/{x}/undo")]
 pub async fn undo_turn(

@@ -1,5 +1,5 @@
-//! The prompt lab: what a model would be told, what an edit about to be saved would change of it, and what a model would say. Nothing
-//! of the world is written; what the model cost is counted.
+//! The prompt lab: shows the prompt that a model would get, how an unsaved edit would change it, and what a model would answer. The
+//! world does not change. The model's tokens are counted.
 
 use actix_web::web;
 use serde_json::{Value, json};
@@ -10,13 +10,11 @@ use super::{Job, OnBusy, OnFailure, ask, gm, runner, start};
 use crate::{
     app::App,
     auth::Caller,
-    error::{Error, Result},
     http::{
         body, patch,
         resource::{self, Place, Ref, Resource, campaign_id},
         validate,
     },
-    llm::{CancellationToken, ChatRequest, Message, ReplyMode, Usage, reply},
     lore::{LoreEntries, LoreInput},
     prompt::{
         EntityKind,
@@ -25,16 +23,22 @@ use crate::{
         preview::{Preview, preview_in},
         scope,
     },
-    retry::{self, PAID},
     revisions,
+};
+use base::{
+    error::{Error, Result},
     stored::Columns,
+};
+use db::{
+    retry::{self, PAID},
     tenancy::TenantTx,
 };
+use llm::{CancellationToken, ChatRequest, Message, ReplyMode, Usage, reply};
 
-/// Bytes of the cache that a comparison throws away.
+/// The size of the cache for a comparison, which is thrown away afterwards.
 const CACHE_BYTES: usize = 64 * 1024 * 1024;
 
-/// Whose prompt it is.
+/// Whose prompt to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// An NPC or owner, for a player.
@@ -43,7 +47,7 @@ pub enum Subject {
     Session(Uuid),
 }
 
-/// For what a prompt is wanted.
+/// The prompt to show.
 pub struct Question<'a> {
     /// By slug or id.
     pub campaign: &'a str,
@@ -52,16 +56,16 @@ pub struct Question<'a> {
     pub mode: ReplyMode,
 }
 
-/// The prompt as it would be sent now.
+/// The prompt that would be sent now.
 ///
 /// # Errors
-/// `not_found`, `validation_failed` for names that are nobody's.
+/// `not_found`, `validation_failed` for unknown names.
 pub async fn look(app: &App, caller: &Caller, question: &Question<'_>) -> Result<Preview> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     look_in((&app.prompts, Some(&app.tables)), &tx, caller, question).await
 }
 
-/// With what is kept of prompts, or what is to be thrown away.
+/// The caches to use: the server's, or temporary ones.
 type Caches<'a> = (&'a Prompts, Option<&'a gm::kept::Cache>);
 
 async fn look_in(
@@ -84,37 +88,37 @@ async fn look_in(
     }
 }
 
-/// A cached prompt that an edit would make stale.
+/// A cached prompt that an edit would make outdated.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stale {
     pub entity: String,
     pub player: String,
 }
 
-/// What an edit would change.
+/// How an edit would change a prompt.
 pub struct Compared {
     pub before: Preview,
     pub after: Preview,
-    /// Of the prompts that this server holds ready.
+    /// The affected prompts in this server's cache.
     pub stale: Vec<Stale>,
     pub title: String,
 }
 
-/// An edit of a lore entry that may not be saved yet.
+/// An edit of a lore entry that is not saved.
 pub struct Edit<'a> {
     /// The entry, by id or slug.
     pub lore: &'a str,
-    /// A merge patch of what is stored.
+    /// A merge patch for the stored entry.
     pub changes: &'a Value,
-    /// The version that whoever edits began with: what was saved since is part of the edit.
+    /// The version on which the edit is based. Changes saved since then are part of the edit.
     pub opened: Option<i64>,
 }
 
-/// What a prompt would be if a lore entry were changed. The change is made, looked at, and not committed; nothing made of it is
-/// kept in the server's cache.
+/// How a prompt would change with an edit of a lore entry. The edit is made in a transaction and never committed. Nothing of it
+/// reaches the server's cache.
 ///
 /// # Errors
-/// Those of the change: `validation_failed`, `not_found`.
+/// The errors of the edit: `validation_failed`, `not_found`.
 pub async fn compare(app: &App, caller: &Caller, question: &Question<'_>, edit: Edit<'_>) -> Result<Compared> {
     let mut before = look(app, caller, question).await?;
     let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
@@ -149,7 +153,7 @@ pub async fn compare(app: &App, caller: &Caller, question: &Question<'_>, edit: 
     Ok(Compared { before, after, stale, title: is.title })
 }
 
-/// An entry with changes.
+/// An entry with the edit applied.
 fn changed(entry: &entity::lore::Model, changes: &Value) -> Result<LoreInput> {
     let shown = serde_json::to_value(entry).map_err(Error::internal)?;
     let read_only: Vec<_> = resource::READ_ONLY.iter().chain(LoreEntries::READ_ONLY).copied().collect();
@@ -158,16 +162,16 @@ fn changed(entry: &entity::lore::Model, changes: &Value) -> Result<LoreInput> {
     Ok(input)
 }
 
-/// The version head that an entry bumps.
+/// The version head that an entry raises.
 fn scope_of(lore: &entity::lore::Model) -> String {
     format!("lore:{}:{}", scope::name_of(lore.scope), lore.associated_key)
 }
 
-/// What a model would say.
+/// A model's answer.
 pub struct Said {
     pub model: String,
     pub text: String,
-    /// What it would call: name and arguments. Nothing is executed.
+    /// The calls that it would make: name and arguments. Nothing is executed.
     pub calls: Vec<(String, String)>,
     pub parse_error: Option<String>,
     pub usage: Usage,
@@ -175,8 +179,8 @@ pub struct Said {
     pub milliseconds: u64,
 }
 
-/// Asks the model once and executes nothing. It counts as a turn for limits and in the ledger, also when whoever asked has left: in a
-/// task of its own, as turns are.
+/// Asks the model once and executes nothing. It counts as a turn for limits and usage, even if the client has left: like a turn, it
+/// runs in a task of its own.
 ///
 /// # Errors
 /// `rate_limited`, `quota_exceeded`, `llm_unavailable`, `llm_timeout`.
@@ -197,7 +201,7 @@ async fn said(app: &App, caller: &Caller, question: &Question<'_>) -> Result<Sai
     app.limits.check_tokens(&tx, &caller.tenant).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(question.campaign)).await?;
     let preview = look_in((&app.prompts, Some(&app.tables)), &tx, caller, question).await?;
-    // Definitions of tools are no part of the text; they are the base prompt's.
+    // The definitions of tools are not part of the text. They belong to the base prompt.
     let tools = match question.subject {
         Subject::Entity { kind, entity, player } => {
             let wanted = Wanted { campaign: question.campaign, kind: *kind, entity, player, mode: question.mode };
@@ -270,10 +274,10 @@ async fn count(
     retry::repeat(PAID, write).await
 }
 
-/// Starts a turn for real and gives its id as soon as it runs.
+/// Starts a real turn and returns its id as soon as it runs.
 ///
 /// # Errors
-/// Why it did not begin.
+/// Why the turn did not begin.
 pub async fn take(app: &web::Data<App>, caller: &Caller, question: &Question<'_>) -> Result<Uuid> {
     let mode = question.mode;
     let (campaign, action) = (question.campaign.to_owned(), question.action.to_owned());
@@ -324,7 +328,7 @@ pub async fn take(app: &web::Data<App>, caller: &Caller, question: &Question<'_>
     }
 }
 
-/// What a past turn was about: its subject and what was done.
+/// The subject and action of a past turn.
 ///
 /// # Errors
 /// `not_found`.

@@ -1,4 +1,4 @@
-//! Turns in a few words each, newest first: for the editor's list, which loads no record.
+//! Short descriptions of turns, newest first, for the editor's list. Does not load records.
 
 use serde::Deserialize;
 use time::OffsetDateTime;
@@ -6,30 +6,32 @@ use uuid::Uuid;
 
 use crate::{
     auth::Caller,
-    error::{Code, Error, Result},
     http::paging::{self, Items, Page, pattern},
-    stored::{self, Columns},
-    tenancy::TenantTx,
 };
+use base::{
+    error::{Code, Error, Result},
+    stored::{self, Columns},
+};
+use db::tenancy::TenantTx;
 
-/// A turn, as a list names it.
+/// A turn in a list.
 pub struct Summary {
     pub id: Uuid,
     pub kind: String,
     pub status: String,
-    /// The NPC or owner that answered, if it is still there.
+    /// The name of the NPC or owner that answered, if it still exists.
     pub entity: Option<String>,
-    /// The character that was answered, if it is still there.
+    /// The name of the character, if it still exists.
     pub player: Option<String>,
-    /// What was said or done, its beginning; empty for a caller who does not see secrets.
+    /// The beginning of the action. Empty for a caller who does not see secrets.
     pub action: String,
     pub created_at: OffsetDateTime,
     pub is_undone: bool,
-    /// Its changes are being taken back.
+    /// Whether its changes are being undone.
     pub is_reverting: bool,
 }
 
-/// What the list is narrowed to.
+/// The filters of the list.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SummaryFilter {
@@ -37,14 +39,14 @@ pub struct SummaryFilter {
     pub status: Option<String>,
 }
 
-/// Actions are told to those who see a turn's trace, and looked for by them: among them is what a session's AI was told.
+/// Only those who see a turn's trace may read and search actions, because the instructions to a session's AI are among them.
 ///
 /// # Errors
 /// `forbidden`.
 pub fn may_look_for(caller: &Caller, q: Option<&str>) -> Result<()> {
     match q {
         Some(_) if !caller.sees_secrets() => {
-            Err(Error::new(Code::Forbidden, "Looking for the words of turns asks for the scope `gm`. Leave out `q`."))
+            Err(Error::new(Code::Forbidden, "Searching turns requires the scope `gm`. Leave out `q`."))
         }
         _ => Ok(()),
     }
@@ -53,7 +55,7 @@ pub fn may_look_for(caller: &Caller, q: Option<&str>) -> Result<()> {
 /// A page of a campaign's turns.
 ///
 /// # Errors
-/// `bad_request` for another order than that of creation, `forbidden` as for [`may_look_for`].
+/// `bad_request` for an order other than that of creation, `forbidden` as for [`may_look_for`].
 pub async fn summaries(
     tx: &TenantTx,
     caller: &Caller,
@@ -62,7 +64,7 @@ pub async fn summaries(
 ) -> Result<Items<Summary>> {
     may_look_for(caller, page.q.as_deref())?;
     if !page.by_creation()? {
-        return Err(paging::bad("sort", "is `-created_at` here"));
+        return Err(paging::bad("sort", "must be `-created_at` here"));
     }
     let rows = sqlx::query(
         "SELECT t.id, t.kind, t.status, CASE WHEN $8 THEN left(t.action, 200) END AS action, t.created_at, t.undone_at IS NOT NULL AS is_undone, \

@@ -1,7 +1,7 @@
-//! What a turn tells while it runs, kept as long as it runs and somebody listens.
+//! The log of a turn's events, kept while the turn runs and somebody listens.
 //!
-//! One log a turn, in memory: text grows at its end, whoever listens reads on from where they are, at their own pace. A copy
-//! goes to the database a few times a second ([`Live::unsaved`]), from which the rest is heard elsewhere, or later.
+//! Each turn has one log in memory. Text is appended at its end, and listeners read on from their own positions at their own pace.
+//! A copy goes to the database a few times a second ([`Live::unsaved`]), for listeners on other servers and later ones.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,25 +11,25 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::ToolCall;
-use crate::llm::{ReplyMode, Sink, reply::Partial};
+use llm::{ReplyMode, Sink, reply::Partial};
 
-/// The numbers of a turn's events begin anew, so much higher, when the turn is run again under its key: an id that was heard of
-/// a run before stands before everything of this one.
+/// When a turn runs again under its key, the numbers of its events start higher by this much, so that an id from an earlier run
+/// comes before all ids of the new one.
 pub const NUMBERS_PER_RUN: usize = 1_000_000;
-/// A piece of text is kept as one up to this, in bytes.
+/// The most bytes of one item of text.
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// The name of a piece of text.
+/// The name of an event with text.
 pub const TEXT: &str = "text.delta";
 pub const STARTED: &str = "turn.started";
 pub const CALL: &str = "tool.call";
 pub const RESULT: &str = "tool.result";
 
-/// One thing that was told: text, or the JSON of another event.
+/// An item of the log: text, or the JSON of another event.
 #[derive(Clone, Debug)]
 pub struct Item {
     pub name: &'static str,
-    /// Text as it is, or JSON.
+    /// The text, or JSON.
     pub data: String,
 }
 
@@ -39,19 +39,19 @@ impl Item {
         Self { name, data: serde_json::to_string(data).unwrap_or_else(|_| "null".to_owned()) }
     }
 
-    /// That a turn began.
+    /// The event that the turn has begun.
     #[must_use]
     pub fn started(turn: Uuid) -> Self {
         Self::event(STARTED, &json!({ "turn_id": turn }))
     }
 
-    /// That a tool is called.
+    /// The event that a tool is called.
     #[must_use]
     pub fn call(id: &str, name: &str, arguments: &serde_json::Value) -> Self {
         Self::event(CALL, &json!({ "id": id, "name": name, "arguments": arguments }))
     }
 
-    /// What came of a call.
+    /// The event with the result of a call.
     #[must_use]
     pub fn result(call: &ToolCall) -> Self {
         #[derive(Serialize)]
@@ -68,14 +68,14 @@ impl Item {
     }
 }
 
-/// Up to where somebody has heard: item `seq`, the first of the turn's first run being 1, and of a text only its first `offset` bytes.
+/// How far a listener has read: item `seq` (from 1 in the turn's first run) and, for a text, only its first `offset` bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     pub seq: usize,
     pub offset: Option<usize>,
 }
 
-/// What somebody is told next, and where they are then.
+/// What a listener gets next, and the position after it.
 #[derive(Clone, Debug)]
 pub struct Told {
     pub at: Position,
@@ -84,7 +84,7 @@ pub struct Told {
     pub data: Box<RawValue>,
 }
 
-/// What of these items, the first of which has the number `first`, somebody has not heard.
+/// The part of these items, numbered from `first`, that a listener has not received.
 pub fn unheard(items: &[Item], first: usize, at: &mut Position) -> Vec<Told> {
     let begun = usize::from(at.offset.is_some());
     let skipped = (at.seq + 1).saturating_sub(first + begun);
@@ -112,7 +112,7 @@ pub fn raw(value: &serde_json::Value) -> Box<RawValue> {
     RawValue::from_string(value.to_string()).unwrap_or_default()
 }
 
-/// The log of one turn.
+/// The log of a turn.
 #[derive(Debug)]
 pub struct Live {
     log: Mutex<Log>,
@@ -122,10 +122,10 @@ pub struct Live {
 #[derive(Debug, Default)]
 struct Log {
     turn: Option<Uuid>,
-    /// How often the turn was run before.
+    /// How often the turn ran before.
     runs_before: usize,
     items: Vec<Item>,
-    /// Items that no longer grow.
+    /// How many items no longer grow.
     sealed: usize,
     saved: usize,
     ended: bool,
@@ -139,7 +139,7 @@ impl Log {
 }
 
 impl Live {
-    /// A log of a turn that has not begun.
+    /// The log of a turn that has not begun.
     #[must_use]
     pub fn new() -> Arc<Self> {
         Arc::new(Self { log: Mutex::default(), news: watch::channel(()).0 })
@@ -149,29 +149,29 @@ impl Live {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hears of news; what was there before is none.
+    /// Receives news. Earlier events do not count as news.
     pub fn subscribe(&self) -> watch::Receiver<()> {
         self.news.subscribe()
     }
 
-    /// The turn was run so often before, and came to nothing.
+    /// Notes how often the turn ran before without success.
     pub fn run_before(&self, runs: usize) {
         self.log().runs_before = runs;
     }
 
-    /// The turn has this id, and waits for its place.
+    /// The turn has this id and waits for its place.
     pub fn wait(&self, turn: Uuid) {
         self.log().turn = Some(turn);
         self.news.send_replace(());
     }
 
-    /// The turn began, under this id.
+    /// The turn has begun with this id.
     pub fn begin(&self, turn: Uuid) {
         self.log().turn = Some(turn);
         self.tell(Item::started(turn));
     }
 
-    /// Whether the turn is told of but has not begun.
+    /// Whether the turn has an id but has not begun.
     pub fn waits(&self) -> bool {
         self.log().items.is_empty()
     }
@@ -195,7 +195,7 @@ impl Live {
         self.log().turn
     }
 
-    /// Tells an event.
+    /// Adds an event.
     pub fn tell(&self, item: Item) {
         let mut log = self.log();
         log.items.push(item);
@@ -204,7 +204,7 @@ impl Live {
         self.news.send_replace(());
     }
 
-    /// Tells more text.
+    /// Adds text.
     pub fn say(&self, text: &str) {
         if text.is_empty() {
             return;
@@ -228,26 +228,26 @@ impl Live {
         self.news.send_replace(());
     }
 
-    /// What was told since, and whether nothing more will be.
+    /// The items since a position, and whether the turn has ended.
     pub fn since(&self, at: &mut Position) -> (Vec<Told>, bool) {
         let log = self.log();
         (unheard(&log.items, log.first(), at), log.ended)
     }
 
-    /// What is not saved, with the number of the first; it no longer grows.
+    /// The items that are not saved yet, with the number of the first. They no longer grow.
     pub fn unsaved(&self) -> (usize, Vec<Item>) {
         let mut log = self.log();
         log.sealed = log.items.len();
         (log.first() + log.saved, log.items[log.saved..].to_vec())
     }
 
-    /// As many more items are saved.
+    /// Notes that this many more items are saved.
     pub fn saved(&self, more: usize) {
         self.log().saved += more;
     }
 }
 
-/// Tells a reply's narrative while the model writes it.
+/// Adds a reply's narrative to the log while the model writes it.
 pub struct Speech {
     live: Arc<Live>,
     reply: Arc<Mutex<Saying>>,
@@ -255,7 +255,7 @@ pub struct Speech {
 
 struct Saying {
     reply: Partial,
-    /// What stands between this narrative and the one before it.
+    /// The separator between this narrative and the one before it.
     before: &'static str,
 }
 
@@ -269,14 +269,14 @@ impl Saying {
 }
 
 impl Speech {
-    /// A reply that follows others, or is the first.
+    /// A reply that is the first or follows others.
     #[must_use]
     pub fn new(live: &Arc<Live>, mode: ReplyMode, follows: bool) -> Self {
         let before = if follows { "\n\n" } else { "" };
         Self { live: live.clone(), reply: Arc::new(Mutex::new(Saying { reply: Partial::new(mode), before })) }
     }
 
-    /// What hears the model.
+    /// The sink that receives the model's text.
     #[must_use]
     pub fn sink(&self) -> Sink {
         let (live, reply) = (self.live.clone(), self.reply.clone());
@@ -287,7 +287,7 @@ impl Speech {
         })
     }
 
-    /// Tells what of the narrative was not told while it came.
+    /// Adds the rest of the narrative that was not added while it came.
     pub fn finish(&self, narrative: &str) {
         let mut saying = self.reply.lock().unwrap_or_else(PoisonError::into_inner);
         let rest = saying.reply.rest(narrative).to_owned();

@@ -1,15 +1,16 @@
 //! AI turns: load, assemble, model, tools, model …, commit, record.
 //!
-//! - [`gm`] is the turn of a session's AI, [`rules`] the turn that has an action decided by the rules. A planner's turn is in `planner`.
-//! - [`http`] takes the request, [`start`] runs the turn in a task of its own and answers as the client wishes; [`live`] is what a
-//!   turn tells while it runs, [`events`] how it is heard; [`elsewhere`] is what turns of other servers do.
-//! - [`runner`] is one turn from beginning to end; [`talk`] is its part with the model; [`calls`] executes a batch of tool calls.
-//! - [`words`] decides who reads what of a turn.
-//! - [`store`] is everything a turn writes of itself; [`undo`] takes a turn back.
+//! - [`gm`] is the turn of a session's AI; [`rules`] is the turn in which the rules decide an action. A planner's turn is in
+//!   `planner`.
+//! - [`http`] has the routes. [`start`] runs a turn in a task of its own and answers as the client asked.
+//! - [`live`] is the log of a turn's events, [`events`] streams them, [`elsewhere`] watches turns of other servers.
+//! - [`runner`] runs a turn from beginning to end; [`talk`] is its part with the model; [`calls`] runs a batch of tool calls.
+//! - [`words`] decides who may read what of a turn.
+//! - [`store`] writes everything about the turn itself; [`undo`] undoes a turn.
 //!
-//! A turn runs in a task of its own: the handler that waits for it is not its owner. No transaction is open while a model
-//! is called. What a turn changes carries its id in the journal, which is how a failed turn is reverted and any turn
-//! undone. A turn whose server died is reverted by the sweeper (`ops::maintenance`).
+//! A turn runs in a task of its own; the handler that waits for it does not own it. No transaction is open while a model works. A
+//! turn's changes carry its id in the journal, by which a failed turn is reverted and any turn can be undone. The sweeper
+//! (`ops::maintenance`) reverts orphaned turns.
 
 pub(crate) mod ask;
 mod calls;
@@ -52,14 +53,14 @@ use start::Asker;
 use steady::Steady;
 
 use crate::{
-    admission, clock,
-    llm::Usage,
-    pool,
+    admission,
     prompt::{EntityKind, LoreDecision},
-    watched::Watched,
 };
+use base::{clock, watched::Watched};
+use db::pool;
+use llm::Usage;
 
-/// What became of a turn.
+/// The state of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -72,7 +73,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// The name in the database and on the wire.
+    /// The name in the database and in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -86,19 +87,19 @@ impl Status {
     }
 }
 
-/// What became of one tool call.
+/// The result of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallStatus {
     Succeeded,
-    /// It was allowed and did not work.
+    /// The call was allowed but failed.
     Failed,
-    /// It was not allowed, or there is no such tool.
+    /// The call was not allowed, or the tool does not exist.
     Rejected,
 }
 
 impl CallStatus {
-    /// The name on the wire.
+    /// The name in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -109,12 +110,12 @@ impl CallStatus {
     }
 }
 
-/// One tool call of a turn.
+/// A tool call of a turn.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ToolCall {
     pub id: String,
     pub name: String,
-    /// As the model gave them; what was not read is null.
+    /// The arguments as the model wrote them; null if they could not be parsed.
     pub arguments: Value,
     pub status: CallStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -124,7 +125,7 @@ pub struct ToolCall {
     pub error: Option<CallError>,
 }
 
-/// Why a call did not succeed; the model reads it too.
+/// Why a call did not succeed. The model reads it too.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct CallError {
     pub code: String,
@@ -142,7 +143,7 @@ pub struct SectionView {
 /// The prompt of a turn, without its text.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct PromptView {
-    /// `hit` if the base prompt was ready, `miss` if a section had to be written.
+    /// `hit` if the base prompt came from the cache, `miss` if a section had to be written.
     pub cache: &'static str,
     pub base_hash: String,
     pub base_tokens: u32,
@@ -153,9 +154,9 @@ pub struct PromptView {
 #[derive(Clone, Copy, Debug, Default, Serialize, ToSchema)]
 pub struct Timings {
     pub total: f64,
-    /// Waiting for the model.
+    /// The time spent waiting for the model.
     pub llm: f64,
-    /// Everything else.
+    /// All other time.
     pub server: f64,
 }
 
@@ -167,36 +168,36 @@ pub struct TurnView {
     pub kind: &'static str,
     pub status: Status,
     pub campaign_id: Uuid,
-    /// The NPC or owner that answered, the player of a rules or planner's turn, the session of a game master's.
+    /// The NPC or owner that answered, the player of a rules or planner turn, or the session of a GM turn.
     pub entity_id: Uuid,
-    /// None for a session's turn.
+    /// Null for a session's turn.
     #[schema(required = true)]
     pub player_id: Option<Uuid>,
-    /// The model that answered; `rehearsal` when none is configured, empty while none has.
+    /// The model that answered; `rehearsal` if none is configured, empty while none has answered.
     pub model: String,
     pub narrative: String,
     pub tool_calls: Vec<ToolCall>,
-    /// What the rules decided, told by a model, if it was to be told at once.
+    /// The narration of the decision of the rules, if the request asked for one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub narration: Option<String>,
-    /// What a planner's turn made of a player's words: the answer of `POST …/act`.
+    /// What a planner turn made of a player's text: the answer of `POST …/act`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = planned_schema, required = false)]
     pub planned: Option<Box<RawValue>>,
-    /// What the rules decided about the action, if they were asked before.
+    /// The decision of the rules about the action, if they decided before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mechanics: Option<Mechanics>,
-    /// Why the reply's tools could not be read; the narrative is delivered and nothing was executed.
+    /// Why the reply's tool calls could not be parsed. The narrative was delivered, and nothing was executed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parse_error: Option<String>,
-    /// What the AI of a session's turn was: `gm`, `assistant` or `player`.
+    /// The AI's role in a session's turn: `gm`, `assistant` or `player`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(inline)]
     pub role: Option<entity::session::Role>,
-    /// What it was told of the game: `overview` before a session's first completed turn, `delta` after.
+    /// What the AI got: `overview` before a session's first completed turn, `delta` after it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<&'static str>,
-    /// Given dice that nothing was rolled with.
+    /// Given dice that were not used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dice_unused: Option<Vec<u32>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -207,7 +208,7 @@ pub struct TurnView {
     pub created_at: OffsetDateTime,
 }
 
-/// When a turn was asked for: its id says so, also to the database.
+/// When a turn was requested. Its id contains the time, which the database uses too.
 #[must_use]
 pub fn created_at(turn: Uuid) -> OffsetDateTime {
     let (seconds, nanos) = turn.get_timestamp().map(|time| time.to_unix()).unwrap_or_default();
@@ -215,39 +216,39 @@ pub fn created_at(turn: Uuid) -> OffsetDateTime {
     clock::later(clock::later(OffsetDateTime::UNIX_EPOCH, since), time::Duration::nanoseconds(i64::from(nanos)))
 }
 
-/// A turn does not know the planner, whose answer it holds.
+/// The planner's answer, by its name: this module does not know the planner.
 fn planned_schema() -> RefOr<Schema> {
     Ref::from_schema_name("ActView").into()
 }
 
-/// What a rules turn decided, as a later turn tells it.
+/// The decision of a rules turn, for a later turn that tells it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Mechanics {
     pub turn_id: Uuid,
-    /// In seven lines.
+    /// The decision in seven lines.
     pub raw: String,
-    /// The outcome in full.
+    /// The whole outcome.
     #[schema(value_type = Object)]
     pub parsed: Value,
 }
 
-/// What a turn's record holds beside what clients see at once.
+/// What a turn's record contains besides what clients see at once.
 #[derive(Debug, Serialize)]
 pub struct Trace<'a> {
     pub player_id: Option<Uuid>,
     pub action: &'a str,
-    /// The turn's own message as the model saw it.
+    /// The turn's own message, as the model read it.
     pub turn_text: &'a str,
-    /// Entries that are in, and those that a budget or a secret kept out.
+    /// The lore entries in the prompt, and those left out because of a budget or a secret.
     pub lore: Vec<&'a LoreDecision>,
-    /// What budgets cut, by section.
+    /// What was cut to fit budgets, by section.
     pub cut: Vec<(&'static str, &'a str)>,
     pub llm_calls: &'a [LlmCall],
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revert_conflicts: Option<&'a Value>,
 }
 
-/// One model call of a turn.
+/// A model call of a turn.
 #[derive(Clone, Debug, Serialize)]
 pub struct LlmCall {
     pub model: String,
@@ -255,33 +256,33 @@ pub struct LlmCall {
     pub attempts: u32,
     pub finish_reason: Option<String>,
     pub usage: Usage,
-    /// The reply's text as it came, at most 64 KiB of it.
+    /// The text of the reply, at most 64 KiB of it.
     pub text: String,
 }
 
-/// What one turn at a time may have: an entity for a player, or a session.
+/// A place that only one turn at a time may have: an entity and a player, or a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Spot {
     pub tenant: Uuid,
-    /// The session, for its own turn.
+    /// The session, for a session's turn.
     pub entity: Uuid,
-    /// Nil for a session's turn.
+    /// The nil id, for a session's turn.
     pub player: Uuid,
 }
 
-/// The turns this process runs, with the means to cancel them, and who waits for what here.
+/// The turns of this process, the means to cancel them, and who waits for what on this server.
 pub struct Running {
-    /// This process's number, under which it holds an advisory lock as long as it lives.
+    /// This process's number. The process holds an advisory lock on it as long as it lives.
     pub instance: i64,
-    /// Whether it may take other processes for dead.
+    /// Whether this process may declare other processes dead.
     pub steady: Steady,
     turns: Mutex<HashMap<Uuid, Here>>,
     queues: Mutex<HashMap<Spot, Queue>>,
-    /// Places that a turn of this process is about to take, or has.
+    /// Places that a turn of this process has, or is about to take.
     occupied: Mutex<HashSet<Spot>>,
     /// Places that somebody waits for.
     places: Watched<Spot, ()>,
-    /// Turns that somebody hears whom no memory tells, with what is known of how far they are.
+    /// Followed turns that run on other servers, with what is known about their progress.
     followed: Watched<Followed, String>,
 }
 
@@ -289,11 +290,11 @@ pub struct Running {
 struct Here {
     asker: Asker,
     tenant: Uuid,
-    /// None while it waits for it, and for one that needs none.
+    /// None while the turn waits for its place, and for turns without a place.
     spot: Option<Spot>,
 }
 
-/// Who waits for an entity to be free for a player, in order.
+/// The queue of those who wait for a place, in order.
 type Queue = Arc<tokio::sync::Mutex<()>>;
 
 impl Running {
@@ -314,7 +315,7 @@ impl Running {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers a turn until the guard is dropped, with the place that it has.
+    /// Registers a running turn with its place, until the guard is dropped.
     pub fn enter(&self, turn: Uuid, asker: &Asker, tenant: Uuid, spot: Option<Spot>) -> Entered<'_> {
         asker.counts();
         admission::step_out();
@@ -323,11 +324,11 @@ impl Running {
         if let Some(live) = &asker.live {
             live.begin(turn);
         }
-        crate::ops::metrics::TURNS_RUNNING.inc();
+        base::metrics::TURNS_RUNNING.inc();
         Entered { running: self, turn }
     }
 
-    /// Registers a turn that waits for its place until the guard is dropped, or that of its run.
+    /// Registers a turn that waits for its place, until the guard is dropped or the turn runs.
     pub fn wait(&self, turn: Uuid, asker: &Asker, tenant: Uuid) -> Waits<'_> {
         asker.counts();
         admission::step_out();
@@ -349,29 +350,29 @@ impl Running {
         self.followed.wake(&(tenant, turn));
     }
 
-    /// Cancels a turn of this process; false if it is not one.
+    /// Cancels a turn of this process. Returns false if there is none with this id.
     pub fn cancel(&self, turn: Uuid) -> bool {
         self.turns().get(&turn).map(|here| here.asker.cancel.cancel()).is_some()
     }
 
-    /// What a turn of this process tells, if somebody may be listening.
+    /// The log of a turn of this process, if somebody may be listening.
     pub fn live(&self, turn: Uuid) -> Option<Arc<Live>> {
         self.turns().get(&turn).and_then(|here| here.asker.live.clone())
     }
 
-    /// The turns under way, whose leases are to be renewed. One that could not be closed is not among them, and is swept.
+    /// The turns whose leases must be renewed. A turn that could not be closed is not among them, so it will be swept.
     #[must_use]
     pub fn ids(&self) -> Vec<Uuid> {
         self.turns().keys().copied().collect()
     }
 
-    /// How many turns are under way.
+    /// How many turns run or wait.
     #[must_use]
     pub fn count(&self) -> usize {
         self.turns().len()
     }
 
-    /// Occupies a place as far as this process knows; none if a turn of its own has it.
+    /// Takes a place within this process. None if another of its turns has it.
     pub fn occupy(&self, spot: Spot) -> Option<Occupied<'_>> {
         if self.turns().values().any(|here| here.spot == Some(spot)) {
             return None;
@@ -380,31 +381,31 @@ impl Running {
         occupied.insert(spot).then(|| Occupied { running: self, spot })
     }
 
-    /// The queue of those who wait for a place.
+    /// The queue for a place.
     fn queue(&self, spot: Spot) -> Queue {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         queues.retain(|_, queue| Arc::strong_count(queue) > 1);
         queues.entry(spot).or_default().clone()
     }
 
-    /// How many turns stand in line for places or have come through it, those that run among them.
+    /// How many turns are in queues, including those that have left the queue and run.
     #[must_use]
     pub fn in_line(&self) -> usize {
         let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         queues.values().map(|queue| Arc::strong_count(queue) - 1).sum()
     }
 
-    /// News of a place: that it may be free.
+    /// News about a place: it may be free.
     fn place(&self, spot: Spot) -> watch::Receiver<()> {
         self.places.watch(spot)
     }
 
-    /// News of a turn that this process does not tell of: that it is further.
+    /// News about a turn of another server.
     fn follow(&self, tenant: Uuid, turn: Uuid) -> watch::Receiver<String> {
         self.followed.watch((tenant, turn))
     }
 
-    /// The places that are waited for and that no turn of this process has.
+    /// The places that somebody waits for and that no turn of this process has.
     fn waited_for_elsewhere(&self) -> Vec<Spot> {
         let waited = self.places.keys();
         let turns = self.turns();
@@ -412,14 +413,14 @@ impl Running {
         waited.into_iter().filter(|spot| !here.contains(spot)).collect()
     }
 
-    /// The turns that are followed and that this process does not run.
+    /// The followed turns that this process does not run.
     fn followed_elsewhere(&self) -> Vec<Followed> {
         let followed = self.followed.keys();
         let turns = self.turns();
         followed.into_iter().filter(|(_, turn)| !turns.contains_key(turn)).collect()
     }
 
-    /// Waits until somebody begins to wait for a place, or to follow a turn.
+    /// Waits until somebody begins to wait for a place or to follow a turn.
     async fn somebody_waits(&self) {
         tokio::select! {
             () = self.places.more() => {}
@@ -427,13 +428,13 @@ impl Running {
         }
     }
 
-    /// Whoever hears a turn of another server hears no more.
+    /// Ends all following of turns of other servers.
     pub fn close(&self) {
         self.followed.close();
     }
 }
 
-/// A turn that is under way.
+/// A registered running turn.
 pub struct Entered<'a> {
     running: &'a Running,
     turn: Uuid,
@@ -442,11 +443,11 @@ pub struct Entered<'a> {
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
         self.running.leave(self.turn);
-        crate::ops::metrics::TURNS_RUNNING.dec();
+        base::metrics::TURNS_RUNNING.dec();
     }
 }
 
-/// A place that is a turn's of this process until dropped.
+/// A place that a turn of this process has until this is dropped.
 pub struct Occupied<'a> {
     running: &'a Running,
     spot: Spot,
@@ -458,7 +459,7 @@ impl Drop for Occupied<'_> {
     }
 }
 
-/// A turn that waits for its place.
+/// A registered turn that waits for its place.
 pub struct Waits<'a> {
     running: &'a Running,
     turn: Uuid,
@@ -470,14 +471,14 @@ impl Drop for Waits<'_> {
     }
 }
 
-/// What to do when the entity is already answering the player.
+/// What to do if the entity is already answering the player.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnBusy {
-    /// 409.
+    /// Answer with 409.
     #[default]
     Reject,
-    /// Wait for one's turn.
+    /// Wait until the place is free.
     Queue,
 }
 
@@ -485,10 +486,10 @@ pub enum OnBusy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFailure {
-    /// Take them back.
+    /// Revert them.
     #[default]
     Revert,
-    /// Leave them.
+    /// Keep them.
     Keep,
 }
 
@@ -503,7 +504,7 @@ impl OnFailure {
     }
 }
 
-/// A turn that was asked for.
+/// A requested turn.
 #[derive(Clone, Debug)]
 pub struct Job {
     pub campaign: String,
@@ -511,9 +512,9 @@ pub struct Job {
     pub entity: String,
     pub player: String,
     pub action: String,
-    /// The rules turn whose outcome is to be told.
+    /// The rules turn whose outcome the answer should tell.
     pub mechanics: Option<Uuid>,
-    pub mode: crate::llm::ReplyMode,
+    pub mode: llm::ReplyMode,
     pub on_busy: OnBusy,
     pub on_failure: OnFailure,
     pub key: Option<crate::http::idempotency::IdempotencyKey>,

@@ -1,9 +1,9 @@
-//! A turn's place: one turn at a time has an entity and a player, or a session. Others are refused, or wait.
+//! A turn's place. Only one turn at a time may run for an entity and a player, or for a session. Others are rejected or wait.
 //!
-//! A turn that somebody hears, or comes back for, has a row while it waits (`queued`), so that its client need not wait as well. The
-//! order of those who wait is kept within a process, by what the names in their requests stand for; the first of them tries again when
-//! the turn that has the place ends. If that is a turn of another server, [`elsewhere`](super::elsewhere) says when. Never try again
-//! and again: an attempt is a transaction with everything a turn begins with.
+//! If somebody listens to a waiting turn, or will come back for it, it has a row (`queued`), so that its client does not have to
+//! wait too. Within a process, waiting turns keep their order, by the ids for the names in their requests. The first of them tries
+//! again when the turn that has the place ends. If that turn runs on another server, [`elsewhere`](super::elsewhere) says when.
+//! Never retry in a loop: each attempt is a transaction with everything that begins a turn.
 
 use std::time::Duration;
 
@@ -18,46 +18,44 @@ use super::{
     start::Asker,
     store::{self, Failure, Place},
 };
-use crate::{
-    admission,
-    app::App,
-    auth::Caller,
+use crate::{admission, app::App, auth::Caller, http::Reply};
+use base::{
     error::{Code, Error, Result},
-    http::Reply,
-    llm::Usage,
-    ops::metrics,
-    pool::{Need, with_need},
+    metrics,
 };
+use db::pool::{Need, with_need};
+use llm::Usage;
 
 /// How long a turn waits for the one before it.
 const WAIT: Duration = Duration::from_secs(60);
-/// Between two attempts, however often it is told that the place is free.
+/// The shortest time between two attempts, however often the place is reported free.
 const PAUSE: Duration = Duration::from_millis(25);
 const ENTITY_BUSY: &str = "This entity is already answering this player.";
 const SESSION_BUSY: &str = "This session is already having a turn.";
 
-/// What came of an attempt to take a place.
+/// The result of an attempt to take a place.
 pub enum Attempted {
     /// The turn ran to its end, or had run before.
     Done(Reply),
-    /// It waits under this id, as it was to.
+    /// The turn waits under this id, as requested.
     Waits(Uuid),
 }
 
-/// What a turn is, and whether it waits.
+/// The kind of turn, and whether it should wait.
 pub struct Wanted {
     pub kind: &'static str,
-    /// Its place, if that is known without a statement.
+    /// The turn's place, if it is known without a statement.
     pub known: Option<Spot>,
     pub on_busy: OnBusy,
-    /// Whether it may be a request that was made before.
+    /// Whether the same request may have been made before.
     pub has_key: bool,
 }
 
-/// Runs a turn as soon as its place is free, or not at all, as `on_busy` says. `spot` finds out which place that is, for one that waits.
+/// Runs a turn as soon as its place is free. With `OnBusy::Reject` it runs at once or not at all. `spot` finds the place of a turn
+/// that waits.
 ///
 /// # Errors
-/// `turn_in_progress`; those of `attempt` and `spot`.
+/// `turn_in_progress`; the errors of `attempt` and `spot`.
 pub async fn in_place(
     app: &App,
     caller: &Caller,
@@ -69,7 +67,7 @@ pub async fn in_place(
     match wanted.on_busy {
         OnBusy::Reject => {
             let occupied = wanted.known.map(|spot| app.running.occupy(spot));
-            // Of a repeated request the database knows more than that the place is taken.
+            // For a repeated request, the database may have an answer.
             if matches!(occupied, Some(None)) && !wanted.has_key {
                 let what = if wanted.kind == gm::KIND { SESSION_BUSY } else { ENTITY_BUSY };
                 return Err(Error::new(Code::TurnInProgress, what));
@@ -83,7 +81,7 @@ pub async fn in_place(
     }
 }
 
-/// Tries once, and once more if what stood in the way was a turn whose server is gone, and which is taken back in a step.
+/// Tries once, and once more if the place was held by an orphaned turn that could be reverted in one step.
 async fn taken(
     app: &App,
     tenant: Uuid,
@@ -105,7 +103,7 @@ async fn taken(
     }
 }
 
-/// A turn that waits if it has to.
+/// A turn that waits if necessary.
 struct Waiting<'a> {
     app: &'a App,
     caller: &'a Caller,
@@ -117,7 +115,7 @@ struct Waiting<'a> {
 impl Waiting<'_> {
     async fn run(&self, spot: Spot, attempt: &impl AsyncFn(Place) -> Result<Attempted>) -> Result<Reply> {
         let queue = self.app.running.queue(spot);
-        // Heard of from here on: a turn that ends during an attempt is no longer in its way afterwards.
+        // Watch the place from now on: a turn that ends during an attempt no longer blocks the place afterwards.
         let mut news = self.app.running.place(spot);
         let first = queue.try_lock().ok();
         if first.is_some() {
@@ -126,7 +124,7 @@ impl Waiting<'_> {
                 result => return result,
             }
         }
-        // Whoever waits for the whole answer needs no row meanwhile.
+        // A client that waits for the whole answer needs no row.
         let row = match &self.asker.live {
             Some(_) => match attempt(Place::Queue).await? {
                 Attempted::Done(reply) => return Ok(reply),
@@ -137,10 +135,10 @@ impl Waiting<'_> {
             None => None,
         };
         let turn = row.as_ref().map(|(turn, _)| *turn);
-        // Whoever waits for another turn does no work meanwhile.
+        // A request that waits for another turn does no work meanwhile.
         admission::step_out();
         let begun = async {
-            // Who tried in vain is told when to try again; who was not the first tries as soon as that is over.
+            // The first in the queue waits for news of the place. The others try as soon as the one before them is done.
             let _first = match first {
                 Some(first) => {
                     self.patiently(news.changed()).await?.map_err(Error::internal)?;
@@ -157,7 +155,7 @@ impl Waiting<'_> {
         result
     }
 
-    /// Runs as soon as nobody else does.
+    /// Runs as soon as the place is free.
     async fn in_turn(
         &self,
         place: Place,
@@ -177,7 +175,7 @@ impl Waiting<'_> {
         }
     }
 
-    /// Waits for something as long as a turn waits, unless it is cancelled.
+    /// Waits for something, at most as long as a turn may wait, unless the turn is cancelled.
     async fn patiently<T>(&self, awaited: impl Future<Output = T>) -> Result<T> {
         tokio::select! {
             () = self.asker.cancel.cancelled() => Err(cancelled()),
@@ -187,7 +185,7 @@ impl Waiting<'_> {
         }
     }
 
-    /// Ends a turn that waited for nothing. One that ran has ended already.
+    /// Ends a turn that waited in vain. A turn that ran has ended already.
     async fn gave_up(&self, turn: Uuid, error: &Error) {
         let pool = &self.app.pool;
         let cancelled = self.asker.cancel.is_cancelled()
@@ -208,7 +206,7 @@ impl Waiting<'_> {
             Ok(false) => {}
             Ok(true) => metrics::TURNS.with_label_values(&[self.wanted.kind, status.as_str()]).inc(),
             Err(error) => {
-                tracing::error!(turn_id = %turn, %error, "a turn that waited could not be closed; the sweeper will")
+                tracing::error!(turn_id = %turn, %error, "could not close a turn that waited; the sweeper will")
             }
         }
     }

@@ -1,4 +1,4 @@
-//! One turn, from names to an answer.
+//! Runs a turn of an NPC or owner, from the names in the request to the answer.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,11 +18,8 @@ use super::{
 use crate::{
     app::App,
     auth::Caller,
-    error::{Code, Error, Result},
     http::Reply,
-    llm::{Completion, Endpoint, Message, ReplyMode, Role},
     npcs,
-    ops::metrics,
     prompt::{
         EntityKind,
         assemble::{
@@ -30,14 +27,18 @@ use crate::{
         },
         fence,
         section::Section,
-        tokens,
         transcript::{Exchange, Transcript},
     },
-    tenancy::Origin,
     tools::{self, Effects},
 };
+use base::{
+    error::{Code, Error, Result},
+    metrics, tokens,
+};
+use db::tenancy::Origin;
+use llm::{Completion, Endpoint, Message, ReplyMode, Role};
 
-/// How often the conversation may move on before a turn has its place.
+/// How often the conversation may change before a turn has its place.
 const MOVES_MAX: u32 = 5;
 
 /// Runs a turn to its end.
@@ -62,7 +63,7 @@ fn wanted(job: &Job) -> Wanted<'_> {
     Wanted { campaign: &job.campaign, kind: job.kind, entity: &job.entity, player: &job.player, mode: job.mode }
 }
 
-/// A turn under way.
+/// A turn in progress.
 struct Turn<'a> {
     talk: Talk<'a>,
     job: &'a Job,
@@ -74,8 +75,8 @@ struct Turn<'a> {
     place: Place,
 }
 
-/// Takes the entity's place and runs. If another turn ended between the reading of the conversation and the taking of
-/// the place, the conversation is read again.
+/// Takes the entity's place and runs. If another turn ended after the conversation was read and before the place was taken, reads
+/// the conversation again.
 async fn attempt(
     app: &App,
     caller: &Caller,
@@ -92,7 +93,7 @@ async fn attempt(
     Err(Error::new(Code::TurnInProgress, "This entity is already answering this player."))
 }
 
-/// None if the conversation moved on before the turn had its place.
+/// None if the conversation changed before the turn had its place.
 async fn attempt_once(
     app: &App,
     caller: &Caller,
@@ -114,13 +115,13 @@ async fn attempt_once(
         Turn::begin(talk, job, place, mechanics.clone(), assembled)
     };
     let mut opened = None;
-    // A tenant with a quota of tokens has it looked at first.
+    // For a tenant with a quota of tokens, check the quota first.
     if place == Place::Free
         && caller.tenant.limits.tokens_per_day == 0
         && let Some(base) = cached(&app.prompts, caller, &wanted)
     {
         let turn = begin(Assembled { base, hit: true }).await?;
-        // Where they are is as old as the prompt: who seems to be elsewhere is looked at anew.
+        // The cached locations may be outdated. If the two seem to be apart, read them again.
         if is_here(caller, &turn.base).is_ok() && store::open_cached(&app.pool, &actor, &turn.row(), &turn.base).await?
         {
             opened = Some(turn);
@@ -133,7 +134,7 @@ async fn attempt_once(
         }
         None => {
             let tx = store::opening(&app.pool, &actor, asker.live.as_deref(), place).await?;
-            // While the model writes, nothing of how a turn opens and ends is held.
+            // Boxed, so that while the model writes, the future holds nothing of how a turn opens and ends.
             let assembled = Box::pin(assemble(&app.prompts, &tx, caller, &wanted)).await?;
             is_here(caller, &assembled.base)?;
             app.limits.check_tokens(&tx, &caller.tenant).await?;
@@ -169,7 +170,8 @@ async fn attempt_once(
     result.map(|reply| Some(Attempted::Done(reply)))
 }
 
-/// Whether a player may speak to this NPC: one at the character's place, or one whose place nobody knows. A game master speaks to all.
+/// Checks that a player may speak to this NPC: it must be at the character's location, or one of the locations is unknown. Game
+/// masters may speak to everybody.
 ///
 /// # Errors
 /// `forbidden`.
@@ -183,8 +185,10 @@ fn is_here(caller: &Caller, base: &BasePrompt) -> Result<()> {
     if is_near {
         return Ok(());
     }
-    let message =
-        format!("{} is not where {} is: players speak to those at their character's place.", entity.name, player.name);
+    let message = format!(
+        "{} is not where {} is. Players may only speak to NPCs at their character's location.",
+        entity.name, player.name
+    );
     Err(Error::new(Code::Forbidden, message))
 }
 
@@ -221,7 +225,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Talks with the model, as the entity and with its tools.
+    /// The conversation with the model, as the entity and with its tools.
     async fn converse(&mut self) -> Result<Status> {
         let messages = self.base.messages(&self.transcript, self.text.text.clone());
         let cast = &self.base.cast;
@@ -270,8 +274,8 @@ impl<'a> Turn<'a> {
         Ok(Reply { status: 200, body, ..Reply::default() })
     }
 
-    /// Puts the exchange into the cached prompt. The turn's transaction raised the conversation's head by one; if another
-    /// did meanwhile, the head is above what is remembered here, and the next turn reads the conversation again.
+    /// Adds the exchange to the cached prompt. The turn's transaction raised the conversation's head by one. If another transaction
+    /// raised it as well, the head is higher than the cached one, and the next turn reads the conversation again.
     fn remember(&self, id: Uuid, narrative: String, narrative_tokens: u32) {
         let version = self.base.transcript.version + 1;
         let exchange = Exchange {
@@ -285,7 +289,7 @@ impl<'a> Turn<'a> {
         self.talk.app.prompts.base.put(self.talk.caller.tenant_id(), self.base.key, Arc::new(next));
     }
 
-    /// The answer's body, and the record that holds it together with the trace.
+    /// The answer's body, and the record that contains it together with the trace.
     fn written(&self, status: Status, narrative: &str) -> Result<(Vec<u8>, String)> {
         let talk = &self.talk;
         let for_player = talk.caller.is_player();
@@ -356,7 +360,7 @@ pub(super) fn millis(time: Duration) -> f64 {
     (time.as_secs_f64() * 1_000_000.0).round() / 1000.0
 }
 
-/// What the model said and what came of it, for the next call.
+/// Adds the model's reply and the results of its calls to the messages for the next call.
 pub(super) fn answer_calls(more: &mut Vec<Message>, completion: Completion, done: &[ToolCall], mode: ReplyMode) {
     let outcome = |call: &ToolCall| -> Value {
         match (&call.result, &call.error) {
@@ -368,7 +372,7 @@ pub(super) fn answer_calls(more: &mut Vec<Message>, completion: Completion, done
         ReplyMode::Native => {
             more.push(Message::assistant(completion.text, completion.tool_calls));
             more.extend(done.iter().map(|call| {
-                // What a tool found was written by others, also where a provider keeps it apart.
+                // The results were written by others, so they are fenced even if the provider separates them.
                 let mut text = String::new();
                 let attributes = [("tool", call.name.as_str()), ("status", call.status.as_str())];
                 fence::put(&mut text, "tool_result", &attributes, &outcome(call).to_string());

@@ -1,5 +1,4 @@
-//! How a turn begins and who waits for it: a client that wants the whole answer, one that hears it while it is made, or one
-//! that comes back later.
+//! Starts a turn for a client that waits for the whole answer, follows the turn while it runs, or comes back later.
 
 use std::{future::Future, sync::Arc};
 
@@ -24,11 +23,11 @@ use crate::{
     admission,
     app::App,
     auth::Caller,
-    error::{Code, Error, Result},
     http::{Reply, answered, idempotency::IdempotencyKey},
     limits::{Counted, Permit},
     panics::{self, Panicked},
 };
+use base::error::{Code, Error, Result};
 
 /// How a client wants its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +35,12 @@ pub enum Wish {
     Whole,
     /// As server-sent events.
     Streamed,
-    /// That it runs is enough (RFC 7240, `respond-async`).
+    /// An answer as soon as the turn runs (RFC 7240, `respond-async`).
     Later,
 }
 
 impl Wish {
-    /// What the request says; a stream goes before `Prefer: respond-async`.
+    /// What the request asks for. A stream takes precedence over `Prefer: respond-async`.
     #[must_use]
     pub fn of(request: &HttpRequest, stream: bool) -> Self {
         let prefers = request.headers().get_all("prefer").filter_map(|value| value.to_str().ok());
@@ -56,25 +55,25 @@ impl Wish {
     }
 }
 
-/// A turn that was asked for and is not waited for.
+/// A turn whose client does not wait for it.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct TurnStarted {
     pub turn_id: Uuid,
-    /// `running`, or `queued` while another has its place; or how it ended if the request is a repeated one.
+    /// `running`, or `queued` while another turn has its place. For a repeated request: how the turn ended.
     pub status: Status,
 }
 
-/// What a turn has to do with whoever asked for it: they may cancel it, and may want to hear it while it runs.
+/// The link between a turn and the client that asked for it, who may cancel it or follow it.
 #[derive(Clone, Debug, Default)]
 pub struct Asker {
     pub cancel: CancellationToken,
     pub live: Option<Arc<Live>>,
-    /// The turn among the tenant's turns a minute.
+    /// The turn's entry in the tenant's rate limit of turns.
     counted: Option<Arc<Counted>>,
 }
 
 impl Asker {
-    /// The turn has begun, or waits for its place: it counts from now on. One that was refused, or answered before, does not.
+    /// The turn has begun or waits for its place, so it counts for the rate limit. A rejected or repeated request does not count.
     pub fn counts(&self) {
         if let Some(counted) = &self.counted {
             counted.keep();
@@ -82,7 +81,7 @@ impl Asker {
     }
 }
 
-/// A turn that was asked for and is on its way.
+/// A started turn.
 pub struct Started {
     pub asker: Asker,
     task: JoinHandle<Result<Reply>>,
@@ -108,8 +107,8 @@ where
     Ok(Started { asker, task })
 }
 
-/// Lets what calls a model run in a task of its own, within the tenant's limits, as one of its turns: it goes on when whoever asked
-/// for it has left.
+/// Runs work that calls a model in a task of its own, within the tenant's limits. It counts as a turn, and goes on after the client
+/// has left.
 ///
 /// # Errors
 /// `rate_limited`, `unavailable`.
@@ -123,10 +122,10 @@ pub fn spawn<T: 'static>(
     Ok(in_task(places, work))
 }
 
-/// What a turn holds as long as it is under way: one of its tenant's places and one of the server's.
+/// What a turn holds while it runs: a place within the tenant's limit and one within the server's.
 type Places = (Permit, OwnedSemaphorePermit);
 
-/// Whether the tenant may have one turn more, now and this minute, and the server too.
+/// Checks that the tenant may have one more turn at the same time and in this minute, and the server too.
 fn admitted(app: &App, caller: &Caller) -> Result<(Places, Counted)> {
     let places = caller.tenant.limits.concurrent_turns;
     let permit = app.limits.turns.take(caller.tenant_id(), places, "concurrent-turns")?;
@@ -146,7 +145,7 @@ fn in_task<T: 'static>(places: Places, work: impl Future<Output = Result<T>> + '
 }
 
 impl Started {
-    /// The turn's id as soon as it runs or waits; or, if it never ran, what came of it: a stored answer or an error.
+    /// The turn's id as soon as it runs or waits. If it never ran: a stored answer or an error.
     ///
     /// # Errors
     /// Why the turn did not begin.
@@ -164,12 +163,12 @@ impl Started {
     }
 }
 
-/// Runs a turn and answers as the client wishes. A turn that nobody could ask for later (it has no idempotency key) and that
-/// is neither streamed nor answered later is cancelled when its client leaves. One that a limit refuses may have been answered
-/// before.
+/// Runs a turn and answers as the client asked. If the turn has no idempotency key and is neither streamed nor answered later,
+/// nobody could ask for it again, so it is cancelled when its client leaves. If a limit rejects the request, it may still have a
+/// stored answer.
 ///
 /// # Errors
-/// Those of the turn that come before its answer began.
+/// The turn's errors before its answer begins.
 pub async fn respond<F>(
     app: web::Data<App>,
     caller: Caller,
@@ -191,7 +190,7 @@ where
             }
             (live, begun)
         }
-        // The server's own limit is no answer to a repeated request either: it asks nothing of the database.
+        // The server's own limit also rejects repeated requests, because it must not ask the database.
         Err(busy) if busy.code == Code::Unavailable => return Err(busy),
         Err(refused) => {
             let stored = answered(&app, &caller, key.as_ref()).await;
@@ -206,7 +205,7 @@ where
         }
         Ok(Ok(turn)) if live.is_some_and(|live| live.waits()) => (turn, Status::Queued, false),
         Ok(Ok(turn)) => (turn, Status::Running, false),
-        // Who asks again, having lost the first answer, is told of the turn that answer was of.
+        // A client that lost the first answer and asks again gets the turn of that answer.
         Err(error) => match error.turn_id {
             Some(turn) if wish != Wish::Whole && error.code == Code::IdempotencyInFlight => {
                 (turn, Status::Running, true)
@@ -230,7 +229,7 @@ where
     Ok(response)
 }
 
-/// A turn's answer as its asker reads it. It is kept whole under its key, so a repeated one comes by here, too.
+/// A turn's answer as its client may read it. The key stores the whole answer, so repeated answers are filtered here too.
 fn for_reader(mut reply: Reply, caller: &Caller) -> Result<Reply> {
     if caller.sees_secrets() {
         return Ok(reply);
@@ -245,13 +244,13 @@ fn put(response: &mut HttpResponse, name: &'static str, value: &'static str) {
     response.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
 }
 
-/// The turn that a stored answer is of, and how it ended.
+/// The turn of a stored answer, and how it ended.
 fn turn_of(reply: &Reply) -> Result<(Uuid, Status)> {
     #[derive(Deserialize)]
     struct Answer {
         #[serde(alias = "turn_id")]
         id: Uuid,
-        /// What the rules decided has none: it was decided.
+        /// The answer of the rules has no status: it succeeded.
         #[serde(default = "succeeded")]
         status: Status,
     }

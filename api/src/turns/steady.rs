@@ -1,8 +1,7 @@
-//! Whether this server may take other servers for dead.
+//! Whether this server may declare other servers dead.
 //!
-//! When the database stands still, nobody's leases are renewed, and whoever comes first afterwards would find everybody else dead. So a
-//! server judges only while its own sign of life comes through, and not until a moment after it came through again: by then the others
-//! have given theirs, too.
+//! When the database stalls, nobody renews leases, and the first server afterwards would consider all others dead. So a server only
+//! judges while its own signs of life arrive, and after a gap only when the others have had time to send theirs.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -11,12 +10,12 @@ use std::{
 
 use tokio::time::Instant;
 
-/// Between two signs of life, when all is well: they are given every two seconds.
+/// The longest normal gap between two signs of life, which are sent every two seconds.
 const GAP_MAX: Duration = Duration::from_secs(4);
-/// How long after a longer gap nobody is taken for dead.
+/// How long after a longer gap no server may be declared dead.
 const CALM: Duration = Duration::from_secs(5);
 
-/// When this server's sign of life came through.
+/// When this server's signs of life arrived.
 #[derive(Debug)]
 pub struct Steady(Mutex<Signs>);
 
@@ -34,7 +33,7 @@ impl Default for Steady {
 }
 
 impl Steady {
-    /// It came through.
+    /// A sign of life arrived.
     pub fn renewed(&self) {
         let mut signs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if signs.last.elapsed() > GAP_MAX {
@@ -43,7 +42,7 @@ impl Steady {
         signs.last = Instant::now();
     }
 
-    /// Whether others that give no sign of life are dead.
+    /// Whether servers without a sign of life may be declared dead.
     #[must_use]
     pub fn may_judge(&self) -> bool {
         let signs = self.0.lock().unwrap_or_else(PoisonError::into_inner);

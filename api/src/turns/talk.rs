@@ -1,4 +1,4 @@
-//! A turn's talk with its model: what was asked, said and called, and what it cost, whatever kind of turn it is.
+//! A turn's conversation with its model: requests, answers, calls and cost. Used by all kinds of turns.
 
 use std::time::Duration;
 
@@ -19,30 +19,32 @@ use super::{
 use crate::{
     app::App,
     auth::Caller,
-    error::{Code, Error, Result},
     http::Reply,
-    llm::{ChatRequest, Completion, Endpoint, Message, ReplyMode, Usage, reply},
-    ops::metrics,
-    tenancy::Origin,
     tools::{self, shorten::shorten},
 };
+use base::{
+    error::{Code, Error, Result},
+    metrics,
+};
+use db::tenancy::Origin;
+use llm::{ChatRequest, Completion, Endpoint, Message, ReplyMode, Usage, reply};
 
-/// Bytes of everything that a model says in one turn.
+/// The most bytes of everything that a model says in one turn.
 const NARRATIVES_BYTES_MAX: usize = 256 * 1024;
-/// Bytes of a turn's answer, and of its trace: its record has no more than both.
+/// The most bytes of a turn's answer, and of its trace. Its record has no more than both.
 const VIEW_BYTES_MAX: usize = 1024 * 1024;
 const TRACE_BYTES_MAX: usize = 1024 * 1024;
-/// How often what a turn tells is saved while the model writes.
+/// How often a turn's events are saved while the model writes.
 const SAVE_EVERY: Duration = Duration::from_millis(250);
 
-/// The talk of a turn under way.
+/// The conversation of a turn in progress.
 pub struct Talk<'a> {
     pub app: &'a App,
     pub caller: &'a Caller,
     pub endpoint: &'a Endpoint,
     pub mode: ReplyMode,
     pub asker: &'a Asker,
-    /// The turn's.
+    /// The turn's id.
     pub id: Uuid,
     steps_max: u32,
     pub created_at: OffsetDateTime,
@@ -56,7 +58,7 @@ pub struct Talk<'a> {
     pub llm_calls: Vec<LlmCall>,
 }
 
-/// What a model is asked with.
+/// The request to a model.
 pub struct Question<'p> {
     pub messages: &'p [Message],
     pub tools: Option<&'p RawValue>,
@@ -64,7 +66,7 @@ pub struct Question<'p> {
 }
 
 impl<'a> Talk<'a> {
-    /// A talk that has not begun.
+    /// A conversation that has not begun.
     pub fn new(
         app: &'a App,
         caller: &'a Caller,
@@ -100,7 +102,7 @@ impl<'a> Talk<'a> {
         self
     }
 
-    /// Model, tools, model … until the model has no more to do or the limit of steps is reached.
+    /// Model, tools, model … until the model has nothing more to do or the limit of steps is reached.
     ///
     /// # Errors
     /// `llm_unavailable`, `llm_timeout`, `conflict` if the turn is no longer this server's.
@@ -172,7 +174,7 @@ impl<'a> Talk<'a> {
         Ok(completion)
     }
 
-    /// Asks for one answer, to be read by whoever asks.
+    /// Asks for one answer, which the caller parses.
     ///
     /// # Errors
     /// `llm_unavailable`, `llm_timeout`.
@@ -190,14 +192,14 @@ impl<'a> Talk<'a> {
         self.llm_calls.push(call);
     }
 
-    /// Saves what was told, so that it is heard elsewhere; before a turn ends, all of it.
+    /// Saves the turn's events, for listeners on other servers. Before a turn ends, all of them.
     pub async fn save_told(&self) {
         if let Some(live) = &self.asker.live {
             store::save_told(&self.app.pool, &self.caller.actor(), self.id, live).await;
         }
     }
 
-    /// Keeps what the model said, as far as a turn has room for it.
+    /// Keeps the model's text, as far as a turn has room for it.
     fn say(&mut self, narrative: &str) {
         let said: usize = self.narratives.iter().map(String::len).sum();
         let room = NARRATIVES_BYTES_MAX.saturating_sub(said);
@@ -206,13 +208,13 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Everything the model said, in order.
+    /// Everything that the model said, in order.
     #[must_use]
     pub fn narrative(&self) -> String {
         self.narratives.join("\n\n")
     }
 
-    /// Where the time went until now.
+    /// Where the time went so far.
     #[must_use]
     pub fn timings(&self) -> Timings {
         let total = self.started.elapsed();
@@ -229,7 +231,7 @@ impl<'a> Talk<'a> {
         self.caller.tenant.settings.llm.prices.map(|p| p.cost_micros(&self.usage))
     }
 
-    /// The turn as clients see it, with what every kind of turn tells and nothing said.
+    /// The turn as clients see it, with the fields of all kinds of turns and without text.
     #[must_use]
     pub fn view(&self, kind: &'static str, status: Status, campaign: Uuid, player: Uuid) -> TurnView {
         TurnView {
@@ -256,13 +258,13 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Whether the turn was lost because another replica was asked to cancel it.
+    /// Whether the turn was lost because somebody cancelled it through another replica.
     async fn was_cancelled_elsewhere(&self, error: &Error) -> bool {
         let asked = store::cancel_requested(&self.app.pool, self.caller.tenant_id(), self.id);
         error.code == Code::Conflict && asked.await.unwrap_or(false)
     }
 
-    /// Ends the turn without success; what it did is taken back. `written` gives its answer and its record.
+    /// Ends the turn without success and reverts its effects. `written` returns its answer and its record.
     ///
     /// # Errors
     /// `error`, with the turn's id, unless the turn was cancelled.
@@ -323,11 +325,11 @@ impl<'a> Talk<'a> {
     async fn fail(&self, failure: &Failure<'_>) {
         let (pool, instance) = (&self.app.pool, self.app.running.instance);
         if let Err(error) = store::fail(pool, &self.caller.actor(), self.id, instance, failure).await {
-            tracing::error!(turn_id = %self.id, %error, "a failed turn could not be closed; the sweeper will");
+            tracing::error!(turn_id = %self.id, %error, "could not close a failed turn; the sweeper will");
         }
     }
 
-    /// Says in the log and the metrics that the turn ended.
+    /// Logs and counts that the turn ended.
     pub fn ended(&self, kind: &'static str, result: &Result<Reply>, cache_hit: bool) {
         let took = self.started.elapsed();
         metrics::TURN_SECONDS.with_label_values(&[kind]).observe(took.as_secs_f64());
@@ -339,7 +341,8 @@ impl<'a> Talk<'a> {
     }
 }
 
-/// The answer's body, and the record that holds it together with the trace. Players do not see a prompt; the record does.
+/// The answer's body, and the record that contains it together with the trace. Players do not see the prompt, but the record has
+/// it.
 ///
 /// # Errors
 /// `internal` if it cannot be written as JSON.
@@ -347,7 +350,7 @@ pub fn written(view: &TurnView, hidden: Option<PromptView>, trace: &Trace<'_>) -
     #[derive(serde::Serialize)]
     struct Record<'a> {
         view: &'a RawValue,
-        /// Where the view, being a player's, has none.
+        /// The prompt, if the view has none because it is a player's.
         #[serde(skip_serializing_if = "Option::is_none")]
         prompt: Option<PromptView>,
         trace: &'a RawValue,
@@ -363,7 +366,7 @@ pub fn written(view: &TurnView, hidden: Option<PromptView>, trace: &Trace<'_>) -
     Ok((body.into_bytes(), record))
 }
 
-/// The answer, in which many large calls share what it has room for.
+/// The answer. If it is too large, its calls share the available room.
 fn whole_or_short(view: &TurnView) -> Result<String> {
     let body = serde_json::to_string(view).map_err(Error::internal)?;
     if body.len() <= VIEW_BYTES_MAX || view.tool_calls.is_empty() {

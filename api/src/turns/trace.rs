@@ -1,4 +1,4 @@
-//! A turn as it is kept: the answer as it was given, what is known since, and for those who may see secrets the whole trace.
+//! A stored turn: the answer as it was given, what is known since, and, for those who may see secrets, the whole trace.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -11,95 +11,95 @@ use super::{
     CallError, Timings, TurnView,
     words::{About, Words},
 };
-use crate::{
-    auth::{Caller, Scope},
+use crate::auth::{Caller, Scope};
+use base::{
     error::{Error, Result},
-    llm::{ReplyMode, Usage},
     stored::Columns,
-    tenancy::TenantTx,
 };
+use db::tenancy::TenantTx;
+use llm::{ReplyMode, Usage};
 
-/// A turn as it is kept: its answer, and what is known since.
+/// A stored turn: its answer, and what is known since.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes what `shown` and `find` put together")]
+#[expect(dead_code, reason = "it describes the result of `shown` and `find`")]
 pub struct TurnRecord {
     #[serde(flatten)]
     turn: TurnView,
     reply_mode: ReplyMode,
-    /// Why it failed or was cancelled.
+    /// Why the turn failed or was cancelled.
     #[schema(required = true)]
     error: Option<CallError>,
     #[schema(required = true)]
     finished_at: Option<OffsetDateTime>,
     #[schema(required = true)]
     undone_at: Option<OffsetDateTime>,
-    /// When words in it were erased.
+    /// When text in it was erased.
     #[schema(required = false)]
     redacted_at: Option<OffsetDateTime>,
-    /// The turn that it is another attempt at.
+    /// The turn of which this is another attempt.
     #[schema(required = true)]
     parent_turn_id: Option<Uuid>,
-    /// What could not be taken back when it failed, since somebody else had changed it. Not for players.
+    /// The changes of a failed turn that could not be reverted, because somebody else had changed the rows. Not for players.
     #[schema(value_type = Option<Vec<RevertConflict>>)]
     revert_conflicts: Option<Value>,
-    /// How many there were; `revert_conflicts` names the first hundred. Not for players.
+    /// The number of all conflicts; `revert_conflicts` has the first hundred. Not for players.
     #[schema(required = false)]
     revert_conflicts_total: Option<i32>,
-    /// While it is being taken back. Not for players.
+    /// The progress while the turn is being reverted or undone. Not for players.
     #[schema(required = false)]
     reverting: Option<Reverting>,
-    /// With the scope `gm`, of one turn: lore decisions, model calls, the text the model saw.
+    /// Lore decisions, model calls, the prompt's text. Only for a single turn and with the scope `gm`.
     #[schema(value_type = Option<Object>)]
     trace: Option<Value>,
-    /// With the scope `gm`, of one turn: where its changes stand in the journal.
+    /// The turn's range in the journal. Only for a single turn and with the scope `gm`.
     journal: Option<Stretch>,
 }
 
-/// A change that could not be taken back. The database writes it.
+/// A change that could not be reverted or undone. The database writes it.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes what the database writes")]
 struct RevertConflict {
     /// The kind of row.
     table: String,
-    /// The row.
+    /// The row's id.
     id: Uuid,
-    /// The column that somebody else has changed; null of a row as a whole.
+    /// The column that somebody else has changed; null for a whole row.
     #[schema(required = true)]
     column: Option<String>,
-    /// Why: what became of the row or the column.
+    /// Why: what happened to the row or the column.
     reason: String,
 }
 
-/// How far the taking back of a turn is.
+/// The progress of reverting or undoing a turn.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Reverting {
-    /// What the turn is once that is done: `failed`, `cancelled` or `undone`.
+    /// The turn's status when that is done: `failed`, `cancelled` or `undone`.
     into: String,
-    /// Changes that it has to give back, as counted when that began.
+    /// How many changes there were when it began.
     changes: Option<i32>,
-    /// Those that are looked at.
+    /// How many of them have been handled.
     done: i32,
-    /// Times that it failed since it last went on.
+    /// How many attempts have failed since the last progress.
     tries: i32,
-    /// When it is tried again, if it failed.
+    /// When the next attempt begins, if the last one failed.
     next_try_at: Option<String>,
-    /// Why it failed, with the scope `gm`.
+    /// Why the last attempt failed. Only with the scope `gm`.
     last_error: Option<String>,
 }
 
-/// A stretch of the journal.
+/// A range of the journal.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes what `find` has the database write")]
 pub struct Stretch {
-    /// None for a turn that changed nothing.
+    /// Null for a turn that changed nothing.
     first_seq: Option<i64>,
     last_seq: Option<i64>,
 }
 
-/// A turn, with its trace for a caller who sees secrets. A player's token reads its own, without prompts.
+/// A turn, with its trace for a caller who sees secrets. A player's token reads its own turns, without prompts.
 ///
 /// # Errors
-/// `not_found`; `forbidden` for a session's without the scope `read`.
+/// `not_found`; `forbidden` for a session's turn without the scope `read`.
 pub async fn find(tx: &TenantTx, caller: &Caller, campaign: Uuid, turn: Uuid) -> Result<Value> {
     let sql = format!(
         "SELECT {COLUMNS}, CASE WHEN $5 THEN record -> 'trace' END AS trace, \
@@ -131,7 +131,7 @@ pub async fn find(tx: &TenantTx, caller: &Caller, campaign: Uuid, turn: Uuid) ->
     Ok(view)
 }
 
-/// Names for those who took part.
+/// The names of those who took part.
 pub struct Names {
     /// The NPC or owner, by id and name.
     pub entity: Option<(Uuid, String)>,
@@ -139,7 +139,7 @@ pub struct Names {
     pub player: Option<(Uuid, String)>,
 }
 
-/// Who took part in a turn, if they are still there.
+/// Those who took part in a turn, if they still exist.
 ///
 /// # Errors
 /// `not_found`.
@@ -161,12 +161,12 @@ pub async fn names(tx: &TenantTx, turn: Uuid) -> Result<Names> {
     Ok(Names { entity: named("entity_id", "entity")?, player: named("player_id", "player")? })
 }
 
-/// What [`shown`] and [`words`] read of a turn: of its record the answer and the prompt, not the trace.
+/// The columns that [`shown`] and [`words`] read: from the record only the answer and the prompt, not the trace.
 pub const COLUMNS: &str = "id, kind, told_as, status, campaign_id, entity_id, player_id, reply_mode, error, undone_at, finished_at, \
     created_at, parent_turn_id, revert_conflicts, revert_conflicts_total, revert_as, revert_total, revert_done, \
     revert_tries, revert_try_at, revert_error, redacted_at, record -> 'view' AS view, record -> 'prompt' AS prompt";
 
-/// What somebody reads of a turn's row.
+/// What the caller may read of a turn's row.
 ///
 /// # Errors
 /// `internal` if the row cannot be read.
@@ -181,7 +181,7 @@ pub fn words(row: &PgRow, caller: &Caller) -> Result<Words> {
     Ok(Words::of(caller, &about))
 }
 
-/// A turn's record as this caller reads it: the answer as it was given, and what is known since.
+/// A turn as this caller may read it: the answer as it was given, and what is known since.
 ///
 /// # Errors
 /// `internal` if the row cannot be read.

@@ -1,7 +1,8 @@
-//! Taking a turn back: every effect, or none.
+//! Undoes a turn: all of its effects, or none.
 //!
-//! A turn of ordinary size is undone in one transaction, which also finds what stands in the way. A large one is first looked at, without
-//! writing anything; if nothing stands in the way it is marked, and then taken back in steps (`store::revert`) while the client is answered 202.
+//! A turn of ordinary size is undone in one transaction, which also finds conflicts. A large turn is first checked for conflicts,
+//! without writing anything. If there are none, it is marked, the client gets a 202, and the turn is undone in steps
+//! (`store::revert`).
 
 use std::time::Duration;
 
@@ -20,55 +21,59 @@ use crate::{
     app::App,
     auth::Caller,
     edits::{self, Conflict},
-    error::{Code, Error, Result},
     http::{
         Reply,
         idempotency::IdempotencyKey,
         resource::{Ref, campaign_id},
     },
-    retry::{BRIEF, Tries},
+};
+use base::{
+    error::{Code, Error, Result},
     stored::Columns,
+};
+use db::{
+    retry::{BRIEF, Tries},
     tenancy::{Origin, TenantTx},
 };
 
-/// Effects that are taken back in one transaction.
+/// The most effects that are undone in one transaction.
 const EFFECTS_AT_ONCE: i64 = 1000;
-/// Effects that are looked at in one statement.
+/// The most effects that one statement checks.
 const LOOKED_AT_ONCE: i32 = 1000;
-/// How long the steps of an undo go on by themselves; the sweeper goes on then.
+/// How long the steps of an undo run here. After that the sweeper goes on.
 const SHARE: Duration = Duration::from_secs(600);
 
-/// An undo that is done.
+/// A completed undo.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes what `undo` answers")]
+#[expect(dead_code, reason = "it describes the answer of `undo`")]
 pub struct TurnUndone {
     turn_id: Uuid,
     undone_at: OffsetDateTime,
     changes_reverted: i64,
 }
 
-/// An undo of many changes, which goes on. The turn has `undone_at` when it is done, and `reverting` until then.
+/// An undo of many changes, in progress. Meanwhile the turn has `reverting`; afterwards it has `undone_at`.
 #[derive(Serialize, ToSchema)]
 pub struct TurnUndoing {
     turn_id: Uuid,
     /// `undoing`.
     status: &'static str,
-    /// How many changes are taken back.
+    /// How many changes will be undone.
     changes: i64,
 }
 
-/// Undoes a turn. Its messages leave the transcript with its other effects.
+/// Undoes a turn. Its messages leave the transcript together with its other effects.
 ///
 /// # Errors
-/// `undo_conflict` naming each row that was changed since, `gone` if its journal was pruned, `conflict` if it was undone.
+/// `undo_conflict` with each row that was changed since, `gone` if its journal was pruned, `conflict` if it was undone.
 pub async fn undo(app: &App, caller: &Caller, c: &str, turn: Uuid, key: Option<&IdempotencyKey>) -> Result<Reply> {
     again(app, caller, c, turn, key, false).await
 }
 
-/// Undoes what nobody touched since, and leaves the rest as it is now; the turn's record names that.
+/// Undoes what nobody has changed since, and leaves the rest as it is now. The turn's record lists that.
 ///
 /// # Errors
-/// Those of [`undo`] but `undo_conflict`.
+/// The errors of [`undo`] except `undo_conflict`.
 pub async fn undo_rest(app: &App, caller: &Caller, c: &str, turn: Uuid) -> Result<Reply> {
     again(app, caller, c, turn, None, true).await
 }
@@ -99,7 +104,7 @@ async fn again(
 
 enum Attempted {
     Done(Reply),
-    /// It has too many effects to be undone without a look first.
+    /// The turn has too many effects to undo it without checking first.
     Large,
 }
 
@@ -137,10 +142,10 @@ async fn attempt(
     Ok(Attempted::Done(reply))
 }
 
-/// How many effects a turn has to give back; holds the turn.
+/// The number of effects that can be undone. Locks the turn.
 ///
 /// # Errors
-/// Why it cannot be undone.
+/// Why the turn cannot be undone.
 async fn effects_of(tx: &TenantTx, campaign: Uuid, turn: Uuid) -> Result<i64> {
     let row = sqlx::query(
         "SELECT t.status, t.on_failure, t.undone_at, t.revert_as IS NOT NULL AS is_reverting, j.effects, \
@@ -167,29 +172,29 @@ fn may_be_undone(row: &PgRow) -> Result<()> {
             return Err(Error::new(Code::TurnInProgress, "The turn is still running; cancel it instead."));
         }
         "succeeded" | "limit_reached" => {}
-        // A failed turn that kept its effects has them to give back.
+        // A failed turn that kept its effects can still be undone.
         _ if row.read::<&str>("on_failure")? == "keep" => {}
-        _ => return Err(Error::new(Code::Conflict, "The turn failed: it left nothing to undo.")),
+        _ => return Err(Error::new(Code::Conflict, "The turn failed and left nothing to undo.")),
     }
     if row.read::<Option<OffsetDateTime>>("undone_at")?.is_some() {
-        return Err(Error::new(Code::Conflict, "The turn was undone already."));
+        return Err(Error::new(Code::Conflict, "The turn was already undone."));
     }
     if row.read("is_reverting")? {
         return Err(Error::new(Code::Conflict, "The turn is being undone."));
     }
     if row.read("is_redacted")? {
-        return Err(Error::new(Code::Gone, "Words in what this turn changed were erased: it cannot be taken back."));
+        return Err(Error::new(Code::Gone, "Text that this turn changed was erased, so the turn cannot be undone."));
     }
     if row.read("is_pruned")? {
         return Err(Error::new(
             Code::Gone,
-            "The journal of this turn has been pruned, or a part of it: it cannot be taken back whole.",
+            "At least a part of this turn's journal has been pruned, so the turn cannot be undone.",
         ));
     }
     Ok(())
 }
 
-/// Undoes a turn that the transaction holds.
+/// Undoes a turn that the transaction has locked.
 async fn at_once(tx: &TenantTx, turn: Uuid, effects: i64, leaves_changed: bool) -> Result<Reply> {
     let rows = i32::try_from(EFFECTS_AT_ONCE + 1).unwrap_or(i32::MAX);
     let reverted = revert(tx, turn, Pace::whole(rows), true).await?;
@@ -209,7 +214,7 @@ async fn at_once(tx: &TenantTx, turn: Uuid, effects: i64, leaves_changed: bool) 
     Reply::ok(&json!({ "turn_id": turn, "undone_at": at, "changes_reverted": effects - reverted.gone }))
 }
 
-/// Looks for what stands in the way of undoing a large turn, in portions that hold nothing.
+/// Checks a large turn for conflicts, in portions that lock nothing.
 ///
 /// # Errors
 /// `undo_conflict`.
@@ -235,7 +240,7 @@ async fn look(app: &App, caller: &Caller, turn: Uuid) -> Result<()> {
     }
 }
 
-/// Says that a turn that the transaction holds is undone from now on.
+/// Stores that a turn, which the transaction has locked, is now being undone.
 async fn mark(tx: &TenantTx, turn: Uuid, instance: i64, effects: i64) -> Result<Reply> {
     sqlx::query(
         "UPDATE turn SET revert_as = 'undone', revert_since = now(), revert_total = $3, instance = $4, \

@@ -1,45 +1,45 @@
-//! Who reads the words of a turn: what was asked, told, called and why it failed.
+//! Decides who may read which parts of a turn: the action, the answer, the calls, and why it failed.
 //!
-//! Every door that shows a turn (one, a list, a stream, an answer, the editor) asks [`Words::of`] and passes what it shows through
-//! [`Words::narrow`] or [`Words::narrow_event`]; nothing else decides it. A game master reads everything. What a session's AI said
-//! at the table is for who reads the campaign; what it said as an assistant, what it was told and what it called are the game
-//! master's. A tool that looks something up tells its caller's secrets, so its results go no further.
+//! All code that shows a turn (one, a list, a stream, an answer, the editor) asks [`Words::of`] and filters its output with
+//! [`Words::narrow`] or [`Words::narrow_event`]; nothing else decides this. A game master reads everything. Everybody who reads the
+//! campaign may read what a session's AI said at the table. Only the game master may read what it said as an assistant, its prompts
+//! and its calls. A tool that looks something up returns secrets of its caller, so its results are only for the game master.
 //!
-//! To add a member to a turn's view that holds words: a line in `narrow`. Whatever is unknown here is withheld.
+//! To add a member with text to a turn's view, add a line in `narrow`. Unknown tools' results are withheld.
 
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::{
     auth::{Caller, Scope},
-    error::{Code, Error, Result},
     tools,
 };
+use base::error::{Code, Error, Result};
 
-/// What the decision hangs on.
+/// The facts about a turn on which the decision depends.
 #[derive(Clone, Copy, Debug)]
 pub struct About<'a> {
     pub kind: &'a str,
-    /// What a session's AI was: `gm`, `assistant` or `player:` and whom it played.
+    /// The role of a session's AI: `gm`, `assistant`, or `player:` with the character's id.
     pub told_as: Option<&'a str>,
     pub status: &'a str,
     pub is_undone: bool,
     pub player: Option<Uuid>,
 }
 
-/// What of a turn somebody reads.
+/// The parts of a turn that somebody may read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Words {
-    /// Everything, also instruction, trace and prompt.
+    /// Everything, including instruction, trace and prompt.
     pub all: bool,
     narrative: bool,
-    /// What was called, and what came of calls that look nothing up.
+    /// The calls, and the results of calls that look nothing up.
     calls: bool,
-    /// Why it failed, in words.
+    /// The error message.
     reason: bool,
     /// The sizes and hashes of the prompt's sections.
     sections: bool,
-    /// What a planner told the player alone.
+    /// A planner's answers to the player alone.
     asides: bool,
 }
 
@@ -47,7 +47,7 @@ impl Words {
     const NONE: Self =
         Self { all: false, narrative: false, calls: false, reason: false, sections: false, asides: false };
 
-    /// What this caller reads of this turn.
+    /// What this caller may read of this turn.
     #[must_use]
     pub fn of(caller: &Caller, turn: &About<'_>) -> Self {
         if caller.sees_secrets() {
@@ -74,7 +74,7 @@ impl Words {
         }
     }
 
-    /// What this caller reads of an answer to what they asked for. One that is no turn's has no such words.
+    /// What this caller may read of an answer to their own request. An answer without a turn has no such parts.
     #[must_use]
     pub fn of_answer(caller: &Caller, view: &Value) -> Self {
         let text = |name: &str| view.get(name).and_then(Value::as_str);
@@ -92,13 +92,13 @@ impl Words {
         Self::of(caller, &about)
     }
 
-    /// What somebody is told while a turn runs that they may hear.
+    /// What a listener who may follow a turn gets while it runs.
     #[must_use]
     pub fn of_listener(caller: &Caller) -> Self {
         Self { all: caller.sees_secrets(), narrative: true, calls: true, ..Self::NONE }
     }
 
-    /// Takes from a turn's view what is not for them.
+    /// Removes from a turn's view what they may not read.
     pub fn narrow(self, view: &mut Value) {
         let Value::Object(members) = view else { return };
         if self.all {
@@ -136,11 +136,11 @@ impl Words {
         if !self.reason
             && let Some(Value::Object(error)) = members.get_mut("error")
         {
-            error.insert("message".to_owned(), json!("Why it failed is the game master's to read."));
+            error.insert("message".to_owned(), json!("Only the game master may read why it failed."));
         }
     }
 
-    /// The same for an event that tells what came of a call of this tool.
+    /// The same for an event with the result of a call of this tool.
     pub fn narrow_event(self, event: &mut Value, tool: Option<&str>) {
         if !self.all
             && let Value::Object(members) = event
@@ -150,20 +150,20 @@ impl Words {
     }
 }
 
-/// Takes away what a call found that looks something up, or whose tool is not known.
+/// Removes the result of a call that looks something up, or whose tool is unknown.
 fn withhold(call: &mut Map<String, Value>, tool: Option<&str>) {
     if tool.and_then(tools::find).is_none_or(|tool| tool.reads) {
         call.remove("result");
     }
 }
 
-/// Whether what a session's AI said is among the messages that everyone reads.
+/// Whether the answer of a session's AI is among the messages that everyone reads.
 fn is_at_the_table(turn: &About<'_>) -> bool {
     let openly = turn.told_as.is_some_and(|told_as| told_as == "gm" || told_as.starts_with("player:"));
     openly && matches!(turn.status, "succeeded" | "limit_reached") && !turn.is_undone
 }
 
-/// Whether somebody may hear a turn of this kind while it runs, and so may stop it.
+/// Checks that the caller may follow, and so may stop, a turn of this kind while it runs.
 ///
 /// # Errors
 /// `forbidden`.
@@ -171,5 +171,8 @@ pub fn may_hear(caller: &Caller, kind: &str) -> Result<()> {
     if kind != "gm" || caller.sees_secrets() {
         return Ok(());
     }
-    Err(Error::new(Code::Forbidden, "A session's turn tells secrets: hearing or stopping it needs the scope `gm`."))
+    Err(Error::new(
+        Code::Forbidden,
+        "A session's turn contains secrets. Following or stopping it needs the scope `gm`.",
+    ))
 }

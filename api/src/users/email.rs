@@ -1,18 +1,19 @@
-//! Email addresses as names of accounts: folded in one way, for whoever looks one up or counts tries.
+//! Email addresses as names of accounts, with the only code that folds them.
 //!
-//! Addresses of new accounts are ASCII. Letters beyond it look alike, and are made lower-case in more ways than one: `İ` is two
-//! characters in Rust and one in PostgreSQL. [`fold`] therefore touches A to Z alone, and no other code and no database folds.
+//! Addresses of new accounts are ASCII. Other letters can look alike, and there are several ways to lower-case them:
+//! `İ` becomes two characters in Rust and one in PostgreSQL. [`fold`] therefore only changes A to Z. No other code and
+//! no database function folds addresses.
 
-/// The form of an address that accounts and tries are known by.
+/// The form of an address that identifies an account and counts sign-in attempts.
 #[must_use]
 pub fn fold(address: &str) -> String {
     address.trim().to_ascii_lowercase()
 }
 
-/// Something that mail could be sent to: in ASCII, one @, a name before it and a host behind it.
+/// Checks that mail could be sent to an address: ASCII, one @, a name before it and a host after it.
 ///
 /// # Errors
-/// What it must be.
+/// What an address must look like.
 pub fn check(address: &str, _: &()) -> garde::Result {
     const QUOTED: &[u8] = b"\"(),:;<>[\\]";
     let is_name = |name: &str| {
@@ -27,7 +28,7 @@ pub fn check(address: &str, _: &()) -> garde::Result {
     if fits { Ok(()) } else { Err(garde::Error::new("must be an email address in ASCII, such as mara@example.org")) }
 }
 
-/// What somebody is called until they say otherwise.
+/// The default name of somebody with this address.
 #[must_use]
 pub fn name_of(address: &str) -> &str {
     address.split('@').next().unwrap_or(address)

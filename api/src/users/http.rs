@@ -10,17 +10,17 @@ use crate::{
     app::App,
     auth::Caller,
     erasure::{self, EraseParams, Erasure},
-    error::{Problem, Result},
     http::{
         Body, NoBody, Reply, answered,
         etag::Expected,
         idempotency::in_flight,
         paging::{self, Items, ListParams, NoFilter, Page},
     },
-    tenancy::TenantTx,
 };
+use base::error::{Problem, Result};
+use db::tenancy::TenantTx;
 
-/// The tenant's users, and who is invited.
+/// The tenant's users and open invitations.
 #[utoipa::path(tag = "users", operation_id = "list_users", params(ListParams),
     responses((status = 200, body = Items<UserView>), (status = "default", body = Problem)))]
 #[get("/users")]
@@ -29,9 +29,9 @@ pub async fn list(app: web::Data<App>, caller: Caller, page: Page<NoFilter>) -> 
     Reply::ok(&service::list(&tx, &page).await?)
 }
 
-/// Invites somebody. The answer holds a link, good once and for seven days, that they come with: who has no account sets name and
-/// password then, who has one signs in. Pass it on to them alone; replayed, the answer holds none. Somebody who is invited already is
-/// given another link, and the old one is no longer good.
+/// Invites somebody. The response contains a link that works once and for seven days. With it, people without an
+/// account set a name and a password, and people with an account sign in. Give the link only to the invited person. A
+/// replayed response contains no link. If the address is already invited, the new link replaces the old one.
 #[utoipa::path(tag = "users", operation_id = "create_user", request_body = UserInput,
     responses((status = 201, body = UserView), (status = "default", body = Problem)))]
 #[post("/users")]
@@ -43,22 +43,22 @@ pub async fn create(app: web::Data<App>, caller: Caller, request: HttpRequest, b
     }
 }
 
-/// A link, for whoever reaches the server as the request did.
+/// The full URL of a link, with the host of the request.
 fn link(request: &HttpRequest, path: &str) -> String {
     let info = request.connection_info();
     format!("{}://{}{path}", info.scheme(), info.host())
 }
 
-/// A link to set a new password with.
+/// A password reset.
 #[derive(Serialize, ToSchema)]
 pub struct ResetView {
-    /// Good once and for a day; only in the first answer. Pass it on to nobody else.
+    /// The link. It works once and for a day. Only the first response contains it. Give it only to this user.
     #[serde(skip_serializing_if = "Option::is_none")]
     link: Option<String>,
 }
 
-/// Makes a link for a user to set a new password with, which ends every session of theirs. Only for those who belong to no other
-/// tenant; others ask the operator. Replayed, the answer holds no link.
+/// Creates a link with which a user sets a new password. Using it ends all of their sessions. Only for users who belong
+/// to no other tenant; others ask the operator. A replayed response contains no link.
 #[utoipa::path(tag = "users", operation_id = "reset_user", params(("x" = String, Path, description = "Id or email")),
     responses((status = 200, body = ResetView), (status = "default", body = Problem)))]
 #[post("/users/{x}/reset")]
@@ -87,7 +87,7 @@ pub async fn get(app: web::Data<App>, caller: Caller, path: web::Path<String>) -
     Ok(Reply::ok(&view)?.versioned(view.version))
 }
 
-/// Changes a user's name or role by a JSON merge patch.
+/// Changes a user's name or role with a JSON merge patch.
 #[utoipa::path(tag = "users", operation_id = "update_user", params(("x" = String, Path, description = "Id or email")),
     request_body(content = UserChange, content_type = "application/merge-patch+json"),
     responses((status = 200, body = UserView), (status = "default", body = Problem)))]
@@ -103,10 +103,12 @@ pub async fn patch(
     Ok(Reply::ok(&view)?.versioned(view.version))
 }
 
-/// Takes a user out of the tenant, or withdraws an invitation; who belongs to no other tenant is forgotten. With `erase=true` their words leave every table as well.
+/// Removes a user from the tenant, or withdraws an invitation. The account of a user who belongs to no other tenant is
+/// deleted. With `erase=true`, their words are also removed from every table.
 #[utoipa::path(tag = "users", operation_id = "delete_user",
     params(("x" = String, Path, description = "Id or email"), EraseParams),
-    responses((status = 204), (status = 202, description = "The erasure goes on: ask at `Location`", body = Erasure),
+    responses((status = 204),
+        (status = 202, description = "The erasure continues in the background. Its status is at `Location`.", body = Erasure),
         (status = "default", body = Problem)))]
 #[delete("/users/{x}")]
 pub async fn delete(

@@ -1,31 +1,31 @@
-//! Links that are good once: an invitation to a tenant, and a reset of a password.
+//! One-time links: an invitation to a tenant, and a password reset.
 //!
-//! Whoever holds a link proves the address that it was passed on to; we send no mail. A link's secret is 256 random bits, of which
-//! the database knows the hash. Looking at a link uses nothing up, for programs look at links too. An account that is there accepts
-//! an invitation in a session of its own, and is never given a password or a membership by anybody else.
+//! The server sends no mail. Whoever has a link counts as the owner of its address. A link's secret is 256 random bits;
+//! the database has only its hash. Opening a link does not use it up, because programs open links too. An existing
+//! account accepts an invitation in its own session. Nobody else can give it a password or a membership.
 
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{Role, email, sessions::Secret};
-use crate::{
+use base::{
     error::{Code, Error, Result},
-    pool::Pool,
     stored::Columns,
 };
+use db::pool::Pool;
 
-/// How long an invitation is good for.
+/// How long an invitation is valid.
 const INVITATION_SECONDS: i32 = 7 * 24 * 3600;
-/// How long a reset is.
+/// How long a password reset is valid.
 const RESET_SECONDS: i32 = 24 * 3600;
 
-/// Who is asked to a tenant.
+/// Somebody who is invited to a tenant.
 pub struct Asked<'a> {
-    /// A checked address.
+    /// An address that was checked.
     pub email: &'a str,
     pub name: &'a str,
     pub role: Role,
-    /// The user or key that asks; none for the operator.
+    /// The user or key that invites; None for the operator.
     pub by: Option<Uuid>,
 }
 
@@ -37,11 +37,11 @@ fn reset_path(secret: &Secret) -> String {
     format!("/admin/reset/{}", secret.reveal())
 }
 
-/// Asks somebody to the tenant of the connection's transaction, in place of an open invitation of theirs; its id, and the path of its
-/// link.
+/// Invites somebody to the tenant of the connection's transaction, and replaces their open invitation. Returns the
+/// invitation's id and the path of its link.
 ///
 /// # Errors
-/// `conflict` if they belong to the tenant, `quota_exceeded` if too many are invited.
+/// `conflict` if they already belong to the tenant, `quota_exceeded` if too many invitations are open.
 pub async fn invite(db: impl PgExecutor<'_>, asked: &Asked<'_>) -> Result<(Uuid, String)> {
     let (id, secret) = (Uuid::now_v7(), Secret::generate());
     let row = sqlx::query("SELECT invitation_make($1, $2, $3, $4, $5, $6, $7, $8) AS came")
@@ -57,24 +57,25 @@ pub async fn invite(db: impl PgExecutor<'_>, asked: &Asked<'_>) -> Result<(Uuid,
         .await?;
     match row.read("came")? {
         "made" => Ok((id, invitation_path(&secret))),
-        "member" => Err(Error::new(Code::Conflict, "Somebody with this email belongs to the tenant already.")),
-        _ => Err(Error::new(Code::QuotaExceeded, "A thousand invitations are open: withdraw some.").retry_after(60)),
+        "member" => Err(Error::new(Code::Conflict, "Somebody with this email already belongs to the tenant.")),
+        _ => Err(Error::new(Code::QuotaExceeded, "The limit of 1000 open invitations is reached. Withdraw some.")
+            .retry_after(60)),
     }
 }
 
 /// Withdraws an open invitation of the transaction's tenant.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn withdraw(db: impl PgExecutor<'_>, id: Uuid) -> Result<()> {
     sqlx::query("SELECT invitation_withdraw($1)").bind(id).execute(db).await?;
     Ok(())
 }
 
-/// A reset for a user of the transaction's tenant; none if the account is another tenant's too.
+/// A password reset for a user of the transaction's tenant. None if the account also belongs to another tenant.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn reset(db: impl PgExecutor<'_>, user: Uuid) -> Result<Option<String>> {
     let secret = Secret::generate();
     let row = sqlx::query("SELECT reset_make($1, $2, $3) AS is_made")
@@ -86,7 +87,7 @@ pub async fn reset(db: impl PgExecutor<'_>, user: Uuid) -> Result<Option<String>
     Ok(row.read::<bool>("is_made")?.then(|| reset_path(&secret)))
 }
 
-/// A reset of any account, for the operator: the connection is the schema owner's.
+/// A password reset for any account, for the operator. The connection is the schema owner's.
 ///
 /// # Errors
 /// `not_found`.
@@ -105,7 +106,7 @@ pub async fn reset_by_operator(db: &mut PgConnection, address: &str) -> Result<S
     if made.rows_affected() == 1 { Ok(reset_path(&secret)) } else { Err(Error::not_found("user")) }
 }
 
-/// What a link asks to.
+/// The invitation of a link.
 pub struct Invitation {
     pub tenant_name: String,
     pub email: String,
@@ -115,10 +116,10 @@ pub struct Invitation {
     pub has_account: bool,
 }
 
-/// The invitation of a link that is still good.
+/// The invitation of a link that still works.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn invitation(pool: &Pool, link: &Secret) -> Result<Option<Invitation>> {
     let row = sqlx::query("SELECT * FROM invitation_of($1)")
         .bind(link.hash())
@@ -137,10 +138,10 @@ pub async fn invitation(pool: &Pool, link: &Secret) -> Result<Option<Invitation>
     .transpose()
 }
 
-/// Comes with a new account, whose id is given back; none if the link is no longer good.
+/// Accepts an invitation with a new account and returns its id. None if the link no longer works.
 ///
 /// # Errors
-/// `conflict` if the address has an account by now.
+/// `conflict` if the address has an account now.
 pub async fn accept_new(pool: &Pool, link: &Secret, name: &str, password_hash: &str) -> Result<Option<Uuid>> {
     let user = Uuid::now_v7();
     let row = sqlx::query("SELECT invitation_accept_new($1, $2, $3, $4) AS has_come")
@@ -154,16 +155,16 @@ pub async fn accept_new(pool: &Pool, link: &Secret, name: &str, password_hash: &
     match row {
         Ok(row) => Ok(row.read::<bool>("has_come")?.then_some(user)),
         Err(error) if error.broke("app_user_folded_key") => {
-            Err(Error::new(Code::Conflict, "This address has an account by now: open the link again, and sign in."))
+            Err(Error::new(Code::Conflict, "This address has an account now. Open the link again and sign in."))
         }
         Err(error) => Err(error),
     }
 }
 
-/// Comes with the account that a session is of; whether the link was good, and that account's.
+/// Accepts an invitation with the account of a session. False if the link no longer works or belongs to another account.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn accept(pool: &Pool, link: &Secret, session: &Secret) -> Result<bool> {
     let row = sqlx::query("SELECT invitation_accept($1, $2) AS has_come")
         .bind(link.hash())
@@ -173,20 +174,20 @@ pub async fn accept(pool: &Pool, link: &Secret, session: &Secret) -> Result<bool
     row.read("has_come")
 }
 
-/// The address of the account that a link resets, if the link is still good.
+/// The address of the account that a link resets, if the link still works.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn reset_of(pool: &Pool, link: &Secret) -> Result<Option<String>> {
     let row =
         sqlx::query("SELECT * FROM reset_of($1)").bind(link.hash()).fetch_optional(&mut *pool.acquire().await?).await?;
     row.map(|row| row.read("email")).transpose()
 }
 
-/// Sets the password of a link's account and ends its sessions; whether the link was still good.
+/// Sets the password of a link's account and ends its sessions. False if the link no longer works.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn use_reset(pool: &Pool, link: &Secret, password_hash: &str) -> Result<bool> {
     let row = sqlx::query("SELECT reset_use($1, $2) AS is_used")
         .bind(link.hash())

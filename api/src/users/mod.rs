@@ -1,14 +1,14 @@
-//! Users of the editor: people with an email and a password, who belong to tenants as owner, editor or viewer.
+//! Users of the editor: people with an email and a password who belong to tenants as owner, editor or viewer.
 //!
-//! - [`passwords`]: argon2id, away from the threads that answer requests, a few at a time.
-//! - [`second_factor`]: codes beside the password.
-//! - [`sessions`]: who is signed in. A browser holds a secret, the database its hash.
-//! - [`email`]: addresses, which are folded in one way.
-//! - [`links`]: invitations and resets, good once.
-//! - [`service`]: the users of a tenant, for `/v1/users` and the editor; [`operator`]: accounts, for the command line.
+//! - [`passwords`]: argon2id on separate threads, a few hashes at a time.
+//! - [`second_factor`]: codes in addition to the password.
+//! - [`sessions`]: who is signed in. The browser has a secret, the database only its hash.
+//! - [`email`]: addresses, and the only way to fold them.
+//! - [`links`]: one-time links for invitations and password resets.
+//! - [`service`]: the users of a tenant, for `/v1/users` and the editor. [`operator`]: accounts, for the command line.
 //!
-//! Users are global: their tables are reached through functions of the database alone (`migration/src/sql/users.sql`). A role is
-//! a set of scopes, so that the editor lets a person do what the API lets a key with these scopes do.
+//! Users are global. The server reaches their tables only through database functions (`migration/src/sql/users.sql`). A
+//! role is a set of scopes, so in the editor a person may do what an API key with these scopes may do.
 
 pub mod email;
 pub mod http;
@@ -24,23 +24,23 @@ use utoipa::ToSchema;
 
 use crate::auth::{Scope, Scopes};
 
-/// What a user is at a tenant.
+/// A user's role in a tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Everything: also keys, users and settings.
+    /// May do everything, including keys, users and settings.
     Owner,
-    /// The whole world, with its secrets.
+    /// May read and change the whole world, including its secrets.
     Editor,
-    /// Reads what a key with the scope `read` reads.
+    /// May read what a key with the scope `read` may read.
     Viewer,
 }
 
 impl Role {
-    /// Every role there is.
+    /// All roles.
     pub const ALL: [Role; 3] = [Role::Owner, Role::Editor, Role::Viewer];
 
-    /// The role's name on the wire.
+    /// The role's name in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -50,13 +50,13 @@ impl Role {
         }
     }
 
-    /// The role of a name.
+    /// The role with a name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.as_str() == name)
     }
 
-    /// What a user of this role may do.
+    /// The scopes of the role.
     #[must_use]
     pub fn scopes(self) -> Scopes {
         let scopes = match self {

@@ -1,7 +1,8 @@
-//! What the operator does with accounts on the command line; every connection is the schema owner's.
+//! The operator's commands for accounts. Every connection is the schema owner's.
 //!
-//! The operator makes accounts with a password, but never gives a tenant to an account that is there: its password was chosen by
-//! somebody, who may not be whom the operator means. Such an account is invited like any other.
+//! The operator can create accounts with a password, but can never add an existing account to a tenant directly:
+//! somebody else chose its password, and may not be the person whom the operator means. Such an account is invited like
+//! any other.
 
 use sqlx::{Connection, PgConnection, postgres::PgRow};
 use uuid::Uuid;
@@ -12,38 +13,38 @@ use super::{
     passwords,
     service::{has_other_owner, last_owner},
 };
-use crate::error::{Code, Error, Result};
-use crate::stored::Columns;
+use base::error::{Code, Error, Result};
+use base::stored::Columns;
 
-/// What the operator asks for: somebody at a tenant.
+/// The user whom the operator wants in a tenant.
 pub struct Wanted<'a> {
     pub tenant: Uuid,
     pub email: &'a str,
     pub name: Option<&'a str>,
     pub role: Role,
-    /// For a new account; one is made unless given.
+    /// The password of a new account; generated if there is none.
     pub password: Option<&'a str>,
-    /// Whether a new account is only invited, and chooses its password itself.
+    /// Whether somebody without an account is only invited and chooses the password themselves.
     pub invite: bool,
 }
 
-/// What became of it.
+/// The result.
 pub enum Brought {
-    /// There is a new account with this password.
+    /// A new account was created, with this password.
     Made { id: Uuid, password: String },
-    /// They belonged to the tenant already, and have the role now.
+    /// They already belonged to the tenant, and now have the role.
     Changed { id: Uuid },
-    /// They come when they open the link of this path.
+    /// They were invited, with the link of this path.
     Invited { path: String },
 }
 
-/// Brings somebody to a tenant; all of it or nothing.
+/// Adds somebody to a tenant, in one transaction.
 ///
 /// # Errors
-/// `validation_failed` for an email that is none, `conflict` for the last owner in another role.
+/// `validation_failed` for an invalid email, `conflict` if the last owner would get another role.
 pub async fn bring(db: &mut PgConnection, wanted: &Wanted<'_>) -> Result<Brought> {
     if email::check(wanted.email, &()).is_err() {
-        return Err(Error::new(Code::ValidationFailed, format!("`{}` is no email address.", wanted.email)));
+        return Err(Error::new(Code::ValidationFailed, format!("`{}` is not an email address.", wanted.email)));
     }
     let mut tx = db.begin().await?;
     let found = sqlx::query(
@@ -99,7 +100,7 @@ async fn invite(db: &mut PgConnection, wanted: &Wanted<'_>) -> Result<Brought> {
     Ok(Brought::Invited { path })
 }
 
-/// Gives a member another role, while the tenant's memberships are held as an administrator's change holds them.
+/// Changes a member's role. Locks the tenant's memberships like an administrator's change.
 async fn change_role(db: &mut PgConnection, wanted: &Wanted<'_>, id: Uuid) -> Result<()> {
     let held = sqlx::query("SELECT user_id, role FROM membership WHERE tenant_id = $1 FOR UPDATE")
         .bind(wanted.tenant)
@@ -111,7 +112,7 @@ async fn change_role(db: &mut PgConnection, wanted: &Wanted<'_>, id: Uuid) -> Re
     if is_owner && wanted.role != Role::Owner && !has_other_owner(&mut *db, wanted.tenant, id).await? {
         return Err(last_owner());
     }
-    // A tenant's reset was made for the role before.
+    // A password reset that the tenant made was meant for the old role.
     sqlx::query("DELETE FROM password_reset WHERE user_id = $1 AND tenant_id IS NOT NULL")
         .bind(id)
         .execute(&mut *db)
@@ -125,7 +126,7 @@ async fn change_role(db: &mut PgConnection, wanted: &Wanted<'_>, id: Uuid) -> Re
     Ok(())
 }
 
-/// Makes a password an account's, if it is not already, and ends its sessions then.
+/// Sets an account's password and ends its sessions, unless the account already has this password.
 ///
 /// # Errors
 /// `not_found`.
@@ -153,7 +154,7 @@ pub async fn keep_password(db: &mut PgConnection, address: &str, password: &str)
     Ok(())
 }
 
-/// Takes an account's second factor away and ends its sessions.
+/// Removes an account's second factor and ends its sessions.
 ///
 /// # Errors
 /// `not_found`.

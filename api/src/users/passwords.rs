@@ -1,4 +1,4 @@
-//! Passwords: hashed with argon2id on threads of their own, a few at a time, so that whoever guesses slows down nobody else.
+//! Passwords, hashed with argon2id on separate threads, a few at a time, so that an attacker who guesses does not slow down others.
 
 use std::sync::{
     Arc, LazyLock,
@@ -12,19 +12,19 @@ use argon2::{
 use rand::{Rng, RngExt};
 use tokio::sync::Semaphore;
 
-use crate::error::{Code, Error, Result};
+use base::error::{Code, Error, Result};
 
-/// OWASP's second choice for argon2id: 19 MiB, two passes, one lane.
+/// OWASP's second recommendation for argon2id: 19 MiB, two passes, one lane.
 const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
-/// Hashes made at a time, and how many may wait for it.
+/// How many hashes run at a time, and how many may wait.
 const AT_A_TIME: usize = 2;
 const WAITING_MAX: usize = 64;
 
 const CHARS_MIN: usize = 10;
 const CHARS_MAX: usize = 128;
 
-/// Makes and checks hashes.
+/// Computes and checks hashes.
 pub struct Passwords {
     places: Arc<Semaphore>,
     waiting: AtomicUsize,
@@ -40,15 +40,15 @@ impl Passwords {
     /// The hash of a password, as it is stored.
     ///
     /// # Errors
-    /// `unavailable` when too many wait.
+    /// `unavailable` if too many requests wait.
     pub async fn hash(&self, password: String) -> Result<String> {
         self.apart(move || hash(&password)).await?
     }
 
-    /// Whether a password is the one of a hash. Without a hash it is none, after the same time.
+    /// Whether a password matches a hash. Without a hash the result is false, after the same time.
     ///
     /// # Errors
-    /// `unavailable` when too many wait.
+    /// `unavailable` if too many requests wait.
     pub async fn is(&self, password: String, stored: Option<String>) -> Result<bool> {
         self.apart(move || {
             let stored = stored.as_deref();
@@ -63,7 +63,7 @@ impl Passwords {
         let place = self.places.clone().acquire_owned().await.map_err(Error::internal)?;
         drop(waits);
         let done = tokio::task::spawn_blocking(move || {
-            // Held until the work is done, also if whoever asked for it has gone.
+            // Held until the work is done, even if the client has disconnected.
             let _place = place;
             work()
         });
@@ -71,16 +71,15 @@ impl Passwords {
     }
 }
 
-/// Somebody who waits for a place.
+/// A request that waits for a place.
 struct Waits<'a>(&'a AtomicUsize);
 
 impl<'a> Waits<'a> {
     fn begin(waiting: &'a AtomicUsize) -> Result<Self> {
         let waits = Self(waiting);
         if waiting.fetch_add(1, Ordering::AcqRel) >= WAITING_MAX {
-            return Err(
-                Error::new(Code::Unavailable, "Too many are signing in at this moment; try again.").retry_after(2)
-            );
+            return Err(Error::new(Code::Unavailable, "Too many people are signing in at the moment. Try again.")
+                .retry_after(2));
         }
         Ok(waits)
     }
@@ -96,10 +95,10 @@ fn argon2() -> Argon2<'static> {
     Params::new(MEMORY_KIB, PASSES, 1, None).map_or_else(|_| Argon2::default(), Argon2::from)
 }
 
-/// The hash of a password that nobody knows, for those who are nobody.
+/// The hash of a password that nobody knows, for addresses without an account.
 static NOBODYS: LazyLock<String> = LazyLock::new(|| hash(&generate()).unwrap_or_default());
 
-/// Hashes a password where time does not matter: on the command line.
+/// Hashes a password on the calling thread, for the command line.
 ///
 /// # Errors
 /// `internal`.
@@ -110,13 +109,13 @@ pub fn hash(password: &str) -> Result<String> {
     Ok(hash.map_err(|e| Error::internal(e.to_string()))?.to_string())
 }
 
-/// Whether a password is the one of a hash, where time does not matter.
+/// Whether a password matches a hash, on the calling thread.
 #[must_use]
 pub fn is_it(password: &str, hash: &str) -> bool {
     argon2().verify_password(password.as_bytes(), hash).is_ok()
 }
 
-/// A password that can be read aloud: twenty letters and digits in groups, about 100 random bits.
+/// A new password that can be read aloud: twenty letters and digits in groups, about 100 random bits.
 #[must_use]
 pub fn generate() -> String {
     const LETTERS: &[u8] = b"abcdefghjkmnpqrstuvwxyz23456789";
@@ -126,7 +125,7 @@ pub fn generate() -> String {
     letters.chunks(5).map(|group| group.iter().collect::<String>()).collect::<Vec<_>>().join("-")
 }
 
-/// Whether a password may be one: long enough, and not what everybody would try first.
+/// Checks a new password: it must be long enough and not easy to guess.
 ///
 /// # Errors
 /// `validation_failed` at `pointer`.
@@ -134,11 +133,11 @@ pub fn check(pointer: &str, password: &str, email: &str) -> Result<()> {
     let refuse = |why: String| Err(Error::invalid(pointer, "invalid_value", why));
     let chars = password.chars().count();
     if !(CHARS_MIN..=CHARS_MAX).contains(&chars) {
-        return refuse(format!("A password has {CHARS_MIN} to {CHARS_MAX} characters."));
+        return refuse(format!("A password must have {CHARS_MIN} to {CHARS_MAX} characters."));
     }
     let name = email.split('@').next().unwrap_or_default();
     if zxcvbn::zxcvbn(password, &[email, name, "tavernkeep", "tavern"]).score() < zxcvbn::Score::Three {
-        return refuse("This password is too easy to guess.".to_owned());
+        return refuse("This password is too easy to guess. Choose a longer or less common one.".to_owned());
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! A second factor: codes of a generator (TOTP, RFC 6238), and recovery codes for the day it is lost.
+//! The second factor: codes from an authenticator app (TOTP, RFC 6238), and recovery codes in case the app is lost.
 //!
-//! The generator's secret is sealed by the server before the database sees it, recovery codes are hashed. A code counts once, which the
-//! database decides (`code_take`). Who has shown the password alone has no session, but half of one ([`Half`]).
+//! The server encrypts the app's secret before it stores it, and hashes recovery codes. A code works once; the database
+//! decides that (`code_take`). Somebody who has only entered the password has half a session ([`Half`]).
 
 use rand::Rng;
 use sha2::{Digest, Sha256};
@@ -12,22 +12,22 @@ use super::{
     passwords,
     sessions::{SESSION_SECONDS, Secret},
 };
-use crate::{
+use base::{
     clock,
     error::{Error, Result},
-    pool::Pool,
     secrets::Secrets,
     stored::Columns,
 };
+use db::pool::Pool;
 
 const ISSUER: &str = "Tavernkeep";
 const RECOVERY_CODES: usize = 10;
 
-/// A code that fits, before it is taken.
+/// A matching code that has not been used yet.
 pub enum Code {
-    /// A generator's, by the step of time that it is of.
+    /// A code from the app, by its time step.
     Step(i64),
-    /// The hash of something that may be a recovery code.
+    /// The hash of a possible recovery code.
     Recovery(Vec<u8>),
 }
 
@@ -51,20 +51,20 @@ fn unsealed(secrets: &Secrets, user: Uuid, sealed: &[u8]) -> Result<Shared> {
     Shared::try_from_base32(text).map_err(|error| Error::internal(error.to_string()))
 }
 
-/// A new secret, sealed for an account.
+/// A new secret, encrypted for an account.
 ///
 /// # Errors
-/// `internal` if it cannot be sealed.
+/// `internal` if it cannot be encrypted.
 pub fn generate(secrets: &Secrets, user: Uuid) -> Result<Vec<u8>> {
     let mut bytes = [0u8; 20];
     rand::rng().fill_bytes(&mut bytes);
     secrets.seal(user, &Shared::new_stack(bytes).to_base32())
 }
 
-/// What a generator is told: the secret to write, and a link to open.
+/// What the authenticator app needs: the secret to type, and a link to open.
 ///
 /// # Errors
-/// `internal` if it was sealed by a secret that is no longer live.
+/// `internal` if it was encrypted with a server secret that is no longer configured.
 pub fn shown(secrets: &Secrets, user: Uuid, sealed: &[u8], address: &str) -> Result<(String, String)> {
     let shared = unsealed(secrets, user, sealed)?;
     let text = shared.to_base32();
@@ -73,7 +73,7 @@ pub fn shown(secrets: &Secrets, user: Uuid, sealed: &[u8], address: &str) -> Res
     Ok((groups.join(" "), url))
 }
 
-/// What was written as a code: one of the generator's that fits now, or something that may be a recovery code. None if it is neither.
+/// Parses a code: a valid code of the app, or a possible recovery code. None if it is neither.
 ///
 /// # Errors
 /// As for [`shown`].
@@ -92,7 +92,7 @@ fn hashed(user: Uuid, code: &str) -> Vec<u8> {
     Sha256::new().chain_update(b"tavernkeep recovery\0").chain_update(user).chain_update(code).finalize().to_vec()
 }
 
-/// New recovery codes of an account, and what is kept of them. Each is as good as a password that was made.
+/// New recovery codes of an account, and their hashes for the database. Each is as strong as a generated password.
 #[must_use]
 pub fn recovery_codes(user: Uuid) -> (Vec<String>, Vec<Vec<u8>>) {
     let codes: Vec<String> = (0..RECOVERY_CODES).map(|_| passwords::generate()).collect();
@@ -100,7 +100,7 @@ pub fn recovery_codes(user: Uuid) -> (Vec<String>, Vec<Vec<u8>>) {
     (codes, hashes)
 }
 
-/// Somebody who showed the password, and has to show a code.
+/// Somebody who entered the password and still has to enter a code.
 pub struct Half {
     pub user: Uuid,
     /// The folded address.
@@ -108,10 +108,10 @@ pub struct Half {
     pub sealed: Vec<u8>,
 }
 
-/// Begins half a session, in place of what the browser held before; none if the password, which was verified, is no longer the user's.
+/// Begins half a session and ends what the browser had before. None if the verified password was changed meanwhile.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn begin_half(pool: &Pool, user: Uuid, password_hash: &str, before: &Secret) -> Result<Option<Secret>> {
     let secret = Secret::generate();
     let row = sqlx::query("SELECT half_begin($1, $2, $3, $4) AS has_begun")
@@ -124,10 +124,10 @@ pub async fn begin_half(pool: &Pool, user: Uuid, password_hash: &str, before: &S
     Ok(row.read::<bool>("has_begun")?.then_some(secret))
 }
 
-/// Who holds half a session.
+/// The holder of half a session.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn half(pool: &Pool, secret: &Secret) -> Result<Option<Half>> {
     let row = sqlx::query("SELECT * FROM half_of($1)")
         .bind(secret.hash())
@@ -139,10 +139,10 @@ pub async fn half(pool: &Pool, secret: &Secret) -> Result<Option<Half>> {
     row.map(half).transpose()
 }
 
-/// A whole session in place of half of one, if the code is taken.
+/// Replaces half a session by a whole one if the code is accepted.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn finish(pool: &Pool, half: &Secret, code: &Code) -> Result<Option<Secret>> {
     let (secret, (step, recovery)) = (Secret::generate(), code.parts());
     let row = sqlx::query("SELECT half_finish($1, $2, $3, $4, $5) AS has_begun")
@@ -156,11 +156,11 @@ pub async fn finish(pool: &Pool, half: &Secret, code: &Code) -> Result<Option<Se
     Ok(row.read::<bool>("has_begun")?.then_some(secret))
 }
 
-/// The second factor of who is signed in.
+/// The second factor of the signed-in user.
 pub struct Factor {
     pub user: Uuid,
     pub sealed: Option<Vec<u8>>,
-    /// A secret that no code was shown of yet.
+    /// A new secret that was not confirmed by a code yet.
     pub pending: Option<Vec<u8>>,
     pub codes_left: i64,
 }
@@ -168,13 +168,13 @@ pub struct Factor {
 /// The second factor of a session's user.
 ///
 /// # Errors
-/// Those of the database; `unauthenticated` without a session.
+/// Database errors; `unauthenticated` without a session.
 pub async fn own(pool: &Pool, session: &Secret) -> Result<Factor> {
     let row = sqlx::query("SELECT * FROM second_factor_of($1)")
         .bind(session.hash())
         .fetch_optional(&mut *pool.acquire().await?)
         .await?;
-    let row = row.ok_or_else(|| Error::new(crate::error::Code::Unauthenticated, "Sign in."))?;
+    let row = row.ok_or_else(|| Error::new(base::error::Code::Unauthenticated, "Sign in."))?;
     Ok(Factor {
         user: row.read("user_id")?,
         sealed: row.read("totp_secret")?,
@@ -183,10 +183,10 @@ pub async fn own(pool: &Pool, session: &Secret) -> Result<Factor> {
     })
 }
 
-/// Keeps a new secret until a code of it is shown; whether there is no second factor yet.
+/// Stores a new secret until a code confirms it. False if there already is a second factor.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn begin(pool: &Pool, session: &Secret, sealed: &[u8]) -> Result<bool> {
     let row = sqlx::query("SELECT second_factor_begin($1, $2) AS done")
         .bind(session.hash())
@@ -196,10 +196,10 @@ pub async fn begin(pool: &Pool, session: &Secret, sealed: &[u8]) -> Result<bool>
     row.read("done")
 }
 
-/// From now on a code is asked for; whether the secret was still the pending one.
+/// Turns the second factor on. False if the secret is no longer the pending one.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn confirm(pool: &Pool, session: &Secret, sealed: &[u8], step: i64, codes: &[Vec<u8>]) -> Result<bool> {
     let row = sqlx::query("SELECT second_factor_confirm($1, $2, $3, $4) AS done")
         .bind(session.hash())
@@ -211,10 +211,10 @@ pub async fn confirm(pool: &Pool, session: &Secret, sealed: &[u8], step: i64, co
     row.read("done")
 }
 
-/// Takes the second factor away; whether the code was taken.
+/// Removes the second factor. False if the code was not accepted.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn remove(pool: &Pool, session: &Secret, code: &Code) -> Result<bool> {
     let (step, recovery) = code.parts();
     let row = sqlx::query("SELECT second_factor_remove($1, $2, $3) AS done")

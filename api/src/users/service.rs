@@ -1,7 +1,7 @@
-//! The users of a tenant, as its administrators handle them.
+//! A tenant's users, for its administrators.
 //!
-//! An administrator invites, and gives and takes roles. No way here sets a password: accounts are whose address they are, and open
-//! with links that are good once (`links`).
+//! An administrator invites users, changes their roles and removes them. Nothing here sets a password: an account
+//! belongs to the person with its address, who opens it with one-time links (`links`).
 
 use garde::Validate;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,6 @@ use super::{Role, email, links};
 use crate::{
     app::App,
     auth::Caller,
-    error::{Code, Error, Result},
     http::{
         Reply, bounds,
         etag::Expected,
@@ -23,12 +22,14 @@ use crate::{
         paging::{Items, NoFilter, Page, pattern},
         patch as merge_patch, validate,
     },
-    retry,
-    stored::{self, Columns},
-    tenancy::TenantTx,
 };
+use base::{
+    error::{Code, Error, Result},
+    stored::{self, Columns},
+};
+use db::{retry, tenancy::TenantTx};
 
-/// A user as a tenant's administrators see one.
+/// A user as a tenant's administrators see them.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct UserView {
     pub id: Uuid,
@@ -36,7 +37,7 @@ pub struct UserView {
     pub name: String,
     pub role: Role,
     pub status: UserStatus,
-    /// Whether they belong to other tenants too: then the name is theirs alone to change.
+    /// Whether they also belong to other tenants. Then only they can change their name.
     pub is_shared: bool,
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
@@ -45,26 +46,27 @@ pub struct UserView {
     #[serde(with = "time::serde::rfc3339::option")]
     pub last_sign_in_at: Option<OffsetDateTime>,
     pub version: i64,
-    /// Until when an invitation can be accepted.
+    /// When the invitation expires.
     #[serde(with = "time::serde::rfc3339::option", skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<OffsetDateTime>,
-    /// The link of an invitation, good once; only in the answer that makes it. Pass it on to nobody else.
+    /// The link of an invitation. It works once. Only the response that creates it contains it. Give it only to the
+    /// invited person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
 }
 
-/// Whether somebody has come.
+/// Whether a user has accepted the invitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UserStatus {
     /// They belong to the tenant.
     Active,
-    /// They have not opened their link yet.
+    /// They have not accepted their invitation yet.
     Invited,
 }
 
 impl UserView {
-    /// The answer to who makes it.
+    /// The response to the request that created it.
     ///
     /// # Errors
     /// `internal` if it cannot be written as JSON.
@@ -91,22 +93,23 @@ impl UserView {
     }
 }
 
-/// Who is invited.
+/// The person to invite.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct UserInput {
-    /// In ASCII: one @, a name before it and a host behind it.
+    /// The address in ASCII: one @, a name before it and a host after it.
     #[garde(custom(email::check))]
     pub email: String,
-    /// What the invitation calls them: the part of the email before the @ unless given. Who has no account chooses a name then.
+    /// Their name in the invitation. The default is the part of the email before the @. People without an account can
+    /// choose another name when they accept.
     #[garde(custom(validate::opt_line))]
     #[serde(default)]
     pub name: Option<String>,
     pub role: Role,
 }
 
-/// What can be changed of a user.
+/// The members of a user that can be changed.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -119,7 +122,7 @@ pub struct UserChange {
 /// A page of the tenant's users.
 ///
 /// # Errors
-/// `bad_request` for another order than that of creation.
+/// `bad_request` for an order other than by creation.
 pub async fn list(tx: &TenantTx, page: &Page<NoFilter>) -> Result<Items<UserView>> {
     let (sign, order) = if page.by_creation()? { ("<", "DESC") } else { (">", "ASC") };
     let rows = sqlx::query(AssertSqlSafe(format!(
@@ -136,7 +139,7 @@ pub async fn list(tx: &TenantTx, page: &Page<NoFilter>) -> Result<Items<UserView
     Ok(page.finish(stored::each(&rows, UserView::of), page.has_more(&rows), |user| (user.id, None)))
 }
 
-/// One user of the tenant, or somebody invited, by id or email.
+/// One user of the tenant, or an open invitation, by id or email.
 ///
 /// # Errors
 /// `not_found`.
@@ -154,7 +157,7 @@ async fn find(tx: &TenantTx, x: &str) -> Result<Option<UserView>> {
     row.as_ref().map(UserView::of).transpose()
 }
 
-/// Holds the tenant's memberships, and reads one.
+/// Locks the tenant's memberships and reads one.
 ///
 /// # Errors
 /// `not_found`.
@@ -163,11 +166,12 @@ async fn hold(tx: &TenantTx, x: &str) -> Result<UserView> {
     get(tx, x).await
 }
 
-/// Invites somebody to the caller's tenant, in place of an invitation of theirs that is open. The path of the link is in what is given
-/// back, and nowhere else: none if the form `once` was sent before. The answer does not tell whether the address has an account.
+/// Invites somebody to the caller's tenant, and replaces their open invitation. Only the returned view contains the
+/// path of the link. Returns None if the same request `once` was sent before. The result does not reveal whether the
+/// address has an account.
 ///
 /// # Errors
-/// `validation_failed`, `conflict` if they belong to the tenant already, `forbidden` for a role of more than the caller's scopes.
+/// `validation_failed`, `conflict` if they already belong to the tenant, `forbidden` for a role with more scopes than the caller.
 pub async fn invite(
     app: &App,
     caller: &Caller,
@@ -197,11 +201,12 @@ pub async fn invite(
     .await
 }
 
-/// A link for a user of the caller's tenant to set a new password with; its path. None if the form `once` was sent before.
+/// Creates a link with which a user of the caller's tenant sets a new password. Returns its path, or None if the same
+/// request `once` was sent before.
 ///
 /// # Errors
-/// `not_found`, `conflict` for somebody who is only invited, `forbidden` for somebody who may do more than the caller or belongs to
-/// another tenant too.
+/// `not_found`, `conflict` for somebody who is only invited, `forbidden` for a user with more scopes than the caller or
+/// who also belongs to another tenant.
 pub async fn reset(
     app: &App,
     caller: &Caller,
@@ -219,7 +224,7 @@ pub async fn reset(
         may_give(caller, user.role)?;
         let path = links::reset(&mut *tx.connection().await, user.id).await?.ok_or_else(|| {
             let detail =
-                "This user belongs to other tenants too: only the operator resets them (`tavernkeep user reset`).";
+                "This user also belongs to other tenants. Only the operator can reset them (`tavernkeep user reset`).";
             Error::new(Code::Forbidden, detail)
         })?;
         if let Some((once, reply)) = once {
@@ -234,14 +239,14 @@ fn must_have_come(user: &UserView) -> Result<()> {
     match user.status {
         UserStatus::Active => Ok(()),
         UserStatus::Invited => {
-            let detail = "They have not accepted their invitation yet. Withdraw it, or invite them again, which gives \
-                another link.";
+            let detail = "They have not accepted their invitation yet. Withdraw it, or invite them again to get another \
+                link.";
             Err(Error::new(Code::Conflict, detail))
         }
     }
 }
 
-/// Changes a user of the caller's tenant by a merge patch.
+/// Changes a user of the caller's tenant with a merge patch.
 ///
 /// # Errors
 /// `not_found`, `precondition_failed`, `validation_failed`, and those of [`change`].
@@ -272,7 +277,7 @@ pub async fn update(app: &App, caller: &Caller, expected: &Expected, x: &str, pa
     .await
 }
 
-/// Takes a user out of the caller's tenant, or withdraws an invitation.
+/// Removes a user from the caller's tenant, or withdraws an invitation.
 ///
 /// # Errors
 /// `not_found`, `precondition_failed`, `conflict` for the last owner.
@@ -280,7 +285,7 @@ pub async fn leave(app: &App, caller: &Caller, expected: &Expected, x: &str) -> 
     retry::write(&app.pool, caller.actor(), async |tx| leave_in(tx, caller, expected, x).await).await
 }
 
-/// The same in a transaction of the caller's.
+/// The same in the caller's transaction.
 ///
 /// # Errors
 /// As for [`leave`].
@@ -295,7 +300,7 @@ pub async fn leave_in(tx: &TenantTx, caller: &Caller, expected: &Expected, x: &s
     Ok(user)
 }
 
-/// Nobody makes a user, or becomes one, who may do more than they.
+/// Nobody may create, change or become a user with more scopes than they have.
 fn may_give(caller: &Caller, role: Role) -> Result<()> {
     if role.scopes().iter().all(|scope| caller.scopes.has(scope)) {
         return Ok(());
@@ -304,13 +309,13 @@ fn may_give(caller: &Caller, role: Role) -> Result<()> {
     Err(Error::new(Code::Forbidden, detail))
 }
 
-/// Changes a user whose row is held.
+/// Changes a user whose row is locked.
 ///
 /// # Errors
-/// `forbidden` for what is the user's alone, `conflict` for the last owner.
+/// `forbidden` for what only the user may change, `conflict` for the last owner.
 async fn change(tx: &TenantTx, user: &UserView, change: &UserChange) -> Result<UserView> {
     if user.is_shared && change.name != user.name {
-        let detail = "This user belongs to other tenants too: the name is theirs to change.";
+        let detail = "This user also belongs to other tenants. Only they can change their name.";
         return Err(Error::new(Code::Forbidden, detail));
     }
     if change.role != Role::Owner {
@@ -325,7 +330,7 @@ async fn change(tx: &TenantTx, user: &UserView, change: &UserChange) -> Result<U
     get(tx, &user.id.to_string()).await
 }
 
-/// Takes a user whose row is held out of the tenant; who belongs nowhere any more is forgotten.
+/// Removes a user whose row is locked from the tenant. If they belong to no other tenant, their account is deleted.
 ///
 /// # Errors
 /// `conflict` for the last owner.
@@ -335,7 +340,7 @@ async fn remove(tx: &TenantTx, user: &UserView) -> Result<()> {
     Ok(())
 }
 
-/// A tenant's last owner stays one.
+/// A tenant's last owner must stay an owner.
 async fn another_owner_stays(tx: &TenantTx, user: &UserView) -> Result<()> {
     if user.role != Role::Owner || has_other_owner(&mut *tx.connection().await, tx.tenant(), user.id).await? {
         return Ok(());
@@ -355,5 +360,5 @@ pub(super) async fn has_other_owner(db: impl PgExecutor<'_>, tenant: Uuid, user:
 }
 
 pub(super) fn last_owner() -> Error {
-    Error::new(Code::Conflict, "This is the last owner. Make another one first.")
+    Error::new(Code::Conflict, "This is the tenant's last owner. Make somebody else an owner first.")
 }

@@ -1,7 +1,8 @@
-//! Sessions: who is signed in to the editor, as rows of the database, so that every replica knows them and any can end them.
+//! Sessions: who is signed in to the editor. They are rows of the database, so that every replica knows them and can end them.
 //!
-//! A browser's cookie holds 256 random bits; the database knows their hash alone. A session ends after twelve hours without a
-//! request, and after a week in any case. Signing in gives a new secret, so that one planted before is worth nothing.
+//! A browser's cookie contains 256 random bits; the database has only their hash. A session ends after twelve hours
+//! without a request, and after a week in any case. Signing in creates a new secret, so an attacker gains nothing from
+//! planting one before.
 
 use std::sync::Arc;
 
@@ -14,19 +15,19 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Role;
-use crate::{
+use crate::tenants::Tenant;
+use base::{
     error::{Error, Result},
-    pool::Pool,
     stored::Columns,
-    tenants::Tenant,
 };
+use db::pool::Pool;
 
-/// Without a request for so long, a session ends.
+/// A session ends after this time without a request.
 pub const IDLE_SECONDS: i32 = 12 * 3600;
-/// It ends after this time in any case.
+/// A session always ends after this time.
 pub const SESSION_SECONDS: i32 = 7 * 24 * 3600;
 
-/// What a browser holds, before and while somebody is signed in.
+/// The secret in a browser's cookie, before and after somebody signs in.
 #[derive(Clone)]
 pub struct Secret(String);
 
@@ -39,14 +40,14 @@ impl Secret {
         Self(BASE64_URL_SAFE_NO_PAD.encode(bytes))
     }
 
-    /// What a cookie holds, if it has the form of a secret.
+    /// Parses a cookie's value. None if it does not look like a secret.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let fits = text.len() == 43 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
         fits.then(|| Self(text.to_owned()))
     }
 
-    /// For the cookie alone.
+    /// The secret, only for the cookie.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -56,9 +57,9 @@ impl Secret {
         Sha256::digest(self.0.as_bytes()).to_vec()
     }
 
-    /// What a form of this browser's has to send along: another site cannot read it, and it does not give the secret away. It
-    /// reads otherwise each time, behind random bits that stand before it, so that the length of a compressed page tells nothing
-    /// of it.
+    /// The token that each form of this browser must send. Other sites cannot read it, and it does not reveal the
+    /// secret. A random mask makes it different each time, so that the length of a compressed page reveals nothing
+    /// about it.
     #[must_use]
     pub fn form_token(&self) -> String {
         let mut token = [0u8; 64];
@@ -74,7 +75,7 @@ impl Secret {
         Sha256::new().chain_update(b"tavernkeep form\0").chain_update(self.0.as_bytes()).finalize().to_vec()
     }
 
-    /// Whether a form's token is this browser's.
+    /// Whether a form's token belongs to this secret.
     #[must_use]
     pub fn made(&self, form_token: &str) -> bool {
         let Ok(token) = BASE64_URL_SAFE_NO_PAD.decode(form_token) else { return false };
@@ -84,20 +85,20 @@ impl Secret {
     }
 }
 
-/// Who is signed in.
+/// A signed-in user.
 #[derive(Clone, Debug)]
 pub struct User {
     pub id: Uuid,
     pub email: String,
     pub name: String,
-    /// To how many tenants they belong.
+    /// How many tenants they belong to.
     pub tenants: i64,
     pub has_second_factor: bool,
-    /// Where they are, and as what; none if they belong nowhere any more.
+    /// Their current tenant and role; None if they no longer belong to any tenant.
     pub place: Option<Place>,
 }
 
-/// A tenant as somebody who belongs to it.
+/// A user's tenant and role.
 #[derive(Clone, Debug)]
 pub struct Place {
     pub tenant: Arc<Tenant>,
@@ -105,7 +106,7 @@ pub struct Place {
     pub role: Role,
 }
 
-/// A tenant that somebody may go to.
+/// A tenant that a user may switch to.
 pub struct Choice {
     pub tenant: Uuid,
     pub name: String,
@@ -132,7 +133,7 @@ impl User {
     }
 }
 
-/// An account as signing in sees it.
+/// The data of an account that signing in needs.
 pub struct Account {
     pub user: Uuid,
     pub password_hash: String,
@@ -142,7 +143,7 @@ pub struct Account {
 /// The account of a folded address. One round trip.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn account(pool: &Pool, folded: &str) -> Result<Option<Account>> {
     let row = sqlx::query("SELECT * FROM user_for_sign_in($1)")
         .bind(folded)
@@ -158,11 +159,11 @@ pub async fn account(pool: &Pool, folded: &str) -> Result<Option<Account>> {
     .transpose()
 }
 
-/// Begins a session, in place of what the browser held before; none if `password_hash`, which was verified, is no longer the
-/// user's, or if they have a second factor by now.
+/// Begins a session and ends what the browser had before. None if the verified `password_hash` is no longer the user's,
+/// or if they now have a second factor.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn begin(pool: &Pool, user: Uuid, password_hash: &str, before: Option<&Secret>) -> Result<Option<Secret>> {
     let secret = Secret::generate();
     let row = sqlx::query("SELECT session_begin($1, $2, $3, $4, $5) AS has_begun")
@@ -176,10 +177,10 @@ pub async fn begin(pool: &Pool, user: Uuid, password_hash: &str, before: Option<
     Ok(row.read::<bool>("has_begun")?.then_some(secret))
 }
 
-/// Who holds a session, if it lives. One round trip.
+/// The user of a session that has not ended. One round trip.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn user(pool: &Pool, secret: &Secret) -> Result<Option<User>> {
     let row = sqlx::query("SELECT * FROM session_of($1, $2)")
         .bind(secret.hash())
@@ -189,10 +190,10 @@ pub async fn user(pool: &Pool, secret: &Secret) -> Result<Option<User>> {
     row.as_ref().map(User::of).transpose()
 }
 
-/// Where the holder of a session belongs.
+/// The tenants of a session's user.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn choices(pool: &Pool, secret: &Secret) -> Result<Vec<Choice>> {
     let rows = sqlx::query("SELECT * FROM session_tenants($1)")
         .bind(secret.hash())
@@ -203,7 +204,7 @@ pub async fn choices(pool: &Pool, secret: &Secret) -> Result<Vec<Choice>> {
         .collect()
 }
 
-/// Goes to another tenant.
+/// Switches to another tenant.
 ///
 /// # Errors
 /// `not_found` if the user does not belong there.
@@ -216,10 +217,10 @@ pub async fn choose(pool: &Pool, secret: &Secret, tenant: Uuid) -> Result<()> {
     if row.read("done")? { Ok(()) } else { Err(Error::not_found("tenant")) }
 }
 
-/// Ends a session, or all of its user.
+/// Ends a session, or all sessions of its user.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn end(pool: &Pool, secret: &Secret, everywhere: bool) -> Result<()> {
     sqlx::query("SELECT session_end($1, $2)")
         .bind(secret.hash())
@@ -229,20 +230,20 @@ pub async fn end(pool: &Pool, secret: &Secret, everywhere: bool) -> Result<()> {
     Ok(())
 }
 
-/// Where somebody is signed in.
+/// One of a user's sessions.
 pub struct SignedIn {
-    /// What [`end_named`] takes.
+    /// The name for [`end_named`].
     pub name: String,
     pub began_at: OffsetDateTime,
     pub seen_at: OffsetDateTime,
-    /// Whether it is the session that asks.
+    /// Whether this is the session of the request.
     pub is_this: bool,
 }
 
-/// The sessions of whoever holds this one, itself first. One round trip.
+/// All sessions of this session's user, this one first. One round trip.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn list(pool: &Pool, secret: &Secret) -> Result<Vec<SignedIn>> {
     let rows = sqlx::query("SELECT * FROM session_list($1, $2)")
         .bind(secret.hash())
@@ -260,10 +261,10 @@ pub async fn list(pool: &Pool, secret: &Secret) -> Result<Vec<SignedIn>> {
     rows.iter().map(session).collect()
 }
 
-/// Ends one of the sessions of whoever holds this one.
+/// Ends one of the sessions of this session's user.
 ///
 /// # Errors
-/// `not_found` if they have none of this name.
+/// `not_found` if they have no session with this name.
 pub async fn end_named(pool: &Pool, secret: &Secret, name: &str) -> Result<()> {
     let row = sqlx::query("SELECT session_end_named($1, $2) AS done")
         .bind(secret.hash())
@@ -273,10 +274,10 @@ pub async fn end_named(pool: &Pool, secret: &Secret, name: &str) -> Result<()> {
     if row.read("done")? { Ok(()) } else { Err(Error::not_found("session")) }
 }
 
-/// The hash of the own password.
+/// The hash of the user's own password.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn own_password(pool: &Pool, secret: &Secret) -> Result<Option<String>> {
     let row = sqlx::query("SELECT session_password($1) AS hash")
         .bind(secret.hash())
@@ -285,10 +286,10 @@ pub async fn own_password(pool: &Pool, secret: &Secret) -> Result<Option<String>
     row.read("hash")
 }
 
-/// Sets the own password; every other session of the user ends.
+/// Sets the user's own password. All other sessions of the user end.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn set_own_password(pool: &Pool, secret: &Secret, hash: &str) -> Result<()> {
     sqlx::query("SELECT session_set_password($1, $2)")
         .bind(secret.hash())

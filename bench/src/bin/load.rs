@@ -1,7 +1,8 @@
-//! `./dev bench`: what a request costs here, beside the least it could cost.
+//! `./dev bench`: compares what a request costs here with the least that it could cost.
 //!
-//! `load [--quick] [--strict] [--frontends]` measures, with `--frontends` only what they cost; `load overload [--quick]` measures what
-//! becomes of three times what the server can do; `load floor-read ADDR` and `load floor-forward ADDR MODEL` are the floors it starts.
+//! `load [--quick] [--strict] [--frontends]` measures everything, or with `--frontends` only frontends. `load overload [--quick]`
+//! sends three times what the server can handle. `load revert [--quick]` reverts a large turn beside another tenant.
+//! `load floor-read ADDR` and `load floor-forward ADDR MODEL` are the floors, which it starts itself.
 
 use std::{process::ExitCode, time::Duration};
 
@@ -11,6 +12,7 @@ use bench::{
     floors, frontends, overload,
     process::{self, Meter, Program},
     report::{Report, checked, median},
+    revert,
     world::{self, World},
 };
 use serde_json::json;
@@ -24,13 +26,13 @@ const OURS: &str = "127.0.0.1:18180";
 const READ_FLOOR: &str = "127.0.0.1:18181";
 const FORWARD_FLOOR: &str = "127.0.0.1:18182";
 const MODEL: &str = "127.0.0.1:18183";
-/// A server that has done nothing yet, to see what connections hold.
+/// The address of a fresh server, to measure the memory of connections.
 const FRESH: &str = "127.0.0.1:18184";
 const KEY: &str = "tk_benchbox_0000000000000000000000000000000000000000000";
 const DATABASE: &str = "tavernkeep_bench";
 const PLAIN: &str = "Good morning to you";
 const PAYING: &str = "I pay for my drink";
-/// Texts that are planned once each: more than a run gets to.
+/// The number of texts that are planned once each. A run never needs that many.
 const TEXTS: usize = 20_000;
 
 fn main() -> ExitCode {
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
             ["floor-read", addr] => floors::read(addr, &database).await.map(|()| true),
             ["floor-forward", addr, model] => floors::forward(addr, model).await.map(|()| true),
             ["overload", ..] => overloaded(&database, words.contains(&"--quick")).await,
+            ["revert", ..] => reverted(&database, words.contains(&"--quick")).await,
             _ => measure(&database, words.contains(&"--quick"), words.contains(&"--frontends")).await,
         }
     });
@@ -55,7 +58,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Waits until something listens.
+/// Waits until something listens on the address.
 async fn up(addr: &str) -> Result<(), Failure> {
     for _ in 0..300 {
         if Connection::open(addr).await.is_ok() {
@@ -66,7 +69,7 @@ async fn up(addr: &str) -> Result<(), Failure> {
     Err(format!("nothing listens on {addr}").into())
 }
 
-/// A database with the demo in it, and a model.
+/// A database with the demo, and a model.
 struct Stand {
     database: String,
     postmaster: u32,
@@ -80,25 +83,32 @@ impl Stand {
         db.execute(AssertSqlSafe(format!("DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)"))).await?;
         db.execute(AssertSqlSafe(format!("CREATE DATABASE {DATABASE}"))).await?;
         let backend: i32 = sqlx::query("SELECT pg_backend_pid()").fetch_one(&mut db).await?.try_get(0)?;
-        let postmaster =
-            process::parent(u32::try_from(backend)?).ok_or("PostgreSQL runs elsewhere: its CPU cannot be read")?;
+        let postmaster = process::parent(u32::try_from(backend)?)
+            .ok_or("PostgreSQL runs on another machine, so its CPU time cannot be measured")?;
         let (head, _) = server.rsplit_once('/').ok_or("no database in DATABASE_URL")?;
         let program = Program::start("tavernkeep", &["rehearse", "--bind", MODEL, "--record", "0"], &[])?;
         let (database, model) = (format!("{head}/{DATABASE}"), format!("http://{MODEL}/v1"));
         let stand = Self { database, postmaster, model, model_program: program };
-        // What the planner costs is measured beyond what one player may ask of it.
+        // Measuring the planner needs more requests than one player may send.
         let limits = ["tenant", "limits", "--tenant", "demo", "--planner-per-player-per-minute", "0"];
         for arguments in [&["demo"][..], &limits] {
-            let program = process::beside("tavernkeep")?;
-            let done = std::process::Command::new(program).args(arguments).envs(stand.env()).output()?;
-            if !done.status.success() {
-                return Err(String::from_utf8_lossy(&done.stderr).into_owned().into());
-            }
+            stand.command(arguments)?;
         }
         Ok(stand)
     }
 
-    /// What a server is told.
+    /// Runs one of the program's commands and returns what it printed.
+    fn command(&self, arguments: &[&str]) -> Result<String, Failure> {
+        let program = process::beside("tavernkeep")?;
+        let done = std::process::Command::new(program).args(arguments).envs(self.env()).output()?;
+        if done.status.success() {
+            Ok(String::from_utf8(done.stdout)?.trim().to_owned())
+        } else {
+            Err(String::from_utf8_lossy(&done.stderr).into_owned().into())
+        }
+    }
+
+    /// The server's environment.
     fn env(&self) -> [(&str, &str); 7] {
         [
             ("DATABASE_URL", &self.database),
@@ -113,8 +123,8 @@ impl Stand {
 }
 
 impl Stand {
-    /// Gives the server and PostgreSQL cores of their own, and the generator and the model the others: what sends three times too much is
-    /// not to take what it measures. Where there is one core, they share it.
+    /// Gives some cores to the server and PostgreSQL, and the others to the generator and the model, so that the overload does not take
+    /// CPU from what it measures. If there is only one core, they share it.
     fn part(&self, server: u32) -> Result<(), Failure> {
         let cores = std::thread::available_parallelism()?.get();
         let all: Vec<usize> = (0..cores).collect();
@@ -132,7 +142,7 @@ impl Stand {
     }
 }
 
-/// Three times what the server can do, for half a minute each.
+/// Sends three times what the server can handle, for half a minute each.
 async fn overloaded(server: &str, quick: bool) -> Result<bool, Failure> {
     let stand = Stand::prepare(server).await?;
     let ours = Program::start("tavernkeep", &["serve"], &stand.env())?;
@@ -145,6 +155,21 @@ async fn overloaded(server: &str, quick: bool) -> Result<bool, Failure> {
     Report::heads();
     let mut report = Report::default();
     overload::measure(&mut report, &world, ours.id(), Duration::from_secs(if quick { 8 } else { 30 })).await?;
+    Ok(report.missed == 0)
+}
+
+/// A large turn that is taken back, beside another tenant.
+async fn reverted(server: &str, quick: bool) -> Result<bool, Failure> {
+    let stand = Stand::prepare(server).await?;
+    stand.command(&["tenant", "create", "--slug", "other", "--name", "Other"])?;
+    let other = stand.command(&["key", "create", "--tenant", "other", "--scopes", "read,write"])?;
+    let _ours = Program::start("tavernkeep", &["serve"], &stand.env())?;
+    up(OURS).await?;
+    let world = World::make(OURS, KEY).await?;
+    Report::heads();
+    let mut report = Report::default();
+    let alone = Duration::from_secs(if quick { 5 } else { 20 });
+    revert::measure(&mut report, &world, &other, &stand.database, alone).await?;
     Ok(report.missed == 0)
 }
 
@@ -216,7 +241,7 @@ async fn latency(
     time: Duration,
     rounds: usize,
 ) -> Result<(), Failure> {
-    // A body of the size of our prompts, sent as it is.
+    // A body as large as our prompts, sent unchanged.
     let text = "The harbour watch counts every crate twice. ".repeat(90);
     let body = json!({ "model": model, "messages": [{ "role": "user", "content": text }] }).to_string();
     let floor_requests = vec![vec![request("POST", "/", "", &body)]];
@@ -232,7 +257,7 @@ async fn latency(
     Ok(())
 }
 
-/// CPU of server and PostgreSQL for a turn, without the model's and the generator's.
+/// The CPU time of server and PostgreSQL for a turn, without that of the model and the generator.
 async fn cost(report: &mut Report, world: &World, meter: Meter, time: Duration) -> Result<(), Failure> {
     drive(OURS, &world.turns(8, PLAIN), Duration::from_secs(1)).await?;
     for (clients, name) in [(1, "NPC turn, CPU without tools, 1 client"), (8, "the same, 8 clients in one campaign")] {
@@ -240,22 +265,22 @@ async fn cost(report: &mut Report, world: &World, meter: Meter, time: Duration) 
         let run = checked(drive(OURS, &world.turns(clients, PLAIN), time).await?)?;
         report.cpu(name, meter.each(before, run.requests), 1.0);
     }
-    // Each pair has talked once, so its prompt is cached; the memory is its first.
+    // Let each pair talk once, so that its prompt is cached. The turn's memory is then the pair's first.
     checked(once(OURS, &world.strangers(8, PLAIN)).await?)?;
     let before = meter.spent();
     let run = checked(once(OURS, &world.strangers(1, PAYING)).await?)?;
     report.cpu("NPC turn, CPU with one memory tool, 1 client", meter.each(before, run.requests), 1.5);
-    // Every turn writes a memory, so every turn is a miss.
+    // Every turn writes a memory, so every turn is a cache miss.
     let before = meter.spent();
     let run = checked(drive(OURS, &world.turns(1, PAYING), time).await?)?;
     report.cpu("the same, each a cache miss", meter.each(before, run.requests), f64::INFINITY);
     Ok(())
 }
 
-/// What a player's text costs that becomes a roll: the time added to the model's, and CPU without the model's; and when its plan
-/// is known.
+/// A player's text that becomes a roll: the time added to the model's, and the CPU time without the model's; and the same if its
+/// plan is known.
 async fn planner(report: &mut Report, world: &World, meter: Meter, model: &str, time: Duration) -> Result<(), Failure> {
-    // A body of the size of a planner's prompt, sent as it is.
+    // A body as large as a planner's prompt, sent unchanged.
     let text = "The harbour watch counts every crate twice. ".repeat(130);
     let body = json!({ "model": model, "messages": [{ "role": "user", "content": text }] }).to_string();
     let floor = drive(FORWARD_FLOOR, &[vec![request("POST", "/", "", &body)]], time).await?.quantile_ms(0.5);
@@ -272,7 +297,7 @@ async fn planner(report: &mut Report, world: &World, meter: Meter, model: &str, 
     Ok(())
 }
 
-/// CPU of an action in a fight of eight, and the time of reading one of a hundred after a thousand events.
+/// The CPU time of an action in a fight of eight, and the time to read a fight of a hundred after a thousand events.
 async fn fights(report: &mut Report, world: &World, meter: Meter, time: Duration) -> Result<(), Failure> {
     let duel = world.begin(8).await?;
     let action = |fight: &str, body: &str| {
@@ -293,7 +318,7 @@ async fn fights(report: &mut Report, world: &World, meter: Meter, time: Duration
     Ok(())
 }
 
-/// What the journal costs: small updates by 8 connections, without it, with it, and spread over campaigns.
+/// The cost of the journal: small updates by 8 connections, without it, with it, and spread over several campaigns.
 async fn journal(report: &mut Report, world: &World, database: &str, time: Duration) -> Result<(), Failure> {
     let without = world::updates(database, &[world.campaign], false, time).await?;
     let one = world::updates(database, &[world.campaign], true, time).await?;
@@ -306,7 +331,7 @@ async fn journal(report: &mut Report, world: &World, database: &str, time: Durat
     Ok(())
 }
 
-/// The time of a bulk edit that finds, replaces and tags, each undone before the next.
+/// The time of a bulk edit that finds, replaces and tags. Each edit is undone before the next.
 async fn edits(report: &mut Report, world: &World, rounds: usize) -> Result<(), Failure> {
     for (entries, goal) in [(1000, 2.0), (5000, 10.0)] {
         world.lore(entries).await?;

@@ -1,30 +1,30 @@
-//! A formula in its one canonical form: `1d20 + 5`, dice as short as they can be written, no bracket that changes nothing.
+//! Writes a formula in its canonical form: `1d20 + 5`, dice as short as possible, without unnecessary brackets.
 
 use super::{
     modifier::Name,
     program::{At, DieKind, Modifier, Operand, Operator, Pool, Program, Step, Term, part},
 };
 
-/// A part that is written already, and how strongly it binds.
+/// A part that is already written, and its precedence.
 struct Piece {
     text: String,
     precedence: u8,
 }
 
-/// Signs bind more strongly than operators, whole terms more strongly than signs.
+/// Signs bind more strongly than operators, and whole terms more strongly than signs.
 const SIGN: u8 = 3;
 const TERM: u8 = 4;
-/// Something that had a flavour or brackets: nothing may follow it but an operator.
+/// A term with a flavour or brackets. Only an operator may follow.
 const CLOSED: u8 = 5;
 
 impl Piece {
-    /// With brackets, unless it binds at least so strongly.
+    /// The text, in brackets unless it binds at least this strongly.
     fn at_least(self, precedence: u8) -> String {
         if self.precedence >= precedence { self.text } else { format!("({})", self.text) }
     }
 }
 
-/// Writes a program. `source` is the text it was read from.
+/// Writes a program. `source` is the text that it was parsed from.
 pub(super) fn write(program: &Program, source: &str) -> String {
     let mut stack: Vec<Piece> = Vec::new();
     for step in &program.steps {
@@ -83,7 +83,7 @@ fn join(pieces: Vec<Piece>) -> String {
 fn binary(operator: Operator, stack: &mut Vec<Piece>) -> Piece {
     let right = pop(stack).at_least(operator.precedence() + 1);
     let left = pop(stack);
-    // The left side grows in place, so that a long sum is written in linear time.
+    // Append to the left side, so that a long sum is written in linear time.
     let mut text = left.at_least(operator.precedence());
     text.push(' ');
     text.push(operator.sign());
@@ -92,7 +92,7 @@ fn binary(operator: Operator, stack: &mut Vec<Piece>) -> Piece {
     Piece { text, precedence: operator.precedence() }
 }
 
-/// The computed numbers of a term or pool, in their order.
+/// The computed numbers of a term or pool, in order.
 struct Computed(std::vec::IntoIter<Piece>);
 
 impl Computed {
@@ -133,7 +133,7 @@ fn pool(program: &Program, pool: &Pool, stack: &mut Vec<Piece>) -> Piece {
 fn modifiers(list: &[Modifier], computed: &mut Computed, text: &mut String) {
     for modifier in list {
         text.push_str(match modifier.name {
-            // One spelling for one meaning.
+            // Use one spelling for each meaning.
             Name::Keep => Name::KeepHighest.text(),
             Name::Drop => Name::DropLowest.text(),
             name => name.text(),

@@ -1,24 +1,24 @@
-//! What is wrong with a formula: where, what was expected there, and what to write instead.
+//! Errors in formulas: where, what was expected there, and what to write instead.
 //!
-//! The texts are read by people and by language models that correct themselves, so each says what to do next.
-//! It never repeats the formula: that may be long and is known to whoever sent it.
+//! People read these texts, and so do models that correct themselves, so each says what to do next. An error never
+//! repeats the formula, because that may be long and the sender knows it.
 
 use std::{borrow::Cow, fmt};
 
 use super::OutOfDice;
 
-/// A formula that cannot be read or cannot be rolled.
+/// Why a formula cannot be parsed or rolled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FormulaError {
-    /// What kind of error it is, for programs.
+    /// The kind of error, for programs.
     pub kind: FormulaErrorKind,
-    /// Where: characters (Unicode scalar values, not bytes) before the place, so 0 is the beginning.
+    /// The number of characters (Unicode scalar values, not bytes) before the error; 0 is the beginning.
     pub position: usize,
-    /// What would have been right at that place; empty when nothing would (a limit was reached, say).
+    /// What would be valid there; empty if nothing would be, for example because a limit was reached.
     pub expected: Cow<'static, str>,
     /// What is wrong, as a sentence.
     pub message: Cow<'static, str>,
-    /// What to write instead, when that can be told.
+    /// What to write instead, if that is known.
     pub hint: Option<Cow<'static, str>>,
 }
 
@@ -26,33 +26,33 @@ pub struct FormulaError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FormulaErrorKind {
-    /// There is no formula: nothing, white space, or a comment alone.
+    /// There is no formula: only white space or a comment.
     Empty,
     /// Longer than [`Limits::bytes_max`](super::Limits::bytes_max).
     TooLong,
-    /// Brackets within brackets beyond [`Limits::depth_max`](super::Limits::depth_max).
+    /// More nested brackets than [`Limits::depth_max`](super::Limits::depth_max).
     TooDeep,
-    /// The text breaks off, or holds something that does not belong there.
+    /// The text is incomplete, or contains something that does not belong there.
     Syntax,
-    /// A name that is no function.
+    /// A name that is not a function.
     UnknownFunction,
     /// A function with too many or too few arguments.
     Arguments,
-    /// A modifier that does not exist for these dice, or is not complete.
+    /// A modifier that does not exist for these dice, or is incomplete.
     Modifier,
-    /// A variable the roller does not have.
+    /// A variable that the roller does not have.
     UnknownVariable,
-    /// A number of dice that is no whole number of 0 or more (as a written number: 1 or more).
+    /// A number of dice that is not a whole number of at least 0 (at least 1 if it is written as a number).
     Count,
-    /// A number of faces that is no whole number of 1 or more, or above the limit.
+    /// A number of faces that is not a whole number of at least 1, or is above the limit.
     Faces,
-    /// More dice than a term or a formula may roll, explosions and rerolls included.
+    /// More dice than a term or a formula may roll, with explosions and rerolls.
     TooManyDice,
     /// A division (or remainder) by zero.
     DivisionByZero,
-    /// A result that is no finite number.
+    /// A result that is not a finite number.
     NotFinite,
-    /// The dice given by hand ran out or do not fit.
+    /// The given dice ran out or do not match.
     Dice(OutOfDice),
 }
 
@@ -94,7 +94,7 @@ impl fmt::Display for FormulaError {
 
 impl std::error::Error for FormulaError {}
 
-/// An error whose place is still a byte of the source. The formula turns it into a [`FormulaError`] at its border.
+/// An error whose position is still in bytes of the source. The formula converts it to a [`FormulaError`].
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
     pub(super) kind: FormulaErrorKind,
@@ -104,7 +104,7 @@ pub(super) struct Fault {
     pub(super) hint: Option<Cow<'static, str>>,
 }
 
-/// Boxed, because a result is passed through every step of a roll and an error is rare.
+/// The error is boxed, because every step of a roll passes a result on and errors are rare.
 pub(super) type Outcome<T> = Result<T, Box<Fault>>;
 
 impl Fault {
@@ -123,21 +123,19 @@ impl Fault {
         self
     }
 
-    /// The same without the number that was computed at the roll: it would tell what the dice showed.
+    /// Removes a number that was computed at the roll, because it would reveal the dice.
     #[cold]
     pub(super) fn untold(mut self: Box<Self>) -> Box<Self> {
         match self.kind {
-            FormulaErrorKind::Count => self.message = "the computed number of dice is no number of dice".into(),
-            FormulaErrorKind::Faces => self.message = "a die of the computed number of faces cannot be rolled".into(),
-            FormulaErrorKind::TooManyDice => {
-                self.message = "the computed number of dice is more than is allowed".into()
-            }
+            FormulaErrorKind::Count => self.message = "the computed number of dice is not possible".into(),
+            FormulaErrorKind::Faces => self.message = "a die with the computed number of faces cannot be rolled".into(),
+            FormulaErrorKind::TooManyDice => self.message = "the computed number of dice is more than allowed".into(),
             _ => {}
         }
         self
     }
 
-    /// The public error: bytes become characters.
+    /// Converts it to the public error, with the position in characters.
     #[cold]
     pub(super) fn locate(self, source: &str) -> FormulaError {
         let at = self.at as usize;

@@ -1,9 +1,9 @@
-//! Names whose meaning is text (`@scale.rogue.sneak-attack` is `3d6`), and names with hyphens: written out before a formula is read.
+//! Replaces names whose meaning is text (`@scale.rogue.sneak-attack` is `3d6`) and names with hyphens, before a formula is parsed.
 //!
-//! The text of a name stands in the formula as if it had been written there, as in Foundry; what it must be on its own is a formula,
-//! so that no bracket, flavour or comment reaches beyond it. A hyphen belongs to a name as far as a name is known: `@sneak-attack` is
-//! that name, or else `@sneak` minus `attack`. What nobody knows is left for the parser to complain of.
-//! Texts may name others, [`DEPTH_MAX`] deep; the whole has the usual limit of bytes at every step, so none grows without end.
+//! The formula then contains a name's text as if it had been written there, as in Foundry. The text must be a formula of its own, so
+//! that no bracket, flavour or comment extends beyond it. A hyphen belongs to a name as far as the name is known: `@sneak-attack` is
+//! that name, or else `@sneak` minus `attack`. Unknown names are left for the parser to report. Texts may contain other names, up to
+//! [`DEPTH_MAX`] levels deep. The whole formula has the usual limit in bytes at every step, so it cannot grow without end.
 
 use super::{
     error::{Fault, FormulaErrorKind, Outcome},
@@ -12,21 +12,21 @@ use super::{
     program::At,
 };
 
-/// Texts within texts.
+/// The deepest nesting of texts.
 const DEPTH_MAX: u32 = 4;
 
-/// What a name of the roller stands for.
+/// What one of the roller's names stands for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Meaning<'a> {
     Number(f64),
     /// A formula.
     Text(&'a str),
-    /// Something there is no reckoning with: a list, nothing, true or false. An error where a formula asks for it.
+    /// A value that a formula cannot use, such as a list, null or a boolean. It is an error if a formula uses it.
     Nothing,
 }
 
 impl Meaning<'_> {
-    /// The number, if it is one.
+    /// The number, if the meaning is one.
     #[must_use]
     pub const fn number(self) -> Option<f64> {
         match self {
@@ -36,19 +36,20 @@ impl Meaning<'_> {
     }
 }
 
-/// Looks up what a name of the roller, without the `@`, stands for.
+/// Looks up what one of the roller's names, without the `@`, stands for.
 pub type Names<'a> = dyn Fn(&str) -> Option<Meaning<'a>> + 'a;
 
-/// A formula with its names written out, and where each part of it came from.
+/// A formula with its names replaced, and the origin of each part.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Expanded {
     pub(super) text: String,
-    /// First byte here, first byte of the formula as it was given, and whether it is a copy; in order.
+    /// For each part in order: its first byte here, its first byte in the original formula, and whether it was copied
+    /// unchanged.
     parts: Vec<(At, At, bool)>,
 }
 
 impl Expanded {
-    /// Where a byte of the text stands in the formula as it was given: of what a name stands for, the name's `@`.
+    /// The position in the original formula for a position here. For replaced text this is the name's `@`.
     pub(super) fn origin(&self, at: At) -> At {
         let after = self.parts.partition_point(|(start, ..)| *start <= at);
         match self.parts.get(after.saturating_sub(1)) {
@@ -59,9 +60,9 @@ impl Expanded {
     }
 }
 
-/// Writes out the names of a formula; nothing if it can be read as it is.
+/// Replaces a formula's names; `None` if the parser can read it unchanged.
 pub(super) fn expand(text: &str, names: &Names<'_>, limits: &Limits) -> Outcome<Option<Expanded>> {
-    // What is too long is refused by the parser, which says how long it may be.
+    // The parser rejects a text that is too long, and says how long it may be.
     if !text.contains('@') || text.len() > limits.bytes_max {
         return Ok(None);
     }
@@ -73,7 +74,7 @@ pub(super) fn expand(text: &str, names: &Names<'_>, limits: &Limits) -> Outcome<
 struct Writer<'a, 'n> {
     names: &'a Names<'n>,
     limits: &'a Limits,
-    /// Whether something stands there that the parser cannot read as a name.
+    /// Whether there is something that the parser cannot read as a name.
     needed: bool,
 }
 
@@ -112,11 +113,11 @@ impl<'n> Writer<'_, 'n> {
             return Ok(());
         }
         let message =
-            format!("with its variables written out the formula has more than {} bytes", self.limits.bytes_max);
+            format!("with its variables filled in, the formula has more than {} bytes", self.limits.bytes_max);
         Err(Fault::new(FormulaErrorKind::TooLong, at, message).hint("Use shorter variables, or split the formula."))
     }
 
-    /// The longest name that is known, cut at hyphens alone.
+    /// The longest known name, shortened only at hyphens.
     fn known<'t>(&self, path: &'t str) -> Option<(&'t str, Meaning<'n>)> {
         let mut name = path;
         loop {
@@ -134,7 +135,7 @@ impl<'n> Writer<'_, 'n> {
         let fault = |kind, message: String| Fault::new(kind, at, message).expected("a number or a formula");
         self.needed |= name.contains('-');
         let text = match meaning {
-            // Brackets, so that it is one number wherever a number may stand.
+            // Brackets keep it one number wherever it is used.
             Meaning::Number(number) => return Ok(format!("({number})")),
             Meaning::Nothing => {
                 let message = format!("@{} is neither a number nor a formula", clip(name));
@@ -152,11 +153,11 @@ impl<'n> Writer<'_, 'n> {
         }
         let text = text.trim();
         if text.is_empty() {
-            // A bonus that nobody filled in.
+            // The text of a bonus that nobody filled in.
             return Ok("(0)".to_owned());
         }
         if deeper == 0 {
-            let message = format!("variables name each other more than {DEPTH_MAX} deep");
+            let message = format!("variables refer to each other more than {DEPTH_MAX} levels deep");
             return Err(
                 fault(FormulaErrorKind::TooDeep, message).hint("Write the formula out, without @ in variables.")
             );
@@ -167,16 +168,16 @@ impl<'n> Writer<'_, 'n> {
         })?;
         match parse(&inner.text, self.limits) {
             Ok(program) if program.comment.is_none() && !inner.text.contains('#') => Ok(inner.text),
-            Ok(_) => Err(fault(FormulaErrorKind::Syntax, format!("the text of @{} has a comment", clip(name)))),
+            Ok(_) => Err(fault(FormulaErrorKind::Syntax, format!("the text of @{} contains a comment", clip(name)))),
             Err(inner) => {
-                let message = format!("the text of @{} is no formula: {}", clip(name), inner.message);
+                let message = format!("the text of @{} is not a formula: {}", clip(name), inner.message);
                 Err(fault(inner.kind, message))
             }
         }
     }
 }
 
-/// Where the next `@` of a formula stands, outside of flavours and its comment.
+/// The position of the next `@` of a formula, outside of flavours and its comment.
 fn next_name(text: &str) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -189,7 +190,7 @@ fn next_name(text: &str) -> Option<usize> {
     }
 }
 
-/// Puts a value behind what is there, so that both stay what they are.
+/// Appends a value without merging it with what is there.
 fn paste(text: &mut String, value: &str) {
     let before = text.bytes().last().unwrap_or(b' ');
     let whole = value.bytes().all(|b| b.is_ascii_digit());
@@ -197,19 +198,19 @@ fn paste(text: &mut String, value: &str) {
     let counts = before == b')' || before.is_ascii_digit() && word.clone().all(|b| b.is_ascii_digit());
     let starts_with_die = value.starts_with(['d', 'D']);
     if before.is_ascii_alphabetic() || b"<>=".contains(&before) {
-        // Faces, or the number of a modifier.
+        // The end of the text is a number of faces, or of a modifier.
         let bare = whole || value.starts_with('(');
         text.push_str(&if bare { value.to_owned() } else { format!("({value})") });
         return;
     }
     if before.is_ascii_digit() && !(counts && starts_with_die) && !value.starts_with('(') {
-        // `2` and `3d6` are not `23d6`.
+        // Keep `2` and `3d6` from becoming `23d6`.
         text.push(' ');
     }
     text.push_str(value);
 }
 
-/// As much of a name as belongs into a message.
+/// The beginning of a name, for a message.
 fn clip(name: &str) -> &str {
     name.get(..60).unwrap_or(name)
 }

@@ -1,20 +1,21 @@
-//! Provably fair dice: a stream that was fixed before the first roll and that anybody can work out again afterwards.
+//! Provably fair dice: a stream that is fixed before the first roll and that anybody can recompute afterwards.
 //!
-//! A campaign has a secret server seed, of which only the hash (the commitment) is shown, and a client seed that players choose.
-//! Roll number `counter` draws from blocks `HMAC-SHA-256(key = server seed, message = "<client seed>:<counter>:<block>")`,
-//! block 0, 1, 2 and so on, numbers in decimal. Each block is eight 32-bit words, big-endian. A die of `f` faces takes words until
-//! one is below the greatest multiple of `f` that is at most 2^32; it shows that word modulo `f`, plus one. So every face
-//! is equally likely. When the server seed is revealed, its SHA-256 must be the commitment.
+//! A campaign has a secret server seed and a client seed that the players choose. Only the server seed's hash (the commitment) is
+//! shown. Roll number `counter` draws from blocks `HMAC-SHA-256(key = server seed, message = "<client seed>:<counter>:<block>")`,
+//! with blocks 0, 1, 2 and so on, and numbers in decimal. Each block is eight 32-bit words, big-endian. A die with `f` faces takes
+//! words until one is below the largest multiple of `f` that is at most 2^32. The die shows that word modulo `f`, plus one. So
+//! every face is equally likely. When the server seed is revealed, its SHA-256 must be the commitment.
 //!
-//! `docs/fair-dice.md` holds a program of twenty lines that checks a roll. Nothing here may change without a new name for the
-//! scheme: past rolls must stay verifiable. Making, keeping and rotating seeds is not done here: that needs randomness and I/O.
+//! `docs/fair-dice.md` has a program of twenty lines that checks a roll. Nothing here may change without a new name for the
+//! scheme, because past rolls must stay verifiable. This module does not create, store or rotate seeds, because that needs
+//! randomness and I/O.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
 use super::{Dice, OutOfDice};
 
-/// Bytes of a block of HMAC-SHA-256's input, to which keys are filled up with zeros.
+/// The block size of HMAC-SHA-256 in bytes. Keys are padded with zeros to this size.
 const KEY_BLOCK: usize = 64;
 
 /// The seeds of a campaign's fair dice.
@@ -25,11 +26,11 @@ pub struct FairSeed {
 }
 
 impl FairSeed {
-    /// Seeds of a campaign. `server_seed` must come from a cryptographic source and stay secret until it is rotated;
-    /// `client_seed` is any text.
+    /// The seeds of a campaign. `server_seed` must come from a cryptographic source and stay secret until it is
+    /// rotated. `client_seed` may be any text.
     #[must_use]
     pub fn new(server_seed: &[u8; 32], client_seed: &str) -> Self {
-        // A key shorter than a block is filled up with zeros, which is what HMAC does with it.
+        // HMAC pads a key that is shorter than a block with zeros.
         let mut key = [0; KEY_BLOCK];
         for (byte, seed) in key.iter_mut().zip(server_seed) {
             *byte = *seed;
@@ -40,13 +41,14 @@ impl FairSeed {
         Self { mac, commitment: commitment(server_seed) }
     }
 
-    /// The commitment that is shown while the seed is secret: see [`commitment`].
+    /// The commitment, which is shown while the seed is secret: see [`commitment`].
     #[must_use]
     pub fn commitment(&self) -> &str {
         &self.commitment
     }
 
-    /// The dice of one roll. A counter is used for one roll only: whoever keeps the seed counts upwards and never back.
+    /// The dice of one roll. Use each counter for one roll only: the owner of the seed must count upwards and never
+    /// back.
     #[must_use]
     pub fn roll(&self, counter: u64) -> FairDice {
         let mut mac = self.mac.clone();
@@ -57,13 +59,13 @@ impl FairSeed {
 }
 
 impl std::fmt::Debug for FairSeed {
-    /// Never shows the seed.
+    /// Never prints the seed.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("FairSeed").field("commitment", &self.commitment).finish_non_exhaustive()
     }
 }
 
-/// The commitment to a server seed: the SHA-256 of its 32 bytes, in lower-case hexadecimal.
+/// The commitment to a server seed: the SHA-256 of its 32 bytes in lower-case hexadecimal.
 #[must_use]
 pub fn commitment(server_seed: &[u8; 32]) -> String {
     Sha256::digest(server_seed).iter().fold(String::with_capacity(64), |mut text, byte| {
@@ -107,7 +109,7 @@ impl FairDice {
 impl Dice for FairDice {
     fn roll(&mut self, faces: u32) -> Result<u32, OutOfDice> {
         let faces = faces.max(1);
-        // 2^32 modulo faces: so many of the greatest words would favour the low faces.
+        // 2^32 modulo faces. This many of the largest words would favour the low faces.
         let surplus = faces.wrapping_neg() % faces;
         loop {
             let word = self.word();
@@ -119,7 +121,7 @@ impl Dice for FairDice {
 }
 
 impl std::fmt::Debug for FairDice {
-    /// Never shows the key.
+    /// Never prints the key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("FairDice").field("block", &self.block).finish_non_exhaustive()
     }

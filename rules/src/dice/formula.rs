@@ -1,4 +1,4 @@
-//! A formula: read once, rolled as often as one likes.
+//! A formula: parsed once, rolled any number of times.
 
 use std::{fmt, sync::Arc};
 
@@ -12,30 +12,30 @@ use super::{
     roll::{self, Roll},
 };
 
-/// A dice formula that has been read: `4d6kh3 + @abilities.con.mod`.
+/// A parsed dice formula, such as `4d6kh3 + @abilities.con.mod`.
 ///
-/// Reading checks everything that is written; what is computed (counts, targets, divisors) is checked when it is rolled.
-/// `docs/dice.md` describes the language. [`Display`](fmt::Display) writes it in its canonical form.
+/// Parsing checks everything that is written. Computed values (counts, targets, divisors) are checked at each roll.
+/// `docs/dice.md` describes the language. [`Display`](fmt::Display) writes the canonical form.
 #[derive(Clone, Debug)]
 pub struct Formula {
     pub(super) source: Box<str>,
     pub(super) program: Program,
     pub(super) flavours: Vec<Arc<str>>,
     pub(super) limits: Limits,
-    /// As it was given, if names were written out.
+    /// The original text, if names were replaced by their meaning.
     given: Option<Box<(Box<str>, Expanded)>>,
 }
 
 impl Formula {
-    /// Reads a formula, within the usual [`Limits`].
+    /// Parses a formula within the default [`Limits`].
     ///
     /// # Errors
-    /// When it is no formula, or asks for more than the limits allow: where, what was expected, and what to write instead.
+    /// If it is not a formula or exceeds a limit: where, what was expected, and what to write instead.
     pub fn parse(text: &str) -> Result<Self, FormulaError> {
         Self::parse_within(text, &Limits::default())
     }
 
-    /// Reads a formula within limits, which also hold for its rolls.
+    /// Parses a formula within limits, which also apply to its rolls.
     ///
     /// # Errors
     /// As for [`Formula::parse`].
@@ -45,11 +45,11 @@ impl Formula {
         Ok(Self::of(text, program, limits))
     }
 
-    /// Reads a formula of a roller some of whose variables are formulas themselves, or have hyphens in their names: those are
-    /// written out. Errors of the formula and of its rolls name places of `text`.
+    /// Parses a formula for a roller with variables that are formulas themselves or have hyphens in their names. These are
+    /// replaced by their meaning. Errors of the formula and its rolls have positions in `text`.
     ///
     /// # Errors
-    /// As for [`Formula::parse`]; also for a variable whose text is no formula, or makes it too long.
+    /// As for [`Formula::parse`]; also for a variable whose text is not a formula or makes the formula too long.
     pub fn parse_with(text: &str, names: &Names<'_>) -> Result<Self, FormulaError> {
         let limits = Limits::default().within_ceilings();
         let Some(expanded) = expand(text, names, &limits).map_err(|fault| fault.locate(text))? else {
@@ -73,7 +73,7 @@ impl Formula {
         Self { source: text.into(), program, flavours, limits, given: None }
     }
 
-    /// The public error of a fault in [`Self::source`].
+    /// Converts a fault in [`Self::source`] to a public error.
     #[cold]
     pub(super) fn located(&self, mut fault: Fault) -> FormulaError {
         let Some(given) = &self.given else { return fault.locate(&self.source) };
@@ -81,7 +81,7 @@ impl Formula {
         fault.locate(&given.0)
     }
 
-    /// The text it was read from, variables that are formulas written out.
+    /// The text that was parsed, in which variables that are formulas are replaced.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
@@ -94,24 +94,25 @@ impl Formula {
         self.source.get(range.start as usize..range.end as usize)
     }
 
-    /// The flavours `[…]` of its terms, trimmed, in the order they are written.
+    /// The flavours `[…]` of its terms, trimmed, in written order.
     pub fn flavours(&self) -> impl Iterator<Item = &str> {
         self.flavours.iter().map(AsRef::as_ref)
     }
 
-    /// The variables it asks for, without the `@`, in the order they are written; one may come more than once.
+    /// The variables that it uses, without the `@`, in written order. A variable may occur more than once.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.program.variables.iter().filter_map(|r| self.source.get(r.start as usize..r.end as usize))
     }
 
-    /// Why every roll of it fails, if that can be told without a die: a division by zero, a number of dice below zero, an
-    /// unknown variable. Whoever asks this first draws nothing for a formula that cannot be.
+    /// The error of every roll, if it can be found without dice: a division by zero, a negative number of dice, an
+    /// unknown variable. Ask this first to avoid drawing dice for a formula that always fails.
     #[must_use]
     pub fn certain_error(&self, variables: &Variables<'_>) -> Option<FormulaError> {
         roll::certain_fault(&self.program, &self.source, &self.limits, variables).map(|f| self.located(*f))
     }
 
-    /// An error of a roll: what fails in any case comes before what these dice led to, whose error names no value.
+    /// The error of a failed roll. An error that occurs in any case takes precedence over one that depends on the dice,
+    /// which must not contain values.
     #[cold]
     fn failed(&self, fault: Box<Fault>, variables: &Variables<'_>) -> FormulaError {
         let certain = match fault.kind {
@@ -121,18 +122,18 @@ impl Formula {
         certain.unwrap_or_else(|| self.located(*fault))
     }
 
-    /// Rolls it and reports every die.
+    /// Rolls the formula and reports every die.
     ///
     /// # Errors
-    /// When something computed does not fit (a number of dice, a divisor of 0, an unknown variable), a limit is reached,
-    /// or the dice run out.
+    /// If a computed value is invalid (a number of dice, a divisor of 0, an unknown variable), a limit is reached, or
+    /// dice run out.
     pub fn roll<D: Dice>(&self, dice: &mut D, variables: &Variables<'_>) -> Result<Roll, FormulaError> {
         let mut roll = Roll::default();
         self.roll_into(dice, variables, &mut roll)?;
         Ok(roll)
     }
 
-    /// As [`Formula::roll`], into a result whose memory is used again. After an error the result holds nothing of use.
+    /// As [`Formula::roll`], into a result whose memory is reused. After an error the result's content is meaningless.
     ///
     /// # Errors
     /// As for [`Formula::roll`].
@@ -147,7 +148,7 @@ impl Formula {
             .map_err(|fault| self.failed(fault, variables))
     }
 
-    /// Rolls it for the total alone: the same dice in the same order, none reported.
+    /// Rolls and returns only the total: the same dice in the same order, but none reported.
     ///
     /// # Errors
     /// As for [`Formula::roll`].

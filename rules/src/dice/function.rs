@@ -1,7 +1,7 @@
-//! The functions a formula may call: those of JavaScript's `Math`, which is what Foundry offers, and `clamp`.
+//! The functions that a formula may call: those of JavaScript's `Math`, which Foundry offers, and `clamp`.
 //!
-//! Names are case-sensitive, as in Foundry. `random` is missing on purpose: every random number is a die that is reported.
-//! To add a function: a line in `FUNCTIONS` and an arm in `apply`.
+//! Names are case-sensitive, as in Foundry. `random` is missing on purpose, because every random number must be a reported
+//! die. To add a function, add a line to `FUNCTIONS` and an arm to `apply`.
 
 /// A function of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,13 +43,13 @@ pub(super) enum Function {
     Trunc,
 }
 
-/// Name, function, fewest and most arguments.
+/// Name, function, minimum and maximum number of arguments.
 type Entry = (&'static str, Function, u8, u8);
 
-/// Most arguments of a function that takes any number of them.
+/// The most arguments of a function with any number of them.
 pub(super) const ARGUMENTS_MAX: u8 = 100;
 
-/// All functions, the common ones first: the list is searched from its beginning.
+/// All functions, common ones first because the list is searched from its beginning.
 const FUNCTIONS: [Entry; 35] = [
     ("floor", Function::Floor, 1, 1),
     ("max", Function::Max, 1, ARGUMENTS_MAX),
@@ -89,12 +89,12 @@ const FUNCTIONS: [Entry; 35] = [
 ];
 
 impl Function {
-    /// The function of this name, with the fewest and the most arguments it takes.
+    /// The function with this name, and its minimum and maximum number of arguments.
     pub(super) fn find(name: &str) -> Option<(Self, u8, u8)> {
         FUNCTIONS.iter().find(|f| f.0 == name).map(|f| (f.1, f.2, f.3))
     }
 
-    /// The function whose name differs from this one in case only.
+    /// The function whose name differs from this one only in case.
     pub(super) fn find_any_case(name: &str) -> Option<&'static str> {
         FUNCTIONS.iter().find(|f| f.0.eq_ignore_ascii_case(name)).map(|f| f.0)
     }
@@ -104,7 +104,8 @@ impl Function {
         FUNCTIONS.iter().find(|f| f.1 == self).map_or("", |f| f.0)
     }
 
-    /// Its value. The parser has counted the arguments; a missing one would count as 0. May be no finite number.
+    /// The function's value. The parser has checked the number of arguments; a missing one would count as 0. The result
+    /// may not be finite.
     pub(super) fn apply(self, arguments: &[f64]) -> f64 {
         let argument = |index: usize| arguments.get(index).copied().unwrap_or(0.0);
         match self {
@@ -119,7 +120,7 @@ impl Function {
         }
     }
 
-    /// Functions of one argument.
+    /// Functions with one argument.
     fn apply_one(self, x: f64) -> f64 {
         match self {
             Self::Abs => x.abs(),
@@ -154,7 +155,7 @@ impl Function {
         }
     }
 
-    /// Whether a greater argument never gives a smaller value; then the bounds of the argument are those of the value.
+    /// Whether a larger argument never gives a smaller value. The bounds of the argument then give those of the value.
     pub(super) const fn rises(self) -> bool {
         matches!(
             self,
@@ -182,7 +183,7 @@ impl Function {
     }
 }
 
-/// Halves go up, also below zero: `round(-2.5)` is -2, as in JavaScript.
+/// Rounds halves up, also below zero: `round(-2.5)` is -2, as in JavaScript.
 fn round(x: f64) -> f64 {
     let below = x.floor();
     if x - below >= 0.5 { below + 1.0 } else { below }
@@ -202,7 +203,7 @@ fn fround(x: f64) -> f64 {
     f64::from(x as f32)
 }
 
-/// The 32 lowest bits of the whole part, as a signed number.
+/// The lowest 32 bits of the integer part, as a signed number.
 fn to_int32(x: f64) -> i32 {
     let low = x.trunc().rem_euclid(4_294_967_296.0);
     (low as i64 as u32).cast_signed()

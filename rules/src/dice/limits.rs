@@ -1,19 +1,19 @@
-//! What a formula may ask for. Everything that grows with a formula has a limit here, so that no formula is slow.
+//! Limits of formulas. Everything that grows with a formula has a limit here, so that no formula is slow.
 //!
-//! To add a limit: a field with its unit last in the name, its default, and the place that checks it.
+//! To add a limit, add a field whose name ends with `max`, its default, and the check.
 
-/// Limits of a formula. A breach is an error, never a slow answer.
+/// Limits of a formula. Exceeding one is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a formula, its comment included.
+    /// Bytes of a formula, with its comment.
     pub bytes_max: usize,
-    /// Levels of brackets within brackets: `(…)`, `{…}` and the arguments of functions.
+    /// Nested brackets: `(…)`, `{…}` and the arguments of functions.
     pub depth_max: u32,
-    /// Faces of a die. Dice are drawn as 32-bit numbers, so more than 2^31 - 1 is treated as that.
+    /// Faces of a die. Dice are drawn as 32-bit numbers, so a limit above 2^31 - 1 is lowered to that.
     pub faces_max: u32,
-    /// Dice one term asks for, a million at most; those added by explosions and rerolls are not counted here.
+    /// Dice of one term, at most a million, not counting those added by explosions and rerolls.
     pub dice_per_term_max: u32,
-    /// Dice drawn for one formula, a million at most; those of explosions and rerolls are included.
+    /// Dice drawn for one formula, at most a million, with those of explosions and rerolls.
     pub dice_per_formula_max: u32,
     /// Dice that explosions and rerolls of one term may add.
     pub extra_dice_per_term_max: u32,
@@ -33,17 +33,17 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Deepest nesting any setting allows: the parser descends once per bracket and must stay within a thread's stack.
+    /// The highest possible depth limit: the parser recurses once per bracket and must stay within a thread's stack.
     pub const DEPTH_CEILING: u32 = 256;
 
-    /// Most dice any setting allows: they are kept in memory.
+    /// The highest possible dice limit, because dice are kept in memory.
     pub const DICE_CEILING: u32 = 1_000_000;
 
-    /// These limits, none of them above its ceiling.
+    /// These limits, lowered to their ceilings.
     pub(super) fn within_ceilings(self) -> Self {
         Self {
             depth_max: self.depth_max.min(Self::DEPTH_CEILING),
-            // Values of dice are 32-bit signed numbers.
+            // Dice have signed 32-bit values.
             faces_max: self.faces_max.min(i32::MAX.unsigned_abs()),
             dice_per_term_max: self.dice_per_term_max.min(Self::DICE_CEILING),
             dice_per_formula_max: self.dice_per_formula_max.min(Self::DICE_CEILING),

@@ -1,8 +1,9 @@
-//! Dice: formulas, where dice fall from, and what can be said of them before they fall.
+//! Dice: formulas, sources of dice, and statistics of formulas.
 //!
-//! `docs/dice.md` describes the language for those who write formulas, `docs/fair-dice.md` the provably fair dice.
-//! A formula is text → `parse` → a `program` → `roll` or `analyze`. It never waits, never reads a clock, never makes up
-//! randomness, and answers any input in bounded time: whatever grows has a limit in [`Limits`].
+//! `docs/dice.md` describes the language for people who write formulas, and `docs/fair-dice.md` the provably fair dice.
+//! A formula goes from text through `parse` to a `program`, then to `roll` or `analyze`. This module never waits, never
+//! reads a clock, never creates randomness, and answers any input in bounded time, because everything that grows has a
+//! limit in [`Limits`].
 //!
 //! To add a modifier see `modifier`, to add a function see `function`, to add a hint see `parse::hints`.
 
@@ -31,7 +32,7 @@ pub use program::DieKind;
 pub use roll::{DieRoll, Flavour, Roll, Verdict};
 pub use source::{Dice, Given, OutOfDice, Random};
 
-/// Looks up a variable of the roller by its name without the `@`, such as `abilities.dex.mod`.
+/// Looks up one of the roller's variables by its name without the `@`, such as `abilities.dex.mod`.
 pub type Variables<'a> = dyn Fn(&str) -> Option<f64> + 'a;
 
 /// A roller without variables.

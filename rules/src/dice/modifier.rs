@@ -1,6 +1,6 @@
-//! Modifiers: their names, what each may carry, and what it asks of the dice.
+//! Modifiers: their names, what each may carry, and what it does to the dice.
 //!
-//! To add one: a `Name`, its line in `NAMES`, its arm in `resolve`, and if it does something new an [`Action`] with its arm
+//! To add one, add a `Name`, its line in `NAMES`, its arm in `resolve`, and for a new behaviour an [`Action`] with its arm
 //! in `roll/dice.rs`, `analyze/die.rs` and `analyze/bounds.rs`.
 
 use std::borrow::Cow;
@@ -39,7 +39,7 @@ pub(super) enum Name {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     Nothing,
-    /// A number or nothing: `kh3`, `kh`.
+    /// An optional number: `kh3`, `kh`.
     Count,
     /// A number: `min3`.
     Number,
@@ -47,11 +47,11 @@ pub(super) enum Shape {
     Margin,
     /// Nothing, a number, or a comparison and a number.
     Test,
-    /// As `Test`, and before the comparison a number of dice.
+    /// As `Test`, with an optional number of dice before the comparison.
     LimitedTest,
 }
 
-/// Longer names first, since the longest that fits is meant.
+/// Longer names come first, because the longest match counts.
 const NAMES: [(&str, Name, Shape); 20] = [
     ("even", Name::Even, Shape::Nothing),
     ("odd", Name::Odd, Shape::Nothing),
@@ -76,18 +76,18 @@ const NAMES: [(&str, Name, Shape); 20] = [
 ];
 
 impl Name {
-    /// The name that text begins with, its length and what may follow.
+    /// Reads a name at the beginning of the text. Returns its length and what may follow.
     pub(super) fn read(text: &[u8]) -> Option<(Self, usize, Shape)> {
         let fits = |name: &str| text.get(..name.len()).is_some_and(|t| t.eq_ignore_ascii_case(name.as_bytes()));
         NAMES.iter().find(|(name, ..)| fits(name)).map(|(name, is, shape)| (*is, name.len(), *shape))
     }
 
-    /// As it is written.
+    /// The name as it is written.
     pub(super) fn text(self) -> &'static str {
         NAMES.iter().find(|(_, name, _)| *name == self).map_or("", |(text, ..)| text)
     }
 
-    /// Whether dice of this kind take it.
+    /// Whether it can follow dice of this kind.
     pub(super) const fn fits(self, kind: DieKind) -> bool {
         match kind {
             DieKind::Standard => !matches!(self, Self::Call),
@@ -108,7 +108,7 @@ impl Name {
         }
     }
 
-    /// Whether pools take it.
+    /// Whether it can follow a pool.
     pub(super) const fn fits_pools(self) -> bool {
         matches!(
             self,
@@ -132,9 +132,9 @@ pub(super) enum Comparison {
     Equal,
     GreaterOrEqual,
     Greater,
-    /// Not written: of `even`.
+    /// Not written; for `even`.
     Even,
-    /// Not written: of `odd`.
+    /// Not written; for `odd`.
     Odd,
 }
 
@@ -151,7 +151,7 @@ impl Comparison {
     }
 }
 
-/// A question to a die.
+/// A test of a die.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Test {
     pub(super) comparison: Comparison,
@@ -176,26 +176,26 @@ impl Test {
     }
 }
 
-/// What a modifier asks of the dice of its term that are still in.
+/// What a modifier does to the dice of its term that still count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Action {
-    /// `keep`: all but this many are out; otherwise this many are out. `highest`: which are kept or dropped.
+    /// Keeps (`keep`) or drops `count` dice; `highest`: the highest or lowest ones.
     Select { keep: bool, highest: bool, count: u32 },
-    /// Dice that pass are out and others fall for them; `again`: for those too.
+    /// Replaces dice that pass by new ones; with `again` also the new ones.
     Reroll { test: Test, limit: u32, again: bool },
-    /// For dice that pass, more dice fall; `again`: for those too.
+    /// Adds a die for each die that passes; with `again` also for the new ones.
     Explode { test: Test, limit: u32, again: bool },
-    /// Dice count as no less than `low` and no more than `high`.
+    /// Limits what dice count to the range from `low` to `high`.
     Clamp { low: i32, high: i32 },
-    /// Dice that pass count 1 and the others 0.
+    /// Dice that pass count 1, others 0.
     Count { test: Test, success: bool },
-    /// Failed dice count -1, or minus what they show. Without a test: those that failed before.
+    /// Failed dice count -1, or minus their value. Without a test: dice that already failed.
     Deduct { test: Option<Test>, shown: bool },
-    /// The total becomes what it is above the target; `below`: what it is below it.
+    /// The total becomes its distance above the target, or with `below` the distance below it.
     Margin { target: f64, below: bool },
 }
 
-/// The dice a modifier belongs to.
+/// The kind of dice that a modifier applies to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sides {
     pub(super) kind: DieKind,
@@ -203,7 +203,7 @@ pub(super) struct Sides {
 }
 
 impl Sides {
-    /// The least and the most a die shows.
+    /// The lowest and highest value of a die.
     pub(super) fn span(self) -> (i32, i32) {
         match self.kind {
             DieKind::Standard => (1, i32::try_from(self.faces).unwrap_or(i32::MAX)),
@@ -212,7 +212,7 @@ impl Sides {
         }
     }
 
-    /// What a die shows of which the source said this (from 1).
+    /// The value that a die shows for a number from the source (from 1).
     pub(super) fn shown(self, drawn: u32) -> i32 {
         let drawn = drawn.cast_signed();
         match self.kind {
@@ -223,7 +223,7 @@ impl Sides {
     }
 }
 
-/// The numbers of a modifier, known at last.
+/// The numbers of a modifier, once known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Numbers {
     pub(super) limit: Option<f64>,
@@ -231,7 +231,7 @@ pub(super) struct Numbers {
 }
 
 impl Modifier {
-    /// What it asks of such dice. `counted`: a modifier before it counted successes or failures.
+    /// Resolves the modifier for such dice. `counted`: a modifier before it counted successes or failures.
     pub(super) fn resolve(&self, numbers: Numbers, sides: Sides, counted: bool) -> Outcome<Action> {
         let (low, high) = sides.span();
         let limit = numbers.limit.map_or(Ok(u32::MAX), |n| self.whole(n))?;
@@ -276,12 +276,12 @@ impl Modifier {
     /// A number of dice.
     fn whole(&self, number: f64) -> Outcome<u32> {
         if number < 0.0 || number.fract() != 0.0 {
-            return Err(self.fault(format!("`{}` needs a whole number of 0 or more", self.name.text())));
+            return Err(self.fault(format!("`{}` needs a whole number, at least 0", self.name.text())));
         }
         Ok(number as u32)
     }
 
-    /// The operand of `min` and `max`.
+    /// The number after `min` or `max`.
     fn die_value(&self, numbers: Numbers) -> Outcome<i32> {
         let number = numbers.operand.unwrap_or_default();
         if number.fract() != 0.0 || number.abs() > f64::from(i32::MAX) {
@@ -302,14 +302,14 @@ impl Modifier {
     }
 }
 
-/// A modifier these dice do not take.
+/// The error for a modifier that cannot follow these dice.
 #[cold]
 pub(super) fn misplaced(name: Name, at: At, kind: Option<DieKind>) -> Box<Fault> {
     let (whose, takes) = match kind {
         None => ("A pool", "k, kh, kl, d, dh, dl, cs and cf"),
         Some(DieKind::Fate) => ("Fate dice", "r, rr, k, kh, kl, d, dh and dl"),
         Some(DieKind::Coin) => ("Coins", "c1 and c0"),
-        Some(DieKind::Standard) => ("These dice", "no call: that is for coins (`3dcc1`)"),
+        Some(DieKind::Standard) => ("These dice", "no call, which is for coins only (`3dcc1`)"),
     };
     let verb = if kind.is_none() { "takes" } else { "take" };
     Fault::new(FormulaErrorKind::Modifier, at, format!("`{}` does not belong here", name.text()))

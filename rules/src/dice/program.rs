@@ -1,13 +1,13 @@
-//! What the parser makes of a formula: steps for a small stack machine.
+//! The parser's result: steps for a small stack machine.
 //!
-//! Steps come in the order of work (operands first), so that rolling, statistics and printing are loops over a list
-//! and need no recursion, however deep a formula nests. Nothing here knows the source text but the positions.
+//! The steps are in the order of execution (operands first), so that rolling, statistics and printing are loops over a
+//! list without recursion, however deeply a formula is nested. Nothing here knows the source text except the positions.
 
 use std::ops::Range;
 
 use super::{function::Function, modifier::Action};
 
-/// A byte of the source.
+/// A position in the source, in bytes.
 pub(super) type At = u32;
 
 /// One step. It takes its operands from the stack and puts its result there.
@@ -23,11 +23,11 @@ pub(super) enum Step {
     Dice(u32),
     /// Index into [`Program::pools`].
     Pool(u32),
-    /// Names the value on top of the stack; index into [`Program::flavours`].
+    /// Names the value on top of the stack. Index into [`Program::flavours`].
     Flavour(u32),
 }
 
-/// An operator of two operands.
+/// An operator with two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
     Add,
@@ -48,7 +48,7 @@ impl Operator {
         }
     }
 
-    /// Binds how strongly: products before sums.
+    /// The precedence: products before sums.
     pub(super) const fn precedence(self) -> u8 {
         match self {
             Self::Add | Self::Subtract => 1,
@@ -56,7 +56,7 @@ impl Operator {
         }
     }
 
-    /// The result; not finite after a division by zero.
+    /// The result; it is not finite after a division by zero.
     pub(super) fn apply(self, left: f64, right: f64) -> f64 {
         match self {
             Self::Add => left + right,
@@ -68,7 +68,7 @@ impl Operator {
     }
 }
 
-/// A number of a dice term: as written, or computed before and taken from the stack.
+/// A number in a dice term: written, or computed before and taken from the stack.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Operand {
     Value(f64),
@@ -81,10 +81,10 @@ impl Operand {
     }
 }
 
-/// What kind of die it is.
+/// The kind of a die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum DieKind {
-    /// Shows 1 to its faces.
+    /// Shows 1 to its number of faces.
     #[default]
     Standard,
     /// A Fate (Fudge) die: -1, 0 or 1. `faces` is 3.
@@ -93,7 +93,7 @@ pub enum DieKind {
     Coin,
 }
 
-/// Dice that are rolled together: `4d6kh3`.
+/// Dice that are rolled together, such as `4d6kh3`.
 #[derive(Clone, Debug)]
 pub(super) struct Term {
     pub(super) at: At,
@@ -102,14 +102,14 @@ pub(super) struct Term {
     /// 3 for Fate dice and 2 for coins.
     pub(super) faces: Operand,
     pub(super) faces_at: At,
-    /// As written: part of [`Program::modifiers`].
+    /// The modifiers as written: a range of [`Program::modifiers`].
     pub(super) modifiers: Range<u32>,
-    /// How it is rolled, if that is known before the roll.
+    /// How to roll it, if that is known before the roll.
     pub(super) plan: Plan,
 }
 
 impl Term {
-    /// How many of its numbers are on the stack.
+    /// The number of its values on the stack.
     #[inline]
     pub(super) fn computed(&self, program: &Program) -> usize {
         if self.plan != Plan::Late {
@@ -120,40 +120,40 @@ impl Term {
     }
 }
 
-/// How a term is rolled.
+/// How to roll a term.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Plan {
-    /// Something is computed: it is known at the roll.
+    /// A number is computed, so it is only known at the roll.
     Late,
-    /// Everything is written: `actions` are a part of [`Program::actions`].
+    /// All numbers are written. The actions are the range `first..end` of [`Program::actions`].
     Ready { count: u32, faces: u32, first: u32, end: u32, shape: Shape },
 }
 
-/// The common terms, which need no list of dice for their total.
+/// Common terms, whose total needs no list of dice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     /// No modifier.
     Plain,
-    /// Keeps the highest this many of at most [`SMALL`] dice.
+    /// Keeps this many of at most [`SMALL`] dice, the highest.
     Highest(u32),
-    /// Keeps the lowest this many of at most [`SMALL`] dice.
+    /// Keeps this many of at most [`SMALL`] dice, the lowest.
     Lowest(u32),
-    /// Explodes when a die shows this.
+    /// Explodes at this value.
     Exploding(i32),
     /// Anything else.
     General,
 }
 
-/// Dice that fit into an array on the stack.
+/// The number of dice that fit into an array on the stack.
 pub(super) const SMALL: usize = 32;
 
-/// `{a, b}kh`.
+/// A pool such as `{a, b}kh`.
 #[derive(Clone, Debug)]
 pub(super) struct Pool {
     pub(super) members: u32,
-    /// As written: part of [`Program::modifiers`].
+    /// The modifiers as written: a range of [`Program::modifiers`].
     pub(super) modifiers: Range<u32>,
-    /// Part of [`Program::actions`], if every target is written.
+    /// A range of [`Program::actions`], if every target is written.
     pub(super) actions: Option<Range<u32>>,
 }
 
@@ -169,7 +169,7 @@ pub(super) struct Modifier {
 }
 
 impl Modifier {
-    /// How many of its numbers are on the stack.
+    /// The number of its values on the stack.
     pub(super) fn computed(&self) -> usize {
         let one = |operand: Option<Operand>| usize::from(operand.is_some_and(Operand::is_computed));
         one(self.limit) + one(self.operand)
@@ -180,25 +180,25 @@ impl Modifier {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Program {
     pub(super) steps: Vec<Step>,
-    /// Where each step was written.
+    /// The position of each step in the source.
     pub(super) places: Vec<At>,
     pub(super) terms: Vec<Term>,
     pub(super) pools: Vec<Pool>,
     pub(super) modifiers: Vec<Modifier>,
     pub(super) actions: Vec<Action>,
-    /// Bytes of the names, without the `@`.
+    /// The bytes of the names, without the `@`.
     pub(super) variables: Vec<Range<u32>>,
-    /// Bytes of the texts, without the brackets.
+    /// The bytes of the texts, without the brackets.
     pub(super) flavours: Vec<Range<u32>>,
-    /// Bytes of the text after `#`, trimmed.
+    /// The bytes of the text after `#`, trimmed.
     pub(super) comment: Option<Range<u32>>,
-    /// Most values that are on the stack at once.
+    /// The largest number of values on the stack.
     pub(super) stack_max: u32,
-    /// Dice that are written: rolled whatever happens.
+    /// The number of written dice, which are always rolled.
     pub(super) dice_written: u32,
 }
 
-/// A part of a list; nothing if the range is not within it (which the parser rules out).
+/// A part of a list; empty if the range is outside of it, which the parser rules out.
 pub(super) fn part<'a, T>(list: &'a [T], range: &Range<u32>) -> &'a [T] {
     list.get(range.start as usize..range.end as usize).unwrap_or_default()
 }

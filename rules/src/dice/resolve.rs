@@ -1,4 +1,4 @@
-//! Counts, faces and targets that become known at the roll: checked here, in the parser and in the statistics alike.
+//! Checks counts, faces and targets that are only known at the roll, for the parser, rolls and statistics.
 
 use super::{
     error::{Fault, FormulaErrorKind, Outcome},
@@ -7,56 +7,56 @@ use super::{
     program::{At, Modifier, Operand, Term},
 };
 
-/// A number of dice.
+/// Checks a number of dice.
 pub(super) fn count(number: f64, at: At, limits: &Limits) -> Outcome<u32> {
     if number > f64::from(limits.dice_per_term_max) {
-        let message = format!("{number} dice in one term, and {} are allowed", limits.dice_per_term_max);
+        let message = format!("{number} dice in one term, but at most {} are allowed", limits.dice_per_term_max);
         return Err(Fault::new(FormulaErrorKind::TooManyDice, at, message).hint("Roll fewer dice, or several rolls."));
     }
     if number < 0.0 || number.fract() != 0.0 || number.is_nan() {
-        return Err(Fault::new(FormulaErrorKind::Count, at, format!("{number} is no number of dice"))
-            .expected("a whole number of 0 or more")
-            .hint("Use floor(…) for a whole number and max(0, …) to stay above zero."));
+        return Err(Fault::new(FormulaErrorKind::Count, at, format!("{number} is not a number of dice"))
+            .expected("a whole number, at least 0")
+            .hint("Use floor(…) to get a whole number and max(0, …) to avoid negative numbers."));
     }
     Ok(number as u32)
 }
 
-/// A number of faces.
+/// Checks a number of faces.
 pub(super) fn faces(number: f64, at: At, limits: &Limits) -> Outcome<u32> {
     if number > f64::from(limits.faces_max) {
-        let message = format!("a die of {number} faces, and {} are allowed", limits.faces_max);
+        let message = format!("a die with {number} faces, but at most {} are allowed", limits.faces_max);
         return Err(Fault::new(FormulaErrorKind::Faces, at, message));
     }
     if number < 1.0 || number.fract() != 0.0 || number.is_nan() {
-        return Err(Fault::new(FormulaErrorKind::Faces, at, format!("a die of {number} faces cannot be rolled"))
-            .expected("a whole number of faces from 1 on"));
+        return Err(Fault::new(FormulaErrorKind::Faces, at, format!("a die with {number} faces cannot be rolled"))
+            .expected("a whole number of faces, at least 1"));
     }
     Ok(number as u32)
 }
 
-/// More dice than a formula may roll.
+/// The error for more dice than a formula may roll.
 #[cold]
 pub(super) fn too_many_dice(at: At, limits: &Limits) -> Box<Fault> {
     let message = format!("more than {} dice in one formula", limits.dice_per_formula_max);
     Fault::new(FormulaErrorKind::TooManyDice, at, message).hint("Roll fewer dice, or several rolls.")
 }
 
-/// More dice added than a term may add.
+/// The error for more added dice than a term may have.
 #[cold]
 pub(super) fn too_many_extra(at: At, limits: &Limits) -> Box<Fault> {
     let message = format!("explosions and rerolls added more than {} dice to one term", limits.extra_dice_per_term_max);
     Fault::new(FormulaErrorKind::TooManyDice, at, message)
-        .hint("Let fewer results explode or be rerolled, or limit how many: x3=6, rr2=1.")
+        .hint("Let fewer results explode or be rerolled, or limit their number: x3=6, rr2=1.")
 }
 
-/// A term with all its numbers known.
+/// A term whose numbers are all known.
 pub(super) struct Resolved {
     pub(super) count: u32,
     pub(super) sides: Sides,
     pub(super) actions: Vec<Action>,
 }
 
-/// The term, given its computed numbers in their order on the stack.
+/// Resolves a term with its computed numbers, in their order on the stack.
 pub(super) fn term(term: &Term, modifiers: &[Modifier], computed: &[f64], limits: &Limits) -> Outcome<Resolved> {
     let mut computed = computed.iter().copied();
     let mut number = |operand| match operand {
@@ -69,7 +69,7 @@ pub(super) fn term(term: &Term, modifiers: &[Modifier], computed: &[f64], limits
     Ok(Resolved { count: dice, sides, actions: actions(modifiers, computed, sides)? })
 }
 
-/// What the modifiers ask for, given their computed numbers in order.
+/// Resolves the modifiers with their computed numbers, in order.
 pub(super) fn actions(
     modifiers: &[Modifier],
     computed: impl IntoIterator<Item = f64>,

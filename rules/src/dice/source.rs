@@ -1,26 +1,26 @@
-//! Where dice fall from. Everything that rolls takes a [`Dice`] as an argument; nothing here knows a clock or a random
-//! number generator of its own.
+//! Sources of dice. Everything that rolls takes a [`Dice`] as an argument. Nothing here has a clock or a random number
+//! generator of its own.
 
 use rand::Rng;
 
-/// Something that dice fall from: a generator, the fair stream of a campaign, or dice somebody rolled by hand.
+/// A source of dice: a generator, a campaign's fair stream, or dice that somebody rolled by hand.
 pub trait Dice {
-    /// One die of `faces` (1 or more) sides: a number from 1 to `faces`.
+    /// Rolls one die with `faces` (at least 1) sides and returns a number from 1 to `faces`.
     ///
     /// # Errors
-    /// When nothing more falls from here: given dice that have run out or do not fit.
+    /// If the source has no valid die: given dice have run out or do not match.
     fn roll(&mut self, faces: u32) -> Result<u32, OutOfDice>;
 }
 
-/// Dice of a random number generator, each face as likely as every other.
+/// Dice from a random number generator. Every face is equally likely.
 pub struct Random<R>(pub R);
 
 impl<R: Rng> Dice for Random<R> {
     #[inline]
     fn roll(&mut self, faces: u32) -> Result<u32, OutOfDice> {
         let faces = faces.max(1);
-        // The upper half of word × faces is uniform once the words are left out whose lower half falls into the first
-        // 2^32 modulo faces: what remains is the same number of words for each face. The modulo is rarely needed.
+        // The upper half of word × faces is uniform if words are rejected whose lower half is below 2^32 modulo faces:
+        // the same number of words then remains for each face. The modulo is rarely needed.
         let mut product = u64::from(self.0.next_u32()) * u64::from(faces);
         if (product as u32) < faces {
             let surplus = faces.wrapping_neg() % faces;
@@ -32,23 +32,23 @@ impl<R: Rng> Dice for Random<R> {
     }
 }
 
-/// Why no die fell.
+/// Why there is no die.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutOfDice {
-    /// The given dice are used up; `index` (from 0) is the one that was missing.
+    /// The given dice are used up. `index` (from 0) is the missing one.
     TooFew {
-        /// Dice that were given.
+        /// The number of given dice.
         index: usize,
-        /// Faces of the die that was to be rolled.
+        /// The faces of the die that was needed.
         faces: u32,
     },
-    /// The given die at `index` shows what a die of `faces` sides cannot.
+    /// The given die at `index` shows a value that a die with `faces` sides does not have.
     OutOfRange {
-        /// Which die, from 0.
+        /// The die's index, from 0.
         index: usize,
-        /// What it shows.
+        /// Its value.
         value: u32,
-        /// Faces of the die that was to be rolled.
+        /// The faces of the die that was needed.
         faces: u32,
     },
 }
@@ -57,10 +57,10 @@ impl std::fmt::Display for OutOfDice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::TooFew { index, faces } => {
-                write!(f, "{index} dice were given and one more is needed: a d{faces}")
+                write!(f, "too few dice were given ({index}), and at least one more is needed: a d{faces}")
             }
             Self::OutOfRange { index, value, faces } => {
-                write!(f, "die {} shows {value}, but here a d{faces} is rolled", index + 1)
+                write!(f, "die {} shows {value}, but the roll needs a d{faces} there", index + 1)
             }
         }
     }
@@ -68,20 +68,20 @@ impl std::fmt::Display for OutOfDice {
 
 impl std::error::Error for OutOfDice {}
 
-/// Dice somebody rolled by hand, consumed in order.
+/// Dice rolled by hand, used in order.
 pub struct Given<'a> {
     values: &'a [u32],
     next: usize,
 }
 
 impl<'a> Given<'a> {
-    /// Dice that show these values.
+    /// Dice with these values.
     #[must_use]
     pub const fn new(values: &'a [u32]) -> Self {
         Self { values, next: 0 }
     }
 
-    /// Those nobody rolled.
+    /// The dice that were not used.
     #[must_use]
     pub fn unused(&self) -> &'a [u32] {
         self.values.get(self.next..).unwrap_or_default()

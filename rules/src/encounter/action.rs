@@ -1,4 +1,4 @@
-//! What can be asked of an encounter.
+//! Requests to an encounter.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -11,7 +11,7 @@ use crate::{
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal,)+) => {
-        /// What is done.
+        /// The kinds of actions.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
         #[schema(as = EncounterActionKind, rename_all = "snake_case")]
         pub enum ActionKind {
@@ -19,10 +19,10 @@ macro_rules! kinds {
         }
 
         impl ActionKind {
-            /// All of them.
+            /// All kinds.
             pub const ALL: &[Self] = &[$(Self::$kind),+];
 
-            /// As on the wire.
+            /// Its name in JSON.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$kind => $name),+ }
@@ -32,15 +32,15 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// An attack with a weapon or a spell; with `target_ids` a spell that asks everybody there for a saving throw.
+    /// An attack with a weapon or a spell. With `target_ids` a spell that makes several creatures save.
     Attack = "attack",
-    /// The same; spells stand in `spell_name`.
+    /// Like `attack`, with the spell in `spell_name`.
     CastSpell = "cast_spell",
-    /// Damage from anywhere.
+    /// Damage from any source.
     Damage = "damage",
-    /// Healing from anywhere.
+    /// Healing from any source.
     Heal = "heal",
-    /// Temporary hit points; the higher of old and new.
+    /// Temporary hit points. The higher of the old and new value counts.
     TempHp = "temp_hp",
     /// A condition begins.
     AddCondition = "add_condition",
@@ -54,49 +54,49 @@ kinds! {
     UseSpellSlot = "use_spell_slot",
     /// A resource is spent.
     UseResource = "use_resource",
-    /// Moving to a square, or towards or away from somebody.
+    /// Move to a square, or towards or away from somebody.
     Move = "move",
-    /// Standing up, which costs half the speed.
+    /// Stand up, which costs half the speed.
     StandUp = "stand_up",
     /// A death saving throw.
     DeathSave = "death_save",
-    /// Initiative is rolled, or set; of all without a participant.
+    /// Roll or set initiative. Without a participant, for everybody.
     RollInitiative = "roll_initiative",
-    /// The turn ends, and the next begins.
+    /// End the turn and begin the next one.
     AdvanceTurn = "advance_turn",
-    /// As much movement again.
+    /// Add the speed to the movement once more.
     Dash = "dash",
-    /// Moving without provoking.
+    /// Move without provoking opportunity attacks.
     Disengage = "disengage",
-    /// Attacks against it have disadvantage until its next turn.
+    /// Attacks against the participant have disadvantage until its next turn.
     Dodge = "dodge",
     /// The target's next attack or check has advantage.
     Help = "help",
-    /// Seizing.
+    /// Grab a creature.
     Grapple = "grapple",
-    /// Knocking over, or with `away` pushing a square away.
+    /// Knock a creature over or, with `away`, push it one square away.
     Shove = "shove",
-    /// Getting out of a grapple.
+    /// Break free of a grapple.
     Escape = "escape",
-    /// Concentration is given up.
+    /// Give up concentration.
     EndConcentration = "end_concentration",
-    /// Players no longer know of it.
+    /// Hide a participant from players.
     Conceal = "conceal",
-    /// Players know of it.
+    /// Show a hidden participant to players.
     Reveal = "reveal",
-    /// Becoming unseen; what it comes to is a check.
+    /// Try to get out of sight. A separate check decides the result.
     Hide = "hide",
-    /// Waiting for something, to act with the reaction.
+    /// Wait for something, to act with the reaction.
     Ready = "ready",
-    /// Looking for something; what it comes to is a check.
+    /// Look for something. A separate check decides the result.
     Search = "search",
-    /// Using a thing.
+    /// Use an object.
     UseObject = "use_object",
     /// Anything else that takes an action.
     Improvise = "improvise",
 }
 
-/// What an action takes of a turn (SRD 5.1, "Your Turn").
+/// What an action costs (SRD 5.1, "Your Turn").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = TurnCost)]
@@ -105,25 +105,25 @@ pub enum Cost {
     Action,
     /// The bonus action.
     BonusAction,
-    /// The reaction, in anybody's turn.
+    /// The reaction, in any creature's turn.
     Reaction,
-    /// Nothing; only with `override`.
+    /// Nothing. Only allowed with `override`.
     Free,
 }
 
-/// A spell that leaves less to be cast in the same turn (SRD 5.1, "Casting Time").
+/// A spell that limits which other spells may be cast in the same turn (SRD 5.1, "Casting Time").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = SpellPace)]
 pub enum Cast {
-    /// With the bonus action.
+    /// Cast with the bonus action.
     Quick,
-    /// With something else, and no cantrip.
+    /// Cast with anything else, and not a cantrip.
     Levelled,
 }
 
 impl Cost {
-    /// As on the wire.
+    /// Its name in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -140,7 +140,7 @@ impl Cost {
 #[serde(rename_all = "snake_case")]
 #[schema(as = ConditionDuration)]
 pub enum Duration {
-    /// So many ends of its owner's turn.
+    /// The given number of ends of its owner's turn.
     Rounds,
     /// As long as `participant_id` concentrates.
     Concentration,
@@ -152,27 +152,27 @@ pub enum Duration {
     SaveEnds,
 }
 
-/// Something asked of an encounter. `participant_id` acts, `target_id` is affected; each kind reads the fields it needs.
+/// A request to an encounter. `participant_id` acts and `target_id` is affected. Each kind reads the fields it needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Action {
     /// What is done.
     pub action: ActionKind,
-    /// Who acts; none: whose turn it is.
+    /// Who acts; `None`: the participant whose turn it is.
     #[serde(default)]
     pub participant_id: Option<String>,
-    /// Who is affected; of `move` without a square: whom to approach.
+    /// Who is affected; for a `move` without a square, whom to approach.
     #[serde(default)]
     pub target_id: Option<String>,
-    /// Who stands in the area of a spell.
+    /// The creatures in a spell's area.
     #[serde(default)]
     pub target_ids: Vec<String>,
-    /// Hit points, uses of a resource, feet moved without positions, or an initiative that was rolled elsewhere.
+    /// Hit points, uses of a resource, feet to move without positions, or an initiative that was rolled elsewhere.
     #[serde(default)]
     pub amount: Option<i32>,
     /// Healing as a sum of dice.
     #[serde(default)]
     pub formula: Option<String>,
-    /// Type of `amount` as damage.
+    /// The damage type of `amount`.
     #[serde(default)]
     pub damage_type: Option<String>,
     /// Damage of several types.
@@ -190,56 +190,56 @@ pub struct Action {
     /// An effect.
     #[serde(default)]
     pub effect: Option<String>,
-    /// Rounds it lasts.
+    /// The rounds that it lasts.
     #[serde(default)]
     pub rounds: Option<i32>,
-    /// How long it lasts; none: `rounds` if there are any, else until it is dispelled.
+    /// How long it lasts; `None`: `rounds` if given, otherwise until it is dispelled.
     #[serde(default)]
     pub duration: Option<Duration>,
-    /// Difficulty of the save that ends it.
+    /// The DC of the save that ends it.
     #[serde(default)]
     pub save_dc: Option<i32>,
     /// The ability of that save.
     #[serde(default)]
     pub save_ability: Option<Ability>,
-    /// What it comes from.
+    /// The source of a condition or an effect.
     #[serde(default)]
     pub source: Option<String>,
-    /// What it looks like.
+    /// The description of a condition.
     #[serde(default)]
     pub description: Option<String>,
-    /// Level of a slot, or of exhaustion.
+    /// The level of a slot or of exhaustion.
     #[serde(default)]
     pub level: Option<i32>,
     /// Name of a resource.
     #[serde(default)]
     pub resource: Option<String>,
-    /// Where to.
+    /// The destination.
     #[serde(default)]
     pub position: Option<Position>,
-    /// The way there, square by square; none: the cheapest.
+    /// The path, square by square; empty: the cheapest path.
     #[serde(default)]
     pub path: Vec<Position>,
     /// Whether a shove pushes away, or a move leads away from the target.
     #[serde(default)]
     pub away: bool,
-    /// What it takes of the turn, where that is not what it usually takes: an attack in somebody else's turn takes the reaction
-    /// if it was provoked or readied.
+    /// What the action costs, if not its usual cost. An attack outside of the actor's turn costs the reaction if it was
+    /// provoked or readied.
     #[serde(default)]
     pub cost: Option<Cost>,
-    /// A game master's word: turn, economy and movement are not checked.
+    /// True if a game master overrides the rules: turn, economy and movement are not checked.
     #[serde(default, rename = "override")]
     pub overridden: bool,
-    /// What is attacked with.
+    /// The attack or spell.
     #[serde(flatten)]
     pub attack: AttackArgs,
-    /// What only the table knows of a roll.
+    /// Circumstances of a roll that only the people at the table know.
     #[serde(flatten)]
     pub circumstances: Circumstances,
 }
 
 impl Action {
-    /// An action of this kind, with nothing else said.
+    /// An action of this kind with everything else at its default.
     #[must_use]
     pub fn new(action: ActionKind) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What a fight did to everybody: how it stood when it joined, how it stands now.
+//! What a fight did to each participant: its state when it joined compared with now.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -13,9 +13,9 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = NumberChange)]
 pub struct NumberDiff {
-    /// Before.
+    /// The value before.
     pub initial: i32,
-    /// After.
+    /// The value after.
     #[serde(rename = "final")]
     pub now: i32,
     /// After minus before.
@@ -28,12 +28,12 @@ impl NumberDiff {
     }
 }
 
-/// Something else before and after.
+/// Any other value, before and after.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Difference<T> {
-    /// Before.
+    /// The value before.
     pub initial: T,
-    /// After.
+    /// The value after.
     #[serde(rename = "final")]
     pub now: T,
 }
@@ -41,33 +41,33 @@ pub struct Difference<T> {
 /// A condition in full.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ConditionDetail {
-    /// Name.
+    /// The name.
     pub name: String,
-    /// Who or what it comes from; a participant by the id of its record, or its name.
+    /// The source. If it is a participant, the id of its record, or its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// `rounds`, `concentration`, `until_dispelled`, `until_rest` or `save_ends`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<super::Duration>,
-    /// Rounds that are left.
+    /// Rounds left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds_remaining: Option<i32>,
-    /// Level of exhaustion.
+    /// The level of exhaustion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<i32>,
-    /// Difficulty of the save that ends it.
+    /// The DC of the save that ends it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub save_dc: Option<i32>,
     /// The ability of that save.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub save_ability: Option<Ability>,
-    /// What it looks like.
+    /// Its description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 
 impl ConditionDetail {
-    /// As it stands on a sheet.
+    /// The condition as a sheet has it.
     #[must_use]
     pub fn on_sheet(&self) -> Condition {
         Condition {
@@ -80,30 +80,30 @@ impl ConditionDetail {
     }
 }
 
-/// Conditions by name, and those in force in full.
+/// Conditions by name, with the details of the active ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[schema(as = ConditionsChange)]
 pub struct ConditionsDiff {
-    /// In force before.
+    /// Active before.
     #[schema(required = true)]
     pub initial: Vec<String>,
-    /// In force now and not before.
+    /// Active now but not before.
     #[schema(required = true)]
     pub added: Vec<String>,
-    /// In force before and not now.
+    /// Active before but not now.
     #[schema(required = true)]
     pub removed: Vec<String>,
-    /// In force before and now, with another level, other rounds, or another end.
+    /// Active before and now, but with another level, other rounds, or another way to end.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// In force now.
+    /// Active now.
     #[schema(required = true)]
     pub active: Vec<String>,
-    /// Those in force now.
+    /// Details of those that are active now.
     #[schema(required = true)]
     pub details: Vec<ConditionDetail>,
-    /// Those in force before; what a record that was edited meanwhile is compared with. Never written.
+    /// Details of those that were active before, for comparison with an edited record. Never written.
     #[serde(skip)]
     pub initial_details: Vec<ConditionDetail>,
 }
@@ -112,14 +112,14 @@ pub struct ConditionsDiff {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = SpellSlotChange)]
 pub struct SlotDiff {
-    /// Level.
+    /// The level.
     pub level: i32,
-    /// Left before.
+    /// Slots left before.
     pub initial: i32,
-    /// Left now.
+    /// Slots left now.
     #[serde(rename = "final")]
     pub now: i32,
-    /// Used.
+    /// Slots used.
     pub expended: i32,
 }
 
@@ -127,18 +127,19 @@ pub struct SlotDiff {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = ResourceChange)]
 pub struct ResourceDiff {
-    /// Name.
+    /// The name.
     pub name: String,
-    /// Left before.
+    /// Uses left before.
     pub initial: i32,
-    /// Left now.
+    /// Uses left now.
     #[serde(rename = "final")]
     pub now: i32,
     /// Now minus before.
     pub delta: i32,
 }
 
-/// What changed. What is optional is there when there is any of it (slots, resources) or when it changed (the rest).
+/// What changed. Slots and resources are present if the creature has any; other optional values are present if they
+/// changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[schema(as = ParticipantChanges)]
@@ -161,19 +162,19 @@ pub struct Changes {
     /// Death saving throws.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub death_saves: Option<Difference<DeathSaves>>,
-    /// The spell it concentrates on.
+    /// The spell that it concentrates on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concentration: Option<Difference<Option<String>>>,
     /// Effects such as Bless.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effects: Option<Difference<Vec<ActiveEffect>>>,
-    /// Hit dice that are left.
+    /// Hit dice left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hit_dice: Option<NumberDiff>,
-    /// What was done once since the last long rest, and was not before.
+    /// Features that were used in the fight and can only be used once per long rest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rest_flags: Vec<String>,
-    /// What was done once since the last long rest before, and may be done again after a rest.
+    /// Features that were used before, and can be used again after a rest during the fight.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cleared_rest_flags: Vec<String>,
     /// What it did and suffered.
@@ -182,7 +183,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// What lies between two snapshots.
+    /// The changes between two snapshots.
     #[must_use]
     pub(super) fn between(before: &Snapshot, now: &Snapshot) -> Self {
         let only = |some: &[String], others: &[String]| {
@@ -205,7 +206,7 @@ impl Changes {
         }
     }
 
-    /// Whether a record would change; statistics are nobody's record.
+    /// Whether a record would change. Statistics belong to no record.
     #[must_use]
     pub fn any(&self) -> bool {
         let conditions = &self.conditions;
@@ -225,15 +226,15 @@ impl Changes {
 /// What the fight did to one participant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ParticipantUpdate {
-    /// Id in the encounter.
+    /// The id in the encounter.
     pub participant_id: String,
-    /// The character it is.
+    /// The id of its character.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub character_id: Option<String>,
-    /// The NPC it is.
+    /// The id of its NPC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub npc_id: Option<String>,
-    /// Whether no record is behind it.
+    /// Whether it has no record.
     pub is_ephemeral: bool,
     /// What changed.
     pub changes: Changes,
@@ -246,7 +247,7 @@ pub fn commit_required(updates: &[ParticipantUpdate]) -> bool {
 }
 
 impl Encounter {
-    /// What the fight did to everybody, in the order they joined.
+    /// What the fight did to each participant, in the order of joining.
     #[must_use]
     pub fn diff(&self) -> Vec<ParticipantUpdate> {
         self.participants.iter().map(|p| self.update(p)).collect()
@@ -271,7 +272,7 @@ impl Encounter {
         }
     }
 
-    /// What only the encounter knows of a condition.
+    /// Adds what only the encounter knows of a condition.
     pub(super) fn complete(&self, detail: &mut ConditionDetail, it: &Participant) {
         use super::Duration;
         detail.source = detail.source.take().map(|source| self.outside(source));
@@ -289,7 +290,7 @@ impl Encounter {
         });
     }
 
-    /// What a participant is called outside of the encounter: the id of its record, or its name.
+    /// How a participant is named outside of the encounter: by the id of its record, or by its name.
     fn outside(&self, source: String) -> String {
         match self.participant(&source) {
             Some(p) => p.record().unwrap_or(&p.creature.name).to_owned(),
@@ -321,7 +322,7 @@ fn differ<T: Clone + PartialEq>(initial: &T, now: &T) -> Option<Difference<T>> {
     (initial != now).then(|| Difference { initial: initial.clone(), now: now.clone() })
 }
 
-/// What of a condition can change while it is in force.
+/// The parts of a condition that can change while it is active.
 pub(super) fn runs(it: &Condition) -> (Option<i32>, Option<i32>, bool) {
     (it.level, it.rounds_remaining, it.until_rest)
 }

@@ -1,5 +1,5 @@
-//! How the state follows from an event. It never fails: what makes no sense changes nothing, and no number leaves its
-//! bounds.
+//! Computes the state after an event. This never fails: an event that makes no sense changes nothing, and every number
+//! stays within its limits.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Encounter {
-    /// Folds one event into the state.
+    /// Applies one event to the state.
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Joined { participant } => self.joined(participant),
@@ -116,7 +116,7 @@ impl Encounter {
     }
 }
 
-/// Brings every number a fight changes within its bounds.
+/// Clamps every number that a fight changes to its limits.
 pub(super) fn bound(sheet: &mut Creature) {
     sheet.max_hp = sheet.max_hp.max(0);
     sheet.conditions.truncate(LIST_MAX);

@@ -1,12 +1,12 @@
-//! What an encounter holds at most.
+//! Limits of an encounter.
 
-/// Participants, the fallen included.
+/// Participants, with the dead.
 pub const PARTICIPANTS_MAX: usize = 200;
 /// Rounds.
 pub const ROUNDS_MAX: u32 = 10_000;
-/// Squares of the grid, each way.
+/// The smallest width and height of the grid, in squares.
 pub const GRID_MIN: i32 = 5;
-/// Squares of the grid, each way.
+/// The largest width and height of the grid, in squares.
 pub const GRID_MAX: i32 = 100;
 /// Squares above or below the ground.
 pub const HEIGHT_MAX: i32 = 1_000;
@@ -14,9 +14,9 @@ pub const HEIGHT_MAX: i32 = 1_000;
 pub const SQUARES_MAX: usize = 10_000;
 /// Hazards.
 pub const HAZARDS_MAX: usize = 200;
-/// Squares of a path that is written out.
+/// Squares of a given path.
 pub const PATH_MAX: usize = 200;
-/// Entries of a list of a participant: resistances, resources, attacks, conditions.
+/// Entries in each of a participant's lists: resistances, resources, attacks, conditions.
 pub const LIST_MAX: usize = 100;
 /// Creatures in the area of one spell.
 pub const TARGETS_MAX: usize = 50;
@@ -28,7 +28,7 @@ pub const FORMULA_CHARS_MAX: usize = 100;
 pub const ID_CHARS_MAX: usize = 100;
 /// Characters of a name, a source, a description of a condition.
 pub const NAME_CHARS_MAX: usize = 200;
-/// Characters of the notes at the end.
+/// Characters of the final notes.
 pub const NOTES_CHARS_MAX: usize = 10_000;
-/// Hit points, damage, healing; the negative of it for modifiers.
+/// Hit points, damage and healing; modifiers also have its negative as a limit.
 pub const AMOUNT_MAX: i32 = 1_000_000;

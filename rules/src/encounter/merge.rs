@@ -1,4 +1,4 @@
-//! What a fight did, written into a record.
+//! Writes a fight's results into a record.
 
 use super::{Changes, ConditionDetail, ParticipantUpdate, Snapshot, diff::runs, fold, snapshot::is_active};
 use crate::{
@@ -6,33 +6,33 @@ use crate::{
     srd::same,
 };
 
-/// What of an update is written, and how.
+/// Which parts of an update to write, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MergeOptions {
-    /// Whether the record still is what it was when its owner joined.
+    /// Whether the record is unchanged since its owner joined.
     pub unchanged: bool,
-    /// Conditions stay as they are.
+    /// Whether to leave conditions as they are.
     pub exclude_conditions: bool,
-    /// Spell slots stay as they are.
+    /// Whether to leave spell slots as they are.
     pub exclude_spell_slots: bool,
 }
 
 impl MergeOptions {
-    /// Everything, into a record nobody else changed.
+    /// Write everything, into an unchanged record.
     pub const ALL: Self = Self { unchanged: true, exclude_conditions: false, exclude_spell_slots: false };
 }
 
-/// Writes an update into the record and says what changed there.
+/// Writes an update into the record, and returns what changed.
 ///
-/// A record that is `unchanged` gets the final values. Another gets the differences: hit points, slots and resources by
-/// how much they changed, within 0 and the record's maximum; conditions one by one, so that what was added meanwhile stays.
-/// Another that is dead stays as dead as it is: it takes what was spent, and nothing that has to do with living.
+/// An `unchanged` record gets the final values. A record that was edited since gets the differences: hit points, slots and
+/// resources change by the same amount, between 0 and the record's maximum; conditions are merged one by one, so that those
+/// added since stay. An edited record that is dead only takes what was spent, and nothing that concerns life.
 pub fn merge(record: &mut Creature, update: &ParticipantUpdate, options: MergeOptions) -> Changes {
     let before = Snapshot::of(record);
     let changes = &update.changes;
     let dead = !options.unchanged && record.life() == Life::Dead;
     let conditions_too = !options.exclude_conditions && !dead;
-    // Exhaustion decides how many hit points there can be, so conditions come first.
+    // Conditions come first, because exhaustion limits the hit points.
     if conditions_too {
         conditions(record, changes, options.unchanged);
     }
@@ -53,7 +53,7 @@ pub fn merge(record: &mut Creature, update: &ParticipantUpdate, options: MergeOp
     written
 }
 
-/// A number of the record after a fight.
+/// The new value of one of the record's numbers.
 const fn number(own: i32, initial: i32, now: i32, options: MergeOptions) -> i32 {
     if options.unchanged { now } else { own.saturating_add(now.saturating_sub(initial)) }
 }
@@ -67,7 +67,7 @@ fn points(record: &mut Creature, changes: &Changes, options: MergeOptions) {
     }
 }
 
-/// Slots, resources, hit dice, and what can be done once between rests.
+/// Merges slots, resources, hit dice, and features that can be used once between rests.
 fn spent(record: &mut Creature, changes: &Changes, options: MergeOptions) {
     for slot in changes.spell_slots.iter().flatten().filter(|s| s.expended != 0 && !options.exclude_spell_slots) {
         if let Some((_, own)) = record.spell_slots.iter_mut().find(|(key, _)| key.trim().parse() == Ok(slot.level)) {
@@ -90,7 +90,7 @@ fn spent(record: &mut Creature, changes: &Changes, options: MergeOptions) {
     }
 }
 
-/// What only the encounter knows of a condition that stands in a record now.
+/// Copies to a condition's detail what only the encounter knows.
 fn tell(detail: &mut ConditionDetail, known: &ConditionDetail) {
     let ends = |it: &ConditionDetail| (it.rounds_remaining.is_some(), it.on_sheet().until_rest);
     if ends(detail) == ends(known) {
@@ -100,8 +100,8 @@ fn tell(detail: &mut ConditionDetail, known: &ConditionDetail) {
     detail.description.clone_from(&known.description);
 }
 
-/// Conditions one by one. What the record still has as it was when its owner joined becomes what it became in the fight;
-/// of what was changed on both sides the worse counts.
+/// Merges conditions one by one. A condition that is unchanged since its owner joined becomes what it became in the
+/// fight. If both sides changed it, the worse one counts.
 fn conditions(record: &mut Creature, changes: &Changes, unchanged: bool) {
     let diff = &changes.conditions;
     let as_it_was = |own: &Condition| {
@@ -117,7 +117,7 @@ fn conditions(record: &mut Creature, changes: &Changes, unchanged: bool) {
         match record.conditions.iter_mut().find(|c| same(&c.name, name)) {
             Some(own) if as_it_was(own) => *own = condition,
             Some(own) => *own = worse(own, &condition),
-            // Somebody else ended it meanwhile.
+            // Somebody else ended it since.
             None if diff.changed.contains(name) => {}
             None => {
                 condition.name.clone_from(name);
@@ -127,16 +127,17 @@ fn conditions(record: &mut Creature, changes: &Changes, unchanged: bool) {
     }
 }
 
-/// Of one condition from two sides: the higher level, the longer time.
+/// Merges two versions of a condition: the higher level and the longer time.
 fn worse(own: &Condition, other: &Condition) -> Condition {
     let rounds_remaining = own.rounds_remaining.zip(other.rounds_remaining).map(|(a, b)| a.max(b));
-    // A rest is later than any round, and sooner than never.
+    // A rest comes later than any round, but earlier than never.
     let ends = |it: &Condition| it.until_rest || it.rounds_remaining.is_some();
     let until_rest = (own.until_rest || other.until_rest) && ends(own) && ends(other);
     Condition { level: own.level.max(other.level), rounds_remaining, until_rest, ..own.clone() }
 }
 
-/// Death saving throws and concentration. Who died stays dead; who has hit points after all makes no saves and is awake.
+/// Merges death saving throws and concentration. A dead creature stays dead. A creature with hit points makes no saves
+/// and is awake.
 fn life(record: &mut Creature, changes: &Changes) {
     if let Some(saves) = &changes.death_saves {
         record.death_saves = saves.now;
@@ -154,7 +155,7 @@ fn life(record: &mut Creature, changes: &Changes) {
     }
 }
 
-/// Effects one by one: those that ended go, those that began or run on are as they are now.
+/// Merges effects one by one: ended effects are removed, and new or continuing ones are as in the fight.
 fn effects(record: &mut Creature, changes: &Changes) {
     let Some(effects) = &changes.effects else { return };
     let has = |list: &[crate::sheet::ActiveEffect], name: &str| list.iter().any(|e| same(&e.name, name));

@@ -1,21 +1,22 @@
-//! An encounter: a fight as a simulation, beside the sheets it began with.
+//! Encounters: fights as simulations, separate from the sheets they began with.
 //!
-//! It is a state machine. [`Encounter::act`] decides what an [`Action`] comes to and changes nothing;
-//! [`Encounter::apply`] folds one [`Event`] of that decision into the state. Events carry results and no dice, so that
-//! the log of a fight, folded onto its created state, gives the same state again, byte for byte. At the end
-//! [`Encounter::diff`] says what the fight did to everybody, and [`merge()`] writes that into a sheet.
+//! An encounter is a state machine. [`Encounter::act`] decides what an [`Action`] does and changes nothing.
+//! [`Encounter::apply`] applies one [`Event`] of that decision to the state. Events have results and no dice, so applying a
+//! fight's log to its created state gives the same final state, byte for byte. At the end [`Encounter::diff`] says what the
+//! fight did to each participant, and [`merge()`] writes that into a sheet.
 //!
-//! It must never decide what a resolver decides ([`crate::resolve`]), change a sheet before `merge`, or fail on an event:
-//! what an event names that is not there is passed over. Everything that grows has a limit in [`limits`].
+//! This module must never decide what a resolver decides ([`crate::resolve`]), change a sheet before `merge`, or fail on an
+//! event: events about unknown things are ignored. Everything that grows has a limit in [`limits`].
 //!
-//! - `state`: who takes part, and how it stands; `setup`, `newcomer`: how it begins, and who joins; `order`: whose turn it is.
-//! - `place`: squares, terrain, light; `walk`: the cheapest way between squares; `sight`: what place and light do to a roll.
-//! - `action`, `refusal`: what can be asked, and why it is refused; `act`: what comes of it, a family a file.
-//! - `event`, `fold`: what happened, and how the state follows from it.
-//! - `snapshot`, `diff`, `merge`, `summary`, `view`: what is told and what is kept.
+//! - `state`: the participants and the state; `setup`, `newcomer`: how a fight begins and who joins; `order`: turn order.
+//! - `place`: squares, terrain, light; `walk`: the cheapest paths between squares; `sight`: how positions and light affect
+//!   rolls.
+//! - `action`, `refusal`: what can be requested, and why it is rejected; `act`: decides actions, one file per family.
+//! - `event`, `fold`: what happened, and how it changes the state.
+//! - `snapshot`, `diff`, `merge`, `summary`, `view`: what is shown and what is kept.
 //!
-//! To add an action: a kind in `action`, a function in a file of `act`, a line in `act::decide`, a case in
-//! `rules/tests/encounter`, a row in `docs/encounters.md`.
+//! To add an action, add a kind to `action`, a function to a file of `act`, a line to `act::decide`, a case to
+//! `rules/tests/encounter` and a row to `docs/encounters.md`.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! Who is about to take part: a record, or fields that stand for one.
+//! A participant before it joins: a record, or fields that describe it.
 
 use std::collections::BTreeMap;
 
@@ -14,63 +14,63 @@ use crate::{
     srd::{Ability, DAMAGE_TYPES, DamageDice, damage_type, holds, same},
 };
 
-/// A condition somebody brings along.
+/// A condition that a new participant has.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NewCondition {
     /// The condition.
     #[serde(flatten)]
     pub condition: Condition,
-    /// Difficulty of the save that ends it.
+    /// The DC of the save that ends it.
     pub save_dc: Option<i32>,
     /// The ability of that save.
     pub save_ability: Option<Ability>,
-    /// What it looks like.
+    /// Its description.
     pub description: Option<String>,
 }
 
-/// Somebody about to take part: with a `record` as that stands, without one as the fields say.
+/// A new participant. With a `record` it takes part with that sheet, otherwise as the fields say.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NewParticipant {
-    /// Id in the encounter.
+    /// The id in the encounter.
     pub id: String,
-    /// The character it is; kept, and not looked up here.
+    /// The id of its character. It is stored, not looked up here.
     pub character_id: Option<String>,
-    /// The NPC it is.
+    /// The id of its NPC.
     pub npc_id: Option<String>,
-    /// Its sheet; wins over every field below that describes one.
+    /// Its sheet. It overrides every field below that describes one.
     #[serde(skip)]
     pub record: Option<Creature>,
-    /// Name; none: the record's, or the id.
+    /// The name. Default: the record's name, or the id.
     pub name: Option<String>,
-    /// Which side it is on.
+    /// Whether it is on the enemies' side.
     pub is_enemy: bool,
-    /// Its initiative, if it was rolled already.
+    /// Its initiative, if it was already rolled.
     pub initiative: Option<i32>,
-    /// Added to its initiative; none: what its sheet gives.
+    /// The bonus to its initiative. Default: the sheet's.
     pub initiative_bonus: Option<i32>,
-    /// It does not act before the end of its first turn.
+    /// It cannot act before the end of its first turn.
     pub surprised: bool,
     /// Only the game master knows of it.
     pub hidden: bool,
     /// Where it stands.
     pub position: Option<Position>,
-    /// Attacks of one attack action; none: what its class gives.
+    /// Attacks per attack action. Default: as its class gives.
     pub attacks_per_action: Option<i32>,
-    /// Whether it dies at 0 hit points instead of falling unconscious; none: when it is an enemy.
+    /// Whether it dies at 0 hit points instead of falling unconscious. Default: true for an enemy.
     pub is_npc: Option<bool>,
-    /// Hit points; none: all.
+    /// Hit points. Default: `max_hp`.
     pub hp: Option<i32>,
-    /// Hit points at most; none: `hp`, or 10.
+    /// Maximum hit points. Default: `hp`, or 10.
     pub max_hp: Option<i32>,
     /// Temporary hit points.
     pub temp_hp: i32,
-    /// Armor class; none: 10.
+    /// Armor class. Default: 10.
     pub armor_class: Option<i32>,
-    /// Feet a round; none: 30.
+    /// Speed in feet. Default: 30.
     pub speed: Option<i32>,
-    /// One of [`SIZES`]; none: medium.
+    /// One of [`SIZES`]. Default: medium.
     pub size: Option<String>,
     /// Creature type.
     pub creature_type: Option<String>,
@@ -80,13 +80,13 @@ pub struct NewParticipant {
     pub saving_throws: BTreeMap<String, i32>,
     /// Damage types it resists.
     pub resistances: Vec<String>,
-    /// Damage types that do nothing to it.
+    /// Damage types that it is immune to.
     pub immunities: Vec<String>,
-    /// Damage types that do it double damage.
+    /// Damage types that it is vulnerable to.
     pub vulnerabilities: Vec<String>,
-    /// Conditions that it cannot have.
+    /// Conditions that it is immune to.
     pub condition_immunities: Vec<String>,
-    /// Conditions it brings along.
+    /// Conditions that it has when it joins.
     pub conditions: Vec<NewCondition>,
     /// Class resources.
     pub resources: Vec<Resource>,
@@ -99,7 +99,7 @@ pub struct NewParticipant {
 }
 
 impl NewParticipant {
-    /// A sheet of the fields alone.
+    /// A sheet made from the fields.
     pub(super) fn sheet(&self, path: &str) -> Result<Creature, Refusal> {
         self.check(path)?;
         let max_hp = self.max_hp.or(self.hp.filter(|hp| *hp > 0)).unwrap_or(10);
@@ -146,7 +146,7 @@ impl NewParticipant {
         if let (Some(hp), Some(max)) = (self.hp, self.max_hp)
             && hp > max
         {
-            return wrong("hp", format!("{hp} is more than max_hp, which is {max}"));
+            return wrong("hp", format!("must be at most max_hp ({max}), not {hp}"));
         }
         if self.size.as_deref().is_some_and(|size| !SIZES.contains(&size)) {
             return wrong("size", format!("must be one of {}", SIZES.join(", ")));
@@ -172,7 +172,7 @@ impl NewParticipant {
         self.check_conditions(path)
     }
 
-    /// Every text is short enough, and an attack says what it does.
+    /// Checks that every text is short enough and that attacks are complete.
     fn check_texts(&self, path: &str) -> Result<(), Refusal> {
         let names = [
             ("resistances", &self.resistances),
@@ -204,7 +204,7 @@ impl NewParticipant {
             .try_for_each(|(at, it)| check_attack(&under(path, &format!("attacks/{at}")), it))
     }
 
-    /// Every number is one the rules know.
+    /// Checks that every number is in its range.
     fn check_values(&self, path: &str) -> Result<(), Refusal> {
         let score = |ability| (1..=30).contains(&self.abilities.unwrap_or_default().score(ability));
         let save = |(name, bonus): (&String, &i32)| Ability::named(name).is_some() && (-20..=30).contains(bonus);
@@ -218,17 +218,29 @@ impl NewParticipant {
             !r.name.trim().is_empty() && !twice && pool(r.remaining, r.max, limits::AMOUNT_MAX)
         };
         let checks = [
-            ("abilities", Ability::ALL.into_iter().all(score), "scores are 1 to 30"),
-            ("saving_throws", self.saving_throws.iter().all(save), "abilities, each with -20 to 30"),
-            ("spell_slots", self.spell_slots.iter().all(slot), "levels 1 to 9, 0 <= remaining <= max <= 99"),
-            ("resources", self.resources.iter().enumerate().all(resource), "different names, 0 <= remaining <= max"),
+            ("abilities", Ability::ALL.into_iter().all(score), "scores must be from 1 to 30"),
+            (
+                "saving_throws",
+                self.saving_throws.iter().all(save),
+                "must be abilities, each with a bonus from -20 to 30",
+            ),
+            (
+                "spell_slots",
+                self.spell_slots.iter().all(slot),
+                "must be levels 1 to 9, with 0 <= remaining <= max <= 99",
+            ),
+            (
+                "resources",
+                self.resources.iter().enumerate().all(resource),
+                "must have different names, with 0 <= remaining <= max",
+            ),
             ("attacks_per_action", self.attacks_per_action.is_none_or(|n| (1..=10).contains(&n)), "must be 1 to 10"),
         ];
         let wrong = checks.into_iter().find(|(_, right, _)| !right);
         wrong.map_or(Ok(()), |(field, _, message)| Err(Refusal::argument(under(path, field), message)))
     }
 
-    /// Conditions as strict as those an action adds.
+    /// Checks conditions as strictly as those that an action adds.
     fn check_conditions(&self, path: &str) -> Result<(), Refusal> {
         for (at, new) in self.conditions.iter().enumerate() {
             let it = &new.condition;
@@ -237,14 +249,14 @@ impl NewParticipant {
             let numbers =
                 it.rounds_remaining.is_none_or(|r| r >= 1) && new.save_dc.is_none_or(|d| (1..=40).contains(&d));
             if twice || !level || !numbers {
-                let message = "each once; a level (1 to 6) for exhaustion alone; rounds from 1; save_dc 1 to 40";
+                let message = "each must occur once; only exhaustion has a level (1 to 6); rounds are at least 1; save_dc is 1 to 40";
                 return Err(Refusal::argument(under(path, "conditions"), message));
             }
         }
         Ok(())
     }
 
-    /// Damage types and conditions are those of the rules.
+    /// Checks that the damage types and conditions exist in the rules.
     fn check_names(&self, path: &str) -> Result<(), Refusal> {
         let types = [
             ("resistances", &self.resistances),
@@ -255,7 +267,7 @@ impl NewParticipant {
         for (field, list) in types {
             if let Some(entry) = list.iter().find(unknown) {
                 let known = DAMAGE_TYPES.join(", ");
-                return Err(Refusal::argument(under(path, field), format!("\"{entry}\" is none of {known}")));
+                return Err(Refusal::argument(under(path, field), format!("\"{entry}\" is not one of {known}")));
             }
         }
         let immune = self.condition_immunities.iter().map(|name| ("condition_immunities", name));
@@ -281,7 +293,7 @@ impl NewParticipant {
     }
 }
 
-/// An attack has a name, a bonus that can be, and damage of a type of the rules.
+/// Checks that an attack has a name, a possible bonus, and damage of a known type.
 fn check_attack(path: &str, it: &NpcAttack) -> Result<(), Refusal> {
     let wrong = |field: &str, message: String| Err(Refusal::argument(under(path, field), message));
     text(&under(path, "name"), &it.name, limits::NAME_CHARS_MAX)?;
@@ -298,7 +310,7 @@ fn check_attack(path: &str, it: &NpcAttack) -> Result<(), Refusal> {
     };
     let told = it.damage_type.is_empty() && dice.damage_type.is_some();
     if !told && damage_type(&it.damage_type).is_none() {
-        return wrong("damage_type", format!("\"{}\" is none of {}", it.damage_type, DAMAGE_TYPES.join(", ")));
+        return wrong("damage_type", format!("\"{}\" is not one of {}", it.damage_type, DAMAGE_TYPES.join(", ")));
     }
     Ok(())
 }

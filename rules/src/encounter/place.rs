@@ -1,5 +1,5 @@
-//! Squares, terrain and light. A square is 5 feet; distance is counted in squares, diagonals as one (SRD 5.1,
-//! "Movement", on a grid).
+//! Squares, terrain and light. A square is 5 feet. Distance is counted in squares, and a diagonal counts as one (SRD
+//! 5.1, "Movement", on a grid).
 
 use std::fmt;
 
@@ -9,10 +9,11 @@ use utoipa::ToSchema;
 use super::{Refusal, limits, setup::text};
 use crate::srd::{Ability, DamageDice, condition, damage_type};
 
-/// Feet of a square.
+/// The side of a square in feet.
 pub(super) const SQUARE_FT: i32 = 5;
 
-/// Where somebody stands, in squares; of who is large, its lowest corner. `z` is squares above the ground.
+/// A position in squares. For a large creature it is the corner with the lowest coordinates. `z` counts squares above
+/// the ground.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[expect(missing_docs, reason = "their names say it")]
 #[schema(as = SquarePosition)]
@@ -28,7 +29,7 @@ fn is_zero(value: &i32) -> bool {
 }
 
 impl Position {
-    /// Squares between two footprints of so many squares a side; 1 for neighbours, 0 for the same place.
+    /// The distance in squares between two footprints with the given sides; 1 for neighbours, 0 for the same place.
     pub(super) fn squares_to(self, own: i32, other: Self, theirs: i32) -> i32 {
         let gap = |a: i32, b: i32| {
             let (a, b) = (i64::from(a), i64::from(b));
@@ -43,7 +44,7 @@ impl Position {
     }
 }
 
-/// A square of the ground, written `"x,y"`.
+/// A square on the ground, written `"x,y"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "their names say it")]
 pub struct Square {
@@ -61,7 +62,7 @@ impl std::str::FromStr for Square {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const WRONG: &str = "a square is written \"x,y\", such as \"3,4\"";
+        const WRONG: &str = "a square must be written \"x,y\", such as \"3,4\"";
         let (x, y) = text.split_once(',').ok_or(WRONG)?;
         let number = |text: &str| text.trim().parse().map_err(|_| WRONG);
         Ok(Self { x: number(x)?, y: number(y)? })
@@ -89,13 +90,13 @@ pub enum Lighting {
     Bright,
     /// Everybody sees well enough to fight.
     Dim,
-    /// Who has no darkvision does not see.
+    /// Creatures without darkvision cannot see.
     Darkness,
     /// Nobody sees.
     MagicalDarkness,
 }
 
-/// Something that harms who enters its square or begins a turn there.
+/// Harms creatures that enter its square or begin a turn there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[schema(as = TerrainHazard)]
@@ -103,7 +104,7 @@ pub struct Hazard {
     /// Its square.
     #[schema(value_type = String, required = true)]
     pub position: Square,
-    /// What it is, such as `fire` or `spikes`; free text.
+    /// A free text that names it, such as `fire` or `spikes`.
     #[serde(rename = "type")]
     #[schema(required = true)]
     pub kind: String,
@@ -113,13 +114,13 @@ pub struct Hazard {
     /// Damage type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damage_type: Option<String>,
-    /// Difficulty of the saving throw that halves the damage and spares the condition; none: neither.
+    /// The DC of a saving throw that halves the damage and prevents the condition. Without it neither happens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dc: Option<i32>,
-    /// The ability of the saving throw; none: Dexterity.
+    /// The ability of the saving throw. Default: Dexterity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub save_ability: Option<Ability>,
-    /// The condition it puts on whom it catches.
+    /// The condition that it causes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
 }
@@ -134,7 +135,7 @@ pub struct Terrain {
     /// Squares from north to south.
     #[schema(required = true)]
     pub height: i32,
-    /// Squares nobody can enter.
+    /// Squares that nobody can enter.
     #[schema(value_type = Vec<String>, required = true)]
     pub obstacles: Vec<Square>,
     /// Squares that cost twice the movement.
@@ -162,23 +163,23 @@ impl Default for Terrain {
 }
 
 impl Terrain {
-    /// Whether a footprint of so many squares a side lies on the grid.
+    /// Whether a footprint with this side lies on the grid.
     pub(super) fn holds(&self, at: Position, side: i32) -> bool {
         let fits = |from: i32, size: i32| from >= 0 && i64::from(from) + i64::from(side) <= i64::from(size);
         fits(at.x, self.width) && fits(at.y, self.height) && (0..=limits::HEIGHT_MAX).contains(&at.z)
     }
 
-    /// Whether any of a footprint's squares is an obstacle.
+    /// Whether an obstacle is in the footprint.
     pub(super) fn blocks(&self, at: Position, side: i32) -> bool {
         self.obstacles.iter().any(|s| covers(at, side, *s))
     }
 
-    /// The hazards under a footprint.
+    /// The hazards in the footprint, with their indexes.
     pub(super) fn hazards_at(&self, at: Position, side: i32) -> impl Iterator<Item = (usize, &Hazard)> {
         self.hazards.iter().enumerate().filter(move |(_, h)| at.z == 0 && covers(at, side, h.position))
     }
 
-    /// Refuses what is too large or lies outside.
+    /// Checks the sizes, and that everything lies on the grid.
     pub(super) fn check(&self) -> Result<(), Refusal> {
         let size = limits::GRID_MIN..=limits::GRID_MAX;
         for (argument, value) in [("terrain/width", self.width), ("terrain/height", self.height)] {
@@ -196,7 +197,7 @@ impl Terrain {
                 return Err(Refusal::too_many(argument, limits::SQUARES_MAX));
             }
             if let Some(outside) = squares.iter().find(|s| !self.has(**s)) {
-                return Err(Refusal::argument(argument, format!("{outside} lies outside of the grid")));
+                return Err(Refusal::argument(argument, format!("{outside} is outside of the grid")));
             }
         }
         if self.hazards.len() > limits::HAZARDS_MAX {
@@ -220,10 +221,10 @@ impl Terrain {
         }
         let wrong = |message: String| Err(Refusal::argument(path, message));
         if !self.has(hazard.position) {
-            return wrong(format!("{} lies outside of the grid", hazard.position));
+            return wrong(format!("{} is outside of the grid", hazard.position));
         }
         if hazard.damage.as_deref().is_some_and(|d| DamageDice::parse(d).is_none()) {
-            return wrong("`damage` is no sum of dice such as 2d6+1".to_owned());
+            return wrong("`damage` must be a sum of dice such as 2d6+1".to_owned());
         }
         if hazard.damage_type.as_deref().is_some_and(|d| damage_type(d).is_none()) {
             return wrong(format!("`damage_type` must be one of {}", crate::srd::DAMAGE_TYPES.join(", ")));

@@ -1,9 +1,10 @@
-//! Why an encounter does not do what it was asked to.
+//! Why an encounter rejects an action.
 
 use super::ActionKind;
 use crate::{dice::OutOfDice, resolve::RuleError};
 
-/// Why nothing was decided. What cannot be done in the game is no refusal but an outcome marked `impossible`.
+/// Why nothing was decided. An action that the rules of the game forbid is not a refusal but an outcome marked
+/// `impossible`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The encounter has ended.
@@ -13,17 +14,17 @@ pub enum Refusal {
         /// Whose turn it is.
         current: Option<String>,
     },
-    /// Nothing is left to do it with in this turn: `action`, `bonus_action`, `reaction`, `movement`, `death_save`,
-    /// a spell slot or a resource.
+    /// What the action needs is used up: `action`, `bonus_action`, `reaction`, `movement`, `death_save`, a spell slot
+    /// or a resource.
     NoActionLeft {
         /// What is used up.
         what: String,
-        /// In a sentence.
+        /// The message.
         message: String,
     },
-    /// Who should make a death saving throw is not dying.
+    /// A death saving throw was requested for a participant that is not dying.
     NotDying,
-    /// Nobody of this id takes part.
+    /// No participant has this id.
     Unknown {
         /// The argument that names it.
         argument: &'static str,
@@ -32,14 +33,14 @@ pub enum Refusal {
     },
     /// Nobody is left who could have a turn.
     NobodyLeft,
-    /// An argument cannot be meant.
+    /// An argument makes no sense.
     Argument {
         /// Path of the argument, such as `terrain/width`.
         argument: String,
-        /// What is wrong, for its writer.
+        /// What is wrong.
         message: String,
     },
-    /// No die fell.
+    /// Dice ran out or are invalid.
     Dice(OutOfDice),
 }
 
@@ -49,18 +50,18 @@ impl Refusal {
     }
 
     pub(super) fn too_many(argument: impl Into<String>, most: usize) -> Self {
-        Self::argument(argument, format!("at most {most} entries"))
+        Self::argument(argument, format!("must have at most {most} entries"))
     }
 
     pub(super) fn missing(argument: &'static str, kind: ActionKind) -> Self {
-        Self::argument(argument, format!("`{}` needs it", kind.name()))
+        Self::argument(argument, format!("is required for `{}`", kind.name()))
     }
 
     pub(super) fn used_up(what: impl Into<String>, message: impl Into<String>) -> Self {
         Self::NoActionLeft { what: what.into(), message: message.into() }
     }
 
-    /// The stable code of the API's problems.
+    /// The stable code of the API's problem.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
@@ -82,9 +83,9 @@ impl std::fmt::Display for Refusal {
             Self::NotYourTurn { current: Some(current) } => write!(f, "it is the turn of {current}"),
             Self::NotYourTurn { current: None } => f.write_str("it is nobody's turn"),
             Self::NoActionLeft { message, .. } => f.write_str(message),
-            Self::NotDying => f.write_str("only who is dying makes death saving throws"),
+            Self::NotDying => f.write_str("only a dying participant makes death saving throws"),
             Self::Unknown { argument, id } => write!(f, "{argument}: nobody called \"{id}\" takes part"),
-            Self::NobodyLeft => f.write_str("nobody is left who could have a turn"),
+            Self::NobodyLeft => f.write_str("nobody is left who can take a turn"),
             Self::Argument { argument, message } => write!(f, "{argument}: {message}"),
             Self::Dice(cause) => cause.fmt(f),
         }

@@ -1,4 +1,4 @@
-//! How an encounter begins, and how somebody joins it later.
+//! How an encounter begins, and how a participant joins later.
 
 use std::sync::Arc;
 
@@ -15,40 +15,41 @@ use crate::{
     srd::{Ability, CONDITIONS, Class, condition, extra_attacks, same},
 };
 
-/// A fight about to begin.
+/// What a new fight consists of.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Setup {
-    /// Id of the encounter.
+    /// The id of the encounter.
     pub encounter_id: String,
     /// Its name.
     pub name: Option<String>,
     /// Who takes part.
     pub participants: Vec<NewParticipant>,
-    /// The ground; none: 50 by 50 empty squares.
+    /// The ground. Default: 50 by 50 empty squares.
     pub terrain: Option<Terrain>,
     /// Light.
     pub lighting: Lighting,
-    /// Ids of those who are surprised.
+    /// The ids of surprised participants.
     pub surprise: Vec<String>,
-    /// What the caller wants to be told with it.
+    /// Warnings that the caller wants in the views.
     pub warnings: Vec<String>,
 }
 
 impl Encounter {
-    /// Begins a fight: everybody's initiative is rolled, in the order given, and the first turn begins.
+    /// Begins a fight: rolls everybody's initiative in the order given, and begins the first turn.
     ///
-    /// The encounter is as it stands after the events; folding them once more changes nothing, so a log may hold them.
+    /// The events are already applied to the returned encounter. Applying them again changes nothing, so a log may
+    /// contain them.
     ///
     /// # Errors
-    /// When dice run out; when an argument cannot be meant or is over a limit.
+    /// If dice run out, or an argument makes no sense or exceeds a limit.
     pub fn create(setup: &Setup, dice: &mut dyn Dice) -> Result<(Self, Vec<Event>), Refusal> {
         let terrain = setup.terrain.clone().unwrap_or_default();
         terrain.check()?;
         text("encounter_id", &setup.encounter_id, limits::ID_CHARS_MAX)?;
         text("name", setup.name.as_deref().unwrap_or_default(), limits::NAME_CHARS_MAX)?;
         if setup.participants.is_empty() {
-            return Err(Refusal::argument("participants", "at least one takes part"));
+            return Err(Refusal::argument("participants", "must have at least one entry"));
         }
         if setup.participants.len() > limits::PARTICIPANTS_MAX {
             return Err(Refusal::too_many("participants", limits::PARTICIPANTS_MAX));
@@ -86,12 +87,12 @@ impl Encounter {
         it.name_sources();
         let first = it.first_turn(dice)?;
         first.iter().for_each(|event| it.apply(event));
-        // A turn of the surprised that passed is in the state; folded once more it would pass again.
+        // A surprised participant's skipped turn is already in the state. Applying its events again would skip another.
         events.extend(first.into_iter().filter(|event| matches!(event, Event::TurnStarted { .. })));
         Ok((it, events))
     }
 
-    /// Decides how somebody joins: it has its turn in this round if its place is still to come.
+    /// Decides how a participant joins. It has a turn in this round if its place in the order is still to come.
     ///
     /// # Errors
     /// As for [`Encounter::create`], and after the end.
@@ -120,12 +121,12 @@ impl Encounter {
         text(&under(path, "id"), &new.id, limits::ID_CHARS_MAX)?;
         text(&under(path, "name"), new.name.as_deref().unwrap_or_default(), limits::NAME_CHARS_MAX)?;
         if self.at(&new.id).is_some() {
-            return Err(wrong("id", format!("\"{}\" takes part already", new.id)));
+            return Err(wrong("id", format!("\"{}\" already takes part", new.id)));
         }
         let twice = |own: &Option<String>| new.record.is_some() && own.is_some() && self.has_record(own.as_deref());
         for (field, own) in [("character_id", &new.character_id), ("npc_id", &new.npc_id)] {
             if twice(own) {
-                return Err(wrong(field, "takes part already".to_owned()));
+                return Err(wrong(field, "already takes part".to_owned()));
             }
         }
         let mut creature = match &new.record {
@@ -165,16 +166,16 @@ impl Encounter {
         Ok(participant)
     }
 
-    /// Whether somebody with this record takes part: it could not be told whose outcome to keep.
+    /// Whether a participant already has this record. If two had it, their results would conflict.
     fn has_record(&self, id: Option<&str>) -> bool {
         self.participants.iter().any(|p| p.record() == id)
     }
 
-    /// Whether somebody can stand where it wants to.
+    /// Checks that a participant can stand on its square.
     fn check_place(&self, it: &Participant) -> Result<(), String> {
         let Some(at) = it.position else { return Ok(()) };
         if !self.terrain.holds(at, it.side()) {
-            return Err(format!("lies outside of the grid of {} by {}", self.terrain.width, self.terrain.height));
+            return Err(format!("is outside of the grid of {} by {}", self.terrain.width, self.terrain.height));
         }
         if at.z == 0 && self.terrain.blocks(at, it.side()) {
             return Err("is an obstacle".to_owned());
@@ -185,7 +186,8 @@ impl Encounter {
         Ok(())
     }
 
-    /// Conditions name who they come from by id, slug or name of a record; here by the id of who that is.
+    /// Replaces the sources of conditions, which name a record by id, slug or name, by the id of the participant with
+    /// that record.
     fn name_sources(&mut self) {
         let known = self.participants.iter().filter_map(|p| Some((p.record()?.to_owned(), p.id.clone())));
         let known: Vec<(String, String)> = known.collect();
@@ -205,33 +207,33 @@ impl Encounter {
 }
 
 impl Participant {
-    /// The id of the record behind it.
+    /// The id of its record.
     pub(super) fn record(&self) -> Option<&str> {
         self.character_id.as_deref().or(self.npc_id.as_deref())
     }
 }
 
-/// The condition of the rules of this name.
+/// The rules' condition with this name.
 pub(super) fn known_condition(argument: &str, name: &str) -> Result<&'static str, Refusal> {
     condition(name).map(|rule| rule.name).ok_or_else(|| {
         let known = CONDITIONS.iter().map(|c| c.name).collect::<Vec<_>>().join(", ");
-        Refusal::argument(argument, format!("\"{name}\" is none of {known}"))
+        Refusal::argument(argument, format!("\"{name}\" is not one of {known}"))
     })
 }
 
-/// The path of a field: of who joins alone, its name.
+/// The path of a field. When a single participant joins, the path is only the field's name.
 pub(super) fn under(path: &str, field: &str) -> String {
     if path.is_empty() { field.to_owned() } else { format!("{path}/{field}") }
 }
 
 pub(super) fn text(argument: &str, value: &str, most: usize) -> Result<(), Refusal> {
     if value.chars().count() > most {
-        return Err(Refusal::argument(argument, format!("at most {most} characters")));
+        return Err(Refusal::argument(argument, format!("must have at most {most} characters")));
     }
     Ok(())
 }
 
-/// A rolled initiative. A bonus that was given stands in for the sheet's.
+/// Rolls initiative. A given bonus replaces the sheet's.
 pub(super) fn rolled(creature: &Creature, bonus: Option<i32>, dice: &mut dyn Dice) -> Result<i32, Refusal> {
     let outcome = roll_initiative(creature, &Circumstances::default(), dice)?;
     Ok(match bonus {
@@ -240,7 +242,7 @@ pub(super) fn rolled(creature: &Creature, bonus: Option<i32>, dice: &mut dyn Dic
     })
 }
 
-/// Attacks of one attack action (SRD 5.1, "Extra Attack").
+/// Attacks per attack action (SRD 5.1, "Extra Attack").
 fn attacks(creature: &Creature) -> i32 {
     let classes = [Class::Barbarian, Class::Fighter, Class::Monk, Class::Paladin, Class::Ranger];
     let extra = classes.into_iter().map(|class| extra_attacks(class, creature.class_level(class))).max().unwrap_or(0);

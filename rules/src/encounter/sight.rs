@@ -1,4 +1,4 @@
-//! What place, light and company do to a roll.
+//! How positions, light and other creatures affect a roll.
 
 use super::{Encounter, Lighting, Participant, Position, place::SQUARE_FT};
 use crate::{
@@ -7,20 +7,20 @@ use crate::{
     srd::holds,
 };
 
-/// Feet that count as beside each other.
+/// The distance of adjacent creatures in feet.
 const BESIDE_FT: i32 = 5;
-/// Feet darkvision reaches.
+/// The range of darkvision in feet.
 const DARKVISION_FT: i32 = 60;
 
 impl Encounter {
-    /// Feet between two participants; none when one has no position.
+    /// The distance between two participants in feet; `None` if one has no position.
     #[must_use]
     pub fn distance_ft(&self, a: &Participant, b: &Participant) -> Option<i32> {
         let (from, to) = (a.position?, b.position?);
         Some(from.squares_to(a.side(), to, b.side()).saturating_mul(SQUARE_FT))
     }
 
-    /// The circumstances of an attack: those the caller knows, and what the encounter knows better.
+    /// The circumstances of an attack: those from the caller, completed with what the encounter knows.
     pub(super) fn circumstances(
         &self,
         actor: &Participant,
@@ -56,7 +56,7 @@ impl Encounter {
         known
     }
 
-    /// Whether the light lets a creature see so far.
+    /// Whether the light lets a creature see this far.
     fn lets_see(&self, viewer: &Creature, distance_ft: Option<i32>) -> bool {
         match self.lighting {
             Lighting::Bright | Lighting::Dim => true,
@@ -75,7 +75,7 @@ impl Encounter {
     }
 }
 
-/// The squares between two, from centre to centre.
+/// The squares on the line between two squares' centres.
 fn line(from: Position, to: Position) -> impl Iterator<Item = Position> {
     let (dx, dy) = (i64::from(to.x) - i64::from(from.x), i64::from(to.y) - i64::from(from.y));
     let steps = dx.abs().max(dy.abs()).min(1_000);
@@ -88,7 +88,7 @@ fn line(from: Position, to: Position) -> impl Iterator<Item = Position> {
     })
 }
 
-/// Races that see in the dark (SRD 5.1, "Races"), and those whose sheet says so.
+/// Whether a creature has darkvision, by its race (SRD 5.1, "Races") or its sheet.
 fn has_darkvision(creature: &Creature) -> bool {
     const RACES: [&str; 5] = ["dwarf", "elf", "gnome", "half-orc", "tiefling"];
     RACES.iter().any(|race| holds(&creature.race, race))
@@ -96,7 +96,7 @@ fn has_darkvision(creature: &Creature) -> bool {
 }
 
 impl Participant {
-    /// Feet its longest melee attack reaches.
+    /// The reach of its longest melee attack in feet.
     pub(super) fn reach_ft(&self) -> i32 {
         let long = |w: &crate::sheet::Weapon| {
             let listed = w.properties.iter().any(|p| holds(p, "reach"));

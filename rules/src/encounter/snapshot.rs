@@ -1,4 +1,4 @@
-//! What of a sheet a fight can change, as it stood at one moment.
+//! The parts of a sheet that a fight can change, at one moment.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::{
     srd::same,
 };
 
-/// What is compared at the end with how it stood at the beginning.
+/// A participant's state, to compare its beginning with its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[expect(missing_docs, reason = "they are those of the sheet")]
@@ -34,16 +34,16 @@ pub struct Snapshot {
     pub death_saves: DeathSaves,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concentration: Option<String>,
-    /// Hit dice that are left; none for who has none.
+    /// Hit dice left; `None` for a creature without hit dice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hit_dice: Option<i32>,
-    /// What was done once since the last long rest.
+    /// Features used since the last long rest that can only be used once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rest_flags: Vec<String>,
 }
 
 impl Snapshot {
-    /// How a creature stands.
+    /// A snapshot of a creature.
     #[must_use]
     pub fn of(creature: &Creature) -> Self {
         let flags = creature.turn_flags.iter().filter(|(_, key)| key.as_str() == "rest");
@@ -63,12 +63,12 @@ impl Snapshot {
     }
 }
 
-/// Whether a condition is in force: its rounds are not over.
+/// Whether a condition is active, that is, whether it has rounds left.
 pub(super) fn is_active(condition: &Condition) -> bool {
     condition.rounds_remaining.is_none_or(|rounds| rounds > 0)
 }
 
-/// Whether an effect is still there after the fight: dodging and helping are not.
+/// Whether an effect lasts beyond the fight. Dodging and helping do not.
 fn outlives(effect: &ActiveEffect) -> bool {
     let passing = ["Dodge", "Help", "Reckless Attack", "Shield"];
     effect.rounds_remaining.is_none_or(|rounds| rounds > 0) && !passing.iter().any(|p| same(p, &effect.name))

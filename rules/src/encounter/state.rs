@@ -1,4 +1,4 @@
-//! An encounter as it stands.
+//! The state of an encounter.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use crate::{
     srd::{Ability, same},
 };
 
-/// Whether it goes on.
+/// Whether an encounter is active.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = EncounterStatus)]
 pub enum Status {
-    /// It goes on.
+    /// It is active.
     #[default]
     Active,
     /// It has ended.
     Ended,
 }
 
-/// How it ended.
+/// How an encounter ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "their names say it")]
@@ -36,7 +36,8 @@ pub enum EndOutcome {
     Other,
 }
 
-/// What somebody did and suffered. Damage counts after resistances and with what was over; healing what was regained.
+/// What a participant did and suffered. Damage counts after resistances and with the excess; healing counts what was
+/// actually regained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[expect(missing_docs, reason = "their names say it")]
@@ -54,7 +55,7 @@ pub struct Statistics {
     pub attacks_hit: u32,
 }
 
-/// What somebody has used of its turn (SRD 5.1, "The Order of Combat").
+/// What a participant has used in its turn (SRD 5.1, "The Order of Combat").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[schema(as = TurnEconomy)]
@@ -71,10 +72,10 @@ pub struct Economy {
     /// Feet moved.
     #[schema(required = true)]
     pub movement_used: i32,
-    /// Attacks of the attack action that are left.
+    /// Attacks left in the attack action.
     #[schema(required = true)]
     pub attacks_left: i32,
-    /// How often it dashed.
+    /// The number of dashes.
     #[schema(required = true)]
     pub dashes: i32,
     /// It disengaged.
@@ -86,111 +87,111 @@ pub struct Economy {
     /// It helps.
     #[schema(required = true)]
     pub helping: bool,
-    /// It has made its death saving throw.
+    /// It has made its death saving throw in this turn.
     #[schema(required = true)]
     pub death_save: bool,
     /// It has cast a spell with its bonus action in its own turn.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub quick_spell: bool,
-    /// It has cast a spell that is no cantrip in its own turn.
+    /// It has cast a spell that is not a cantrip in its own turn.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub levelled_spell: bool,
-    /// It has readied something, until its next turn.
+    /// It has readied an action, until its next turn.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub readied: bool,
 }
 
-/// What ends a condition beside its rounds.
+/// What ends a condition, besides its rounds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "until", rename_all = "snake_case")]
 #[schema(as = ConditionEnd)]
 pub enum Until {
-    /// Its rounds: see the condition.
+    /// Only its rounds, which the condition itself has.
     Rounds,
     /// The end of somebody's concentration.
     Concentration {
         /// Who concentrates.
         by: String,
     },
-    /// Somebody who ends it.
+    /// Somebody who dispels it.
     Dispelled,
     /// A rest.
     Rest,
     /// A saving throw at the end of its owner's turn.
     Save {
-        /// Difficulty.
+        /// The DC.
         dc: i32,
-        /// Ability.
+        /// The ability.
         ability: Ability,
     },
 }
 
-/// How long a condition lasts, and what it looks like.
+/// How long a condition lasts, and its description.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = ConditionLasting)]
 pub struct Lasting {
-    /// Name of the condition.
+    /// The name of the condition.
     pub condition: String,
     /// What ends it.
     #[serde(flatten)]
     pub until: Until,
-    /// What it looks like.
+    /// Its description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 
-/// Somebody left somebody's reach.
+/// Somebody left somebody's reach, and may be attacked for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Provocation {
     /// Who may attack.
     pub by: String,
     /// Who left.
     pub target: String,
-    /// From where.
+    /// The square that was left.
     pub from: Position,
 }
 
-/// Somebody who takes part.
+/// A creature in an encounter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = EncounterParticipant)]
 pub struct Participant {
-    /// Id in this encounter; also that of `creature`.
+    /// The id in this encounter. `creature` has the same id.
     pub id: String,
-    /// The character it is.
+    /// The id of its character.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub character_id: Option<String>,
-    /// The NPC it is.
+    /// The id of its NPC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub npc_id: Option<String>,
-    /// Its sheet as it stands now.
+    /// Its current sheet.
     #[schema(value_type = Creature)]
     pub creature: Arc<Creature>,
-    /// How it stood when it joined.
+    /// Its state when it joined.
     #[schema(value_type = Snapshot)]
     pub initial: Arc<Snapshot>,
-    /// Which side it is on.
+    /// Whether it is on the enemies' side.
     pub is_enemy: bool,
-    /// Its place in the order.
+    /// Its initiative.
     pub initiative: i32,
-    /// Decides between equals.
+    /// Decides the order of participants with the same initiative.
     pub initiative_bonus: i32,
-    /// It does not act before the end of its first turn.
+    /// It cannot act before the end of its first turn.
     pub surprised: bool,
     /// Only the game master knows of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
-    /// Where it stands.
+    /// Its square.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<Position>,
-    /// Attacks of one attack action.
+    /// Attacks per attack action.
     pub attacks_per_action: i32,
-    /// What it did.
+    /// What it did and suffered.
     #[serde(default, skip_serializing_if = "is_default")]
     pub statistics: Statistics,
     /// What it has used of its turn.
     #[serde(default, skip_serializing_if = "is_default")]
     pub economy: Economy,
-    /// How long its conditions last, where more than rounds has to be known.
+    /// How long its conditions last, if that is more than a number of rounds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lasting: Vec<Lasting>,
 }
@@ -200,13 +201,13 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl Participant {
-    /// Whether no record is behind it.
+    /// Whether it has no record.
     #[must_use]
     pub const fn is_ephemeral(&self) -> bool {
         self.character_id.is_none() && self.npc_id.is_none()
     }
 
-    /// Whether it lives.
+    /// Whether it is alive, dying, stable or dead.
     #[must_use]
     pub fn life(&self) -> Life {
         self.creature.life()
@@ -218,7 +219,7 @@ impl Participant {
         self.lasting.iter().find(|l| same(&l.condition, condition))
     }
 
-    /// Squares a side of its space (SRD 5.1, "Size").
+    /// The number of squares along one side of its space (SRD 5.1, "Size").
     pub(super) fn side(&self) -> i32 {
         match self.creature.size_step() {
             Some(3) => 2,
@@ -233,13 +234,13 @@ impl Participant {
         !self.surprised && !self.economy.reaction && self.is_able()
     }
 
-    /// Whether it lives and can act.
+    /// Whether it is alive and can act.
     pub(super) fn is_able(&self) -> bool {
         self.life() == Life::Alive && !self.creature.is_incapacitated()
     }
 
-    /// Feet it can move in a turn: none when it is held or has five levels of exhaustion, half with two (SRD 5.1,
-    /// "Exhaustion"), double under Haste.
+    /// Its speed in feet: 0 if it is held or has five levels of exhaustion, half with two levels (SRD 5.1,
+    /// "Exhaustion"), double with Haste.
     #[must_use]
     pub fn speed_now(&self) -> i32 {
         let it = &self.creature;
@@ -252,7 +253,7 @@ impl Participant {
         if it.exhaustion() >= 2 { speed / 2 } else { speed }
     }
 
-    /// Feet of movement left in this turn.
+    /// The feet of movement left in this turn.
     #[must_use]
     pub fn movement_left(&self) -> i32 {
         let all = self.speed_now().saturating_mul(self.economy.dashes.max(0).saturating_add(1));
@@ -260,7 +261,7 @@ impl Participant {
     }
 }
 
-/// A fight. Made by [`Encounter::create`], changed by [`Encounter::apply`] alone.
+/// A fight. [`Encounter::create`] makes it, and only [`Encounter::apply`] changes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Encounter {
     pub(super) id: String,
@@ -268,9 +269,9 @@ pub struct Encounter {
     pub(super) name: Option<String>,
     pub(super) status: Status,
     pub(super) round: u32,
-    /// Whose turn it is: a place in `participants`.
+    /// The participant whose turn it is, as an index into `participants`.
     pub(super) current: Option<usize>,
-    /// In the order they joined; nobody leaves.
+    /// In the order of joining. Nobody is ever removed.
     pub(super) participants: Vec<Participant>,
     pub(super) terrain: Arc<Terrain>,
     pub(super) lighting: Lighting,
@@ -297,7 +298,7 @@ impl Encounter {
         self.name.as_deref()
     }
 
-    /// Whether it goes on.
+    /// Whether it is active.
     #[must_use]
     pub const fn status(&self) -> Status {
         self.status
@@ -315,25 +316,25 @@ impl Encounter {
         self.outcome
     }
 
-    /// Everybody, in the order they joined.
+    /// All participants, in the order of joining.
     #[must_use]
     pub fn participants(&self) -> &[Participant] {
         &self.participants
     }
 
-    /// The participant of this id.
+    /// The participant with this id.
     #[must_use]
     pub fn participant(&self, id: &str) -> Option<&Participant> {
         self.participants.iter().find(|p| p.id == id)
     }
 
-    /// Whose turn it is.
+    /// The participant whose turn it is.
     #[must_use]
     pub fn current(&self) -> Option<&Participant> {
         self.current.and_then(|at| self.participants.get(at))
     }
 
-    /// Who may attack whom with a reaction.
+    /// Who may make an opportunity attack against whom.
     #[must_use]
     pub fn provoked(&self) -> &[Provocation] {
         &self.provoked
@@ -347,7 +348,7 @@ impl Encounter {
         self.participants.iter_mut().find(|p| p.id == id)
     }
 
-    /// Names this turn, so that what works once a turn is used once.
+    /// A name for this turn, so that features that work once per turn are used once.
     pub(super) fn turn_key(&self) -> String {
         format!("{}:{}:{}", self.id, self.round, self.current.map_or(0, |at| at.saturating_add(1)))
     }

@@ -1,4 +1,4 @@
-//! A fight in a few lines.
+//! A short summary of a fight.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use super::{Encounter, EndOutcome, Participant};
 use crate::sheet::Life;
 
-/// Who did most of something.
+/// The participant that did most of something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[expect(missing_docs, reason = "their names say it")]
 #[schema(as = EncounterBest)]
@@ -16,36 +16,36 @@ pub struct Best {
     pub amount: i32,
 }
 
-/// A fight in a few lines.
+/// A short summary of a fight.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = EncounterSummary)]
 pub struct Summary {
-    /// Rounds it took.
+    /// The number of rounds.
     pub rounds: u32,
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<EndOutcome>,
-    /// Who stands, by name.
+    /// The names of those who are standing.
     pub standing: Vec<String>,
-    /// Who lies at 0 and lives.
+    /// The names of those who are at 0 hit points but not dead.
     pub down: Vec<String>,
-    /// Who is dead.
+    /// The names of the dead.
     pub dead: Vec<String>,
-    /// Who dealt most damage, if anybody did.
+    /// Who dealt the most damage, if anybody dealt any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_damage_dealt: Option<Best>,
-    /// Who suffered most.
+    /// Who took the most damage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_damage_taken: Option<Best>,
-    /// Who healed most.
+    /// Who healed the most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_healing_done: Option<Best>,
-    /// The same as a text.
+    /// The summary as text.
     pub text: String,
 }
 
 impl Encounter {
-    /// A fight in a few lines, with those who did most.
+    /// Summarizes the fight.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let named = |lives: &[Life]| {
@@ -67,7 +67,7 @@ impl Encounter {
         summary
     }
 
-    /// The first of those with the most, if that is more than nothing.
+    /// The first participant with the highest value, if that is more than 0.
     fn best(&self, of: impl Fn(&Participant) -> i32) -> Option<Best> {
         let best = self.participants().iter().rev().max_by_key(|p| of(p)).filter(|p| of(p) > 0)?;
         Some(Best { participant_id: best.id.clone(), name: best.creature.name.clone(), amount: of(best) })

@@ -1,4 +1,4 @@
-//! An encounter as it is told: as much as is asked for.
+//! Views of an encounter at several levels of detail.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -9,22 +9,22 @@ use super::{
 };
 use crate::sheet::{DeathSaves, Life, Resource};
 
-/// How much is told.
+/// How much a view contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verbosity {
-    /// Round, turn, how many.
+    /// Round, turn and number of participants.
     Minimal,
-    /// And everybody's name and hit points.
+    /// Also everybody's name and hit points.
     Summary,
-    /// And what is needed to go on.
+    /// Also what is needed to continue the fight.
     #[default]
     Standard,
-    /// And everything else.
+    /// Everything.
     Detailed,
 }
 
-/// A condition: its name, or in full.
+/// A condition, as its name or in full.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(untagged)]
 #[schema(as = EncounterCondition)]
@@ -35,7 +35,7 @@ pub enum ConditionView {
     Detail(ConditionDetail),
 }
 
-/// A participant; from `Standard` on all but what is said to be of `Detailed`.
+/// A participant. `Standard` has all fields except those that only `Detailed` has.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[expect(missing_docs, reason = "their names say it")]
 #[schema(as = EncounterParticipantView)]
@@ -48,7 +48,7 @@ pub struct ParticipantView {
     pub name: String,
     #[schema(required = false)]
     pub hp: i32,
-    /// Exhaustion counted.
+    /// With exhaustion applied.
     #[schema(required = false)]
     pub max_hp: i32,
     pub is_enemy: bool,
@@ -57,7 +57,7 @@ pub struct ParticipantView {
     pub status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temp_hp: Option<i32>,
-    /// Effects counted.
+    /// With effects applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub armor_class: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,13 +66,13 @@ pub struct ParticipantView {
     pub conditions: Option<Vec<ConditionView>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<Position>,
-    /// Only while it is.
+    /// Present only while it is surprised.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub surprised: Option<bool>,
-    /// Only while players do not know of it.
+    /// Present only while players do not know of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden: Option<bool>,
-    /// At 0 hit points.
+    /// Present only at 0 hit points.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub death_saves: Option<DeathSaves>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,13 +85,13 @@ pub struct ParticipantView {
     pub spell_slots: Option<std::collections::BTreeMap<String, crate::sheet::SpellSlot>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<Vec<Resource>>,
-    /// What only `Detailed` tells.
+    /// Present only in `Detailed`.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     #[schema(inline, value_type = ParticipantDetail)]
     pub detail: Option<ParticipantDetail>,
 }
 
-/// What only [`Verbosity::Detailed`] tells of a participant.
+/// The part of a participant that only [`Verbosity::Detailed`] has.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[expect(missing_docs, reason = "their names say it")]
 pub struct ParticipantDetail {
@@ -117,7 +117,7 @@ pub struct ParticipantDetail {
     pub statistics: Statistics,
 }
 
-/// An encounter as it is told.
+/// A view of an encounter.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = EncounterStanding)]
 pub struct View {
@@ -126,42 +126,43 @@ pub struct View {
     /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Whether it goes on.
+    /// Whether it is active.
     pub status: Status,
-    /// From 1.
+    /// The round, from 1.
     pub round: u32,
-    /// The place in the order of whose turn it is, from 0. Not told to players while it is somebody whom they do not know of.
+    /// The current participant's place in the turn order, from 0. Players do not get it while it is a hidden participant's
+    /// turn.
     #[schema(required = false)]
     pub turn: usize,
-    /// Whose turn it is.
+    /// The participant whose turn it is.
     #[schema(required = true)]
     pub current_participant_id: Option<String>,
-    /// How many take part.
+    /// The number of participants.
     pub participant_count: usize,
-    /// Everybody in the order of turns; not told by `Minimal`.
+    /// The participants in turn order. Not in `Minimal`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub participants: Option<Vec<ParticipantView>>,
-    /// Light; from `Standard` on.
+    /// The light, from `Standard` on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lighting: Option<Lighting>,
-    /// The ground; from `Standard` on.
+    /// The ground, from `Standard` on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terrain: Option<Terrain>,
-    /// Who may attack whom with a reaction; from `Standard` on, when there is anybody.
+    /// Who may make an opportunity attack against whom. From `Standard` on, if there is anybody.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub provoked: Vec<Provocation>,
     /// How it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<EndOutcome>,
-    /// What was noted at the end.
+    /// The game master's notes at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
-    /// What was odd at the beginning.
+    /// Warnings from when the encounter was created.
     pub warnings: Vec<String>,
 }
 
 impl Encounter {
-    /// The encounter as it is told.
+    /// Makes a view.
     #[must_use]
     pub fn view(&self, verbosity: Verbosity) -> View {
         let standard = verbosity >= Verbosity::Standard;
@@ -243,7 +244,7 @@ fn detail(it: &Participant) -> ParticipantDetail {
     }
 }
 
-/// How somebody is, in a word.
+/// A word for a participant's state of life.
 const fn word(life: Life) -> &'static str {
     match life {
         Life::Alive => "alive",

@@ -1,31 +1,32 @@
-//! Ways over the grid and what they cost (SRD 5.1, "Movement and Position").
+//! Paths over the grid and what they cost (SRD 5.1, "Movement and Position").
 //!
-//! A square costs 5 feet, diagonals too; 5 more in difficult terrain, in water and through the space of another creature,
-//! 5 more for who crawls. Obstacles and the spaces of enemies are closed, unless an enemy is two sizes larger or smaller.
+//! A square costs 5 feet, also diagonally. It costs 5 more in difficult terrain, in water and through another creature's
+//! space, and 5 more for a prone creature. Obstacles and the spaces of enemies are closed, except an enemy that is two
+//! sizes larger or smaller.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use super::{Encounter, Participant, Position, Square, limits, place::SQUARE_FT};
 use crate::sheet::Life;
 
-/// One square of a way.
+/// One square of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) to: Position,
     pub(super) cost_ft: i32,
 }
 
-/// What each square costs in feet, and the square before it on the way there.
+/// For each square the cost in feet, and the previous square on the path.
 type Costs = Vec<(i32, usize)>;
 
-/// What a square asks of who enters it.
+/// What entering a square costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Ground {
     closed: bool,
     slow: bool,
 }
 
-/// The grid as it is for one creature.
+/// The grid for one creature.
 struct Grid {
     width: i32,
     height: i32,
@@ -67,7 +68,7 @@ impl Grid {
         }
     }
 
-    /// The ground under a footprint; none where it does not fit or cannot be.
+    /// The ground under a footprint; `None` if it does not fit or is closed.
     fn under(&self, at: Square) -> Option<Ground> {
         let mut all = Ground::default();
         for x in 0..self.side {
@@ -91,7 +92,7 @@ impl Grid {
         Square { x: at % width, y: at / width }
     }
 
-    /// The cheapest way; of equals always the same.
+    /// The cheapest path. If several cost the same, always the same one.
     fn cheapest(&self, from: Square, to: Square) -> Option<Vec<Step>> {
         let (start, goal) = (self.index(from)?, self.index(to)?);
         let best = self.costs(start, Some(goal));
@@ -99,8 +100,8 @@ impl Grid {
         Some(self.traced(&best, start, goal))
     }
 
-    /// What each square costs from `start`, and the square before it on the cheapest way; of squares that cannot be reached
-    /// `i32::MAX`. With a goal no farther than there.
+    /// The cost of each square from `start`, and the previous square on the cheapest path; `i32::MAX` for squares that
+    /// cannot be reached. With a goal, no farther than the goal.
     fn costs(&self, start: usize, goal: Option<usize>) -> Costs {
         let mut best: Costs = vec![(i32::MAX, usize::MAX); self.squares.len()];
         if let Some(first) = best.get_mut(start) {
@@ -146,15 +147,15 @@ fn neighbours(of: Square) -> impl Iterator<Item = Square> {
     AROUND.into_iter().map(move |(dx, dy)| Square { x: of.x.saturating_add(dx), y: of.y.saturating_add(dy) })
 }
 
-/// Nobody stops who is two sizes larger or smaller.
+/// A creature that is two sizes larger or smaller does not block the way.
 fn slips_past(mover: &Participant, other: &Participant) -> bool {
     let (own, theirs) = (mover.creature.size_step().unwrap_or(2), other.creature.size_step().unwrap_or(2));
     own.abs_diff(theirs) >= 2 || other.creature.is_incapacitated()
 }
 
-/// The way of somebody to a place: the one written out, or the cheapest. Why there is none otherwise.
+/// The path of a creature to a place: the given one, or the cheapest. The error says why there is none.
 ///
-/// Through the air it is the straight line, and the ground costs nothing more.
+/// Through the air the path is a straight line, and the ground adds no cost.
 pub(super) fn way(
     encounter: &Encounter,
     mover: &Participant,
@@ -164,21 +165,21 @@ pub(super) fn way(
 ) -> Result<Vec<Step>, String> {
     if !encounter.terrain.holds(to, mover.side()) {
         let (width, height) = (encounter.terrain.width, encounter.terrain.height);
-        return Err(format!("lies outside of the grid of {width} by {height}"));
+        return Err(format!("is outside of the grid of {width} by {height}"));
     }
     if let Some(other) = who_stands_at(encounter, mover, to) {
-        return Err(format!("is taken: {} is there", other.id));
+        return Err(format!("is taken, because {} is there", other.id));
     }
     if from.z != 0 || to.z != 0 {
         if to.z == 0 && encounter.terrain.blocks(to, mover.side()) {
-            return Err("is closed: an obstacle".to_owned());
+            return Err("is blocked by an obstacle".to_owned());
         }
         let squares = from.squares_to(1, to, 1);
         return Ok(vec![Step { to, cost_ft: squares.saturating_mul(SQUARE_FT) }]);
     }
     let grid = Grid::of(encounter, mover);
     if grid.under(to.square()).is_none() {
-        return Err("is closed: an obstacle".to_owned());
+        return Err("is blocked by an obstacle".to_owned());
     }
     if path.is_empty() {
         return grid.cheapest(from.square(), to.square()).ok_or_else(|| "cannot be reached".to_owned());
@@ -187,9 +188,9 @@ pub(super) fn way(
     let mut steps = Vec::with_capacity(path.len());
     for next in path.iter().copied() {
         if next.z != 0 || at.squares_to(1, next, 1) != 1 {
-            return Err(format!("{} does not follow {} on the path", next.square(), at.square()));
+            return Err(format!("{} is not next to {} on the path", next.square(), at.square()));
         }
-        let ground = grid.under(next.square()).ok_or_else(|| format!("{} is closed", next.square()))?;
+        let ground = grid.under(next.square()).ok_or_else(|| format!("{} is blocked", next.square()))?;
         steps.push(Step { to: next, cost_ft: grid.cost_ft(ground) });
         at = next;
     }
@@ -199,8 +200,8 @@ pub(super) fn way(
     Ok(steps)
 }
 
-/// The last square of the cheapest way to somebody that so many feet of movement pay for, on the ground: next to them, or as
-/// near to that as it goes. None if that is where the mover stands.
+/// The destination of a move towards somebody on the ground within `left` feet: the last affordable square of the cheapest
+/// path to a square next to them, or as near as possible. `None` if that is where the mover already is.
 pub(super) fn towards(
     encounter: &Encounter,
     mover: &Participant,
@@ -227,8 +228,8 @@ pub(super) fn towards(
     None
 }
 
-/// The square farthest from somebody that so many feet of movement pay for, on the ground; of equals the cheapest. None if that
-/// is where the mover stands.
+/// The destination of a move away from somebody on the ground within `left` feet: the farthest affordable square, and the
+/// cheapest of several. `None` if that is where the mover already is.
 pub(super) fn away(
     encounter: &Encounter,
     mover: &Participant,
@@ -245,7 +246,7 @@ pub(super) fn away(
     (goal != start).then_some(Position { x, y, z: 0 })
 }
 
-/// The grid as it is for somebody, where they stand on it, and what each square costs from there ([`Grid::costs`]).
+/// The grid for a creature, its square there, and the cost of each square from there ([`Grid::costs`]).
 fn reach(encounter: &Encounter, mover: &Participant, from: Position) -> Option<(Grid, usize, Costs)> {
     let grid = Grid::of(encounter, mover);
     let start = grid.index(from.square())?;
@@ -253,7 +254,7 @@ fn reach(encounter: &Encounter, mover: &Participant, from: Position) -> Option<(
     Some((grid, start, best))
 }
 
-/// The squares that a mover can reach and stay on, with what they cost.
+/// The squares that a mover can reach and stop on, with their costs.
 fn stops<'a>(
     encounter: &'a Encounter,
     mover: &'a Participant,
@@ -268,13 +269,13 @@ fn stops<'a>(
     placed.filter(|(_, _, to)| who_stands_at(encounter, mover, *to).is_none())
 }
 
-/// Whether somebody can be pushed to a square.
+/// Whether a creature can be pushed to a square.
 pub(super) fn is_free(encounter: &Encounter, mover: &Participant, to: Position) -> bool {
     let blocked = to.z == 0 && encounter.terrain.blocks(to, mover.side());
     encounter.terrain.holds(to, mover.side()) && !blocked && who_stands_at(encounter, mover, to).is_none()
 }
 
-/// Whose space somebody would stand in, on the ground or above it. The dead leave theirs.
+/// Whose space a creature would be in, on the ground or above it. The dead leave their space free.
 pub(super) fn who_stands_at<'a>(
     encounter: &'a Encounter,
     mover: &Participant,

@@ -1,4 +1,4 @@
-//! The circumstances of a roll, as a caller knows them.
+//! The circumstances of a roll that only the caller knows.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -10,13 +10,13 @@ pub enum Advantage {
     /// One d20.
     #[default]
     None,
-    /// Two, the higher counts.
+    /// Two d20s; the higher counts.
     Advantage,
-    /// Two, the lower counts.
+    /// Two d20s; the lower counts.
     Disadvantage,
 }
 
-/// What stands between attacker and target (SRD 5.1, "Cover"); only the best counts.
+/// The cover between attacker and target (SRD 5.1, "Cover"). Only the best cover counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cover {
@@ -27,12 +27,12 @@ pub enum Cover {
     Half,
     /// +5 to armor class and Dexterity saves.
     ThreeQuarters,
-    /// It cannot be targeted.
+    /// The creature cannot be targeted.
     Total,
 }
 
 impl Cover {
-    /// What it adds to armor class and Dexterity saving throws.
+    /// The bonus to armor class and Dexterity saving throws.
     #[must_use]
     pub const fn bonus(self) -> i32 {
         match self {
@@ -43,18 +43,18 @@ impl Cover {
     }
 }
 
-/// What is in the other hand: whether anything, or which weapon.
+/// What is in the other hand: whether it holds a weapon, or which one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum OtherWeapon {
-    /// Whether there is one.
+    /// Whether it holds a weapon.
     Held(bool),
-    /// Its name.
+    /// The weapon's name.
     Named(String),
 }
 
 impl OtherWeapon {
-    /// Whether there is one.
+    /// Whether the other hand holds a weapon.
     #[must_use]
     pub fn is_held(&self) -> bool {
         match self {
@@ -64,27 +64,27 @@ impl OtherWeapon {
     }
 }
 
-/// What only the place and the moment say.
+/// What depends on the place and the moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Context {
-    /// An enemy of the target, able to act, is within 5 feet of it.
+    /// An enemy of the target that can act is within 5 feet of it.
     pub ally_adjacent: bool,
-    /// Somebody hostile to the attacker, able to see and act, is within 5 feet of the attacker.
+    /// Somebody hostile to the attacker that can see and act is within 5 feet of the attacker.
     pub hostile_adjacent: bool,
     /// The target does not see the attacker.
     pub attacker_unseen: bool,
     /// The attacker does not see the target.
     pub target_unseen: bool,
-    /// What a frightened creature fears is in its sight.
+    /// A frightened creature sees the source of its fear.
     pub fear_source_visible: bool,
     /// This is the bonus attack with the weapon in the other hand.
     pub off_hand: bool,
     /// What is in the other hand.
     pub other_weapon: Option<OtherWeapon>,
-    /// Feet between attacker and target; none: close enough for melee, within normal range for the rest.
+    /// Feet between attacker and target. Default: adjacent for melee, within normal range otherwise.
     pub distance_ft: Option<i32>,
-    /// Names the turn, so that what works once a turn is used once.
+    /// A name for the turn, so that features that work once per turn are used once.
     #[serde(deserialize_with = "text_or_number")]
     pub turn_key: Option<String>,
     /// The check needs sight.
@@ -97,9 +97,9 @@ pub struct Context {
     pub mounted: bool,
     /// A melee attack that drops its target knocks it out instead of killing it.
     pub knock_out: bool,
-    /// Reactions the target takes: `Uncanny Dodge`.
+    /// Reactions that the target takes: `Uncanny Dodge`.
     pub reactions: Vec<String>,
-    /// Bonus of a paladin's aura that the roller of a saving throw stands in.
+    /// The bonus of a paladin's aura that protects the creature that saves.
     pub aura_of_protection: Option<i32>,
 }
 
@@ -126,15 +126,15 @@ impl Default for Context {
     }
 }
 
-/// What every resolver takes beside its own arguments.
+/// What every resolver takes besides its own arguments.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Circumstances {
-    /// Added to the sources of advantage and disadvantage the rules find themselves.
+    /// Added to the sources of advantage and disadvantage that the rules find.
     pub advantage: Advantage,
-    /// Cover of the target, or of who makes a Dexterity saving throw.
+    /// The cover of the target, or of the creature that makes a Dexterity saving throw.
     pub cover: Cover,
-    /// Place and moment.
+    /// The place and the moment.
     pub context: Context,
 }
 

@@ -1,4 +1,4 @@
-//! What has to be changed after something was resolved, as data.
+//! The changes that an outcome requires, as data.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ use crate::{
 pub struct DamageTaken {
     /// Damage type; empty when it has none.
     pub damage_type: String,
-    /// As it arrived.
+    /// The damage before reductions.
     pub amount: i32,
-    /// What is left of it.
+    /// The damage after reductions.
     pub taken: i32,
 }
 
-/// One change of a creature, named by [`Creature::key`]. Numbers such as `hp` are the new values.
+/// One change to a creature, which is named by [`Creature::key`]. Numbers such as `hp` are the new values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each says what it is; their fields are those of the sheet")]
@@ -30,27 +30,27 @@ pub enum StateChange {
     Damage { creature: String, parts: Vec<DamageTaken>, total: i32, absorbed_by_temp: i32, hp: i32, temp_hp: i32 },
     /// It regained hit points.
     Heal { creature: String, amount: i32, hp: i32 },
-    /// Its temporary hit points are these now.
+    /// Its temporary hit points changed.
     TempHp { creature: String, temp_hp: i32 },
-    /// It died: 0 hit points, three failures.
+    /// It died: 0 hit points and three failures.
     Dies { creature: String },
-    /// Its death saving throws stand like this.
+    /// Its death saving throws changed.
     DeathSaves { creature: String, successes: i32, failures: i32 },
-    /// It used one slot.
+    /// It used one spell slot.
     SpendSlot { creature: String, level: i32 },
-    /// So many slots of a level are left.
+    /// The number of slots left of a level changed.
     SetSlot { creature: String, level: i32, remaining: i32 },
-    /// It used some of a resource.
+    /// It used a resource.
     SpendResource { creature: String, name: String, amount: i32 },
-    /// So much of a resource is left.
+    /// The amount left of a resource changed.
     SetResource { creature: String, name: String, remaining: i32 },
-    /// So many hit dice are left.
+    /// The number of hit dice left changed.
     SetHitDice { creature: String, remaining: i32 },
-    /// It did something once in this turn, or since its last long rest (`rest`).
+    /// It used something that can only be used once in this turn, or (`rest`) once per long rest.
     SetFlag { creature: String, flag: String, turn_key: String },
-    /// What it did once since its last long rest may be done again.
+    /// It can use again what can only be used once per long rest.
     ClearFlags { creature: String },
-    /// A condition begins, or gets another level.
+    /// A condition begins or gets another level.
     AddCondition { creature: String, condition: Condition },
     /// A condition ends.
     RemoveCondition { creature: String, name: String },
@@ -58,16 +58,16 @@ pub enum StateChange {
     AddEffect { creature: String, effect: ActiveEffect },
     /// An effect ends.
     RemoveEffect { creature: String, name: String },
-    /// It begins to concentrate, and concentrates on nothing else.
+    /// It begins to concentrate on a spell, and on nothing else.
     StartConcentration { creature: String, spell: String },
-    /// Its concentration ends; what the spell did to others has to end with it.
+    /// Its concentration ends. What the spell did to others must end with it.
     EndConcentration { creature: String, spell: String },
-    /// It must make a Constitution saving throw to keep concentrating; changes nothing by itself.
+    /// It must make a Constitution saving throw to keep concentrating. This changes nothing by itself.
     ConcentrationCheck { creature: String, dc: i32, damage: i32 },
 }
 
 impl StateChange {
-    /// Whom it changes.
+    /// The creature that it changes.
     #[must_use]
     pub fn creature(&self) -> &str {
         match self {
@@ -94,7 +94,7 @@ impl StateChange {
     }
 }
 
-/// Makes the changes that are about this creature, in order; those about others are left out.
+/// Applies the changes to this creature in order, and ignores those to others.
 pub fn apply(creature: &mut Creature, changes: &[StateChange]) {
     let key = creature.key().to_owned();
     for change in changes.iter().filter(|c| c.creature() == key) {

@@ -19,33 +19,33 @@ use crate::{
 pub struct SkillCheckArgs {
     /// One of the 18 skills.
     pub skill: String,
-    /// Difficulty.
+    /// The DC.
     pub dc: i32,
-    /// Another ability than the skill's own.
+    /// An ability other than the skill's own.
     pub ability: Option<String>,
 }
 
-/// A check of an ability alone (tool `resolve_ability_check`).
+/// A check of an ability without a skill (tool `resolve_ability_check`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AbilityCheckArgs {
-    /// Full or three-letter name.
+    /// The full or three-letter name.
     pub ability: String,
-    /// Difficulty.
+    /// The DC.
     pub dc: i32,
 }
 
-/// What is checked: a skill, an ability, or a skill with another ability.
+/// What to check: a skill, an ability, or a skill with another ability.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CheckKind {
     /// One of the 18 skills.
     pub skill: Option<String>,
-    /// Full or three-letter name.
+    /// The full or three-letter name.
     pub ability: Option<String>,
 }
 
-/// What a check is about, looked up.
+/// A check's skill and ability.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Checked {
     pub(crate) skill: Option<&'static Skill>,
@@ -61,7 +61,7 @@ impl Checked {
     }
 }
 
-/// Looks up what is to be checked; what is unknown is named.
+/// Looks up the skill and the ability. The error names what is unknown.
 pub(crate) fn checked(name: Option<&str>, ability: Option<&str>) -> Result<Checked, Stop> {
     let ability = match ability {
         Some(name) => {
@@ -79,10 +79,10 @@ pub(crate) fn checked(name: Option<&str>, ability: Option<&str>) -> Result<Check
     }
 }
 
-/// Resolves a skill check. A total that equals the difficulty succeeds; 1 and 20 mean nothing special.
+/// Resolves a skill check. A total equal to the DC succeeds; 1 and 20 have no special meaning.
 ///
 /// # Errors
-/// When dice run out.
+/// If dice run out.
 pub fn resolve_skill_check(
     actor: &Creature,
     args: &SkillCheckArgs,
@@ -98,7 +98,7 @@ pub fn resolve_skill_check(
 /// Resolves an ability check without a skill.
 ///
 /// # Errors
-/// When dice run out.
+/// If dice run out.
 pub fn resolve_ability_check(
     actor: &Creature,
     args: &AbilityCheckArgs,
@@ -134,7 +134,7 @@ pub(crate) fn words(success: bool, dc: i32) -> (String, String) {
     }
 }
 
-/// The roll with its modifiers and everything that leans it.
+/// Prepares the roll, with its modifiers and sources of advantage and disadvantage.
 pub(crate) fn prepare(actor: &Creature, what: Checked, circumstances: &Circumstances) -> D20Test {
     let mut test = D20Test::by(actor);
     test.add(what.ability.label(), actor.modifier(what.ability));
@@ -196,10 +196,10 @@ fn lean(test: &mut D20Test, actor: &Creature, what: Checked, circumstances: &Cir
             test.spent.push(StateChange::RemoveEffect { creature: actor.key().to_owned(), name });
         }
     }
-    test.lean(circumstances.advantage, || "as asked".into());
+    test.lean(circumstances.advantage, || "as requested".into());
 }
 
-/// Armor one is not trained in hinders everything bodily.
+/// Armor without proficiency gives disadvantage on Strength and Dexterity.
 pub(crate) fn lean_of_armor(test: &mut D20Test, actor: &Creature, ability: Ability) {
     let bodily = matches!(ability, Ability::Strength | Ability::Dexterity);
     if let Some(worn) = actor.untrained_armor().filter(|_| bodily) {
@@ -210,7 +210,7 @@ pub(crate) fn lean_of_armor(test: &mut D20Test, actor: &Creature, ability: Abili
 /// Rolls initiative, which is a Dexterity check.
 ///
 /// # Errors
-/// When dice run out.
+/// If dice run out.
 pub fn roll_initiative(
     actor: &Creature,
     circumstances: &Circumstances,
@@ -231,10 +231,11 @@ pub fn roll_initiative(
     Ok(outcome.finished())
 }
 
-/// A passive check: 10 and the modifiers, 5 more with advantage, 5 less with disadvantage (SRD 5.1, "Passive Checks").
+/// A passive check: 10 plus the modifiers, plus 5 with advantage, minus 5 with disadvantage (SRD 5.1, "Passive
+/// Checks").
 ///
 /// # Errors
-/// None today; the signature is that of every resolver.
+/// None at present; all resolvers have the same signature.
 pub fn passive(actor: &Creature, kind: &CheckKind, circumstances: &Circumstances) -> Result<Outcome, RuleError> {
     settle(checked(kind.skill.as_deref(), kind.ability.as_deref()).map(|what| {
         let mut test = prepare(actor, what, circumstances);

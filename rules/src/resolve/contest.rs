@@ -1,4 +1,4 @@
-//! Contests: two checks against each other, grappling and shoving among them (SRD 5.1, "Contests", "Grappling").
+//! Contests: two checks against each other, such as grappling and shoving (SRD 5.1, "Contests", "Grappling").
 
 use serde::{Deserialize, Serialize};
 
@@ -15,11 +15,11 @@ use crate::{
     srd::Ability,
 };
 
-/// What a contest is for.
+/// The purpose of a contest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ContestPurpose {
-    /// To seize: the loser is grappled.
+    /// To grab: the loser is grappled.
     Grapple,
     /// To knock over: the loser is prone.
     ShoveProne,
@@ -29,24 +29,25 @@ pub enum ContestPurpose {
     Escape,
 }
 
-/// A contest (tool `resolve_contest`; the opponent is an argument of the function).
+/// A contest (tool `resolve_contest`). The opponent is an argument of the function.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ContestArgs {
-    /// What the actor rolls; for a grapple or a shove Athletics, to escape the better of Athletics and Acrobatics.
+    /// What the actor rolls. Default for a grapple or a shove: Athletics; for an escape: the better of Athletics and
+    /// Acrobatics.
     pub own: CheckKind,
-    /// What the opponent rolls; for a grapple or a shove the better of Athletics and Acrobatics.
+    /// What the opponent rolls. Default for a grapple or a shove: the better of Athletics and Acrobatics.
     pub theirs: CheckKind,
-    /// What it is for, when it changes anything.
+    /// The purpose, if the contest changes anything.
     pub purpose: Option<ContestPurpose>,
 }
 
-/// Resolves a contest: the higher total wins, a tie leaves everything as it was. The circumstances are the actor's.
+/// Resolves a contest. The higher total wins; a tie changes nothing. The circumstances are the actor's.
 ///
 /// Dice: the actor's d20s, the opponent's, then the bonus dice of both.
 ///
 /// # Errors
-/// When dice run out.
+/// If dice run out.
 pub fn resolve_contest(
     actor: &Creature,
     opponent: &Creature,
@@ -131,7 +132,7 @@ fn judged(
     outcome.finished()
 }
 
-/// What winning changes.
+/// What a win changes.
 fn won(actor: &Creature, opponent: &Creature, purpose: ContestPurpose) -> Option<StateChange> {
     let name = match purpose {
         ContestPurpose::Grapple => "grappled",
@@ -149,7 +150,7 @@ fn won(actor: &Creature, opponent: &Creature, purpose: ContestPurpose) -> Option
     Some(StateChange::AddCondition { creature: opponent.key().to_owned(), condition })
 }
 
-/// Nobody moves what is more than one size larger.
+/// Checks that the opponent is at most one size larger.
 fn fits(actor: &Creature, opponent: &Creature) -> Result<(), Stop> {
     let (own, theirs) = (actor.size_step().unwrap_or(2), opponent.size_step().unwrap_or(2));
     if actor.is_incapacitated() {
@@ -176,7 +177,7 @@ fn either(creature: &Creature) -> Result<Checked, Stop> {
     Ok(if better { nimble } else { strong })
 }
 
-/// A roll among others, as shown.
+/// One creature's roll, as answers show it.
 pub(crate) fn participant(creature: &Creature, test: &D20Test, what: Checked, success: bool) -> ParticipantRoll {
     ParticipantRoll {
         creature: creature.key().to_owned(),

@@ -1,6 +1,6 @@
-//! One d20 roll: what it is rolled with, what is added, and why.
+//! One d20 roll: advantage, modifiers, and the reasons for them.
 //!
-//! It is rolled in two steps, because the d20s of all rolls fall before any bonus die.
+//! A roll has two steps, because all rolls' d20s come before any bonus die.
 
 use super::{Advantage, Automatic, DieShown, Modifier, StateChange, outcome::Text, summary};
 use crate::{
@@ -8,15 +8,15 @@ use crate::{
     sheet::Creature,
 };
 
-/// A die added to or taken from a roll, such as that of Bless.
+/// A die that is added to or subtracted from a roll, such as that of Bless.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BonusDie {
     pub(crate) label: &'static str,
-    /// Sides; negative: subtracted.
+    /// The number of sides; negative if the die is subtracted.
     pub(crate) faces: i32,
 }
 
-/// A d20 roll being prepared, and then made.
+/// A d20 roll, first prepared and then made.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct D20Test {
     advantages: u32,
@@ -24,12 +24,12 @@ pub(crate) struct D20Test {
     pub(crate) modifiers: Vec<Modifier>,
     pub(crate) bonus_dice: Vec<BonusDie>,
     pub(crate) reasons: Vec<Text>,
-    /// A 1 is rolled again (halflings).
+    /// Whether a 1 is rerolled (halflings).
     pub(crate) lucky: bool,
-    /// A lower d20 counts as this (Reliable Talent).
+    /// A lower d20 counts as this value (Reliable Talent).
     pub(crate) at_least: u32,
     pub(crate) automatic: Option<Automatic>,
-    /// What the roll uses up.
+    /// The changes for what the roll uses up.
     pub(crate) spent: Vec<StateChange>,
     pub(crate) shown: Vec<DieShown>,
     die: u32,
@@ -64,7 +64,8 @@ impl D20Test {
         self.lean(Advantage::Advantage, || why.into());
     }
 
-    /// What is left when both cancel: any of each is neither (SRD 5.1, "Advantage and Disadvantage").
+    /// The result of all sources: if there is both advantage and disadvantage, neither (SRD 5.1, "Advantage and
+    /// Disadvantage").
     pub(crate) const fn advantage(&self) -> Advantage {
         match (self.advantages, self.disadvantages) {
             (1.., 0) => Advantage::Advantage,
@@ -77,7 +78,7 @@ impl D20Test {
         self.modifiers.push(Modifier { label: label.into(), value });
     }
 
-    /// Makes it fail or succeed without a roll. A failure wins.
+    /// Makes the roll fail or succeed without dice. Failure takes precedence.
     pub(crate) fn settle(&mut self, how: Automatic, why: impl Into<Text>) {
         if self.automatic != Some(Automatic::Failure) {
             self.automatic = Some(how);
@@ -85,7 +86,7 @@ impl D20Test {
         self.reasons.push(why.into());
     }
 
-    /// First step: the d20s.
+    /// First step: rolls the d20s.
     pub(crate) fn roll(&mut self, dice: &mut dyn Dice) -> Result<(), OutOfDice> {
         if self.automatic.is_some() {
             return Ok(());
@@ -114,7 +115,7 @@ impl D20Test {
         let live = || self.shown.iter().enumerate().skip(first).filter(|(_, d)| d.kept);
         let kept = match lean {
             Advantage::Disadvantage => live().min_by_key(|(_, d)| d.value),
-            // The first of equals, not the last.
+            // Of equal dice the first one, not the last.
             _ => live().rev().max_by_key(|(_, d)| d.value),
         };
         let Some((kept, value)) = kept.map(|(at, d)| (at, d.value)) else { return };
@@ -128,7 +129,7 @@ impl D20Test {
         }
     }
 
-    /// Second step: bonus dice.
+    /// Second step: rolls bonus dice.
     pub(crate) fn roll_bonus(&mut self, dice: &mut dyn Dice) -> Result<(), OutOfDice> {
         if self.automatic.is_some() {
             return Ok(());
@@ -144,7 +145,7 @@ impl D20Test {
         Ok(())
     }
 
-    /// The d20 that counts; 0 when none was rolled.
+    /// The d20 that counts; 0 if none was rolled.
     pub(crate) const fn die(&self) -> u32 {
         self.die
     }
@@ -154,7 +155,7 @@ impl D20Test {
         self.modifiers.iter().fold(0, |sum, m| sum.saturating_add(m.value))
     }
 
-    /// d20 and modifiers; 0 when none was rolled.
+    /// The d20 plus modifiers; 0 if none was rolled.
     pub(crate) fn total(&self) -> i32 {
         if self.automatic.is_some() {
             return 0;
@@ -162,7 +163,7 @@ impl D20Test {
         i32::try_from(self.die).unwrap_or(i32::MAX).saturating_add(self.modifier())
     }
 
-    /// Whether it reaches a difficulty; ties do.
+    /// Whether the roll reaches a DC. Equal is enough.
     pub(crate) fn reaches(&self, dc: i32) -> bool {
         match self.automatic {
             Some(Automatic::Failure) => false,

@@ -5,23 +5,23 @@ use crate::{dice::OutOfDice, resolve::Outcome};
 /// Why nothing was resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RuleError {
-    /// No die fell.
+    /// Dice ran out or are invalid.
     Dice(OutOfDice),
-    /// An argument cannot be meant: its name and what is wrong with it.
+    /// An argument makes no sense.
     Argument {
-        /// Path of the argument, such as `damage/dice`.
+        /// The path of the argument, such as `damage/dice`.
         argument: &'static str,
-        /// What is wrong, for its writer.
+        /// What is wrong.
         message: String,
     },
-    /// A target that the spell does not reach: its place among the targets, and why.
+    /// A target that the spell cannot affect.
     Target {
-        /// From 0.
+        /// Its index among the targets, from 0.
         index: usize,
-        /// Why, for who chose it.
+        /// Why.
         message: String,
     },
-    /// Who should make a death saving throw is not dying.
+    /// A death saving throw was requested for a creature that is not dying.
     NotDying,
 }
 
@@ -31,7 +31,7 @@ impl std::fmt::Display for RuleError {
             Self::Dice(cause) => cause.fmt(f),
             Self::Argument { argument, message } => write!(f, "{argument}: {message}"),
             Self::Target { index, message } => write!(f, "target {index}: {message}"),
-            Self::NotDying => f.write_str("only who is dying makes death saving throws"),
+            Self::NotDying => f.write_str("only a dying creature makes death saving throws"),
         }
     }
 }
@@ -51,11 +51,11 @@ impl From<OutOfDice> for RuleError {
     }
 }
 
-/// Why a resolver stopped before its end.
+/// Why a resolver stopped early.
 pub(crate) enum Stop {
-    /// It cannot be done, and why.
+    /// The rules forbid it. The text says why.
     Impossible(String),
-    /// It was asked wrongly.
+    /// The request was wrong.
     Error(RuleError),
 }
 
@@ -71,7 +71,7 @@ impl From<OutOfDice> for Stop {
     }
 }
 
-/// Makes an outcome of what cannot be done.
+/// Turns [`Stop::Impossible`] into an outcome.
 pub(crate) fn settle(result: Result<Outcome, Stop>) -> Result<Outcome, RuleError> {
     match result {
         Ok(outcome) => Ok(outcome),

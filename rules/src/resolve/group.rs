@@ -1,4 +1,4 @@
-//! Group checks: all try, and at least half have to succeed (SRD 5.1, "Group Checks").
+//! Group checks: everybody rolls, and at least half must succeed (SRD 5.1, "Group Checks").
 
 use serde::{Deserialize, Serialize};
 
@@ -10,23 +10,23 @@ use super::{
 };
 use crate::{dice::Dice, sheet::Creature};
 
-/// A group check (tool `resolve_group_check`; who takes part is an argument of the function).
+/// A group check (tool `resolve_group_check`). The participants are an argument of the function.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GroupCheckArgs {
     /// What everybody rolls.
     #[serde(flatten)]
     pub kind: CheckKind,
-    /// Difficulty.
+    /// The DC.
     pub dc: i32,
 }
 
-/// Resolves a group check. `total` is how many succeeded; each roll stands in `participants`.
+/// Resolves a group check. `total` is the number of successes. Each roll is in `participants`.
 ///
 /// Dice: everybody's d20s in order, then everybody's bonus dice.
 ///
 /// # Errors
-/// When dice run out.
+/// If dice run out.
 pub fn resolve_group_check(
     participants: &[&Creature],
     args: &GroupCheckArgs,

@@ -1,4 +1,4 @@
-//! Damage arriving at a creature: reductions, resistances, temporary hit points, and what happens at 0.
+//! Damage to a creature: reductions, resistances, temporary hit points, and what happens at 0 hit points.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DamagePart {
-    /// How much; below 0 counts as 0.
+    /// The amount; below 0 counts as 0.
     pub amount: i32,
     /// Damage type; empty for damage that nothing resists.
     #[serde(rename = "type", alias = "damage_type")]
@@ -26,25 +26,25 @@ pub struct DamagePart {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DamageArgs {
-    /// By type.
+    /// The damage by type.
     pub parts: Vec<DamagePart>,
-    /// Taken off before resistances.
+    /// Subtracted before resistances.
     pub flat_reduction: i32,
-    /// Whether it is magical: some resist only what is not.
+    /// Whether it is magical. Some creatures only resist nonmagical damage.
     pub magical: bool,
-    /// Whether it comes from a critical hit: two failures for who lies at 0.
+    /// Whether it comes from a critical hit, which causes two failures for a creature at 0 hit points.
     pub critical: bool,
-    /// Whether who drops to 0 is knocked out instead of killed.
+    /// Whether a creature that drops to 0 hit points is knocked out instead of killed.
     pub knock_out: bool,
-    /// Under water fire is resisted.
+    /// Whether this happens under water, where fire is resisted.
     pub underwater: bool,
 }
 
 /// Applies damage (SRD 5.1, "Damage and Healing"): flat reduction, then resistance (half, rounded down), then
-/// vulnerability (double), by type and each once; temporary hit points absorb what is left.
+/// vulnerability (double), by type and each once. Temporary hit points absorb the rest first.
 ///
 /// # Errors
-/// None today; the signature is that of every resolver.
+/// None at present; all resolvers have the same signature.
 pub fn apply_damage(target: &Creature, args: &DamageArgs) -> Result<Outcome, RuleError> {
     let mut outcome = Outcome::without_roll("Damage".to_owned());
     let mut vitals = target.vitals();
@@ -69,7 +69,7 @@ pub fn apply_damage(target: &Creature, args: &DamageArgs) -> Result<Outcome, Rul
     Ok(outcome.finished())
 }
 
-/// How it stands after.
+/// A sentence about the creature's state afterwards.
 pub(crate) fn standing(target: &Creature, vitals: &Vitals) -> String {
     if vitals.dead {
         format!("{} is dead.", target.name)
@@ -80,7 +80,7 @@ pub(crate) fn standing(target: &Creature, vitals: &Vitals) -> String {
     }
 }
 
-/// Settles damage: changes `vitals`, says why and what has to be changed, and returns what was taken.
+/// Applies damage to `vitals`, adds the reasons and changes, and returns the damage taken.
 pub(crate) fn settle(
     target: &Creature,
     vitals: &mut Vitals,
@@ -115,7 +115,7 @@ pub(crate) fn settle(
     total
 }
 
-/// What damage does beside taking hit points (SRD 5.1, "Dropping to 0 Hit Points").
+/// What damage does besides reducing hit points (SRD 5.1, "Dropping to 0 Hit Points").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Stands,
@@ -181,7 +181,7 @@ fn follow(
             let was = vitals.death_saves;
             let failures = was.failures.saturating_add(count).min(3);
             reasons.push(format!("damage at 0 hit points: {count} failed death saving throw(s)").into());
-            // Who was stable is dying again.
+            // A stable creature is dying again.
             let successes = if was.successes >= 3 { 0 } else { was.successes };
             if failures >= 3 {
                 vitals.dead = true;
@@ -190,7 +190,7 @@ fn follow(
             }
         }
         Fate::Dies => {
-            let massive = "dies: what is left of the damage at 0 hit points reaches the hit point maximum";
+            let massive = "dies: the damage left at 0 hit points is at least the hit point maximum";
             reasons.push(if target.is_npc { "dies: an NPC at 0 hit points" } else { massive }.into());
             vitals.dead = true;
         }
@@ -212,7 +212,7 @@ fn follow(
     end_concentration(target, vitals, changes);
 }
 
-/// Begins a condition that is not in force yet.
+/// Begins a condition, unless the creature already has it.
 fn begin(target: &Creature, name: &str, changes: &mut Vec<StateChange>) {
     let is = |known: &str| same(known, name);
     let begun = changes.iter().any(|c| {
@@ -225,12 +225,12 @@ fn begin(target: &Creature, name: &str, changes: &mut Vec<StateChange>) {
     changes.push(StateChange::AddCondition { creature: target.key().to_owned(), condition });
 }
 
-/// It lies on the ground.
+/// Makes the creature prone.
 pub(crate) fn lay_prone(target: &Creature, changes: &mut Vec<StateChange>) {
     begin(target, "prone", changes);
 }
 
-/// Ends concentration, if there is any left.
+/// Ends concentration, if the creature concentrates.
 pub(crate) fn end_concentration(target: &Creature, vitals: &mut Vitals, changes: &mut Vec<StateChange>) {
     if let Some(on) = target.concentration.as_ref().filter(|_| vitals.concentrating) {
         vitals.concentrating = false;
@@ -310,8 +310,8 @@ fn by_type(
     amount
 }
 
-/// Whether an entry of a list of resistances is about this damage: `fire`, `all`,
-/// `bludgeoning, piercing and slashing from nonmagical attacks`.
+/// Whether an entry in a list of resistances covers this damage. Examples: `fire`, `all`, `bludgeoning, piercing and
+/// slashing from nonmagical attacks`.
 fn covers(entry: &str, kind: &str, magical: bool) -> bool {
     if magical && (holds(entry, "nonmagical") || holds(entry, "non-magical")) {
         return false;
@@ -319,12 +319,12 @@ fn covers(entry: &str, kind: &str, magical: bool) -> bool {
     !kind.is_empty() && (same(entry, kind) || same(entry, "all") || same(entry, "all damage") || holds(entry, kind))
 }
 
-/// Rage does nothing in heavy armor.
+/// Whether rage works, which it does not in heavy armor.
 pub(crate) fn rage_works(creature: &Creature) -> bool {
     creature.worn_armor().is_none_or(|a| a.category != ArmorCategory::Heavy)
 }
 
-/// Halves damage, rounding the sum down: odd parts lose their half in turn.
+/// Halves the damage and rounds the sum down. Odd parts are rounded down and up in turn.
 pub(crate) fn halve(parts: &mut [DamagePart]) {
     let mut carry = 0;
     for part in parts {
@@ -335,7 +335,7 @@ pub(crate) fn halve(parts: &mut [DamagePart]) {
     }
 }
 
-/// An effect put on a creature.
+/// The change that puts an effect on a creature.
 pub(crate) fn effect_on(target: &Creature, name: &str, source: &str, rounds: Option<i32>) -> StateChange {
     let effect = ActiveEffect { name: name.to_owned(), source: Some(source.to_owned()), rounds_remaining: rounds };
     StateChange::AddEffect { creature: target.key().to_owned(), effect }

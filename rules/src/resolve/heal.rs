@@ -13,7 +13,7 @@ use crate::{
     srd::{DamageDice, same},
 };
 
-/// Healing (tool `apply_healing`): a number, or dice.
+/// Healing by a number or by dice (tool `apply_healing`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HealingArgs {
@@ -23,10 +23,11 @@ pub struct HealingArgs {
     pub formula: Option<String>,
 }
 
-/// Heals a creature up to its hit point maximum; who lay at 0 wakes and its death saving throws are forgotten.
+/// Heals a creature up to its hit point maximum. A creature at 0 hit points wakes up, and its death saving throws are
+/// reset.
 ///
 /// # Errors
-/// When dice run out, or there is neither a number nor a sum of dice, or both.
+/// If dice run out, or unless exactly one of a number and a sum of dice is given.
 pub fn apply_healing(target: &Creature, args: &HealingArgs, dice: &mut dyn Dice) -> Result<Outcome, RuleError> {
     settle(healing(target, args, dice))
 }
@@ -37,7 +38,7 @@ fn healing(target: &Creature, args: &HealingArgs, dice: &mut dyn Dice) -> Result
         (Some(amount), None) => Row::flat("Healing", amount, "".into()),
         (None, Some(formula)) => {
             let dice = DamageDice::parse(formula);
-            let dice = dice.ok_or_else(|| wrong("formula", "this is no sum of dice such as 2d4+2"))?;
+            let dice = dice.ok_or_else(|| wrong("formula", "must be a sum of dice such as 2d4+2"))?;
             Row::of("Healing", dice, "".into())
         }
         _ => return Err(wrong("amount", "give either `amount` or `formula`")),
@@ -48,7 +49,7 @@ fn healing(target: &Creature, args: &HealingArgs, dice: &mut dyn Dice) -> Result
     Ok(outcome.finished())
 }
 
-/// The dead are beyond healing.
+/// Checks that the creature is not dead.
 pub(crate) fn alive(target: &Creature) -> Result<(), Stop> {
     if target.life() == Life::Dead {
         return Err(Stop::Impossible(format!("{} is dead", target.name)));
@@ -56,7 +57,7 @@ pub(crate) fn alive(target: &Creature) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Rolls healing and says what it changes.
+/// Rolls healing and adds the changes.
 pub(crate) fn heal(outcome: &mut Outcome, target: &Creature, rows: &[Row], dice: &mut dyn Dice) -> Result<(), Stop> {
     let rolled = rows::roll(rows, false, dice, &mut outcome.dice)?;
     let amount = rolled.total_damage;
@@ -79,7 +80,7 @@ fn shown(row: &DamageRow) -> String {
     format!("{}: {} {:?} {:+}", row.label, row.dice, row.rolls, row.flat_bonus)
 }
 
-/// What regaining hit points changes; returns how many were regained.
+/// Adds the changes for regained hit points. Returns how many were regained.
 pub(crate) fn regain(target: &Creature, amount: i32, changes: &mut Vec<StateChange>) -> i32 {
     let creature = || target.key().to_owned();
     let before = target.hp.max(0);

@@ -1,20 +1,21 @@
-//! The resolvers: who does what to whom, with which dice; out come an [`Outcome`] and the [`StateChange`]s it asks for.
+//! The resolvers. They take creatures, arguments and dice, and return an [`Outcome`] with the [`StateChange`]s that it
+//! requires.
 //!
-//! All are pure: they take creatures by reference, change nothing, and fail only for dice that run out and arguments
-//! that cannot be meant ([`RuleError`]). What cannot be done in the game (no such weapon, no slot left) is an outcome
-//! marked `impossible`, which consumes no dice and changes nothing. They must never panic, whatever stands on a sheet.
+//! All are pure: they take creatures by reference, change nothing, and fail only if dice run out or arguments make no
+//! sense ([`RuleError`]). Something that the rules of the game forbid (no such weapon, no slot left) is an outcome
+//! marked `impossible`, which uses no dice and changes nothing. Resolvers must never panic, whatever a sheet contains.
 //!
-//! Dice are consumed in this order: all d20s (each roll's two when it has advantage or disadvantage, then a Lucky
-//! reroll; roll by roll when there are several), then bonus dice in the same order, then damage dice in the order of
-//! the breakdown. A miss, and a save that negates, consume no damage dice.
+//! Dice are used in this order: all d20s (two per roll with advantage or disadvantage, then a Lucky reroll; roll by
+//! roll if there are several), then bonus dice in the same order, then damage dice in the order of the breakdown. A
+//! miss, or a save that negates, uses no damage dice.
 //!
-//! - `outcome`, `change`: what comes out; `args`: the circumstances that go in; `error`: what can be wrong with them.
-//! - `d20`: one d20 roll with its modifiers and reasons; `rows`: damage dice; `harm`: damage arriving at a creature.
+//! - `outcome`, `change`: the results; `args`: the circumstances; `error`: what can be wrong with a request.
+//! - `d20`: one d20 roll with its modifiers and reasons; `rows`: damage dice; `harm`: damage to a creature.
 //! - `attack`, `spell`: attacks with weapons and spells.
 //! - `check`, `save`, `contest`, `group`, `vitality`, `rest`: the rest of the game.
 //!
-//! To add a resolver: a function `(actor, arguments, dice) -> Result<Outcome, RuleError>` in its file, its dice order
-//! in `docs/rules.md`, its cases in `rules/tests`.
+//! To add a resolver, add a function `(actor, arguments, dice) -> Result<Outcome, RuleError>` in its own file, its dice
+//! order to `docs/rules.md`, and its cases to `rules/tests`.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! What a resolver answers.
+//! The answer of a resolver.
 
 use std::borrow::Cow;
 
@@ -7,10 +7,10 @@ use utoipa::ToSchema;
 
 use super::{Advantage, StateChange, d20::D20Test, summary};
 
-/// Text that is mostly fixed.
+/// A text that is usually fixed.
 pub(crate) type Text = Cow<'static, str>;
 
-/// What came of an attack, a check, a save or anything else that was resolved.
+/// The result of an attack, a check, a save or anything else that was resolved.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = RulesOutcome)]
 pub struct Outcome {
@@ -19,54 +19,54 @@ pub struct Outcome {
     pub check_type: String,
     /// Modifiers as text, then their sum: `DEX +3, Prof +3, Bonus +1 = +7`.
     pub components: String,
-    /// The d20 that counted; 0 when none was rolled.
+    /// The d20 that counts; 0 if none was rolled.
     pub die_result: u32,
-    /// Everything added to the d20, with its sign.
+    /// The sum of all modifiers, with its sign.
     pub total_modifier: String,
-    /// d20 and modifiers; 0 when none was rolled. Of a passive check its value, of a group check how many succeeded, of
-    /// healing and rests the hit points.
+    /// The d20 plus modifiers; 0 if none was rolled. For a passive check its value, for a group check the number of
+    /// successes, for healing and rests the hit points.
     pub total: i32,
-    /// What had to be reached: `15`, `DC 15` for a save against a spell, `N/A`.
+    /// The target number: `15`, `DC 15` for a save against a spell, `N/A`.
     #[schema(required = false)]
     pub dc_or_ac: String,
-    /// Whether the actor had success; with a spell that asks for a save: whether its target failed.
+    /// Whether the actor succeeded. For a spell with a save: whether the target failed.
     pub success: bool,
     /// The result in a sentence or two.
     #[schema(required = false)]
     pub notes: String,
     /// The result in a word or two: `hit`, `critical hit`, `miss`, `success`, `target failed the save`.
     pub outcome: String,
-    /// It cannot be done; `notes` says why.
+    /// True if the rules forbid it; `notes` says why.
     #[serde(default, skip_serializing_if = "is_false")]
     pub impossible: bool,
-    /// Nothing had to be rolled.
+    /// True if no roll was needed.
     #[serde(default, skip_serializing_if = "is_false")]
     pub no_check: bool,
-    /// It failed or succeeded without a roll.
+    /// Set if it failed or succeeded without a roll.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automatic: Option<Automatic>,
-    /// Damage, when it hit.
+    /// The damage, if it hit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<Damage>,
-    /// Each modifier by itself.
+    /// Each modifier separately.
     pub modifiers: Vec<Modifier>,
-    /// What the d20 was rolled with, all sources counted.
+    /// Whether the d20 was rolled with advantage or disadvantage, after all sources.
     pub advantage: Advantage,
-    /// Every source of advantage and disadvantage, what applied by itself, and what was refused and why.
+    /// Every source of advantage and disadvantage, what applied automatically, and what was refused and why.
     #[schema(value_type = Vec<String>)]
     pub reasons: Vec<Text>,
-    /// Every die in the order it fell.
+    /// Every die, in the order of rolling.
     pub dice: Vec<DieShown>,
-    /// Beams, rays and darts, when there is more than one.
+    /// Beams, rays and darts, if there is more than one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attacks: Vec<AttackRoll>,
-    /// Rolls of everybody in a contest or a group check.
+    /// Everybody's rolls in a contest or a group check.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub participants: Vec<ParticipantRoll>,
-    /// What has to be changed, in order; nothing has been yet.
+    /// The changes to make, in order. None has been made yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<StateChange>,
-    /// Seven lines for a narrator; two when there was nothing to roll.
+    /// Seven lines for a narrator; two if nothing was rolled.
     #[schema(required = false)]
     pub raw: String,
 }
@@ -86,43 +86,43 @@ pub enum Automatic {
     Success,
 }
 
-/// A number added to a roll.
+/// A number that is added to a roll.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = RollModifier)]
 pub struct Modifier {
-    /// Where it comes from: `DEX`, `Prof`, `Bless`.
+    /// Its source: `DEX`, `Prof`, `Bless`.
     #[schema(value_type = String)]
     pub label: Text,
     /// The number.
     pub value: i32,
 }
 
-/// A die that fell.
+/// A rolled die.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DieShown {
-    /// Sides.
+    /// The number of sides.
     pub faces: u32,
-    /// What it shows.
+    /// Its value.
     pub value: u32,
-    /// Whether it counted.
+    /// Whether it counts.
     pub kept: bool,
-    /// What it was for.
+    /// What it was rolled for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub label: Option<Text>,
 }
 
-/// Damage as it was rolled.
+/// Rolled damage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = RolledDamage)]
 pub struct Damage {
     /// One row for each source.
     pub breakdown: Vec<DamageRow>,
-    /// The sum, at least 0, after a save that halves; before the target's resistances.
+    /// The sum, at least 0, after a save that halves it but before the target's resistances.
     pub total_damage: i32,
     /// Whether the dice were doubled.
     pub is_crit: bool,
-    /// What is left of it at the target: resistances, vulnerabilities and reactions counted.
+    /// The damage that the target took, after resistances, vulnerabilities and reactions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<i32>,
 }
@@ -133,9 +133,9 @@ pub struct Damage {
 pub struct DamageRow {
     /// The source.
     pub label: String,
-    /// Its dice, doubled on a critical hit; empty without dice.
+    /// Its dice, doubled for a critical hit; empty if there are none.
     pub dice: String,
-    /// What they show, rerolled dice replaced.
+    /// The values of the dice, after rerolls.
     pub rolls: Vec<u32>,
     /// The constant.
     pub flat_bonus: i32,
@@ -150,9 +150,9 @@ pub struct DamageRow {
 /// One beam, ray or dart of several.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AttackRoll {
-    /// The d20 that counted; 0 when it does not miss.
+    /// The d20 that counts; 0 if it cannot miss.
     pub die_result: u32,
-    /// Everything added to it.
+    /// The sum of the modifiers.
     pub total_modifier: String,
     /// Their sum.
     pub total: i32,
@@ -160,7 +160,7 @@ pub struct AttackRoll {
     pub success: bool,
     /// `hit`, `critical hit`, `miss`.
     pub outcome: String,
-    /// Its damage, when it hit.
+    /// Its damage, if it hit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<Damage>,
 }
@@ -168,30 +168,30 @@ pub struct AttackRoll {
 /// One creature's roll among others.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ParticipantRoll {
-    /// Id, or name without one.
+    /// The creature's id, or its name if it has none.
     pub creature: String,
-    /// Name.
+    /// The creature's name.
     pub name: String,
     /// What it rolled.
     pub check_type: String,
-    /// Its modifiers as text.
+    /// Its modifiers, as text.
     pub components: String,
-    /// The d20 that counted.
+    /// The d20 that counts.
     pub die_result: u32,
-    /// Everything added to it.
+    /// The sum of the modifiers.
     pub total_modifier: String,
     /// Their sum.
     pub total: i32,
-    /// Whether it had success by itself.
+    /// Whether this roll succeeded.
     pub success: bool,
-    /// What the d20 was rolled with.
+    /// Whether the d20 was rolled with advantage or disadvantage.
     pub advantage: Advantage,
-    /// A result without a roll.
+    /// Set if it failed or succeeded without a roll.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automatic: Option<Automatic>,
 }
 
-/// What cannot be done, and why (tool `mark_impossible`).
+/// An outcome for something that the rules forbid, with the reason (tool `mark_impossible`).
 #[must_use]
 pub fn impossible(reason: &str) -> Outcome {
     let marked = Outcome {
@@ -206,7 +206,7 @@ pub fn impossible(reason: &str) -> Outcome {
     marked.finished()
 }
 
-/// What needs no roll, and why (tool `mark_no_check`).
+/// An outcome for something that needs no roll, with the reason (tool `mark_no_check`).
 #[must_use]
 pub fn no_check(reason: &str) -> Outcome {
     let marked = Outcome {
@@ -222,7 +222,7 @@ pub fn no_check(reason: &str) -> Outcome {
 }
 
 impl Outcome {
-    /// An outcome that holds what a d20 roll has come to.
+    /// An outcome with the results of a d20 roll.
     pub(crate) fn of(check_type: String, test: D20Test) -> Self {
         Self {
             check_type,
@@ -245,7 +245,7 @@ impl Outcome {
         Self { check_type, total_modifier: "+0".to_owned(), dc_or_ac: "N/A".to_owned(), ..Self::default() }
     }
 
-    /// Writes the summary, when everything else stands.
+    /// Writes the summary, once everything else is complete.
     pub(crate) fn finished(mut self) -> Self {
         self.raw = summary::raw(&self);
         self

@@ -14,14 +14,14 @@ use crate::{
     srd::{Ability, Class, Slots, holds, same},
 };
 
-/// How long.
+/// The kind of rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RestType {
     /// An hour or more.
     #[default]
     Short,
-    /// Eight hours or more; that there is one in a day is for the caller to see to.
+    /// Eight hours or more. The caller must ensure that there is only one per day.
     Long,
 }
 
@@ -32,11 +32,11 @@ pub struct RestArgs {
     /// Short or long.
     #[serde(rename = "type")]
     pub rest: RestType,
-    /// Hit dice to spend in a short rest.
+    /// Hit dice to spend during a short rest.
     pub hit_dice: Option<i32>,
-    /// Levels of slots to recover in a short rest by Arcane or Natural Recovery.
+    /// Levels of the slots to recover during a short rest with Arcane or Natural Recovery.
     pub recover_slots: Vec<i32>,
-    /// Whether there is food and drink, without which exhaustion stays.
+    /// Whether the creature has food and drink. Without them exhaustion does not improve.
     pub food: bool,
 }
 
@@ -46,11 +46,11 @@ impl Default for RestArgs {
     }
 }
 
-/// Resolves a rest. A short one spends hit dice, each with the Constitution modifier; a long one restores everything,
-/// half of the hit dice, and takes off a level of exhaustion.
+/// Resolves a rest. In a short rest the creature spends hit dice, each with the Constitution modifier. A long rest
+/// restores everything, half of the hit dice, and removes a level of exhaustion.
 ///
 /// # Errors
-/// When dice run out.
+/// If dice run out.
 pub fn take_rest(actor: &Creature, args: &RestArgs, dice: &mut dyn Dice) -> Result<Outcome, RuleError> {
     settle(match args.rest {
         RestType::Short => short(actor, args, dice),
@@ -85,7 +85,7 @@ fn short(actor: &Creature, args: &RestArgs, dice: &mut dyn Dice) -> Result<Outco
     Ok(outcome.finished())
 }
 
-/// Rolls hit dice, one row, each die with the Constitution modifier and none below 0.
+/// Rolls hit dice, each with the Constitution modifier and none below 0.
 fn spend_hit_dice(outcome: &mut Outcome, actor: &Creature, spend: i32, dice: &mut dyn Dice) -> Result<i32, Stop> {
     let HitDice { die, remaining, .. } = actor.hit_dice.unwrap_or_default();
     if spend > remaining {
@@ -109,7 +109,7 @@ fn spend_hit_dice(outcome: &mut Outcome, actor: &Creature, spend: i32, dice: &mu
     Ok(gained)
 }
 
-/// Arcane and Natural Recovery: slots of together half the level, rounded up, none above the fifth, once a day.
+/// Arcane and Natural Recovery: once a day, slots with a total of half the level, rounded up, none above the 5th level.
 fn recovered(actor: &Creature, levels: &[i32]) -> Result<Vec<StateChange>, Stop> {
     if levels.is_empty() {
         return Ok(Vec::new());
@@ -121,13 +121,13 @@ fn recovered(actor: &Creature, levels: &[i32]) -> Result<Vec<StateChange>, Stop>
     let creature = || actor.key().to_owned();
     let pool = actor.resources.iter().find(|r| same(&r.name, feature));
     if actor.turn_flags.contains_key(feature) || pool.is_some_and(|p| p.remaining <= 0) {
-        return Err(Stop::Impossible(format!("{feature} was used since the last long rest")));
+        return Err(Stop::Impossible(format!("{feature} has already been used since the last long rest")));
     }
     let allowed = (actor.feature_level(class).clamp(1, 20) + 1) / 2;
     let sum = levels.iter().fold(0_i32, |sum, level| sum.saturating_add(*level));
     if sum > allowed || levels.iter().any(|l| !(1..=5).contains(l)) {
         return Err(Stop::Impossible(format!(
-            "{feature} recovers slots of together {allowed} levels, none above the 5th"
+            "{feature} recovers slots with a total of {allowed} levels, none above the 5th"
         )));
     }
     let mut changes = vec![match pool {
@@ -145,7 +145,10 @@ fn recovered(actor: &Creature, levels: &[i32]) -> Result<Vec<StateChange>, Stop>
 
 fn long(actor: &Creature, args: &RestArgs) -> Result<Outcome, Stop> {
     if actor.life() != Life::Alive {
-        return Err(Stop::Impossible(format!("a long rest takes at least 1 hit point, and {} has none", actor.name)));
+        return Err(Stop::Impossible(format!(
+            "a long rest requires at least 1 hit point, and {} has none",
+            actor.name
+        )));
     }
     let mut outcome = Outcome::without_roll("Long Rest".to_owned());
     let creature = || actor.key().to_owned();
@@ -156,7 +159,7 @@ fn long(actor: &Creature, args: &RestArgs) -> Result<Outcome, Stop> {
             Condition { name: "exhaustion".to_owned(), level: Some(exhaustion - 1), ..Condition::default() };
         changes.push(StateChange::AddCondition { creature: creature(), condition });
     }
-    // The maximum is that after the rest: a level of exhaustion less may have given half of it back.
+    // The maximum after the rest, because losing a level of exhaustion may have doubled it.
     let max = if exhaustion - i32::from(args.food) >= 4 { actor.max_hp / 2 } else { actor.max_hp };
     let gained = max.saturating_sub(actor.hp).max(0);
     changes.push(StateChange::Heal { creature: creature(), amount: gained, hp: actor.hp.saturating_add(gained) });
@@ -200,7 +203,7 @@ fn restore_resources(actor: &Creature, all: bool, changes: &mut Vec<StateChange>
     }
 }
 
-/// Resources that a short rest restores.
+/// Whether a short rest restores a resource.
 fn after_an_hour(actor: &Creature, name: &str) -> bool {
     if holds(name, "Bardic Inspiration") {
         return actor.feature_level(Class::Bard) >= 5;
@@ -211,7 +214,7 @@ fn after_an_hour(actor: &Creature, name: &str) -> bool {
         .any(|known| holds(name, known))
 }
 
-/// Ends what lasts no longer than the rest, in rounds of six seconds, or until there is one.
+/// Ends conditions and effects that last no longer than the rest (a round is six seconds), or until a rest.
 fn fade(actor: &Creature, rounds: i32, changes: &mut Vec<StateChange>) {
     let over = |left: Option<i32>| left.is_some_and(|left| left <= rounds);
     for effect in actor.effects.iter().filter(|e| over(e.rounds_remaining)) {

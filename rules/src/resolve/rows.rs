@@ -1,4 +1,4 @@
-//! Damage dice: rows of a breakdown, planned and then rolled.
+//! Damage dice: rows of a breakdown, first planned and then rolled.
 
 use super::{Damage, DamagePart, DamageRow, DieShown, outcome::Text};
 use crate::{
@@ -6,17 +6,17 @@ use crate::{
     srd::{DamageDice, DicePool, same, written},
 };
 
-/// Damage of one source, before it is rolled.
+/// Damage from one source, before rolling.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Row {
     pub(crate) label: Text,
     pub(crate) pools: Vec<DicePool>,
     pub(crate) flat: i32,
-    /// Empty: none.
+    /// Empty means no type.
     pub(crate) damage_type: Text,
-    /// Dice that a critical hit does not double: those it added itself.
+    /// Dice that a critical hit does not double, because it added them itself.
     pub(crate) only_once: bool,
-    /// A 1 or 2 is rolled once again (Great Weapon Fighting).
+    /// Whether a 1 or 2 is rerolled once (Great Weapon Fighting).
     pub(crate) rerolls_low: bool,
 }
 
@@ -36,7 +36,7 @@ impl Row {
     }
 }
 
-/// Rolls rows in order. A critical hit doubles dice, never constants.
+/// Rolls rows in order. A critical hit doubles dice, but not constants.
 pub(crate) fn roll(
     rows: &[Row],
     crit: bool,
@@ -85,7 +85,7 @@ fn show(shown: &mut Vec<DieShown>, row: &Row, faces: u32, value: u32, kept: bool
     shown.push(DieShown { faces, value, kept, label: Some(row.label.clone()) });
 }
 
-/// The damage by type, none of it below 0.
+/// The damage by type, each at least 0.
 pub(crate) fn parts(breakdown: &[DamageRow]) -> Vec<DamagePart> {
     let mut parts: Vec<DamagePart> = Vec::with_capacity(breakdown.len());
     for row in breakdown {

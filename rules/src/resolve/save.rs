@@ -19,17 +19,17 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SavingThrowArgs {
-    /// Full or three-letter name.
+    /// The full or three-letter name.
     pub ability: String,
-    /// Difficulty.
+    /// The DC.
     pub dc: i32,
-    /// What is saved from, such as `poison` or `dragon's breath`.
+    /// What the creature saves against, such as `poison` or `dragon's breath`.
     pub source: Option<String>,
-    /// Damage that the save is about.
+    /// The damage that depends on the save.
     pub damage: Option<SaveDamage>,
 }
 
-/// Damage that a saving throw saves from.
+/// Damage that depends on a saving throw.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SaveDamage {
@@ -38,16 +38,16 @@ pub struct SaveDamage {
     /// Damage type.
     #[serde(rename = "type", alias = "damage_type")]
     pub damage_type: String,
-    /// What a success leaves.
+    /// How much a success leaves.
     pub on_save: OnSave,
 }
 
-/// Resolves a saving throw of the actor, with the damage it takes. Cover helps Dexterity saves.
+/// Resolves a saving throw of the actor, with the damage that it takes. Cover helps Dexterity saves.
 ///
-/// Dice: d20s, bonus dice, damage dice; none of these when the save negates.
+/// Dice: d20s, bonus dice, damage dice. If the save negates the damage, no damage dice are used.
 ///
 /// # Errors
-/// When dice run out, or the damage is no sum of dice.
+/// If dice run out, or the damage is not a sum of dice.
 pub fn resolve_saving_throw(
     actor: &Creature,
     args: &SavingThrowArgs,
@@ -94,14 +94,14 @@ fn throw(
 
 fn damage_row(damage: &SaveDamage, source: Option<&str>) -> Result<Row, Stop> {
     let dice = DamageDice::parse(&damage.dice).ok_or_else(|| {
-        let message = format!("\"{}\" is no sum of dice such as 8d6 or 2d6+3", damage.dice);
+        let message = format!("\"{}\" is not a sum of dice such as 8d6 or 2d6+3", damage.dice);
         Stop::Error(RuleError::Argument { argument: "damage/dice", message })
     })?;
     let label = source.filter(|s| !s.trim().is_empty()).unwrap_or("Damage").trim().to_owned();
     Ok(Row::of(label, dice, damage.damage_type.trim().to_owned().into()))
 }
 
-/// What a save leaves of damage.
+/// How much of the damage a save leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Left {
     Nothing,
@@ -109,7 +109,7 @@ pub(crate) enum Left {
     All,
 }
 
-/// What is left of damage, Evasion counted: nothing instead of half, half instead of all.
+/// How much of the damage is left. With Evasion nothing instead of half, and half instead of all.
 pub(crate) fn left(creature: &Creature, ability: Ability, on_save: OnSave, saved: bool, outcome: &mut Outcome) -> Left {
     let evades = ability == Ability::Dexterity && on_save == OnSave::Half && creature.has_feature("Evasion");
     let evades = evades && !creature.is_incapacitated();
@@ -123,7 +123,7 @@ pub(crate) fn left(creature: &Creature, ability: Ability, on_save: OnSave, saved
     }
 }
 
-/// Rolls damage that comes with a save and lets it arrive.
+/// Rolls damage that depends on a save, and applies it.
 pub(crate) fn hurt(
     outcome: &mut Outcome,
     target: &Creature,
@@ -152,7 +152,8 @@ pub(crate) fn hurt(
     Ok(())
 }
 
-/// The roll with its modifiers and everything that leans it. `cover` is what cover adds, if the save is of Dexterity.
+/// Prepares the roll, with its modifiers and sources of advantage and disadvantage. `cover` is the bonus from cover if
+/// this is a Dexterity save.
 pub(crate) fn prepare(
     creature: &Creature,
     ability: Ability,
@@ -178,7 +179,7 @@ pub(crate) fn prepare(
     test
 }
 
-/// The best of a paladin's own aura and one that reaches the creature (SRD 5.1, "Aura of Protection").
+/// Adds the best paladin's aura: the creature's own, or one that reaches it (SRD 5.1, "Aura of Protection").
 pub(crate) fn aura(test: &mut D20Test, creature: &Creature, circumstances: &Circumstances) {
     let own = (creature.has_feature("Aura of Protection") && !creature.has_condition("unconscious"))
         .then(|| creature.modifier(Ability::Charisma).max(1));
@@ -210,10 +211,10 @@ fn lean(test: &mut D20Test, creature: &Creature, ability: Ability, circumstances
         test.advantage_for("Danger Sense");
     }
     by_race(test, creature, source);
-    test.lean(circumstances.advantage, || "as asked".into());
+    test.lean(circumstances.advantage, || "as requested".into());
 }
 
-/// Three levels of exhaustion hinder saves.
+/// Three levels of exhaustion give saves disadvantage.
 pub(crate) fn exhaustion(test: &mut D20Test, creature: &Creature) {
     if creature.exhaustion() >= 3 {
         test.disadvantage("exhausted");
@@ -234,7 +235,7 @@ fn effects(test: &mut D20Test, creature: &Creature, ability: Ability) {
     }
 }
 
-/// Bless, Bane and Resistance.
+/// Adds the dice of Bless, Bane and Resistance.
 pub(crate) fn save_die(test: &mut D20Test, creature: &Creature, rule: &'static crate::srd::EffectRule) {
     if rule.save_die == 0 {
         return;
@@ -246,7 +247,7 @@ pub(crate) fn save_die(test: &mut D20Test, creature: &Creature, rule: &'static c
     }
 }
 
-/// Races that resist what the source names.
+/// Advantage of races that resist the source.
 fn by_race(test: &mut D20Test, creature: &Creature, source: &str) {
     for (word, race, feature) in [
         ("poison", "dwarf", "Dwarven Resilience"),

@@ -1,4 +1,4 @@
-//! An outcome as text: the lines a narrator gets.
+//! An outcome as text, in lines for a narrator.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ fn push_signed(text: &mut String, value: i32) {
     let _ = write!(text, "{value:+}");
 }
 
-/// Modifiers as text. What is not an ability, proficiency or a weapon's bonus is summed as `Effects`.
+/// Modifiers as text. Those that are not an ability, proficiency or a weapon's bonus are summed as `Effects`.
 pub(crate) fn components(modifiers: &[Modifier], sum: i32) -> String {
     let mut text = String::with_capacity(48);
     let mut effects = 0_i32;
@@ -54,7 +54,7 @@ fn is_plain(label: &str) -> bool {
     PLAIN.contains(&label)
 }
 
-/// The seven lines; check and notes alone when nothing was to be rolled.
+/// The seven lines, or only the check and the notes if nothing was rolled.
 pub(crate) fn raw(outcome: &Outcome) -> String {
     if outcome.impossible || outcome.no_check {
         return format!("CHECK: {}\nNOTES: {}", outcome.check_type, outcome.notes);

@@ -1,4 +1,4 @@
-//! What keeps a creature going: concentration, death saving throws, falls.
+//! Concentration, death saving throws and falls.
 
 use super::{
     Circumstances, DamageArgs, Outcome, RuleError, StateChange,
@@ -13,16 +13,16 @@ use crate::{
     srd::Ability,
 };
 
-/// Difficulty of keeping concentration: 10, or half the damage if that is more (SRD 5.1, "Concentration").
+/// The DC for keeping concentration: 10, or half the damage if that is more (SRD 5.1, "Concentration").
 #[must_use]
 pub const fn concentration_dc(damage: i32) -> i32 {
     if damage / 2 > 10 { damage / 2 } else { 10 }
 }
 
-/// Resolves the Constitution saving throw that damage from one source asks of who concentrates.
+/// Resolves the Constitution saving throw that a concentrating creature makes after damage from one source.
 ///
 /// # Errors
-/// When dice run out.
+/// If dice run out.
 pub fn resolve_concentration(
     actor: &Creature,
     damage: i32,
@@ -30,13 +30,13 @@ pub fn resolve_concentration(
     dice: &mut dyn Dice,
 ) -> Result<Outcome, RuleError> {
     let Some(on) = &actor.concentration else {
-        return Ok(no_check(&format!("{} concentrates on nothing", actor.name)));
+        return Ok(no_check(&format!("{} is not concentrating", actor.name)));
     };
     let end = || StateChange::EndConcentration { creature: actor.key().to_owned(), spell: on.spell.clone() };
     let dc = concentration_dc(damage);
     let mut test = save::prepare(actor, Ability::Constitution, circumstances, "concentration", 0);
     if actor.is_incapacitated() || actor.life() == Life::Dead {
-        test.settle(super::Automatic::Failure, "automatic failure: who cannot act cannot concentrate");
+        test.settle(super::Automatic::Failure, "automatic failure: a creature that cannot act cannot concentrate");
     }
     test.roll(dice)?;
     test.roll_bonus(dice)?;
@@ -55,11 +55,11 @@ pub fn resolve_concentration(
     Ok(outcome.finished())
 }
 
-/// Resolves a death saving throw: 10 or more is a success, three successes make stable, three failures kill; a 1 is
-/// two failures, a 20 gives 1 hit point (SRD 5.1, "Death Saving Throws").
+/// Resolves a death saving throw. 10 or more is a success. Three successes make the creature stable; three failures
+/// kill it. A 1 counts as two failures, and a 20 restores 1 hit point (SRD 5.1, "Death Saving Throws").
 ///
 /// # Errors
-/// When dice run out; [`RuleError::NotDying`] for who is not at 0 hit points, is stable or dead.
+/// If dice run out; [`RuleError::NotDying`] if the creature is not at 0 hit points, or is stable or dead.
 pub fn resolve_death_save(
     actor: &Creature,
     circumstances: &Circumstances,
@@ -74,7 +74,7 @@ pub fn resolve_death_save(
     for rule in actor.effect_rules() {
         save::save_die(&mut test, actor, rule);
     }
-    test.lean(circumstances.advantage, || "as asked".into());
+    test.lean(circumstances.advantage, || "as requested".into());
     test.roll(dice)?;
     test.roll_bonus(dice)?;
     let success = test.die() == 20 || (test.die() != 1 && test.reaches(10));
@@ -113,11 +113,11 @@ pub fn resolve_death_save(
     Ok(outcome.finished())
 }
 
-/// Resolves a fall: 1d6 bludgeoning damage for each 10 feet, at most 20d6; who takes damage lands prone (SRD 5.1,
-/// "Falling").
+/// Resolves a fall: 1d6 bludgeoning damage for each 10 feet, at most 20d6. A creature that takes damage lands prone
+/// (SRD 5.1, "Falling").
 ///
 /// # Errors
-/// When dice run out.
+/// If dice run out.
 pub fn resolve_fall(
     actor: &Creature,
     distance_ft: i32,
@@ -125,7 +125,7 @@ pub fn resolve_fall(
     dice: &mut dyn Dice,
 ) -> Result<Outcome, RuleError> {
     if distance_ft < 0 {
-        return Ok(impossible("nobody falls upwards"));
+        return Ok(impossible("the height of a fall cannot be negative"));
     }
     let count = u32::try_from(distance_ft / 10).unwrap_or(0).min(20);
     if count == 0 {

@@ -1,21 +1,21 @@
-//! Armor class and what armor does to its wearer.
+//! Armor class, and how armor affects its wearer.
 
 use std::borrow::Cow;
 
 use super::{Creature, Worn};
 use crate::srd::{Ability, Armor, ArmorCategory, Class, SHIELD_BONUS, armor, holds, magic_prefix, same};
 
-/// An armor class and what made it other than what the sheet says.
+/// An armor class, and why it differs from the sheet's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArmorClass {
-    /// What an attack has to reach.
+    /// The number that an attack must reach.
     pub total: i32,
-    /// One line for each effect that changed it.
+    /// A line for each effect that changed it.
     pub reasons: Vec<Cow<'static, str>>,
 }
 
 impl Creature {
-    /// The SRD armor it wears.
+    /// The SRD armor that it wears.
     #[must_use]
     pub fn worn_armor(&self) -> Option<&'static Armor> {
         self.armor.as_ref().filter(|a| !a.name.is_empty()).and_then(|a| armor(&a.name))
@@ -27,9 +27,9 @@ impl Creature {
         self.shield.as_ref().is_some_and(|s| !s.name.is_empty())
     }
 
-    /// Armor class now: what the sheet says, which includes armor, shield and Dexterity, and what effects make of it.
+    /// The current armor class: the sheet's, which includes armor, shield and Dexterity, changed by effects.
     ///
-    /// The Defense style counts as included, unless the sheet's number is just what armor and shield alone give.
+    /// The Defense style counts as included, unless the sheet's number is exactly that of armor and shield alone.
     #[must_use]
     pub fn armor_class_now(&self) -> ArmorClass {
         let mut ac = ArmorClass { total: self.armor_class, reasons: Vec::new() };
@@ -60,8 +60,8 @@ impl Creature {
         ac
     }
 
-    /// What armor, shield and Dexterity give without anything else (SRD 5.1, "Armor Class"); nothing if it has neither, or wears what
-    /// is no armor of the SRD.
+    /// The armor class from armor, shield and Dexterity alone (SRD 5.1, "Armor Class"). `None` if it has neither armor nor shield, or
+    /// its armor is not in the SRD.
     #[must_use]
     pub fn armor_class_worn(&self) -> Option<i32> {
         let suit = self.worn_armor();
@@ -77,12 +77,12 @@ impl Creature {
         Some(dexterity.saturating_add(base).saturating_add(magic(&self.armor)).saturating_add(shield))
     }
 
-    /// The same of who wears armor.
+    /// [`Self::armor_class_worn`] for a creature with armor.
     fn armor_alone(&self) -> Option<i32> {
         self.worn_armor().and(self.armor_class_worn())
     }
 
-    /// The armor or shield it wears without being trained in it (SRD 5.1, "Armor Proficiency").
+    /// The armor or shield that it wears without proficiency (SRD 5.1, "Armor Proficiency").
     #[must_use]
     pub fn untrained_armor(&self) -> Option<&'static str> {
         if self.is_npc {
@@ -122,7 +122,7 @@ impl Creature {
         self.armor_proficiencies.iter().chain(&self.weapon_proficiencies).map(String::as_str)
     }
 
-    /// The Life domain trains its clerics in heavy armor.
+    /// Whether it is a cleric of the Life domain, who is proficient with heavy armor.
     fn follows_life(&self) -> bool {
         self.features.iter().any(|f| {
             holds(&f.name, "life domain")

@@ -1,4 +1,4 @@
-//! Things that stand on a sheet as a bare name or in full: armor, items, spells.
+//! Things that a sheet contains as a name or in full: armor, items, spells.
 
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use utoipa::ToSchema;
@@ -6,21 +6,21 @@ use utoipa::ToSchema;
 use super::{Range, or_default};
 use crate::srd::{OnSave, SpellKind};
 
-/// Armor worn or a shield carried.
+/// Armor or a shield.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(from = "WornInput")]
 #[schema(as = SheetArmor)]
 pub struct Worn {
-    /// Name; empty: nothing is worn.
+    /// Its name; empty if nothing is worn.
     pub name: String,
     /// Magic bonus.
     pub bonus: i32,
-    /// Whether its wearer is trained in it; none: class and sheet say.
+    /// Whether its wearer is proficient with it. Default: as class and sheet say.
     #[schema(required = true)]
     pub proficient: Option<bool>,
 }
 
-/// How it may be written.
+/// The forms in which it may be written.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum WornInput {
@@ -51,7 +51,7 @@ impl From<WornInput> for Worn {
     }
 }
 
-/// Something carried.
+/// A carried item.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(from = "ItemInput")]
 #[schema(as = SheetItem)]
@@ -77,7 +77,7 @@ impl From<ItemInput> for Item {
     }
 }
 
-/// A known spell: a name of the SRD table, or one of the table's own with its numbers.
+/// A known spell: the name of an SRD spell, or a custom one with its numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged, from = "SpellInput")]
 #[schema(as = SheetSpell)]
@@ -88,7 +88,7 @@ pub enum KnownSpell {
     Own(Box<SpellSheet>),
 }
 
-/// What cannot be read in full is kept by its name, so that one odd spell does not lose a whole sheet.
+/// A spell that cannot be read in full keeps its name, so that one odd spell does not make the sheet unreadable.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum SpellInput {
@@ -119,7 +119,7 @@ impl KnownSpell {
     }
 }
 
-/// A spell of the table's own. With neither numbers here nor an SRD spell of that name, casting it only spends the slot.
+/// A custom spell. If it has no numbers and there is no SRD spell with its name, casting it only spends the slot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[schema(as = SheetSpellDetail)]
@@ -127,49 +127,49 @@ pub struct SpellSheet {
     /// Name.
     #[schema(required = true)]
     pub name: String,
-    /// 0 for a cantrip, else 1 to 9.
+    /// 0 for a cantrip, otherwise 1 to 9.
     #[schema(required = true)]
     pub level: i32,
-    /// `ranged`, `melee`, `save`, `healing`, `automatic`; with `none` and anything else the other fields say.
+    /// `ranged`, `melee`, `save`, `healing` or `automatic`. With anything else the other fields decide.
     #[schema(required = true)]
     pub attack: String,
     /// The ability of the target's saving throw.
     #[serde(alias = "save", alias = "save_ability")]
     #[schema(required = true)]
     pub save_ability: Option<String>,
-    /// What a successful save leaves.
+    /// How much of the damage a successful save leaves.
     #[schema(required = true)]
     pub on_save: OnSave,
-    /// Dice of its damage or healing.
+    /// The dice of its damage or healing.
     #[serde(alias = "dice", alias = "damage_roll")]
     #[schema(required = true)]
     pub damage: Option<OwnDamage>,
     /// Damage type.
     #[schema(required = true)]
     pub damage_type: Option<String>,
-    /// Dice added per slot level above its own.
+    /// Dice added for each slot level above its own.
     #[serde(alias = "upcast_scaling")]
     #[schema(required = true)]
     pub upcast: Option<String>,
-    /// Range in feet; none: 60 for a ranged attack.
+    /// Range in feet. Default: 60 for a ranged attack.
     #[serde(alias = "range")]
     #[schema(required = true)]
     pub range_ft: Option<i32>,
-    /// How long casting it takes, such as `1 bonus action`; none: an action.
+    /// Its casting time, such as `1 bonus action`. Default: an action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub casting_time: Option<String>,
-    /// Whether it asks for concentration.
+    /// Whether it requires concentration.
     #[schema(required = true)]
     pub concentration: bool,
-    /// The condition it puts on its target.
+    /// The condition that it puts on its target.
     #[schema(required = true)]
     pub condition: Option<String>,
-    /// The effect it puts on its target.
+    /// The effect that it puts on its target.
     #[schema(required = true)]
     pub effect: Option<String>,
 }
 
-/// Dice of a spell of one's own: text, or an object with its damage type beside.
+/// The dice of a custom spell: a text, or an object with the damage type.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(from = "OwnDamageInput")]
 #[schema(as = SheetSpellDamage)]
@@ -217,7 +217,7 @@ impl SpellSheet {
         }
     }
 
-    /// Its range as that of a weapon.
+    /// Its range in the form of a weapon's.
     #[must_use]
     pub fn range(&self) -> Option<Range> {
         self.range_ft.map(|normal| Range { normal, long: None })

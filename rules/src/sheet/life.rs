@@ -1,28 +1,29 @@
-//! Hit points, and what lies below them.
+//! Hit points, dying and death.
 
 use utoipa::ToSchema;
 
 use super::{Creature, DeathSaves};
 use crate::srd::same;
 
-/// Whether a creature lives (SRD 5.1, "Dropping to 0 Hit Points").
+/// Whether a creature is alive (SRD 5.1, "Dropping to 0 Hit Points").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub enum Life {
     /// It has hit points.
     Alive,
-    /// It is at 0 and makes death saving throws.
+    /// It is at 0 hit points and makes death saving throws.
     Dying,
-    /// It is at 0 and makes none.
+    /// It is at 0 hit points and makes none.
     Stable,
     /// It is dead.
     Dead,
 }
 
-/// The numbers damage and healing change; a working copy while one roll after another is settled.
+/// The numbers that damage and healing change. Resolvers work on a copy of them while they settle one roll after
+/// another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vitals {
-    /// Hit points at most, exhaustion counted.
+    /// Maximum hit points, with exhaustion.
     pub max_hp: i32,
     /// Hit points.
     pub hp: i32,
@@ -34,18 +35,18 @@ pub struct Vitals {
     pub dead: bool,
     /// Whether it still concentrates.
     pub concentrating: bool,
-    /// Whether Relentless Endurance is still to be had.
+    /// Whether Relentless Endurance is still available.
     pub endurance: bool,
 }
 
 impl Creature {
-    /// Hit points at most: half of the sheet's with four levels of exhaustion or more.
+    /// Maximum hit points: half of the sheet's with at least four levels of exhaustion.
     #[must_use]
     pub fn max_hp_now(&self) -> i32 {
         if self.exhaustion() >= 4 { self.max_hp / 2 } else { self.max_hp }
     }
 
-    /// Whether it lives. An NPC at 0 hit points is dead, unless it is unconscious or stable.
+    /// Whether it is alive. An NPC at 0 hit points is dead, unless it is unconscious or stable.
     #[must_use]
     pub fn life(&self) -> Life {
         let out_cold = || self.conditions.iter().any(|c| same(&c.name, "unconscious"));
@@ -62,7 +63,7 @@ impl Creature {
         }
     }
 
-    /// A working copy of what damage and healing change.
+    /// A working copy of the numbers that damage and healing change.
     #[must_use]
     pub fn vitals(&self) -> Vitals {
         let spent = self.turn_flags.contains_key("relentless_endurance")

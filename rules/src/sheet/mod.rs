@@ -1,12 +1,13 @@
-//! The sheet of a creature: what the resolvers know of a character or an NPC.
+//! The sheet of a creature: what resolvers know of a character or an NPC.
 //!
-//! One type serves both. A character's stored JSON can be read into it as it stands; an NPC is its own JSON with the
-//! fields of its stat block beside them and `is_npc` set. It must never hold what the rules do not need (prompts,
-//! owners, versions), and nothing in it is checked: the resolvers work with any numbers without failing. What is empty is
+//! One type serves for both. A character's stored JSON can be read into it directly. For an NPC, the fields of its stat
+//! block stand next to its own JSON, and `is_npc` is set. A sheet must never contain what the rules do not need (prompts,
+//! owners, versions). Nothing in it is checked, because resolvers work with any numbers without failing. Empty values are
 //! not written.
 //!
-//! - `parts`: the nested shapes; `items`: things written as a name or in full; `names`: has it this feature?
-//! - `numbers`: modifiers, proficiency, class levels; `defence`: armor class; `life`: hit points and what lies below 0.
+//! - `parts`: the nested parts; `items`: things written as a name or in full; `names`: looking up features, effects and
+//!   conditions.
+//! - `numbers`: modifiers, proficiency, class levels; `defence`: armor class; `life`: hit points, dying and death.
 
 #![warn(missing_docs)]
 
@@ -31,29 +32,29 @@ pub use parts::{
     SpellSlot, Weapon, WeaponAbility,
 };
 
-/// A character or an NPC, as far as the rules go.
+/// A character or an NPC as the rules see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[schema(as = RulesSheet)]
 pub struct Creature {
-    /// Id of its row; state changes name it by this, or by its name when this is empty.
+    /// The id of its row. Changes name the creature by this, or by its name if this is empty.
     #[schema(required = true)]
     pub id: String,
-    /// Short name in its campaign.
+    /// The slug in its campaign.
     #[serde(deserialize_with = "or_default")]
     #[serde(skip_serializing_if = "String::is_empty")]
     pub slug: String,
     /// Name.
     #[schema(required = true)]
     pub name: String,
-    /// Whether it is an NPC: attacks from a stat block, death at 0 hit points.
+    /// Whether it is an NPC, with attacks from a stat block and death at 0 hit points.
     #[schema(required = true)]
     pub is_npc: bool,
-    /// Race, free text.
+    /// Race, as free text.
     #[serde(deserialize_with = "or_default")]
     #[serde(skip_serializing_if = "String::is_empty")]
     pub race: String,
-    /// Class or classes (`Rogue`, `Fighter 3 / Rogue 2`), free text.
+    /// Class or classes, as free text (`Rogue`, `Fighter 3 / Rogue 2`).
     #[serde(deserialize_with = "or_default")]
     #[serde(skip_serializing_if = "String::is_empty")]
     pub profession: String,
@@ -63,7 +64,7 @@ pub struct Creature {
     /// The six scores.
     #[schema(required = true)]
     pub abilities: Abilities,
-    /// Hit points at most, before exhaustion.
+    /// Maximum hit points, before exhaustion.
     #[schema(required = true)]
     pub max_hp: i32,
     /// Hit points.
@@ -72,19 +73,19 @@ pub struct Creature {
     /// Temporary hit points.
     #[schema(required = true)]
     pub temp_hp: i32,
-    /// Armor class as written on the sheet: armor, shield and Dexterity included, passing effects not.
+    /// Armor class as written on the sheet: with armor, shield and Dexterity, without temporary effects.
     #[schema(required = true)]
     pub armor_class: i32,
-    /// Feet a round.
+    /// Speed in feet.
     #[schema(required = true)]
     pub speed: i32,
     /// One of [`crate::SIZES`].
     #[schema(required = true)]
     pub size: String,
-    /// Creature type, such as `undead`; free text.
+    /// Creature type, such as `undead`, as free text.
     #[schema(required = true)]
     pub creature_type: String,
-    /// `hostile`, `neutral`, `friendly`; free text.
+    /// `hostile`, `neutral`, `friendly`, as free text.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub disposition: String,
     /// Skills it is proficient in.
@@ -96,10 +97,10 @@ pub struct Creature {
     /// Weapons and groups of weapons it is proficient with.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub weapon_proficiencies: Vec<String>,
-    /// Armor it is proficient with, beside what its class is trained in.
+    /// Armor that it is proficient with, besides that of its class.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub armor_proficiencies: Vec<String>,
-    /// Features of class and race. A feature that is not listed is not used; how big it is follows from class and level.
+    /// Class and racial features. A feature that is not listed is not used. Its strength follows from class and level.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub features: Vec<Feature>,
     /// Weapons of a character.
@@ -111,16 +112,16 @@ pub struct Creature {
     /// Saving throw bonuses of an NPC, by ability.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub saving_throws: BTreeMap<String, i32>,
-    /// Armor worn.
+    /// Armor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub armor: Option<Worn>,
-    /// Shield carried.
+    /// Shield.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shield: Option<Worn>,
-    /// The ability it casts with; without one, its class's.
+    /// The ability that it casts with. Default: that of its class.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spellcasting_ability: Option<String>,
-    /// Spells it knows, cantrips included.
+    /// Spells that it knows, with cantrips.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spells: Vec<KnownSpell>,
     /// Spell slots by level.
@@ -129,13 +130,13 @@ pub struct Creature {
     /// Class resources.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<Resource>,
-    /// Conditions in force.
+    /// Active conditions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-    /// Effects in force.
+    /// Active effects.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<ActiveEffect>,
-    /// What it concentrates on.
+    /// What it is concentrating on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concentration: Option<Concentration>,
     /// Hit dice.
@@ -147,19 +148,20 @@ pub struct Creature {
     /// Damage types it resists.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resistances: Vec<String>,
-    /// Damage types that do nothing to it.
+    /// Damage types that it is immune to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub immunities: Vec<String>,
-    /// Damage types that do it double damage.
+    /// Damage types that it is vulnerable to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub vulnerabilities: Vec<String>,
-    /// Conditions that it cannot have.
+    /// Conditions that it is immune to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub condition_immunities: Vec<String>,
     /// What it carries.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inventory: Vec<Item>,
-    /// What it did once in the turn of this key (`sneak_attack`), or once since a long rest (key `rest`).
+    /// Features that can be used once, and the turn in which each was used (`sneak_attack`), or `rest` for once per
+    /// long rest.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub turn_flags: BTreeMap<String, String>,
 }
@@ -213,7 +215,7 @@ impl Default for Creature {
 }
 
 impl Creature {
-    /// What state changes call it: its id, or its name when it has none.
+    /// How changes name it: by its id, or by its name if it has none.
     #[must_use]
     pub fn key(&self) -> &str {
         if self.id.is_empty() { &self.name } else { &self.id }

@@ -1,10 +1,10 @@
-//! What stands on a sheet by name: features, effects, conditions.
+//! Looks up features, effects and conditions on a sheet by name.
 
 use super::{Creature, Feature, Life};
 use crate::srd::{ConditionRule, EffectRule, condition, effect, same};
 
 impl Creature {
-    /// The feature of this name, in any case.
+    /// The feature with this name, in any case.
     #[must_use]
     pub fn feature(&self, name: &str) -> Option<&Feature> {
         self.features.iter().find(|f| same(&f.name, name))
@@ -16,7 +16,7 @@ impl Creature {
         self.feature(name).is_some()
     }
 
-    /// Whether it has the fighting style: chosen, as a feature of that name, or `Fighting Style: …`.
+    /// Whether it has the fighting style: as a chosen option, as a feature with that name, or as `Fighting Style: …`.
     #[must_use]
     pub fn has_style(&self, style: &str) -> bool {
         self.features.iter().any(|f| {
@@ -27,19 +27,20 @@ impl Creature {
         })
     }
 
-    /// Whether its race is or holds this word (`half-orc`, `halfling`), or it has the racial feature.
+    /// Whether its race is or contains this word (`half-orc`, `halfling`), or it has the racial feature.
     #[must_use]
     pub fn has_trait(&self, race: &str, feature: &str) -> bool {
         crate::srd::holds(&self.race, race) || self.has_feature(feature)
     }
 
-    /// Whether an effect of this name is in force.
+    /// Whether an effect with this name is active.
     #[must_use]
     pub fn has_effect(&self, name: &str) -> bool {
         self.effects.iter().any(|e| same(&e.name, name)) || self.effect_rules().any(|e| same(e.name, name))
     }
 
-    /// The effects in force that change rolls, each once however often it is listed: the same spell does not add up.
+    /// The active effects that change rolls. Each counts once, however often it is listed, because the same spell does
+    /// not stack.
     pub fn effect_rules(&self) -> impl Iterator<Item = &'static EffectRule> + '_ {
         self.effects.iter().enumerate().filter_map(|(at, active)| {
             let rule = effect(&active.name)?;
@@ -48,8 +49,8 @@ impl Creature {
         })
     }
 
-    /// The conditions in force, those that come with others included, each once with its source. A character at 0
-    /// hit points is unconscious.
+    /// The active conditions, with those that they imply, each once with its source. A character at 0 hit points is
+    /// unconscious.
     #[must_use]
     pub fn condition_rules(&self) -> Vec<(&'static ConditionRule, Option<&str>)> {
         let mut rules: Vec<(&'static ConditionRule, Option<&str>)> = Vec::new();
@@ -70,25 +71,25 @@ impl Creature {
         rules
     }
 
-    /// Whether the condition is in force, by itself or with another.
+    /// Whether the condition is active, directly or implied by another.
     #[must_use]
     pub fn has_condition(&self, name: &str) -> bool {
         self.condition_rules().iter().any(|(rule, _)| same(rule.name, name))
     }
 
-    /// Whether it can take no actions and reactions.
+    /// Whether it cannot take actions and reactions.
     #[must_use]
     pub fn is_incapacitated(&self) -> bool {
         self.condition_rules().iter().any(|(rule, _)| rule.incapacitated)
     }
 
-    /// Whether it cannot have the condition.
+    /// Whether it is immune to the condition.
     #[must_use]
     pub fn is_immune_to_condition(&self, name: &str) -> bool {
         self.condition_immunities.iter().any(|c| same(c, name))
     }
 
-    /// Level of exhaustion, 0 to 6 (SRD 5.1, "Exhaustion").
+    /// The level of exhaustion, 0 to 6 (SRD 5.1, "Exhaustion").
     #[must_use]
     pub fn exhaustion(&self) -> i32 {
         let levels = self.conditions.iter().filter(|c| same(&c.name, "exhaustion")).map(|c| c.level.unwrap_or(1));

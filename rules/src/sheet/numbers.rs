@@ -1,4 +1,4 @@
-//! Numbers that follow from a sheet: modifiers, proficiency, levels in a class, spellcasting.
+//! Numbers computed from a sheet: modifiers, proficiency, class levels, spellcasting.
 
 use super::Creature;
 use crate::{
@@ -25,13 +25,14 @@ impl Creature {
         ability_modifier(self.abilities.score(ability))
     }
 
-    /// Proficiency bonus: 2 at level 1 to 6 at level 20; levels outside count as the nearest.
+    /// The proficiency bonus, from 2 at level 1 to 6 at level 20. Levels outside of that count as the nearest one.
     #[must_use]
     pub fn proficiency_bonus(&self) -> i32 {
         (self.level.clamp(1, 20) + 3) / 4 + 1
     }
 
-    /// Its level in a class, 0 without one. A profession without numbers has the whole level in each class it names.
+    /// Its level in a class; 0 if it does not have the class. If the profession contains no numbers, each class in it
+    /// has the whole level.
     #[must_use]
     pub fn class_level(&self, class: Class) -> i32 {
         Class::of_profession(&self.profession)
@@ -39,8 +40,8 @@ impl Creature {
             .map_or(0, |(_, level)| level.unwrap_or(self.level).min(self.level))
     }
 
-    /// The level a class feature grows with: that of the class, or the whole level when the profession is not of it
-    /// (a class of the table's own with the feature of another).
+    /// The level that a class feature grows with: the level in that class, or the whole level if the creature does not
+    /// have the class (such as a custom class with another class's feature).
     #[must_use]
     pub(crate) fn feature_level(&self, class: Class) -> i32 {
         match self.class_level(class) {
@@ -49,7 +50,7 @@ impl Creature {
         }
     }
 
-    /// How far it is trained in a skill, or in the bare ability when there is none.
+    /// Its training in a skill, or in the ability if no skill is given.
     pub(crate) fn training(&self, skill: Option<&str>, ability: Ability) -> Training {
         let proficient = skill.is_some_and(|s| self.skill_proficiencies.iter().any(|p| names_skill(p, s)));
         if let Some(skill) = skill.filter(|_| proficient) {
@@ -78,13 +79,13 @@ impl Creature {
         self.saving_throw_proficiencies.iter().any(|p| Ability::named(p) == Some(ability))
     }
 
-    /// An NPC's bonus for a saving throw, when its stat block has one.
+    /// An NPC's bonus for a saving throw, if its stat block has one.
     #[must_use]
     pub(crate) fn npc_save(&self, ability: Ability) -> Option<i32> {
         self.saving_throws.iter().find(|(name, _)| Ability::named(name) == Some(ability)).map(|(_, bonus)| *bonus)
     }
 
-    /// Whether it is proficient with a weapon: its name, its kind, or its category is listed.
+    /// Whether it is proficient with a weapon, because its name, kind or category is listed.
     #[must_use]
     pub fn wields(&self, name: &str, base: Option<&WeaponRule>) -> bool {
         let name = srd::magic_prefix(name).1;
@@ -104,7 +105,7 @@ impl Creature {
         })
     }
 
-    /// The ability it casts with; an NPC without one uses the best it has.
+    /// The ability that it casts with. An NPC without one uses its best.
     #[must_use]
     pub fn casting_ability(&self) -> Ability {
         let named = self.spellcasting_ability.as_deref().and_then(Ability::named);
@@ -118,19 +119,19 @@ impl Creature {
         })
     }
 
-    /// Difficulty of saving throws against its spells.
+    /// The DC of saving throws against its spells.
     #[must_use]
     pub fn spell_save_dc(&self) -> i32 {
         self.modifier(self.casting_ability()).saturating_add(8 + self.proficiency_bonus())
     }
 
-    /// Whether it is at most small, which makes heavy weapons clumsy.
+    /// Whether it is small or tiny, and so has disadvantage with heavy weapons.
     #[must_use]
     pub fn is_small(&self) -> bool {
         matches!(self.size_step(), Some(0 | 1))
     }
 
-    /// Its place among the sizes, 0 for tiny.
+    /// The index of its size; 0 for tiny.
     #[must_use]
     pub fn size_step(&self) -> Option<usize> {
         crate::SIZES.iter().position(|s| same(s, &self.size))
@@ -149,19 +150,19 @@ impl Creature {
     }
 }
 
-/// `simple melee weapons`, `martial ranged weapons`: a category narrowed to one half.
+/// Whether a listed half of a category covers the weapon, such as `simple melee weapons` or `martial ranged weapons`.
 fn only_some(listed: &str, base: Option<&WeaponRule>) -> bool {
     base.is_some_and(|b| (holds(listed, "melee") && b.ranged) || (holds(listed, "ranged") && !b.ranged))
 }
 
-/// Whether `listed` is a name turned about, as in `crossbow, light`.
+/// Whether `listed` is a name in reversed order, as in `crossbow, light`.
 fn turned(listed: &str, name: &str) -> bool {
     let Some((kind, which)) = listed.split_once(", ") else { return false };
     name.split_once(' ').is_some_and(|(first, last)| holds(which, first) && holds(kind, last))
 }
 
 impl Creature {
-    /// Slots of a level that are left.
+    /// The number of slots of a level that are left.
     #[must_use]
     pub fn slots_left(&self, level: i32) -> i32 {
         let slot = self.spell_slots.iter().find(|(key, _)| key.trim().parse() == Ok(level));

@@ -1,4 +1,4 @@
-//! The nested shapes of a sheet, as they stand in JSON.
+//! The nested parts of a sheet, as in its JSON.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -46,7 +46,7 @@ impl Abilities {
     }
 }
 
-/// A feature of class or race.
+/// A class or racial feature.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[schema(as = SheetFeature)]
@@ -54,13 +54,13 @@ pub struct Feature {
     /// Name.
     #[schema(required = true)]
     pub name: String,
-    /// The level it came with.
+    /// The level at which it was gained.
     #[schema(required = true)]
     pub level: Option<i32>,
-    /// What was chosen: a fighting style, the skills of Expertise.
+    /// The chosen option, such as a fighting style or the skills of Expertise.
     #[schema(required = true)]
     pub chosen_option: Option<String>,
-    /// Dice or number it adds to damage: `3d6`, `+10`, `ceil(level/2)d6`, `1d6 necrotic`.
+    /// Dice or a number that it adds to damage: `3d6`, `+10`, `ceil(level/2)d6`, `1d6 necrotic`.
     #[schema(required = true)]
     pub scaling_formula: Option<String>,
 }
@@ -70,15 +70,15 @@ pub struct Feature {
 #[serde(default)]
 #[schema(as = SheetRange)]
 pub struct Range {
-    /// Up to here without disadvantage.
+    /// The range without disadvantage.
     #[schema(required = true)]
     pub normal: i32,
-    /// Up to here at all; none: the normal range.
+    /// The maximum range. Default: the normal range.
     #[schema(required = true)]
     pub long: Option<i32>,
 }
 
-/// The ability a weapon uses.
+/// The ability that a weapon uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = SheetWeaponAbility)]
@@ -87,13 +87,13 @@ pub enum WeaponAbility {
     Str,
     /// Dexterity.
     Dex,
-    /// The better of both; Strength when they are equal.
+    /// The better of both; Strength if they are equal.
     Finesse,
-    /// No ability at all.
+    /// No ability.
     None,
 }
 
-/// A weapon; what is left out comes from the SRD weapon of its name.
+/// A weapon. What is left out comes from the SRD weapon with its name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[schema(as = SheetWeapon)]
@@ -104,19 +104,19 @@ pub struct Weapon {
     /// Damage dice.
     #[schema(required = true)]
     pub dice: Option<String>,
-    /// Damage dice with two hands.
+    /// Damage dice when used with two hands.
     #[schema(required = true)]
     pub versatile_dice: Option<String>,
     /// Damage type.
     #[schema(required = true)]
     pub damage_type: Option<String>,
-    /// The ability it uses.
+    /// The ability that it uses.
     #[schema(required = true)]
     pub ability: Option<WeaponAbility>,
-    /// Magic bonus on attack and damage; 0 leaves the one in the name (`+1 longsword`).
+    /// Magic bonus to attack and damage. With 0, a bonus in the name (`+1 longsword`) counts.
     #[schema(required = true)]
     pub bonus: i32,
-    /// Properties, such as `finesse`; `magical` makes its damage magical.
+    /// Properties, such as `finesse`. `magical` makes its damage magical.
     #[schema(required = true)]
     pub properties: Vec<String>,
     /// Range, if it can be shot or thrown.
@@ -124,7 +124,7 @@ pub struct Weapon {
     pub range: Option<Range>,
 }
 
-/// An effect in force.
+/// An active effect.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[schema(as = SheetActiveEffect)]
@@ -132,7 +132,7 @@ pub struct ActiveEffect {
     /// Name, such as `Bless`.
     #[schema(required = true)]
     pub name: String,
-    /// Who or what it comes from.
+    /// Its source.
     #[schema(required = true)]
     pub source: Option<String>,
     /// Rounds until it ends.
@@ -140,7 +140,7 @@ pub struct ActiveEffect {
     pub rounds_remaining: Option<i32>,
 }
 
-/// A condition in force.
+/// An active condition.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[schema(as = SheetCondition)]
@@ -148,21 +148,21 @@ pub struct Condition {
     /// Name, such as `prone`.
     #[schema(required = true)]
     pub name: String,
-    /// Who or what it comes from.
+    /// Its source.
     #[schema(required = true)]
     pub source: Option<String>,
     /// Rounds until it ends.
     #[schema(required = true)]
     pub rounds_remaining: Option<i32>,
-    /// Level, of exhaustion.
+    /// The level of exhaustion.
     #[schema(required = true)]
     pub level: Option<i32>,
-    /// Whether the next rest ends it, short or long.
+    /// Whether the next short or long rest ends it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub until_rest: bool,
 }
 
-/// What a creature concentrates on.
+/// What a creature is concentrating on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[schema(as = SheetConcentration)]
@@ -180,10 +180,10 @@ pub struct HitDice {
     /// Sides of the die.
     #[schema(required = true)]
     pub die: i32,
-    /// How many there are.
+    /// The maximum number.
     #[schema(required = true)]
     pub max: i32,
-    /// How many are left.
+    /// The number left.
     #[schema(required = true)]
     pub remaining: i32,
 }
@@ -193,10 +193,10 @@ pub struct HitDice {
 #[serde(default)]
 #[schema(as = SheetDeathSaves)]
 pub struct DeathSaves {
-    /// Successes; with three it is stable.
+    /// Successes. Three make it stable.
     #[schema(required = true)]
     pub successes: i32,
-    /// Failures; with three it is dead.
+    /// Failures. Three kill it.
     #[schema(required = true)]
     pub failures: i32,
 }
@@ -206,10 +206,10 @@ pub struct DeathSaves {
 #[serde(default)]
 #[schema(as = SheetSpellSlot)]
 pub struct SpellSlot {
-    /// How many there are.
+    /// The maximum number.
     #[schema(required = true)]
     pub max: i32,
-    /// How many are left.
+    /// The number left.
     #[schema(required = true)]
     pub remaining: i32,
 }
@@ -222,15 +222,15 @@ pub struct Resource {
     /// Name, such as `Ki Points`.
     #[schema(required = true)]
     pub name: String,
-    /// How many there are.
+    /// The maximum amount.
     #[schema(required = true)]
     pub max: i32,
-    /// How many are left.
+    /// The amount left.
     #[schema(required = true)]
     pub remaining: i32,
 }
 
-/// An attack of a stat block.
+/// An attack in a stat block.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[schema(as = SheetNpcAttack)]
@@ -238,7 +238,7 @@ pub struct NpcAttack {
     /// Name.
     #[schema(required = true)]
     pub name: String,
-    /// Everything added to the attack roll.
+    /// The whole bonus to the attack roll.
     #[schema(required = true)]
     pub bonus: i32,
     /// Damage: a sum of dice and a number.
@@ -247,7 +247,7 @@ pub struct NpcAttack {
     /// Damage type.
     #[schema(required = true)]
     pub damage_type: String,
-    /// Reach in feet; none: 5, or a ranged attack when there is a range.
+    /// Reach in feet. Default: 5, or a ranged attack if there is a range.
     #[schema(required = true)]
     pub reach_ft: Option<i32>,
     /// Range, if it can be shot or thrown.

@@ -28,7 +28,7 @@ impl Ability {
     pub const ALL: [Self; 6] =
         [Self::Strength, Self::Dexterity, Self::Constitution, Self::Intelligence, Self::Wisdom, Self::Charisma];
 
-    /// The full lower-case name, as on the wire.
+    /// The full lower-case name, as in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Ability {
         }
     }
 
-    /// The name with a capital, as a title.
+    /// The name with a capital first letter.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ impl Ability {
         }
     }
 
-    /// The three capitals that stand in a list of modifiers.
+    /// The three capital letters in a list of modifiers.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -67,7 +67,7 @@ impl Ability {
         }
     }
 
-    /// The ability of this full or three-letter name, in any case.
+    /// The ability with this full or three-letter name, in any case.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let name = name.trim();

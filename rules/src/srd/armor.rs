@@ -8,22 +8,22 @@ use super::{
     magic_prefix,
 };
 
-/// What a shield adds to armor class.
+/// The armor class bonus of a shield.
 pub const SHIELD_BONUS: i32 = 2;
 
-/// How heavy armor is: who is trained in it and how much of the Dexterity modifier counts.
+/// The weight of armor, which decides who is proficient and how much of the Dexterity modifier counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArmorCategory {
-    /// All of the Dexterity modifier counts.
+    /// The whole Dexterity modifier counts.
     Light,
-    /// At most 2 of it counts.
+    /// At most 2 of the Dexterity modifier counts.
     Medium,
-    /// None of it counts.
+    /// The Dexterity modifier does not count.
     Heavy,
 }
 
-/// A suit of armor's numbers.
+/// The numbers of a suit of armor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = SrdArmor)]
 pub struct Armor {
@@ -34,10 +34,10 @@ pub struct Armor {
     pub category: ArmorCategory,
     /// Armor class before Dexterity.
     pub armor_class: i32,
-    /// Most of the Dexterity modifier that counts; none: all of it.
+    /// The most of the Dexterity modifier that counts; `None` means all of it.
     #[schema(required = true)]
     pub dexterity_max: Option<i32>,
-    /// Strength score below which it slows its wearer by 10 feet.
+    /// The Strength score below which it reduces the wearer's speed by 10 feet.
     #[schema(required = true)]
     pub strength: Option<i32>,
     /// Whether it gives disadvantage on Stealth checks.
@@ -77,8 +77,8 @@ pub const ARMOR: [Armor; 12] = [
     suit("plate", Heavy, 18, Some(15), true),
 ];
 
-/// The armor an item is: its name in any case, with or without a magic bonus or the word armor, else the longest
-/// name that is a part of it.
+/// The armor that an item is: by its name in any case, with or without a magic bonus or the word armor, otherwise by
+/// the longest armor name that it contains.
 #[must_use]
 pub fn armor(item: &str) -> Option<&'static Armor> {
     let item = magic_prefix(item).1;

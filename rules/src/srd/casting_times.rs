@@ -1,11 +1,11 @@
-//! What casting a spell takes of a turn (SRD 5.1, "Casting Time" and "Spell Descriptions").
+//! Casting times of spells (SRD 5.1, "Casting Time" and "Spell Descriptions").
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{holds, same};
 
-/// What casting takes.
+/// What casting a spell costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CastingTime {
@@ -13,13 +13,13 @@ pub enum CastingTime {
     Action,
     /// The bonus action.
     BonusAction,
-    /// The reaction, to what the spell names.
+    /// The reaction to something that the spell names.
     Reaction,
-    /// Minutes or hours: more than a turn.
+    /// Minutes or hours, so longer than a turn.
     Longer,
 }
 
-/// The spells of the SRD that take a bonus action or a reaction, and those of [`super::SPELLS`] that take longer.
+/// The SRD spells that take a bonus action or a reaction, and those in [`super::SPELLS`] that take longer.
 pub const CASTING_TIMES: [(&str, CastingTime); 19] = [
     ("Branding Smite", CastingTime::BonusAction),
     ("Counterspell", CastingTime::Reaction),
@@ -43,13 +43,13 @@ pub const CASTING_TIMES: [(&str, CastingTime); 19] = [
 ];
 
 impl CastingTime {
-    /// That of the spell of this name; an action for all that are not listed.
+    /// The casting time of the spell with this name; an action if it is not listed.
     #[must_use]
     pub fn of(spell: &str) -> Self {
         CASTING_TIMES.iter().find(|(name, _)| same(name, spell)).map_or(Self::Action, |(_, time)| *time)
     }
 
-    /// As a sheet writes it, such as `1 bonus action` or `10 minutes`.
+    /// Reads a casting time from a sheet, such as `1 bonus action` or `10 minutes`.
     #[must_use]
     pub fn written(text: &str) -> Self {
         let said = |word| holds(text, word);

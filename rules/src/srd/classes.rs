@@ -1,6 +1,6 @@
 //! The numbers of the twelve classes (SRD 5.1, "Classes").
 //!
-//! Which features a character has is said by its sheet; how big they are at its level is said here.
+//! A character's sheet says which features it has. This module says how strong they are at its level.
 
 use serde::Serialize;
 
@@ -36,13 +36,13 @@ pub struct ClassRule {
     pub hit_die: u32,
     /// Saving throws it is proficient in.
     pub saves: [Ability; 2],
-    /// The ability it casts with.
+    /// The ability that it casts with.
     pub casting: Option<Ability>,
-    /// How it comes by spell slots.
+    /// How it gets spell slots.
     pub slots: Slots,
-    /// Armor it is trained in.
+    /// Armor that it is proficient with.
     pub armor: &'static [ArmorCategory],
-    /// Whether it is trained in shields.
+    /// Whether it is proficient with shields.
     pub shields: bool,
 }
 
@@ -89,8 +89,8 @@ impl Class {
         &CLASSES[self as usize]
     }
 
-    /// The classes a profession names, each with the level written behind it: `Fighter 3 / Rogue 2` is two classes
-    /// with levels, `Rogue (Thief)` one without.
+    /// The classes in a profession, each with the level written after it: `Fighter 3 / Rogue 2` is two classes with
+    /// levels, `Rogue (Thief)` one class without a level.
     pub fn of_profession(profession: &str) -> impl Iterator<Item = (Self, Option<i32>)> {
         profession.split(['/', ',', '&', '+', ';']).filter_map(|part| {
             let rule = CLASSES.iter().find(|c| holds(part, c.name))?;
@@ -100,13 +100,13 @@ impl Class {
     }
 }
 
-/// d6s of a rogue's Sneak Attack.
+/// The number of d6 of a rogue's Sneak Attack.
 #[must_use]
 pub fn sneak_attack_dice(level: i32) -> u32 {
     level.clamp(1, 20).unsigned_abs().div_ceil(2)
 }
 
-/// What Rage adds to the damage of melee attacks that use Strength.
+/// The damage that Rage adds to melee attacks with Strength.
 #[must_use]
 pub const fn rage_damage(level: i32) -> i32 {
     match level {
@@ -116,7 +116,7 @@ pub const fn rage_damage(level: i32) -> i32 {
     }
 }
 
-/// How often a barbarian rages between long rests; none: without limit.
+/// How often a barbarian can rage between long rests; `None` means unlimited.
 #[must_use]
 pub const fn rage_uses(level: i32) -> Option<u32> {
     match level {
@@ -129,7 +129,7 @@ pub const fn rage_uses(level: i32) -> Option<u32> {
     }
 }
 
-/// Weapon dice a Brutal Critical adds.
+/// The number of weapon dice that Brutal Critical adds.
 #[must_use]
 pub const fn brutal_critical_dice(level: i32) -> u32 {
     match level {
@@ -140,7 +140,7 @@ pub const fn brutal_critical_dice(level: i32) -> u32 {
     }
 }
 
-/// Sides of a monk's Martial Arts die.
+/// The sides of a monk's Martial Arts die.
 #[must_use]
 pub const fn martial_arts_die(level: i32) -> u32 {
     match level {
@@ -151,7 +151,7 @@ pub const fn martial_arts_die(level: i32) -> u32 {
     }
 }
 
-/// Sides of a Bardic Inspiration die.
+/// The sides of a Bardic Inspiration die.
 #[must_use]
 pub const fn bardic_inspiration_die(level: i32) -> u32 {
     match level {
@@ -162,7 +162,7 @@ pub const fn bardic_inspiration_die(level: i32) -> u32 {
     }
 }
 
-/// Attacks a class adds to the one of its Attack action.
+/// The attacks that a class adds to its Attack action.
 #[must_use]
 pub const fn extra_attacks(class: Class, level: i32) -> u32 {
     match (class, level) {
@@ -173,7 +173,7 @@ pub const fn extra_attacks(class: Class, level: i32) -> u32 {
     }
 }
 
-/// Ki points of a monk and sorcery points of a sorcerer: the level, from the second.
+/// A monk's ki points or a sorcerer's sorcery points: the level, from the second on.
 #[must_use]
 pub const fn points(level: i32) -> i32 {
     match level {
@@ -183,13 +183,13 @@ pub const fn points(level: i32) -> i32 {
     }
 }
 
-/// Hit points in a paladin's hands.
+/// The hit points of a paladin's Lay on Hands.
 #[must_use]
 pub fn lay_on_hands_pool(level: i32) -> i32 {
     level.clamp(0, 20) * 5
 }
 
-/// How often a fighter surges between rests.
+/// How often a fighter can use Action Surge between rests.
 #[must_use]
 pub const fn action_surges(level: i32) -> u32 {
     match level {
@@ -199,7 +199,7 @@ pub const fn action_surges(level: i32) -> u32 {
     }
 }
 
-/// How often a fighter is indomitable between long rests.
+/// How often a fighter can use Indomitable between long rests.
 #[must_use]
 pub const fn indomitable_uses(level: i32) -> u32 {
     match level {

@@ -1,4 +1,4 @@
-//! The 15 conditions (SRD 5.1, "Appendix PH-A: Conditions"), as what they do to rolls.
+//! The 15 conditions (SRD 5.1, "Appendix PH-A: Conditions"), and their effects on rolls.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -35,12 +35,12 @@ pub struct ConditionRule {
     pub dexterity_saves: Advantage,
     /// Whether it fails Strength and Dexterity saving throws without a roll.
     pub fails_strength_and_dexterity_saves: bool,
-    /// Whether the effects on attacks and checks need the source of the condition in sight.
+    /// Whether its effects on attacks and checks only apply while the source of the condition is in sight.
     pub needs_source_in_sight: bool,
-    /// Checks that need this sense fail without a roll.
+    /// Checks that need this sense automatically fail.
     #[schema(required = true)]
     pub loses: Option<Sense>,
-    /// Whether it can take no actions or reactions.
+    /// Whether it prevents actions and reactions.
     pub incapacitated: bool,
     /// Whether its speed is 0.
     pub speed_zero: bool,
@@ -48,10 +48,10 @@ pub struct ConditionRule {
     pub critical_when_hit_nearby: bool,
     /// Whether it resists all damage and is immune to poison.
     pub resists_all_damage: bool,
-    /// Conditions that come with it.
+    /// Conditions that it implies.
     #[schema(value_type = Vec<String>)]
     pub implies: &'static [&'static str],
-    /// In a few words.
+    /// A short description.
     #[schema(value_type = String)]
     pub summary: &'static str,
 }
@@ -87,7 +87,7 @@ const HELPLESS: ConditionRule = ConditionRule {
     ..NONE
 };
 
-/// All conditions, by name. What exhaustion does depends on its level: see `Creature::exhaustion`.
+/// All conditions, by name. The effects of exhaustion depend on its level: see `Creature::exhaustion`.
 pub const CONDITIONS: [ConditionRule; 15] = [
     ConditionRule {
         name: "blinded",
@@ -186,7 +186,7 @@ pub const CONDITIONS: [ConditionRule; 15] = [
     },
 ];
 
-/// The condition of this name, in any case.
+/// The condition with this name, in any case.
 #[must_use]
 pub fn condition(name: &str) -> Option<&'static ConditionRule> {
     CONDITIONS.iter().find(|c| same(c.name, name))

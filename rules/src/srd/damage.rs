@@ -19,7 +19,7 @@ pub const DAMAGE_TYPES: [&str; 13] = [
     "thunder",
 ];
 
-/// The damage type of this name, in any case.
+/// The damage type with this name, in any case.
 #[must_use]
 pub fn damage_type(name: &str) -> Option<&'static str> {
     DAMAGE_TYPES.into_iter().find(|known| same(known, name))

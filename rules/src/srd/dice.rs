@@ -1,47 +1,48 @@
-//! Sums of dice as they stand in tables and on sheets: `2d6+3`, `1d8`, `1`, `1d6+1d4`, `ceil(level/2)d6`.
+//! Sums of dice in tables and on sheets: `2d6+3`, `1d8`, `1`, `1d6+1d4`, `ceil(level/2)d6`.
 //!
-//! This is not the formula engine of `crate::dice`: a damage expression is a plain sum, because its dice have to be
-//! doubled, rerolled and counted by the rules.
+//! This is not the formula engine of `crate::dice`. A damage expression is a plain sum, because the rules must double,
+//! reroll and count its dice.
 
 use super::damage_type;
 
-/// Most dice one expression may ask for.
+/// The most dice of one expression.
 pub const DICE_MAX: u32 = 200;
-/// Most sides a die may have.
+/// The most sides of a die.
 pub const FACES_MAX: u32 = 1_000;
-/// The largest constant either way.
+/// The largest absolute value of a constant.
 const FLAT_MAX: i64 = 1_000_000;
 
 /// Dice of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DicePool {
-    /// How many.
+    /// The number of dice.
     pub count: u32,
-    /// How many sides.
+    /// The number of sides.
     pub faces: u32,
 }
 
-/// A sum of dice and a constant, perhaps with the damage type it names.
+/// A sum of dice and a constant, with the damage type if the text names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DamageDice {
-    /// The dice, in the order they are written and rolled.
+    /// The dice in written order, which is also the order of rolling.
     pub pools: Vec<DicePool>,
     /// The constant, which a critical hit does not double.
     pub flat: i32,
-    /// The damage type written behind the sum (`1d6 necrotic`).
+    /// The damage type after the sum (`1d6 necrotic`).
     pub damage_type: Option<&'static str>,
 }
 
 impl DamageDice {
-    /// Reads a sum of dice and whole numbers.
+    /// Parses a sum of dice and whole numbers.
     ///
-    /// `None` when it is anything else, or asks for more than [`DICE_MAX`] dice or [`FACES_MAX`] sides.
+    /// `None` for anything else, or for more than [`DICE_MAX`] dice or [`FACES_MAX`] sides.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::scaled(text, 0)
     }
 
-    /// Like [`DamageDice::parse`], and `level`, `level/N`, `ceil(level/N)` and `floor(level/N)` (down) stand for numbers.
+    /// Like [`DamageDice::parse`], but `level`, `level/N`, `ceil(level/N)` and `floor(level/N)` (rounded down) also stand
+    /// for numbers.
     #[must_use]
     pub fn scaled(text: &str, level: i32) -> Option<Self> {
         let text = text.trim();
@@ -85,14 +86,14 @@ impl DamageDice {
         Some(())
     }
 
-    /// How many dice there are altogether.
+    /// The total number of dice.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.pools.iter().fold(0, |n, p| n.saturating_add(p.count))
     }
 }
 
-/// A whole number, or one of the ways to say a number that grows with the level.
+/// A whole number, or an expression that grows with the level.
 fn number(text: &str, level: i32) -> Option<i64> {
     if let Ok(plain) = text.parse::<u32>() {
         return Some(i64::from(plain));
@@ -116,7 +117,7 @@ fn divisor(text: &str) -> Option<i64> {
     rest.strip_prefix('/')?.trim().parse::<i64>().ok().filter(|n| (1..=100).contains(n))
 }
 
-/// Dice as they are written: `4d6`, `1d8+1d6`, nothing when there are none.
+/// Writes dice as text, such as `4d6` or `1d8+1d6`; empty if there are none.
 pub(crate) fn written(pools: &[DicePool]) -> String {
     let mut text = String::new();
     for pool in pools.iter().filter(|p| p.count > 0) {

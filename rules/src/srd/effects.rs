@@ -1,4 +1,4 @@
-//! Effects that change rolls while they last: spells, class features and actions, by the name they have on a sheet.
+//! Effects that change rolls while they last: spells, class features and actions, by their names on a sheet.
 
 use serde::Serialize;
 
@@ -8,19 +8,19 @@ use crate::resolve::Advantage;
 /// What an effect does to the creature that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct EffectRule {
-    /// Name, as on a sheet.
+    /// Its name on a sheet.
     pub name: &'static str,
-    /// Added to armor class.
+    /// The bonus to armor class.
     pub armor_class: i32,
-    /// Armor class is at least this plus Dexterity, when no armor is worn.
+    /// The minimum armor class before Dexterity, if no armor is worn.
     pub unarmored: Option<i32>,
-    /// Armor class is at least this.
+    /// The minimum armor class.
     pub armor_class_min: Option<i32>,
-    /// Sides of a die added to its attack rolls; negative: subtracted.
+    /// The sides of a die added to its attack rolls; negative if subtracted.
     pub attack_die: i32,
-    /// Sides of a die added to its saving throws; negative: subtracted.
+    /// The sides of a die added to its saving throws; negative if subtracted.
     pub save_die: i32,
-    /// Sides of a die added to its ability checks.
+    /// The sides of a die added to its ability checks.
     pub check_die: i32,
     /// Its own attack rolls.
     pub attacks: Advantage,
@@ -34,7 +34,7 @@ pub struct EffectRule {
     pub dexterity_saves: Advantage,
     /// Damage types it resists.
     pub resistances: &'static [&'static str],
-    /// Whether the first roll it changes ends it.
+    /// Whether it ends after the first roll that it changes.
     pub once: bool,
 }
 
@@ -59,10 +59,10 @@ const ADV: Advantage = Advantage::Advantage;
 const DIS: Advantage = Advantage::Disadvantage;
 const WEAPONS: &[&str] = &["bludgeoning", "piercing", "slashing"];
 
-/// The effects known by name; others on a sheet change nothing here.
+/// The known effects. Others on a sheet change nothing.
 ///
-/// Three have conditions of their own, which the resolvers know: Rage and Reckless Attack work with Strength in melee,
-/// Dodge ends with the ability to move.
+/// Three have additional conditions that resolvers check: Rage and Reckless Attack only work with Strength in melee,
+/// and Dodge ends when the creature can no longer move.
 pub const EFFECTS: [EffectRule; 16] = [
     EffectRule { name: "Bane", attack_die: -4, save_die: -4, ..NONE },
     EffectRule { name: "Barkskin", armor_class_min: Some(16), ..NONE },
@@ -82,7 +82,7 @@ pub const EFFECTS: [EffectRule; 16] = [
     EffectRule { name: "Shield of Faith", armor_class: 2, ..NONE },
 ];
 
-/// The effect of this name, in any case; `Raging`, `Dodging` and `Helped` are understood too.
+/// The effect with this name, in any case. `Raging`, `Dodging` and `Helped` work, too.
 #[must_use]
 pub fn effect(name: &str) -> Option<&'static EffectRule> {
     let name = match name.trim() {

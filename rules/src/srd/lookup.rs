@@ -1,24 +1,24 @@
-//! How a name somebody wrote is matched with a name that is known: exactly, then without regard to case, then as a part.
+//! Matches a written name with known names: exactly, then in any case, then as a part.
 
-/// What a name led to.
+/// The result of a look-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found<T> {
-    /// Exactly one.
+    /// Exactly one match.
     One(T),
-    /// More than one fits equally well: ask which is meant.
+    /// Several equally good matches. Ask which is meant.
     Several(Vec<T>),
-    /// None fits.
+    /// No match.
     Nothing,
 }
 
-/// Whether two names are the same but for case and surrounding space.
+/// Whether two names are the same, apart from case and surrounding space.
 #[must_use]
 pub fn same(a: &str, b: &str) -> bool {
     a.trim().eq_ignore_ascii_case(b.trim())
 }
 
-/// Looks `wanted` up among `items`: the exact name, else the name in any case, else the one item whose name holds
-/// `wanted` or is held by it. An empty `wanted` finds nothing.
+/// Looks up `wanted` among `items`: the exact name, then the name in any case, then the only item whose name contains
+/// `wanted` or is contained in it. An empty `wanted` matches nothing.
 pub fn find<'a, T>(items: &'a [T], name: impl Fn(&T) -> &str, wanted: &str) -> Found<&'a T> {
     let wanted = wanted.trim();
     if wanted.is_empty() {
@@ -44,7 +44,7 @@ fn partly(name: &str, wanted: &str) -> bool {
     !name.is_empty() && (holds(name, wanted) || holds(wanted, name))
 }
 
-/// Whether `text` holds `part`, in any (ASCII) case, without allocating.
+/// Whether `text` contains `part`, in any (ASCII) case. Does not allocate.
 pub(crate) fn holds(text: &str, part: &str) -> bool {
     let (text, part) = (text.as_bytes(), part.as_bytes());
     part.is_empty() || text.windows(part.len()).any(|w| w.eq_ignore_ascii_case(part))

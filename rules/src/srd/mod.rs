@@ -1,18 +1,18 @@
-//! The tables of the System Reference Document 5.1: numbers and names as data, for the resolvers and for
-//! `GET /v1/rules/srd/…`.
+//! The tables of the System Reference Document 5.1: numbers and names as data, for resolvers and for `GET
+//! /v1/rules/srd/…`.
 //!
-//! It must never hold the document's prose, or anything that is not in SRD 5.1: what a table of players takes from
-//! elsewhere stands on their own sheets. The attribution its licence asks for is in `NOTICE`.
+//! This module must never contain the document's prose, or anything that is not in SRD 5.1. Players who use other
+//! sources write them on their own sheets. The attribution that the SRD's licence requires is in `NOTICE`.
 //!
 //! - `ability`, `skills`: the six abilities and the 18 skills.
-//! - `weapons`, `armor`: what is wielded and worn.
-//! - `conditions`, `effects`: what is in force on a creature and what that does to its rolls.
-//! - `classes`, `slots`: the numbers that grow with a class.
-//! - `spells`: the spells the resolvers know by name.
-//! - `objects`: difficulties, and armor classes of things.
-//! - `dice`: sums of dice as they stand in these tables and on sheets; `lookup`: how a name is found.
+//! - `weapons`, `armor`: equipment.
+//! - `conditions`, `effects`: what can be active on a creature, and what it does to rolls.
+//! - `classes`, `slots`: numbers that grow with a class.
+//! - `spells`: the spells that resolvers know by name.
+//! - `objects`: difficulties, and armor classes of objects.
+//! - `dice`: sums of dice in these tables and on sheets; `lookup`: how names are matched.
 //!
-//! To add a row: one line in its table, and one case in `rules/tests/srd.rs`.
+//! To add a row, add a line to its table and a case to `rules/tests/srd.rs`.
 
 #![warn(missing_docs)]
 

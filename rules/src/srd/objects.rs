@@ -1,4 +1,4 @@
-//! Numbers of the world around: how hard things are to do and to break.
+//! Typical difficulties, and armor classes of objects.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 pub struct Rated {
     /// Lower-case name.
     pub name: &'static str,
-    /// Difficulty or armor class.
+    /// The DC or armor class.
     pub number: i32,
 }
 
@@ -15,7 +15,7 @@ const fn rated(name: &'static str, number: i32) -> Rated {
     Rated { name, number }
 }
 
-/// Typical difficulties (SRD 5.1, "Ability Checks").
+/// Typical DCs (SRD 5.1, "Ability Checks").
 pub const DIFFICULTIES: [Rated; 6] = [
     rated("very easy", 5),
     rated("easy", 10),
@@ -25,7 +25,7 @@ pub const DIFFICULTIES: [Rated; 6] = [
     rated("nearly impossible", 30),
 ];
 
-/// Armor class of objects by what they are made of (SRD 5.1, "Objects").
+/// Armor class of objects by material (SRD 5.1, "Objects").
 pub const OBJECT_ARMOR_CLASSES: [Rated; 7] = [
     rated("cloth", 11),
     rated("glass", 13),

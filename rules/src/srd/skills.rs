@@ -1,4 +1,4 @@
-//! The 18 skills and the ability each belongs to (SRD 5.1, "Using Ability Scores: Skills").
+//! The 18 skills and their abilities (SRD 5.1, "Using Ability Scores: Skills").
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -9,10 +9,10 @@ use super::Ability;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = SrdSkill)]
 pub struct Skill {
-    /// Lower-case name, as on the wire.
+    /// The lower-case name, as in JSON.
     #[schema(value_type = String)]
     pub name: &'static str,
-    /// The ability it is a use of, unless a check names another.
+    /// Its ability, unless a check names another.
     pub ability: Ability,
 }
 
@@ -42,7 +42,7 @@ pub const SKILLS: [Skill; 18] = [
     of("survival", Ability::Wisdom),
 ];
 
-/// The skill of this name: any case, words parted by spaces, hyphens or underscores.
+/// The skill with this name, in any case, with spaces, hyphens or underscores between the words.
 #[must_use]
 pub fn skill(name: &str) -> Option<&'static Skill> {
     SKILLS.iter().find(|s| names_skill(name, s.name))
@@ -59,7 +59,7 @@ pub(crate) fn names_skill(written: &str, name: &str) -> bool {
 }
 
 impl Skill {
-    /// The name with its first letter upper-cased, as a title.
+    /// The name with a capital first letter.
     #[must_use]
     pub fn title(&self) -> String {
         let mut letters = self.name.chars();

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// How a class comes by spell slots.
+/// How a class gets spell slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Slots {
@@ -10,9 +10,9 @@ pub enum Slots {
     None,
     /// Bard, cleric, druid, sorcerer, wizard.
     Full,
-    /// Paladin and ranger: from the second level.
+    /// Paladin and ranger, from the second level.
     Half,
-    /// Warlock: few, all of one level, back after a short rest.
+    /// Warlock: few, all of the same level, restored by a short rest.
     Pact,
 }
 
@@ -39,7 +39,7 @@ const FULL: [[u8; 9]; 20] = [
     [4, 3, 3, 3, 3, 2, 2, 1, 1],
 ];
 
-/// Slots of the spell levels 1 to 9 at a class level; a level outside 1 to 20 counts as the nearest, 0 and less as none.
+/// The slots of the spell levels 1 to 9 at a class level. A level above 20 counts as 20; 0 and less give none.
 #[must_use]
 pub fn spell_slots(kind: Slots, level: i32) -> [u8; 9] {
     let mut slots = [0; 9];

@@ -1,4 +1,4 @@
-//! The spells the resolvers know by name (SRD 5.1, "Spell Descriptions"): numbers only.
+//! The spells that resolvers know (SRD 5.1, "Spell Descriptions"): numbers only.
 
 use super::{
     Ability::{self, Charisma, Constitution, Dexterity, Strength, Wisdom},
@@ -66,7 +66,7 @@ const fn effect(name: &'static str, level: u8, range_ft: u16) -> SpellRule {
     spell(name, level, SpellKind::Effect, &[], range_ft)
 }
 
-/// The spells, by level and name. A spell of several targets is resolved for one of them at a time.
+/// The spells, by level and name. A spell with several targets is resolved for one of them at a time.
 pub const SPELLS: [SpellRule; 61] = [
     SpellRule { scaling: Scaling::Dice, ..save("Acid Splash", 0, Dexterity, OnSave::None, &[hurt("1d6", "acid")], 60) },
     SpellRule { scaling: Scaling::Dice, ..ranged("Chill Touch", 0, &[hurt("1d8", "necrotic")], 120) },

@@ -1,4 +1,4 @@
-//! What a spell is, for the resolvers; the spells themselves are in `spell_table`.
+//! A spell's numbers, as resolvers need them. The spells themselves are in `spell_table`.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -15,7 +15,7 @@ pub enum SpellKind {
     Melee,
     /// The target makes a saving throw.
     Save,
-    /// It does not miss.
+    /// It always hits.
     Automatic,
     /// It heals.
     Healing,
@@ -23,14 +23,14 @@ pub enum SpellKind {
     Effect,
 }
 
-/// What a saving throw that succeeds saves from.
+/// How much of the damage a successful saving throw leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = SpellOnSave)]
 pub enum OnSave {
-    /// Half of the damage remains.
+    /// Half of the damage.
     Half,
-    /// Nothing happens.
+    /// None of it.
     #[default]
     None,
 }
@@ -42,9 +42,9 @@ pub enum OnSave {
 pub enum Scaling {
     /// Nothing.
     None,
-    /// Another of its damage dice.
+    /// One more of its damage dice.
     Dice,
-    /// Another beam, which is an attack of its own.
+    /// One more beam, with its own attack roll.
     Beams,
 }
 
@@ -67,51 +67,51 @@ pub struct SpellRule {
     /// Name.
     #[schema(value_type = String)]
     pub name: &'static str,
-    /// 0 for a cantrip, else 1 to 9.
+    /// 0 for a cantrip, otherwise 1 to 9.
     pub level: u8,
     /// How it reaches its target.
     pub attack: SpellKind,
     /// The ability of the target's saving throw.
     #[schema(required = true)]
     pub save: Option<Ability>,
-    /// What a successful save leaves.
+    /// How much of the damage a successful save leaves.
     pub on_save: OnSave,
     /// Damage or healing with the lowest slot.
     #[schema(value_type = Vec<SpellDamage>)]
     pub damage: &'static [SpellDamage],
     /// Whether the caster's modifier is added once.
     pub adds_modifier: bool,
-    /// Rays, darts or beams, each with dice of its own.
+    /// The number of rays, darts or beams, each with its own dice.
     pub shots: u8,
-    /// Dice added to the first damage per step of a higher slot; empty for none.
+    /// Dice added to the first damage for each step of a higher slot; empty if none.
     #[schema(value_type = String)]
     pub upcast: &'static str,
-    /// How many slot levels are a step of `upcast`.
+    /// The number of slot levels in one step of `upcast`.
     pub upcast_per: u8,
-    /// Rays or darts added per slot level above the lowest.
+    /// Rays or darts added for each slot level above the lowest.
     pub upcast_shots: u8,
-    /// What character levels add to a cantrip.
+    /// What a cantrip gains with character levels.
     pub scaling: Scaling,
-    /// Range in feet: 5 is touch, 0 the caster itself.
+    /// Range in feet: 5 for touch, 0 for the caster itself.
     pub range_ft: u16,
-    /// How many feet beyond that its area reaches; none for a spell that names its targets.
+    /// How far its area extends beyond the range, in feet; `None` for a spell with individual targets.
     #[schema(required = true)]
     pub area_ft: Option<u16>,
-    /// Whether the caster has to see a target.
+    /// Whether the caster must see a target.
     pub sight: bool,
-    /// Whether it asks for concentration.
+    /// Whether it requires concentration.
     pub concentration: bool,
     /// Whether cover does not help against it.
     pub ignores_cover: bool,
-    /// The condition it puts on a target that fails.
+    /// The condition that it puts on a target that fails.
     #[schema(value_type = Option<String>, required = true)]
     pub condition: Option<&'static str>,
-    /// The effect it puts on its target.
+    /// The effect that it puts on its target.
     #[schema(value_type = Option<String>, required = true)]
     pub effect: Option<&'static str>,
 }
 
-/// The spell of this name: exact, in any case, or the only one whose name it is a part of.
+/// The spell with this name: an exact match, then in any case, then the only one whose name contains it.
 #[must_use]
 pub fn spell(name: &str) -> Found<&'static SpellRule> {
     find(&SPELLS, |s| s.name, name)

@@ -8,13 +8,13 @@ use super::{
     lookup::{holds, same},
 };
 
-/// Who is trained in a weapon.
+/// The training that a weapon requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WeaponCategory {
     /// Most people can use it.
     Simple,
-    /// It takes training.
+    /// It requires training.
     Martial,
 }
 
@@ -27,7 +27,7 @@ pub struct WeaponRule {
     pub name: &'static str,
     /// Simple or martial.
     pub category: WeaponCategory,
-    /// Whether it is a ranged weapon; a melee weapon that can be thrown is not.
+    /// Whether it is a ranged weapon. A melee weapon that can be thrown is not.
     pub ranged: bool,
     /// Damage dice, or a number; empty for the net, which does no damage.
     #[schema(value_type = String)]
@@ -130,15 +130,15 @@ pub const WEAPONS: [WeaponRule; 37] = [
     ranged("net", Martial, "", "", &["special", "thrown"], (5, 15)),
 ];
 
-/// The weapon of this name: exact, in any case, or the only one whose name it is a part of.
+/// The weapon with this name: an exact match, then in any case, then the only one whose name contains it.
 #[must_use]
 pub fn weapon(name: &str) -> Found<&'static WeaponRule> {
     find(&WEAPONS, |w| w.name, name)
 }
 
-/// The weapon an item is a kind of: its own name, its name without a magic bonus (`+1 longsword`, `Longsword, +2`),
-/// `crossbow, light` for `light crossbow`, or the longest weapon name that stands in it as a word
-/// (`Flaming Longsword`).
+/// The weapon that an item is a kind of: by its own name, by its name without a magic bonus (`+1 longsword`,
+/// `Longsword, +2`), by a reversed name (`crossbow, light` for `light crossbow`), or by the longest weapon name that it
+/// contains as a word (`Flaming Longsword`).
 #[must_use]
 pub fn base_weapon(item: &str) -> Option<&'static WeaponRule> {
     let item = magic_prefix(item).1;
@@ -156,7 +156,7 @@ pub fn base_weapon(item: &str) -> Option<&'static WeaponRule> {
     WEAPONS.iter().filter(|w| as_word(item, w.name)).max_by_key(|w| w.name.len())
 }
 
-/// Whether `word` stands in `text` with no letter before or behind it.
+/// Whether `text` contains `word` without letters before or after it.
 fn as_word(text: &str, word: &str) -> bool {
     if !holds(text, word) {
         return false;
@@ -173,7 +173,8 @@ fn as_word(text: &str, word: &str) -> bool {
         .any(|(start, part)| part.eq_ignore_ascii_case(word.as_bytes()) && bounded(start))
 }
 
-/// The magic bonus an item's name begins or ends with, and the rest of the name: `+1 longsword` is `(1, "longsword")`.
+/// The magic bonus at the beginning or end of an item's name, and the rest of the name: `+1 longsword` is `(1,
+/// "longsword")`.
 #[must_use]
 pub fn magic_prefix(item: &str) -> (i32, &str) {
     let item = item.trim();

@@ -1,4 +1,4 @@
-//! The fair stream: known answers, worked out by the Python program of docs/fair-dice.md, and that all faces come alike.
+//! The fair stream: known answers from the Python program in docs/fair-dice.md, and equal frequency of all faces.
 
 use rules::dice::{Dice, FairSeed, Formula, commitment, no_variables};
 

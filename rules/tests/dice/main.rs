@@ -1,4 +1,4 @@
-//! Tests of the dice: what formulas mean, what is refused, what always holds, what the numbers are.
+//! Tests of the dice: what formulas mean, which are rejected, general properties, and statistics.
 #![cfg(test)]
 
 mod fair;

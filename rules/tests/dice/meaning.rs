@@ -1,10 +1,10 @@
-//! What formulas mean: each row of the language with dice that were given.
+//! What formulas mean: each part of the language with given dice.
 
 use rules::dice::{DieKind, Verdict};
 
 use crate::support::{canonical, parse, plain, roll, total};
 
-/// Formula, given dice in the order they fall, total.
+/// Formula, given dice in the order of rolling, total.
 const ROWS: &[(&str, &[u32], f64)] = &[
     // dice
     ("1d20+5", &[10], 15.0),

@@ -1,4 +1,4 @@
-//! What always holds: for any text, and for any formula of a generated kind.
+//! Properties that hold for any text, and for any formula of a generated kind.
 
 use proptest::prelude::*;
 use rand::{SeedableRng, rngs::SmallRng};
@@ -6,7 +6,7 @@ use rules::dice::{Dice, Formula, Given, OutOfDice, Random, no_variables};
 
 use crate::support::{parse, variables};
 
-/// Random dice that remember what they showed.
+/// Random dice that remember their values.
 struct Remembering {
     dice: Random<SmallRng>,
     shown: Vec<u32>,
@@ -55,7 +55,7 @@ fn dice() -> impl Strategy<Value = String> {
     })
 }
 
-/// Formulas of all kinds; they are always read, and mostly roll without an error.
+/// Formulas of all kinds. All of them can be parsed, and most can be rolled.
 fn formula() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         4 => dice(),
@@ -114,7 +114,8 @@ proptest! {
         let mut dice = Remembering { dice: random(seed), shown: Vec::new() };
         let Ok(roll) = formula.roll(&mut dice, &variables) else { return Ok(()) };
         prop_assert!(roll.total.is_finite());
-        // The same dice, given: the same roll, all used, and the same total without the report.
+        // Rolling with the same given dice makes the same roll, uses all of them, and gives the same total without the
+        // report.
         let mut given = Given::new(&dice.shown);
         prop_assert_eq!(formula.roll(&mut given, &variables), Ok(roll.clone()));
         prop_assert!(given.unused().is_empty());
@@ -147,7 +148,7 @@ proptest! {
         let all = roll("").total;
         prop_assert_eq!(roll(&format!("kh{n}")).total + roll(&format!("dh{n}")).total, all);
         prop_assert_eq!(roll(&format!("kl{n}")).total + roll(&format!("dl{n}")).total, all);
-        // To keep some is to drop the others, die by die.
+        // Keeping some dice is the same as dropping the others, die by die.
         let rest = count.saturating_sub(n);
         prop_assert_eq!(roll(&format!("kh{n}")), roll(&format!("dl{rest}")));
         prop_assert_eq!(roll(&format!("kl{n}")), roll(&format!("dh{rest}")));

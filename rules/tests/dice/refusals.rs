@@ -1,4 +1,4 @@
-//! What is refused: where, as what, and what the hint says.
+//! Rejected formulas: the position, the kind and the hint.
 
 use rules::dice::{Formula, FormulaErrorKind as Kind, Given, Limits, OutOfDice, no_variables};
 
@@ -6,11 +6,11 @@ use crate::support::{error, parse};
 
 /// Formula, kind, position in characters, a part of the hint (or nothing).
 const ROWS: &[(&str, Kind, usize, &str)] = &[
-    // nothing there
+    // empty
     ("", Kind::Empty, 0, "1d20 + 5"),
     ("  \u{2003}", Kind::Empty, 0, "1d20 + 5"),
     ("# only a comment", Kind::Empty, 0, "1d20 + 5"),
-    // what a formula is not
+    // not a formula
     ("/r 1d20", Kind::Syntax, 0, "Leave the command out"),
     ("/roll 1d20", Kind::Syntax, 0, "Leave the command out"),
     ("!roll 1d20", Kind::Syntax, 0, "Leave the command out"),
@@ -26,7 +26,7 @@ const ROWS: &[(&str, Kind, usize, &str)] = &[
     ("1d20 advantage", Kind::Syntax, 5, "2d20kh"),
     ("1d20dis", Kind::Modifier, 4, "2d20kl"),
     ("1d20 disadvantage", Kind::Syntax, 5, "2d20kl"),
-    // broken off, unbalanced
+    // incomplete or unbalanced
     ("()", Kind::Syntax, 1, "missing"),
     ("1d20 +", Kind::Syntax, 6, "missing term"),
     ("1d20 + # hit", Kind::Syntax, 7, "missing term"),
@@ -72,7 +72,7 @@ const ROWS: &[(&str, Kind, usize, &str)] = &[
     ("2 d10", Kind::Syntax, 2, "2d10"),
     ("d 10", Kind::Faces, 1, "2d10"),
     ("(1 + 1) d10", Kind::Syntax, 8, "2d10"),
-    ("4d6 kh3", Kind::Syntax, 4, "without a blank"),
+    ("4d6 kh3", Kind::Syntax, 4, "without a space"),
     ("1d0", Kind::Faces, 2, ""),
     ("1d-6", Kind::Faces, 2, "at least 1"),
     ("1d6.5", Kind::Faces, 2, ""),
@@ -142,7 +142,7 @@ const ROWS: &[(&str, Kind, usize, &str)] = &[
     ("sqrt(-1)", Kind::NotFinite, 0, ""),
     ("log(0)", Kind::NotFinite, 0, ""),
     ("pow(10, 400)", Kind::NotFinite, 0, ""),
-    // without end
+    // endless
     ("1d1x", Kind::TooManyDice, 0, "x3=6"),
     ("1d6x>0", Kind::TooManyDice, 0, "x3=6"),
     ("1d1rr", Kind::TooManyDice, 0, "x3=6"),
@@ -184,7 +184,7 @@ fn a_formula_has_ten_thousand_dice() {
     assert!(Formula::parse(&ten("10d6")).is_ok());
     let error_at = error(&ten("11d6"));
     assert_eq!((error_at.kind, error_at.position), (Kind::TooManyDice, 60));
-    // With explosions or computed counts it is known at the roll only.
+    // With explosions or computed counts this is only known at the roll.
     assert_eq!(error(&ten("10d6r1")).kind, Kind::TooManyDice);
     assert_eq!(error(&ten("(11)d6")).kind, Kind::TooManyDice);
 }
@@ -235,7 +235,8 @@ fn positions_count_characters() {
     assert_eq!(error.position, 12);
     assert_eq!(
         error.to_string(),
-        "the word `foo` is no dice, number or function (at character 12); expected a number, dice, a variable or a function. \
-         A value of the character is written with @, such as @abilities.dex.mod; text goes into [flavour] or after #."
+        "the word `foo` is not a dice term, a number or a function (at character 12); expected a number, dice, \
+         a variable or a function. Write a character's value with @, such as @abilities.dex.mod; text goes into [flavour] or \
+         after #."
     );
 }

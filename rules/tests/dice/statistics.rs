@@ -1,4 +1,4 @@
-//! Statistics: known numbers, and agreement with enumeration and with rolls.
+//! Statistics: known values, and agreement with enumeration and with rolls.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ fn close(a: f64, b: f64) -> bool {
 /// Formula, least, greatest, mean, deviation.
 type Row = (&'static str, Option<f64>, Option<f64>, f64, f64);
 
-/// All exact.
+/// All of these are exact.
 const KNOWN: &[Row] = &[
     ("5", Some(5.0), Some(5.0), 5.0, 0.0),
     ("1d20+5", Some(6.0), Some(25.0), 15.5, 5.766_281_297_335_398),
@@ -57,7 +57,7 @@ fn statistics_are_known() {
     }
 }
 
-/// The distribution by rolling every combination of dice there is, for formulas that roll `dice` dice of these faces.
+/// The distribution by enumerating every combination of dice, for formulas that roll `dice` dice with these faces.
 fn enumerate(formula: &Formula, faces: &[u32]) -> Vec<(f64, f64)> {
     let combinations: u32 = faces.iter().product();
     let mut totals: Vec<f64> = (0..combinations)
@@ -129,7 +129,7 @@ fn exact_statistics_are_those_of_every_combination() {
     }
 }
 
-/// Whether rolls fit a distribution: the chi-square of totals that are expected often enough.
+/// Whether rolls fit a distribution: a chi-square test over totals that are expected often enough.
 fn fits(formula: &str, s: &Statistics, rolls: usize) {
     let parsed = parse(formula);
     let mut dice = Random(SmallRng::seed_from_u64(42));
@@ -147,7 +147,7 @@ fn fits(formula: &str, s: &Statistics, rolls: usize) {
     if rest.0 >= 10.0 {
         sum += (rest.1 - rest.0).powi(2) / rest.0;
     }
-    // About five deviations of a chi-square distribution.
+    // About five standard deviations of a chi-square distribution.
     let limit = bins + 5.0 * f64::sqrt(2.0 * bins + 10.0) + 10.0;
     assert!(sum < limit, "{formula}: chi-square {sum} with {bins} bins");
 }
@@ -249,7 +249,7 @@ fn answers_are_json_as_the_api_wants_them() {
     );
 }
 
-/// Formulas of 1,000 bytes that ask for as much work as they can.
+/// Formulas of 1,000 bytes that need as much work as possible.
 fn adversarial() -> Vec<String> {
     let fill = |unit: &str, separator: &str| {
         let count = (1_000 + separator.len()) / (unit.len() + separator.len());
@@ -304,7 +304,7 @@ fn adversarial() -> Vec<String> {
     ]
 }
 
-/// Whether one of ten times is within the limit: other programs may hold the machine up.
+/// Whether at least one of ten runs is within the limit, because other programs may slow the machine down.
 fn within(limit: Duration, work: impl Fn()) -> Result<(), Duration> {
     let time = || {
         let start = Instant::now();
@@ -318,7 +318,8 @@ fn within(limit: Duration, work: impl Fn()) -> Result<(), Duration> {
     best.map_or(Ok(()), Err)
 }
 
-/// How long rolling 999 dice so often takes, on this machine and at this moment; a tenth of a second's worth is measured.
+/// The time for rolling 999 dice `times` times, on this machine at this moment. Only a tenth of a second is measured and
+/// extrapolated.
 fn so_many_rolls(times: u32) -> Duration {
     let formula = Formula::parse("999d6").expect("it");
     let start = Instant::now();

@@ -17,7 +17,7 @@ pub fn variables(name: &str) -> Option<f64> {
     }
 }
 
-/// Reads a formula that must be right.
+/// Parses a valid formula.
 pub fn parse(formula: &str) -> Formula {
     Formula::parse(formula).unwrap_or_else(|error| panic!("{formula}: {error}"))
 }
@@ -38,7 +38,7 @@ pub fn total(formula: &str, given: &[u32]) -> f64 {
     roll(formula, given).total
 }
 
-/// The error of a formula that cannot be read, or cannot be rolled with ones.
+/// The error of a formula that cannot be parsed, or cannot be rolled with ones.
 pub fn error(formula: &str) -> FormulaError {
     let parsed = match Formula::parse(formula) {
         Ok(parsed) => parsed,
@@ -51,7 +51,7 @@ pub fn error(formula: &str) -> FormulaError {
     }
 }
 
-/// What the formula is in its canonical form.
+/// The canonical form of a formula.
 pub fn canonical(formula: &str) -> String {
     parse(formula).to_string()
 }

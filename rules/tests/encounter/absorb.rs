@@ -1,4 +1,4 @@
-//! Changes that were resolved elsewhere happen in a fight as those of an action do.
+//! Changes that were resolved elsewhere have the same effects in a fight as those of an action.
 
 use rules::{
     dice::Given,
@@ -41,7 +41,7 @@ fn blow(encounter: &Encounter, target: &str, amount: i32) -> Vec<StateChange> {
     apply_damage(&who(encounter, target).creature, &args).expect("an outcome").effects
 }
 
-/// Absorbs and folds; all dice have to be used.
+/// Absorbs and applies. All dice must be used.
 fn absorbed(encounter: &mut Encounter, by: Option<&str>, effects: &[StateChange], dice: &[u32]) -> Vec<Event> {
     let mut given = Given::new(dice);
     let decision = encounter.absorb(by, effects, &mut given).expect("a decision");

@@ -1,4 +1,4 @@
-//! Conditions: how long they last, what ends them, what is told of them.
+//! Conditions: how long they last, what ends them, and how they are shown.
 
 use rules::{
     encounter::{Action, ActionKind, Duration, Encounter, NewCondition, NewParticipant},

@@ -1,4 +1,4 @@
-//! What a fight did: differences, what is written into records, what is told.
+//! The results of a fight: differences, commits to records, and summaries.
 
 use rules::{
     encounter::{
@@ -181,7 +181,7 @@ fn effects_are_merged_one_by_one() {
     let bless = |a: &mut Action| (a.effect, a.rounds) = (Some("Bless".to_owned()), Some(7));
     play(&mut encounter, &on(ActionKind::AddEffect, "hero", bless), &[]);
     play(&mut encounter, &Action::new(ActionKind::Dodge), &[]);
-    // Somebody else gave the record an effect meanwhile, which stays.
+    // Somebody else gave the record an effect since. It stays.
     let mut hero = Creature { effects: [began.effects, vec![effect("Guidance", None)]].concat(), ..record() };
     merge(&mut hero, &encounter.diff().remove(0), EDITED);
     let mut left: Vec<_> = hero.effects.iter().map(|e| (e.name.as_str(), e.rounds_remaining)).collect();
@@ -227,7 +227,7 @@ fn what_lasts_until_a_rest_is_committed_as_that_and_ends_with_one() {
         apply(&mut rested, &rest(&record, kind));
         assert!(rested.conditions.is_empty(), "{kind:?}");
     }
-    // Of two ends the later: a rest is later than any round, and sooner than never.
+    // The later of two ends counts. A rest comes later than any round, but earlier than never.
     for (own, until_rest) in [(Some(3), true), (None, false)] {
         let mut record = Creature { conditions: vec![condition("poisoned", None, own)], ..Creature::default() };
         merge(&mut record, &update, MergeOptions { unchanged: false, ..MergeOptions::ALL });
@@ -240,7 +240,7 @@ fn condition(name: &str, level: Option<i32>, rounds_remaining: Option<i32>) -> C
     Condition { name: name.to_owned(), level, rounds_remaining, ..Condition::default() }
 }
 
-/// What merging an update of `act` gives a record that joined with a condition and now has another.
+/// The result of merging an update of `act` into a record that joined with one condition and now has another.
 fn edited(joined: Condition, act: &rules::encounter::Action, own: &[Condition]) -> rules::encounter::Changes {
     let sheet = |conditions: &[Condition]| Creature { conditions: conditions.to_vec(), ..record() };
     let mut encounter = begun(vec![character("hero", 15, sheet(&[joined]))]);

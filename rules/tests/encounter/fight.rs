@@ -1,4 +1,4 @@
-//! Attacks, spells and wrestling in a fight: what place and company add, and what follows.
+//! Attacks, spells and wrestling in a fight: the effect of positions and other creatures, and what follows.
 
 use rules::{
     encounter::{Action, ActionKind, Cost, Duration, Encounter, Lighting, NewParticipant, Setup, Terrain},
@@ -175,7 +175,7 @@ fn wrestling() {
     assert!(!has(&encounter, "b", "grappled"));
     for kind in [ActionKind::Grapple, ActionKind::Shove] {
         let mut quick = on(kind, "b", |a| a.cost = Some(Cost::BonusAction));
-        assert!(why(&two(), &quick).contains("takes an attack of the attack action"));
+        assert!(why(&two(), &quick).contains("can only take an attack of the attack action"));
         quick.overridden = true;
         assert!(two().act(&quick, &mut Endless(1)).is_ok_and(|d| !d.events.is_empty()), "a game master may");
     }
@@ -208,7 +208,7 @@ fn a_spell_takes_its_slot_and_the_action() {
     assert_eq!(code(&encounter, &twice), "validation_failed");
 }
 
-/// A mage of level 9 who knows these spells and has three slots of every level up to 5.
+/// A mage of level 9 with these spells and three slots of every level up to 5.
 fn mage(spells: &[&str]) -> Creature {
     Creature {
         profession: "Wizard".to_owned(),
@@ -236,19 +236,19 @@ fn why(encounter: &Encounter, action: &Action) -> String {
 fn a_spell_on_several_does_not_reach_those_too_far_away() {
     let mage = || placed(character("mage", 15, mage(&["Fireball", "Hold Person"])), 0, 0);
     let fight = |x| begun(vec![mage(), placed(enemy("b", 5), 3, 0), placed(enemy("c", 4), x, 0)]);
-    // Range 60, and it names its targets.
+    // Range 60, with individual targets.
     let hold = cast("Hold Person", &["b", "c"]);
     assert!(fight(12).act(&hold, &mut Endless(1)).is_ok());
     let refused = why(&fight(13), &hold);
     assert!(refused.starts_with("target_ids/1: ") && refused.contains("65 feet away"), "{refused}");
-    // Range 150, and its area reaches 20 feet more.
+    // Range 150, with an area that extends 20 feet further.
     let fireball = cast("Fireball", &["b", "c"]);
     assert!(fight(34).act(&fireball, &mut Endless(1)).is_ok());
     assert!(why(&fight(35), &fireball).contains("beyond the reach of Fireball (170 feet)"));
-    // One alone is no different.
+    // A single target makes no difference.
     let one = |x| impossible(&fight(x), &on(ActionKind::CastSpell, "c", |a| a.attack = fireball.attack.clone()));
     assert!(one(35).contains("175 feet"));
-    // Nobody knows how far it is without positions.
+    // Without positions nobody knows the distance.
     let nowhere = begun(vec![mage(), enemy("b", 5), enemy("c", 4)]);
     assert!(nowhere.act(&hold, &mut Endless(1)).is_ok());
 }
@@ -323,18 +323,18 @@ fn one_target_or_several_but_not_both() {
     let encounter = begun(vec![character("mage", 15, mage(&["Fireball"])), enemy("b", 5), enemy("c", 4)]);
     let mut both = cast("Fireball", &["b"]);
     both.target_id = Some("c".to_owned());
-    assert!(why(&encounter, &both).contains("send one of them"));
+    assert!(why(&encounter, &both).contains("send only one of them"));
     for kind in [ActionKind::Damage, ActionKind::Grapple, ActionKind::Help] {
         let several = action(kind, |a| (a.amount, a.target_ids) = (Some(3), vec!["b".to_owned()]));
         assert_eq!(code(&encounter, &several), "validation_failed");
-        assert!(why(&encounter, &several).contains("send `target_id`"));
+        assert!(why(&encounter, &several).contains("use `target_id`"));
     }
 }
 
 /// Puts a text into an action.
 type Says = fn(&mut Action, String);
 
-/// Every text of an action has a limit, and says where it stands.
+/// Every text of an action has a limit, and the error names its field.
 #[test]
 fn no_text_of_an_action_is_without_a_limit() {
     let encounter = begun(vec![someone("a", 15), enemy("b", 5)]);
@@ -358,15 +358,15 @@ fn no_text_of_an_action_is_without_a_limit() {
         ("context/turn_key", |a, s| a.circumstances.context.turn_key = Some(s)),
         ("context/reactions/0", |a, s| a.circumstances.context.reactions = vec![s]),
     ];
-    // Whatever is done, also where nobody reads the text: it would stand in the log.
+    // This applies to every action, even if it ignores the text, because the log would contain it.
     for kind in ActionKind::ALL {
         for (argument, change) in &cases {
             let refused = why(&encounter, &action(*kind, |a| change(a, long())));
-            assert!(refused.starts_with(&format!("{argument}: at most")), "{}: {refused}", kind.name());
+            assert!(refused.starts_with(&format!("{argument}: must have at most")), "{}: {refused}", kind.name());
         }
     }
     let several = action(ActionKind::CastSpell, |a| a.target_ids = vec![long()]);
-    assert!(why(&encounter, &several).starts_with("target_ids/0: at most"));
+    assert!(why(&encounter, &several).starts_with("target_ids/0: must have at most"));
 }
 
 #[test]
@@ -524,7 +524,7 @@ fn a_condition_that_comes_again_lasts_as_it_was_said_last() {
     }
     assert_eq!(who(&encounter, "b").lasting.len(), 1);
     advance(&mut encounter);
-    // 12 is enough for the first and not for the second.
+    // 12 is enough for the first save but not for the second.
     play(&mut encounter, &Action::new(ActionKind::AdvanceTurn), &[12]);
     assert!(has(&encounter, "b", "paralyzed"));
 }

@@ -1,5 +1,5 @@
-//! Tests of encounters: turns and economy, movement, what attacks and conditions come to, what is told at the end, what
-//! always holds.
+//! Tests of encounters: turns and what actions cost, movement, attacks and conditions, results at the end, and general
+//! properties.
 #![cfg(test)]
 
 mod absorb;

@@ -1,4 +1,4 @@
-//! Movement: what it costs, where nobody goes, whom it provokes, what lies on the way.
+//! Movement: its cost, blocked squares, opportunity attacks, and hazards on the way.
 
 use rules::{
     encounter::{Action, ActionKind, Cost, Hazard, NewParticipant, Position, Square, Terrain},
@@ -87,7 +87,7 @@ fn nobody_ends_a_move_in_the_space_of_another() {
     for (x, z) in [(3, 0), (3, 4), (6, 1)] {
         assert_eq!(code(&encounter, &put(x, z)), "validation_failed", "nor is put there: {x}, {z}");
     }
-    // Who has no place yet takes none that is taken; the dead leave theirs.
+    // A participant without a position cannot take an occupied square. The dead leave theirs free.
     play(&mut encounter, &on(ActionKind::Damage, "b", |a| a.amount = Some(500)), &[]);
     play(&mut encounter, &fly(3, 0), &[]);
     let late = encounter.join(&someone("late", 1), &mut Endless(1)).expect("it joins");
@@ -171,7 +171,7 @@ fn a_move_leads_towards_somebody_as_far_as_movement_goes() {
     assert_eq!(code(&encounter, &towards("b")), "validation_failed", "it is there already");
     assert_eq!(code(&encounter, &towards("a")), "validation_failed");
     assert_eq!(code(&encounter, &towards("nobody")), "validation_failed");
-    // Who has no position is not measured.
+    // Without a position there is no distance to measure.
     let left = who(&encounter, "a").movement_left();
     play(&mut encounter, &towards("nowhere"), &[]);
     assert_eq!((who(&encounter, "a").position, who(&encounter, "a").movement_left()), (Some(next_to), left));
@@ -204,12 +204,12 @@ fn a_move_leads_away_and_ends_where_one_can_stay() {
         corridor.clone(),
         vec![placed(someone("a", 15), 2, 0), placed(enemy("b", 5), 1, 0), placed(someone("friend", 3), 5, 0)],
     );
-    // 20 feet to the friend's other side, who is in the way, and 10 more.
+    // 20 feet to the other side of the friend, who is in the way, and 10 more.
     play(&mut encounter, &away_from("b"), &[]);
     assert_eq!((who(&encounter, "a").position, who(&encounter, "a").movement_left()), (Some(at(7, 0)), 0));
     let mut cornered = begun_on(corridor, vec![placed(someone("a", 15), 8, 0), placed(enemy("b", 5), 7, 0)]);
     assert_eq!(code(&cornered, &away_from("b")), "validation_failed");
-    // Fear forbids to come closer, not to flee.
+    // A frightened creature cannot come closer, but it can flee.
     play(&mut cornered, &action(ActionKind::Move, |a| (a.position, a.overridden) = (Some(at(3, 0)), true)), &[]);
     let afraid = |a: &mut Action| (a.condition, a.source) = (Some("frightened".to_owned()), Some("b".to_owned()));
     play(&mut cornered, &on(ActionKind::AddCondition, "a", afraid), &[]);

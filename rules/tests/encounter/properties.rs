@@ -1,4 +1,4 @@
-//! What holds whatever is asked and however the dice fall.
+//! Properties that hold for any action and any dice.
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use rules::{
@@ -104,7 +104,7 @@ prop_compose! {
     ) -> Action {
         let mut action = Action::new(kind);
         action.participant_id = actor;
-        // Several targets stand in for one; now and then somebody forgets.
+        // Several targets replace the single one. Sometimes both are given by mistake.
         let several = matches!(kind, ActionKind::Attack | ActionKind::CastSpell) && !others.is_empty();
         action.target_id = target.filter(|_| !several || away);
         action.target_ids = if several { others } else { Vec::new() };
@@ -137,7 +137,7 @@ fn holds(encounter: &Encounter) {
     }
 }
 
-/// Something a game would do: whose turn it is fights on, and now and then a game master steps in.
+/// A plausible action: usually the current participant fights, and sometimes a game master intervenes.
 fn plausible(encounter: &Encounter, pick: u64) -> Action {
     let it = encounter.current().expect("somebody's turn");
     let others: Vec<_> = encounter.participants().iter().filter(|p| p.is_enemy != it.is_enemy).collect();
@@ -175,7 +175,7 @@ fn a_long_log_folds_into_the_same_state() {
         log.extend(decision.events.iter().map(|e| serde_json::to_string(e).expect("json")));
         acted += 1;
         holds(&encounter);
-        // The fight goes on: the dead get up.
+        // The dead get up, so that the fight goes on.
         let dead = encounter.participants().iter().find(|p| p.life() == Life::Dead);
         if let Some(id) = dead.map(|p| p.id.clone()) {
             let up = [
@@ -231,7 +231,7 @@ prop_compose! {
     }
 }
 
-/// Puts other numbers in place of some.
+/// Replaces some numbers by others.
 fn spoil(value: &mut serde_json::Value, numbers: &[i32], at: &mut usize) {
     match value {
         serde_json::Value::Number(number) => {
@@ -283,7 +283,7 @@ proptest! {
     fn who_moves_ends_in_nobody_elses_space(actions in vec(asked(), 1..40), seed in any::<u64>()) {
         let mut dice = Endless(seed);
         let mut field = field();
-        // Who is stopped on the way, stays where that was.
+        // A participant that is stopped on the way stays there.
         field.terrain.as_mut().expect("a ground").hazards.clear();
         let (mut encounter, _) = Encounter::create(&field, &mut dice).expect("a fight");
         for action in &actions {

@@ -1,4 +1,4 @@
-//! How a fight begins: who takes part, in which order, and what is refused.
+//! How a fight begins: participants, turn order, and rejected requests.
 
 use rules::{
     dice::Given,
@@ -84,7 +84,7 @@ fn as_many_may_fight_as_the_limit_says() {
     assert_eq!(who(&begun(vec![full]), "a").creature.max_hp, 10, "who lies there is not made of nothing");
 }
 
-/// Arguments that cannot be meant, and where they stand.
+/// Arguments that make no sense are rejected, with their position.
 #[test]
 fn what_cannot_be_meant_is_refused() {
     let one = |change: fn(&mut NewParticipant)| {
@@ -176,7 +176,7 @@ fn what_cannot_be_meant_is_refused() {
     twin.id = "twin".to_owned();
     let twins = setup(vec![character("hero", 1, Creature::default()), twin]);
     let argument = "participants/1/character_id".to_owned();
-    assert_eq!(refused(&twins), Refusal::Argument { argument, message: "takes part already".to_owned() });
+    assert_eq!(refused(&twins), Refusal::Argument { argument, message: "already takes part".to_owned() });
     let long = Setup { surprise: vec!["x".repeat(101)], ..setup(vec![someone("a", 1)]) };
     assert!(matches!(refused(&long), Refusal::Argument { argument, .. } if argument == "surprise/0"));
     let surprise = Setup { surprise: vec!["nobody".to_owned()], ..setup(vec![someone("a", 1)]) };

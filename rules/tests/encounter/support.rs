@@ -1,4 +1,4 @@
-//! Participants and shorthands that the cases share.
+//! Participants and shorthands for all tests.
 
 use rules::{
     dice::{Dice, Given, OutOfDice},
@@ -9,7 +9,7 @@ use rules::{
     sheet::{Creature, NpcAttack},
 };
 
-/// Dice that follow from a seed, endlessly.
+/// Endless dice from a seed.
 pub struct Endless(pub u64);
 
 impl Dice for Endless {
@@ -19,7 +19,7 @@ impl Dice for Endless {
     }
 }
 
-/// Somebody without a record: 20 hit points, armor class 12, a sword that hits with +4 for 1d6+2.
+/// A participant without a record: 20 hit points, armor class 12, and a sword with +4 for 1d6+2.
 pub fn someone(id: &str, initiative: i32) -> NewParticipant {
     NewParticipant {
         id: id.to_owned(),
@@ -98,7 +98,7 @@ pub fn on(kind: ActionKind, target: &str, change: impl FnOnce(&mut Action)) -> A
     })
 }
 
-/// Decides with given dice, all of which have to be used.
+/// Decides with given dice, all of which must be used.
 pub fn decide(encounter: &Encounter, action: &Action, dice: &[u32]) -> Result<Decision, Refusal> {
     let mut given = Given::new(dice);
     let decision = encounter.act(action, &mut given)?;
@@ -106,7 +106,7 @@ pub fn decide(encounter: &Encounter, action: &Action, dice: &[u32]) -> Result<De
     Ok(decision)
 }
 
-/// Decides and folds.
+/// Decides and applies the events.
 pub fn play(encounter: &mut Encounter, action: &Action, dice: &[u32]) -> Decision {
     let decision = decide(encounter, action, dice).unwrap_or_else(|refusal| panic!("{refusal}: {action:#?}"));
     encounter.apply_all(&decision.events);
@@ -117,7 +117,7 @@ pub fn advance(encounter: &mut Encounter) -> Decision {
     play(encounter, &Action::new(ActionKind::AdvanceTurn), &[])
 }
 
-/// Code of the refusal.
+/// The code of the refusal.
 pub fn code(encounter: &Encounter, action: &Action) -> &'static str {
     let before = encounter.clone();
     let refusal = encounter.act(action, &mut Endless(1)).expect_err("it should be refused");
@@ -125,7 +125,7 @@ pub fn code(encounter: &Encounter, action: &Action) -> &'static str {
     refusal.code()
 }
 
-/// Why it cannot be done.
+/// The reason why an action is impossible.
 pub fn impossible(encounter: &Encounter, action: &Action) -> String {
     let decision = encounter.act(action, &mut Endless(1)).expect("a decision");
     assert!(decision.events.is_empty(), "{decision:#?}");

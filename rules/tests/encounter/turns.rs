@@ -1,4 +1,4 @@
-//! Turns: whose it is, what is left of it, who has none.
+//! Turns: who has one, what is left of it, and who has none.
 
 use rules::{
     dice::Given,
@@ -27,7 +27,7 @@ fn only_whose_turn_it_is_acts() {
     early.cost = Some(Cost::Reaction);
     assert_eq!(code(&encounter, &early), "not_your_turn", "nobody provoked it");
     encounter.apply(&left("b", "a"));
-    // Nobody has to say that an attack in somebody else's turn is a reaction.
+    // An attack in somebody else's turn is a reaction, even if the request does not say so.
     early.cost = None;
     play(&mut encounter, &early, &[2]);
     assert!(who(&encounter, "b").economy.reaction && !who(&encounter, "b").economy.action);
@@ -123,7 +123,7 @@ fn a_spell_takes_its_own_casting_time() {
             (a.participant_id, a.cost, a.attack.spell_name) = (Some(by.to_owned()), cost, Some(spell.to_owned()));
         })
     };
-    // Nothing said: what the rules say, and any part of its name will do.
+    // Without a cost the rules decide, and any part of the spell's name is enough.
     let mut encounter = begun.clone();
     encounter.apply_all(&encounter.act(&cast("c", "Healing W", None), &mut Endless(1)).expect("it").events.clone());
     assert_eq!(code(&encounter, &cast("c", "Prayer", None)), "validation_failed", "ten minutes");
@@ -133,7 +133,7 @@ fn a_spell_takes_its_own_casting_time() {
     assert_eq!(code(&encounter, &cast("c", "Shield", None)), "no_action_left", "no other spell in this turn");
     play(&mut encounter, &cast("d", "Shield", None), &[]);
     assert!(who(&encounter, "d").economy.reaction, "in anybody's turn");
-    // What it is not cast with.
+    // Costs with which it cannot be cast.
     let refused = [("Healing Word", Full), ("Fire Bolt", BonusAction), ("Shield", Full), ("Prayer of Healing", Full)];
     for (spell, cost) in refused {
         let mut wrong = cast("c", spell, Some(cost));
@@ -165,14 +165,14 @@ fn after_a_quick_spell_only_a_cantrip() {
     word.overridden = true;
     assert!(quick.act(&word, &mut Endless(1)).is_ok(), "a game master may");
     assert!(quick.act(&cast("Fire Bolt"), &mut Endless(10)).is_ok());
-    // The other way round as well.
+    // The same in the opposite order.
     let mut slow = begun.clone();
     slow.apply_all(&slow.act(&cast("Cure Wounds"), &mut Endless(1)).expect("it").events.clone());
     assert_eq!(code(&slow, &cast("Healing Word")), "no_action_left");
     let mut cantrip = begun;
     cantrip.apply_all(&cantrip.act(&cast("Fire Bolt"), &mut Endless(10)).expect("it").events.clone());
     assert!(cantrip.act(&cast("Healing Word"), &mut Endless(1)).is_ok());
-    // Its next turn, and the turns of others, are other turns.
+    // Its next turn and other creatures' turns are different turns.
     advance(&mut quick);
     play(&mut quick, &cast("Shield"), &[]);
     advance(&mut quick);

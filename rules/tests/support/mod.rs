@@ -1,4 +1,4 @@
-//! Sheets and shorthands that the cases share.
+//! Sheets and shorthands for all tests.
 
 #![expect(
     dead_code,
@@ -112,7 +112,7 @@ pub fn plain() -> Circumstances {
     Circumstances::default()
 }
 
-/// An attack with given dice, all of which have to be used.
+/// An attack with given dice, all of which must be used.
 pub fn attack(
     actor: &Creature,
     target: &Creature,
@@ -126,7 +126,7 @@ pub fn attack(
     outcome
 }
 
-/// Runs a resolver with given dice, all of which have to be used.
+/// Runs a resolver with given dice, all of which must be used.
 pub fn rolled(dice: &[u32], run: impl FnOnce(&mut Given<'_>) -> Result<Outcome, RuleError>) -> Outcome {
     let mut given = Given::new(dice);
     let outcome = run(&mut given).expect("enough dice");
@@ -140,7 +140,7 @@ pub fn after(creature: &Creature, outcome: &Outcome) -> Creature {
     creature
 }
 
-/// What is left of the damage at the target; 0 without damage.
+/// The damage that the target took; 0 if there was none.
 pub fn taken(outcome: &Outcome) -> i32 {
     outcome.damage.as_ref().and_then(|d| d.taken).unwrap_or(0)
 }

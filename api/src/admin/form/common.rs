@@ -1,8 +1,8 @@
-//! Fields that several kinds have.
+//! Fields that several kinds of rows have.
 
 use super::{Field, Group, Kind};
 
-/// How large a creature is.
+/// The sizes of creatures.
 pub const SIZES: Kind = Kind::Choice(&[
     ("tiny", "Tiny"),
     ("small", "Small"),
@@ -12,12 +12,12 @@ pub const SIZES: Kind = Kind::Choice(&[
     ("gargantuan", "Gargantuan"),
 ]);
 
-/// What a row is called elsewhere.
+/// The row's name in another program.
 pub const EXTERNAL_REF: Field = Field::new("/external_ref", "External reference", Kind::Line);
 
-/// Keys of clients' own.
+/// Data that frontends store in the row.
 pub const EXTENSIONS: Field = Field::new("/extensions", "Extensions", Kind::Json { rows: 3 });
 
-/// What only programs look at.
+/// Fields that only other programs use.
 pub const OTHER_PROGRAMS: Group =
     Group { title: "For other programs", is_folded: true, fields: &[EXTERNAL_REF, EXTENSIONS] };

@@ -1,6 +1,6 @@
-//! Fields of forms from a list: what they are called, how their text becomes JSON and back, and what is wrong with them.
+//! Form fields from a list: their labels, how their text becomes JSON and back, and their errors.
 //!
-//! A field is named by the JSON pointer of what it holds, so that an error of a service finds its field. A template shows a
+//! A field's name is the JSON pointer of its value, so that a service's error finds its field. A template shows a
 //! [`FormView`] with `{% include "admin/fields.html" %}`.
 
 mod common;
@@ -15,17 +15,16 @@ pub use common::{EXTENSIONS, EXTERNAL_REF, OTHER_PROGRAMS, SIZES};
 pub use view::FormView;
 
 use super::{submitted::Submitted, words};
-use crate::{
+use crate::{lore::CONTENT_CHARS_MAX, prompt::EntityKind};
+use base::{
     error::{Code, Error},
     json,
-    lore::CONTENT_CHARS_MAX,
-    prompt::EntityKind,
 };
 
-/// Characters of the longest text of the world; JSON is bounded by what a form may have.
+/// The most characters of any text of a row. JSON is only bounded by the size of the form.
 const TEXT_CHARS_MAX: usize = CONTENT_CHARS_MAX;
 
-/// How a field is written.
+/// How a field is edited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// One line of text.
@@ -34,28 +33,28 @@ pub enum Kind {
     Text { rows: u8 },
     /// A number.
     Number,
-    /// One of a few: what is sent, what is read.
+    /// A choice from a list: the value that is sent, and the label that people read.
     Choice(&'static [(&'static str, &'static str)]),
-    /// A list of texts, each on a line of its own.
+    /// A list of texts, one per line.
     Words,
     /// A box to tick.
     Tick,
-    /// What has too many parts for fields of its own, as JSON.
+    /// JSON, for values with too many parts to have their own fields.
     Json { rows: u8 },
-    /// The tools that an entity of this kind may call: boxes, and JSON for others.
+    /// The tools that this kind of entity may call: boxes, and JSON for other tools.
     Tools(EntityKind),
 }
 
 /// A field of a form.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// Where its value is: `/stats/armor_class`.
+    /// The JSON pointer of its value: `/stats/armor_class`.
     pub pointer: &'static str,
     pub label: &'static str,
     pub hint: &'static str,
     pub kind: Kind,
     pub is_needed: bool,
-    /// Whether its value changes with time: it is written only if somebody wrote another than the form was shown with.
+    /// Whether its value changes with time. Then it is written only if the user changed what the form showed.
     pub is_moving: bool,
 }
 
@@ -66,31 +65,31 @@ impl Field {
         Self { pointer, label, hint: "", kind, is_needed: false, is_moving: false }
     }
 
-    /// The same with a sentence below it.
+    /// The same with a hint below it.
     #[must_use]
     pub const fn hint(self, hint: &'static str) -> Self {
         Self { hint, ..self }
     }
 
-    /// The same, and it may not be left empty.
+    /// The same, but required.
     #[must_use]
     pub const fn needed(self) -> Self {
         Self { is_needed: true, ..self }
     }
 
-    /// The same, and its value changes with time.
+    /// The same, with a value that changes with time.
     #[must_use]
     pub const fn moving(self) -> Self {
         Self { is_moving: true, ..self }
     }
 
-    /// Its name in a form, also good as an id.
+    /// Its name in a form, which is also a valid HTML id.
     #[must_use]
     pub fn name(&self) -> String {
         self.pointer.trim_start_matches('/').replace('/', "-")
     }
 
-    /// What was sent for it.
+    /// The text that was sent for it.
     fn text_sent(&self, form: &Submitted) -> String {
         let name = self.name();
         match self.kind {
@@ -102,7 +101,7 @@ impl Field {
         }
     }
 
-    /// What a stored value reads as.
+    /// The text of a stored value.
     fn text_of(&self, value: &Value) -> String {
         match (self.kind, value) {
             (_, Value::Null) => String::new(),
@@ -116,7 +115,7 @@ impl Field {
         }
     }
 
-    /// What a text means; null if it is empty.
+    /// The JSON value of a text; null if it is empty.
     fn value_of(&self, text: &str) -> Result<Value, String> {
         let trimmed = text.trim();
         if self.kind == Kind::Tick {
@@ -147,11 +146,11 @@ impl Field {
 pub struct Group {
     pub title: &'static str,
     pub fields: &'static [Field],
-    /// Whether it is shown folded, until something in it is wrong.
+    /// Whether the group is folded until one of its fields has an error.
     pub is_folded: bool,
 }
 
-/// What was filled in, by the fields' names.
+/// The texts of a form by field name.
 pub type Texts = BTreeMap<String, String>;
 
 fn fields(groups: &'static [Group]) -> impl Iterator<Item = &'static Field> {
@@ -165,7 +164,7 @@ pub fn texts_of(groups: &'static [Group], row: &Value) -> Texts {
     fields(groups).map(|field| (field.name(), text(field))).collect()
 }
 
-/// The texts of a form that was sent. Left out is what changes with time and was left alone.
+/// The texts of a submitted form, without fields that change with time and that the user left alone.
 #[must_use]
 pub fn texts_sent(groups: &'static [Group], form: &Submitted) -> Texts {
     let is_touched = |field: &&Field| {
@@ -175,7 +174,8 @@ pub fn texts_sent(groups: &'static [Group], form: &Submitted) -> Texts {
     fields(groups).filter(is_touched).map(|field| (field.name(), field.text_sent(form))).collect()
 }
 
-/// The texts of a form that may hold some of the fields alone. An unticked box is not sent, so boxes count where text fields do.
+/// The texts of a form that may contain only some of the fields. Browsers do not send an unticked box, so boxes count
+/// only if all required fields were sent.
 #[must_use]
 pub fn texts_given(groups: &'static [Group], form: &Submitted) -> Texts {
     let is_whole = fields(groups).filter(|field| field.is_needed).all(|field| form.has(&field.name()));
@@ -187,34 +187,34 @@ pub fn texts_given(groups: &'static [Group], form: &Submitted) -> Texts {
     texts
 }
 
-/// What is longer than anything that is kept; none if nothing is.
+/// Errors for texts that are too long; None if there are none.
 #[must_use]
 pub fn too_long(groups: &'static [Group], texts: &Texts) -> Option<Errors> {
     let is_long = |field: &&Field| {
         let text = texts.get(&field.name()).filter(|_| !matches!(field.kind, Kind::Json { .. }));
-        // Characters are counted only where there are bytes enough.
+        // Characters are counted only if there are enough bytes.
         text.is_some_and(|text| text.len() > TEXT_CHARS_MAX && text.chars().count() > TEXT_CHARS_MAX)
     };
-    let message = format!("This has more than {TEXT_CHARS_MAX} characters.");
+    let message = format!("This text may have at most {TEXT_CHARS_MAX} characters.");
     let long: Vec<_> = fields(groups).filter(is_long).map(|field| (field.name(), message.clone())).collect();
     (!long.is_empty()).then(|| Errors { fields: long, general: Vec::new() })
 }
 
-/// What is wrong with a form.
+/// The errors of a form.
 #[derive(Clone, Debug, Default)]
 pub struct Errors {
-    /// By the fields' names.
+    /// By field name.
     pub fields: Vec<(String, String)>,
-    /// With the form as a whole.
+    /// Errors of the form as a whole.
     pub general: Vec<String>,
 }
 
 impl Errors {
-    /// What a service says about the form, at the fields that it means; what is no fault of the form's is given back.
+    /// A service's errors about the form, at the fields that they mean. Errors that the form did not cause are returned.
     ///
     /// # Errors
     /// The error itself.
-    pub fn of(groups: &'static [Group], error: Error) -> crate::error::Result<Self> {
+    pub fn of(groups: &'static [Group], error: Error) -> base::error::Result<Self> {
         let mut errors = Self::default();
         match error.code {
             Code::ValidationFailed => {
@@ -253,10 +253,10 @@ impl Errors {
     }
 }
 
-/// A rule that was broken, as a person reads it.
+/// The error of a broken rule, for people to read.
 fn sentence(code: &str, message: &str) -> String {
     if code == "required" {
-        return "This is needed.".to_owned();
+        return "This field is required.".to_owned();
     }
     if let Some((_, expected)) = message.split_once(", expected ").filter(|_| message.starts_with("invalid ")) {
         let expected = expected.split(" at line ").next().unwrap_or(expected);
@@ -271,7 +271,7 @@ fn sentence(code: &str, message: &str) -> String {
             "a sequence" => "a list in brackets",
             other => other,
         };
-        return format!("Needed here: {wanted}.");
+        return format!("Write {wanted} here.");
     }
     let mut chars = message.chars();
     let first: String = chars.next().map(|c| c.to_uppercase().collect()).unwrap_or_default();
@@ -279,19 +279,20 @@ fn sentence(code: &str, message: &str) -> String {
     if text.ends_with(['.', '!', '?']) { text } else { format!("{text}.") }
 }
 
-/// What a form changes of a row, as a merge patch; of nothing, a new row. A field that was not sent changes nothing.
+/// The changes of a form to a row, as a merge patch. With an empty row, the patch is a new row. A field that was not
+/// sent changes nothing.
 ///
 /// # Errors
-/// What cannot be read.
+/// Errors for texts that cannot be parsed.
 pub fn changes(groups: &'static [Group], texts: &Texts, row: &Value) -> Result<Value, Errors> {
     let mut patch = Value::Object(Map::new());
     let mut errors = Errors::default();
     for field in fields(groups) {
         let Some(text) = texts.get(&field.name()) else { continue };
         let stored = row.pointer(field.pointer).unwrap_or(&Value::Null);
-        // What reads as before is left alone, also where its text says less than it.
+        // A text that did not change is left alone, even if it shows less than the stored value.
         if field.is_needed && text.trim().is_empty() {
-            errors.fields.push((field.name(), "This is needed.".to_owned()));
+            errors.fields.push((field.name(), "This field is required.".to_owned()));
             continue;
         }
         if *text == field.text_of(stored) {
@@ -305,7 +306,7 @@ pub fn changes(groups: &'static [Group], texts: &Texts, row: &Value) -> Result<V
     if errors.is_empty() { Ok(patch) } else { Err(errors) }
 }
 
-/// A value for a merge patch that leaves nothing of an object that was there before.
+/// A value for a merge patch that replaces the stored object completely.
 fn instead_of(stored: &Value, value: Value) -> Value {
     match (stored, value) {
         (Value::Object(old), Value::Object(mut new)) => {

@@ -1,5 +1,5 @@
-//! A form as a template shows it, with `{% include "admin/fields.html" %}`: what was filled in, what is wrong, what somebody else
-//! made of it.
+//! A form for a template, shown with `{% include "admin/fields.html" %}`: the texts that were filled in, the errors,
+//! and the version that somebody else stored.
 
 use serde_json::Value;
 
@@ -8,10 +8,10 @@ use super::{
     tools::{self, Tick},
 };
 
-/// A form as a template shows it.
+/// A form for a template.
 pub struct FormView {
     pub groups: Vec<GroupView>,
-    /// Everything that is wrong: the field's id if it is one's, its label, the sentence.
+    /// All errors: the field's id (empty if the error is about the whole form), its label, the sentence.
     pub problems: Vec<(String, &'static str, String)>,
     pub is_read_only: bool,
 }
@@ -25,7 +25,7 @@ pub struct GroupView {
     of: &'static [Field],
 }
 
-/// A field as a template shows it.
+/// A field for a template.
 pub struct FieldView {
     pub name: String,
     pub label: &'static str,
@@ -34,16 +34,16 @@ pub struct FieldView {
     pub is_needed: bool,
     pub text: String,
     pub error: Option<String>,
-    /// What is stored now, if somebody changed it since.
+    /// The stored text, if somebody changed it since the form was loaded.
     pub theirs: Option<String>,
-    /// What the form is shown with, of a field that changes with time.
+    /// The text that the form is loaded with, for a field that changes with time.
     pub was: Option<String>,
-    /// What whoever looks at it should know.
+    /// A note for whoever reads the form.
     pub note: Option<String>,
 }
 
 impl FieldView {
-    /// The ids of what describes it.
+    /// The ids of the elements that describe the field.
     #[must_use]
     pub fn described_by(&self) -> String {
         let parts = [
@@ -56,7 +56,7 @@ impl FieldView {
         ids.collect::<Vec<_>>().join(" ")
     }
 
-    /// The id of the list that a page may offer for it; empty for none.
+    /// The id of the page's list of suggestions for this field; empty for none.
     #[must_use]
     pub fn offers(&self) -> &'static str {
         match self.name.as_str() {
@@ -66,7 +66,7 @@ impl FieldView {
         }
     }
 
-    /// How many lines are shown of it.
+    /// How many lines the field shows.
     #[must_use]
     pub fn rows(&self) -> u8 {
         match self.kind {
@@ -76,7 +76,7 @@ impl FieldView {
         }
     }
 
-    /// What can be chosen: what is sent, what is read.
+    /// The choices: the value that is sent, and the label that people read.
     #[must_use]
     pub fn choices(&self) -> &'static [(&'static str, &'static str)] {
         match self.kind {
@@ -85,25 +85,26 @@ impl FieldView {
         }
     }
 
-    /// Whether what it holds is none of its choices, such as nothing: then that is one too, so that a browser sends no other.
+    /// Whether the field's value is not among its choices, for example empty. Then the value becomes an extra choice,
+    /// or the browser would send another one.
     #[must_use]
     pub fn is_unlisted(&self) -> bool {
         !self.choices().iter().any(|(value, _)| *value == self.text)
     }
 
-    /// Whether it has several lines.
+    /// Whether the field has several lines.
     #[must_use]
     pub fn is_area(&self) -> bool {
         matches!(self.kind, Kind::Text { .. } | Kind::Json { .. } | Kind::Words)
     }
 
-    /// Whether its lines are long: it is as wide as the form.
+    /// Whether the field is as wide as the form, because its lines are long.
     #[must_use]
     pub fn is_wide(&self) -> bool {
         (self.is_area() && self.kind != Kind::Words) || self.is_tools()
     }
 
-    /// Whether it is tools: boxes, and what stands beside them.
+    /// Whether the field holds tools: a box for each tool, and a text field for others.
     #[must_use]
     pub fn is_tools(&self) -> bool {
         matches!(self.kind, Kind::Tools(_))
@@ -121,7 +122,7 @@ impl FieldView {
         if let Kind::Tools(kind) = self.kind { tools::others(kind, &self.text) } else { String::new() }
     }
 
-    /// Whether it is written as JSON.
+    /// Whether the field is written as JSON.
     #[must_use]
     pub fn is_json(&self) -> bool {
         matches!(self.kind, Kind::Json { .. })
@@ -129,7 +130,7 @@ impl FieldView {
 }
 
 impl FormView {
-    /// A form with what was filled in, what is wrong, and what somebody else made of it.
+    /// A form with the texts that were filled in, the errors, and the version that somebody else stored.
     #[must_use]
     pub fn new(
         groups: &'static [Group],
@@ -172,7 +173,8 @@ impl FormView {
         Self::new(groups, &stored, &Errors::default(), None, is_read_only).shown_with(&stored)
     }
 
-    /// A form that was sent for a row: what was left alone reads as the row, and with `theirs` both stand where they differ.
+    /// A submitted form for a row. Fields that were not sent show the stored values. With `theirs`, fields that differ
+    /// show both values.
     #[must_use]
     pub fn over(groups: &'static [Group], row: &Value, sent: &Texts, errors: &Errors, theirs: bool) -> Self {
         let stored = texts_of(groups, row);

@@ -1,4 +1,4 @@
-//! An edit of a lore entry that is about to be saved: the prompt before and after, and the way back to it.
+//! An unsaved edit of a lore entry: the prompt before and after, and the way back to the edit.
 
 use actix_web::HttpResponse;
 
@@ -11,20 +11,20 @@ use crate::{
         query::given,
         world::World,
     },
-    error::{Code, Error, Result},
     lore::LoreEntries,
     prompt::preview::Preview,
     turns::lab::{self, Compared},
 };
+use base::error::{Code, Error, Result};
 
 /// What the edit would change.
 pub struct Draft {
     pub title: String,
     pub before_tokens: u32,
     pub after_tokens: u32,
-    /// Sections that change: their text before and after.
+    /// Sections that change, with their text before and after.
     pub changed: Vec<Changed>,
-    /// The entry itself: in or out, before and after.
+    /// Whether the entry itself is in or out, before and after.
     pub was: String,
     pub is: String,
     pub stale: Vec<lab::Stale>,
@@ -39,10 +39,10 @@ pub struct Changed {
     pub after_tokens: u32,
 }
 
-/// POST of the entry's form, `?lore=` or the field `lore` naming it, as its own page sends it, or as this page sends it again.
+/// POST of the entry's form. `?lore=` or the field `lore` names the entry. The form comes from the entry's page or from this page.
 ///
 /// # Errors
-/// What is no fault of the form's.
+/// Errors that the form did not cause.
 pub async fn compare(at: InCampaign) -> Result<HttpResponse> {
     let mut asked = Asked::of_form(&at.form);
     if asked.lore.is_empty() {
@@ -72,14 +72,14 @@ pub async fn compare(at: InCampaign) -> Result<HttpResponse> {
     }
 }
 
-/// What the entry's form sent, so that it can be compared again, saved and gone on with. What is the lab's own is not of it.
+/// The fields of the entry's form, without the lab's own fields, so that the edit can be compared again, saved or continued.
 fn fields(at: &InCampaign) -> Vec<(String, String)> {
     let own = ["form_token", "entity", "player", "action", "find", "lore", "autosave"];
     let of_entry = at.form.fields().filter(|(name, _)| !own.contains(name));
     of_entry.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// What the form of a lore entry changes of it, as its own page would save it.
+/// The changes of the entry's form, as the entry's own page would save them.
 async fn changes(at: &InCampaign, lore: &str) -> Result<serde_json::Value> {
     let row = at.current::<LoreEntries>(&at.read().await?, lore).await?;
     let texts = settled(form::texts_given(LoreEntries::GROUPS, &at.form));
@@ -94,7 +94,7 @@ fn draft(compared: Compared, lore: &str) -> (Draft, Preview) {
     let state = |preview: &Preview| {
         let entry = preview.lore.iter().find(|e| e.slug == lore || e.id.to_string() == lore);
         entry.map_or_else(
-            || "not looked at".to_owned(),
+            || "not considered".to_owned(),
             |e| {
                 let reason = crate::admin::lore::reason_in_words(&e.reason);
                 format!("{} ({reason})", if e.included { "in" } else { "out" })

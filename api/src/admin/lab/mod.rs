@@ -1,5 +1,6 @@
-//! The prompt lab: for whom and for what, and then exactly what a model would be told, and why each lore entry is in or out. An edit
-//! about to be saved can be looked at here ([`draft`]), a past turn again ([`past`]), and the model asked, before anything is written.
+//! The prompt lab shows what a model would read for somebody's request, and why each lore entry is in or out. The user
+//! can also look at an unsaved edit ([`draft`]) or at a past turn ([`past`]), and ask the model without saving
+//! anything.
 
 mod draft;
 mod past;
@@ -17,7 +18,6 @@ use super::{Frame, InCampaign, Tab, query::given, submitted::Submitted};
 use crate::{
     auth::Scope,
     characters::{CharacterFilter, Characters},
-    error::{Code, Error, Result},
     http::{paging::Page, resource},
     npcs::{NpcFilter, Npcs},
     owners::{OwnerFilter, Owners},
@@ -27,11 +27,12 @@ use crate::{
     tools::remembers,
     turns::lab::{self, Question, Said, Subject},
 };
+use base::error::{Code, Error, Result};
 
 const ACTION_CHARS_MAX: usize = 4000;
 const FIND_CHARS_MAX: usize = 200;
 
-/// A choice of a list: what is sent, what is read.
+/// A choice in a list: the value that is sent, and the label that people read.
 type Choice = (String, String);
 
 #[derive(Template)]
@@ -44,13 +45,13 @@ struct LabPage {
     owners: Vec<Choice>,
     sessions: Vec<Choice>,
     players: Vec<Choice>,
-    /// The last turns, to be looked at again.
+    /// The most recent turns.
     turns: Vec<Choice>,
     asked: Asked,
     may_play: bool,
-    /// The page of whom is asked, if they have no tool to remember with.
+    /// The page of the NPC or owner that is asked, if it has no tool to remember with.
     forgets: Option<String>,
-    /// Where a character is made, if there is none.
+    /// Where to create a character, if there is none.
     no_player: Option<String>,
     problem: Option<String>,
     view: Option<View>,
@@ -60,20 +61,20 @@ struct LabPage {
 }
 shown!(LabPage: as_main, "why" => as_why);
 
-/// What was chosen.
+/// What the user chose.
 #[derive(Clone, Default)]
 struct Asked {
     /// `npc:slug`, `owner:slug` or `session:id`.
     entity: String,
     player: String,
     action: String,
-    /// What its lore entries are looked for by.
+    /// The search text for lore entries.
     find: String,
-    /// A past turn, by its id.
+    /// The id of a past turn.
     turn: String,
-    /// The entry that is edited.
+    /// The entry that is being edited.
     lore: String,
-    /// The edit: what its form sent.
+    /// The edit: the fields of its form.
     draft: Vec<(String, String)>,
 }
 
@@ -108,19 +109,19 @@ impl Asked {
         }
     }
 
-    /// Whose prompt it is.
+    /// Whom the prompt is for.
     fn subject(&self) -> Result<Subject> {
         let whole = || Error::new(Code::ValidationFailed, "Choose who is asked.");
         let (kind, name) = self.entity.split_once(':').filter(|(_, name)| !name.is_empty()).ok_or_else(whole)?;
         if self.action.chars().count() > ACTION_CHARS_MAX {
             return Err(Error::new(
                 Code::ValidationFailed,
-                format!("An action has at most {ACTION_CHARS_MAX} characters."),
+                format!("An action may have at most {ACTION_CHARS_MAX} characters."),
             ));
         }
         let entity = |kind| {
             if self.player.is_empty() {
-                return Err(Error::new(Code::ValidationFailed, "Choose the player character who acts."));
+                return Err(Error::new(Code::ValidationFailed, "Choose the character who acts."));
             }
             Ok(Subject::Entity { kind, entity: name.to_owned(), player: self.player.clone() })
         };
@@ -133,7 +134,7 @@ impl Asked {
     }
 }
 
-/// The page with its lists; those who are chosen first are the first of them.
+/// The page with its lists. The first of each list is chosen by default.
 async fn page_of(at: &InCampaign, mut asked: Asked) -> Result<LabPage> {
     let tx = at.read().await?;
     let campaign = Some(at.campaign.id.0);
@@ -180,7 +181,7 @@ async fn page_of(at: &InCampaign, mut asked: Asked) -> Result<LabPage> {
     })
 }
 
-/// Who has no tool to remember with, and their pages.
+/// NPCs and owners without a tool to remember with, and their pages.
 fn forgetful(at: &InCampaign, npcs: &[npc::Model], owners: &[owner::Model]) -> Vec<Choice> {
     let npcs = npcs.iter().filter(|n| !remembers(EntityKind::Npc, &n.available_tools.0));
     let owners = owners.iter().filter(|o| !remembers(EntityKind::Owner, &o.available_tools.0));
@@ -188,7 +189,7 @@ fn forgetful(at: &InCampaign, npcs: &[npc::Model], owners: &[owner::Model]) -> V
     npcs.chain(owners.map(|o| (format!("owner:{}", o.slug), at.url(&format!("owners/{}", o.id.0))))).collect()
 }
 
-/// What went wrong, if it is something that the person can mend; all else goes on.
+/// The text of an error that the user can correct; other errors are returned.
 fn mendable(error: Error) -> Result<String> {
     if matches!(error.code.status(), 404 | 409 | 422 | 429 | 502 | 503 | 504) {
         let told: Vec<&str> = error.errors.iter().map(|e| e.message.as_str()).collect();
@@ -206,7 +207,7 @@ fn question<'a>(at: &'a InCampaign, asked: &'a Asked, subject: &'a Subject) -> Q
     }
 }
 
-/// `?entity=&player=&action=`, or `?turn=`: the prompt; `&find=` narrows its entries.
+/// GET of the prompt: `?entity=&player=&action=`, or `?turn=`. `&find=` filters its entries.
 pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let mut asked = Asked::of_query(&at);
     if !asked.turn.is_empty() {
@@ -264,7 +265,7 @@ fn spoken(said: Said) -> Spoken {
     }
 }
 
-/// Takes the turn for real and goes to its trace.
+/// Starts a real turn and redirects to its trace.
 pub async fn take(at: InCampaign) -> Result<HttpResponse> {
     let asked = Asked::of_form(&at.form);
     let started = match asked.subject() {
@@ -275,7 +276,7 @@ pub async fn take(at: InCampaign) -> Result<HttpResponse> {
         Err(error) => Err(error),
     };
     match started {
-        Ok(turn) => Ok(at.done(&at.url(&format!("turns/{turn}")), "The turn was taken.")),
+        Ok(turn) => Ok(at.done(&at.url(&format!("turns/{turn}")), "The turn has started.")),
         Err(error) => {
             let problem = mendable(error)?;
             let mut page = page_of(&at, asked).await?;

@@ -1,5 +1,5 @@
-//! A past turn in the lab. Its prompt is put together anew from the world as it is now; what was recorded of it then, section by
-//! section, stands beside it.
+//! A past turn in the lab. Its prompt is built again from the world as it is now. The sections that were recorded then
+//! are shown beside it.
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -8,25 +8,25 @@ use super::{Asked, Choice, why::words};
 use crate::{
     admin::{InCampaign, list::moment, words::at as text},
     characters::Characters,
-    error::{Error, Result},
     http::{paging::Page, resource},
     npcs::Npcs,
     owners::Owners,
     prompt::{EntityKind, preview::Preview},
-    tenancy::TenantTx,
     turns::{
         lab::{self, Subject},
         list::{SummaryFilter, summaries},
         trace,
     },
 };
+use base::error::{Error, Result};
+use db::tenancy::TenantTx;
 
-/// Turns that are offered.
+/// The turns that the list offers.
 const TURNS: &str = "limit=20&sort=-created_at";
-/// Characters of what was asked in a list of turns.
+/// The most characters of an action in the list of turns.
 const ACTION_CHARS: usize = 60;
 
-/// A turn's prompt as it was recorded, beside what it would be now.
+/// A turn's prompt as it was recorded, beside the present one.
 pub struct Past {
     pub path: String,
     pub at: String,
@@ -41,7 +41,7 @@ pub struct Section {
     pub is_same: bool,
 }
 
-/// What the turn was about, in the words of the page's lists.
+/// The turn's request, as choices in the page's lists.
 ///
 /// # Errors
 /// `not_found`.
@@ -70,7 +70,7 @@ pub async fn asked(at: &InCampaign, turn: &str) -> Result<Asked> {
     Ok(Asked { entity, player, action, ..none })
 }
 
-/// The record of a turn beside the prompt of now.
+/// The record of a turn beside the present prompt.
 ///
 /// # Errors
 /// `not_found`.
@@ -112,10 +112,10 @@ pub async fn beside(at: &InCampaign, turn: &str, now: &Preview) -> Result<Past> 
     })
 }
 
-/// The last turns that have a prompt.
+/// The most recent turns that have a prompt.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn turns(at: &InCampaign, tx: &TenantTx) -> Result<Vec<Choice>> {
     let page = Page::<SummaryFilter>::parse(TURNS)?;
     let found = summaries(tx, &at.caller, at.campaign.id.0, &page).await?;

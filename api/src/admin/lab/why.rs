@@ -1,5 +1,5 @@
-//! The prompt as the lab shows it, and why each lore entry is in or out: first those that are in and those that were held back, the
-//! rest folded, or what a search finds.
+//! The prompt in the lab, and why each lore entry is in or out. Entries that are in or were held back come first. The
+//! rest is folded, unless a search finds it.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,6 @@ use uuid::Uuid;
 
 use super::super::{InCampaign, lore::reason_in_words};
 use crate::{
-    error::Result,
     http::{paging::Page, resource},
     lore::{
         LoreEntries, LoreFilter,
@@ -16,8 +15,9 @@ use crate::{
     },
     prompt::{LoreDecision, lore::finds, preview::Preview},
 };
+use base::error::Result;
 
-/// Entries of each list that are shown.
+/// The most entries that each list shows.
 const ENTRIES_SHOWN: usize = 100;
 
 /// A prompt.
@@ -30,25 +30,25 @@ pub struct View {
     pub inside: usize,
     pub woken: usize,
     pub outside: usize,
-    /// What the entries were looked for by; empty for all of them.
+    /// The search text for the entries; empty for all of them.
     pub find: String,
-    /// Those that are in, then those that were held back; or those that were found.
+    /// The entries that are in, then those that were held back; or the entries that were found.
     pub near: Vec<Entry>,
     pub near_more: usize,
-    /// Those that are out and not held back.
+    /// The entries that are out and were not held back.
     pub far: Vec<Entry>,
     pub far_more: usize,
 }
 
-/// An entry and why.
+/// An entry, and why it is in or out.
 pub struct Entry {
     pub id: Uuid,
     pub title: String,
     pub is_in: bool,
     pub reason: String,
-    /// Its keys, and whether the action holds them.
+    /// Its keywords, and whether the action contains them.
     pub keys: Vec<(String, bool)>,
-    /// What is asked of its secondary keys, if it has any.
+    /// The condition on its secondary keywords, if it has any.
     pub further: String,
 }
 
@@ -56,7 +56,7 @@ pub struct Entry {
 pub struct Part {
     pub name: String,
     pub tokens: u32,
-    /// Of all tokens, in hundredths.
+    /// The percentage of all tokens.
     pub percent: u32,
     pub text: String,
     pub cut: String,
@@ -68,10 +68,10 @@ pub fn words(name: &str) -> String {
     name.replace('_', " ")
 }
 
-/// What is shown of a preview; `find` narrows its entries.
+/// The view of a preview; `find` filters its entries.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn view(at: &InCampaign, preview: Preview, action: &str, find: &str) -> Result<View> {
     let total = preview.total_tokens.max(1);
     let lore = preview.lore;
@@ -121,12 +121,12 @@ pub async fn view(at: &InCampaign, preview: Preview, action: &str, find: &str) -
     })
 }
 
-/// Whether an entry is in or would have been, but for its secondary keys, its secret, or the room.
+/// Whether an entry is in, or was held back by its secondary keywords, its secrecy or the budget.
 fn is_near(entry: &LoreDecision) -> bool {
     entry.included || ["secret", "budget", "keyword: a key was met"].iter().any(|near| entry.reason.starts_with(near))
 }
 
-/// Those that a search of the lore finds.
+/// The entries that a search of the lore finds.
 async fn found(at: &InCampaign, lore: Vec<LoreDecision>, find: &str) -> Result<Vec<LoreDecision>> {
     let query = url::form_urlencoded::Serializer::new(String::new())
         .extend_pairs([("q", find), ("sort", "name"), ("limit", "200")])
@@ -157,7 +157,7 @@ fn entry(decision: LoreDecision, waking: &mut HashMap<Uuid, Waking>, action: &st
     }
 }
 
-/// What is asked of secondary keys, in words.
+/// The condition on the secondary keywords, in words.
 fn further(logic: &str, keys: &[String]) -> String {
     if keys.is_empty() {
         return String::new();

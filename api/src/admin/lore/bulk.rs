@@ -1,4 +1,4 @@
-//! Bulk edits: which entries, what changes, a preview, and afterwards the way back.
+//! Bulk edits of lore: choosing entries and changes, previewing them, and undoing them afterwards.
 
 use std::time::Instant;
 
@@ -25,7 +25,6 @@ use crate::{
     },
     auth::Scope,
     edits::{self, Step},
-    error::{Code, Error, FieldError, Result},
     http::{self, Reply},
     lore::{
         bulk::{
@@ -35,17 +34,20 @@ use crate::{
         },
         links, overview,
     },
-    retry,
     revisions::{self, Touched},
     shown,
+};
+use base::error::{Code, Error, FieldError, Result};
+use db::{
+    retry,
     tenancy::{Origin, TenantTx},
 };
 
-/// Edits that are listed.
+/// The most edits that are listed.
 const STEPS_MAX: i64 = 20;
-/// Filters of the list.
+/// The filters of the list.
 const FILTERS: &[&str] = &["q", "scope", "state", "tag", "associated_id"];
-/// Entries of a step that are shown.
+/// The most entries of a step that are shown.
 const TOUCHED_MAX: i64 = 100;
 
 #[derive(Template)]
@@ -54,7 +56,7 @@ struct BulkPage {
     frame: Frame,
     list: String,
     path: String,
-    /// Entries chosen one by one, or the filters of a list.
+    /// Entries that were chosen one by one, or the filters of a list.
     ids: Vec<String>,
     filters: String,
     all: bool,
@@ -62,14 +64,14 @@ struct BulkPage {
     sent: Sent,
     scopes: Vec<Choice>,
     preview: Option<PreviewView>,
-    /// It was to be done, but what is previewed is another edit than the one that was seen.
+    /// The user wanted to run the edit, but it is no longer the edit that they previewed.
     is_other: bool,
     problems: Vec<String>,
     steps: Vec<StepView>,
 }
 shown!(BulkPage: as_main, "preview" => as_preview);
 
-/// What the form holds.
+/// The submitted form.
 #[derive(Default)]
 struct Sent(Submitted);
 
@@ -86,17 +88,17 @@ impl Sent {
         self.0.has(name)
     }
 
-    /// Whether a part is chosen; the content unless something was sent.
+    /// Whether a part is chosen. The content is chosen by default.
     fn part(&self, value: &str) -> bool {
         let mut parts = self.0.all("in").peekable();
         if parts.peek().is_none() { value == "content" } else { parts.any(|part| part == value) }
     }
 }
 
-/// What would happen.
+/// What the edit would do.
 struct PreviewView {
     report: BulkReport,
-    /// Rules that would be broken, with the entries' titles.
+    /// The rules that the edit would break, with the entries' titles.
     wrong: Vec<String>,
     entries: Vec<EntryView>,
     more: usize,
@@ -109,16 +111,16 @@ struct EntryView {
     fields: Vec<(String, Vec<Piece>)>,
 }
 
-/// An edit that was made.
+/// A finished edit.
 struct StepView {
     id: Uuid,
     path: String,
     at: String,
     rows: i32,
     undone_at: Option<String>,
-    /// What it did and in which entries, in a few words.
+    /// A short text about what it changed in which entries.
     what: String,
-    /// `changed`, `deleted` or `made again`.
+    /// `changed`, `deleted` or `created again`.
     did: &'static str,
     seqs: (i64, i64),
 }
@@ -128,7 +130,7 @@ fn step_view(at: &InCampaign, step: Step) -> StepView {
         what: in_words(&step),
         did: match step.op.as_deref() {
             Some("delete") => "deleted",
-            Some("insert") => "made again",
+            Some("insert") => "created again",
             _ => "changed",
         },
         seqs: (step.first_seq, step.last_seq),
@@ -146,11 +148,11 @@ fn in_words(step: &Step) -> String {
     let what = if columns.is_empty() { "whole entries:".to_owned() } else { format!("{} of", columns.join(", ")) };
     let more = usize::try_from(step.rows).unwrap_or_default().saturating_sub(step.labels.len());
     let named = step.labels.join(", ");
-    let undo = if step.is_undo { "An edit was undone: " } else { "" };
+    let undo = if step.is_undo { "Undid an edit: " } else { "" };
     if more > 0 { format!("{undo}{what} {named} and {more} more") } else { format!("{undo}{what} {named}") }
 }
 
-/// Which entries a form is about.
+/// The entries that a form is about.
 struct Chosen {
     ids: Vec<String>,
     filters: String,
@@ -185,10 +187,10 @@ async fn bulk_page(at: &InCampaign, chosen: Chosen, sent: Sent) -> Result<BulkPa
     })
 }
 
-/// GET of the form: for `ids`, or with `all` for what the filters in the query find.
+/// GET of the form: for `ids`, or with `all` for the entries that the filters in the query find.
 ///
 /// # Errors
-/// `bad_request` for filters that are none.
+/// `bad_request` for invalid filters.
 pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let query = at.request.query_string();
     let all = all_given(query, "all").next().is_some();
@@ -200,12 +202,12 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     at.show(&page)
 }
 
-/// The entries that a form names, one or many a field.
+/// The ids in a form. A field may contain one or more.
 fn ids_of(form: &Submitted) -> Vec<String> {
     form.all("ids").flat_map(str::split_whitespace).map(ToOwned::to_owned).collect()
 }
 
-/// The form for what was ticked in the list, or for all that its filters find.
+/// The form for the entries that were selected in the list, or for all that its filters find.
 async fn chosen_in_list(at: &InCampaign) -> Result<HttpResponse> {
     let ids = ids_of(&at.form);
     if at.form.has("all") {
@@ -214,7 +216,10 @@ async fn chosen_in_list(at: &InCampaign) -> Result<HttpResponse> {
         return at.show(&bulk_page(at, Chosen { ids: Vec::new(), filters, all: true }, Sent::default()).await?);
     }
     if ids.len() > bulk::ENTRIES_MAX {
-        let why = format!("An edit is of {} entries at most; find them with a filter and edit all.", bulk::ENTRIES_MAX);
+        let why = format!(
+            "An edit may have at most {} selected entries. Find them with a filter and edit all.",
+            bulk::ENTRIES_MAX
+        );
         return Err(Error::new(Code::ValidationFailed, why));
     }
     at.show(&bulk_page(at, Chosen { ids, filters: String::new(), all: false }, Sent::default()).await?)
@@ -223,14 +228,14 @@ async fn chosen_in_list(at: &InCampaign) -> Result<HttpResponse> {
 /// POST of the form: a preview, or the edit itself.
 ///
 /// # Errors
-/// What is no fault of the form's.
+/// Errors that the form did not cause.
 pub async fn run(at: InCampaign) -> Result<HttpResponse> {
     let form = &at.form;
     let all = form.has("all");
     let filters = form.text("filters").to_owned();
     let ids = ids_of(form);
     let is_run = form.text("do") == "run";
-    // From the list with what is ticked there: nothing is asked of it yet.
+    // A request from the list with a selection. It has no changes yet.
     if !form.has("do") {
         return chosen_in_list(&at).await;
     }
@@ -241,7 +246,7 @@ pub async fn run(at: InCampaign) -> Result<HttpResponse> {
             filter: all.then(|| filter_of(&filters)).transpose()?,
             changes,
             dry_run: !is_run,
-            // What nobody has seen is seen first.
+            // An edit runs only after its preview.
             previewed: is_run.then(|| form.text("previewed").to_owned()),
         }),
         Err(error) => Err(error),
@@ -255,7 +260,7 @@ pub async fn run(at: InCampaign) -> Result<HttpResponse> {
         Ok(Edited::Seen { report, is_other }) => {
             let mut page = bulk_page(&at, Chosen { ids, filters, all }, Sent(form.clone())).await?;
             if is_run && !is_other {
-                page.problems.push("That changes none of these entries.".to_owned());
+                page.problems.push("This edit changes none of these entries.".to_owned());
             }
             page.is_other = is_other;
             page.preview = Some(preview_view(&at, report));
@@ -270,18 +275,18 @@ pub async fn run(at: InCampaign) -> Result<HttpResponse> {
     }
 }
 
-/// What came of an edit: the step and what it did, or what it would do.
+/// The outcome of an edit: the step and a message, or a preview.
 enum Edited {
     Done(String, String),
-    /// `is_other`: it was to run, but is not what was previewed.
+    /// `is_other`: the edit should have run, but it is not the one that was previewed.
     Seen {
         report: BulkReport,
         is_other: bool,
     },
 }
 
-/// Runs an edit, once for a form that is sent twice, or looks at it. One that changes nothing is looked at, and so is one that
-/// is not what was previewed.
+/// Runs an edit (once, even if the form is sent twice), or previews it. An edit that changes nothing, or that is not
+/// what was previewed, is only previewed.
 async fn edited(at: &InCampaign, input: &BulkInput) -> Result<Edited> {
     let campaign = at.campaign.id.0;
     let mut is_other = false;
@@ -303,8 +308,8 @@ async fn edited(at: &InCampaign, input: &BulkInput) -> Result<Edited> {
         if let Some(step) = done.get("step").and_then(Value::as_str) {
             let number = |name: &str| done.get(name).and_then(Value::as_u64).unwrap_or_default();
             let message = match number("deleted") {
-                0 => format!("{} entries were changed.", number("changed")),
-                deleted => format!("{deleted} entries were deleted."),
+                0 => format!("Entries changed: {}.", number("changed")),
+                deleted => format!("Entries deleted: {deleted}."),
             };
             return Ok(Edited::Done(step.to_owned(), message));
         }
@@ -322,7 +327,7 @@ fn problems(error: &Error) -> Vec<String> {
     error.errors.iter().map(|e| format!("{}: {}", place(&e.pointer), said(&e.message))).collect()
 }
 
-/// A rule as the form names its fields.
+/// The text of a rule with the form's names for its fields.
 fn said(message: &str) -> String {
     message.replace("an associated_id", "a name").replace("no associated_id", "no name")
 }
@@ -353,7 +358,7 @@ fn preview_view(at: &InCampaign, report: BulkReport) -> PreviewView {
     PreviewView { report, wrong, entries, more }
 }
 
-/// `/the_mill/associated_id` by the entry's title.
+/// An error with the entry's title instead of a pointer such as `/the_mill/associated_id`.
 fn wrong_in_words(report: &BulkReport, error: &FieldError) -> String {
     let (slug, column) = error.pointer.trim_start_matches('/').split_once('/').unwrap_or((&error.pointer, ""));
     let title = report.entries.iter().find(|entry| entry.slug == slug).map_or(slug, |entry| entry.title.as_str());
@@ -361,7 +366,7 @@ fn wrong_in_words(report: &BulkReport, error: &FieldError) -> String {
     format!("{title}, {label}: {}", said(&error.message))
 }
 
-/// The words of two excerpts; where both were cut, their ends are not what changed.
+/// The difference between two excerpts. If both were cut, differences at their ends are dropped.
 fn excerpt(before: &str, after: &str) -> Vec<Piece> {
     let mut pieces = diff::words(before, after);
     if before.ends_with('…') && after.ends_with('…') {
@@ -372,7 +377,7 @@ fn excerpt(before: &str, after: &str) -> Vec<Piece> {
     pieces
 }
 
-/// What the form changes: fields that were left alone change nothing.
+/// The changes in the form. Fields that were left alone change nothing.
 fn changes_of(form: &Submitted) -> Result<Changes> {
     let words = |name: &str| -> Vec<String> { words::of_lines(form.text(name)).map(ToOwned::to_owned).collect() };
     let yes_no = |name: &str| match form.text(name) {
@@ -410,7 +415,7 @@ fn changes_of(form: &Submitted) -> Result<Changes> {
     Ok(Changes {
         tags,
         scope,
-        // What is about everything is about nothing by name, whatever stands in the field still.
+        // An entry about everything has no name, even if the field still contains one.
         associated_id: Some(form.text("associated_id").trim().to_owned())
             .filter(|name| !name.is_empty() && scope != Some(LoreScope::Global)),
         priority,
@@ -450,12 +455,12 @@ struct StepPage {
     frame: Frame,
     list: String,
     step: StepView,
-    /// What it changed, entry by entry.
+    /// What the step changed, entry by entry.
     entries: Vec<EntryView>,
     more: usize,
     rows: Vec<InTheWay>,
     detail: String,
-    /// Entries that it renamed and that are linked to by their former titles.
+    /// Entries that the step renamed and that others still link to by their former titles.
     renamed: Vec<Renamed>,
 }
 shown!(StepPage: as_main);
@@ -469,13 +474,13 @@ async fn step_page(at: &InCampaign) -> Result<StepPage> {
     let renamed = renamed(at, &tx, &step, &touched).await?;
     drop(tx);
     let (list, shown) = (at.url("lore"), touched.len());
-    // Comparing texts takes long: not on a thread that answers requests.
+    // Comparing texts takes long, so it does not run on a thread that answers requests.
     let entries = web::block(move || {
         let differ = Differ::begun(Instant::now());
         touched.into_iter().map(|touched| entry_touched(&list, touched, differ)).collect()
     });
     Ok(StepPage {
-        frame: at.frame("A bulk edit", Tab::Lore),
+        frame: at.frame("Bulk edit", Tab::Lore),
         list: at.url("lore"),
         entries: entries.await.map_err(Error::internal)?,
         more: usize::try_from(step.rows).unwrap_or_default().saturating_sub(shown),
@@ -488,14 +493,14 @@ async fn step_page(at: &InCampaign) -> Result<StepPage> {
 
 /// An entry that an edit renamed.
 struct Renamed {
-    /// Where its links are mended.
+    /// The address that updates its links.
     path: String,
     former: String,
     title: String,
     links: i64,
 }
 
-/// What the edit renamed that entries link to still, unless it was undone. One statement.
+/// The renamed entries that others still link to by their former titles, unless the edit was undone. One statement.
 async fn renamed(at: &InCampaign, tx: &TenantTx, step: &StepView, touched: &[Touched]) -> Result<Vec<Renamed>> {
     if step.undone_at.is_some() || !at.may(Scope::Write) {
         return Ok(Vec::new());
@@ -514,7 +519,7 @@ async fn renamed(at: &InCampaign, tx: &TenantTx, step: &StepView, touched: &[Tou
     Ok(with_links.map(view).collect())
 }
 
-/// One entry of a step and what changed in it.
+/// An entry of a step, and what changed in it.
 fn entry_touched(list: &str, touched: Touched, differ: Differ) -> EntryView {
     let revision = touched.revision;
     let text = |of: &Option<serde_json::Map<String, Value>>, name: &str| {
@@ -540,7 +545,7 @@ fn entry_touched(list: &str, touched: Touched, differ: Differ) -> EntryView {
     }
 }
 
-/// GET of an edit that was made.
+/// GET of a finished edit.
 ///
 /// # Errors
 /// `not_found`.
@@ -548,7 +553,7 @@ pub async fn step(at: InCampaign) -> Result<HttpResponse> {
     at.show(&step_page(&at).await?)
 }
 
-/// POST that undoes one. If somebody changed one of its entries since, the page says which, and nothing is undone.
+/// POST that undoes an edit. If somebody changed one of its entries since, the page shows which, and nothing is undone.
 ///
 /// # Errors
 /// `not_found`, `gone`, `conflict`.
@@ -562,7 +567,7 @@ pub async fn undo(at: InCampaign) -> Result<HttpResponse> {
     match retry::write(&at.app.pool, actor, undo).await {
         Ok(undone) => {
             let path = undone.undo_step_id.map_or_else(|| at.url("lore"), |id| format!("{}/{id}", at.url("lore/bulk")));
-            let but = if leaves_changed { ", but for what was changed since" } else { "" };
+            let but = if leaves_changed { ", except for entries that were changed since" } else { "" };
             Ok(at.done(&path, &format!("The edit was undone{but}.")))
         }
         Err(error) if error.code == Code::UndoConflict => {

@@ -1,4 +1,5 @@
-//! One entry: its form with autosave, the preview beside it, what links to it. Who was slower than somebody else merges.
+//! One lore entry: its form with autosave, the preview beside it, and the entries that link to it. If somebody else
+//! saved first, the two versions are merged.
 
 use std::collections::HashMap;
 
@@ -19,8 +20,6 @@ use crate::{
         world::{Current, World, form_id, once, whole, written},
     },
     auth::Scope,
-    clock,
-    error::{Code, Error, Result},
     http::{
         self, Body, Reply,
         body::typed,
@@ -31,12 +30,16 @@ use crate::{
         links::{self, Backlink, MendInput},
         overview,
     },
-    prompt::tokens,
     shown,
-    tenancy::TenantTx,
 };
+use base::{
+    clock,
+    error::{Code, Error, Result},
+    tokens,
+};
+use db::tenancy::TenantTx;
 
-/// Backlinks that are shown.
+/// The most backlinks that are shown.
 const BACKLINKS_MAX: i64 = 50;
 
 #[derive(Template)]
@@ -51,14 +54,14 @@ struct EditPage {
     may_see_history: bool,
     tokens: u32,
     preview: String,
-    /// So that a form that is sent twice makes one entry.
+    /// An id for the form, so that a form that is sent twice creates one entry.
     form_id: Option<String>,
-    /// Of an entry that is there already.
+    /// More about an entry that exists already.
     known: Option<Known>,
 }
 shown!(EditPage: as_main);
 
-/// What only an entry that is there has.
+/// What only an existing entry has.
 struct Known {
     id: Uuid,
     path: String,
@@ -66,15 +69,15 @@ struct Known {
     version: i64,
     backlinks: Vec<Backlink>,
     backlinks_total: i64,
-    /// Its former title, if entries link to that still.
+    /// Its former title, and how many entries still link to that title.
     renamed: Option<(String, i64)>,
-    /// Its title when this page was loaded: it may be saved under another before somebody presses the button.
+    /// Its title when the page was loaded. Autosave may have changed the title before somebody presses the button.
     was_label: String,
-    /// Its version then, with which the prompt lab compares.
+    /// Its version when the page was loaded. The prompt lab compares with it.
     opened: i64,
 }
 
-/// The Markdown of a text, with its links.
+/// The HTML of a Markdown text, with its links.
 async fn preview_of(at: &InCampaign, tx: &TenantTx, text: &str) -> Result<String> {
     let links = links::resolve(tx, &at.caller, at.campaign.id.0, text).await?;
     let place = |kind: &str| match kind {
@@ -96,7 +99,7 @@ async fn preview_of(at: &InCampaign, tx: &TenantTx, text: &str) -> Result<String
 /// GET of an empty form.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn new(at: InCampaign) -> Result<HttpResponse> {
     let texts = form::texts_of(LoreEntries::GROUPS, &LoreEntries::blank());
     at.show(&new_page(&at, Uuid::now_v7().to_string(), &texts, &Errors::default()))
@@ -121,7 +124,7 @@ fn new_page(at: &InCampaign, form_id: String, texts: &Texts, errors: &Errors) ->
 /// POST of a new entry.
 ///
 /// # Errors
-/// What is no fault of the form's.
+/// Errors that the form did not cause.
 pub async fn create(at: InCampaign) -> Result<HttpResponse> {
     let texts = settled(form::texts_sent(LoreEntries::GROUPS, &at.form));
     let (form_id, path) = (form_id(&at), at.url("lore"));
@@ -135,7 +138,7 @@ pub async fn create(at: InCampaign) -> Result<HttpResponse> {
         resource::create::<LoreEntries>(&at.app, &at.caller, Some(&at.campaign_id()), &path, body).await
     };
     match made.await {
-        Ok(reply) => Ok(at.done(reply.location.as_deref().unwrap_or(&path), "The entry was made.")),
+        Ok(reply) => Ok(at.done(reply.location.as_deref().unwrap_or(&path), "The entry was created.")),
         Err(error) => again(&Errors::of(LoreEntries::GROUPS, error)?),
     }
 }
@@ -162,7 +165,7 @@ async fn edit_page(at: &InCampaign, tx: &TenantTx, row: &Current, form: FormView
         true => None,
         false => Some(links::backlinks(tx, &at.caller, campaign, &[&former], 1).await?.1).filter(|n| *n > 0),
     };
-    // What is too long to be kept is neither counted nor shown.
+    // Text that is too long to save is neither counted nor shown.
     let shown = if content.chars().nth(CONTENT_CHARS_MAX).is_some() { "" } else { content };
     Ok(EditPage {
         frame: at.frame(&row.label, Tab::Lore),
@@ -189,12 +192,12 @@ async fn edit_page(at: &InCampaign, tx: &TenantTx, row: &Current, form: FormView
     })
 }
 
-/// What came of a request to save, as the page's bar tells it.
+/// The outcome of a request to save, for the bar of the page.
 #[derive(Template)]
 #[template(path = "admin/lore-saved.html", blocks = ["main"])]
 struct SavedPiece {
     outcome: Outcome,
-    /// Of the entry; of the list if it is gone.
+    /// The path of the entry, or of the list if the entry was deleted.
     path: String,
 }
 shown!(SavedPiece: as_main);
@@ -203,7 +206,7 @@ enum Outcome {
     Saved {
         row: Head,
         at: String,
-        /// If a button was pressed: its former title and how many entries link to that still, if any do.
+        /// Set if a button was pressed: the former title and how many entries still link to it, if any do.
         renamed: Option<Option<(String, i64)>>,
     },
     Wrong(Vec<String>),
@@ -211,7 +214,7 @@ enum Outcome {
     Gone,
 }
 
-/// What the page around the form shows of an entry.
+/// The values of an entry that the page shows around the form.
 #[derive(Deserialize)]
 struct Head {
     version: i64,
@@ -219,12 +222,11 @@ struct Head {
     slug: String,
 }
 
-/// POST of a changed entry, by a button or by the page itself while somebody writes. Who was slower than somebody else sees
-/// both versions put together, and nothing is written. The page itself, which says so by the field `autosave`, is told what
-/// came of it and stays.
+/// POST of a changed entry, by a button or by autosave. If somebody else saved first, the user sees both versions
+/// merged, and nothing is written. A request with the field `autosave` gets only the outcome, so that the page stays.
 ///
 /// # Errors
-/// What is no fault of the form's.
+/// Errors that the form did not cause.
 pub async fn save(at: InCampaign) -> Result<HttpResponse> {
     let tx = at.read().await?;
     let row = at.current::<LoreEntries>(&tx, at.path("x")).await;
@@ -236,10 +238,10 @@ pub async fn save(at: InCampaign) -> Result<HttpResponse> {
     let mut saving = Saving::of(LoreEntries::GROUPS, &at.form)?;
     saving.take_theirs(&at.form, &row.view);
     saving.texts = settled(saving.texts);
-    // From the lab back to the form, with what is not saved yet.
+    // Back from the lab to the form, with the unsaved edit.
     if !given(at.request.query_string(), "go_on").is_empty() && saving.version == row.version {
         let mut page = again(&at, &row, &saving, &Errors::default()).await?;
-        page.frame.message = Some("Nothing of this is saved yet.".to_owned());
+        page.frame.message = Some("These changes are not saved yet.".to_owned());
         return at.show(&page);
     }
     match written::<LoreEntries>(&at, &row, &saving).await {
@@ -249,7 +251,7 @@ pub async fn save(at: InCampaign) -> Result<HttpResponse> {
     }
 }
 
-/// What is about everything is about nothing by name, whatever stands in the field still.
+/// An entry about everything has no name, even if the field still contains one.
 pub fn settled(mut texts: Texts) -> Texts {
     if texts.get("scope").is_some_and(|scope| scope == "global")
         && let Some(name) = texts.get_mut("associated_id")
@@ -259,14 +261,14 @@ pub fn settled(mut texts: Texts) -> Texts {
     texts
 }
 
-/// The page again with what was written.
+/// The page again, with the submitted texts.
 async fn again(at: &InCampaign, row: &Current, saving: &Saving, errors: &Errors) -> Result<EditPage> {
     let form = FormView::over(LoreEntries::GROUPS, &row.view, &saving.texts, errors, false);
     let content = saving.texts.get("content").map(String::as_str).unwrap_or_default();
     edit_page(at, &at.read().await?, row, form, content).await
 }
 
-/// What came of a form that a browser sent: a page.
+/// The response to a form that a browser sent: a page.
 async fn shown(at: &InCampaign, row: &Current, saving: &Saving, outcome: Saved<Reply>) -> Result<HttpResponse> {
     match outcome {
         Saved::Done(_) => {
@@ -286,7 +288,7 @@ async fn shown(at: &InCampaign, row: &Current, saving: &Saving, outcome: Saved<R
     }
 }
 
-/// What came of what the page sent by itself: a piece of it.
+/// The response to autosave: a fragment of the page.
 async fn told(at: &InCampaign, row: &Current, outcome: Saved<Reply>) -> Result<HttpResponse> {
     let path = format!("{}/{}", at.url("lore"), row.id);
     let (status, outcome) = match outcome {
@@ -296,7 +298,7 @@ async fn told(at: &InCampaign, row: &Current, outcome: Saved<Reply>) -> Result<H
                 None => Head::deserialize(&row.view),
             };
             let row: Head = head.map_err(Error::internal)?;
-            // Nobody is asked about links while they write the title.
+            // Users are not asked about links while they type the title.
             let renamed = match at.form.text("autosave") {
                 "pressed" => Some(renamed(at, &row).await?),
                 _ => None,
@@ -309,7 +311,7 @@ async fn told(at: &InCampaign, row: &Current, outcome: Saved<Reply>) -> Result<H
     at.show_with(status, &SavedPiece { outcome, path })
 }
 
-/// The title that the page was loaded with, if it was another and entries link to that still.
+/// The title that the page was loaded with, if it differs and entries still link to it.
 async fn renamed(at: &InCampaign, row: &Head) -> Result<Option<(String, i64)>> {
     let was = at.form.text("was_label");
     if was.is_empty() || links_same(&row.title, was) {
@@ -320,18 +322,18 @@ async fn renamed(at: &InCampaign, row: &Head) -> Result<Option<(String, i64)>> {
     Ok((total > 0).then(|| (was.to_owned(), total)))
 }
 
-/// Somebody deleted the entry meanwhile: what was written can be made anew.
+/// Somebody deleted the entry meanwhile. The user can create it again from the submitted texts.
 fn gone(at: &InCampaign) -> Result<HttpResponse> {
     if at.form.has("autosave") {
         return at.show_with(StatusCode::NOT_FOUND, &SavedPiece { outcome: Outcome::Gone, path: at.url("lore") });
     }
-    let why = "Somebody deleted this entry meanwhile. What you wrote stands below: saved, it is made anew.";
+    let why = "Somebody deleted this entry meanwhile. Your text is below. Save it to create the entry again.";
     let errors = Errors { general: vec![why.to_owned()], ..Errors::default() };
     let texts = form::texts_sent(LoreEntries::GROUPS, &at.form);
     at.show_with(StatusCode::NOT_FOUND, &new_page(at, Uuid::now_v7().to_string(), &texts, &errors))
 }
 
-/// What is wrong, in sentences that name their fields.
+/// The errors, in sentences that name their fields.
 fn problems(errors: &Errors) -> Vec<String> {
     let label = |name: &str| {
         let fields = LoreEntries::GROUPS.iter().flat_map(|group| group.fields);
@@ -359,21 +361,24 @@ struct Preview {
     preview: String,
 }
 
-/// POST of a text that is being written, for its preview and tokens. Nothing is kept.
+/// POST of a text that is being edited, for its preview and token count. Nothing is saved.
 ///
 /// # Errors
 /// `payload_too_large`.
 pub async fn preview(at: InCampaign) -> Result<HttpResponse> {
     let text = at.form.text("content");
     if text.chars().nth(CONTENT_CHARS_MAX).is_some() {
-        return Err(Error::new(Code::PayloadTooLarge, format!("An entry has at most {CONTENT_CHARS_MAX} characters.")));
+        return Err(Error::new(
+            Code::PayloadTooLarge,
+            format!("An entry may have at most {CONTENT_CHARS_MAX} characters."),
+        ));
     }
     let tx = at.read().await?;
     let tokens = tokens::count_apart(text.to_owned()).await?;
     at.piece(&Preview { tokens, preview: preview_of(&at, &tx, text).await? })
 }
 
-/// POST that makes a copy.
+/// POST that creates a copy.
 ///
 /// # Errors
 /// `not_found`, `quota_exceeded`.
@@ -389,7 +394,7 @@ pub async fn duplicate(at: InCampaign) -> Result<HttpResponse> {
     Ok(at.done(made.await?.location.as_deref().unwrap_or(&list), "This is the copy."))
 }
 
-/// POST that makes links to a former title links to the present one.
+/// POST that changes links to a former title into links to the present one.
 ///
 /// # Errors
 /// `not_found`.
@@ -404,5 +409,5 @@ pub async fn mend(at: InCampaign) -> Result<HttpResponse> {
         None => format!("{}/{}", at.url("lore"), at.path("x")),
     };
     let changed = report.get("changed").and_then(Value::as_u64).unwrap_or_default();
-    Ok(at.done(&path, &format!("Links in {changed} entries were mended.")))
+    Ok(at.done(&path, &format!("Entries with updated links: {changed}.")))
 }

@@ -1,4 +1,5 @@
-//! The list of lore: words, filters, orders, totals, and entries chosen for a bulk edit. Ten thousand entries are as quick as ten.
+//! The list of lore: search, filters, orders, totals, and selecting entries for a bulk edit. It is as fast with ten
+//! thousand entries as with ten.
 
 use actix_web::HttpResponse;
 use askama::Template;
@@ -12,7 +13,6 @@ use crate::{
         query::{PAST, Ways, encoded, given},
     },
     auth::Scope,
-    error::Result,
     http::{
         paging::Page,
         resource::{self, Resource},
@@ -24,8 +24,9 @@ use crate::{
     revisions::{self, Deleted},
     shown,
 };
+use base::error::Result;
 
-/// States an entry can be looked for by: the word, what it is called, and the filter it stands for.
+/// The states that the list can filter by: the value, the label, and the API's filter that it stands for.
 pub const STATES: &[(&str, &str, &str, &str)] = &[
     ("enabled", "Enabled", "enabled", "true"),
     ("disabled", "Not enabled", "enabled", "false"),
@@ -33,23 +34,23 @@ pub const STATES: &[(&str, &str, &str, &str)] = &[
     ("open", "Not secret", "secret", "false"),
     ("locked", "Locked", "ai_lock", "true"),
     ("always", "Always active", "activation", "always"),
-    ("keyword", "Waits for keywords", "activation", "keyword"),
+    ("keyword", "Activated by keywords", "activation", "keyword"),
 ];
 
 const ORDERS: &[(&str, &str)] = &[
     ("", "by title"),
-    ("-updated_at", "changed last first"),
+    ("-updated_at", "last changed first"),
     ("-created_at", "newest first"),
     ("-priority", "highest priority first"),
     ("-tokens", "longest first"),
     ("tokens", "shortest first"),
 ];
-/// Entries a page.
+/// Entries per page.
 const ROWS: &str = "100";
-/// Keys of an entry that its row shows.
+/// The most keywords of an entry that its row shows.
 const KEYS_SHOWN: usize = 4;
 
-/// A choice of a list box.
+/// A choice in a list box.
 pub struct Choice {
     pub value: &'static str,
     pub label: &'static str,
@@ -63,7 +64,7 @@ struct Row {
     title: String,
     about: String,
     tags: Vec<String>,
-    /// What wakes it, as far as there is room.
+    /// Its keywords, as far as there is room.
     keys: String,
     states: Vec<&'static str>,
     priority: i32,
@@ -76,7 +77,7 @@ struct Row {
 struct ListPage {
     frame: Frame,
     path: String,
-    /// The filters without order and place: what a bulk edit of all of them is given.
+    /// The filters without order and cursor. A bulk edit of all found entries uses them.
     filters: String,
     is_filtered: bool,
     q: String,
@@ -91,7 +92,7 @@ struct ListPage {
 }
 shown!(ListPage: as_main, "rows" => as_rows);
 
-/// The page's parameters as the API's list takes them: a state is one of its filters.
+/// The page's parameters for the API's list. A state becomes one of its filters.
 fn as_the_api_takes_them(query: &str, with_order: bool) -> String {
     let mut out = url::form_urlencoded::Serializer::new(String::new());
     let mut has_sort = false;
@@ -131,7 +132,7 @@ pub fn filter_of(query: &str) -> Result<LoreFilter> {
 /// GET of the list.
 ///
 /// # Errors
-/// `bad_request` for parameters that are none.
+/// `bad_request` for invalid parameters.
 pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let query = at.request.query_string();
     let page = Page::<LoreFilter>::parse(&as_the_api_takes_them(query, true))?;
@@ -184,7 +185,7 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     })
 }
 
-/// The first of an entry's keys.
+/// The first keywords of an entry.
 fn few(keys: &[String]) -> String {
     let more = if keys.len() > KEYS_SHOWN { ", …" } else { "" };
     let shown: Vec<&str> = keys.iter().take(KEYS_SHOWN).map(String::as_str).collect();
@@ -200,7 +201,7 @@ fn filters_alone(query: &str) -> String {
 /// GET of the campaign's tags.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn tags(at: InCampaign) -> Result<HttpResponse> {
     let tx = at.read().await?;
     let tags = overview::tags(&tx, &at.caller, at.campaign.id.0).await?;
@@ -218,11 +219,11 @@ pub async fn tags(at: InCampaign) -> Result<HttpResponse> {
 /// GET of the names that lore can be about.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn names(at: InCampaign) -> Result<HttpResponse> {
     let tx = at.read().await?;
     let mut names = overview::names(&tx, &at.caller, at.campaign.id.0).await?;
-    // A form that says what kind it is about is offered names of that kind.
+    // If the form has chosen a kind, it gets only names of that kind.
     let wanted = given(at.request.query_string(), "scope");
     names.retain(|(scope, _)| wanted.is_empty() || *scope == wanted);
     let list = at.url("lore");
@@ -248,16 +249,16 @@ struct TidyPage {
 }
 shown!(TidyPage: as_main);
 
-/// GET of what is there twice, and of what was deleted.
+/// GET of duplicates, broken links and deleted entries.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn tidy(at: InCampaign) -> Result<HttpResponse> {
     let tx = at.read().await?;
     let campaign = at.campaign.id.0;
     let equals = overview::equals(&tx, &at.caller, campaign).await?;
     let may_restore = at.may(Scope::Gm) && at.may(Scope::Write);
-    // Whether a name is a secret's is not told to those who do not see it.
+    // Users who do not see secrets must not learn whether a name belongs to a secret.
     let broken = match at.may(Scope::Gm) {
         true => overview::broken_links(&tx, campaign).await?,
         false => Vec::new(),

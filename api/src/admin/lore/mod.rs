@@ -1,4 +1,4 @@
-//! Lore, as worldbuilders write it: [`list`], [`edit`] with preview and autosave, [`bulk`].
+//! Lore in the editor: [`list`], [`edit`] with preview and autosave, [`bulk`].
 
 pub mod bulk;
 pub mod edit;
@@ -13,12 +13,14 @@ use super::{
     form::{EXTENSIONS, EXTERNAL_REF, Field, Group, Kind},
     world::World,
 };
-use crate::{actors, error::Result, lore::LoreEntries, prompt::scope, tenancy::TenantTx};
+use crate::{actors, lore::LoreEntries, prompt::scope};
+use base::error::Result;
+use db::tenancy::TenantTx;
 
-/// Scopes and what they are called.
+/// The scopes and their labels.
 pub const SCOPES: &[(&str, &str)] = &[
     ("global", "Everything"),
-    ("zone", "A place"),
+    ("zone", "A location"),
     ("race", "A race"),
     ("profession", "A profession"),
     ("faction", "A faction"),
@@ -26,7 +28,7 @@ pub const SCOPES: &[(&str, &str)] = &[
     ("item", "An item"),
 ];
 
-/// A number with its thousands apart.
+/// A number with thousands separators.
 #[must_use]
 pub fn grouped(number: i64) -> String {
     let digits = number.to_string();
@@ -40,14 +42,14 @@ pub fn grouped(number: i64) -> String {
     out
 }
 
-/// What a scope is called.
+/// The label of a scope.
 #[must_use]
 pub fn scope_name(scope: table::Scope) -> &'static str {
     let word = scope::name_of(scope);
     SCOPES.iter().find(|(value, _)| *value == word).map_or(word, |(_, name)| *name)
 }
 
-/// Why an entry is in or out, as the editor says it: `scope zone harbour` is about the place harbour.
+/// Why an entry is in or out, in the editor's words: `scope zone harbour` becomes "about the location harbour".
 #[must_use]
 pub fn reason_in_words(reason: &str) -> String {
     let (head, rest) = match reason.split_once("scope") {
@@ -61,7 +63,7 @@ pub fn reason_in_words(reason: &str) -> String {
         "global" if rest.is_empty() => format!("{head}about everything"),
         "global" => format!("{head}about everything, {rest}"),
         kind if SCOPES.iter().any(|(value, _)| *value == kind) => {
-            let kind = if kind == "zone" { "place" } else { kind };
+            let kind = if kind == "zone" { "location" } else { kind };
             format!("{head}about the {kind} {rest}")
         }
         _ => reason.to_owned(),
@@ -73,7 +75,7 @@ impl World for LoreEntries {
     const ONE: &'static str = "lore entry";
     const MANY: &'static str = "Lore";
     const PATH: &'static str = "lore";
-    const ABOUT: &'static str = "What is known of the world, by whom, and when it enters a prompt.";
+    const ABOUT: &'static str = "What is known about the world, who knows it, and when it goes into a prompt.";
     const COLUMNS: &'static [&'static str] = &[];
     const GROUPS: &'static [Group] = &[
         Group {
@@ -83,48 +85,48 @@ impl World for LoreEntries {
                 Field::new("/title", "Title", Kind::Line).needed(),
                 Field::new("/scope", "About", Kind::Choice(SCOPES)),
                 Field::new("/associated_id", "Which one", Kind::Line)
-                    .hint("The place, race, profession, faction, creature or item; empty for everything."),
-                Field::new("/tags", "Tags", Kind::Words).hint("One a line."),
+                    .hint("The name of the location, race, profession, faction, creature or item. Leave empty for everything."),
+                Field::new("/tags", "Tags", Kind::Words).hint("One per line."),
                 Field::new("/content", "Content", Kind::Text { rows: 16 })
                     .needed()
-                    .hint("Markdown. [[Title]] links to another entry, [[Title|words]] shows other words."),
+                    .hint("Markdown. [[Title]] links to another entry. [[Title|text]] shows other text for the link."),
             ],
         },
         Group {
-            title: "When it enters a prompt",
+            title: "When it goes into a prompt",
             is_folded: false,
             fields: &[
-                Field::new("/enabled", "Enabled", Kind::Tick).hint("What is not enabled enters no prompt."),
+                Field::new("/enabled", "Enabled", Kind::Tick).hint("An entry that is not enabled never goes into a prompt."),
                 Field::new(
                     "/activation",
                     "Activation",
-                    Kind::Choice(&[("always", "Always"), ("keyword", "When a keyword is met")]),
+                    Kind::Choice(&[("always", "Always"), ("keyword", "When a keyword occurs")]),
                 ),
-                Field::new("/keys", "Keywords", Kind::Words).hint("One a line; needed if it waits for one."),
-                Field::new("/secondary_keys", "Further keywords", Kind::Words).hint("One a line."),
+                Field::new("/keys", "Keywords", Kind::Words).hint("One per line. Required if keywords activate the entry."),
+                Field::new("/secondary_keys", "Secondary keywords", Kind::Words).hint("One per line."),
                 Field::new(
                     "/logic",
-                    "Further keywords decide",
+                    "Required secondary keywords",
                     Kind::Choice(&[
-                        ("and_any", "One of them too"),
-                        ("and_all", "All of them too"),
+                        ("and_any", "At least one of them"),
+                        ("and_all", "All of them"),
                         ("not_any", "None of them"),
                         ("not_all", "Not all of them"),
                     ]),
                 ),
-                Field::new("/scan_depth", "Messages looked through", Kind::Number)
-                    .hint("This turn's action included; 0 is the action alone."),
-                Field::new("/priority", "Priority", Kind::Number).hint("Higher enters a full prompt first."),
+                Field::new("/scan_depth", "Scan depth (messages)", Kind::Number)
+                    .hint("How many messages are searched for keywords, including the present action. 0 searches only the action."),
+                Field::new("/priority", "Priority", Kind::Number).hint("If the prompt is full, higher priorities go first."),
             ],
         },
         Group {
             title: "Who knows it",
             is_folded: false,
             fields: &[
-                Field::new("/secret", "Secret", Kind::Tick).hint("Only for the game master and those named here."),
+                Field::new("/secret", "Secret", Kind::Tick).hint("Only for the game master and those listed below."),
                 Field::new("/known_by", "Known by", Kind::Words)
-                    .hint("Slugs of NPCs, owners and characters, one a line."),
-                Field::new("/ai_lock", "Locked", Kind::Tick).hint("The AI's tools leave it as it is."),
+                    .hint("Slugs of NPCs, owners and characters, one per line."),
+                Field::new("/ai_lock", "Locked", Kind::Tick).hint("The AI's tools cannot change it."),
             ],
         },
         Group {
@@ -132,7 +134,7 @@ impl World for LoreEntries {
             is_folded: true,
             fields: &[
                 Field::new("/slug", "Slug", Kind::Line)
-                    .hint("How paths and tools name it; made of the title if left empty."),
+                    .hint("Its name in URLs and tools. Leave empty to derive it from the title."),
                 EXTERNAL_REF,
                 EXTENSIONS,
             ],
@@ -147,7 +149,7 @@ impl World for LoreEntries {
         json!({ "scope": "global", "enabled": true, "activation": "always", "logic": "and_any", "scan_depth": 2, "priority": 0 })
     }
 
-    /// Who knows it, by slugs.
+    /// Replaces the ids of those who know it by slugs.
     async fn written(tx: &TenantTx, mut view: Value) -> Result<Value> {
         let ids = view.get("known_by").and_then(Value::as_array).cloned().unwrap_or_default();
         let ids: Vec<Uuid> = ids.iter().filter_map(|id| id.as_str()?.parse().ok()).collect();

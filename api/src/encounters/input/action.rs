@@ -1,4 +1,4 @@
-//! What is done.
+//! Input for actions.
 
 use rules::{
     encounter::{Action, ActionKind, Cost, Duration},
@@ -32,7 +32,7 @@ pub struct ActionInput {
     /// Instead of `target_id`, the several targets of a spell: those it names, or those who stand in its area.
     #[serde(default)]
     pub target_ids: Vec<String>,
-    /// Hit points, uses of a resource, feet moved without positions, or an initiative.
+    /// Hit points, uses of a resource, an initiative, or feet: how far a `move` goes without a `position`, at most.
     #[serde(default)]
     pub amount: Option<i32>,
     /// Healing as a sum of dice.
@@ -131,8 +131,7 @@ pub struct ActionInput {
     pub cover: Cover,
     /// What positions and conditions do not tell.
     #[serde(default)]
-    #[schema(value_type = Object)]
-    pub(crate) context: ContextInput,
+    pub context: ContextInput,
     /// Dice rolled by hand; needs the scope `gm`.
     #[serde(default)]
     #[schemars(skip)]

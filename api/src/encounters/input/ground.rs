@@ -1,4 +1,4 @@
-//! Where a fight is: places and the ground.
+//! Input for positions and the ground.
 
 use rules::encounter::{Hazard, Position, Square, Terrain};
 use schemars::JsonSchema;

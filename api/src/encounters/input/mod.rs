@@ -1,8 +1,9 @@
-//! What clients and models write of encounters: the arguments of the tools, and the bodies of their REST twins.
+//! Input from clients and models: the arguments of the encounter tools, and the bodies of the matching REST routes.
 //!
-//! Limits are the rules' own (`rules::encounter::limits`); here is only the shape.
+//! This module checks shapes only. The rules' own limits are in `rules::encounter::limits`.
 //!
-//! - `participant`: who takes part; `ground`: where; `action`: what is done; here: how a fight begins, ends and is committed.
+//! - `participant`: who takes part; `ground`: where; `action`: what is done; this file: how a fight begins, ends and is
+//!   committed.
 
 mod action;
 mod ground;

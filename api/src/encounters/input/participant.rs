@@ -1,4 +1,4 @@
-//! Who takes part.
+//! Input for participants.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -78,7 +78,6 @@ pub struct ParticipantInput {
     #[serde(default)]
     pub condition_immunities: Vec<String>,
     /// Names, or objects that say more.
-    #[schema(value_type = Vec<Object>)]
     #[serde(default)]
     pub conditions: Vec<ConditionInput>,
     /// Pools: {name, max, remaining}.
@@ -110,7 +109,7 @@ pub enum ConditionInput {
     Detail(ConditionDetailInput),
 }
 
-/// By hand, so that what is wrong in an object is pointed at.
+/// Implemented by hand, so that an error inside an object has a pointer to the wrong member.
 impl<'de> Deserialize<'de> for ConditionInput {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Either;

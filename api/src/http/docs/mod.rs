@@ -1,5 +1,5 @@
-//! `/openapi.yaml`, `/docs` (rendered by the server, so that it works without the internet), `/problems/{code}`, and the
-//! answer for paths that are none.
+//! `/openapi.yaml`, `/docs` (rendered by the server, so that it works offline), `/problems/{code}`, static files, and
+//! the answer for unknown paths.
 
 mod page;
 
@@ -9,16 +9,13 @@ use std::{
     sync::{LazyLock, OnceLock},
 };
 
-use crate::{
-    auth::access,
-    error::{Code, Error, Problem, Result},
-    routes,
-};
+use crate::{auth::access, routes};
 use actix_web::{
     HttpRequest, HttpResponse, get,
     web::{self, Bytes},
 };
 use askama::Template;
+use base::error::{Code, Error, Problem, Result};
 use flate2::{Compression, write::GzEncoder};
 
 /// The OpenAPI document, as YAML and as a page.
@@ -29,7 +26,7 @@ pub struct Documents {
 }
 
 impl Documents {
-    /// Those of this program, which are written once.
+    /// Renders both documents once per process.
     ///
     /// # Errors
     /// `internal` if they cannot be written.
@@ -44,14 +41,14 @@ impl Documents {
     }
 }
 
-/// The API's description for machines.
+/// The OpenAPI document.
 #[utoipa::path(tag = "service", operation_id = "get_openapi", responses((status = 200, content_type = "application/yaml")))]
 #[get("/openapi.yaml")]
 pub async fn openapi(documents: web::Data<Documents>) -> HttpResponse {
     HttpResponse::Ok().content_type("application/yaml").body(documents.yaml.clone())
 }
 
-/// The API's description for people.
+/// The API documentation as a page.
 #[utoipa::path(tag = "service", operation_id = "get_docs", responses((status = 200, content_type = "text/html")))]
 #[get("/docs")]
 pub async fn docs(documents: web::Data<Documents>) -> HttpResponse {
@@ -70,8 +67,8 @@ struct ProblemPage {
     code: Code,
 }
 
-/// What a problem's code means and what to do about it.
-#[utoipa::path(tag = "service", operation_id = "get_problem", params(("code" = String, Path, description = "A problem's code")),
+/// Explains an error code: what it means and what to do about it.
+#[utoipa::path(tag = "service", operation_id = "get_problem", params(("code" = String, Path, description = "An error code")),
     responses((status = 200, content_type = "text/html"), (status = "default", body = Problem)))]
 #[get("/problems/{code}")]
 pub async fn problem(path: web::Path<String>) -> Result<HttpResponse> {
@@ -83,7 +80,7 @@ pub async fn problem(path: web::Path<String>) -> Result<HttpResponse> {
         .body(page.render().map_err(Error::internal)?))
 }
 
-/// The files that pages use. htmx and its extension are vendored from their npm packages.
+/// The files that pages use. htmx and its extension are copied from their npm packages.
 const ASSETS: &[(&str, &str, &str)] = &[
     ("icon.svg", "image/svg+xml", include_str!("../../../../static/icon.svg")),
     ("tavernkeep.css", "text/css; charset=utf-8", include_str!("../../../../static/tavernkeep.css")),
@@ -100,18 +97,18 @@ pub async fn asset(request: HttpRequest, name: web::Path<String>) -> Result<Http
     file(&request, &name)
 }
 
-/// What browsers ask of every site, also of pages that name no icon.
+/// Browsers request this for every site, even when a page names another icon.
 #[get("/favicon.ico")]
 pub async fn favicon(request: HttpRequest) -> Result<HttpResponse> {
     file(&request, "icon.svg")
 }
 
-/// The same files, made smaller once. Pages are not: they hold secrets beside what others wrote.
+/// The same files, compressed once. Pages are not compressed: they contain secrets beside text that others wrote.
 static SMALLER: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| ASSETS.iter().map(|(.., body)| gzip(body)).collect());
 
 fn gzip(body: &str) -> Vec<u8> {
     let mut out = GzEncoder::new(Vec::new(), Compression::best());
-    // Writing to memory does not fail; an empty result is not used.
+    // Writing to memory cannot fail. An empty result is not used.
     out.write_all(body.as_bytes()).and_then(|()| out.finish()).unwrap_or_default()
 }
 
@@ -137,10 +134,10 @@ fn takes_gzip(request: &HttpRequest) -> bool {
     })
 }
 
-/// Paths that ask for no credential, and so are not in the access table.
+/// Paths that need no credential and so are not in the access table.
 const OPEN: [&str; 5] = ["/healthz", "/readyz", "/metrics", "/openapi.yaml", "/docs"];
 
-/// The error for a path that is no route, or none with this method.
+/// The error for a path that does not exist, or not with this method.
 #[must_use]
 pub fn no_route(request: &HttpRequest) -> Error {
     let open = OPEN.contains(&request.path()).then_some("GET");
@@ -148,14 +145,14 @@ pub fn no_route(request: &HttpRequest) -> Error {
     if allowed.is_empty() || allowed.contains(&request.method().as_str()) {
         return Error::not_found("page");
     }
-    let mut detail = "This path takes ".to_owned();
+    let mut detail = "This path accepts only".to_owned();
     let _ = write!(detail, "{}.", allowed.join(", "));
     let mut error = Error::new(Code::MethodNotAllowed, detail);
     error.allow = Some(allowed.join(", "));
     error
 }
 
-/// Everything that no route took.
+/// Answers everything that no route handles.
 ///
 /// # Errors
 /// Always: `not_found` or `method_not_allowed`.

@@ -1,19 +1,17 @@
-//! `/docs`: the published document as a page, with the fields, types and examples of everything. It is rendered once, when the server
-//! starts, and needs no script and no other host.
+//! `/docs`: the published document as a page, with the fields, types and examples of everything. It is rendered once,
+//! when the server starts, and needs no scripts and no other host.
 //!
-//! It shows the document and nothing else: what is missing on the page is missing in `openapi.yaml`.
+//! The page shows only what is in the document: anything missing here is missing in `openapi.yaml` too.
 
 use askama::Template;
 use serde_json::{Map, Value};
 
-use crate::{
-    error::{Error, Result},
-    openapi::document::METHODS,
-};
+use crate::openapi::document::METHODS;
+use base::error::{Error, Result};
 
-/// Objects written out within others are shown so deep.
+/// How many levels of nested objects are shown.
 const DEPTH_MAX: usize = 4;
-/// Words of an enumeration that are listed.
+/// The largest number of an enumeration's values that are listed.
 const WORDS_MAX: usize = 40;
 
 #[derive(Template)]
@@ -69,7 +67,7 @@ struct Field<'a> {
     says: &'a str,
 }
 
-/// A piece of a type's description; a schema's name leads to it.
+/// A piece of a type's description. If it names a schema, it links to it.
 struct Part<'a> {
     text: String,
     schema: Option<&'a str>,
@@ -81,7 +79,7 @@ impl Part<'_> {
     }
 }
 
-/// The page of a document.
+/// Renders the page.
 ///
 /// # Errors
 /// `internal` if it cannot be written.
@@ -91,7 +89,7 @@ pub fn render(document: &Value) -> Result<String> {
     page.render().map_err(Error::internal)
 }
 
-/// A text in pieces, and whether each stood between backquotes.
+/// Splits a text at its backquotes. The flag says whether a piece was inside them.
 fn prose(text: &str) -> impl Iterator<Item = (bool, &str)> {
     text.split('`').enumerate().map(|(n, piece)| (n % 2 == 1, piece))
 }
@@ -155,13 +153,13 @@ fn route<'a>(document: &'a Value, method: &str, path: &'a str, operation: &'a Va
     }
 }
 
-/// What is named elsewhere in the document.
+/// Follows a reference within the document.
 fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     let place = value["$ref"].as_str().and_then(|place| place.strip_prefix('#'));
     place.and_then(|place| document.pointer(place)).unwrap_or(value)
 }
 
-/// What a route asks of a credential, in words.
+/// The scopes that a route requires, in words.
 fn scopes(operation: &Value) -> String {
     let ways = operation["security"].as_array().into_iter().flatten().filter_map(Value::as_object);
     let of = |way: &Map<String, Value>| {
@@ -195,7 +193,7 @@ fn schemas(document: &Value) -> Vec<Shape<'_>> {
         .collect()
 }
 
-/// The members of an object, and those of objects written out within it: `abilities.strength`.
+/// The members of an object and of the objects nested in it, named like `abilities.strength`.
 fn fields<'a>(schema: &'a Value, before: &str, depth: usize, all: &mut Vec<Field<'a>>) {
     let required: Vec<_> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for (name, of) in members(&schema["properties"]) {
@@ -216,7 +214,7 @@ fn fields<'a>(schema: &'a Value, before: &str, depth: usize, all: &mut Vec<Field
     }
 }
 
-/// The named schema that stands here.
+/// The named schema that this refers to.
 fn references(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str()?.strip_prefix("#/components/schemas/")
 }

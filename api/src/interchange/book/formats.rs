@@ -1,18 +1,16 @@
-//! The formats of lorebooks: how each is recognised, and how its entries look as SillyTavern's.
+//! The formats of lorebooks: how each is recognised, and how its entries are converted to SillyTavern's format.
 
 use serde_json::{Value, json};
 
 use super::Members;
-use crate::{
-    error::{Error, Result},
-    interchange::text::{line, list, split, string},
-};
+use crate::interchange::text::{line, list, split, string};
+use base::error::{Error, Result};
 
 /// A format of lorebooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     SillyTavern,
-    /// The book of a character card, alone or in its card.
+    /// The book of a character card, inside its card or separate.
     CharacterBook,
     Agnai,
     Risu,
@@ -24,7 +22,7 @@ impl Format {
     const ALL: [Format; 6] =
         [Format::SillyTavern, Format::CharacterBook, Format::Agnai, Format::Risu, Format::NovelAi, Format::AiDungeon];
 
-    /// The name in reports and in what entries keep.
+    /// The format's name in reports and in stored entries.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -37,13 +35,13 @@ impl Format {
         }
     }
 
-    /// The format of a name.
+    /// The format with this name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|f| f.as_str() == name)
     }
 
-    /// Where entries stand, for reports.
+    /// The path of the entries, for reports.
     #[must_use]
     pub fn entries_at(self) -> &'static str {
         match self {
@@ -53,7 +51,7 @@ impl Format {
         }
     }
 
-    /// What a field of SillyTavern's is called in this format.
+    /// The name of a SillyTavern field in this format.
     #[must_use]
     pub fn name_of(self, field: &'static str) -> &'static str {
         let names: &[(&str, &'static str)] = match self {
@@ -95,7 +93,7 @@ impl Format {
         names.iter().find(|(ours, _)| *ours == field).map_or(field, |(_, theirs)| *theirs)
     }
 
-    /// What people know an entry by: its title, or else a key, or else where it stands.
+    /// A title for people: the entry's title, or else a key, or else its number.
     #[must_use]
     pub fn title_of(self, source: &Members, number: usize) -> String {
         let texts = ["comment", "name"].map(|field| string(source, self.name_of(field)).to_owned());
@@ -105,7 +103,7 @@ impl Format {
         given.unwrap_or_else(|| format!("entry {}", number + 1))
     }
 
-    /// The fields of an entry that have a place in SillyTavern's shape.
+    /// The fields of an entry that SillyTavern's format has too.
     fn known(self) -> &'static [&'static str] {
         match self {
             Format::SillyTavern | Format::CharacterBook => &[],
@@ -125,7 +123,7 @@ impl Format {
         }
     }
 
-    /// What an entry says of its place in a context, of which there is but the priority here.
+    /// The settings of an entry for its place in the context. We support only its priority.
     #[must_use]
     pub fn context_beside(self, source: &Members) -> Vec<&str> {
         let usual = json!({
@@ -140,14 +138,14 @@ impl Format {
         beside.map(|(name, _)| name.as_str()).collect()
     }
 
-    /// Members of an entry that SillyTavern's shape has no place for.
+    /// The members of an entry that SillyTavern's format does not have.
     pub fn strangers(self, source: &Members) -> impl Iterator<Item = &str> {
         let known = self.known();
         let is_foreign = !known.is_empty();
         source.keys().map(String::as_str).filter(move |name| is_foreign && !known.contains(name))
     }
 
-    /// An entry in SillyTavern's shape.
+    /// Converts an entry to SillyTavern's format.
     #[must_use]
     pub fn to_world_info(self, source: &Members) -> Members {
         match self {
@@ -177,7 +175,7 @@ impl Format {
     }
 }
 
-/// The members of an object that are there.
+/// The members of an object, without nulls.
 fn object(value: Value) -> Members {
     match value {
         Value::Object(members) => members.into_iter().filter(|(_, v)| !v.is_null()).collect(),
@@ -185,7 +183,7 @@ fn object(value: Value) -> Members {
     }
 }
 
-/// Fields of an entry's extensions in a card's book, and what SillyTavern calls them.
+/// Fields in the extensions of a card's entry, and their names in SillyTavern.
 pub const EXTENSIONS: &[(&str, &str)] = &[
     ("position", "position"),
     ("exclude_recursion", "excludeRecursion"),
@@ -220,7 +218,8 @@ pub const EXTENSIONS: &[(&str, &str)] = &[
     ("ignore_budget", "ignoreBudget"),
 ];
 
-/// An entry of a card's book as SillyTavern reads it; what has no name there stays under `extensions`.
+/// Converts an entry of a card's book to SillyTavern's format. Extensions that have no name there stay under
+/// `extensions`.
 fn of_character_book(source: &Members) -> Members {
     let mut entry = Members::new();
     let mut foreign = Members::new();
@@ -241,7 +240,7 @@ fn of_character_book(source: &Members) -> Members {
         entry.insert("key".to_owned(), json!(keys));
     }
     entry.insert("disable".to_owned(), Value::Bool(source.get("enabled") == Some(&Value::Bool(false))));
-    // What does not say that it is selective is not.
+    // If `selective` is absent, it is false.
     entry.insert("selective".to_owned(), Value::Bool(source.get("selective") == Some(&Value::Bool(true))));
     let title =
         Some(string(source, "comment")).filter(|t| !t.trim().is_empty()).unwrap_or_else(|| string(source, "name"));
@@ -260,16 +259,16 @@ fn of_character_book(source: &Members) -> Members {
     entry
 }
 
-/// A key of an entry that says its keys are regular expressions; plain words mean themselves.
+/// Converts a key of an entry that says its keys are regular expressions. Plain words stay as they are.
 fn as_expression(key: &str) -> String {
     let is_plain = key.starts_with('/') || !key.contains(['|', '[', ']', '(', ')', '{', '}', '\\', '^', '$', '*', '+']);
     if is_plain { key.to_owned() } else { format!("/{key}/") }
 }
 
-/// What kind of book this is, what it says of itself, and its entries as they stand.
+/// Detects the format of a book, and splits it into its settings and its entries.
 ///
 /// # Errors
-/// `validation_failed` for what is no lorebook.
+/// `validation_failed` if it is not a lorebook.
 pub fn sort(value: Value) -> Result<(Format, Members, Vec<Members>)> {
     let mut about = match value {
         Value::Array(ref items) if !items.is_empty() => {
@@ -295,7 +294,7 @@ pub fn sort(value: Value) -> Result<(Format, Members, Vec<Members>)> {
         Some(Value::Array(_)) => Format::CharacterBook,
         _ => return Err(no_book()),
     };
-    // A copy of what the entries were made of.
+    // This is a copy of the file that the entries were made from.
     about.remove("originalData");
     let entries = objects(about.remove("entries").unwrap_or_default(), "/entries")?;
     Ok((format, about, entries))
@@ -305,16 +304,16 @@ fn no_book() -> Error {
     Error::invalid(
         "",
         "invalid_file",
-        "This is no lorebook we know: a SillyTavern world info, a character_book, or a book of Agnai, Risu, NovelAI or AI Dungeon.",
+        "This is not a known lorebook: expected a SillyTavern world info, a character_book, or a book of Agnai, Risu, NovelAI or AI Dungeon.",
     )
 }
 
-/// A list of objects, or an object of them by number.
+/// Reads a list of objects, or an object with objects by number.
 ///
 /// # Errors
-/// `validation_failed` with a pointer to what is no object.
+/// `validation_failed` with a pointer to an entry that is not an object.
 pub fn objects(value: Value, at: &str) -> Result<Vec<Members>> {
-    let wrong = |at: String| Error::invalid(at, "invalid_value", "An entry is an object.");
+    let wrong = |at: String| Error::invalid(at, "invalid_value", "An entry must be an object.");
     let numbered: Vec<(String, Value)> = match value {
         Value::Array(items) => items.into_iter().enumerate().map(|(i, v)| (i.to_string(), v)).collect(),
         Value::Object(members) => {
@@ -322,7 +321,7 @@ pub fn objects(value: Value, at: &str) -> Result<Vec<Members>> {
             numbered.sort_by_key(|(key, _)| (key.parse::<u64>().unwrap_or(u64::MAX), key.clone()));
             numbered
         }
-        _ => return Err(Error::invalid(at, "invalid_value", "Entries are a list.")),
+        _ => return Err(Error::invalid(at, "invalid_value", "Entries must be a list.")),
     };
     numbered
         .into_iter()

@@ -1,8 +1,8 @@
-//! Lorebooks of other programs, read and written.
+//! Reads and writes lorebooks of other programs.
 //!
-//! Every format is first brought into the shape of SillyTavern's world info ([`world_info`]), which can say most; from there one
-//! function makes lore of it. An entry keeps what it was read from under `extensions.lorebook`, so that writing it gives back what
-//! was not changed here, fields that mean nothing here included.
+//! Every format is first converted to SillyTavern's world info ([`world_info`]), which can express most; one function
+//! converts that to lore. An entry keeps its source under `extensions.lorebook`. So an export gives back everything
+//! that was not changed here, including fields that have no meaning here.
 
 pub mod formats;
 pub mod world_info;
@@ -13,27 +13,28 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{report::Losses, text};
-use crate::error::{Error, Result};
-use crate::json;
+use base::error::{Error, Result};
+use base::json;
 use formats::Format;
 
 /// The members of a JSON object.
 pub type Members = Map<String, Value>;
 
-/// Entries of one book.
+/// The largest number of entries in a book.
 pub const ENTRIES_MAX: usize = 10_000;
-/// Bytes of all contents of one book, macros filled in; a file without macros cannot have as many.
+/// The largest size of all contents of a book in bytes, after macros are filled in. A file without macros cannot reach
+/// it.
 const CONTENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Bytes of what a book says of itself; what is larger is not kept.
+/// The largest size of a book's own settings in bytes. Larger ones are not kept.
 pub const ABOUT_BYTES_MAX: usize = 4096;
 
-/// A book that was read.
+/// A lorebook that was read.
 #[derive(Debug)]
 pub struct Book {
     pub format: Format,
     pub name: String,
-    /// What the book says of itself, without its entries.
+    /// The book's own settings, without its entries.
     pub about: Members,
     pub entries: Vec<Entry>,
 }
@@ -41,51 +42,51 @@ pub struct Book {
 /// One entry.
 #[derive(Debug)]
 pub struct Entry {
-    /// What tells it from the book's other entries, and is the same when the book is read again.
+    /// Identifies the entry within the book, also when the book is imported again.
     pub key: String,
-    /// Its number, if the file gives it one.
+    /// The number of the entry, if the file gives one.
     pub uid: Option<String>,
-    /// Members of `lore::LoreInput` that the file says.
+    /// Members of `lore::LoreInput` that the file sets.
     pub lore: Members,
-    /// Those that it says nothing of, for an entry that is new here.
+    /// Members that the file does not set, for a new entry.
     pub at_first: Members,
-    /// Where it was left: if it was written by us, its slug.
+    /// The entry's slug, if we wrote the file.
     pub slug: Option<String>,
-    /// If it was written by us, the id it had there.
+    /// The entry's original id, if we wrote the file.
     pub id: Option<Uuid>,
-    /// Slugs of those who know it, if it was written by us and says so.
+    /// The slugs of those who know the entry, if we wrote the file and it says so.
     pub known_by: Option<Vec<String>>,
 }
 
-/// Reads a lorebook of any format we know.
+/// Reads a lorebook in any format that we know.
 ///
 /// # Errors
-/// `bad_request` for what is no JSON, `validation_failed` for what is no lorebook, or holds nothing.
+/// `bad_request` for invalid JSON; `validation_failed` if it is not a lorebook or has no entries.
 pub fn read(bytes: &[u8], losses: &mut Losses) -> Result<Book> {
     let book = of_value(json::file(bytes)?, losses)?;
     if book.entries.is_empty() {
-        return Err(Error::invalid("", "invalid_file", "There is no entry with content in this lorebook."));
+        return Err(Error::invalid("", "invalid_file", "This lorebook has no entry with content."));
     }
     Ok(book)
 }
 
-/// The same from JSON.
+/// Like [`read`], from parsed JSON. It may have no entries.
 ///
 /// # Errors
-/// `validation_failed` for what is no lorebook.
+/// `validation_failed` if it is not a lorebook.
 pub fn of_value(value: Value, losses: &mut Losses) -> Result<Book> {
     let (format, about, entries) = formats::sort(value)?;
     of_entries(format, about, entries, "", "", losses)
 }
 
-/// A card's book; `character` is who `{{char}}` is.
+/// Reads a card's book. `character` is the name for `{{char}}`.
 ///
 /// # Errors
-/// `validation_failed` if it is none.
+/// `validation_failed` if it is not a book.
 pub fn of_card(value: Value, character: &str, losses: &mut Losses) -> Result<Book> {
     let at = "/data/character_book";
     let Value::Object(mut about) = value else {
-        return Err(Error::invalid(at, "invalid_value", "A character_book is an object."));
+        return Err(Error::invalid(at, "invalid_value", "A character_book must be an object."));
     };
     let entries = match about.remove("entries") {
         None | Some(Value::Null) => Vec::new(),
@@ -103,7 +104,7 @@ fn of_entries(
     losses: &mut Losses,
 ) -> Result<Book> {
     if entries.len() > ENTRIES_MAX {
-        return Err(Error::invalid(at, "too_many", format!("A book may have {ENTRIES_MAX} entries.")));
+        return Err(Error::invalid(at, "too_many", format!("A book may have at most {ENTRIES_MAX} entries.")));
     }
     let mut book = Book { format, name: text::line(text::string(&about, "name")), about, entries: Vec::new() };
     let scan_depth = book.about.get("scan_depth").and_then(|v| text::whole(v, 0, world_info::SCAN_DEPTH_MAX));
@@ -115,7 +116,7 @@ fn of_entries(
                 losses.mapped(
                     &format!("{at}/scan_depth"),
                     "scan_depth",
-                    "given to each entry that has none of its own",
+                    "used for each entry that has none of its own",
                 );
                 world_info::tell_number(
                     &format!("{at}/scan_depth"),
@@ -140,10 +141,11 @@ fn of_entries(
         let Some(mut entry) = reading.entry(source, number, losses) else { continue };
         bytes += text::string(&entry.lore, "content").len();
         if bytes > CONTENT_BYTES_MAX {
-            let detail = format!("With its macros filled in the book has more than {CONTENT_BYTES_MAX} bytes of text.");
+            let detail =
+                format!("With its macros filled in, the book has more than {CONTENT_BYTES_MAX} bytes of text.");
             return Err(Error::invalid(at, "too_long", detail));
         }
-        // Two entries that are alike in number and name are told apart by their order.
+        // Two entries with the same number and name are distinguished by their order.
         let times = met.entry(entry.key.clone()).or_insert(0);
         *times += 1;
         if *times > 1 {
@@ -155,13 +157,14 @@ fn of_entries(
     Ok(book)
 }
 
-/// The id that a row of ours had where its file was written. Nobody guesses one, so who knows it had the row's own file.
+/// The id that a row of ours had where its file was written. Ids cannot be guessed, so a file with an id comes from
+/// somebody who had the row's own file.
 #[must_use]
 pub fn id_of(ours: &Members) -> Option<Uuid> {
     Uuid::try_parse(text::string(ours, "id")).ok()
 }
 
-/// A few characters that stand for a text.
+/// A short hash that stands for a text.
 #[must_use]
 pub fn short(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().take(5).map(|b| format!("{b:02x}")).collect()

@@ -1,5 +1,5 @@
-//! An entry of SillyTavern's world info as lore. Reading says what becomes of each field; writing compares with the same reading,
-//! so the two cannot disagree.
+//! Converts an entry of SillyTavern's world info to lore. Reading reports what happens to each field. Writing compares
+//! with the same reading, so the two always agree.
 
 use serde_json::{Value, json};
 
@@ -9,30 +9,30 @@ use crate::interchange::{
     text::{self, list, string},
 };
 
-/// Characters of an entry.
+/// The largest number of characters in an entry.
 const CONTENT_CHARS_MAX: usize = 100_000;
-/// Bytes of what an entry keeps of its source; beside it stand the client's own keys.
+/// The largest size in bytes of the source that an entry keeps. Clients' own keys are stored next to it.
 const KEPT_BYTES_MAX: usize = 56 * 1024;
-/// The highest priority, and below zero the lowest.
+/// The highest priority; its negative is the lowest.
 const PRIORITY_MAX: i64 = 1_000_000;
-/// Why a macro that we do not know is reported.
-pub const UNKNOWN_MACRO: &str = "there is no such macro here; it stays in the text as it is written";
-/// Messages that keys are looked for in.
+/// The reason that is reported for an unknown macro.
+pub const UNKNOWN_MACRO: &str = "this macro is unknown here; it stays in the text as it is";
+/// The largest number of messages that are searched for keywords.
 pub const SCAN_DEPTH_MAX: i64 = 100;
 
-/// How a book's entries are read.
+/// How the entries of a book are read.
 #[derive(Clone)]
 pub struct Reading<'a> {
-    /// Where they stand, for reports.
+    /// The path of the entries, for reports.
     pub at: String,
     pub format: Format,
-    /// Who `{{char}}` is; nobody in a book of the world.
+    /// The name for `{{char}}`; empty in a book that belongs to no card.
     pub character: &'a str,
-    /// The book's own.
+    /// The book's own depth.
     pub scan_depth: Option<i64>,
 }
 
-/// What fields mean when they are absent; such a field is not worth a line in a report.
+/// The values that absent fields have. A field with this value is not worth a line in the report.
 #[must_use]
 pub fn defaults() -> Members {
     let all = json!({
@@ -51,7 +51,7 @@ pub fn defaults() -> Members {
     }
 }
 
-/// Fields that are told apart below; all others are carried along.
+/// Fields that are handled below. All others are only kept.
 const READ: &[&str] = &[
     "uid",
     "key",
@@ -72,31 +72,35 @@ const READ: &[&str] = &[
     "priority",
 ];
 
-/// Fields that change when or where an entry enters a prompt, in a way that there is not here.
+/// Fields that change when or where an entry enters a prompt, in ways that we do not support, and the reasons for the
+/// report.
 const BEHAVIOUR: &[(&str, &str)] = &[
-    ("position", "an entry stands with those of its scope, not at a place of its own"),
-    ("depth", "an entry stands with those of its scope, not at a place of its own"),
-    ("role", "lore is always data, never a message of somebody"),
-    ("outletName", "there are no outlets"),
-    ("vectorized", "entries are found by keys, not by likeness"),
-    ("caseSensitive", "keys are found in any case"),
-    ("matchWholeWords", "keys are found as whole words"),
-    ("group", "entries of a group can all enter"),
-    ("groupOverride", "entries of a group can all enter"),
-    ("groupWeight", "entries of a group can all enter"),
-    ("sticky", "an entry that woke stays in the conversation where it entered"),
-    ("cooldown", "an entry wakes whenever its keys are met"),
-    ("delay", "an entry wakes whenever its keys are met"),
-    ("delayUntilRecursion", "what an entry says wakes no others: it wakes whenever its keys are met in the messages"),
-    ("triggers", "an entry wakes in every kind of turn"),
-    ("ignoreBudget", "no entry enters beyond the budget"),
-    ("matchPersonaDescription", "keys are looked for in the messages alone"),
-    ("matchCharacterDescription", "keys are looked for in the messages alone"),
-    ("matchCharacterPersonality", "keys are looked for in the messages alone"),
-    ("matchCharacterDepthPrompt", "keys are looked for in the messages alone"),
-    ("matchScenario", "keys are looked for in the messages alone"),
-    ("matchCreatorNotes", "keys are looked for in the messages alone"),
-    ("characterFilter", "say whom it concerns with a scope, or make it secret and say who knows it"),
+    ("position", "an entry appears with the others of its scope, not at a position of its own"),
+    ("depth", "an entry appears with the others of its scope, not at a position of its own"),
+    ("role", "lore is always data, never a message from somebody"),
+    ("outletName", "outlets are not supported"),
+    ("vectorized", "entries are found by keywords, not by similarity"),
+    ("caseSensitive", "keywords match in upper and lower case"),
+    ("matchWholeWords", "keywords match whole words only"),
+    ("group", "all entries of a group can be active together"),
+    ("groupOverride", "all entries of a group can be active together"),
+    ("groupWeight", "all entries of a group can be active together"),
+    ("sticky", "an activated entry stays in the conversation at the place where it appeared"),
+    ("cooldown", "an entry is activated whenever its keywords occur"),
+    ("delay", "an entry is activated whenever its keywords occur"),
+    (
+        "delayUntilRecursion",
+        "entries do not activate other entries; this one is activated whenever its keywords occur in the messages",
+    ),
+    ("triggers", "an entry is activated in every kind of turn"),
+    ("ignoreBudget", "no entry can exceed the budget"),
+    ("matchPersonaDescription", "only messages are searched for keywords"),
+    ("matchCharacterDescription", "only messages are searched for keywords"),
+    ("matchCharacterPersonality", "only messages are searched for keywords"),
+    ("matchCharacterDepthPrompt", "only messages are searched for keywords"),
+    ("matchScenario", "only messages are searched for keywords"),
+    ("matchCreatorNotes", "only messages are searched for keywords"),
+    ("characterFilter", "limit the entry with a scope, or make it secret and set who knows it"),
 ];
 
 impl Reading<'_> {
@@ -104,7 +108,7 @@ impl Reading<'_> {
         format!("{}/{}", self.at, self.format.name_of(field))
     }
 
-    /// Reads one entry; none if there is nothing in it.
+    /// Reads one entry; none if it has no content.
     pub fn entry(&self, source: Members, number: usize, losses: &mut Losses) -> Option<Entry> {
         let mut info = self.format.to_world_info(&source);
         let ours = match info.get_mut("extensions").and_then(Value::as_object_mut).and_then(|e| e.remove("tavernkeep"))
@@ -112,7 +116,7 @@ impl Reading<'_> {
             Some(Value::Object(ours)) => ours,
             _ => Members::new(),
         };
-        // An entry of ours was read in another book before, which gave it its depth.
+        // An entry that we exported got its depth from the book in which it was first imported.
         let scan_depth = ours.get("scan_depth").and_then(Value::as_i64).or(self.scan_depth);
         let mut lore = Self { scan_depth, ..self.clone() }.lore(&info, losses)?;
         for name in self.format.strangers(&source) {
@@ -123,7 +127,7 @@ impl Reading<'_> {
             losses.approximated(
                 &path,
                 "extensions",
-                "an entry stands whole with those of its scope, within their budget",
+                "an entry appears in full with the others of its scope, within their budget",
             );
         }
         let title = string(&lore, "title").to_owned();
@@ -142,7 +146,7 @@ impl Reading<'_> {
             .filter(|name| !ours.contains_key(*name))
             .filter_map(|name| lore.remove_entry(name))
             .collect();
-        // An entry that was made here has nothing else to give back.
+        // An entry that was created here has nothing else to keep.
         if ours.get("own") != Some(&Value::Bool(true)) {
             let mut kept = Members::new();
             kept.insert("format".to_owned(), format.as_str().into());
@@ -168,15 +172,15 @@ impl Reading<'_> {
         })
     }
 
-    /// The members of lore that an entry means, also where it says nothing; none if it has no content.
+    /// The members of lore for an entry, with defaults where it says nothing; none if it has no content.
     pub fn lore(&self, info: &Members, losses: &mut Losses) -> Option<Members> {
         let mut lore = Members::new();
         let (decorators, body) = text::decorators(string(info, "content"), is_known);
         let character = if self.character.is_empty() { "the character" } else { self.character };
-        // One character more, to see that there is more.
+        // One more character than the limit, to notice longer texts.
         let content = text::plain(body.trim_end(), character, CONTENT_CHARS_MAX + 1);
         if content.trim().is_empty() {
-            losses.dropped(&self.at, "an entry without content is never told to anybody");
+            losses.dropped(&self.at, "an entry without content has no effect");
             return None;
         }
         for name in text::unknown_macros(body) {
@@ -184,12 +188,12 @@ impl Reading<'_> {
             losses.approximated(&path, "content", UNKNOWN_MACRO);
         }
         if content.chars().count() > CONTENT_CHARS_MAX {
-            losses.approximated(&self.path("content"), "content", "cut after 100000 characters");
+            losses.approximated(&self.path("content"), "content", "cut off after 100000 characters");
         } else if content.trim_end() != body.trim_end() {
             losses.approximated(
                 &self.path("content"),
                 "content",
-                "macros were filled in: {{user}} is the player, of choices the first stays",
+                "macros were filled in: {{user}} is the player, and a choice becomes its first option",
             );
         } else {
             losses.kept(&self.path("content"), "content");
@@ -199,7 +203,7 @@ impl Reading<'_> {
         self.activation(info, is_woken, &mut lore, losses);
         self.title(info, &mut lore, losses);
         self.order(info, &mut lore, losses);
-        // Lines of additional keys are one list.
+        // Several lines of additional keys form one list.
         let added: Vec<&str> =
             decorators.iter().filter(|(name, _)| *name == "additional_keys").map(|(_, v)| *v).collect();
         let added = added.join(",");
@@ -214,7 +218,7 @@ impl Reading<'_> {
             losses.approximated(
                 &self.path("scanDepth"),
                 "enabled",
-                "a depth of 0 looks at no message, so that no key wakes it; it is switched off",
+                "with a depth of 0 no message is searched and no keyword can activate it, so it is switched off",
             );
             lore.insert("enabled".to_owned(), false.into());
         }
@@ -229,7 +233,7 @@ impl Reading<'_> {
         let mut enabled = info.get("disable") != Some(&Value::Bool(true));
         self.tell_keys("key", "keys", &keys, losses);
         let activation = match (is_constant, keys.words.is_empty()) {
-            // What says so itself says it with its decorator.
+            // The decorator itself reports this.
             (false, _) if is_woken => "always",
             (true, _) => {
                 losses.mapped(&self.path("constant"), "activation", "`always`");
@@ -240,7 +244,7 @@ impl Reading<'_> {
                 losses.approximated(
                     &self.path("key"),
                     "enabled",
-                    "no key is left that could wake it; it is switched off",
+                    "no keyword is left that could activate it, so it is switched off",
                 );
                 enabled = false;
                 "always"
@@ -251,7 +255,11 @@ impl Reading<'_> {
             if selective { text::keys(list(info, "keysecondary").into_iter()) } else { text::Keys::default() };
         self.tell_keys("keysecondary", "secondary_keys", &secondary, losses);
         if !selective && !list(info, "keysecondary").is_empty() {
-            losses.approximated(&self.path("keysecondary"), "extensions", "the entry says that they do not count");
+            losses.approximated(
+                &self.path("keysecondary"),
+                "extensions",
+                "the entry says that its secondary keywords do not count",
+            );
         }
         let logic = match info.get("selectiveLogic").and_then(Value::as_i64) {
             Some(1) => "not_all",
@@ -277,18 +285,22 @@ impl Reading<'_> {
 
     fn tell_keys(&self, from: &'static str, to: &str, keys: &text::Keys, losses: &mut Losses) {
         if keys.spelled_out > 0 {
-            losses.approximated(&self.path(from), to, "regular expressions are spelled out as the words they match");
+            losses.approximated(&self.path(from), to, "regular expressions were replaced by the words that they match");
         } else if !keys.words.is_empty() {
             losses.mapped(&self.path(from), to, "");
         }
         if keys.unknown > 0 {
-            losses.approximated(&self.path(from), "extensions", "a regular expression that matches no short list of words finds nothing here; it is given back on export");
+            losses.approximated(
+                &self.path(from),
+                "extensions",
+                "a regular expression has no effect here unless it matches a short list of words; it is exported again",
+            );
         }
         if keys.cut > 0 {
-            losses.approximated(&self.path(from), to, "a key is cut after 200 characters");
+            losses.approximated(&self.path(from), to, "a keyword was cut off after 200 characters");
         }
         if keys.too_many > 0 {
-            losses.approximated(&self.path(from), to, "the first 100 are used");
+            losses.approximated(&self.path(from), to, "only the first 100 keywords are used");
         }
     }
 
@@ -296,14 +308,18 @@ impl Reading<'_> {
         let given = text::line(string(info, "comment"));
         let title = if !given.is_empty() {
             match text::is_cut(string(info, "comment")) {
-                true => losses.approximated(&self.path("comment"), "title", "cut after 200 characters"),
+                true => losses.approximated(&self.path("comment"), "title", "cut off after 200 characters"),
                 false => losses.mapped(&self.path("comment"), "title", ""),
             }
             given
         } else {
             let key = lore.get("keys").and_then(|k| k.get(0)).and_then(Value::as_str);
             let content = string(lore, "content").trim_start().lines().next().unwrap_or_default();
-            losses.approximated(&self.path("comment"), "title", "it has no title; the first key or line stands for it");
+            losses.approximated(
+                &self.path("comment"),
+                "title",
+                "it has no title, so the first keyword or line is used",
+            );
             text::line(key.unwrap_or_else(|| text::within(content, 60)))
         };
         lore.insert("title".to_owned(), title.into());
@@ -313,7 +329,7 @@ impl Reading<'_> {
         let of = |name: &str| info.get(name).and_then(|v| text::whole(v, -PRIORITY_MAX, PRIORITY_MAX));
         let (order, priority) = (of("order"), of("priority"));
         let mut tell = |name: &'static str, number: Option<i64>| {
-            losses.mapped(&self.path(name), "priority", "higher enters a full prompt first");
+            losses.mapped(&self.path(name), "priority", "entries with a higher priority go into a full prompt first");
             tell_number(&self.path(name), "priority", info.get(name), number, losses);
         };
         match (priority, order) {
@@ -340,8 +356,8 @@ impl Reading<'_> {
         let (to, member) = match name {
             "activate" => ("activation", json!("always")),
             "dont_activate" if lore.get("activation") == Some(&json!("always")) => {
-                // `@@activate` wins, and what is constant is told all the same.
-                losses.approximated(&path, "extensions", "it is told all the same");
+                // `@@activate` wins, and a constant entry stays active too.
+                losses.approximated(&path, "extensions", "the entry is always active nevertheless");
                 return;
             }
             "dont_activate" => ("enabled", json!(false)),
@@ -357,7 +373,7 @@ impl Reading<'_> {
                 ("secondary_keys", json!(words()))
             }
             _ => {
-                losses.approximated(&path, "extensions", "it has no effect here; it is kept and given back on export");
+                losses.approximated(&path, "extensions", "has no effect here; it is kept and exported again");
                 return;
             }
         };
@@ -365,8 +381,8 @@ impl Reading<'_> {
         losses.mapped(&path, to, "");
     }
 
-    /// What an entry keeps of its source: all of it but a content that is the lore's own, what says nothing, and, if that is too
-    /// much, what is largest.
+    /// The source that an entry keeps, without content that equals the lore's own, without defaults and, if it is too
+    /// large, without the largest members.
     fn keep(&self, format: Format, mut source: Members, lore: &Members, losses: &mut Losses) -> Members {
         let content = format.name_of("content");
         if source.get(content) == lore.get("content") {
@@ -377,7 +393,7 @@ impl Reading<'_> {
             source.retain(|name, value| defaults.get(name) != Some(value) && *value != json!({}));
         }
         for name in text::lighten(&mut source, KEPT_BYTES_MAX) {
-            losses.dropped(&format!("{}/{name}", self.at), "its own words are too many to be kept beside the entry");
+            losses.dropped(&format!("{}/{name}", self.at), "too large to be kept with the entry");
         }
         source
     }
@@ -389,11 +405,11 @@ impl Reading<'_> {
             info.get(name).is_some_and(|v| v != default && !(is_nothing(name, v) && is_nothing(name, default)))
         };
         for (name, reason) in BEHAVIOUR.iter().filter(|(name, _)| differs(name)) {
-            // Before or after the character is the same to us, and depth counts only where it is asked for.
+            // We do not distinguish before and after the character. Depth counts only for one position.
             let is_moot = match *name {
                 "position" => info.get("position") == Some(&json!(1)),
                 "depth" => info.get("position") != Some(&json!(4)),
-                // What is always so here.
+                // These values are what we always do.
                 "caseSensitive" => info.get("caseSensitive") == Some(&Value::Bool(false)),
                 "matchWholeWords" => info.get("matchWholeWords") == Some(&Value::Bool(true)),
                 _ => false,
@@ -403,7 +419,11 @@ impl Reading<'_> {
             }
         }
         if differs("probability") && info.get("useProbability") != Some(&Value::Bool(false)) {
-            losses.approximated(&self.path("probability"), "extensions", "an entry whose keys are met always enters");
+            losses.approximated(
+                &self.path("probability"),
+                "extensions",
+                "an entry whose keywords occur is always activated",
+            );
         }
         let told = |name: &str| READ.contains(&name) || BEHAVIOUR.iter().any(|(n, _)| *n == name);
         for name in info.keys().filter(|name| !told(name) && differs(name)) {
@@ -415,7 +435,7 @@ impl Reading<'_> {
     }
 }
 
-/// Whether a decorator with this value means something here.
+/// Whether a decorator with this value has an effect here.
 fn is_known(name: &str, value: &str) -> bool {
     match name {
         "activate" | "dont_activate" | "additional_keys" | "exclude_keys" => true,
@@ -424,13 +444,13 @@ fn is_known(name: &str, value: &str) -> bool {
     }
 }
 
-/// Whether a value says that there is none of it. Where null leaves a choice open, false makes it.
+/// Whether a value means "none". Where null leaves a choice open, false does not mean "none".
 fn is_nothing(name: &str, value: &Value) -> bool {
     let is_choice = matches!(name, "caseSensitive" | "matchWholeWords");
     value.is_null() || (!is_choice && (*value == Value::Bool(false) || value.as_f64() == Some(0.0)))
 }
 
-/// An entry without what we wrote into it: our own members, and a number in place of its own.
+/// The entry as it was before we exported it: without our members, and with its own number.
 fn as_it_was(mut source: Members, ours: &Members) -> Members {
     if let Some(extensions) = source.get_mut("extensions").and_then(Value::as_object_mut) {
         extensions.remove("tavernkeep");
@@ -442,7 +462,7 @@ fn as_it_was(mut source: Members, ours: &Members) -> Members {
     source
 }
 
-/// Members of lore that an entry says nothing of: what they are here by now is nobody's but ours.
+/// The members of lore that an entry does not set. An import does not change them in existing rows.
 fn unsaid(info: &Members, scan_depth: Option<i64>) -> impl Iterator<Item = &'static str> {
     let has = |name: &str| info.get(name).is_some_and(|value| text::whole(value, 0, 1).is_some());
     let (decorators, _) = text::decorators(string(info, "content"), is_known);
@@ -458,14 +478,14 @@ fn unsaid(info: &Members, scan_depth: Option<i64>) -> impl Iterator<Item = &'sta
     .filter_map(|(name, is_unsaid)| is_unsaid.then_some(name))
 }
 
-/// Says that a number is another here, if it is.
+/// Reports a number that had to be changed.
 pub fn tell_number(path: &str, to: &str, given: Option<&Value>, number: Option<i64>, losses: &mut Losses) {
     if given.and_then(Value::as_f64) != number.map(|n| n as f64) {
-        losses.approximated(path, to, "the nearest whole number that there may be stands for it");
+        losses.approximated(path, to, "the nearest allowed whole number is used");
     }
 }
 
-/// Members of lore that only our own books have.
+/// Members of lore that only books written by us have.
 pub const OURS: &[&str] = &["scope", "associated_id", "tags", "secret", "ai_lock"];
 
 fn apply_ours(ours: &Members, lore: &mut Members) {
@@ -474,7 +494,7 @@ fn apply_ours(ours: &Members, lore: &mut Members) {
             lore.insert((*name).to_owned(), value.clone());
         }
     }
-    // One without the other says that it is about nothing in particular.
+    // A scope without an `associated_id` means that the entry is about nothing in particular.
     if ours.contains_key("scope") {
         lore.entry("associated_id").or_insert(Value::Null);
     }

@@ -1,6 +1,6 @@
-//! Lore written as SillyTavern's world info, or as the book of a card.
+//! Writes lore as SillyTavern's world info, or as the book of a card.
 //!
-//! An entry that was read from a file is that file's entry, with the fields written over that were changed here since.
+//! An entry that was imported is written as in the original file, except for the fields that were changed here since.
 
 use std::collections::HashSet;
 
@@ -13,20 +13,21 @@ use super::{
 };
 use crate::interchange::{report::Losses, text::string};
 
-/// The highest number that a file's entry keeps.
+/// The highest number that an imported entry keeps.
 const UID_MAX: u64 = 1_000_000_000;
 
-/// Numbers of entries in a file that is written: each has one of its own, and the one that it was read with if no other has it.
+/// Numbers for the entries of an exported file. Each entry gets a unique one: the number it was imported with, if that
+/// is free.
 #[derive(Debug, Default)]
 pub struct Uids {
     used: HashSet<u64>,
-    /// Those that entries were read with.
+    /// The numbers that entries were imported with.
     wished: HashSet<u64>,
     next: u64,
 }
 
 impl Uids {
-    /// Numbers that are left for those who were read with them.
+    /// Reserves the numbers in `wished` for the entries that were imported with them.
     #[must_use]
     pub fn beside(wished: impl IntoIterator<Item = u64>) -> Self {
         Self { wished: wished.into_iter().collect(), ..Self::default() }
@@ -44,14 +45,15 @@ impl Uids {
     }
 }
 
-/// The number that an entry was read with.
+/// The number that an entry was imported with.
 #[must_use]
 pub fn uid_of(lore: &Members) -> Option<u64> {
     let (format, source) = source_of(lore);
     source.get(format.name_of("uid"))?.as_u64().filter(|uid| *uid <= UID_MAX)
 }
 
-/// A lore entry in SillyTavern's shape. `lore` has the members of `LoreInput`, with slugs in `known_by`, and the row's id.
+/// Writes a lore entry in SillyTavern's format. `lore` has the members of `LoreInput`, with slugs in `known_by`, and
+/// the row's id.
 #[must_use]
 pub fn world_info_entry(lore: &Members, character: &str, uids: &mut Uids) -> Members {
     let (format, source) = source_of(lore);
@@ -60,7 +62,7 @@ pub fn world_info_entry(lore: &Members, character: &str, uids: &mut Uids) -> Mem
     let kept = lore.get("extensions").and_then(|e| e.get("lorebook"));
     let scan_depth = kept.and_then(|k| k.get("scan_depth")).and_then(Value::as_i64);
     let reading = Reading { at: String::new(), format, character, scan_depth };
-    // An entry that was made here was nothing before.
+    // An entry that was created here has no earlier form to compare with.
     let was = kept.and_then(|_| reading.lore(&info, &mut Losses::default())).unwrap_or_default();
     overlay(lore, &was, &mut info);
     for (name, value) in world_info::defaults() {
@@ -93,7 +95,7 @@ pub fn world_info_entry(lore: &Members, character: &str, uids: &mut Uids) -> Mem
     info
 }
 
-/// What an entry was read from; an empty one if it was made here.
+/// The source that an entry was imported from; empty if it was created here.
 fn source_of(lore: &Members) -> (Format, Members) {
     let kept = lore.get("extensions").and_then(|e| e.get("lorebook"));
     let format = kept.and_then(|k| k.get("format")).and_then(Value::as_str).and_then(Format::parse);
@@ -101,7 +103,7 @@ fn source_of(lore: &Members) -> (Format, Members) {
     format.zip(entry).unwrap_or((Format::SillyTavern, Members::new()))
 }
 
-/// An entry with its content back in its place, if it was left out because it was the lore's own.
+/// Puts the content back into a source from which it was left out because it equalled the lore's own.
 fn with_content(format: Format, mut source: Members, lore: &Members) -> Members {
     let name = format.name_of("content");
     if !source.contains_key(name) {
@@ -110,7 +112,7 @@ fn with_content(format: Format, mut source: Members, lore: &Members) -> Members 
     source
 }
 
-/// Writes what differs from what the entry was read as.
+/// Overwrites the fields that differ from the imported ones.
 fn overlay(lore: &Members, was: &Members, info: &mut Members) {
     let changed = |name: &str| lore.get(name) != was.get(name);
     let value = |name: &str| lore.get(name).cloned().unwrap_or_default();
@@ -147,7 +149,7 @@ fn overlay(lore: &Members, was: &Members, info: &mut Members) {
     }
 }
 
-/// A lore entry as an entry of a card's book.
+/// Writes a lore entry as an entry of a card's book.
 #[must_use]
 pub fn card_entry(lore: &Members, character: &str, uids: &mut Uids) -> Members {
     let mut info = world_info_entry(lore, character, uids);
@@ -193,7 +195,7 @@ pub fn card_entry(lore: &Members, character: &str, uids: &mut Uids) -> Members {
         ours.remove("source");
     }
     extensions.extend(own);
-    // What the entry was read with it has already.
+    // The entry already contains what it was imported with.
     let was = match format {
         Format::CharacterBook => format.to_world_info(&origin),
         _ => Members::new(),

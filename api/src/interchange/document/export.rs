@@ -1,4 +1,4 @@
-//! Writing a campaign's document: a page of rows at a time, all as of one moment, never the whole in memory.
+//! Exports a campaign document. Its rows are read page by page within one snapshot and never held in memory as a whole.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,6 @@ use crate::{
     auth::Caller,
     campaigns::Campaigns,
     characters::Characters,
-    error::{Code, Error, Result},
     http::{
         budget,
         resource::{self, Place, Ref, Resource, campaign_id, col},
@@ -30,16 +29,18 @@ use crate::{
     lore::LoreEntries,
     npcs::Npcs,
     owners::Owners,
-    pool::Pool,
     scenes::Scenes,
-    stored::Columns,
-    tenancy::TenantTx,
 };
+use base::{
+    error::{Code, Error, Result},
+    stored::Columns,
+};
+use db::{pool::Pool, tenancy::TenantTx};
 
-/// Rows of one page.
+/// The number of rows in one page.
 const PAGE_ROWS: u64 = 200;
 
-/// A list of the document, and how far it is written.
+/// The list that is being written, and the position in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Owners(String),
@@ -62,20 +63,20 @@ pub struct Export {
     scenes: HashMap<Uuid, String>,
     broadcasts: HashMap<Uuid, u32>,
     exchanges: HashMap<Uuid, u32>,
-    /// Where each message stands.
+    /// The index of each message.
     places: HashMap<Uuid, u32>,
     part: Part,
-    /// Whether the list has a row already.
+    /// Whether the list already has a row.
     is_begun: bool,
     head: Option<String>,
 }
 
 impl Export {
-    /// Begins a document: what can be refused is refused here.
+    /// Begins an export. Errors are found here, before anything is sent.
     ///
     /// # Errors
-    /// `not_found` for the campaign, `conflict` while another export of the tenant is being sent, `payload_too_large` for one that
-    /// could not be read again.
+    /// `not_found` for the campaign, `conflict` while another export of the tenant is running, `payload_too_large` for
+    /// a document that could not be imported again.
     pub async fn begin(pool: &Pool, caller: &Caller, c: &str) -> Result<Self> {
         let tx = TenantTx::read_at_one_moment(pool, caller.tenant_id()).await?;
         let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
@@ -125,7 +126,7 @@ impl Export {
         Ok(())
     }
 
-    /// A page of one kind; the slug to go on after, or none when the list is closed.
+    /// Writes a page of one kind. Returns the slug to continue after, or none when the list is complete.
     async fn page<R: Resource>(
         &mut self,
         out: &mut String,
@@ -206,10 +207,11 @@ impl Export {
 
     fn message(&mut self, m: message::Model) -> MessageDocument {
         let entity = m.entity_id.and_then(|id| self.names.of(id)).map(ToOwned::to_owned);
-        // What a session's AI was told belongs to the session.
+        // The messages of a session's AI belong to the session.
         let of_entity = entity.is_some();
         let next = u32::try_from(self.exchanges.len()).unwrap_or(u32::MAX);
-        // What was whispered to somebody who is gone is the game master's alone: it must not become everybody's.
+        // A whisper to an actor that no longer exists becomes a whisper to the game master. Otherwise everybody could
+        // read it.
         let mut whisper_to: Vec<String> = Vec::new();
         for to in m.whisper_to.0 {
             let to = self.names.slug_of(&to).unwrap_or("gm");
@@ -288,7 +290,7 @@ impl Pieces for Export {
     }
 }
 
-/// A document that could not be read again is not begun. One statement.
+/// Rejects a campaign that could not be imported again. Takes one statement.
 async fn refuse_too_large(tx: &TenantTx, campaign: Uuid) -> Result<()> {
     let tables = ["owner", "character", "npc", "scene", "lore", "memory", "message"];
     let counts = tables.map(|table| {
@@ -307,13 +309,15 @@ async fn refuse_too_large(tx: &TenantTx, campaign: Uuid) -> Result<()> {
         None => Ok(()),
         Some(row) => {
             let kind: &str = row.read("kind")?;
-            let detail = format!("A document holds {ROWS_MAX} rows of a kind; this campaign has more of {kind}.");
+            let detail =
+                format!("A document may contain at most {ROWS_MAX} rows of a kind; this campaign has more of {kind}.");
             Err(Error::new(Code::PayloadTooLarge, detail))
         }
     }
 }
 
-/// An owner with its influence as it is stored, and since when: points that grow with time would differ each time they are read.
+/// An owner with its stored influence and the time of it. The current value grows with time and would differ in each
+/// export.
 fn owner_members(model: owner::Model, names: &Names) -> Result<Members> {
     let (current, at) = (model.influence_current, model.influence_at);
     let mut members = members::<Owners>(model, names)?;
@@ -324,7 +328,7 @@ fn owner_members(model: owner::Model, names: &Names) -> Result<Members> {
     Ok(members)
 }
 
-/// A scene whose tokens name actors by slug.
+/// A scene whose tokens refer to actors by slug.
 fn scene_members(model: entity::scene::Model, names: &Names) -> Result<Members> {
     let mut members = members::<Scenes>(model, names)?;
     for token in members.get_mut("tokens").and_then(Value::as_array_mut).into_iter().flatten() {

@@ -1,22 +1,23 @@
-//! Ids for rows that were made elsewhere at a time of their own: they rise as the rows do, and whatever is made later comes later.
+//! Ids for imported rows that were made earlier. They rise in the order of the rows, and are lower than the ids of all
+//! later rows.
 
 use time::OffsetDateTime;
 use uuid::{Builder, Uuid};
 
-use crate::clock;
+use base::clock;
 
-/// Gives ids in rising order.
+/// Generates ids in rising order.
 #[derive(Debug, Default)]
 pub struct Ids {
     last_ms: u64,
     count: u16,
 }
 
-/// How many ids of one millisecond are told apart by their order.
+/// How many ids can be ordered within one millisecond.
 const COUNT_MAX: u16 = 0x0fff;
 
 impl Ids {
-    /// An id of a moment, or of the last moment given if that is later; never of the future.
+    /// An id for a time, or for the time of the last id if that is later. Never for the future.
     pub fn at(&mut self, moment: OffsetDateTime) -> Uuid {
         let now = ms(clock::now());
         let wanted = ms(moment).min(now);

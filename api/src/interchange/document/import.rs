@@ -1,4 +1,5 @@
-//! Reading a campaign's document: what is new is made, what differs is changed, what is the same is left alone. Nothing is deleted.
+//! Imports a campaign document. New rows are created, different ones are changed, and equal ones are left as they are.
+//! Nothing is deleted.
 
 use std::{collections::HashSet, fmt, marker::PhantomData};
 
@@ -17,7 +18,6 @@ use crate::{
     auth::Caller,
     campaigns::{Campaigns, fork},
     characters::Characters,
-    error::{Code, Error, Result},
     http::{
         bounds,
         resource::{self, Place, Ref, Resource},
@@ -30,19 +30,23 @@ use crate::{
         rows::{self, Known, Onto, Row},
         text::string,
     },
-    json, limits,
+    limits,
     lore::LoreEntries,
     npcs::Npcs,
     owners::Owners,
     scenes::Scenes,
-    stored::Columns,
-    tenancy::TenantTx,
 };
+use base::{
+    error::{Code, Error, Result},
+    json,
+    stored::Columns,
+};
+use db::tenancy::TenantTx;
 
-/// Rows that are read from the text at once.
+/// The number of rows that are parsed at a time.
 const CHUNK: usize = 500;
 
-/// A document as text that is not read yet, row by row.
+/// A document, split into rows that are not parsed yet.
 pub struct Document {
     campaign: web::Bytes,
     owners: Vec<web::Bytes>,
@@ -54,7 +58,7 @@ pub struct Document {
     messages: Vec<web::Bytes>,
 }
 
-/// The same while it is split.
+/// A document while it is being split.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Split<'a> {
@@ -78,7 +82,7 @@ struct Split<'a> {
     messages: Rows<'a>,
 }
 
-/// A list whose rows are not read yet; it is bounded while it is split.
+/// A list of rows that are not parsed yet. Its length is limited while it is split.
 #[derive(Default)]
 struct Rows<'a>(Vec<&'a RawValue>);
 
@@ -105,7 +109,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Rows<'a> {
     }
 }
 
-/// Whether a text is a campaign's document, wherever its format stands among its members.
+/// Whether a text is a campaign document. Its `format` may be anywhere among its members.
 #[must_use]
 pub fn is_ours(text: &str) -> bool {
     #[derive(Deserialize)]
@@ -116,24 +120,24 @@ pub fn is_ours(text: &str) -> bool {
     text.trim_start().starts_with('{') && serde_json::from_str::<Top<'_>>(text).is_ok_and(|top| top.format == FORMAT)
 }
 
-/// Splits a document into rows without reading them. It takes time with the length of the document.
+/// Splits a document into rows without parsing them. Takes time in proportion to its length.
 ///
 /// # Errors
-/// `bad_request` for what is no JSON, `validation_failed` for what is no campaign's document.
+/// `bad_request` for invalid JSON, `validation_failed` for something that is not a campaign document.
 pub fn read(bytes: &web::Bytes) -> Result<Document> {
     let split = split(bytes)?;
     if split.format != FORMAT {
         return Err(Error::invalid(
             "/format",
             "invalid_value",
-            format!("A campaign's document has the format `{FORMAT}`."),
+            format!("A campaign document must have the format `{FORMAT}`."),
         ));
     }
     if split.version == 0 || split.version > VERSION {
         return Err(Error::invalid(
             "/version",
             "invalid_value",
-            format!("This server reads versions up to {VERSION}."),
+            format!("This server can read versions up to {VERSION}."),
         ));
     }
     let own = |raw: &RawValue| bytes.slice_ref(raw.get().as_bytes());
@@ -150,10 +154,10 @@ pub fn read(bytes: &web::Bytes) -> Result<Document> {
     })
 }
 
-/// Imports a document in a transaction of the caller's; `slug` names the campaign instead of the document's own.
+/// Imports a document in the caller's transaction. If `slug` is given, it replaces the campaign's slug.
 ///
 /// # Errors
-/// `validation_failed` with a pointer to what does not fit, `forbidden` for a token of another campaign.
+/// `validation_failed` with a pointer to the value that does not fit; `forbidden` for a token of another campaign.
 pub async fn import(
     tx: &TenantTx,
     caller: &Caller,
@@ -180,21 +184,22 @@ pub async fn import(
     Ok(report)
 }
 
-/// What is no JSON is said before what is no document.
+/// Splits the text. Invalid JSON is reported before anything else.
 fn split(bytes: &[u8]) -> Result<Split<'_>> {
     serde_json::from_str(json::text(bytes)?).or_else(|e| {
         if !e.is_data() {
             return Err(json::refused("The file", &e));
         }
         json::file(bytes)?;
-        Err(Error::invalid("", "invalid_value", format!("This is no campaign's document: {e}.")))
+        Err(Error::invalid("", "invalid_value", format!("This is not a campaign document: {e}.")))
     })
 }
 
-/// A tenant imports one thing at a time: two that bring the same would both make it.
+/// Makes sure that a tenant runs one import at a time. Otherwise two imports of the same file would both create its
+/// rows.
 ///
 /// # Errors
-/// `unavailable` if another takes long.
+/// `unavailable` if another import takes long.
 pub async fn alone(tx: &TenantTx) -> Result<()> {
     sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended('import:' || $1, 0))")
         .bind(tx.tenant().to_string())
@@ -207,11 +212,11 @@ pub async fn alone(tx: &TenantTx) -> Result<()> {
 fn object(text: &[u8], pointer: &str) -> Result<Members> {
     match json::file(text).map_err(|e| rows::at(e, pointer))? {
         Value::Object(members) => Ok(members),
-        _ => Err(Error::invalid(pointer, "invalid_value", "A row is an object.")),
+        _ => Err(Error::invalid(pointer, "invalid_value", "A row must be an object.")),
     }
 }
 
-/// Makes or changes the campaign itself.
+/// Creates or changes the campaign itself.
 async fn campaign(
     tx: &TenantTx,
     caller: &Caller,
@@ -224,12 +229,11 @@ async fn campaign(
         && string(&members, "slug") != slug
     {
         members.insert("slug".to_owned(), slug.into());
-        // It is another campaign then, and a reference is one campaign's.
+        // With another slug it is another campaign, and an `external_ref` belongs to one campaign only.
         members.remove("external_ref");
     }
     let slug = members.get("slug").and_then(Value::as_str).map(ToOwned::to_owned);
-    let slug =
-        slug.ok_or_else(|| Error::invalid("/campaign/slug", "required", "A document names its campaign by slug."))?;
+    let slug = slug.ok_or_else(|| Error::invalid("/campaign/slug", "required", "The campaign must have a slug."))?;
     let found = sqlx::query("SELECT id FROM campaign WHERE tenant_id = $1 AND slug = $2 FOR NO KEY UPDATE")
         .bind(tx.tenant())
         .bind(&slug)
@@ -237,7 +241,7 @@ async fn campaign(
         .await?;
     let id = found.map(|row| row.read::<Uuid>("id")).transpose()?;
     if caller.campaign.is_some() && caller.campaign != id {
-        return Err(Error::new(Code::Forbidden, "This token is for one campaign only, and not for this one."));
+        return Err(Error::new(Code::Forbidden, "This token is for a different campaign."));
     }
     report.campaign.clone_from(&slug);
     let read = |members: Members| -> Result<_> {
@@ -272,15 +276,15 @@ async fn campaign(
     Ok(id)
 }
 
-/// What became of the campaign itself.
+/// The report's line for the campaign itself.
 fn noted(slug: String, id: Option<Uuid>, (action, changes): (&'static str, Vec<String>)) -> Imported {
     Imported { kind: "campaign", label: slug.clone(), slug, id, action, changes, edited_here: false }
 }
 
-/// Reads rows away from the threads that answer requests; `first` is the number of the first in its list.
+/// Parses rows on a thread that answers no requests. `first` is the index of the first row in its list.
 ///
 /// # Errors
-/// What `read` finds in a row of this pointer.
+/// Those of `read`.
 pub async fn read_apart<T: Send + 'static>(
     rows: &[web::Bytes],
     at: &'static str,
@@ -292,18 +296,17 @@ pub async fn read_apart<T: Send + 'static>(
     web::block(all).await.map_err(Error::internal)?
 }
 
-/// A row as the text says it, known by its slug.
+/// Parses a row, which is identified by its slug.
 fn row(text: &[u8], pointer: String, fit: fn(&mut Row) -> Result<()>) -> Result<Row> {
     let members = object(text, &pointer)?;
     let slug = members.get("slug").and_then(Value::as_str).map(ToOwned::to_owned);
-    let slug =
-        slug.ok_or_else(|| Error::invalid(format!("{pointer}/slug"), "required", "A row is known by its slug."))?;
+    let slug = slug.ok_or_else(|| Error::invalid(format!("{pointer}/slug"), "required", "A row must have a slug."))?;
     let mut row = Row { members, known: Known::BySlug(slug), onto: Onto::Replace, ..Row::at(pointer) };
     fit(&mut row)?;
     Ok(row)
 }
 
-/// Rows of one kind, a few hundred at a time.
+/// Imports the rows of one kind, a few hundred at a time.
 async fn kind<R: Resource>(
     place: &Place<'_>,
     at: &'static str,
@@ -334,14 +337,14 @@ fn plainly(row: &mut Row) -> Result<()> {
     Ok(())
 }
 
-/// Takes the moment out of an owner's influence: it is a column, and no member of the input.
+/// Moves the time out of an owner's influence, because it is a column but not a member of the input.
 fn with_influence(row: &mut Row) -> Result<()> {
     let Some(Value::Object(influence)) = row.members.get_mut("influence") else { return Ok(()) };
     let Some(at) = influence.remove("at") else { return Ok(()) };
-    let at = at.as_str().and_then(crate::clock::parse_kept).ok_or_else(|| {
-        Error::invalid(format!("{}/influence/at", row.pointer), "invalid_value", "This is no time in RFC 3339.")
+    let at = at.as_str().and_then(base::clock::parse_kept).ok_or_else(|| {
+        Error::invalid(format!("{}/influence/at", row.pointer), "invalid_value", "This is not an RFC 3339 time.")
     })?;
-    let at = at.min(crate::clock::now());
+    let at = at.min(base::clock::now());
     row.beside.insert("influence_at".to_owned(), at.format(&Rfc3339).map_err(Error::internal)?.into());
     Ok(())
 }

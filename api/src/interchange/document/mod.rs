@@ -1,8 +1,9 @@
-//! A campaign as one document: everything of its world, in a form that names rows by slug and holds no id, key, seed or account.
+//! A campaign as one document: everything in its world. Rows are named by slug. The document contains no ids, keys,
+//! seeds or accounts.
 //!
-//! Sessions, turns, encounters and dice seeds are this server's work, not the world, and stay behind (decision 0019). Memories and
-//! messages have no slug; they are known by whose they are, when they were made and what they say. A document that is written,
-//! read and written again is the same.
+//! Sessions, turns, encounters and dice seeds belong to this server, not to the world, and are not exported (decision
+//! 0019). Memories and messages have no slug; they are recognised by their people, time and text. Exporting a document,
+//! importing it and exporting it again gives the same document.
 
 pub mod export;
 mod ids;
@@ -22,22 +23,22 @@ use utoipa::ToSchema;
 
 use crate::http::{bounds, validate};
 
-/// The document's name for itself.
+/// The value of the document's `format`.
 pub const FORMAT: &str = "tavernkeep.campaign";
-/// What this server writes, and the newest it reads.
+/// The version that this server writes, and the newest that it reads.
 pub const VERSION: u32 = 1;
-/// Rows of one kind in a document.
+/// The largest number of rows of one kind in a document.
 pub const ROWS_MAX: usize = 200_000;
 
-/// Who remembers, in a document.
+/// The holder of a memory in a document.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HolderDocument {
-    /// What it is.
+    /// Whether it is an NPC or an owner.
     #[serde(rename = "type")]
     #[schema(inline)]
     pub kind: Holder,
-    /// Its slug.
+    /// The slug.
     pub slug: String,
 }
 
@@ -46,28 +47,28 @@ pub struct HolderDocument {
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct MemoryDocument {
-    /// Who remembers.
+    /// The NPC or owner that has the memory.
     pub holder: HolderDocument,
-    /// The character it is about.
+    /// The slug of the character that it is about.
     pub player: String,
-    /// What is remembered.
+    /// The text.
     pub text: String,
     /// How it was made.
     #[serde(default)]
     #[schema(inline)]
     pub source: Source,
-    /// Memories of the same number were broadcast together.
+    /// Memories with the same number came from the same broadcast.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broadcast: Option<u32>,
     /// When it was made.
-    #[serde(default, with = "crate::clock::written", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "base::clock::written", skip_serializing_if = "Option::is_none")]
     pub created_at: Option<OffsetDateTime>,
-    /// Members of clients' own.
+    /// The client's own members.
     #[garde(custom(validate::extensions))]
     #[serde(default, skip_serializing_if = "Extensions::is_empty")]
     #[schema(value_type = Object)]
     pub extensions: Extensions,
-    /// What it is called elsewhere.
+    /// The name or id in another system.
     #[garde(custom(validate::opt_line))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_ref: Option<String>,
@@ -78,7 +79,7 @@ pub struct MemoryDocument {
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct MessageDocument {
-    /// What kind it is.
+    /// The type of the message.
     #[serde(rename = "type", default)]
     #[schema(inline)]
     pub kind: Type,
@@ -97,7 +98,7 @@ pub struct MessageDocument {
     #[garde(length(chars, max = 2000))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flavor: Option<String>,
-    /// What fell.
+    /// The result of the roll.
     #[garde(inner(custom(rolled)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roll: Option<Value>,
@@ -107,44 +108,45 @@ pub struct MessageDocument {
     /// The character's slug.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub player: Option<String>,
-    /// The slug of the NPC or owner spoken with.
+    /// The slug of the NPC or owner that was spoken to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entity: Option<String>,
-    /// `gm`, or slugs of characters.
+    /// The people who may read it: `gm`, or slugs of characters.
     #[garde(length(max = 50))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub whisper_to: Vec<String>,
     /// Whether only the game master sees the roll.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub blind: bool,
-    /// What was said and its answer have the same number.
+    /// A message and the answer to it have the same number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exchange: Option<u32>,
-    /// The text as the model saw it.
+    /// The text that the model read.
     #[garde(length(chars, max = 400_000))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_text: Option<String>,
-    /// Where the conversation as the model sees it begins since then: the place of a message in this list.
+    /// Where the conversation that the model sees begins from then on: the index of a message in this list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_start: Option<u32>,
-    /// When it was made.
-    #[serde(default, with = "crate::clock::written", skip_serializing_if = "Option::is_none")]
+    /// When it was written.
+    #[serde(default, with = "base::clock::written", skip_serializing_if = "Option::is_none")]
     pub created_at: Option<OffsetDateTime>,
-    /// Members of clients' own.
+    /// The client's own members.
     #[garde(custom(validate::extensions))]
     #[serde(default, skip_serializing_if = "Extensions::is_empty")]
     #[schema(value_type = Object)]
     pub extensions: Extensions,
-    /// What it is called elsewhere.
+    /// The name or id in another system.
     #[garde(custom(validate::opt_line))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_ref: Option<String>,
 }
 
-/// Bytes of the dice of a message: twenty rolls may have ten thousand dice each, which no client sends by itself.
+/// The largest size of the dice of a message in bytes. Twenty rolls may have ten thousand dice each, but no client
+/// sends that many by itself.
 const ROLL_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// What fell, as the server wrote it.
+/// Checks the size of a roll's result.
 fn rolled(roll: &Value, _: &()) -> garde::Result {
     if bounds::size(roll) <= ROLL_BYTES_MAX {
         return Ok(());
@@ -152,11 +154,11 @@ fn rolled(roll: &Value, _: &()) -> garde::Result {
     Err(garde::Error::new(format!("must have at most {ROLL_BYTES_MAX} bytes of JSON")))
 }
 
-/// Who speaks has names as everybody has.
+/// Checks the length of a speaker's names.
 fn speaker_fits(speaker: &Speaker, _: &()) -> garde::Result {
     let is_short = |name: &str| name.chars().count() <= bounds::CHARS;
     if is_short(&speaker.name) && speaker.alias.as_deref().is_none_or(is_short) {
         return Ok(());
     }
-    Err(garde::Error::new(format!("names have at most {} characters", bounds::CHARS)))
+    Err(garde::Error::new(format!("names must have at most {} characters", bounds::CHARS)))
 }

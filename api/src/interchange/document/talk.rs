@@ -1,4 +1,5 @@
-//! Memories and messages of a document. They have no slug: one that is there, whose it is, of its time and with its words, is the same.
+//! Memories and messages of a document. They have no slug. An existing one with the same people, time and text counts
+//! as the same.
 
 use std::collections::HashMap;
 
@@ -12,29 +13,32 @@ use uuid::Uuid;
 
 use super::{MemoryDocument, MessageDocument, ids::Ids, import::read_apart};
 use crate::{
-    clock,
-    error::{Code, Error, Result},
     http::{body, resource::Place, validate},
     interchange::{names::Names, report::Report, rows},
-    json, memory,
-    prompt::tokens,
+    memory,
+};
+use base::{
+    clock,
+    error::{Code, Error, Result},
+    json,
     stored::Columns,
+    tokens,
 };
 
-/// Rows of one statement.
+/// The number of rows in one statement.
 const CHUNK: usize = 500;
-/// Rows that are compared with.
+/// The largest number of existing rows that are compared.
 const KNOWN_MAX: i64 = 500_000;
 
-/// What is there: a hash of whose it is and what it says, with the times and ids of all that are alike.
+/// Existing rows: a hash of people and text, with the times and ids of all rows that share it.
 #[derive(Default)]
 struct Known(HashMap<[u8; 32], Vec<Alike>>);
 
-/// When one was made, its id, and its broadcast or turn.
+/// The creation time, the id, and the broadcast or turn.
 type Alike = (OffsetDateTime, Uuid, Option<Uuid>);
 
 impl Known {
-    /// Takes one that is alike, so that another of the document finds another.
+    /// Takes one of the equal rows, so that the next equal row of the document finds another one.
     fn take(&mut self, hash: [u8; 32], at: Option<OffsetDateTime>) -> Option<(Uuid, Option<Uuid>)> {
         let alike = self.0.get_mut(&hash)?;
         let place = alike.iter().position(|(time, _, _)| at.is_none_or(|at| at == *time))?;
@@ -47,17 +51,17 @@ fn hash(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
-/// What tells a memory from others; [`MEMORIES`] makes the same of those that are there.
+/// Identifies a memory. [`MEMORIES`] computes the same hash for existing rows.
 fn memory_hash(holder: Uuid, player: Uuid, source: &str, text: &str) -> [u8; 32] {
     hash(&format!("{holder}|{player}|{source}|{text}"))
 }
 
-/// What tells a message from others; [`MESSAGES`] makes the same of those that are there.
+/// Identifies a message. [`MESSAGES`] computes the same hash for existing rows.
 fn message_hash(author: &str, speaker: &str, content: &str) -> [u8; 32] {
     hash(&format!("{author}|{}|{speaker}|{content}", speaker.len()))
 }
 
-/// The database hashes what is there: no text of it is read.
+/// The database hashes the existing rows, so no text is read.
 const MEMORIES: &str = "SELECT id, created_at, broadcast_id AS together, \
         sha256(convert_to(concat_ws('|', holder_id, subject_id, source, text), 'UTF8')) AS hash \
     FROM memory WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY id LIMIT $3";
@@ -67,7 +71,7 @@ const MESSAGES: &str = "SELECT m.id, m.created_at, m.turn_id AS together, \
     WHERE m.tenant_id = $1 AND m.campaign_id = $2 ORDER BY m.id LIMIT $3";
 
 impl Known {
-    /// Reads what is there, row by row. One statement.
+    /// Reads the existing rows in one statement, row by row.
     async fn load(place: &Place<'_>, statement: &'static str) -> Result<Self> {
         let mut known = Self::default();
         let mut count = 0;
@@ -81,7 +85,7 @@ impl Known {
             count += 1;
             if count > KNOWN_MAX {
                 let detail = format!(
-                    "This campaign has more than {KNOWN_MAX} of what the document brings; it cannot be compared."
+                    "This campaign has more than {KNOWN_MAX} memories or messages. The document cannot be compared with them."
                 );
                 return Err(Error::new(Code::PayloadTooLarge, detail));
             }
@@ -106,15 +110,15 @@ fn time(at: OffsetDateTime) -> Result<String> {
     at.format(&Rfc3339).map_err(Error::internal)
 }
 
-/// To the microsecond, as the database keeps it.
+/// A time in microseconds, as the database stores it.
 fn moment(at: Option<OffsetDateTime>) -> Option<OffsetDateTime> {
     at.and_then(|at| at.replace_nanosecond(at.nanosecond() / 1000 * 1000).ok())
 }
 
-/// Makes the memories that are not there.
+/// Creates the memories that do not exist yet.
 ///
 /// # Errors
-/// `validation_failed` with a pointer to one that does not fit.
+/// `validation_failed` with a pointer to the memory that does not fit.
 pub async fn memories(place: &Place<'_>, list: &[web::Bytes], names: &Names, report: &mut Report) -> Result<()> {
     if list.is_empty() {
         return Ok(());
@@ -169,10 +173,10 @@ pub async fn memories(place: &Place<'_>, list: &[web::Bytes], names: &Names, rep
     Ok(())
 }
 
-/// Makes the messages that are not there.
+/// Creates the messages that do not exist yet.
 ///
 /// # Errors
-/// `validation_failed` with a pointer to one that does not fit.
+/// `validation_failed` with a pointer to the message that does not fit.
 pub async fn messages(place: &Place<'_>, list: &[web::Bytes], names: &Names, report: &mut Report) -> Result<()> {
     if list.is_empty() {
         return Ok(());
@@ -195,7 +199,7 @@ pub async fn messages(place: &Place<'_>, list: &[web::Bytes], names: &Names, rep
                 report.counts.unchanged += 1;
                 continue;
             }
-            // Only what a model saw is counted, for its window.
+            // Tokens are counted only for texts that a model read, for its window.
             let seen = document.exchange.map(|_| document.prompt_text.as_ref().unwrap_or(&document.content).clone());
             let tokens = tokens::count_apart(seen.unwrap_or_default()).await?;
             new.push(writer.row(place, document, tokens, created_at.unwrap_or_else(clock::now), &pointer)?);
@@ -230,9 +234,9 @@ struct Messages<'a> {
     names: &'a Names,
     scenes: &'a HashMap<String, Uuid>,
     ids: Ids,
-    /// The turns of exchanges; their records stayed behind.
+    /// The turns of exchanges. The records of these turns are not imported.
     exchanges: HashMap<u32, Uuid>,
-    /// The ids of the messages so far.
+    /// The ids of the messages so far, in order.
     placed: Vec<Uuid>,
 }
 
@@ -257,7 +261,8 @@ impl Messages<'_> {
         for (i, to) in m.whisper_to.iter().enumerate() {
             let id = match self.names.character(to) {
                 Some(id) => id.to_string(),
-                // Documents name somebody who was gone when they were written by an id; it is the game master's then.
+                // A document refers to an actor that no longer existed by its id. The whisper goes to the game master
+                // then.
                 None if to == "gm" || Uuid::try_parse(to).is_ok() => "gm".to_owned(),
                 None => return Err(unknown(format!("{pointer}/whisper_to/{i}"), "character")),
             };

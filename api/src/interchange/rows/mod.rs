@@ -1,7 +1,7 @@
-//! Rows written many at a time: those that are there are compared and changed where they differ, the others are made.
+//! Writes many rows at once. Existing rows are compared and changed if they differ; the others are created.
 //!
-//! Five hundred rows cost at most seven statements, however many of them name actors. What is there is locked before it is
-//! compared, so that nothing that happens meanwhile is overwritten. Nothing is ever deleted by an import.
+//! Five hundred rows need at most seven statements, even if many of them name actors. Existing rows are locked before
+//! they are compared, so that concurrent changes are not overwritten. An import never deletes anything.
 
 mod plan;
 mod slugs;
@@ -21,55 +21,56 @@ use self::{
 };
 use super::report::{Imported, Report};
 use crate::{
-    error::{Code, Error, Result},
     http::{
         budget,
         resource::{Place, Resource, col},
     },
     revisions,
 };
+use base::error::{Code, Error, Result};
 
-/// Rows of one statement.
+/// The number of rows in one statement.
 const CHUNK: usize = 500;
 
-/// What tells a row of a file from others, so that it is found when the file comes again.
+/// Identifies a row of a file, so that it is found when the file is imported again.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub enum Known {
-    /// The slug, which is the same here and in the file.
+    /// By slug, which is the same here and in the file.
     BySlug(String),
-    /// Where it came from: the id it had where it was written, if that was here, or the `external_ref` it is given when it is
-    /// made. A slug that the file names is had if it is free; a row that has it and came from elsewhere is another.
+    /// By origin: the id that the row had where the file was written, if that was here, or the `external_ref` that it
+    /// gets when it is created. The slug in the file is used if it is free; a row with this slug but another origin is
+    /// a different row.
     ByOrigin { id: Option<Uuid>, reference: String, slug: Option<String> },
 }
 
-/// How members of a row meet what is stored.
+/// How the members of a row are combined with what is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Onto {
-    /// In place of the member of the same name.
+    /// They replace the members of the same name.
     Replace,
-    /// The same, but clients' own keys that the row has stay beside those of the file.
+    /// Like `Replace`, but clients' own keys of the stored row are kept in addition to those in the file.
     BesideExtensions,
-    /// As a merge patch.
+    /// They are applied as a merge patch.
     Merge,
 }
 
-/// A row to be there.
+/// A row to create or change.
 #[derive(Debug)]
 pub struct Row {
-    /// Members of the kind's input; those that are absent stay what they are.
+    /// Members of the kind's input. Absent ones are not changed.
     pub members: Map<String, Value>,
-    /// Members that it has if it is new and the file says nothing of them.
+    /// Members for a new row that the file does not set.
     pub at_first: Map<String, Value>,
     pub known: Known,
     pub onto: Onto,
-    /// Columns that are no members of the input.
+    /// Columns that are not members of the input.
     pub beside: Map<String, Value>,
-    /// Where it stands in the file.
+    /// The position in the file.
     pub pointer: String,
 }
 
 impl Row {
-    /// An empty one that stands there in the file.
+    /// An empty row for this position in the file.
     #[must_use]
     pub fn at(pointer: String) -> Self {
         Self {
@@ -82,14 +83,14 @@ impl Row {
         }
     }
 
-    /// What it is called, if it is new.
+    /// The name or title of the row if it is new.
     #[must_use]
     pub fn label<R: Resource>(&self) -> &str {
         let label = self.members.get(R::LABEL).or_else(|| self.at_first.get(R::LABEL));
         label.and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The slug that the file names.
+    /// The slug in the file.
     #[must_use]
     pub fn slug(&self) -> Option<&str> {
         match &self.known {
@@ -99,11 +100,11 @@ impl Row {
     }
 }
 
-/// Writes rows of one kind and says what became of them. `raw` gives columns of a stored row as they are compared, where the
-/// kind's view shows something else.
+/// Writes rows of one kind and reports what happened to each. `raw` returns columns of a stored row that must be
+/// compared but that the view shows differently.
 ///
 /// # Errors
-/// `validation_failed` with the pointer of a row that does not fit, `slug_taken`.
+/// `validation_failed` with the pointer of the row that does not fit, `slug_taken`.
 pub async fn write<R: Resource>(
     place: &Place<'_>,
     rows: Vec<Row>,
@@ -130,8 +131,9 @@ where
                 Some(plan) => plans.push(plan),
                 None => {
                     report.counts.unchanged += 1;
-                    report
-                        .warn(format!("{pointer}: it is here already, among what you may not see; it stays as it is."));
+                    report.warn(format!(
+                        "{pointer}: this row already exists, but you may not see it. It was not changed."
+                    ));
                 }
             }
         }
@@ -162,19 +164,19 @@ fn refuse_twins(rows: &[Row]) -> Result<()> {
     Ok(())
 }
 
-/// What differs, by name.
+/// The names of members that differ.
 #[must_use]
 pub fn changed_names(before: &Map<String, Value>, after: &Map<String, Value>) -> Vec<String> {
     after.iter().filter(|(name, value)| before.get(*name) != Some(value)).map(|(name, _)| name.clone()).collect()
 }
 
-/// Two rows of a file that are one here.
+/// The error for two rows of a file that are the same row here.
 #[must_use]
 pub fn twice(pointer: &str) -> Error {
-    Error::invalid(format!("{pointer}/slug"), "slug_taken", "Another row of the file is the same.")
+    Error::invalid(format!("{pointer}/slug"), "slug_taken", "Another row of the file has the same slug or origin.")
 }
 
-/// The error with its pointers below where the row stands.
+/// Moves the pointers of an error to the row's position in the file.
 pub fn at(error: Error, pointer: &str) -> Error {
     let mut error = error.below(pointer);
     if error.errors.is_empty() && error.code.status() < 500 {
@@ -183,7 +185,7 @@ pub fn at(error: Error, pointer: &str) -> Error {
     error
 }
 
-/// Writes what is planned: one statement for what is new, one for what changes.
+/// Writes the plans: one statement for new rows, one for changed rows.
 async fn put<R: Resource>(place: &Place<'_>, plans: &[Plan]) -> Result<()> {
     let of = |action: &str| -> Vec<&Map<String, Value>> {
         plans.iter().filter(|p| p.action == action).map(|p| &p.columns).collect()
@@ -221,7 +223,7 @@ async fn put<R: Resource>(place: &Place<'_>, plans: &[Plan]) -> Result<()> {
     Ok(())
 }
 
-/// The columns of one kind's rows are the same; where one row lacked a column it would be written as null.
+/// Checks that all rows have the same columns. A missing column would be written as null.
 fn same_columns(rows: &[&Map<String, Value>], names: &[&String]) -> Result<()> {
     if rows.iter().all(|row| names.iter().all(|name| row.contains_key(*name))) {
         return Ok(());
@@ -229,7 +231,7 @@ fn same_columns(rows: &[&Map<String, Value>], names: &[&String]) -> Result<()> {
     Err(Error::new(Code::Internal, "Rows of one kind have different columns."))
 }
 
-/// Rows of one kind after a slug, in the order of slugs, and whether there may be more.
+/// The rows of one kind after a slug, in the order of slugs, and whether more may follow.
 ///
 /// # Errors
 /// Those of the database.

@@ -1,4 +1,4 @@
-//! What becomes of one row: a new one, a changed one, or nothing.
+//! Decides for one row whether it is created, changed or left as it is.
 
 use std::collections::HashSet;
 
@@ -13,36 +13,36 @@ use super::{
 };
 use crate::{
     actors,
-    error::{Code, Error, Result},
     http::{
         body, bounds, patch,
         resource::{self, Place, Resource},
         validate,
     },
 };
+use base::error::{Code, Error, Result};
 
-/// What a row was and is to be, as columns.
+/// What is to be done with a row, and its columns.
 pub(super) struct Plan {
     pub(super) id: Uuid,
     pub(super) columns: Map<String, Value>,
     pub(super) action: &'static str,
     pub(super) slug: String,
-    /// What it is called here.
+    /// The name or title that the row has here.
     pub(super) label: String,
-    /// What is written over, by the names of its fields.
+    /// The names of the fields that are overwritten.
     pub(super) changes: Vec<String>,
 }
 
-/// Rows of one kind on their way.
+/// The state while rows of one kind are written.
 pub(super) struct Writer<'a> {
     pub(super) place: &'a Place<'a>,
     pub(super) slugs: Slugs,
-    /// Rows that the file has met: none is met twice.
+    /// Existing rows that the file has already referred to. Each may occur only once.
     pub(super) met: HashSet<Uuid>,
 }
 
 impl Writer<'_> {
-    /// None for a row that is there, came from the same place, and is not for the caller to see.
+    /// None for an existing row with the same origin that the caller may not see.
     pub(super) async fn plan<R: Resource>(
         &mut self,
         mut row: Row,
@@ -103,7 +103,7 @@ impl Writer<'_> {
         let label = label_of::<R>(shown);
         let same = Plan { id: *id, columns: Map::new(), action: "unchanged", slug, label, changes: Vec::new() };
         let mut changes = super::changed_names(&resource::plain_columns(&before)?, &resource::plain_columns(&after)?);
-        // What reads the same is stored the same: nothing is to be resolved or counted for it.
+        // Rows with equal members are stored equally. Nothing needs to be resolved or counted for them.
         if row.beside.is_empty() && changes.is_empty() {
             return Ok(same);
         }
@@ -112,7 +112,7 @@ impl Writer<'_> {
         let mut after = R::columns_of_known(self.place, after).await?;
         let timed: Vec<String> = row.beside.keys().cloned().collect();
         after.extend(row.beside);
-        // Moments that are columns of ours are set anew at each write; they are no difference unless the file names them.
+        // Columns for times are set anew at each write. They are a difference only if the file sets them.
         let mut differs = super::changed_names(&before, &after);
         differs.retain(|name| !name.ends_with("_at") || timed.contains(name));
         if differs.is_empty() {
@@ -126,12 +126,12 @@ impl Writer<'_> {
     }
 }
 
-/// What a row is called.
+/// The name or title of a row.
 fn label_of<R: Resource>(members: &Map<String, Value>) -> String {
     members.get(R::LABEL).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// What is stored with what the file says of it.
+/// Combines a stored row with the members from the file.
 fn met(mut shown: Map<String, Value>, mut members: Map<String, Value>, onto: Onto) -> Map<String, Value> {
     match onto {
         Onto::Replace => {}
@@ -158,23 +158,23 @@ fn checked<R: Resource>(members: Map<String, Value>) -> Result<R::Input> {
     Ok(input)
 }
 
-/// Actors that one row may name; the kinds' own limits are not above it, and refuse what is.
+/// The largest number of actors that one row may name. The limits of the kinds are not higher, and reject longer lists.
 const ACTORS_NAMED_MAX: usize = 200;
 
-/// The actors that a row names, if it is a list of names.
+/// The actors that a row names, if they are a list of names.
 fn named<'a>(members: &'a Map<String, Value>, member: &str) -> Option<Vec<&'a str>> {
     let names = members.get(member)?.as_array().filter(|names| names.len() <= ACTORS_NAMED_MAX)?;
     names.iter().map(Value::as_str).collect()
 }
 
-/// Looks for all actors that rows name at once.
+/// Looks up all actors that the rows name, at once.
 pub(super) async fn known_actors<R: Resource>(place: &Place<'_>, rows: &[Row]) -> Result<actors::Known> {
     let Some((member, kinds)) = R::NAMES_ACTORS else { return Ok(actors::Known::default()) };
     let names: HashSet<&str> = rows.iter().filter_map(|row| named(&row.members, member)).flatten().collect();
     actors::Known::look(place, &names.into_iter().collect::<Vec<_>>(), kinds).await
 }
 
-/// Puts ids in place of the actors' names.
+/// Replaces the names of actors by their ids.
 fn settle<R: Resource>(members: &mut Map<String, Value>, actors: &actors::Known) -> Result<()> {
     let Some((member, kinds)) = R::NAMES_ACTORS else { return Ok(()) };
     let Some(names) = named(members, member) else { return Ok(()) };

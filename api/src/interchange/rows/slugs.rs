@@ -1,4 +1,4 @@
-//! Slugs for rows that are known by something else.
+//! Chooses slugs for rows that are identified by something else.
 
 use std::collections::HashSet;
 
@@ -6,18 +6,15 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::{Known, Row, stored::Stored};
-use crate::{
-    error::Result,
-    http::resource::{self, Place, Resource},
-    stored::Columns,
-};
+use crate::http::resource::{self, Place, Resource};
+use base::{error::Result, stored::Columns};
 
-/// Names tried for a row whose slug is taken.
+/// How many candidates are tried for a row whose slug is taken.
 const NAMES_TRIED: usize = 12;
 
-/// What is taken, and what is spoken for.
+/// The slugs that are taken or reserved.
 pub(super) struct Slugs {
-    /// Those that rows of the file name as theirs; none of them is made up for another row.
+    /// Slugs that rows of the file claim. They are not used for other rows.
     named: HashSet<String>,
     taken: HashSet<String>,
 }
@@ -28,7 +25,7 @@ impl Slugs {
         Self { named, taken: HashSet::new() }
     }
 
-    /// Asks once which of all names that may be tried are taken.
+    /// Asks once which of all candidates are taken.
     pub(super) async fn look<R: Resource>(
         &mut self,
         place: &Place<'_>,

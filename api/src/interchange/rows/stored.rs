@@ -1,5 +1,5 @@
-//! Rows that an import meets: read in one statement, and locked, so that what is compared is what is written over. The lock lets
-//! others refer to them: turns go on while a large import runs.
+//! The existing rows that an import compares with. They are read and locked in one statement, so that what is compared
+//! is also what is overwritten. Other rows can still refer to the locked rows, so turns continue during a large import.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,25 +11,23 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{Known, Row};
-use crate::{
-    error::{Error, Result},
-    http::resource::{self, Place, Resource, col},
-};
+use crate::http::resource::{self, Place, Resource, col};
+use base::error::{Error, Result};
 
-/// A row that is there, and the members of its input as it is.
+/// An existing row, and its current members as an input.
 pub(super) struct Found<M> {
     pub(super) id: Uuid,
     pub(super) model: M,
     pub(super) shown: Map<String, Value>,
 }
 
-/// Rows that are there, locked, and how they are found.
+/// Existing rows, locked, with indexes.
 pub(super) struct Stored<M> {
     found: Vec<Found<M>>,
     by_slug: HashMap<String, usize>,
     by_reference: HashMap<String, usize>,
     by_id: HashMap<Uuid, usize>,
-    /// Those that the caller may not see.
+    /// Rows that the caller may not see.
     pub(super) hidden: HashSet<Uuid>,
 }
 
@@ -82,7 +80,7 @@ impl<M: Clone> Stored<M> {
         Ok(())
     }
 
-    /// One statement, none for those who see everything.
+    /// Takes one statement, or none for a caller who may see everything.
     async fn hidden_from<R: Resource<Model = M>>(&self, place: &Place<'_>) -> Result<HashSet<Uuid>> {
         let mut hidden: HashSet<Uuid> = self.by_id.keys().copied().collect();
         if place.caller.sees_secrets() || hidden.is_empty() {

@@ -1,4 +1,5 @@
-//! What a bulk edit does to one entry. Pure: an entry in, the entry changed or what is wrong with it out.
+//! What a bulk edit does to one entry. Pure code: it takes an entry, and returns the changed entry or what is wrong
+//! with it.
 
 use entity::{
     Json,
@@ -12,13 +13,15 @@ use uuid::Uuid;
 
 use super::replace::{Part, Replace, Replacer, Stopped};
 use crate::{
-    error::{Error, FieldError, Result},
     http::{resource::scope_key, validate},
     lore,
-    prompt::tokens,
+};
+use base::{
+    error::{Error, FieldError, Result},
+    tokens,
 };
 
-/// Tags to add, to take away, or to have in place of those there are.
+/// Tags to add or to remove, or the new tags.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields, default)]
 #[garde(allow_unvalidated)]
@@ -27,12 +30,12 @@ pub struct TagChange {
     pub add: Vec<String>,
     #[garde(custom(validate::words))]
     pub remove: Vec<String>,
-    /// In place of all; then neither `add` nor `remove`.
+    /// Replaces all tags. Cannot be combined with `add` or `remove`.
     #[garde(inner(custom(|v: &Vec<String>, cx: &()| validate::words(v, cx))))]
     pub set: Option<Vec<String>>,
 }
 
-/// A new priority, or what is added to the one there is.
+/// A new priority, or a number that is added to the current one.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PriorityChange {
@@ -40,7 +43,7 @@ pub enum PriorityChange {
     Add(i32),
 }
 
-/// What changes; at least one member, and `delete` alone.
+/// What to change. At least one member is required; `delete` must be the only one.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = LoreChanges)]
@@ -48,7 +51,7 @@ pub enum PriorityChange {
 pub struct Changes {
     #[garde(dive)]
     pub tags: Option<TagChange>,
-    /// A global entry loses its `associated_id`.
+    /// The new scope. A global entry loses its `associated_id`.
     pub scope: Option<Scope>,
     #[garde(custom(validate::opt_line))]
     pub associated_id: Option<String>,
@@ -64,35 +67,43 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Rules that span members.
+    /// Checks rules that concern several members.
     ///
     /// # Errors
     /// `validation_failed`.
     pub fn check(&self) -> Result<()> {
         let columns = self.columns();
         if columns.is_empty() && !self.delete {
-            return Err(Error::invalid("/changes", "required", "Say what changes."));
+            return Err(Error::invalid("/changes", "required", "Give at least one change."));
         }
         if !columns.is_empty() && self.delete {
-            return Err(Error::invalid("/changes/delete", "invalid_value", "What is deleted is not changed as well."));
+            return Err(Error::invalid(
+                "/changes/delete",
+                "invalid_value",
+                "Entries that are deleted cannot be changed as well.",
+            ));
         }
         if let Some(tags) = &self.tags
             && tags.set.is_some()
             && !(tags.add.is_empty() && tags.remove.is_empty())
         {
-            return Err(Error::invalid("/changes/tags/set", "invalid_value", "Set tags, or add and remove them."));
+            return Err(Error::invalid(
+                "/changes/tags/set",
+                "invalid_value",
+                "Either set the tags, or add and remove some.",
+            ));
         }
         if self.scope == Some(Scope::Global) && self.associated_id.is_some() {
             return Err(Error::invalid(
                 "/changes/associated_id",
                 "invalid_value",
-                "A global entry has no associated_id.",
+                "A global entry must not have an associated_id.",
             ));
         }
         Ok(())
     }
 
-    /// Whether the entries' content is looked at.
+    /// Whether the content of entries is needed.
     #[must_use]
     pub fn reads_content(&self) -> bool {
         self.replace.as_ref().is_some_and(|r| r.parts.contains(&Part::Content))
@@ -118,7 +129,7 @@ impl Changes {
         all.into_iter().filter(|(changes, _)| *changes).flat_map(|(_, columns)| columns.iter().copied()).collect()
     }
 
-    /// Changes an entry; what is wrong with it then is listed and the entry is not to be written.
+    /// Changes an entry. Returns what is wrong with the result; if there is anything, the entry must not be written.
     #[must_use]
     pub fn apply(&self, entry: &mut Entry, replacer: Option<&Replacer>) -> Vec<FieldError> {
         let mut wrong = Vec::new();
@@ -148,7 +159,7 @@ impl Changes {
             None => {}
         }
         if !lore::PRIORITIES.contains(&entry.priority) {
-            wrong.push(field("priority", "must be -1,000,000 to 1,000,000".to_owned()));
+            wrong.push(field("priority", "must be from -1,000,000 to 1,000,000".to_owned()));
         }
         entry.enabled = self.enabled.unwrap_or(entry.enabled);
         entry.secret = self.secret.unwrap_or(entry.secret);
@@ -172,11 +183,11 @@ impl Changes {
                 kept(wrong, "content", run(entry.content.as_deref().unwrap_or_default(), lore::CONTENT_CHARS_MAX))
         {
             match content.chars().count() {
-                0 => wrong.push(field("content", "nothing would be left of it".to_owned())),
+                0 => wrong.push(field("content", "would become empty".to_owned())),
                 n if n > lore::CONTENT_CHARS_MAX => {
                     wrong.push(field(
                         "content",
-                        format!("would have {n} characters; at most {}", lore::CONTENT_CHARS_MAX),
+                        format!("would have {n} characters, but may have at most {}", lore::CONTENT_CHARS_MAX),
                     ));
                 }
                 _ => entry.tokens = i32::try_from(tokens::count(&content)).unwrap_or(i32::MAX),
@@ -207,7 +218,7 @@ fn change_tags(tags: &mut Vec<String>, change: &TagChange) {
     dedup(tags);
 }
 
-/// Leaves the first of equal words.
+/// Removes duplicates. The first of equal words stays.
 fn dedup(words: &mut Vec<String>) {
     let mut seen = std::collections::HashSet::new();
     words.retain(|word| seen.insert(word.clone()));
@@ -226,7 +237,7 @@ fn keep(wrong: &mut Vec<FieldError>, column: &str, result: garde::Result) {
 fn kept(wrong: &mut Vec<FieldError>, column: &str, result: Result<Option<String>, Stopped>) -> Option<String> {
     result.unwrap_or_else(|stopped| {
         let (code, message) = match stopped {
-            Stopped::TooSlow => (TOO_SLOW, "The pattern takes too long; make it simpler or choose fewer entries."),
+            Stopped::TooSlow => (TOO_SLOW, "The pattern takes too long. Make it simpler or choose fewer entries."),
             Stopped::TooLong => ("invalid_value", "would become too long"),
         };
         wrong.push(FieldError { pointer: format!("/{column}"), code: code.into(), message: message.to_owned() });
@@ -234,7 +245,7 @@ fn kept(wrong: &mut Vec<FieldError>, column: &str, result: Result<Option<String>
     })
 }
 
-/// The code of what took too long.
+/// The error code for a pattern that takes too long.
 pub const TOO_SLOW: &str = "too_slow";
 
 /// The columns of an entry that a bulk edit reads.
@@ -247,7 +258,7 @@ pub struct Entry {
     pub scope: Scope,
     pub associated_id: Option<String>,
     pub associated_key: String,
-    /// None if nothing is replaced in it.
+    /// None if the content is not needed.
     pub content: Option<String>,
     pub tags: Json<Vec<String>>,
     pub priority: i32,

@@ -8,14 +8,13 @@ use crate::{
     app::App,
     auth::Caller,
     edits::{self, Undone},
-    error::{Problem, Result},
     http::{
         self, Body, NoBody, Reply,
         resource::{Ref, campaign_id},
     },
-    retry,
-    tenancy::TenantTx,
 };
+use base::error::{Problem, Result};
+use db::{retry, tenancy::TenantTx};
 
 /// Runs an edit, or previews it.
 ///
@@ -32,7 +31,9 @@ pub async fn edit(app: &App, caller: &Caller, c: &str, input: &BulkInput) -> Res
     retry::write(&app.pool, caller.actor(), work).await
 }
 
-/// Changes or deletes many entries at once, as one step that can be undone; all of them or none.
+/// Changes or deletes many lore entries at once.
+///
+/// Either all of them are changed or none. The edit is one step that can be undone.
 #[utoipa::path(tag = "lore", operation_id = "bulk_edit_lore", request_body = BulkInput,
     params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 200, body = BulkReport), (status = "default", body = Problem)))]
@@ -53,7 +54,9 @@ pub async fn bulk(
     .await
 }
 
-/// Undoes a bulk edit: every entry, or none if one of them was changed since.
+/// Undoes a bulk edit.
+///
+/// All entries are restored, or none if one of them was changed since.
 #[utoipa::path(tag = "lore", operation_id = "undo_lore_bulk_edit",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "The edit's `step_id`")),
     responses((status = 200, body = Undone), (status = "default", body = Problem)))]

@@ -1,7 +1,8 @@
-//! Bulk edits of lore: one set of changes for up to ten thousand entries, in one transaction, previewed and undone as one step.
+//! Bulk edits of lore: one set of changes for up to ten thousand entries, in one transaction. An edit can be previewed,
+//! and undone as one step.
 //!
-//! [`changes`] says what happens to an entry, [`replace`] finds and replaces; this file reads, writes and reports. All entries
-//! are changed or none: one that would break a rule refuses the edit.
+//! [`changes`] changes an entry, [`replace`] finds and replaces text; this file reads, writes and reports. Either all
+//! entries are changed or none: an entry that would break a rule rejects the whole edit.
 
 pub mod changes;
 pub mod http;
@@ -23,97 +24,101 @@ use super::{LoreEntries, LoreFilter};
 use crate::{
     auth::Caller,
     edits,
-    error::{Code, Error, FieldError, Result},
     http::{
         resource::{self, Ref},
         validate,
     },
+};
+use base::{
+    error::{Code, Error, FieldError, Result},
     stored::Columns,
-    tenancy::TenantTx,
 };
 use changes::{Changes, Entry};
+use db::tenancy::TenantTx;
 use replace::Replacer;
 
-/// Entries of one edit.
+/// The largest number of entries in one edit.
 pub const ENTRIES_MAX: usize = 10_000;
-/// Entries an answer tells of one by one.
+/// The largest number of entries that an answer lists.
 const SHOWN_MAX: usize = 100;
-/// Characters of a content that an answer shows.
+/// The largest number of characters of a content that an answer shows.
 const SHOWN_CHARS_MAX: usize = 400;
-/// Bytes of content that one edit looks through.
+/// The largest amount of content that one edit searches, in bytes.
 const CONTENT_BYTES_MAX: i64 = 64 * 1024 * 1024;
-/// How long patterns are looked for.
+/// The longest time for searching, over all entries.
 const SEARCH_MAX: Duration = Duration::from_secs(3);
-/// Entries read and written at a time.
+/// The number of entries that are read and written at a time.
 const PORTION: usize = 250;
-/// What steps of this kind are called.
+/// The name of these steps in the database.
 pub const STEP: &str = "lore.bulk";
 
-/// A bulk edit: which entries, and what happens to them.
+/// A bulk edit: the entries and the changes.
 #[derive(Clone, Debug, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct BulkInput {
-    /// The entries by id or slug, or `filter`.
+    /// The entries by id or slug. Alternatively use `filter`.
     #[garde(inner(length(min = 1, max = 10_000)))]
     #[serde(default)]
     #[schema(max_items = 10000)]
     pub ids: Option<Vec<String>>,
-    /// All entries that a list with these filters shows; `{}` is all of them.
+    /// All entries that a list with these filters would show; `{}` means all entries.
     #[serde(default)]
     pub filter: Option<LoreFilter>,
     #[garde(dive)]
     pub changes: Changes,
-    /// Tell what would happen and change nothing.
+    /// Whether only to report what would happen, without changing anything.
     #[serde(default)]
     pub dry_run: bool,
-    /// What a report was told of: the run is refused if its own is another. For callers that show one before they run.
+    /// The digest of an earlier report: the edit is rejected if the digest is different now. For callers that show a
+    /// preview first.
     #[serde(skip)]
     pub previewed: Option<String>,
 }
 
-/// What happened, or would.
+/// What the edit did, or would do.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 pub struct BulkReport {
     pub dry_run: bool,
-    /// Undo it with this id; null if nothing changed.
+    /// The id with which the edit can be undone; null if nothing changed.
     pub step_id: Option<Uuid>,
-    /// Entries that were looked at.
+    /// The number of entries that were selected.
     pub matched: usize,
     pub changed: usize,
     pub deleted: usize,
-    /// Tokens of all entries looked at.
+    /// The tokens of all selected entries before the edit.
     pub tokens_before: i64,
     pub tokens_after: i64,
-    /// The first hundred that change.
+    /// The first hundred entries that change.
     pub entries: Vec<BulkEntry>,
-    /// What refuses the edit: the entry and the column, as `/slug/column`. Empty unless this is a dry run.
+    /// Why the edit would be rejected: each error points to the entry and the column, as `/slug/column`. Empty unless
+    /// this is a dry run.
     pub errors: Vec<FieldError>,
-    /// Of the changes, and of the entries that were looked at with their versions: the same edit of the same entries, and no
-    /// other, has the same.
+    /// A hash of the changes and of the selected entries with their versions. It is equal only for the same edit of the
+    /// same entries.
     #[serde(skip)]
     pub digest: String,
 }
 
-/// One changed entry; long texts are cut to where they begin to differ.
+/// One changed entry. Long texts are shortened to the place where they begin to differ.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct BulkEntry {
     pub id: Uuid,
     pub slug: String,
     pub title: String,
-    /// The columns that change.
+    /// The columns that change, before the edit.
     #[schema(value_type = Object)]
     pub before: Map<String, Value>,
-    /// Null if it is deleted.
+    /// The columns that change, after the edit. Null if the entry is deleted.
     #[schema(value_type = Option<Object>)]
     pub after: Option<Map<String, Value>>,
 }
 
-/// Runs an edit in the caller's transaction. A round trip for the ids, two for every [`PORTION`] of them.
+/// Runs an edit in the caller's transaction. Takes one round trip for the ids, and two for every [`PORTION`] entries.
 ///
 /// # Errors
-/// `validation_failed` for what is asked, or what an entry would become, `precondition_failed` if something else was previewed;
-/// nothing may be committed then.
+/// `validation_failed` for an invalid edit or a rule that an entry would break, `precondition_failed` if the preview
+/// was different. The caller must not commit then.
 pub async fn run(tx: &TenantTx, caller: &Caller, campaign: Uuid, input: &BulkInput) -> Result<BulkReport> {
     validate::check(input)?;
     input.changes.check()?;
@@ -123,7 +128,7 @@ pub async fn run(tx: &TenantTx, caller: &Caller, campaign: Uuid, input: &BulkInp
     if input.previewed.as_ref().is_some_and(|previewed| *previewed != digest) {
         return Err(Error::new(
             Code::PreconditionFailed,
-            "This edit, or one of its entries, is not what was previewed.",
+            "This edit, or one of its entries, has changed since the preview.",
         ));
     }
     let ids: Vec<Uuid> = found.into_iter().map(|(id, ..)| id).collect();
@@ -157,7 +162,7 @@ pub async fn run(tx: &TenantTx, caller: &Caller, campaign: Uuid, input: &BulkInp
     Ok(report)
 }
 
-/// The changes with their pattern compiled.
+/// The changes with the compiled pattern.
 struct Plan {
     changes: Changes,
     replacer: Option<Replacer>,
@@ -177,7 +182,7 @@ fn digest(changes: &Changes, found: &[(Uuid, String, i64)]) -> Result<String> {
     Ok(sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The entries by id, slug and version, locked for a run that writes.
+/// The selected entries by id, slug and version. They are locked unless this is a dry run.
 async fn select(tx: &TenantTx, caller: &Caller, campaign: Uuid, input: &BulkInput) -> Result<Vec<(Uuid, String, i64)>> {
     let none = LoreFilter::default();
     let (filter, names) = match (&input.filter, &input.ids) {
@@ -206,7 +211,7 @@ async fn select(tx: &TenantTx, caller: &Caller, campaign: Uuid, input: &BulkInpu
         return Err(Error::invalid(
             "/filter",
             "too_many",
-            format!("An edit has at most {ENTRIES_MAX} entries; choose fewer."),
+            format!("An edit may have at most {ENTRIES_MAX} entries. Choose fewer."),
         ));
     }
     if let Some(names) = names {
@@ -245,7 +250,7 @@ async fn check_size(tx: &TenantTx, ids: &[Uuid]) -> Result<()> {
         let megabytes = CONTENT_BYTES_MAX / 1024 / 1024;
         return Err(Error::new(
             Code::PayloadTooLarge,
-            format!("These entries have more than {megabytes} MiB of text; choose fewer."),
+            format!("These entries have more than {megabytes} MiB of text. Choose fewer."),
         ));
     }
     Ok(())
@@ -291,7 +296,7 @@ fn tell_deleted(report: &mut BulkReport, entries: Vec<Entry>) {
     }));
 }
 
-/// An entry before and after, and what is wrong with it after.
+/// An entry before and after the edit, and what is wrong with it afterwards.
 type Outcome = (Entry, Entry, Vec<FieldError>);
 
 fn change_all(plan: &Plan, entries: Vec<Entry>) -> Vec<Outcome> {
@@ -308,7 +313,7 @@ fn change_all(plan: &Plan, entries: Vec<Entry>) -> Vec<Outcome> {
     outcomes
 }
 
-/// Adds what happened to the report; returns the rows to be written.
+/// Adds the outcomes to the report. Returns the rows to write.
 fn tell(report: &mut BulkReport, outcomes: Vec<Outcome>) -> Result<Vec<Value>> {
     let mut written = Vec::new();
     for (before, after, wrong) in outcomes {
@@ -353,7 +358,7 @@ fn shown(entry: &Entry, old: &Map<String, Value>, new: &Map<String, Value>, diff
     BulkEntry { id: entry.id, slug: entry.slug.clone(), title: entry.title.clone(), before, after: Some(after) }
 }
 
-/// Two texts around the place where they begin to differ.
+/// Excerpts of two texts around the place where they begin to differ.
 fn excerpts(a: &str, b: &str) -> (String, String) {
     let same = a.chars().zip(b.chars()).take_while(|(x, y)| x == y).count();
     let from = same.saturating_sub(SHOWN_CHARS_MAX / 4);

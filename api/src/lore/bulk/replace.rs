@@ -1,5 +1,5 @@
-//! Find and replace in texts that others wrote, with patterns that others wrote: bounded in the size of the pattern, the
-//! length of what comes out, and time.
+//! Find and replace. Both the texts and the patterns come from users, so the size of a pattern, the length of the
+//! result and the time are limited.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -11,37 +11,37 @@ use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::error::{Error, Result};
+use base::error::{Error, Result};
 
-/// Bytes of a compiled pattern; what repeats itself thousands of times does not fit.
+/// The largest size of a compiled pattern in bytes. A pattern with thousands of repetitions exceeds it.
 const PROGRAM_BYTES_MAX: usize = 256 * 1024;
-/// Bytes of memory a search may use to go fast.
+/// The largest cache that a search may use, in bytes.
 const CACHE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Where to look.
+/// Where to search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
     Title,
     Content,
-    /// Keys and secondary keys.
+    /// Primary and secondary keys.
     Keys,
 }
 
-/// What to find and what to put there.
+/// What to find and what to replace it with.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct Replace {
-    /// The text, or a regular expression (in the syntax of the Rust crate `regex`).
+    /// The text to find, or a regular expression (in the syntax of the Rust crate `regex`).
     #[garde(length(chars, min = 1, max = 500))]
     #[schema(min_length = 1, max_length = 500)]
     pub find: String,
-    /// What takes its place. In a regular expression `$1` and `${name}` are what its groups found.
+    /// The replacement. With a regular expression, `$1` and `${name}` insert what its groups matched.
     #[garde(length(chars, max = 10_000))]
     #[schema(max_length = 10000)]
     pub with: String,
-    /// Content unless given.
+    /// Where to replace. By default in the content.
     #[garde(length(min = 1, max = 3))]
     #[serde(default = "content", rename = "in")]
     pub parts: Vec<Part>,
@@ -57,7 +57,7 @@ fn content() -> Vec<Part> {
     vec![Part::Content]
 }
 
-/// A [`Replace`] ready to run for so long, all its runs together; what is done between them does not count.
+/// A compiled [`Replace`] with a time limit for all its runs together. The time between runs does not count.
 pub struct Replacer {
     pattern: Regex,
     with: Vec<Piece>,
@@ -65,20 +65,20 @@ pub struct Replacer {
     spent_us: AtomicU64,
 }
 
-/// A piece of what is put in.
+/// A piece of the replacement.
 #[derive(Debug, PartialEq, Eq)]
 enum Piece {
     Text(String),
-    /// What a group of the pattern found.
+    /// What a group of the pattern matched.
     Group(usize),
 }
 
-/// Why a text was not replaced in.
+/// Why a text was not changed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// The time is over.
+    /// The time limit was reached.
     TooSlow,
-    /// The result would have more bytes than are allowed.
+    /// The result would have more bytes than allowed.
     TooLong,
 }
 
@@ -86,7 +86,7 @@ impl Replacer {
     /// Compiles the pattern.
     ///
     /// # Errors
-    /// `validation_failed` for a pattern that is none or is too large.
+    /// `validation_failed` for a pattern that is invalid or too large.
     pub fn new(replace: &Replace, time_max: Duration) -> Result<Self> {
         let source = if replace.regex { replace.find.clone() } else { regex::escape(&replace.find) };
         let source = if replace.whole_word { format!(r"\b{{start-half}}(?:{source})\b{{end-half}}") } else { source };
@@ -106,7 +106,7 @@ impl Replacer {
     /// The text with every match replaced; none if there is no match.
     ///
     /// # Errors
-    /// [`Stopped`] when a bound is met.
+    /// [`Stopped`] when a limit is reached.
     pub fn run(&self, text: &str, bytes_max: usize) -> Result<Option<String>, Stopped> {
         let begun = Instant::now();
         let result = self.replaced(text, bytes_max, begun);
@@ -118,7 +118,8 @@ impl Replacer {
         let mut out = String::new();
         let mut after = 0;
         let mut found = false;
-        // A group may hold the whole text and stand in `with` thousands of times: each piece has to fit before it is put in.
+        // A group may match the whole text and occur in `with` thousands of times. So check each piece before it is
+        // added.
         let put = |out: &mut String, piece: &str| {
             if out.len().saturating_add(piece.len()) > bytes_max {
                 return Err(Stopped::TooLong);
@@ -126,7 +127,7 @@ impl Replacer {
             out.push_str(piece);
             Ok(())
         };
-        // Each search is linear in the text; all of them together need not be, so the clock is asked between them.
+        // Each search takes linear time, but all of them together may take longer. So check the clock between them.
         for captures in self.pattern.captures_iter(text) {
             let Some(whole) = captures.get(0) else { break };
             found = true;
@@ -154,8 +155,8 @@ impl Replacer {
     }
 }
 
-/// Splits what is put in at `$1`, `${1}`, `$name`, `${name}` and `$$`, as the crate `regex` reads them. A group that the pattern
-/// does not have is nothing.
+/// Splits the replacement at `$1`, `${1}`, `$name`, `${name}` and `$$`, as the crate `regex` does. A group that the
+/// pattern does not have inserts nothing.
 fn pieces(with: &str, pattern: &Regex) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut text = String::new();
@@ -192,9 +193,9 @@ fn refused(error: &regex::Error) -> Error {
         regex::Error::CompiledTooBig(_) => "The pattern is too large: it repeats too much.".to_owned(),
         regex::Error::Syntax(text) => {
             let last = text.lines().last().unwrap_or_default();
-            format!("This is no regular expression: {}", last.trim_start_matches("error: "))
+            format!("This is not a valid regular expression: {}", last.trim_start_matches("error: "))
         }
-        _ => "This is no regular expression.".to_owned(),
+        _ => "This is not a valid regular expression.".to_owned(),
     };
     Error::invalid("/changes/replace/find", "invalid_value", message)
 }

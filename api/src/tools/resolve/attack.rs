@@ -12,10 +12,10 @@ use super::{
 };
 use crate::{
     encounters::answers::ResolvedOutcome,
-    error::Result,
     rules::cast::{Named, Who},
     tools::{ANYONE, ActorKind, ToolCx, ToolSpec},
 };
+use base::error::Result;
 
 resolver_arguments! {
     /// What an attack takes.

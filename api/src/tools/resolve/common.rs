@@ -1,4 +1,4 @@
-//! What every resolver takes beside its own arguments, and how a tool's call becomes a resolution.
+//! The arguments that all resolvers share, and how a tool call becomes a resolution.
 
 use rules::{
     dice::Dice,
@@ -9,6 +9,13 @@ use rules::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Value, json};
+use utoipa::{
+    ToSchema,
+    openapi::{
+        Schema,
+        schema::{ObjectBuilder, SchemaType, Type},
+    },
+};
 
 use super::values::{UpTo, Within, Words};
 use crate::{
@@ -17,57 +24,92 @@ use crate::{
         self, stand,
         store::{self, Entry, Place, Stored},
     },
-    error::{Code, Error, Result},
     http::resource::Ref,
     limits::check_rows_more,
     rules::{
         cast::{Cast, Met, Named, Who, named_all, named_by},
         service::{self, How},
     },
-    tenancy::TenantTx,
     tools::{ActorKind, ToolCx},
 };
+use base::error::{Code, Error, Result};
+use db::tenancy::TenantTx;
 
 /// Place and moment of a roll.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct ContextInput {
+#[derive(Debug, Default, Deserialize, JsonSchema, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ContextInput {
     /// An enemy of the target, able to act, is within 5 feet of it.
+    #[serde(default)]
     ally_adjacent: bool,
     /// Somebody hostile, able to see and act, is within 5 feet of the attacker.
+    #[serde(default)]
     hostile_adjacent: bool,
     /// The target does not see the attacker.
+    #[serde(default)]
     attacker_unseen: bool,
     /// The attacker does not see the target.
+    #[serde(default)]
     target_unseen: bool,
     /// What a frightened creature fears is in its sight; true unless given.
+    #[serde(default)]
     fear_source_visible: Option<bool>,
     /// The bonus attack with the weapon in the other hand.
+    #[serde(default)]
     off_hand: bool,
     /// What is in the other hand: a weapon's name, or whether there is one.
     #[schemars(with = "String", extend("type" = ["string", "boolean", "null"]))]
-    #[serde(deserialize_with = "other_weapon")]
+    #[schema(schema_with = weapon_or_whether)]
+    #[serde(default, deserialize_with = "other_weapon")]
     other_weapon: Option<OtherWeapon>,
     /// Feet between attacker and target.
+    #[schema(value_type = Option<i32>, minimum = 0, maximum = 100_000)]
+    #[serde(default)]
     distance_ft: Option<Within<0, 100_000>>,
     /// Names the turn, so that what works once a turn is used once.
     #[schemars(with = "String", extend("type" = ["string", "integer", "null"]))]
-    #[serde(deserialize_with = "turn_key")]
+    #[schema(schema_with = text_or_number)]
+    #[serde(default, deserialize_with = "turn_key")]
     turn_key: Option<String>,
     /// The check needs sight.
+    #[serde(default)]
     sight_needed: bool,
     /// The check needs hearing.
+    #[serde(default)]
     hearing_needed: bool,
     /// The fight is under water.
+    #[serde(default)]
     underwater: bool,
     /// The attacker rides.
+    #[serde(default)]
     mounted: bool,
     /// A melee attack that drops its target knocks it out instead of killing it.
+    #[serde(default)]
     knock_out: bool,
     /// Reactions the target takes, such as Uncanny Dodge.
+    #[schema(value_type = Vec<String>, max_items = 20)]
+    #[serde(default)]
     reactions: UpTo<Words<100>, 0, 20>,
     /// Bonus of a paladin's aura that the roller of a saving throw stands in.
+    #[schema(value_type = Option<i32>, minimum = 0, maximum = 20)]
+    #[serde(default)]
     aura_of_protection: Option<Within<0, 20>>,
+}
+
+fn weapon_or_whether() -> Schema {
+    one_of(
+        [Type::String, Type::Boolean, Type::Null],
+        "What is in the other hand: a weapon's name, or whether there is one.",
+    )
+}
+
+fn text_or_number() -> Schema {
+    one_of([Type::String, Type::Integer, Type::Null], "Names the turn, so that what works once a turn is used once.")
+}
+
+fn one_of(types: [Type; 3], description: &str) -> Schema {
+    let shape = ObjectBuilder::new().schema_type(SchemaType::from_iter(types)).max_length(Some(limits::NAME_CHARS_MAX));
+    shape.description(Some(description)).build().into()
 }
 
 #[derive(Deserialize)]
@@ -148,12 +190,12 @@ macro_rules! resolver_arguments {
         }
 
         impl $name {
-            /// This call, its circumstances checked, the encounter held.
+            /// This call with checked circumstances. The encounter is locked.
             async fn call<'a>(
                 &self,
                 cx: &'a crate::tools::ToolCx<'a>,
                 tool: &'static str,
-            ) -> crate::error::Result<super::common::Call<'a>> {
+            ) -> base::error::Result<super::common::Call<'a>> {
                 let preview = self.preview || cx.preview;
                 let fight = match &self.encounter_id {
                     Some(id) => Some(super::common::fight(cx, &id.0, !preview).await?),
@@ -179,7 +221,7 @@ macro_rules! resolver_arguments {
 }
 pub(super) use resolver_arguments;
 
-/// The encounter a call is about.
+/// The encounter of a call.
 pub(super) async fn fight(cx: &ToolCx<'_>, id: &str, lock: bool) -> Result<Stored> {
     let campaign = Ref::Id(cx.campaign);
     let found = store::read(cx.tx().await?, Place { campaign: &campaign, only: None }, id, lock).await;
@@ -198,9 +240,9 @@ pub(super) async fn fight(cx: &ToolCx<'_>, id: &str, lock: bool) -> Result<Store
 /// When a resolver changes hit points.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Harm {
-    /// Whenever it is no preview.
+    /// Always, except in a preview.
     Always,
-    /// Only when the call asks for it.
+    /// Only if the call asks for it.
     WhenAsked,
 }
 
@@ -212,15 +254,15 @@ pub(super) struct Call<'a> {
     pub(super) tool: &'static str,
     pub(super) cx: &'a ToolCx<'a>,
     pub(super) tx: &'a TenantTx,
-    /// The encounter it happens in: who takes part stands as it says, and what changes, changes there.
+    /// The encounter in which the call happens. Participants are as it says, and changes are made there.
     pub(super) fight: Option<Stored>,
 }
 
 impl Call<'_> {
-    /// Who acts.
+    /// The creature that acts.
     ///
     /// # Errors
-    /// `validation_failed` at `/actor` for who has no sheet.
+    /// `validation_failed` at `/actor` for an actor without a sheet.
     pub(super) fn actor(&self) -> Result<Who> {
         if let Some(fight) = &self.fight {
             return self.combatant(fight);
@@ -236,7 +278,7 @@ impl Call<'_> {
         }
     }
 
-    /// The participant who acts: the caller's own, or for a game master whose turn it is.
+    /// The acting participant: the caller's own or, for a game master, the one whose turn it is.
     fn combatant(&self, fight: &Stored) -> Result<Who> {
         let own = self.cx.entity.to_string();
         let current = fight.now.current().map(|p| p.id.as_str());
@@ -248,13 +290,13 @@ impl Call<'_> {
             .ok_or_else(|| Error::invalid("/actor", "unknown_reference", "The actor takes no part in this encounter."))
     }
 
-    /// Whom a name means; `self` is the actor.
+    /// The creature that a name means. `self` is the actor.
     pub(super) async fn whom(&self, name: &str) -> Result<Named> {
         let found = self.whom_all(&[name]).await?;
         found.into_iter().next().ok_or_else(|| Error::internal("a name was lost"))
     }
 
-    /// Whom names mean, in their order.
+    /// The creatures that names mean, in the same order.
     pub(super) async fn whom_all(&self, names: &[&str]) -> Result<Vec<Named>> {
         let own = self.actor().ok();
         let is_own = |name: &str| own.filter(|_| name.eq_ignore_ascii_case("self"));
@@ -273,18 +315,18 @@ impl Call<'_> {
         Ok(names.iter().zip(found).map(|(name, found)| is_own(name).map_or(found, Named::One)).collect())
     }
 
-    /// Whether what happens in a fight can be told in the log. One statement, none if a tenant may keep any number of rows.
+    /// Checks that the fight's log has room for what happens. One statement, or none if a tenant may have any number of rows.
     async fn has_room(&self) -> Result<()> {
         check_rows_more(self.tx, self.cx.rows_max, "message", encounters::service::MESSAGES).await
     }
 
-    /// The participant that the caller plays; none for a game master and for those whom one plays.
+    /// The participant that the caller plays. None for game masters and NPCs.
     fn own_in<'f>(&self, fight: &'f Stored) -> Option<&'f str> {
         let own = Some(self.cx.entity).filter(|_| self.cx.kind == ActorKind::Character)?;
         stand::own_in(&fight.now, &own.to_string()).map(|p| p.id.as_str())
     }
 
-    /// Whom a name means in an encounter. A character means nobody whom only the game master knows of.
+    /// The participant that a name means. A character cannot mean somebody whom only the game master knows about.
     fn among_those(&self, fight: &Stored, wanted: &str) -> Named {
         let own = self.own_in(fight);
         let is_character = self.cx.kind == ActorKind::Character;
@@ -302,7 +344,8 @@ impl Call<'_> {
         }
     }
 
-    /// Whom a name means to an AI's character or NPC. One that stands in a fight acts there, also if the call does not name it.
+    /// The creature that an AI's character or NPC means by a name. An actor in a fight acts there, even if the call does not name
+    /// the fight.
     pub(super) async fn target(&mut self, name: &str) -> Result<Named> {
         let acts = self.cx.turn.is_some() && matches!(self.cx.kind, ActorKind::Character | ActorKind::Npc);
         if self.fight.is_some() || !acts || name.eq_ignore_ascii_case("self") {
@@ -330,12 +373,12 @@ impl Call<'_> {
         }
     }
 
-    /// Says that it cannot be done.
+    /// Answers that the action is impossible.
     pub(super) fn impossible(&self, reason: &str) -> Result<Value> {
         self.told(&impossible(reason))
     }
 
-    /// Answers an outcome that changes nothing.
+    /// Answers with an outcome that changes nothing.
     pub(super) fn told(&self, outcome: &Outcome) -> Result<Value> {
         service::plain(&self.how(Harm::Always, false), outcome)
     }
@@ -349,7 +392,7 @@ impl Call<'_> {
         self.on(self.actor()?, harm, run).await
     }
 
-    /// Runs a resolver for one creature alone.
+    /// Runs a resolver for one creature.
     pub(super) async fn on(
         &self,
         who: Who,
@@ -359,7 +402,7 @@ impl Call<'_> {
         self.among(&[who], harm, |cast, dice| Ok(run(cast.creature(who)?, dice))).await
     }
 
-    /// Runs a resolver for a creature that is called something.
+    /// Runs a resolver for the creature that a name means.
     pub(super) async fn on_called(
         &self,
         name: &str,
@@ -372,7 +415,7 @@ impl Call<'_> {
         }
     }
 
-    /// Runs a resolver for several.
+    /// Runs a resolver for several creatures.
     pub(super) async fn among(
         &self,
         who: &[Who],
@@ -386,7 +429,7 @@ impl Call<'_> {
         service::resolve(&self.how(harm, harm == Harm::WhenAsked), cast, run).await
     }
 
-    /// Runs a resolver for those who fight, and makes what it changes as an action of the encounter would.
+    /// Runs a resolver for participants of a fight, and makes its changes as an action of the encounter would.
     async fn in_fight(
         &self,
         fight: &Stored,
@@ -423,7 +466,7 @@ impl Call<'_> {
         Ok(told)
     }
 
-    /// Does an action of the encounter instead, whose turns, positions and economy count; answers as a resolver.
+    /// Runs an action of the encounter instead, so that its turns, positions and action economy count. Answers like a resolver.
     pub(super) async fn as_action(&self, fight: &Stored, action: &Action) -> Result<Value> {
         self.has_room().await?;
         let own = self.own_in(fight);
@@ -437,7 +480,7 @@ impl Call<'_> {
         for effect in result["effects"].as_array_mut().into_iter().flatten() {
             effect["applied"] = json!(!self.preview);
         }
-        // What it led to, such as a saving throw to keep concentrating.
+        // Further outcomes, such as a saving throw to keep concentration.
         let follows: Vec<Value> = outcomes.collect();
         if !follows.is_empty() {
             result["followed_by"] = Value::Array(follows);
@@ -451,7 +494,7 @@ impl Call<'_> {
         Ok(result)
     }
 
-    /// As [`Call::as_action`] for an action of the actor alone, if this happens in an encounter.
+    /// Like [`Call::as_action`], for an action of the actor alone. None outside of an encounter.
     pub(super) async fn own_action(&self, kind: ActionKind) -> Result<Option<Value>> {
         let (Some(fight), Ok(Who::Participant(at))) = (&self.fight, self.actor()) else { return Ok(None) };
         let mut action = Action::new(kind);

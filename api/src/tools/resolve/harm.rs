@@ -1,4 +1,4 @@
-//! What hurts and heals: `apply_damage`, `apply_healing`, `resolve_concentration`, `resolve_death_save`, `resolve_fall`.
+//! Damage and healing: `apply_damage`, `apply_healing`, `resolve_concentration`, `resolve_death_save`, `resolve_fall`.
 
 use rules::encounter::ActionKind;
 use rules::resolve::{
@@ -15,9 +15,9 @@ use super::{
 };
 use crate::{
     encounters::answers::ResolvedOutcome,
-    error::Result,
     tools::{ANYONE, ActorKind, ToolCx, ToolSpec},
 };
+use base::error::Result;
 
 /// Damage of one type.
 #[derive(Debug, Deserialize, JsonSchema)]

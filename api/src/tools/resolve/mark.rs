@@ -1,4 +1,4 @@
-//! `mark_impossible` and `mark_no_check`: what the rules need not look at.
+//! `mark_impossible` and `mark_no_check`: actions that the rules do not have to decide.
 
 use rules::resolve::{impossible, no_check};
 use serde_json::Value;
@@ -6,9 +6,9 @@ use serde_json::Value;
 use super::{common::resolver_arguments, values::Words};
 use crate::{
     encounters::answers::ResolvedOutcome,
-    error::Result,
     tools::{ANYONE, ActorKind, ToolCx, ToolSpec},
 };
+use base::error::Result;
 
 resolver_arguments! {
     /// What a mark takes.

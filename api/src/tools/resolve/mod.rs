@@ -1,12 +1,12 @@
 //! The resolver tools: what happens when somebody tries something, decided by the rules.
 //!
-//! A tool reads its arguments, finds who is meant and hands both to `crate::rules`, which runs the resolver and writes what
-//! it changes. It must never roll, compare or subtract anything itself. Everyone may call these tools, listed or not.
+//! A tool parses its arguments, finds who is meant, and passes both to `crate::rules`, which runs the resolver and writes its
+//! changes. A tool must never roll, compare or subtract anything itself. Everyone may call these tools, listed or not.
 //!
-//! - `values`, `common`: what arguments are made of, and those that all resolvers share.
-//! - `attack`, `checks`, `save`, `together`, `harm`, `rest`, `mark`: the tools, a family a file.
+//! - `values`, `common`: the types of arguments, and the arguments that all resolvers share.
+//! - `attack`, `checks`, `save`, `together`, `harm`, `rest`, `mark`: the tools, one family per file.
 //!
-//! To add one: its arguments in `resolver_arguments!`, a `ToolSpec`, a line in the registry, a row in `docs/rules.md`.
+//! To add a tool: its arguments in `resolver_arguments!`, a `ToolSpec`, a line in the registry, and a row in `docs/rules.md`.
 
 mod attack;
 mod checks;

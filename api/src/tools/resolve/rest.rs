@@ -9,9 +9,9 @@ use super::{
 };
 use crate::{
     encounters::answers::ResolvedOutcome,
-    error::Result,
     tools::{ANYONE, ActorKind, ToolCx, ToolSpec},
 };
+use base::error::Result;
 
 resolver_arguments! {
     /// What a rest takes.

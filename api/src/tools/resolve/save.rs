@@ -1,4 +1,4 @@
-//! `resolve_saving_throw`: the actor saves, perhaps from damage.
+//! `resolve_saving_throw`: a saving throw of the actor, optionally against damage.
 
 use rules::{
     resolve::{SaveDamage, SavingThrowArgs, resolve_saving_throw},
@@ -14,9 +14,9 @@ use super::{
 };
 use crate::{
     encounters::answers::ResolvedOutcome,
-    error::Result,
     tools::{ANYONE, ActorKind, ToolCx, ToolSpec},
 };
+use base::error::Result;
 
 /// Damage that is saved from.
 #[derive(Debug, Deserialize, JsonSchema)]

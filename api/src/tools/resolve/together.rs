@@ -1,4 +1,4 @@
-//! Rolls of several: `resolve_contest`, `resolve_group_check`.
+//! Rolls of several creatures: `resolve_contest`, `resolve_group_check`.
 
 use rules::resolve::{CheckKind, ContestArgs, ContestPurpose, GroupCheckArgs, resolve_contest, resolve_group_check};
 use schemars::JsonSchema;
@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{
     encounters::answers::ResolvedOutcome,
-    error::{Error, Result},
     rules::cast::Named,
     tools::{ANYONE, ActorKind, ToolCx, ToolSpec},
 };
+use base::error::{Error, Result};
 
 /// What somebody rolls: a skill, an ability, or a skill with another ability.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

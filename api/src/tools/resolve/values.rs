@@ -1,5 +1,5 @@
-//! Values that resolvers take: bounded numbers, short texts, the words of the rules. Each says in its schema what it takes,
-//! and refuses the rest with a sentence.
+//! The types of resolvers' arguments: bounded numbers, short texts, the words of the rules. Each describes its values in its
+//! schema, and rejects others with a sentence.
 
 use std::borrow::Cow;
 
@@ -33,7 +33,7 @@ impl<const MIN: i32, const MAX: i32> JsonSchema for Within<MIN, MAX> {
     }
 }
 
-/// A text of 1 to `MAX` characters, white space around it left out.
+/// A text of 1 to `MAX` characters, without whitespace around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Words<const MAX: usize>(pub(crate) String);
 
@@ -94,7 +94,7 @@ impl<T: JsonSchema, const MIN: usize, const MAX: usize> JsonSchema for UpTo<T, M
     }
 }
 
-/// A word of the rules, in any case.
+/// A word of the rules, in upper or lower case.
 macro_rules! word {
     ($(#[$meta:meta])* $name:ident($inner:ty), $what:literal, $find:expr, $all:expr) => {
         $(#[$meta])*
@@ -139,12 +139,12 @@ word!(
     DamageType(&'static str), "damage type", damage_type, DAMAGE_TYPES
 );
 
-/// Reads null as the default.
+/// Parses null as the default.
 pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D) -> Result<T, D::Error> {
     Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
 }
 
-/// Reads a name that a model may leave empty where there is none.
+/// Parses a name. Models may leave it empty instead of missing.
 pub(crate) fn unless_blank<'de, D: Deserializer<'de>, const MAX: usize>(
     from: D,
 ) -> Result<Option<Words<MAX>>, D::Error> {

@@ -11,47 +11,47 @@ use super::{GmJob, Look, run};
 use crate::{
     app::App,
     auth::Caller,
-    error::{Problem, Result},
     http::{
         Body, Reply, computed,
         idempotency::IdempotencyKey,
         resource::{Ref, campaign_id},
         validate,
     },
-    llm::ReplyMode,
     prompt::preview::Preview,
-    tenancy::TenantTx,
     turns::{
         OnBusy, OnFailure, TurnView,
         http::action_fits,
         start::{Asker, TurnStarted, Wish, respond},
     },
 };
+use base::error::{Problem, Result};
+use db::tenancy::TenantTx;
+use llm::ReplyMode;
 
-/// A turn of the session's AI.
+/// The request for a turn of a session's AI.
 #[derive(Debug, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct GmTurnInput {
-    /// What is asked of the AI for this turn, beside taking it.
+    /// An instruction to the AI for this turn.
     #[garde(inner(custom(action_fits)))]
     #[schema(min_length = 1, max_length = 4000)]
     instruction: Option<String>,
-    /// Another role than the session's, for this turn.
+    /// Another role than the session's, only for this turn.
     #[schema(inline)]
     role: Option<Role>,
     /// Whether to answer with server-sent events, as `GET …/turns/{id}/events` does.
     #[serde(default)]
     stream: bool,
-    /// Model calls at most, 1 to 32; never more than the operator allows.
+    /// The most model calls, 1 to 32; never more than the operator allows.
     #[garde(range(min = 1, max = 32))]
     #[schema(minimum = 1, maximum = 32)]
     max_steps: Option<u32>,
-    /// Dice rolled by hand, at most 1,000: the AI's rolls use them up in order before the server rolls its own.
+    /// Dice rolled by hand, at most 1,000. The AI's rolls use them in order before the server rolls.
     #[garde(inner(length(max = 1000)))]
     dice: Option<Vec<u32>>,
     reply_mode: Option<ReplyMode>,
-    /// A rules turn of this campaign: what it decided is a fact for the answer.
+    /// A rules turn of this campaign. Its decision is a fact for the AI's answer.
     mechanics_turn_id: Option<Uuid>,
     #[serde(default)]
     on_busy: OnBusy,
@@ -60,7 +60,7 @@ pub struct GmTurnInput {
 }
 
 impl GmTurnInput {
-    /// The turn that is asked for.
+    /// The job for this turn.
     #[must_use]
     pub fn job(
         self,
@@ -86,13 +86,13 @@ impl GmTurnInput {
     }
 }
 
-/// The session's AI takes its turn: as game master, as a game master's assistant, or as a player. Before the first completed
-/// turn it is told how the world stands, after that what changed.
+/// Lets the session's AI take its turn: as game master, as a game master's assistant, or as a player. Until a turn has completed,
+/// the AI gets an overview of the world; after that, only what changed.
 #[utoipa::path(tag = "turns", operation_id = "create_session_turn", request_body = GmTurnInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Session id"),
         ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
     responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((TurnView = "application/json"), (String = "text/event-stream"))),
-        (status = 202, description = "It runs; `Prefer: respond-async` was asked for", body = TurnStarted), (status = "default", body = Problem)))]
+        (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/sessions/{x}/turns")]
 pub async fn turn(
     app: web::Data<App>,
@@ -110,7 +110,7 @@ pub async fn turn(
     respond(app, caller, &campaign, wish, key, run).await
 }
 
-/// For what.
+/// The request for a preview of a session's prompt.
 #[derive(Debug, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -118,18 +118,18 @@ pub struct GmPromptInput {
     /// A sample instruction.
     #[garde(length(chars, max = 4000))]
     instruction: Option<String>,
-    /// The same, as the other previews call it.
+    /// The same as `instruction`, under the name that the other previews use.
     #[garde(length(chars, max = 4000))]
     action: Option<String>,
     #[schema(inline)]
     role: Option<Role>,
     reply_mode: Option<ReplyMode>,
-    /// For the form of the other previews; a session's prompt is for no player.
+    /// Accepted because the other previews have it. A session's prompt does not depend on a player.
     #[serde(rename = "player_id")]
     _player_id: Option<String>,
 }
 
-/// What the session's AI would be told now, without calling a model. Looking consumes nothing.
+/// Shows the prompt that the session's AI would get now, without calling a model. This does not move the cursor.
 #[utoipa::path(tag = "prompts", operation_id = "preview_session_prompt", request_body = GmPromptInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Session id")),
     responses((status = 200, body = Preview), (status = "default", body = Problem)))]

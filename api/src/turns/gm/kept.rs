@@ -1,5 +1,5 @@
-//! What is kept of a session's prompt from turn to turn. Each piece carries the version it was written from, and is used only if that
-//! is the database's now: a cache may be cold, never wrong.
+//! Keeps the parts of a session's prompt from turn to turn. Each part has the version from which it was written, and is used only
+//! if the database still has that version. A part may be missing, but never wrong.
 
 use std::sync::Arc;
 
@@ -8,32 +8,32 @@ use uuid::Uuid;
 
 use super::{lore::Lore, prompt::Base};
 use crate::{
-    llm::ReplyMode,
     prompt::{
         cache::{FairCache, Weigh},
         transcript::Transcript,
     },
     sessions::facts::{CampaignNow, Facts, Held},
 };
+use llm::ReplyMode;
 
-/// A session, the role that a turn asks for, and how its model replies.
+/// A session, the role that a turn asks for, and the reply mode.
 pub type Key = (Uuid, Option<Role>, ReplyMode);
 
-/// The kept prompts of sessions.
+/// The cached prompts of sessions.
 pub type Cache = FairCache<Key, Kept>;
 
-/// The pieces of one.
+/// The cached parts of a session's prompt.
 pub struct Kept {
     pub(super) campaign: Arc<CampaignNow>,
     pub(super) lore: Arc<Lore>,
     pub(super) base: Arc<Base>,
     pub(super) transcript: Arc<Transcript>,
-    /// Whose conversation it is.
+    /// The role and player of the conversation.
     pub(super) told_as: String,
     pub(super) talk: Option<Talk>,
 }
 
-/// What was said at the table, as a turn that was told of everything up to `upto` read it.
+/// The recent messages at the table, as read by a turn whose cursor was `upto`.
 #[derive(Clone)]
 pub(super) struct Talk {
     pub upto: i64,
@@ -42,7 +42,7 @@ pub(super) struct Talk {
 }
 
 impl Talk {
-    /// Whether nothing was said since.
+    /// Whether there are no newer messages.
     fn is_of(&self, facts: &Facts) -> bool {
         let told = facts.standing.cursor.is_some_and(|cursor| cursor.seq == self.upto);
         told && !facts.has_news && self.role == facts.playing.role
@@ -50,20 +50,20 @@ impl Talk {
 }
 
 impl Kept {
-    /// What was said at the table, if it still is.
+    /// The recent messages at the table, if they are up to date.
     pub(super) fn talk(&self, facts: &Facts) -> Option<Talk> {
         let talk = self.talk.as_ref().filter(|talk| talk.is_of(facts))?;
         Some(Talk { upto: facts.standing.now.seq, ..talk.clone() })
     }
 
-    /// What need not be read again if it has not moved.
+    /// What does not have to be read again if its version is the same.
     pub(super) fn held(&self) -> Held<'_> {
         Held { campaign: Some(self.campaign.version), heads: &self.lore.heads }
     }
 }
 
 impl Weigh for Kept {
-    /// Lore is counted where it is cached.
+    /// Does not count lore, because its own cache does.
     fn bytes(&self) -> usize {
         let talk = self.talk.as_ref().map_or(0, |talk| talk.words.len());
         talk + self.base.bytes() + self.transcript.bytes() + self.campaign.description.len() + 2000

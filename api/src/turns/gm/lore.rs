@@ -1,6 +1,6 @@
-//! The lore that a session's AI is told: global lore in the base of its prompt, which stays the same; that of the place it plays in,
-//! and what keywords woke, with the turn. A game master and its assistant know the whole world and its secrets; a player's AI
-//! knows what its character may.
+//! The lore for a session's AI. Global lore is in the base of its prompt, which stays the same. Lore of the session's location, and
+//! lore that keywords activate, come with the turn. A game master and an assistant know the whole world and its secrets; a player's
+//! AI knows what its character may know.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use entity::{session::Role, shapes::Extensions};
 use uuid::Uuid;
 
 use crate::{
-    error::Result,
     messages::service::{Which, seen},
     prompt::{
         assemble::{LIGHTER, lore_now},
@@ -24,32 +23,32 @@ use crate::{
         facts::{Facts, Whereabouts},
         service::Playing,
     },
-    tenancy::TenantTx,
-    threads,
 };
+use base::{error::Result, threads};
+use db::tenancy::TenantTx;
 
-/// Messages of the table whose words wake lore.
+/// The most messages at the table that are searched for keywords.
 const SAID_MAX: i64 = 20;
 
-/// What there is to be told.
+/// The lore for a session's AI.
 pub(super) struct Lore {
     knower: Knower,
     at: Whereabouts,
-    /// The heads of what is here, and their versions when it was read.
+    /// The heads of this lore, and their versions when it was read.
     pub heads: Vec<String>,
     versions: Vec<i64>,
     global: Arc<ScopeLore>,
-    /// Of the place and, for a player's AI, of its character's race and profession.
+    /// Lore of the location and, for a player's AI, of its character's race and profession.
     scoped: Vec<Arc<ScopeLore>>,
-    /// Every scope's keywords, for who knows the whole world.
+    /// The keyword entries of all scopes, for an AI that knows the whole world.
     any: Option<Arc<ScopeLore>>,
 }
 
 impl Lore {
-    /// Reads it. One statement for what is cached.
+    /// Reads the lore. One statement for cached lore.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub(super) async fn read(prompts: &Prompts, tx: &TenantTx, session: &Playing, at: &Whereabouts) -> Result<Self> {
         let mut scopes = vec![LoreScope::global()];
         scopes.extend(LoreScope::zone(at.place.as_deref()));
@@ -68,11 +67,11 @@ impl Lore {
         let (mut all, versions) = lore_now(prompts, tx, session.campaign, &scopes).await?;
         let any = if knower == Knower::GameMaster { all.pop() } else { None };
         let scoped = all.split_off(1);
-        let global = all.pop().ok_or_else(|| crate::error::Error::internal("global lore is always asked for"))?;
+        let global = all.pop().ok_or_else(|| base::error::Error::internal("global lore is always asked for"))?;
         Ok(Self { knower, at: at.clone(), heads, versions, global, scoped, any })
     }
 
-    /// Whether it is what there is to be told now.
+    /// Whether this is still the right lore.
     pub(super) fn is_of(&self, facts: &Facts) -> bool {
         let knows = match self.knower {
             Knower::GameMaster => facts.playing.role != Role::Player,
@@ -83,12 +82,12 @@ impl Lore {
         knows && self.at == facts.at && self.versions == facts.heads
     }
 
-    /// Whether any of it waits for words.
+    /// Whether there are keyword entries.
     pub(super) fn has_keywords(&self) -> bool {
         self.awake().any(|lore| lore.has_keywords())
     }
 
-    /// What words may wake.
+    /// The lore with entries that keywords may activate.
     fn awake(&self) -> impl Iterator<Item = &Arc<ScopeLore>> + Clone {
         let own = std::iter::once(&self.global).chain(&self.scoped).filter(|_| self.any.is_none());
         own.chain(&self.any)
@@ -100,13 +99,13 @@ impl Lore {
         lore_section("world_lore", std::slice::from_ref(&self.global), self.knower, budget)
     }
 
-    /// What belongs to the place, unless it is still to be read in the conversation.
+    /// Lore of the location, except what can still be read in the conversation.
     pub(super) fn of_place(&self, settings: &Extensions, transcript: &Transcript) -> Entered {
         let budget = Section::ScopedLore.budget_in(settings);
         wake::always(self.scoped.iter().map(AsRef::as_ref), self.knower, transcript, budget)
     }
 
-    /// What the words of this turn, of the table and of the conversation woke.
+    /// Lore activated by the texts of this turn, of the table and of the conversation.
     ///
     /// # Errors
     /// `internal` if the server is stopping.
@@ -125,10 +124,10 @@ impl Lore {
     }
 }
 
-/// What was said at the table of late, but for the words of AIs. One statement.
+/// The recent messages at the table, without those of AIs. One statement.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub(super) async fn table_talk(tx: &TenantTx, session: &Playing) -> Result<String> {
     let table = seen(tx, session.campaign, session.reader(), Which::Newest(SAID_MAX)).await?;
     let words: Vec<&str> = table.iter().filter(|m| m.author != "ai").map(|m| m.content.as_str()).collect();

@@ -1,7 +1,7 @@
-//! The turn of a session's AI: it runs the game, helps the one who does, or plays a character.
+//! The turn of a session's AI: it runs the game, helps the game master, or plays a character.
 //!
-//! The session's turn takes its place first and everything it is told is read after that, so that two turns of a session never read
-//! one cursor. Up to where it is told is written with the turn; it counts as seen once the turn completes.
+//! The turn first takes the session's place, and reads everything for its prompt after that, so that two turns of a session never
+//! read the same cursor. The end of what it was told is stored with the turn, and counts as seen once the turn completes.
 
 pub mod http;
 pub mod kept;
@@ -27,40 +27,42 @@ use super::{
 use crate::{
     app::App,
     auth::Caller,
-    error::{Code, Error, Result},
     http::{
         Reply,
         idempotency::IdempotencyKey,
         resource::{Ref, campaign_id},
     },
-    llm::{Endpoint, ReplyMode},
     messages::service::NewMessage,
-    ops::metrics,
-    prompt::{cache::Prompts, preview::Preview, tokens, transcript::Exchange},
+    prompt::{cache::Prompts, preview::Preview, transcript::Exchange},
     sessions::{
         facts::{Facts, Held, facts},
         service::{self, Playing},
     },
-    tenancy::{Origin, TenantTx},
     tools::{ActorKind, Effects, Hand, Rest},
 };
+use base::{
+    error::{Code, Error, Result},
+    metrics, tokens,
+};
+use db::tenancy::{Origin, TenantTx};
 use kept::Kept;
+use llm::{Endpoint, ReplyMode};
 use prompt::{Asked, GmPrompt, Reads};
 
-/// The kind of turn.
+/// The kind of this turn.
 pub(super) const KIND: &str = "gm";
 
-/// A turn that was asked for.
+/// A requested turn.
 #[derive(Clone, Debug)]
 pub struct GmJob {
     pub campaign: String,
     pub session: Uuid,
     pub instruction: Option<String>,
-    /// Another role than the session's, for this turn.
+    /// Another role than the session's, only for this turn.
     pub role: Option<Role>,
     pub steps_max: Option<u32>,
     pub mechanics: Option<Uuid>,
-    /// Dice rolled by hand, for the AI's rolls in their order.
+    /// Dice rolled by hand, for the AI's rolls in order.
     pub dice: Option<Vec<u32>>,
     pub mode: ReplyMode,
     pub on_busy: OnBusy,
@@ -84,7 +86,7 @@ pub async fn run(app: &App, caller: &Caller, job: &GmJob, asker: &Asker) -> Resu
     in_place(app, caller, wanted, asker, async || Ok(spot), attempt).await
 }
 
-/// Whose prompt is looked at, and as what.
+/// A prompt to preview.
 #[derive(Clone, Copy, Debug)]
 pub struct Look<'a> {
     pub campaign: Uuid,
@@ -95,10 +97,11 @@ pub struct Look<'a> {
     pub instruction: Option<&'a str>,
 }
 
-/// What a session's AI would be told, as the transaction sees the world; looking consumes nothing. With `tables` from what is kept.
+/// The prompt of a session's AI, as the transaction sees the world. This does not move the cursor. `tables` is the cache to use, if
+/// any.
 ///
 /// # Errors
-/// `not_found`; those of the database.
+/// `not_found`; database errors.
 pub async fn preview_in(
     prompts: &Prompts,
     tables: Option<&kept::Cache>,
@@ -113,7 +116,7 @@ pub async fn preview_in(
     Ok(GmPrompt::build(prompts, &mut Reads::Within(tx), &mut facts, kept.as_deref(), asked).await?.preview())
 }
 
-/// A turn under way.
+/// A turn in progress.
 struct GmTurn<'a> {
     talk: Talk<'a>,
     job: &'a GmJob,
@@ -151,7 +154,7 @@ async fn attempt(
         mechanics: mechanics.as_ref().map(|m| m.raw.as_str()),
     };
     let mut reads = Reads::later(&app.pool, caller.tenant_id());
-    // While the model writes, nothing of how a turn opens and ends is held.
+    // Boxed, so that while the model writes, the future holds nothing of how a turn opens and ends.
     let build = Box::pin(GmPrompt::build(&app.prompts, &mut reads, &mut facts, kept.as_deref(), asked)).await;
     drop(reads);
     let prompt = match build {
@@ -176,17 +179,18 @@ async fn attempt(
     result.map(Attempted::Done)
 }
 
-/// What opening a session's turn led to.
+/// The result of opening a session's turn.
 enum Open {
-    /// It runs, under this id.
+    /// The turn runs under this id.
     Runs(Uuid, Box<Facts>),
-    /// It waits, as it was to.
+    /// The turn waits, as requested.
     Waits(Uuid),
-    /// It ran before.
+    /// The same request ran before.
     Replay(Reply),
 }
 
-/// Takes the session's place and reads what the turn is told from. One round trip, unless the key is known or something is missing.
+/// Takes the session's place and reads the data for the prompt. One round trip, unless the key was used before or something is
+/// missing.
 async fn open(talk: &Talk<'_>, job: &GmJob, place: Place, held: Held<'_>) -> Result<Open> {
     let (app, caller) = (talk.app, talk.caller);
     let named = Ref::parse(&job.campaign);
@@ -266,7 +270,7 @@ impl GmTurn<'_> {
         self.talk.run(&question, &hands).await
     }
 
-    /// Commits the answer: what the model was told and what it told, the record, usage and key.
+    /// Commits the answer: the messages, the record, the usage and the key.
     async fn finish(&self, status: Status) -> Result<Reply> {
         let narrative = self.talk.narrative();
         let (body, record) = self.written(status, &narrative)?;
@@ -289,8 +293,8 @@ impl GmTurn<'_> {
         Ok(Reply { status: 200, body, ..Reply::default() })
     }
 
-    /// Keeps the prompt with one exchange more. The turn's transaction raised the version of the conversation by one; if another
-    /// did meanwhile, the next turn reads the conversation again.
+    /// Caches the prompt with the new exchange. The turn's transaction raised the version of the conversation by one. If another
+    /// transaction raised it as well, the next turn reads the conversation again.
     fn remember(&self, [asked, told]: [NewMessage; 2]) {
         let exchange = Exchange {
             id: asked.id,
@@ -303,7 +307,7 @@ impl GmTurn<'_> {
         self.talk.app.tables.put(self.talk.caller.tenant_id(), self.job.kept_as(), kept);
     }
 
-    /// The turn's two messages: what the model was told, which nobody at the table reads, and what it told.
+    /// The turn's two messages: the model's input, which nobody at the table reads, and its answer.
     async fn said(&self, narrative: String) -> Result<[NewMessage; 2]> {
         let instruction =
             self.job.instruction.clone().unwrap_or_else(|| role::take_your_turn(self.session.role).to_owned());

@@ -1,5 +1,5 @@
-//! What the AI of a session is told: rules, campaign and lore, the conversation so far, and then the world as it is or what
-//! changed in it, never both.
+//! The prompt for a session's AI: rules, campaign and lore, the conversation so far, and then either the world as it is or what
+//! changed.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -14,9 +14,6 @@ use super::{
     role,
 };
 use crate::{
-    error::{Error, Result},
-    llm::{Message, ReplyMode},
-    pool::Pool,
     prompt::{
         LoreDecision,
         cache::Prompts,
@@ -24,7 +21,6 @@ use crate::{
         preview::{MessageText, Preview, SectionText},
         section::Section,
         segment::{Written, short_hash},
-        tokens,
         transcript::{Exchange, Transcript, messages},
         wake::Entered,
     },
@@ -35,12 +31,16 @@ use crate::{
         facts::{CampaignNow, Facts},
         overview, service,
     },
-    tenancy::TenantTx,
-    threads,
     tools::Tool,
 };
+use base::{
+    error::{Error, Result},
+    threads, tokens,
+};
+use db::{pool::Pool, tenancy::TenantTx};
+use llm::{Message, ReplyMode};
 
-/// How an overview begins; the transcript is looked through for it.
+/// The beginning of an overview. The transcript is searched for it.
 const OVERVIEW: &str = "World State Overview:\n";
 const CHANGES: &str = "Recent changes to the game:\n";
 
@@ -59,7 +59,7 @@ impl Part {
         Ok(Self { name, tokens: tokens::count_apart(text.clone()).await?, hash, text, cut })
     }
 
-    /// One that is the same from turn to turn: its tokens are remembered.
+    /// A section that stays the same from turn to turn. Its token count is cached.
     async fn lasting(name: &'static str, text: String, cut: String) -> Result<Self> {
         let (text, hash) = hashed(text);
         Ok(Self { name, tokens: tokens::count_lasting(text.clone()).await?, hash, text, cut })
@@ -71,7 +71,7 @@ fn hashed(text: String) -> (Arc<str>, String) {
     (text.into(), hash)
 }
 
-/// What stays the same from turn to turn, and what it was written from.
+/// The part that stays the same from turn to turn, and the data from which it was written.
 pub(super) struct Base {
     /// Rules, campaign, global lore, tools.
     parts: [Part; 4],
@@ -113,7 +113,7 @@ impl Base {
         })
     }
 
-    /// Whether it would be written the same again.
+    /// Whether it would be written in the same way again.
     fn is_of(&self, role: Role, is_fighting: bool, campaign: &Arc<CampaignNow>, knows: &Arc<Lore>) -> bool {
         (self.role, self.is_fighting) == (role, is_fighting)
             && Arc::ptr_eq(&self.campaign, campaign)
@@ -125,10 +125,10 @@ impl Base {
     }
 }
 
-/// Where things are read.
+/// The transaction for reading.
 pub(super) enum Reads<'a> {
     Within(&'a TenantTx),
-    /// In a transaction that begins when something has to be read.
+    /// A transaction that begins when something has to be read.
     Later {
         pool: &'a Pool,
         tenant: Uuid,
@@ -157,22 +157,22 @@ impl<'a> Reads<'a> {
     }
 }
 
-/// What a turn is asked for with.
+/// What the request for a turn contains.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub mode: ReplyMode,
     pub instruction: Option<&'a str>,
-    /// What the rules decided.
+    /// The decision of the rules.
     pub mechanics: Option<&'a str>,
 }
 
-/// A prompt, and up to where it tells what happened.
+/// A prompt, and the position up to which it tells what happened.
 pub(super) struct GmPrompt {
     pub base: Arc<Base>,
     pub transcript: Arc<Transcript>,
-    /// History (without its text, which is the transcript's), context, the place's lore, the turn itself.
+    /// History (without its text, which is the transcript's), context, lore of the location, the turn itself.
     rest: [Part; 4],
-    /// Whether nothing of the base had to be written.
+    /// Whether the whole base came from the cache.
     pub hit: bool,
     /// `overview` or `delta`.
     pub context: &'static str,
@@ -181,7 +181,7 @@ pub(super) struct GmPrompt {
     pub text_tokens: u32,
     pub tools: Option<&'static RawValue>,
     pub cache_key: String,
-    /// Lore that entered with the turn, or did not.
+    /// Decisions about lore that may enter with the turn.
     lore: Vec<LoreDecision>,
     campaign: Arc<CampaignNow>,
     knows: Arc<Lore>,
@@ -190,11 +190,11 @@ pub(super) struct GmPrompt {
 }
 
 impl GmPrompt {
-    /// Writes everything from what is kept and what moved since. No statement if nothing did; about ten if nothing is kept,
+    /// Writes everything from cached data and from what changed since. No statement if nothing did; about ten without cached data,
     /// whatever the size of the world.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub(super) async fn build(
         prompts: &Prompts,
         reads: &mut Reads<'_>,
@@ -219,7 +219,7 @@ impl GmPrompt {
             Some(kept) => kept.transcript.clone(),
             None => Arc::new(Transcript::of_session(reads.tx().await?, session, &told_as, facts.talk).await?),
         };
-        // An overview is a part of the conversation: there has to be room for it beside the talk.
+        // An overview is part of the conversation, so the budget needs room for both.
         let room = Section::History.budget_in(settings).saturating_add(Section::Overview.budget_in(settings));
         let transcript = whole.within(room);
         let fights = match facts.has_fights {
@@ -227,7 +227,7 @@ impl GmPrompt {
             false => Vec::new(),
         };
         let fights = combat::seen_by(role, fights);
-        // Shown while one of the server's own fights goes on, or always if the campaign says so.
+        // Tools for fights are shown during one of the server's own fights, or always if the campaign says so.
         let fighting = fights.iter().any(|f| f.own) || settings.get("gm_encounters").is_some_and(|s| *s == true);
         let same = kept.filter(|kept| kept.base.is_of(role, fighting, &campaign, &lore));
         let base = match same {
@@ -256,7 +256,7 @@ impl GmPrompt {
         let key = [tenant.into_bytes(), facts.playing.campaign.into_bytes(), session.into_bytes()];
         Ok(Self {
             text: format!("{}{}{}", told.text, scoped.text, turn.text).into(),
-            // Counted apart, which is at most a token more for each than together.
+            // Counted separately, which gives at most one token more for each part.
             text_tokens: told.tokens.saturating_add(scoped.tokens).saturating_add(turn.tokens),
             rest: [history(&whole, &transcript), told, scoped, turn],
             hit: same.is_some(),
@@ -273,17 +273,17 @@ impl GmPrompt {
         })
     }
 
-    /// Its sections in order. That of the history has no text.
+    /// All sections in order. That of the history has no text.
     pub(super) fn sections(&self) -> impl Iterator<Item = &Part> {
         self.base.parts.iter().chain(&self.rest)
     }
 
-    /// What became of lore, and why.
+    /// The decisions about lore, and why.
     pub(super) fn lore(&self) -> impl Iterator<Item = &LoreDecision> {
         self.base.lore.iter().chain(&self.lore)
     }
 
-    /// What the next turn may be written from, once this one has been told in the conversation.
+    /// The data for the next turn's prompt, once this exchange is part of the conversation.
     pub(super) fn kept(&self, told: Exchange) -> Kept {
         Kept {
             campaign: self.campaign.clone(),
@@ -295,12 +295,12 @@ impl GmPrompt {
         }
     }
 
-    /// The messages a model is sent.
+    /// The messages for the model.
     pub(super) fn messages(&self) -> Vec<Message> {
         messages(self.base.parts.iter().map(|part| part.text.clone()), &self.transcript, self.text.clone())
     }
 
-    /// The prompt as a preview shows it.
+    /// The prompt as a preview.
     pub(super) fn preview(self) -> Preview {
         let messages = self.messages();
         let talk = |e: &Arc<Exchange>| format!("{}{}\n", e.user, e.assistant);
@@ -330,14 +330,18 @@ impl GmPrompt {
 
 const HISTORY: &str = "history";
 
-/// The conversation, of which the older exchanges may have been left out.
+/// The conversation, perhaps without its oldest exchanges.
 fn history(whole: &Transcript, shown: &Transcript) -> Part {
     let older = whole.exchanges.len() - shown.exchanges.len();
-    let cut = if older > 0 { format!("{older} older exchanges") } else { String::new() };
+    let cut = match older {
+        0 => String::new(),
+        1 => "1 older exchange".to_owned(),
+        n => format!("{n} older exchanges"),
+    };
     Part { name: HISTORY, text: "".into(), tokens: shown.tokens, hash: shown.hash.clone(), cut }
 }
 
-/// The world as it is, unless the model was told it in what it still reads of the conversation; then what changed since.
+/// The world as it is or, if the model can still read an earlier overview in the conversation, what changed since.
 async fn context(
     reads: &mut Reads<'_>,
     facts: &Facts,
@@ -364,7 +368,7 @@ async fn context(
     let known = service::known(tx, session.id, false).await?;
     let overview = overview::overview(tx, session, known, fights).await?;
     let budget = Section::Overview.budget_in(settings);
-    // However large the world is, it is cut down to what fits.
+    // The overview is cut to its budget, however large the world is.
     let (shown, cut) = threads::apart(usize::MAX, move || overview.within(budget)).await??;
     let mut text = OVERVIEW.to_owned();
     fence::put(&mut text, "world_state", &[], &shown);

@@ -1,16 +1,14 @@
-//! What the AI of a session is, what it may call, and how it is told to play.
+//! The roles of a session's AI: which tools each may call, and the rules for how to play it.
 
 use entity::session::Role;
 use std::sync::LazyLock;
 
 use serde_json::value::RawValue;
 
-use crate::{
-    llm::ReplyMode,
-    tools::{self, Tool},
-};
+use crate::tools::{self, Tool};
+use llm::ReplyMode;
 
-/// Tools of the AI that runs the game, beside those of fights.
+/// The tools of the AI that runs the game, besides those for fights.
 const GM: &[&str] = &[
     "get_actor_details",
     "get_current_scene",
@@ -33,24 +31,24 @@ const ASSISTANT: &[&str] = &[
     "roll_dice",
     "search_lore",
 ];
-/// Tools of the server's own fights. Their schemas are longer than all others together, so they are shown only when they are of
-/// use; they may be called at any time.
+/// The tools for the server's own fights. Their schemas are longer than all others together, so they are shown only when they are
+/// useful. They may be called at any time.
 const FIGHTS: &[&str] = &["encounter_action", "manage_encounter"];
 
-/// The tools a role may call. A player decides no fight, and secrets and stat blocks are left out of what the others show it.
+/// The tools that a role may call. A player does not run fights, and the other tools hide secrets and stat blocks from a player.
 pub(super) fn tools(role: Role) -> Vec<&'static Tool> {
     let fights = if role == Role::Gm { FIGHTS } else { &[] };
     shown(role, false).into_iter().chain(fights.iter().filter_map(|name| tools::find(name))).collect()
 }
 
-/// The tools a role is shown.
+/// The tools that a role is shown.
 pub(super) fn shown(role: Role, fighting: bool) -> Vec<&'static Tool> {
     let names = if role == Role::Assistant { ASSISTANT } else { GM };
     let fights = if fighting && role == Role::Gm { FIGHTS } else { &[] };
     names.iter().chain(fights).filter_map(|name| tools::find(name)).collect()
 }
 
-/// Their definitions as a model takes them; written once.
+/// The definitions of the shown tools in the format for models. Written once.
 pub(super) fn definitions(role: Role, fighting: bool) -> Option<&'static RawValue> {
     static WRITTEN: [LazyLock<Option<Box<RawValue>>>; 3] = [
         LazyLock::new(|| written(Role::Assistant, false)),
@@ -70,7 +68,7 @@ fn written(role: Role, fighting: bool) -> Option<Box<RawValue>> {
     serde_json::value::to_raw_value(&definitions).ok()
 }
 
-/// The sentence that ends what a model is told.
+/// The last sentence of the prompt.
 pub(super) fn take_your_turn(role: Role) -> &'static str {
     match role {
         Role::Gm => "Take your turn as Game Master.",
@@ -117,7 +115,7 @@ const XML: &str = "\
 - Leave <tools> empty when no tool is needed; leave <narrative> empty while you still need a tool's answer.
 ";
 
-/// How to play.
+/// The rules for how to play the role.
 pub(super) fn rules(role: Role, mode: ReplyMode) -> String {
     let who = match role {
         Role::Gm => GAME_MASTER,

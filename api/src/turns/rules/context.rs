@@ -1,4 +1,4 @@
-//! What a model is told to say which check an action needs: who acts and who is there. Names, never the stat block.
+//! The prompt with which a model says which check an action needs: who acts and who is present. It has names, never stat blocks.
 
 use std::fmt::Write as _;
 
@@ -20,20 +20,22 @@ use uuid::Uuid;
 use super::offer;
 use crate::{
     encounters::stand::{FIGHT_OF_CHARACTER, Stand},
-    error::{Error, Result},
     http::resource::col,
-    llm::ReplyMode,
     npcs,
     prompt::fence,
-    stored::{self, Columns},
-    tenancy::TenantTx,
 };
+use base::{
+    error::{Error, Result},
+    stored::{self, Columns},
+};
+use db::tenancy::TenantTx;
+use llm::ReplyMode;
 
-/// NPCs that are shown.
+/// The most NPCs that are shown.
 const SHOWN_MAX: usize = 30;
-/// Those who fight that are shown.
+/// The most participants of a fight that are shown.
 const FIGHTERS_MAX: usize = 60;
-/// Names of one kind that are shown.
+/// The most names of one kind that are shown.
 const NAMES_MAX: usize = 60;
 
 const RULES: &str = "\
@@ -60,7 +62,7 @@ dash, disengage, dodge, help, ready, grapple, shove, move and the like, and a sp
 - Propose what the player says also when it is somebody else's turn, or when nothing of the turn is left: the server knows.
 ";
 
-/// The rules of classifying; in XML mode also how to write the call.
+/// The rules for choosing a check. In XML mode also how to write the call.
 pub(super) fn instructions(mode: ReplyMode, fights: bool) -> String {
     let mut text = RULES.to_owned();
     if fights {
@@ -80,17 +82,17 @@ pub(super) fn instructions(mode: ReplyMode, fights: bool) -> String {
     text
 }
 
-/// A player's action as the model is told it.
+/// A player's action for the model.
 pub struct Acting {
     /// The name of the character.
     pub name: String,
-    /// Who acts, who is there, and what is done.
+    /// Who acts, who is present, and the action.
     pub situation: String,
-    /// The fight that the character stands in: then it decides.
+    /// The character's fight, if there is one. Then the fight decides.
     pub stand: Option<Stand>,
 }
 
-/// A character, and the fight that it stands in.
+/// A character and their fight.
 struct Fighter {
     actor: character::Model,
     fight: Option<Uuid>,
@@ -103,10 +105,10 @@ impl FromQueryResult for Fighter {
     }
 }
 
-/// Reads who acts and who is there. Three statements, two if nobody knows where that is or a fight says it.
+/// Reads who acts and who is present. Three statements, or two if the location is unknown or there is a fight.
 ///
 /// # Errors
-/// `not_found` if the character is gone.
+/// `not_found` if the character does not exist.
 pub async fn acting(tx: &TenantTx, campaign: Uuid, player: Uuid, action: &str) -> Result<Acting> {
     let Fighter { mut actor, fight } = character::Entity::find()
         .filter(col("tenant_id").eq(tx.tenant()))
@@ -138,7 +140,7 @@ pub async fn acting(tx: &TenantTx, campaign: Uuid, player: Uuid, action: &str) -
     Ok(Acting { situation, stand, name: std::mem::take(&mut actor.name) })
 }
 
-/// Who acts.
+/// The acting character.
 fn actor_as_told(text: &mut String, actor: &character::Model, conditions: Vec<String>) {
     let mut lines = String::new();
     let mut line = |name: &str, values: Vec<String>| {
@@ -164,7 +166,7 @@ fn actor_as_told(text: &mut String, actor: &character::Model, conditions: Vec<St
     fence::put(text, "actor", &attributes, &lines);
 }
 
-/// Who is where the actor is.
+/// The creatures at the actor's location.
 fn creatures(text: &mut String, present: &[Present]) {
     fence::open(text, "creatures", &[]);
     for Present { slug, name, disposition, armor_class } in present.iter().take(SHOWN_MAX) {
@@ -177,7 +179,7 @@ fn creatures(text: &mut String, present: &[Present]) {
     fence::close(text, "creatures");
 }
 
-/// The fight, and who fights in it: those that the actor knows of, and how they fare.
+/// The fight and its participants, as far as the actor knows them, and their condition.
 fn fighters(text: &mut String, stand: &Stand) {
     let round = stand.fight.now.round().to_string();
     fence::put(text, "fight", &[("name", &stand.fight.name), ("round", &round)], &stand.whose_turn());
@@ -217,7 +219,7 @@ fn item_name(item: &Value) -> Option<String> {
     item.as_str().or_else(|| item.get("name")?.as_str()).map(str::to_owned)
 }
 
-/// An NPC that is there: what a player who looks around may know of it.
+/// An NPC that is present, with what a player who looks around may know.
 struct Present {
     slug: String,
     name: String,
@@ -225,7 +227,7 @@ struct Present {
     armor_class: i32,
 }
 
-/// The NPCs where the character is, the oldest first; those of every place if nobody knows where that is. One more than are
+/// The NPCs at the character's location, the oldest first, or of all locations if the character's is unknown. One more than are
 /// shown, if there are more.
 async fn present(tx: &TenantTx, campaign: Uuid, actor: &character::Model) -> Result<Vec<Present>> {
     let places = match &actor.location {

@@ -1,8 +1,9 @@
-//! What a model proposes while the character fights: whom and what it may name, and how the encounter engine is asked.
+//! Turns a model's proposal into a call for the encounter engine, while the character is in a fight.
 //!
-//! A proposal becomes a call of the same tools that frontends use, in this fight and as this character, so that turn order, economy,
-//! range and damage are the engine's. A model chooses what is done and whom it is done to; whom the player's words do not tell apart
-//! nobody chooses. What is answered is what a player may see, whoever asked: it is kept in the turn's record.
+//! A proposal becomes a call of the same tools that frontends use, in this fight and as this character, so the engine decides about
+//! initiative order, action economy, range and damage. The model chooses the action and its target. If the player's words may mean
+//! several targets, nobody chooses. The answer has only what a player may see, whoever asked, because it is kept in the turn's
+//! record.
 
 use entity::message::{Author, Type};
 use rules::encounter::Participant;
@@ -13,17 +14,17 @@ use uuid::Uuid;
 
 use crate::{
     encounters::{stand::Stand, veil},
-    error::{Error, Result},
     messages::service::{self as messages, NewMessage, RollFacts},
     tools::{
         self,
         resolve::values::{UpTo, Within, Words},
     },
 };
+use base::error::{Error, Result};
 
-/// The tool that acts in a fight.
+/// The tool for actions in a fight.
 pub(super) const TOOL: &str = "encounter_action";
-/// The tool that attacks.
+/// The tool for attacks.
 pub(super) const ATTACK: &str = "resolve_attack";
 
 /// What is done with a turn.
@@ -51,7 +52,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// As the encounter engine calls it.
+    /// The encounter engine's name for the action.
     const fn name(self) -> &'static str {
         match self {
             Self::EndTurn => "advance_turn",
@@ -113,23 +114,23 @@ struct Square {
     y: Within<0, 100>,
 }
 
-/// The schema of what is offered of [`TOOL`].
+/// The schema of the arguments of [`TOOL`] that the model may use.
 pub(super) fn schema() -> Value {
     tools::arguments::schema::<Deed>()
 }
 
-/// What becomes of a proposal.
+/// What a proposal becomes.
 pub(super) enum Settled {
     /// A call of the tool.
     Call(Value),
-    /// The player is to say whom: nothing is done.
+    /// The player must say whom they mean. Nothing is done.
     Unclear(String),
 }
 
-/// A proposal as a call in this fight.
+/// Turns a proposal into a call in this fight.
 ///
 /// # Errors
-/// `validation_failed` with pointers into the arguments, for the model to try again.
+/// `validation_failed` with pointers into the arguments, so that the model can try again.
 pub(super) fn settle(stand: &Stand, words: &str, tool: &str, arguments: Value) -> Result<Settled> {
     let fight = stand.fight.id;
     if tool == TOOL {
@@ -167,7 +168,7 @@ fn acting(stand: &Stand, words: &str, arguments: Value) -> Result<Settled> {
         ("participant_id".to_owned(), json!(stand.own())),
     ]);
     let meant = |name: &Words<100>| stand.meant(&name.0, words);
-    // One's own concentration has no target.
+    // The actor's own concentration has no target.
     if let Some(target) = deed.target.as_ref().filter(|_| deed.action != Kind::EndConcentration) {
         match meant(target) {
             Ok(target) => call.insert("target_id".to_owned(), json!(target.id)),
@@ -175,7 +176,7 @@ fn acting(stand: &Stand, words: &str, arguments: Value) -> Result<Settled> {
         };
     }
     if !deed.targets.0.is_empty() {
-        // Of several it is said at once who they are: nobody of them stands for another.
+        // With several targets, each name must be clear by itself.
         let found: std::result::Result<Vec<&Participant>, String> =
             deed.targets.0.iter().map(|name| stand.meant(&name.0, "")).collect();
         match found {
@@ -204,7 +205,7 @@ fn acting(stand: &Stand, words: &str, arguments: Value) -> Result<Settled> {
     Ok(Settled::Call(Value::Object(call)))
 }
 
-/// What the engine has against an action, for the player.
+/// The engine's objection to an action, for the player.
 pub(super) fn engine_says(error: &Error) -> String {
     match error.errors.first() {
         Some(field) if field.pointer == "/target_id" => "Say whom it is done to.".to_owned(),
@@ -213,7 +214,7 @@ pub(super) fn engine_says(error: &Error) -> String {
     }
 }
 
-/// What of a turn a check takes: a skill is used with an action, and some of them with one that has a name.
+/// The action that a check costs: using a skill takes an action, and for some skills one with a name of its own.
 pub(super) fn price(stand: &Stand, tool: &str, arguments: &Value) -> Option<Value> {
     let skill = arguments["skill"].as_str().unwrap_or_default().to_lowercase();
     let action = match (tool, skill.as_str()) {
@@ -225,10 +226,11 @@ pub(super) fn price(stand: &Stand, tool: &str, arguments: &Value) -> Option<Valu
     Some(json!({ "encounter_id": stand.fight.id, "action": action, "participant_id": stand.own() }))
 }
 
-/// What came of a call as a player may see it, in the shape of a resolver's outcome with its `raw`, and what the log tells of it.
+/// The result of a call as a player may see it, in the shape of a resolver's outcome with its `raw`, and its text in the fight's
+/// log.
 ///
 /// # Errors
-/// `internal` for what is no object.
+/// `internal` if the result is not an object.
 pub(super) fn shown(mut result: Value) -> Result<(Value, Option<String>)> {
     let told = result.get("told").and_then(Value::as_str).filter(|told| !told.is_empty()).map(str::to_owned);
     if let Some(Value::Array(outcomes)) = result.get_mut("outcomes").map(Value::take) {
@@ -246,7 +248,7 @@ pub(super) fn shown(mut result: Value) -> Result<(Value, Option<String>)> {
         }
     }
     if !result.is_object() {
-        return Err(Error::internal("what came of an action in a fight is no object"));
+        return Err(Error::internal("the result of an action in a fight is not an object"));
     }
     let raw = lines(&result, told.as_deref());
     veil::outcome(&mut result);
@@ -257,7 +259,7 @@ pub(super) fn shown(mut result: Value) -> Result<(Value, Option<String>)> {
     Ok((result, told))
 }
 
-/// What a check or a save came to, for the log: an attack and other deeds tell of themselves.
+/// The result of a check or a save, for the fight's log. Attacks and other actions write their own entries.
 pub(super) fn roll_of(result: &Value, name: &str, player: Uuid, turn: Uuid) -> Option<NewMessage> {
     let word = |member: &str| result.get(member).and_then(Value::as_str).unwrap_or_default();
     let die = result["die_result"].as_u64().filter(|die| *die > 0)?;
@@ -280,7 +282,7 @@ pub(super) fn roll_of(result: &Value, name: &str, player: Uuid, turn: Uuid) -> O
     })
 }
 
-/// A narrator's lines, without what tells a foe's numbers.
+/// The lines for a narrator, without a foe's numbers.
 fn lines(result: &Value, told: Option<&str>) -> String {
     let raw = result["raw"].as_str().unwrap_or("CHECK: NONE");
     let is_impossible = result["impossible"] == Value::Bool(true);

@@ -9,28 +9,28 @@ use super::{Resolution, RulesJob, run};
 use crate::{
     app::App,
     auth::Caller,
-    error::{Problem, Result},
     http::{Body, validate},
-    llm::ReplyMode,
     turns::{
         http::action_fits,
         start::{Asker, TurnStarted, Wish, respond},
     },
 };
+use base::error::{Problem, Result};
+use llm::ReplyMode;
 
-/// What a player does, to be decided by the rules.
+/// A player's action for the rules to decide.
 #[derive(Debug, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct ResolveInput {
-    /// The player character that acts, by id or slug.
+    /// The acting player character, by id or slug.
     player_id: String,
     #[garde(custom(action_fits))]
     #[schema(min_length = 1, max_length = 4000)]
     action: String,
-    /// Dice rolled by hand, in the order they are consumed; needs the scope `gm`.
+    /// Dice rolled by hand, in the order in which they are used. Needs the scope `gm`.
     dice: Option<Vec<u32>>,
-    /// Only show what would come of it.
+    /// Whether to only show the result.
     #[serde(default)]
     preview: bool,
     /// Whether to answer with server-sent events, as `GET …/turns/{id}/events` does.
@@ -39,12 +39,12 @@ pub struct ResolveInput {
     reply_mode: Option<ReplyMode>,
 }
 
-/// A model says which check an action needs, and the rules decide it. A model that names none means no check.
+/// Lets a model say which check an action needs, and the rules decide it. If the model names none, there is no check.
 #[utoipa::path(tag = "rules", operation_id = "resolve_action", request_body = ResolveInput,
     params(("c" = String, Path, description = "Campaign id or slug"),
         ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
     responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((Resolution = "application/json"), (String = "text/event-stream"))),
-        (status = 202, description = "It runs; `Prefer: respond-async` was asked for", body = TurnStarted), (status = "default", body = Problem)))]
+        (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/rules/resolve")]
 pub async fn resolve(
     app: web::Data<App>,

@@ -1,4 +1,4 @@
-//! What an earlier turn decided, for a turn that tells it.
+//! The decision of an earlier turn, for a turn that tells it.
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -7,14 +7,16 @@ use crate::{
     app::App,
     auth::Caller,
     characters,
-    error::{Error, Result},
     http::resource::{Ref, campaign_id},
-    stored::Columns,
-    tenancy::TenantTx,
     turns::Mechanics,
 };
+use base::{
+    error::{Error, Result},
+    stored::Columns,
+};
+use db::tenancy::TenantTx;
 
-/// What an earlier rules turn or planned command decided; that of one player, if it is for one.
+/// The decision of an earlier rules turn or planned command. If a player is given, it must be that player's turn.
 ///
 /// # Errors
 /// `validation_failed` with `unknown_reference` at `/mechanics_turn_id`.
@@ -45,7 +47,7 @@ pub async fn mechanics(
     let calls: Option<Value> = row.map(|row| row.read("calls")).transpose()?;
     let decided = calls.as_ref().and_then(Value::as_array).and_then(|calls| calls.last()?.get("result").cloned());
     let Some(Value::Object(mut parsed)) = decided else {
-        let message = "There is no turn here that had something decided by the rules and stands.";
+        let message = "There is no such turn with a valid decision of the rules in this campaign.";
         return Err(Error::invalid("/mechanics_turn_id", "unknown_reference", message));
     };
     let raw = parsed.remove("raw").as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();

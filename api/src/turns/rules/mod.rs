@@ -1,12 +1,12 @@
-//! The rules turn: a model says which check a player's action needs, the rules decide it.
+//! The rules turn: a model says which check a player's action needs, and the rules decide it.
 //!
-//! The model sees names, not numbers, has to call one of the tools in [`offer`] and calls it once. What it calls is a tool like any
-//! other: typed arguments, validated, executed as the player. No call, or one that nobody can make sense of, is no check.
+//! The model sees names, not numbers. It has to make one call of a tool in [`offer`]. The call runs like any other: with typed,
+//! validated arguments, as the player. If there is no call, or none that can be parsed, there is no check.
 //!
-//! - [`ruling`] is the part that decides; a planner's turn decides with it as well. Where the character fights, `fight` makes of a
-//!   proposal what is asked of the encounter engine.
-//! - [`narrate`] tells what was decided, for the command `do`.
-//! - [`mechanics()`] is what was decided, for a later turn that tells it; [`settled`] keeps what was decided without a model.
+//! - [`ruling`] is the part that decides; planner turns use it too. If the character is in a fight, `fight` turns a proposal into a
+//!   call for the encounter engine.
+//! - [`narrate`] tells the decision, for the command `do`.
+//! - [`mechanics()`] reads a decision for a later turn that tells it; [`settled`] stores decisions made without a model.
 
 mod context;
 mod fight;
@@ -36,22 +36,24 @@ use crate::{
     app::App,
     auth::Caller,
     characters,
-    error::{Code, Error, Result},
     http::{
         Reply,
         idempotency::IdempotencyKey,
         resource::{Place, Ref, campaign_id},
     },
     limits,
-    llm::{Endpoint, ReplyMode, Usage},
     messages::service::NewMessage,
-    ops::metrics,
     scenes,
-    tenancy::Origin,
     tools::Rest,
 };
+use base::{
+    error::{Code, Error, Result},
+    metrics,
+};
+use db::tenancy::Origin;
+use llm::{Endpoint, ReplyMode, Usage};
 
-/// An action to be decided.
+/// An action for the rules to decide.
 pub struct RulesJob {
     pub campaign: String,
     pub player: String,
@@ -60,32 +62,32 @@ pub struct RulesJob {
     pub dice: Option<Vec<u32>>,
     pub preview: bool,
     pub key: Option<IdempotencyKey>,
-    /// That it was asked for as a command.
+    /// Set if the action was given as a command.
     pub command: Option<AsCommand>,
 }
 
-/// How an action is decided that is a command: narrated, answered as commands are, and said at the table.
+/// How to handle an action that was given as a command: it is narrated, answered like a command, and written to the table.
 pub struct AsCommand {
-    /// The scene it happens in: its id or slug, or its channel.
+    /// The scene in which it happens, by id or slug. Alternatively, `channel`.
     pub scene: Option<String>,
     pub channel: Option<String>,
     pub answer: Answer,
 }
 
-/// What is answered of a decision, and what is said of it at the table.
+/// Builds the answer for a decision, and the messages for the table.
 pub type Answer = fn(&Resolution, &Teller<'_>) -> Result<(Reply, Vec<NewMessage>)>;
 
-/// Whose action is told, and where.
+/// Whose action it is, and where.
 pub struct Teller<'a> {
     pub turn: Uuid,
     pub player: Uuid,
     pub name: &'a str,
     pub scene: Option<Uuid>,
-    /// The player's words, unless they are in the history already.
+    /// The player's words, unless the history already has them.
     pub words: Option<&'a str>,
 }
 
-/// Messages of a command: the player's words, what was decided, its narration.
+/// The most messages of a command: the player's words, the decision, its narration.
 pub const COMMAND_MESSAGES: u64 = 3;
 
 /// Runs a rules turn to its end.
@@ -95,7 +97,7 @@ pub const COMMAND_MESSAGES: u64 = 3;
 pub async fn run(app: &App, caller: &Caller, job: &RulesJob, asker: &Asker) -> Result<Reply> {
     let endpoint = app.llm.endpoint(&caller.tenant, &app.secrets)?;
     match attempt(app, caller, job, &endpoint, asker).await {
-        // Perhaps what stands in the way is a turn whose server is gone.
+        // The place may be held by an orphaned turn.
         Err(e) if matches!(e.code, Code::TurnInProgress | Code::IdempotencyInFlight) => {
             if !store::freed(&app.pool, &app.running, caller.tenant_id(), &e).await {
                 return Err(e);
@@ -145,34 +147,34 @@ async fn attempt(app: &App, caller: &Caller, job: &RulesJob, endpoint: &Endpoint
     result
 }
 
-/// What a client is told.
+/// The answer to a client.
 #[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
 pub struct Resolution {
-    /// The outcome: check, components, dice, success, damage, what changed.
+    /// The outcome: check, components, dice, success, damage, changes.
     #[schema(value_type = Object)]
     pub parsed: Value,
-    /// The same in seven lines, for a narrator.
+    /// The outcome in seven lines, for a narrator.
     pub raw: String,
-    /// The tool the model chose.
+    /// The tool that the model chose.
     pub tool: &'static str,
-    /// The arguments it chose.
+    /// The arguments that the model chose.
     #[schema(value_type = Object)]
     pub arguments: Value,
-    /// What came of it in a narrator's words; only of the command `do`.
+    /// The narration of the outcome. Only the command `do` has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub narration: Option<String>,
     pub usage: Usage,
     pub turn_id: Uuid,
-    /// What the log tells of it already, because it happened in a fight.
+    /// The text that the fight's log already has.
     #[serde(skip)]
     pub told: Option<String>,
-    /// What the player is asked instead of anything being done.
+    /// What to ask the player. If set, nothing was done.
     #[serde(skip)]
     pub unclear: Option<String>,
 }
 
 impl Resolution {
-    /// What was decided in a turn that has come this far.
+    /// The decision in a turn in progress.
     #[must_use]
     pub fn of(decided: &Decided, narration: Option<String>, talk: &Talk<'_>) -> Self {
         Self {
@@ -274,7 +276,7 @@ impl<'a> RulesTurn<'a> {
         Err(Error::new(Code::Conflict, "The turn was cancelled.").for_turn(self.talk.id))
     }
 
-    /// The turn's view, and the record that holds it, as `GET …/turns/{id}` shows it.
+    /// The turn's view, and the record that contains it, as `GET …/turns/{id}` shows it.
     fn written(&self, status: Status, raw: &str, narration: Option<String>) -> Result<(Vec<u8>, String)> {
         let talk = &self.talk;
         let view =

@@ -1,16 +1,13 @@
-//! The narrator: tells in a few sentences what the rules decided.
+//! The narrator: describes the decision of the rules in a few sentences.
 //!
-//! It is asked after the decision is written, and changes nothing: what it says is text for the table. If it fails, what was
-//! decided stands and is told without it.
+//! It is called after the decision is written, and changes nothing: its text is for the table. If it fails, the decision is valid
+//! without a narration.
 
-use crate::{
-    error::{Code, Error, Result},
-    llm::{ChatRequest, Message, Role, reply},
-    prompt::fence,
-    turns::talk::Talk,
-};
+use crate::{prompt::fence, turns::talk::Talk};
+use base::error::{Code, Error, Result};
+use llm::{ChatRequest, Message, Role, reply};
 
-/// Characters of a narration; a longer one is cut at the end of a sentence.
+/// The most characters of a narration. A longer one is cut at the end of a sentence.
 const NARRATION_CHARS_MAX: usize = 2000;
 
 const RULES: &str = "\
@@ -23,7 +20,7 @@ You narrate a tabletop game. The game's rules have decided what came of a player
 - Answer with the narration alone.
 ";
 
-/// What came of a player's action, told; none if the model has nothing to say or cannot be had.
+/// The narration of an action's result. None if the model has nothing to say or cannot be reached.
 ///
 /// # Errors
 /// `conflict` if the turn was cancelled meanwhile.
@@ -40,7 +37,7 @@ pub async fn narrate(talk: &mut Talk<'_>, name: &str, action: &str, raw: &str) -
     match answer {
         Ok(completion) => Ok(fitting(&reply::parse_text(&completion.text).narrative)),
         Err(error) => {
-            tracing::warn!(turn_id = %talk.id, code = error.code.as_str(), "what was decided is told without a narrator");
+            tracing::warn!(turn_id = %talk.id, code = error.code.as_str(), "the narrator failed; the decision has no narration");
             Ok(None)
         }
     }

@@ -1,5 +1,5 @@
-//! What a model is offered to call: the tools with the arguments that an action can tell. The rest of a tool's arguments is
-//! for frontends and game masters; whether anything is applied is never the model's to say.
+//! The tools that a model is offered, with the arguments that an action can determine. A tool's other arguments are for frontends
+//! and game masters. The model never decides whether anything is applied.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json, value::RawValue};
 use super::fight;
 use crate::tools::{self, Tool};
 
-/// A tool, its arguments, and those of `context`.
+/// A tool, the offered arguments, and the offered arguments of `context`.
 struct Offer {
     tool: &'static str,
     arguments: &'static [&'static str],
@@ -43,17 +43,17 @@ const OFFERS: &[Offer] = &[
     Offer { tool: "mark_no_check", arguments: &["reason"], context: &[] },
 ];
 
-/// Arguments of every resolver that a model may not decide.
+/// Arguments of all resolvers that a model may not decide.
 const SERVERS: &[&str] = &["preview", "apply", "encounter_id"];
-/// What a fight itself knows of an attack.
+/// Arguments that a fight itself knows for an attack.
 const OF_THE_FIGHT: &[&str] = &["advantage", "cover"];
 
-/// Whether a model may call it.
+/// Whether a model may call the tool.
 pub(super) fn offers(name: &str, fights: bool) -> bool {
     OFFERS.iter().any(|offer| offer.tool == name) || (fights && name == fight::TOOL)
 }
 
-/// The tools that are offered, each with the schema of what is offered of it.
+/// The offered tools, each with the schema of its offered arguments.
 pub(super) fn tools(fights: bool) -> impl Iterator<Item = (&'static Tool, Value)> {
     let offered = OFFERS.iter().filter_map(move |offer| {
         let tool = tools::find(offer.tool)?;
@@ -78,7 +78,7 @@ fn keep(schema: &mut Value, names: &[&str]) {
     }
 }
 
-/// The tools as a model takes them.
+/// The offered tools in the format for models.
 pub(super) fn definitions(fights: bool) -> Option<&'static RawValue> {
     static AT_PEACE: LazyLock<Option<Box<RawValue>>> = LazyLock::new(|| written(false));
     static IN_A_FIGHT: LazyLock<Option<Box<RawValue>>> = LazyLock::new(|| written(true));
@@ -93,7 +93,7 @@ fn written(fights: bool) -> Option<Box<RawValue>> {
     serde_json::value::to_raw_value(&tools(fights).map(define).collect::<Vec<_>>()).ok()
 }
 
-/// What a model proposed, without what is not its to decide.
+/// A model's proposed arguments, without those that it may not decide.
 pub(super) fn proposed(mut arguments: Value) -> Value {
     if let Some(members) = arguments.as_object_mut() {
         members.retain(|name, _| !SERVERS.contains(&name.as_str()));

@@ -1,4 +1,4 @@
-//! A model says which check an action needs, and the rules decide it: the work of a rules turn, within whatever turn it is.
+//! A model says which check an action needs, and the rules decide it. This is the work of a rules turn, within any kind of turn.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -10,42 +10,46 @@ use super::{
 };
 use crate::{
     encounters::stand::Stand,
-    error::{Code, Error, Result},
-    llm::{ChatRequest, Message, ReplyMode, Role, ToolChoice, reply},
     messages::service::Reader,
-    ops::metrics,
-    retry::{self, PAID},
-    tenancy::Origin,
     tools::{self, ActorKind, Hold, ToolCx, Work},
     turns::{CallError, CallStatus, ToolCall, live::Item, runner::answer_calls, talk::Talk},
 };
+use base::{
+    error::{Code, Error, Result},
+    metrics,
+};
+use db::{
+    retry::{self, PAID},
+    tenancy::Origin,
+};
+use llm::{ChatRequest, Message, ReplyMode, Role, ToolChoice, reply};
 
 const NO_CHECK: &str = "mark_no_check";
 const IMPOSSIBLE: &str = "mark_impossible";
-/// How often the model is asked: once more if its arguments were wrong.
+/// How often the model is asked: a second time if its arguments were wrong.
 const STEPS_MAX: usize = 2;
 
-/// What the rules said.
+/// The decision of the rules.
 pub struct Decided {
     pub tool: &'static str,
     pub arguments: Value,
     pub raw: String,
     pub parsed: Value,
-    /// What the log tells of it already, because it happened in a fight.
+    /// The text that the fight's log already has.
     pub told: Option<String>,
-    /// What the player is to be asked: nothing was done.
+    /// What to ask the player. If set, nothing was done.
     pub unclear: Option<String>,
 }
 
 impl Decided {
-    /// Whether there is anything for a narrator to tell: who only ends a turn does nothing.
+    /// Whether there is anything for a narrator. Ending a turn is nothing to tell.
     #[must_use]
     pub fn is_a_tale(&self) -> bool {
         self.unclear.is_none() && !(self.tool == fight::TOOL && self.arguments["action"] == "advance_turn")
     }
 }
 
-/// An action on its way to a decision.
+/// An action that is being decided.
 pub struct Ruling<'t, 'a> {
     pub talk: &'t mut Talk<'a>,
     pub campaign: Uuid,
@@ -59,14 +63,14 @@ pub struct Ruling<'t, 'a> {
 }
 
 impl Ruling<'_, '_> {
-    /// Asks the model which check it is, and decides it.
+    /// Asks the model which check the action needs, and decides it.
     ///
     /// # Errors
     /// `llm_unavailable`, `llm_timeout`, `invalid_dice`; `conflict` if the turn is no longer this server's.
     pub async fn decide(&mut self) -> Result<Decided> {
         let (mode, fights) = (self.talk.mode, self.stand().is_some());
         if fights && self.preview && self.talk.caller.is_player() {
-            let message = "A player's token previews nothing in a fight: it would tell what enemies are.";
+            let message = "A player's token may not preview actions in a fight, because a preview would reveal the enemies' numbers.";
             return Err(Error::new(Code::Forbidden, message));
         }
         let messages = [
@@ -87,7 +91,7 @@ impl Ruling<'_, '_> {
             let mut completion = self.talk.ask_once(&request).await?;
             let mut parsed = reply::parse_native(&completion);
             if parsed.calls.is_empty() {
-                // Some endpoints do not force a call although they are asked to.
+                // Some endpoints do not enforce a call even if asked to.
                 parsed = reply::parse_text(&completion.text);
             }
             self.talk.parse_error = parsed.parse_error;
@@ -114,7 +118,7 @@ impl Ruling<'_, '_> {
         self.acting.stand.as_ref()
     }
 
-    /// Decides a proposal; one of a fight is first made a call in that fight.
+    /// Decides a proposal. In a fight, it first becomes a call in that fight.
     async fn settle(&mut self, id: &str, name: &str, arguments: Value) -> Result<Decided> {
         let settled = match self.stand() {
             Some(stand) => fight::settle(stand, self.action, name, arguments)?,
@@ -122,7 +126,7 @@ impl Ruling<'_, '_> {
         };
         match settled {
             Settled::Call(arguments) => match self.resolve(id, name, arguments).await {
-                // What the engine has against it is the player's to mend: the call itself was made here.
+                // The call was built here, so the player has to correct what the engine objects to.
                 Err(error) if error.code == Code::ValidationFailed && name == fight::TOOL => {
                     self.unclear(id, fight::engine_says(&error)).await
                 }
@@ -132,13 +136,13 @@ impl Ruling<'_, '_> {
         }
     }
 
-    /// Nothing is done: the player has to say it better.
+    /// Does nothing: the player has to say it more clearly.
     async fn unclear(&mut self, id: &str, why: String) -> Result<Decided> {
         let decided = self.resolve(id, IMPOSSIBLE, json!({ "reason": why })).await?;
         Ok(Decided { unclear: Some(why), ..decided })
     }
 
-    /// Runs the tool the model chose, as the player, in one transaction.
+    /// Runs the tool that the model chose, as the player, in one transaction.
     async fn resolve(&mut self, id: &str, name: &str, arguments: Value) -> Result<Decided> {
         let tool = tools::find(name).ok_or_else(|| Error::internal("a tool of the rules is missing"))?;
         let decides = !name.starts_with("mark_");
@@ -206,12 +210,12 @@ impl Ruling<'_, '_> {
         .await
     }
 
-    /// The same in a fight: a check takes something of the turn, and what it came to stands in the log.
+    /// The same in a fight: a check costs an action, and its result is written to the log.
     async fn run_in(&self, stand: &Stand, cx: &ToolCx<'_>, tool: &tools::Tool, arguments: &Value) -> Result<Value> {
         if let Some(price) = fight::price(stand, tool.name, arguments) {
             let acts = tools::find(fight::TOOL).ok_or_else(|| Error::internal("the tool of fights is missing"))?;
             let paid = acts.run(&ToolCx { dice: None, ..*cx }, price).await?;
-            // Who cannot act pays nothing, and tries nothing.
+            // An actor who cannot act pays nothing and tries nothing.
             if let Some(why) = paid["outcomes"].get(0).filter(|outcome| outcome["impossible"] == true) {
                 return Ok(why.clone());
             }
@@ -235,7 +239,7 @@ impl Ruling<'_, '_> {
         call
     }
 
-    /// Tells those who listen.
+    /// Sends an event to listeners.
     fn tell(&self, item: impl FnOnce() -> Item) {
         if let Some(live) = &self.talk.asker.live {
             live.tell(item());
@@ -243,7 +247,7 @@ impl Ruling<'_, '_> {
     }
 }
 
-/// An error as the model is told it.
+/// An error in the form in which the model reads it.
 fn told(error: &Error) -> String {
     let fields: Vec<_> = error.errors.iter().map(|e| format!("{}: {}", e.pointer, e.message)).collect();
     format!("{} {}", error.detail, fields.join("; "))

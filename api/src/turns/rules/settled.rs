@@ -1,16 +1,16 @@
-//! What the rules decided without a model, kept as a turn: it can be told by a later one, looked at, and undone.
+//! Stores a decision made without a model as a turn, so that a later turn can tell it, and it can be read and undone.
 
 use uuid::Uuid;
 
 use crate::{
     auth::Caller,
-    error::Result,
-    llm::Usage,
-    tenancy::TenantTx,
     turns::{Status, Timings, ToolCall, Trace, TurnView, created_at, talk::written},
 };
+use base::error::Result;
+use db::tenancy::TenantTx;
+use llm::Usage;
 
-/// Whose decision it is.
+/// The turn of a decision.
 #[derive(Clone, Copy)]
 pub struct Settled {
     pub turn: Uuid,
@@ -20,10 +20,10 @@ pub struct Settled {
     pub instance: i64,
 }
 
-/// Writes the turn of a decision, in the transaction that made it. One statement.
+/// Stores the turn of a decision, in the transaction that made it. One statement.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn keep(tx: &TenantTx, caller: &Caller, settled: Settled, action: &str, call: &ToolCall) -> Result<()> {
     let Settled { turn, campaign, player, instance } = settled;
     let raw = call.result.as_ref().and_then(|result| result.get("raw")?.as_str()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How a turn ends: with its answer, or with what it did taken back (the steps of that are in `revert`).
+//! Ends a turn: with its answer, or by reverting its effects (the steps for that are in `revert`).
 
 use std::time::Duration;
 
@@ -12,18 +12,19 @@ use super::{
 };
 use crate::{
     dice::{ahead::Claim, seeds},
-    error::Result,
     http::reply::Reply as Stored,
-    llm::Usage,
     messages::service::NewMessage,
-    pool::Pool,
-    retry::PAID,
-    stored::Columns,
-    tenancy::{self, Actor, Call, Origin, TenantTx},
     turns::Status,
 };
+use base::{error::Result, stored::Columns};
+use db::{
+    pool::Pool,
+    retry::PAID,
+    tenancy::{self, Actor, Call, Origin, TenantTx},
+};
+use llm::Usage;
 
-/// How long whoever asked for a turn that failed waits for it to be taken back.
+/// How long the client of a failed turn waits for the revert.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The two messages of a turn.
@@ -50,7 +51,7 @@ pub struct Ended<'a> {
     pub body: &'a [u8],
 }
 
-/// Writes how the turn ended, its usage, its answer under its key, and what was said, if anything; one round trip for the whole
+/// Stores how the turn ended, its usage, its answer under its key, and its messages, if any. One round trip for the whole
 /// transaction.
 ///
 /// # Errors
@@ -66,11 +67,10 @@ pub async fn finish(
     if row.read("done")? { Ok(()) } else { Err(lost()) }
 }
 
-/// The same for a turn that says something else than a player's question and its answer, or nothing, and takes the dice that were
-/// used for it.
+/// The same for a turn with other messages than a player's text and its answer, or with none. Also claims the dice that it used.
 ///
 /// # Errors
-/// `conflict` if the turn is no longer this server's; those of the database.
+/// `conflict` if the turn is no longer this server's; database errors.
 pub async fn finish_saying(
     pool: &Pool,
     actor: &Actor,
@@ -90,7 +90,7 @@ pub async fn finish_saying(
 /// The same in the transaction that did the turn's work.
 ///
 /// # Errors
-/// `conflict` if the turn is no longer this server's; those of the database.
+/// `conflict` if the turn is no longer this server's; database errors.
 pub async fn finish_in(
     tx: TenantTx,
     actor: &Actor,
@@ -103,10 +103,11 @@ pub async fn finish_in(
     if row.read("done")? { tx.commit_within(PAID).await } else { Err(lost()) }
 }
 
-/// Whether a turn ended as `ended` says. Waits for whoever is about to end it. One round trip more than to begin.
+/// Whether a turn ended as `ended` says. Waits for a transaction that is about to end it. Takes one round trip more than beginning
+/// one.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn has_ended(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, ended: &Ended<'_>) -> Result<bool> {
     let tx = TenantTx::write(pool, actor).await?;
     let row = sqlx::query(
@@ -131,7 +132,7 @@ macro_rules! finish {
 }
 
 const FINISH: &str = concat!("SELECT ", finish!(), " AS done");
-/// A `CASE` keeps the order.
+/// `CASE` guarantees the order.
 const FINISH_SAYING: &str = concat!(
     "SELECT CASE WHEN ",
     finish!(),
@@ -139,7 +140,7 @@ const FINISH_SAYING: &str = concat!(
             ELSE false END AS done"
 );
 
-/// What follows tenant and signature in [`FINISH`].
+/// Binds the arguments after tenant and signature in [`FINISH`].
 fn bind_end<'q>(q: Call<'q>, new: &NewTurn<'_>, ended: &Ended<'_>, said: Option<&Said<'_>>) -> Call<'q> {
     let headers = new.key.map(|_| json!(Stored { status: 200, ..Stored::default() }));
     q.bind(new.campaign)
@@ -175,7 +176,7 @@ fn clamp(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// A turn that came to nothing.
+/// A turn that failed or was cancelled.
 pub struct Failure<'a> {
     pub status: Status,
     pub code: &'a str,
@@ -186,19 +187,19 @@ pub struct Failure<'a> {
     pub cost_micros: Option<u64>,
 }
 
-/// Ends a turn without success: takes its effects back (unless it keeps them), records why, frees its key to be tried
-/// again. What someone else changed since stays, and is reported. Many effects are taken back in steps, for as long as whoever asked for the turn
-/// may wait; the sweeper goes on then. False if the turn is no longer this server's.
+/// Ends a turn without success: reverts its effects (unless it keeps them), stores the reason, and frees its key for another
+/// attempt. Rows that somebody else has changed since are conflicts and stay. Many effects are reverted in steps, as long as the
+/// client may wait; after that the sweeper goes on. Returns false if the turn is no longer this server's.
 ///
 /// # Errors
-/// Those of the database; the sweeper then does it later.
+/// Database errors. Then the sweeper does it later.
 pub async fn fail(pool: &Pool, actor: &Actor, turn: Uuid, instance: i64, failure: &Failure<'_>) -> Result<bool> {
     let is_done = match fail_at_once(pool, actor, turn, instance, failure, true).await {
         Ok(None) => return Ok(false),
         Ok(Some(is_done)) => is_done,
-        // Why it failed is kept, whatever keeps it from being taken back.
+        // The reason is stored even if the revert fails.
         Err(error) => {
-            tracing::warn!(turn_id = %turn, %error, "a failed turn is taken back later");
+            tracing::warn!(turn_id = %turn, %error, "a failed turn will be reverted later");
             if fail_at_once(pool, actor, turn, instance, failure, false).await?.is_none() {
                 return Ok(false);
             }
@@ -211,8 +212,8 @@ pub async fn fail(pool: &Pool, actor: &Actor, turn: Uuid, instance: i64, failure
     Ok(true)
 }
 
-/// Says how a turn of this server's failed, and takes back what one step takes back. Whether that was all; none if it is not this
-/// server's.
+/// Stores how a turn of this server failed, and reverts as much as one step can. Returns whether that was everything; None if the
+/// turn is not this server's.
 async fn fail_at_once(
     pool: &Pool,
     actor: &Actor,

@@ -1,7 +1,8 @@
-//! What a turn writes of itself: that it runs, how it ended, its messages, its usage, its idempotency key.
+//! Everything that a turn writes about itself: that it runs, how it ended, its messages, its usage, its idempotency key.
 //!
-//! `open` is how it begins, or begins anew under its key; `end` how it ends, well or not; `surely` ends it also if the database is away for a
-//! while; `revert` is how it is taken back, `sweep` who does that when nobody else does, and `stop` how an operator ends it.
+//! `open` begins a turn, or begins it again under its key. `end` ends it, with or without success; `surely` does so even if the
+//! database is away for a while. `revert` reverts it in steps, `sweep` does that for orphaned turns, and `stop` lets an operator
+//! end a revert.
 
 mod end;
 mod open;
@@ -21,19 +22,21 @@ pub use self::{
     sweep::{Swept, freed, sweep},
 };
 use super::{OnFailure, live::Live};
-use crate::{
+use crate::http::{Reply, idempotency::IdempotencyKey};
+use base::{
     error::{Code, Error, Result},
-    http::{Reply, idempotency::IdempotencyKey},
-    llm::ReplyMode,
-    pool::Pool,
     stored::Columns,
+};
+use db::{
+    pool::Pool,
     tenancy::{self, Actor, TenantTx},
 };
+use llm::ReplyMode;
 
-/// Seconds that a turn is its server's without a sign of life.
+/// After this many seconds without a sign of life, a turn is no longer its server's.
 pub const LEASE_SECONDS: i32 = 20;
 
-/// A turn about to run.
+/// A turn that is about to run.
 pub struct NewTurn<'a> {
     pub id: Uuid,
     pub campaign: Uuid,
@@ -44,30 +47,30 @@ pub struct NewTurn<'a> {
     pub action: &'a str,
     pub mode: ReplyMode,
     pub on_failure: OnFailure,
-    /// The key or user it is of.
+    /// The key or user that asked for it.
     pub key_id: Option<Uuid>,
     pub instance: i64,
     pub key: Option<&'a IdempotencyKey>,
-    /// Where it tells what happens, if somebody hears it.
+    /// The log for its events, if somebody listens.
     pub live: Option<&'a Live>,
-    /// The version of the conversation that the prompt holds, if it was read before the turn had its place.
+    /// The version of the conversation in the prompt, if that was read before the turn had its place.
     pub talk_version: Option<i64>,
     pub place: Place,
 }
 
-/// What a turn that is opened is to do with its place.
+/// What to do about the turn's place when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Take it and run, if it is free.
+    /// Take the place and run, if it is free.
     Free,
-    /// Write that it waits for it.
+    /// Store that the turn waits for the place.
     Queue,
-    /// The same as `Free` for a turn that waits, under this id.
+    /// The same as `Free`, for a turn that has waited under this id.
     Queued(Uuid),
 }
 
 impl Place {
-    /// The id of the turn: its own if it waits, or a new one.
+    /// The id of the turn: its own if it has waited, or a new one.
     #[must_use]
     pub fn turn(self) -> Uuid {
         if let Place::Queued(turn) = self { turn } else { Uuid::now_v7() }
@@ -78,32 +81,32 @@ impl Place {
     }
 }
 
-/// Whether a client is told of a turn when it opens.
+/// Whether a client learns of a turn when it opens.
 fn is_told(live: Option<&Live>, place: Place) -> bool {
     live.is_some() && !matches!(place, Place::Queued(_))
 }
 
-/// Opens the transaction in which a turn opens, which waits for the disk only if a client is told of it.
+/// Begins the transaction that opens a turn. It waits for the disk only if a client learns of the turn at once.
 ///
 /// # Errors
-/// `unavailable` when no connection is free in time.
+/// `unavailable` if no connection becomes free in time.
 pub async fn opening(pool: &Pool, actor: &Actor, live: Option<&Live>, place: Place) -> Result<TenantTx> {
     if is_told(live, place) { TenantTx::write(pool, actor).await } else { TenantTx::write_lazily(pool, actor).await }
 }
 
-/// What opening a turn led to.
+/// The result of opening a turn.
 pub enum Opened {
-    /// It runs, or waits as it was to, under this id.
+    /// The turn runs under this id, or waits as requested.
     Runs(Uuid),
-    /// It ran before.
+    /// The same request ran before.
     Replay(Reply),
-    /// The conversation went on while the prompt was assembled: roll back and begin again.
+    /// The conversation changed while the prompt was assembled. Roll back and begin again.
     Moved,
 }
 
 impl NewTurn<'_> {
-    /// How the transaction that opens it is committed. A client that is told of its turn before it ends finds it again, even if
-    /// PostgreSQL crashes in between; one that waits for the answer asks again. A turn that waits is on the disk already.
+    /// How the opening transaction is committed. A client that learns of its turn before the end must find it again even if
+    /// PostgreSQL crashes in between. A client that waits for the answer asks again. A waiting turn is on the disk already.
     fn synchronous_commit(&self) -> &'static str {
         if is_told(self.live, self.place) { "on" } else { "off" }
     }
@@ -112,7 +115,7 @@ impl NewTurn<'_> {
         format!("talk:{}:{}", self.entity, self.player.unwrap_or_default())
     }
 
-    /// What taking the place led to, by the conversation's version from then on.
+    /// The result of taking the place, judged by the conversation's present version.
     fn placed(&self, id: Uuid, row: &PgRow) -> Result<Opened> {
         let now = row.read::<i64>("talk")?;
         if self.place == Place::Queue || self.talk_version.is_none_or(|read| read == now) {
@@ -127,8 +130,8 @@ fn lost() -> Error {
     Error::new(Code::Conflict, "The turn was cancelled or taken over.")
 }
 
-/// Saves what a turn told since the last time, for those who listen elsewhere or come back. One statement, none without news.
-/// If it fails it is tried again with what comes next.
+/// Saves a turn's new events, for listeners on other servers and later ones. One statement, or none without news. If it fails, the
+/// next call tries again.
 pub async fn save_told(pool: &Pool, actor: &Actor, turn: Uuid, live: &Live) {
     let (first, items) = live.unsaved();
     if items.is_empty() {
@@ -139,14 +142,14 @@ pub async fn save_told(pool: &Pool, actor: &Actor, turn: Uuid, live: &Live) {
     let statement = "SELECT turn_tell($1, $2, $3, $4, $5, $6)";
     match tenancy::call(pool, actor, statement, |q| q.bind(turn).bind(&seqs).bind(&names).bind(&told)).await {
         Ok(_) => live.saved(items.len()),
-        Err(error) => tracing::warn!(turn_id = %turn, %error, "what a turn told could not be saved"),
+        Err(error) => tracing::warn!(turn_id = %turn, %error, "could not save a turn's events"),
     }
 }
 
-/// Whether someone asked for the turn to stop, perhaps through another replica.
+/// Whether somebody asked for the turn to stop, perhaps through another replica.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn cancel_requested(pool: &Pool, tenant: Uuid, turn: Uuid) -> Result<bool> {
     let tx = TenantTx::read(pool, tenant).await?;
     let row = sqlx::query("SELECT cancel_requested FROM turn WHERE tenant_id = $1 AND id = $2")

@@ -1,4 +1,4 @@
-//! How a turn begins: it takes its place and claims its key, or finds what the key led to before.
+//! Begins a turn: takes its place and claims its key, or finds the earlier result of the key.
 
 use entity::session::Role;
 use sea_orm::ActiveEnum;
@@ -7,24 +7,28 @@ use uuid::Uuid;
 use super::{LEASE_SECONDS, NewTurn, Opened, Place, lost};
 use crate::{
     auth::Caller,
-    error::{Code, Error, Result},
     http::{
         idempotency::{IdempotencyKey, in_flight},
         reply::Reply as Stored,
         resource::Ref,
     },
-    pool::Pool,
     prompt::assemble::BasePrompt,
     sessions::{
         facts::{Facts, Held},
         service::Position,
     },
+};
+use base::{
+    error::{Code, Error, Result},
     stored::Columns,
+};
+use db::{
+    pool::Pool,
     tenancy::{self, Actor, Origin, TenantTx},
 };
 
-/// The same as [`open`] for a cached prompt, if the heads it was built from have not moved and the key is fresh: one round
-/// trip for the whole transaction. False if not; nothing is written then.
+/// The same as [`open`] for a cached prompt, if its heads have not changed and the key is new. One round trip for the whole
+/// transaction. If not, returns false and writes nothing.
 ///
 /// # Errors
 /// `turn_in_progress`.
@@ -58,8 +62,8 @@ pub async fn open_cached(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, base: &B
     opened.await.map_err(|e| at_its_place(e, new))?.read("runs")
 }
 
-/// Opens a session's turn and reads what it is told from, in one round trip; `campaign` is as the client named it. None, and nothing
-/// written, if the key is known or something is not there.
+/// Opens a session's turn and reads the data for its prompt, in one round trip. `campaign` is the client's name for it. None, with
+/// nothing written, if the key was used before or something is missing.
 ///
 /// # Errors
 /// `turn_in_progress`.
@@ -105,20 +109,20 @@ pub async fn open_session(
     );
     let Some(row) = opened.await.map_err(|e| at_its_place(e, new))? else { return Ok(None) };
     let mut facts = Facts::of_row(&row, row.read("campaign")?, new.entity)?;
-    // What the turn is told reaches no further than what is written of it.
+    // The turn is told what happened only up to the position that is stored for it.
     facts.standing.now = Position { seq: row.read("upto_seq")?, event: row.read("upto_event")? };
     Ok(Some(facts))
 }
 
-/// Writes that a turn runs or waits, and claims its key. One statement for a fresh key or none.
+/// Stores that a turn runs or waits, and claims its key. One statement for a new key or none.
 ///
 /// # Errors
-/// `turn_in_progress`, `idempotency_in_flight`, `idempotency_key_reused`; `conflict` for a turn that waited and was cancelled.
+/// `turn_in_progress`, `idempotency_in_flight`, `idempotency_key_reused`; `conflict` for a waiting turn that was cancelled.
 pub async fn open(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
     open_in(tx, new).await.map_err(|e| at_its_place(e, new))
 }
 
-/// Says of a turn that did not get its place which place that was.
+/// Adds the place to the error of a turn that could not take it.
 fn at_its_place(mut error: Error, new: &NewTurn<'_>) -> Error {
     if error.code == Code::TurnInProgress {
         error.place = Some((new.entity, new.player));
@@ -191,7 +195,7 @@ async fn insert(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
     new.placed(new.id, &row)
 }
 
-/// A turn that waited takes its place.
+/// A waiting turn takes its place.
 async fn next_in_line(tx: &TenantTx, new: &NewTurn<'_>, turn: Uuid) -> Result<Opened> {
     let begun = sqlx::query(
         "UPDATE turn SET status = 'running', lease_until = now() + $4 * interval '1 second' \
@@ -209,7 +213,7 @@ async fn next_in_line(tx: &TenantTx, new: &NewTurn<'_>, turn: Uuid) -> Result<Op
     new.placed(turn, &begun.ok_or_else(lost)?)
 }
 
-/// A key that was used before: replays what it led to, or starts a turn that came to nothing anew under its id.
+/// Handles a key that was used before: replays its answer, or starts a failed turn again under its id.
 ///
 /// # Errors
 /// `idempotency_in_flight`, `idempotency_key_reused`.
@@ -234,7 +238,7 @@ pub async fn reopen(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey) -> R
             reply.replayed = true;
             Ok(Opened::Replay(reply))
         }
-        // A turn that failed and kept its effects may be giving them back.
+        // A failed turn that kept its effects may be being undone now.
         "retry" if !row.read::<bool>("is_undone_now")? => {
             let turn: Uuid =
                 row.read::<Option<Uuid>>("turn_id")?.ok_or_else(|| Error::internal("a key without its turn"))?;
@@ -277,10 +281,10 @@ async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: U
     }
 }
 
-/// Notes up to where a session's turn is told what happened, and as what; it counts once the turn completes.
+/// Stores the position up to which a session's turn is told what happened, and its role. It counts once the turn completes.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn tell(tx: &TenantTx, turn: Uuid, facts: &Facts) -> Result<()> {
     sqlx::query("UPDATE turn SET seen_seq = $3, seen_event = $4, told_as = $5 WHERE tenant_id = $1 AND id = $2")
         .bind(tx.tenant())

@@ -1,9 +1,10 @@
-//! Taking a turn back in steps: each a transaction of well under a second, whose progress is on the turn's row.
+//! Reverts a turn in steps. Each step is a transaction of well under a second, and its progress is stored in the turn's row.
 //!
-//! A turn whose effects fit one step is taken back in the transaction that ends it. Of a larger one the row says what becomes of it
-//! (`revert_as`) and how far it is; until the last step it keeps its place and runs no tool. Whoever works on it holds a short lease, and any server
-//! goes on when that is over. A step that fails is put off, longer each time; a row that fails again and again is set aside as a
-//! conflict. Never take back anything outside of a step, which holds the turn's row: that is what keeps two servers from taking back twice.
+//! A turn with few effects is reverted in the transaction that ends it. For a larger one, the row says what it will become
+//! (`revert_as`) and how far the revert is. Until the last step it keeps its place and runs no tools. The server that works on it
+//! has a short lease, and any server may go on when the lease has expired. A failed step is retried later, after longer and longer
+//! pauses. A row that fails again and again is set aside as a conflict. Never revert anything outside of a step: a step locks the
+//! turn's row, and only that keeps two servers from reverting the same change twice.
 
 use std::time::Duration;
 
@@ -12,70 +13,71 @@ use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::LEASE_SECONDS;
-use crate::{
-    encounters,
+use crate::encounters;
+use base::{
     error::{Code, Error, Result},
-    ops::metrics,
-    pool::Pool,
+    metrics,
     stored::Columns,
+};
+use db::{
+    pool::Pool,
     tenancy::{Actor, Origin, TenantTx},
 };
 
-/// Changes that the first step takes back, which is often the only one.
+/// The most changes in the first step, which is often the only one.
 pub(super) const ROWS_AT_FIRST: i32 = 500;
-/// The least and the most that a step takes back, which is as many as take about [`STEP_TARGET`].
+/// The smallest and largest number of changes per step. The number is adjusted so that a step takes about [`STEP_TARGET`].
 const ROWS_MIN: i32 = 50;
 const ROWS_MAX: i32 = 1000;
 const STEP_TARGET: Duration = Duration::from_millis(150);
-/// A step takes nothing more on after so many milliseconds.
+/// After this many milliseconds a step starts nothing more.
 const STEP_MS: i32 = 400;
-/// Between two steps others have the database for as long as the step took, within these bounds.
+/// After each step others may use the database for as long as the step took, within these bounds.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_millis(250);
-/// Failures that come from a row after which steps look at each row by itself, then at one row, and then leave that row as it is.
+/// After this many failures caused by a row: check each row by itself; then only one row per step; then leave that row as it is.
 pub(super) const CAREFUL_AFTER: i32 = 3;
 const ALONE_AFTER: i32 = 5;
 const LEAVE_AFTER: i32 = 7;
-/// Characters of an error that are kept.
+/// The most characters of an error that are kept.
 const ERROR_CHARS_MAX: usize = 500;
 
-/// What came of taking a turn back, or a part of it.
+/// The result of a revert, or of a part of it.
 pub struct Reverted {
-    /// What stood in the way so far, as a list of at most a hundred.
+    /// The conflicts so far, a list of at most a hundred.
     pub conflicts: Value,
-    /// All of them.
+    /// The number of all conflicts.
     pub total: i64,
-    /// New rows that somebody else had taken away already.
+    /// How many rows that the turn created had already been deleted by somebody else.
     pub gone: i64,
-    /// Nothing is left to take back.
+    /// Whether nothing is left to revert.
     pub is_done: bool,
 }
 
-/// How a step goes about it.
+/// The limits of a step.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     pub rows: i32,
     pub milliseconds: i32,
-    /// Failures so far that come from a row.
+    /// How many failures were caused by a row so far.
     pub(super) stuck: i32,
 }
 
 impl Pace {
-    /// For a step that begins.
+    /// For a first step.
     pub const FIRST: Self = Self { rows: ROWS_AT_FIRST, milliseconds: STEP_MS, stuck: 0 };
 
-    /// Everything at once, of a turn with few effects.
+    /// For reverting everything at once, of a turn with few effects.
     #[must_use]
     pub fn whole(rows: i32) -> Self {
         Self { rows, milliseconds: 60_000, stuck: 0 }
     }
 }
 
-/// Takes back what a turn changed last, except for what something stands in the way of. The first step also takes back what the turn did
-/// in fights.
+/// Reverts the latest changes of a turn, except conflicts. The first step also reverts what the turn did in fights.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub async fn revert(tx: &TenantTx, turn: Uuid, pace: Pace, is_first: bool) -> Result<Reverted> {
     let fights = match is_first {
         true if pace.stuck >= CAREFUL_AFTER => encounters::rewind::leave(tx, turn).await?,
@@ -99,7 +101,7 @@ pub async fn revert(tx: &TenantTx, turn: Uuid, pace: Pace, is_first: bool) -> Re
     })
 }
 
-/// Who takes a turn back, and as whom that is told in the journal.
+/// The server that reverts a turn, and the actor for the journal.
 pub struct Worker<'a> {
     pub pool: &'a Pool,
     pub actor: Actor,
@@ -108,31 +110,31 @@ pub struct Worker<'a> {
     pub instance: i64,
 }
 
-/// What came of working on a turn.
+/// The result of working on a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Came {
-    /// It is taken back, and has ended.
+    /// The turn is reverted and has ended.
     Ended,
     /// There is more to do.
     More,
-    /// A step failed; it is tried again later.
+    /// A step failed. It will be retried later.
     PutOff,
-    /// It is not, or no longer, this server's to take back.
+    /// The turn is not this server's to revert, or no longer.
     Lost,
 }
 
-/// What of a turn this server may take back: what it is at already, or what nobody is at any more.
+/// The turns that this server may revert: those it is working on, and those that nobody works on any more.
 const MINE: &str = "tenant_id = $1 AND id = $2 AND (status IN ('queued', 'running') OR revert_as IS NOT NULL) \
     AND (revert_as IS NOT NULL AND instance = $3 OR turn_is_abandoned(lease_until, instance))";
 
 impl<'a> Worker<'a> {
-    /// The server itself, after whoever began.
+    /// Works as the server itself, after somebody else began.
     #[must_use]
     pub fn system(pool: &'a Pool, tenant: Uuid, turn: Uuid, instance: i64) -> Self {
         Self { pool, actor: Actor::system(tenant), turn, instance }
     }
 
-    /// Takes back until the end, or until the time is up: others go on then.
+    /// Reverts until everything is done or the time is up. Then others go on.
     pub async fn carry_on(&self, share: Duration) -> Came {
         let until = Instant::now() + share;
         let mut rows = ROWS_AT_FIRST;
@@ -146,7 +148,7 @@ impl<'a> Worker<'a> {
             rows = if took > STEP_TARGET { (rows / 2).max(ROWS_MIN) } else { (rows * 3 / 2).min(ROWS_MAX) };
             if Instant::now() >= until {
                 if let Err(error) = self.let_go().await {
-                    tracing::warn!(turn_id = %self.turn, %error, "a turn that is taken back waits for its lease");
+                    tracing::warn!(turn_id = %self.turn, %error, "could not give up the lease on a turn that is being reverted; it must expire first");
                 }
                 return Came::More;
             }
@@ -154,7 +156,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// One step; what goes wrong is noted with the turn.
+    /// One step. A failure is stored with the turn.
     pub async fn step_or_put_off(&self, rows: i32) -> Came {
         let error = match self.step(rows).await {
             Ok(came) => {
@@ -164,14 +166,14 @@ impl<'a> Worker<'a> {
             Err(error) => error,
         };
         metrics::REVERT_STEPS.with_label_values(&["failed"]).inc();
-        tracing::warn!(turn_id = %self.turn, error = %told(&error), "a turn could not be taken back further; it is tried again");
+        tracing::warn!(turn_id = %self.turn, error = %told(&error), "could not revert more of a turn; trying again later");
         if let Err(error) = self.put_off(&error).await {
-            tracing::warn!(turn_id = %self.turn, %error, "that a turn could not be taken back is not noted");
+            tracing::warn!(turn_id = %self.turn, %error, "could not store that reverting a turn failed");
         }
         Came::PutOff
     }
 
-    /// One step. Its transaction takes the turn over if nobody is at it, and ends the turn if nothing is left.
+    /// One step. Its transaction takes over the turn if nobody works on it, and ends the turn if nothing is left.
     async fn step(&self, rows: i32) -> Result<Came> {
         let tx = TenantTx::write(self.pool, &self.actor.clone().in_turn(self.turn, Origin::Revert)).await?;
         let sql = format!(
@@ -222,7 +224,7 @@ impl<'a> Worker<'a> {
         Ok(if is_done { Came::Ended } else { Came::More })
     }
 
-    /// Notes why a step failed, and lets the turn be until it may be tried again: after 2, 4, 8 … seconds, at most five minutes.
+    /// Stores why a step failed, and when it may be retried: after 2, 4, 8 … seconds, at most five minutes.
     async fn put_off(&self, error: &Error) -> Result<()> {
         let tx = TenantTx::write(self.pool, &self.actor).await?;
         let sql = format!(
@@ -243,7 +245,7 @@ impl<'a> Worker<'a> {
         tx.commit().await
     }
 
-    /// Lets others go on.
+    /// Gives up the lease, so that others can go on.
     pub(super) async fn let_go(&self) -> Result<()> {
         let tx = TenantTx::write(self.pool, &self.actor).await?;
         sqlx::query(
@@ -258,10 +260,10 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Leaves the next changes of a turn as they are, and names them among its conflicts; how many.
+/// Leaves the next changes of a turn as they are, and adds them to its conflicts. Returns how many.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub(super) async fn leave(tx: &TenantTx, turn: Uuid, rows_max: i32, why: &str) -> Result<i32> {
     let row = sqlx::query("SELECT revert_turn_leave($1, $2, $3) AS many")
         .bind(turn)
@@ -272,27 +274,27 @@ pub(super) async fn leave(tx: &TenantTx, turn: Uuid, rows_max: i32, why: &str) -
     row.read("many")
 }
 
-/// Ends the taking back of a turn that the transaction holds.
+/// Ends the revert of a turn that the transaction has locked.
 ///
 /// # Errors
-/// Those of the database.
+/// Database errors.
 pub(super) async fn end(tx: &TenantTx, turn: Uuid) -> Result<()> {
     sqlx::query("SELECT revert_turn_end($1)").bind(turn).execute(&mut *tx.connection().await).await?;
     Ok(())
 }
 
-/// Why a turn failed whose server is gone.
+/// The error of an orphaned turn.
 pub(super) fn stopped() -> Value {
     json!({ "code": "internal", "message": "The server that ran this turn stopped." })
 }
 
-/// An error as an operator is told it.
+/// An error as an operator reads it.
 fn told(error: &Error) -> String {
     let text = error.cause().map_or_else(|| error.to_string(), ToString::to_string);
     text.chars().take(ERROR_CHARS_MAX).collect()
 }
 
-/// Whether a failure comes from what is taken back, and not from what else goes on at the moment.
+/// Whether a failure is caused by a row of the turn, and not by something else at the moment.
 pub(super) fn is_of_a_row(error: &Error) -> bool {
     error.code != Code::Unavailable && !error.is_transient() || error.sqlstate().as_deref() == Some("57014")
 }

@@ -1,4 +1,4 @@
-//! An operator ends the taking back of a turn: of what is left it takes back what can be, or nothing, and names the rest.
+//! Lets an operator end the revert of a turn: of the rest it reverts what it can, or nothing, and lists what it left.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -7,27 +7,26 @@ use super::{
     LEASE_SECONDS,
     revert::{CAREFUL_AFTER, Pace, ROWS_AT_FIRST, Worker, end, is_of_a_row, leave, revert, stopped},
 };
-use crate::{
-    error::Result,
+use base::{error::Result, stored::Columns};
+use db::{
     pool::Pool,
-    stored::Columns,
     tenancy::{Origin, TenantTx},
 };
 
-/// A turn whose taking back an operator ended.
+/// A turn whose revert an operator ended.
 pub struct EndedNow {
     pub status: String,
-    /// Changes that are left as they are.
+    /// How many changes were left as they are.
     pub left: i64,
     /// The first hundred of them.
     pub conflicts: Value,
 }
 
-/// Ends the taking back of a turn, whoever works on it: of what is left it takes back what can be, unless it `keeps` that. None if the turn
-/// is not being taken back, nor without a server.
+/// Ends the revert of a turn, whoever works on it. Of the rest it reverts what it can or, with `keeps`, nothing. None if the turn
+/// is neither being reverted nor orphaned.
 ///
 /// # Errors
-/// Those of the database that another moment may mend.
+/// Database errors that may be temporary.
 pub async fn end_now(
     pool: &Pool,
     (tenant, turn): (Uuid, Uuid),
@@ -43,7 +42,7 @@ pub async fn end_now(
             Ok(Step::Ended(ended)) => return Ok(Some(ended)),
             Ok(Step::More) => (rows, alone) = (ROWS_AT_FIRST, false),
             Err(error) if !is_of_a_row(&error) => return Err(error),
-            // Down to the one row that cannot be taken back, which is left.
+            // Narrows down to the one row that cannot be reverted, and leaves it.
             Err(error) if rows <= 1 && alone => return Err(error),
             Err(_) if rows <= 1 => alone = true,
             Err(_) => rows = (rows / 8).max(1),
@@ -51,16 +50,16 @@ pub async fn end_now(
     }
 }
 
-/// What came of a step.
+/// The result of a step.
 enum Step {
-    /// The turn is not being taken back.
+    /// The turn is not being reverted.
     NotHere,
     More,
     Ended(EndedNow),
 }
 
 impl Worker<'_> {
-    /// A step of [`end_now`]; with `leaves` it leaves rows instead of taking them back.
+    /// A step of [`end_now`]. With `leaves` it leaves rows instead of reverting them.
     async fn end_step(&self, rows: i32, keeps: bool, leaves: bool) -> Result<Step> {
         let tx = TenantTx::write(self.pool, &self.actor.clone().in_turn(self.turn, Origin::Revert)).await?;
         let row = sqlx::query(

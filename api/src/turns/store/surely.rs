@@ -1,7 +1,7 @@
-//! The end of a turn, written also if the database is away for a while: a model was paid for it.
+//! Ends a turn even if the database is away for a while, because a model was paid for it.
 //!
-//! What ends a turn may be sent again at any time: it changes a turn that runs, and only that. If the answer to it was lost, the
-//! turn's own record says whether it is there; what was rolled for it is rolled once, however often it is sent.
+//! The statement that ends a turn may be sent again at any time: it only changes a turn that runs. If its answer was lost, the
+//! turn's own record says whether it succeeded. Dice are claimed only once, however often it is sent.
 
 use uuid::Uuid;
 
@@ -9,17 +9,15 @@ use super::{
     NewTurn,
     end::{self, Ended, Failure, Said},
 };
-use crate::{
-    dice::ahead::settled,
-    error::Result,
-    messages::service::NewMessage,
+use crate::{dice::ahead::settled, messages::service::NewMessage, tools::Rest};
+use base::error::Result;
+use db::{
     pool::Pool,
     retry::{BRIEF, PAID, Tries, repeat},
     tenancy::Actor,
-    tools::Rest,
 };
 
-/// Ends a turn that has two messages: a player's and its answer.
+/// Ends a turn with two messages: a player's and the answer.
 ///
 /// # Errors
 /// `conflict` if the turn was cancelled or taken over meanwhile; `unavailable`.
@@ -28,11 +26,11 @@ pub async fn finish(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, ended: &Ended
     ending.written(async || end::finish(pool, actor, new, ended, Some(said)).await).await
 }
 
-/// Ends a turn that says something else, or nothing; with what is left of the work that was done for it.
+/// Ends a turn with other messages or none, and with the rest of its work.
 ///
 /// # Errors
-/// `conflict` if the turn is no longer this server's. If the work has to be done anew, an error that passes
-/// ([`crate::error::Error::is_transient`], [`crate::error::Error::is_outage`]).
+/// `conflict` if the turn is no longer this server's. If the work has to be done again, a temporary error
+/// ([`base::error::Error::is_transient`], [`base::error::Error::is_outage`]).
 pub async fn finish_saying(
     pool: &Pool,
     actor: &Actor,
@@ -59,13 +57,13 @@ pub async fn finish_saying(
     }
 }
 
-/// Ends a turn without success; see [`end::fail`]. If a model was paid, that is written, too, however long the database is away.
+/// Ends a turn without success; see [`end::fail`]. If a model was paid, keeps trying even if the database is away for long.
 ///
 /// # Errors
-/// Those of the database; the sweeper then does it later.
+/// Database errors. Then the sweeper does it later.
 pub async fn fail(pool: &Pool, actor: &Actor, turn: Uuid, instance: i64, failure: &Failure<'_>) -> Result<bool> {
     let patience = if failure.usage.llm_calls > 0 { PAID } else { BRIEF };
-    // A turn that has ended is left as it is, so a second time does no harm.
+    // A turn that has ended is not changed, so a second attempt does no harm.
     repeat(patience, async || end::fail(pool, actor, turn, instance, failure).await.map_err(|e| e.settled())).await
 }
 
@@ -77,7 +75,7 @@ struct Ending<'a> {
 }
 
 impl Ending<'_> {
-    /// Sends the end of the turn until it is there.
+    /// Sends the end of the turn until it is stored.
     async fn written(&self, send: impl AsyncFn() -> Result<()>) -> Result<()> {
         let mut tries = Tries::with(PAID);
         loop {
@@ -91,7 +89,7 @@ impl Ending<'_> {
                 }
                 error = error.settled();
             }
-            // Dice that another rolled meanwhile are not to be had by asking again.
+            // If somebody else rolled these dice meanwhile, trying again does not help.
             let is_rolled_by_another = error.sqlstate().is_some_and(|state| state == "40001");
             if is_rolled_by_another || !tries.again(&error).await {
                 return Err(error);
@@ -99,7 +97,7 @@ impl Ending<'_> {
         }
     }
 
-    /// Whether it is there, once there is a database to ask.
+    /// Whether the end is stored, once the database can be asked.
     async fn is_there(&self) -> Result<bool> {
         repeat(PAID, async || end::has_ended(self.pool, self.actor, self.new, self.ended).await).await
     }

@@ -1,5 +1,5 @@
-//! Turns that nobody works on any more: their server died, or taking them back failed before. Each is taken back by itself, so that
-//! one that cannot be is in nobody's way.
+//! Turns that nobody works on any more: their server died, or reverting them failed before. Each is reverted by itself, so that a
+//! turn that cannot be reverted does not block the others.
 
 use std::time::Duration;
 
@@ -7,38 +7,37 @@ use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
 use super::revert::{Came, ROWS_AT_FIRST, Worker};
-use crate::{
+use crate::turns::Running;
+use base::{
     error::{Code, Error, Result},
-    ops::metrics,
-    pool::Pool,
+    metrics,
     stored::Columns,
-    tenancy::TenantTx,
-    turns::Running,
 };
+use db::{pool::Pool, tenancy::TenantTx};
 
-/// Turns of one round, and how long each is worked on before the next.
+/// The most turns per round, and how long to work on each.
 const ORPHANS_AT_ONCE: i32 = 50;
 const SHARE: Duration = Duration::from_secs(1);
 
-/// What a round came to.
+/// The result of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Turns that have ended.
+    /// How many turns have ended.
     pub ended: usize,
-    /// There is more to do at once.
+    /// Whether there is more to do at once.
     pub more: bool,
 }
 
-/// Takes back turns that nobody works on any more, as far as that goes in a round; none while this server may not judge of others.
+/// Reverts turns that nobody works on any more, as far as one round goes. None while this server may not declare others dead.
 ///
 /// # Errors
-/// Those of the database while it looks for them; what goes wrong with one of them is noted with that one.
+/// Database errors of the search. An error with one turn is stored with that turn.
 pub async fn sweep(pool: &Pool, running: &Running) -> Result<Swept> {
     let orphans = sqlx::query("SELECT tenant_id, turn_id FROM orphaned_turns($1)")
         .bind(ORPHANS_AT_ONCE)
         .fetch_all(&mut *pool.acquire().await?)
         .await?;
-    // Asked after the answer, too: it may have come from a database that stood still for a while.
+    // Checked after the answer as well, because the answer may come from a database that stalled for a while.
     if !running.steady.may_judge() {
         return Ok(Swept::default());
     }
@@ -55,13 +54,13 @@ pub async fn sweep(pool: &Pool, running: &Running) -> Result<Swept> {
             Came::PutOff | Came::Lost => {}
         }
     }
-    // There are others, now that some are out of their way.
+    // There may be others, now that some are done.
     swept.more |= swept.ended > 0 && orphans.len() >= usize::try_from(ORPHANS_AT_ONCE).unwrap_or(usize::MAX);
     Ok(swept)
 }
 
-/// Looks at what stands in the way of a turn that was refused, and if nobody works on that any more, takes it back as far as one step
-/// goes. Whether the way is free. What goes wrong is noted, and the way is not free.
+/// Looks for an orphaned turn that holds the place of a rejected turn, and reverts as much of it as one step can. Returns whether
+/// the place is free. If that fails, the error is logged, and the place counts as taken.
 pub async fn freed(pool: &Pool, running: &Running, tenant: Uuid, refused: &Error) -> bool {
     match blocking(pool, tenant, refused).await {
         Ok(Some(turn)) if running.steady.may_judge() => {
@@ -69,7 +68,7 @@ pub async fn freed(pool: &Pool, running: &Running, tenant: Uuid, refused: &Error
             let came = worker.step_or_put_off(ROWS_AT_FIRST).await;
             match came {
                 Came::Ended => ended(turn),
-                // The sweeper goes on; else that would wait for the lease to run out.
+                // The sweeper goes on. Without this it would have to wait for the lease to expire.
                 Came::More => drop(worker.let_go().await),
                 Came::PutOff | Came::Lost => {}
             }
@@ -77,13 +76,13 @@ pub async fn freed(pool: &Pool, running: &Running, tenant: Uuid, refused: &Error
         }
         Ok(_) => false,
         Err(error) => {
-            tracing::warn!(%error, "what stands in a turn's way could not be looked at");
+            tracing::warn!(%error, "could not check which turn blocks another");
             false
         }
     }
 }
 
-/// The turn that stands in the way, if nobody works on it and it may be tried now. One statement.
+/// The turn that holds the place, if nobody works on it and it may be tried now. One statement.
 async fn blocking(pool: &Pool, tenant: Uuid, refused: &Error) -> Result<Option<Uuid>> {
     let place = match (refused.code, refused.turn_id, refused.place) {
         (Code::IdempotencyInFlight, Some(_), _) | (Code::TurnInProgress, _, Some(_)) => refused.place,

@@ -1,4 +1,5 @@
-//! The least and the greatest total, by reckoning with intervals. Never too narrow; exact for sums, products and rising functions.
+//! The lowest and highest total, by interval arithmetic. The result is never too narrow, and exact for sums, products and rising
+//! functions.
 
 use super::dice_bounds;
 use crate::dice::{
@@ -10,7 +11,7 @@ use crate::dice::{
     roll::{self, Member, apply_to_members, members_sum},
 };
 
-/// From `low` to `high`, either of which may be infinite.
+/// From `low` to `high`. Both may be infinite.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Interval {
     pub(super) low: f64,
@@ -24,7 +25,8 @@ impl Interval {
         Self { low: value, high: value }
     }
 
-    /// The two in order. What is no number (infinity minus infinity, a root of something negative) could be anything.
+    /// The interval between two numbers in any order. If one is not a number (infinity minus infinity, the root of a
+    /// negative number), the value can be anything.
     fn of(low: f64, high: f64) -> Self {
         if low.is_nan() || high.is_nan() { Self::ANY } else { Self { low: low.min(high), high: low.max(high) } }
     }
@@ -33,7 +35,7 @@ impl Interval {
         self.low <= value && value <= self.high
     }
 
-    /// Of a function of two numbers that takes its extremes at corners.
+    /// The interval of a function of two numbers whose extremes are at the corners.
     fn corners(self, other: Self, apply: impl Fn(f64, f64) -> f64) -> Self {
         let corner = |a: f64, b: f64| if a == 0.0 || b == 0.0 { 0.0 } else { apply(a, b) };
         let one = Self::of(corner(self.low, other.low), corner(self.high, other.high));
@@ -87,7 +89,7 @@ fn take(stack: &mut Vec<Interval>, count: usize) -> Vec<Interval> {
     stack.split_off(stack.len().saturating_sub(count))
 }
 
-/// The intervals of a modifier's numbers: its limit and its operand.
+/// The intervals of a modifier's limit and operand.
 pub(super) fn numbers(
     modifier: &Modifier,
     computed: &mut impl Iterator<Item = Interval>,
@@ -107,7 +109,8 @@ fn binary(operator: Operator, left: Interval, right: Interval) -> Interval {
         Operator::Divide if right.contains(0.0) => Interval::ANY,
         Operator::Divide => left.corners(right, |a, b| a / b),
         Operator::Remainder => {
-            // As near to zero as the left side, nearer than the right, with the sign of the left.
+            // A remainder is at least as close to zero as the left side, closer than the right side, and has the sign
+            // of the left.
             let most = right.low.abs().max(right.high.abs());
             Interval { low: left.low.max(-most).min(0.0), high: left.high.min(most).max(0.0) }
         }
@@ -135,7 +138,7 @@ fn call(function: Function, arguments: &[Interval]) -> Interval {
     }
 }
 
-/// A sum over ranks never falls when a member rises, so its bounds are those of all members.
+/// A sum over ranks never falls when a member rises, so the bounds of all members give its bounds.
 fn pool(program: &Program, pool: &Pool, stack: &mut Vec<Interval>) -> Interval {
     let modifiers = part(&program.modifiers, &pool.modifiers);
     let computed = take(stack, modifiers.iter().map(Modifier::computed).sum());
@@ -163,7 +166,7 @@ fn pool(program: &Program, pool: &Pool, stack: &mut Vec<Interval>) -> Interval {
     Interval::of(sum(&|m| m.low), sum(&|m| m.high))
 }
 
-/// The bounds when any of the members may be dropped.
+/// The bounds if any of the members may be dropped.
 fn any_part(members: &[Interval]) -> Interval {
     let low = members.iter().map(|m| m.low.min(0.0)).sum();
     Interval { low, high: members.iter().map(|m| m.high.max(0.0)).sum() }

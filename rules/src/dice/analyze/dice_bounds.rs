@@ -1,4 +1,4 @@
-//! Bounds of a dice term: how many dice are in, and what each counts, followed through the modifiers.
+//! Bounds of a dice term: follows the number of dice and what each counts through the modifiers.
 
 use super::bounds::{Interval, numbers};
 use crate::dice::{
@@ -7,21 +7,21 @@ use crate::dice::{
     program::{Modifier, Operand, Program, Term, part},
 };
 
-/// Dice on their way through the modifiers.
+/// Dice as they pass through the modifiers.
 struct Crowd {
-    /// How many are in.
+    /// How many dice still count.
     dice: Interval,
-    /// What one shows.
+    /// The value of one die.
     shown: Interval,
-    /// What one counts.
+    /// What one die counts.
     counted: Interval,
-    /// What one shows that has just fallen.
+    /// The value of a new die.
     fresh: Interval,
     /// Whether a modifier has counted the dice.
     is_counted: bool,
 }
 
-/// The bounds of a term, given those of its computed numbers in order.
+/// The bounds of a term, given the bounds of its computed numbers in order.
 pub(super) fn bounds(program: &Program, term: &Term, computed: &[Interval], limits: &Limits) -> Interval {
     let mut computed = computed.iter().copied();
     let mut number = |operand: Operand| match operand {
@@ -30,7 +30,7 @@ pub(super) fn bounds(program: &Program, term: &Term, computed: &[Interval], limi
     };
     let dice = number(term.count);
     let most = f64::from(limits.dice_per_term_max);
-    // What lies outside of the limits is an error when it is rolled.
+    // Values beyond the limits are an error when the formula is rolled.
     let dice = Interval { low: dice.low.clamp(0.0, most), high: dice.high.clamp(0.0, most) };
     let faces = number(term.faces).high.clamp(1.0, f64::from(limits.faces_max));
     let (low, high) = Sides { kind: term.kind, faces: faces as u32 }.span();
@@ -92,7 +92,7 @@ impl Crowd {
         }
     }
 
-    /// Dice that have just fallen join.
+    /// Includes new dice.
     fn widen(&mut self) {
         let fresh = self.fresh;
         self.shown = union(self.shown, fresh);
@@ -105,13 +105,13 @@ impl Crowd {
 
     fn clamp(&mut self, apply: impl Fn(f64, f64) -> f64, end: Interval) {
         self.shown = Interval { low: apply(self.shown.low, end.low), high: apply(self.shown.high, end.high) };
-        // Dice that were counted stay as they are; dice that fell since then do not.
+        // Counted dice keep what they count. Dice that were added since do not.
         self.counted = if self.is_counted { union(self.counted, self.shown) } else { self.shown };
     }
 
-    /// Whether a die may pass the test of a modifier.
+    /// Whether a die may pass a modifier's test.
     fn may_pass(&self, modifier: &Modifier, operand: Option<Interval>) -> bool {
-        // Without a target it is the highest face.
+        // The default target is the highest face.
         let target = operand.unwrap_or(Interval::point(self.fresh.high));
         match modifier.comparison.unwrap_or(Comparison::Equal) {
             Comparison::Less => self.shown.low < target.high,
@@ -123,7 +123,7 @@ impl Crowd {
         }
     }
 
-    /// So many dice times what each counts; no dice are nothing, whatever they would count.
+    /// The number of dice times what each counts. Without dice it is 0, whatever they would count.
     fn total(&self) -> Interval {
         let times = |dice: f64, value: f64| if dice == 0.0 || value == 0.0 { 0.0 } else { dice * value };
         let low = if self.counted.low < 0.0 { self.dice.high } else { self.dice.low };

@@ -1,8 +1,9 @@
 //! Exact distributions of dice terms.
 //!
-//! Without keep and drop, each die of a term goes its own way through the modifiers; what falls because of it (a reroll, an
-//! explosion) goes the rest of that way. So one die's share of the total is worked out, and then the sum of so many of them.
-//! With keep and drop, dice come one to one to the first of these, their order decides, and `order` takes over.
+//! Without keep and drop, each die of a term passes through the modifiers independently. New dice that it causes (a reroll,
+//! an explosion) pass through the rest. So we compute the distribution of what one die contributes, and then the sum of all
+//! dice. With keep and drop, there is one die for each original die up to the first keep or drop. From there their order
+//! matters, and `order` takes over.
 
 use super::{
     lattice::Lattice,
@@ -19,13 +20,13 @@ use crate::dice::{
     roll::{Verdict, touch},
 };
 
-/// Explosions are followed until going on is less likely than this.
+/// Explosions are followed until another one is less likely than this.
 const TAIL: f64 = 1e-15;
 
-/// What a die that goes through modifiers costs beside them.
+/// The cost of a die's state besides its modifiers.
 const STATE_COST: usize = 200;
 
-/// What modifiers know of a die.
+/// The state of a die as modifiers see it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct State {
     pub(super) shown: i32,
@@ -43,17 +44,17 @@ impl State {
     }
 }
 
-/// A term all of whose numbers are known.
+/// A term whose numbers are all known.
 pub(super) struct Dice<'a> {
     pub(super) at: At,
     pub(super) count: u32,
     pub(super) sides: Sides,
-    /// Without the margin at the end.
+    /// The actions without the final margin.
     pub(super) actions: &'a [Action],
     pub(super) limits: &'a Limits,
 }
 
-/// The distribution of the term's total, before its margin.
+/// The distribution of the term's total, before the margin.
 pub(super) fn total(dice: &Dice<'_>, work: &mut Work) -> Exact<Lattice> {
     if dice.sides.faces as usize > super::POINTS_MAX {
         return Err(Stop::TooMuch);
@@ -73,7 +74,7 @@ pub(super) fn total(dice: &Dice<'_>, work: &mut Work) -> Exact<Lattice> {
     }
 }
 
-/// What one die shows.
+/// The distribution of one die's value.
 fn uniform(sides: Sides, work: &mut Work) -> Exact<Lattice> {
     let faces = sides.faces as usize;
     work.charge(faces * 2)?;
@@ -81,22 +82,22 @@ fn uniform(sides: Sides, work: &mut Work) -> Exact<Lattice> {
     Ok(Lattice { offset, weights: vec![1.0 / faces as f64; faces], whole: true })
 }
 
-/// All a die can show, each as likely.
+/// All values of a die, equally likely.
 pub(super) fn fresh(sides: Sides) -> impl Iterator<Item = (State, f64)> + Clone {
     let (low, high) = sides.span();
     let weight = 1.0 / f64::from(sides.faces);
     (low..=high).map(move |value| (State::fresh(value), weight))
 }
 
-/// How dice go through modifiers, each on its own.
+/// How dice pass through modifiers independently.
 pub(super) struct Chain<'a> {
     actions: &'a [Action],
-    /// For each action that rolls: what a die adds that falls because of it, with all that falls because of that.
+    /// For each action that rolls: what a new die adds, with all further dice that it causes.
     added: Vec<Lattice>,
 }
 
 impl<'a> Chain<'a> {
-    /// Works out what falling dice add, from the last action to the first.
+    /// Computes what new dice add, from the last action to the first.
     pub(super) fn new(dice: &Dice<'_>, actions: &'a [Action], work: &mut Work) -> Exact<Self> {
         let mut chain = Self { actions, added: vec![Lattice::empty(); actions.len()] };
         for (index, action) in actions.iter().enumerate().rev() {
@@ -121,7 +122,7 @@ impl<'a> Chain<'a> {
         Ok(chain)
     }
 
-    /// A die that may explode, and so may those that fall because of it: the sum over how often that happens.
+    /// A die that may explode, as may the dice that it causes: the sum over the number of explosions.
     fn exploding(&self, dice: &Dice<'_>, test: Test, index: usize, work: &mut Work) -> Exact<Lattice> {
         let (passed, missed, chance) = split(dice, test)?;
         let last = self.share(missed, index + 1, work)?;
@@ -143,7 +144,7 @@ impl<'a> Chain<'a> {
         from: usize,
         work: &mut Work,
     ) -> Exact<Lattice> {
-        // Dice that exploded at the same actions are one group: their own values, and what fell is added once.
+        // Dice that exploded at the same actions form a group: their own values, plus what their new dice add.
         let mut groups: Vec<(Vec<usize>, Lattice)> = Vec::new();
         for (mut state, weight) in states {
             work.charge(STATE_COST + self.actions.len().saturating_sub(from))?;
@@ -183,7 +184,8 @@ impl<'a> Chain<'a> {
 
 type Part = std::vec::IntoIter<(State, f64)>;
 
-/// Falling dice that pass a test, those that do not, and the chance to pass. Without end, or nearly so: the error of a roll.
+/// Splits new dice into those that pass a test and those that do not, with the probability of passing. If (nearly) all pass
+/// again and again, the error of a roll.
 fn split(dice: &Dice<'_>, test: Test) -> Outcome<(Part, Part, f64)> {
     let (passed, missed): (Vec<_>, Vec<_>) = fresh(dice.sides).partition(|(state, _)| test.holds_die(state.shown));
     let chance = passed.len() as f64 / f64::from(dice.sides.faces);
@@ -194,7 +196,7 @@ fn split(dice: &Dice<'_>, test: Test) -> Outcome<(Part, Part, f64)> {
     Ok((passed.into_iter(), missed.into_iter(), chance))
 }
 
-/// A term with keep or drop.
+/// The distribution of a term with keep or drop.
 fn selected(dice: &Dice<'_>, work: &mut Work) -> Exact<Lattice> {
     let is_select = |a: &Action| matches!(a, Action::Select { .. });
     let first = dice.actions.iter().position(is_select).unwrap_or(0);
@@ -203,7 +205,7 @@ fn selected(dice: &Dice<'_>, work: &mut Work) -> Exact<Lattice> {
     let between = dice.actions.get(first..=last).unwrap_or_default();
     let after = dice.actions.get(last + 1..).unwrap_or_default();
     let mut states = arrive(dice, before, work)?;
-    // `order` looks at each state for each pair of numbers of dice.
+    // For each state `order` examines every pair of numbers of dice.
     work.require(states.len() * (dice.count as usize).pow(2) * 2)?;
     let kept = narrow(&mut states, between, dice.count)?;
     let chain = Chain::new(dice, after, work)?;
@@ -214,9 +216,9 @@ fn selected(dice: &Dice<'_>, work: &mut Work) -> Exact<Lattice> {
     order::total(&shares, &kept, work)
 }
 
-/// The states in which single dice come through modifiers that add none, by what they show.
+/// The states of single dice after modifiers that add none, by value.
 pub(super) fn arrive(dice: &Dice<'_>, actions: &[Action], work: &mut Work) -> Exact<Vec<(State, f64)>> {
-    // How likely it is that a die falls because of each reroll, and goes on after it.
+    // The probability that each reroll causes a die, which then passes through the rest.
     let mut falling = vec![(0.0, None); actions.len()];
     let mut arrived: Vec<(State, f64)> = Vec::new();
     let mut walk = |state: State, weight: f64, from: usize, falling: &mut Vec<(f64, Option<Test>)>| -> Exact<()> {
@@ -262,13 +264,14 @@ pub(super) fn arrive(dice: &Dice<'_>, actions: &[Action], work: &mut Work) -> Ex
     Ok(arrived)
 }
 
-/// Goes from the first keep or drop to the last: which ranks are kept, and in what state the dice are then.
+/// Processes everything from the first keep or drop to the last: which ranks are kept, and the final states of the
+/// dice.
 fn narrow(states: &mut [(State, f64)], actions: &[Action], count: u32) -> Exact<Kept> {
     let mut kept = Kept { count, from: 0, to: count };
     for action in actions {
         match *action {
             Action::Select { keep, highest, count } => {
-                // Dice that show the same must be the same, or chance decides which of them goes.
+                // Dice with the same value must have the same state. Otherwise chance decides which of them is dropped.
                 if states.windows(2).any(|pair| matches!(pair, [a, b] if a.0.shown == b.0.shown && a.0 != b.0)) {
                     return Err(Stop::TooMuch);
                 }

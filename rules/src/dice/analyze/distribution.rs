@@ -6,16 +6,16 @@ use super::{
     work::{Exact, Stop, Work},
 };
 
-/// Pairs that are looked at one by one.
+/// The most pairs that are examined one by one.
 const PAIRS_MAX: usize = 250_000;
-/// What a pair costs beside a step of a convolution: it is computed, sorted and merged.
+/// The cost of a pair compared with a step of a convolution, because it is computed, sorted and merged.
 const PAIR_COST: usize = 64;
 
 #[derive(Clone, Debug)]
 pub(super) struct Distribution {
-    /// Value and probability, values rising.
+    /// Values in rising order, with probabilities.
     pub(super) points: Vec<(f64, f64)>,
-    /// Whether nothing was cut off: then the ends are the least and the greatest value.
+    /// Whether nothing was cut off. The ends are then the least and the greatest value.
     pub(super) whole: bool,
 }
 
@@ -24,28 +24,28 @@ impl Distribution {
         Self { points: vec![(value, 1.0)], whole: true }
     }
 
-    /// Sorts points and merges those whose values are the same but for rounding.
+    /// Sorts points and merges those whose values differ only by rounding.
     pub(super) fn gather(mut points: Vec<(f64, f64)>, whole: bool) -> Exact<Self> {
         points.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
         let mut merged: Vec<(f64, f64)> = Vec::with_capacity(points.len());
         for (value, probability) in points {
             match merged.last_mut() {
                 Some(last) if value - last.0 <= 1e-12 * value.abs().max(1.0) => last.1 += probability,
-                // Adding zero turns minus zero into zero.
+                // Adding zero turns negative zero into zero.
                 _ => merged.push((value + 0.0, probability)),
             }
         }
         if merged.len() > POINTS_MAX { Err(Stop::TooMuch) } else { Ok(Self { points: merged, whole }) }
     }
 
-    /// Of a weighting of whole numbers.
+    /// The distribution with the weights of whole numbers.
     pub(super) fn from_lattice(lattice: &Lattice) -> Self {
         let values = (lattice.offset..).map(|v| v as f64);
         let points = values.zip(lattice.weights.iter().copied()).filter(|(_, weight)| *weight > 0.0).collect();
         Self { points, whole: lattice.whole }
     }
 
-    /// As a weighting of whole numbers, if its values are that and lie close together.
+    /// The weights of whole numbers, if all values are whole and close together.
     pub(super) fn to_lattice(&self) -> Option<Lattice> {
         let (first, last) = (self.points.first()?.0, self.points.last()?.0);
         let span = last - first;
@@ -62,14 +62,14 @@ impl Distribution {
         Some(Lattice { offset: first as i64, weights, whole: self.whole })
     }
 
-    /// Each value through a function. `None` of a value: the formula can fail.
+    /// Applies a function to each value. If it returns an error, the formula can fail.
     pub(super) fn map(&self, apply: impl Fn(f64) -> Exact<f64>, work: &mut Work) -> Exact<Self> {
         work.charge(self.points.len() * PAIR_COST)?;
         let points = self.points.iter().map(|(v, p)| Ok((apply(*v)?, *p))).collect::<Exact<Vec<_>>>()?;
         Self::gather(points, self.whole)
     }
 
-    /// Each pair of independent values through a function.
+    /// Applies a function to each pair of independent values.
     pub(super) fn combine(&self, other: &Self, apply: impl Fn(f64, f64) -> Exact<f64>, work: &mut Work) -> Exact<Self> {
         let pairs = self.points.len() * other.points.len();
         if pairs > PAIRS_MAX {
@@ -88,7 +88,7 @@ impl Distribution {
     /// The sum of two independent values, or their difference.
     pub(super) fn plus(&self, other: &Self, minus: bool, work: &mut Work) -> Exact<Self> {
         let sign = if minus { -1.0 } else { 1.0 };
-        // With a constant, values only move: no merging, no rounding apart.
+        // Adding a constant only moves the values. Nothing needs to be merged.
         if other.points.len() == 1 || self.points.len() == 1 {
             return self.combine(other, |a, b| finite(a + sign * b), work);
         }
@@ -119,7 +119,7 @@ impl Distribution {
     }
 }
 
-/// Sums of finite numbers may still be too large.
+/// Sums of finite numbers can still be too large.
 fn finite(value: f64) -> Exact<f64> {
     if value.is_finite() { Ok(value) } else { Err(Stop::TooMuch) }
 }

@@ -1,4 +1,4 @@
-//! Exact evaluation: the steps of a formula over distributions instead of numbers. All terms are independent of each other.
+//! Exact evaluation: runs a formula's steps with distributions instead of numbers. All terms are independent of each other.
 
 use super::{
     die,
@@ -15,7 +15,7 @@ use crate::dice::{
     roll,
 };
 
-/// Combinations of computed counts, faces and targets that are gone through.
+/// The most combinations of computed counts, faces and targets that are enumerated.
 const COMBINATIONS_MAX: usize = 4_000;
 
 /// The distribution of a formula's total.
@@ -94,7 +94,7 @@ fn call(function: Function, arguments: &[Distribution], at: At, work: &mut Work)
     };
     match (arguments, function) {
         ([one], _) => one.map(|value| finite(function.apply(&[value])), work),
-        // These take their arguments one after the other.
+        // These functions can be applied to their arguments one by one.
         ([first, rest @ ..], Function::Max | Function::Min | Function::Hypot) => rest
             .iter()
             .try_fold(first.clone(), |so_far, next| so_far.combine(next, |a, b| finite(function.apply(&[a, b])), work)),
@@ -107,7 +107,7 @@ fn call(function: Function, arguments: &[Distribution], at: At, work: &mut Work)
     }
 }
 
-/// The fewest dice of a term, and the distribution of its total.
+/// The smallest number of dice of a term, and the distribution of its total.
 fn dice_term(formula: &Formula, term: &Term, computed: &[Distribution], work: &mut Work) -> Exact<(u32, Distribution)> {
     let program = &formula.program;
     if let Plan::Ready { count, faces, first, end, .. } = term.plan {
@@ -122,7 +122,7 @@ fn dice_term(formula: &Formula, term: &Term, computed: &[Distribution], work: &m
         least = least.min(count);
         known_term(formula, term.at, count, sides, &actions, work)
     })?;
-    // Written counts are added up by the parser.
+    // The parser adds up written counts itself.
     Ok((if term.count.is_computed() { least } else { 0 }, mixture))
 }
 
@@ -163,7 +163,7 @@ fn pool_term(
     })
 }
 
-/// The mixture over all that computed numbers can be.
+/// The mixture over all possible values of the computed numbers.
 fn mix(
     computed: &[Distribution],
     work: &mut Work,

@@ -1,26 +1,26 @@
-//! Distributions over whole numbers: a weight for each number of a range. Dice are always of this kind.
+//! Distributions over whole numbers: a weight for each number in a range. Dice are always of this kind.
 //!
-//! The weights need not add up to 1: parts of a distribution are reckoned with in the same way.
+//! The weights need not add up to 1, because parts of distributions are treated the same way.
 
 use super::{
     POINTS_MAX,
     work::{Exact, Stop, Work},
 };
 
-/// Tails whose points weigh less than this are cut off once a distribution is long: nobody will ever see them.
+/// Once a distribution is long, tails whose points weigh less than this are cut off. They never show in a result.
 const NEGLIGIBLE: f64 = 1e-20;
-/// Shorter distributions keep everything, so that their ends are the least and the greatest total.
+/// Shorter distributions keep all points, so that their ends are the least and the greatest total.
 const WHOLE_MAX: usize = 256;
 
-/// What a sum costs beside its multiplications: it is kept somewhere new.
+/// The cost of a sum besides its multiplications, for its new memory.
 const PLUS_COST: usize = 200;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Lattice {
-    /// The number the first weight belongs to.
+    /// The number of the first weight.
     pub(super) offset: i64,
     pub(super) weights: Vec<f64>,
-    /// Whether nothing was cut off: then the ends are the least and the greatest number.
+    /// Whether nothing was cut off. The ends are then the least and the greatest number.
     pub(super) whole: bool,
 }
 
@@ -31,7 +31,7 @@ impl Default for Lattice {
 }
 
 impl Lattice {
-    /// Nothing at all.
+    /// A distribution without points.
     pub(super) const fn empty() -> Self {
         Self { offset: 0, weights: Vec::new(), whole: true }
     }
@@ -45,9 +45,9 @@ impl Lattice {
         self.weights.is_empty()
     }
 
-    /// Adds another, moved by `shift` and times `factor`.
+    /// Adds another distribution, moved by `shift` and multiplied by `factor`.
     pub(super) fn accumulate(&mut self, other: &Self, shift: i64, factor: f64, work: &mut Work) -> Exact<()> {
-        // A factor of 0 is one that was too small for a number: something is lost.
+        // A factor of 0 was too small to represent, so something is lost.
         self.whole &= other.whole && factor > 0.0;
         if other.is_empty() || factor == 0.0 {
             return Ok(());
@@ -72,7 +72,7 @@ impl Lattice {
         Ok(())
     }
 
-    /// Makes room for the numbers from `start` up to, not including, `end`.
+    /// Makes room for the numbers from `start` up to but not including `end`.
     fn cover(&mut self, start: i64, end: i64, work: &mut Work) -> Exact<()> {
         if self.is_empty() {
             self.offset = start;
@@ -119,7 +119,7 @@ impl Lattice {
         Ok(sum)
     }
 
-    /// The sum of so many independent numbers of this kind.
+    /// The sum of `count` independent numbers with this distribution.
     pub(super) fn times(&self, mut count: u32, work: &mut Work) -> Exact<Self> {
         let mut result = Self::point(0, 1.0);
         let mut square = self.clone();
@@ -135,7 +135,7 @@ impl Lattice {
         }
     }
 
-    /// Cuts off tails that do not matter.
+    /// Cuts off negligible tails.
     pub(super) fn trim(&mut self) {
         if self.weights.len() <= WHOLE_MAX {
             return;

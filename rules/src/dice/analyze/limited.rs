@@ -1,7 +1,7 @@
-//! Terms with one reroll or explosion that happens so many times at most: `r1=1`, `x3=6`.
+//! Terms with one reroll or explosion that is limited to a number of times: `r1=1`, `x3=6`.
 //!
-//! Dice are looked at in the order they fell, so how often it has happened is all that has to be remembered; for `rr` and `x`
-//! also how many of the dice that fell because of it are still to be looked at.
+//! Dice are checked in the order of rolling, so we only need to remember how often it has happened; for `rr` and `x` also how
+//! many of the new dice still need a check.
 
 use super::{
     die::{Chain, Dice, arrive, fresh},
@@ -10,17 +10,17 @@ use super::{
 };
 use crate::dice::modifier::{Action, Test};
 
-/// Greater limits are simulated.
+/// Larger limits are simulated.
 const LIMIT_MAX: u32 = 64;
 
-/// What a die adds: when it does not pass, when it passes and that counts, and when it passes too late.
+/// What a die adds if it does not pass, if it passes and the limit allows it, and if it passes too late.
 struct Shares {
     missed: Lattice,
     hit: Lattice,
     either: Lattice,
 }
 
-/// The distribution of the total; `index`: the limited action.
+/// The distribution of the total. `index` is the limited action.
 pub(super) fn total(dice: &Dice<'_>, index: usize, work: &mut Work) -> Exact<Lattice> {
     let before = dice.actions.get(..index).unwrap_or_default();
     let after = dice.actions.get(index + 1..).unwrap_or_default();
@@ -31,7 +31,7 @@ pub(super) fn total(dice: &Dice<'_>, index: usize, work: &mut Work) -> Exact<Lat
     };
     let is_limited =
         |a: &Action| matches!(a, Action::Reroll { limit, .. } | Action::Explode { limit, .. } if *limit != u32::MAX);
-    // At most so many of the dice that fall first can pass, unless later ones can too.
+    // At most this many of the first dice can pass, unless new dice can pass too.
     let limit = if again { limit } else { limit.min(dice.count) };
     if limit > LIMIT_MAX || after.iter().any(is_limited) {
         return Err(Stop::TooMuch);
@@ -39,7 +39,7 @@ pub(super) fn total(dice: &Dice<'_>, index: usize, work: &mut Work) -> Exact<Lat
     let chain = Chain::new(dice, after, work)?;
     let falling = chain.share(fresh(dice.sides), 0, work)?;
     let first = shares(&chain, arrive(dice, before, work)?.into_iter(), test, explodes, work)?;
-    // Sums by how often it has happened.
+    // The sums by the number of times it has happened.
     let mut sums = vec![Lattice::empty(); limit as usize + 1];
     if let Some(none) = sums.first_mut() {
         *none = Lattice::point(0, 1.0);
@@ -70,7 +70,7 @@ fn shares(
     let passing = states.clone().filter(|(state, _)| test.holds_die(state.shown));
     let missing = states.clone().filter(|(state, _)| !test.holds_die(state.shown));
     let missed = chain.share(missing, 0, work)?;
-    // A die that is rerolled adds nothing itself; one that explodes stays.
+    // A rerolled die adds nothing itself; an exploded one does.
     let hit = if explodes {
         chain.share(passing, 0, work)?
     } else {
@@ -80,7 +80,7 @@ fn shares(
     Ok(Shares { missed, hit, either: chain.share(states, 0, work)? })
 }
 
-/// One more die is looked at.
+/// Checks one more die.
 fn step(sums: &[Lattice], shares: &Shares, work: &mut Work) -> Exact<Vec<Lattice>> {
     let mut next = vec![Lattice::empty(); sums.len()];
     let last = sums.len() - 1;
@@ -96,10 +96,10 @@ fn step(sums: &[Lattice], shares: &Shares, work: &mut Work) -> Exact<Vec<Lattice
     Ok(next)
 }
 
-/// Looks at the dice that fell because of it, and at those that fall because of them. After `times` hits as many have fallen.
+/// Checks the new dice, and the dice that they cause. After `times` hits there are as many new dice.
 fn settle(sums: Vec<Lattice>, shares: &Shares, work: &mut Work) -> Exact<Lattice> {
     let last = sums.len() - 1;
-    // By hits, then by dice still to be looked at.
+    // By the number of hits, then by the number of dice that still need a check.
     let mut table: Vec<Vec<Lattice>> = Vec::with_capacity(sums.len());
     for (times, sum) in sums.into_iter().enumerate() {
         let mut row = vec![Lattice::empty(); last + 2];
@@ -122,7 +122,7 @@ fn settle(sums: Vec<Lattice>, shares: &Shares, work: &mut Work) -> Exact<Lattice
             if let Some(slot) = table.get_mut(times).and_then(|row| row.get_mut(left - 1)) {
                 slot.accumulate(&stayed, 0, 1.0, work)?;
             }
-            // One is looked at and another falls: as many are left.
+            // One die is checked and another one added, so the number stays the same.
             if let Some(slot) = table.get_mut(times + 1).and_then(|row| row.get_mut(left)) {
                 slot.accumulate(&sum.plus(&shares.hit, work)?, 0, 1.0, work)?;
             }

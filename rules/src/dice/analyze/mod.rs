@@ -1,11 +1,11 @@
-//! What can be said of a formula before it is rolled.
+//! Statistics of a formula before it is rolled.
 //!
-//! `evaluate` runs the formula over distributions and is exact; when that would take too long, or a combination of modifiers has
-//! no exact way, `simulate` rolls it, a fixed amount of work long. The answer says which. `bounds` reckons with intervals and gives
-//! the least and greatest total where a distribution does not show its ends. All work is charged to a budget (`work`), so any
-//! formula within the limits is answered within some tens of milliseconds.
+//! `evaluate` runs the formula with distributions and is exact. If that would take too long, or there is no exact way for a
+//! combination of modifiers, `simulate` rolls the formula for a fixed amount of work. The answer says which of them it used.
+//! `bounds` uses interval arithmetic for the least and greatest total where the distribution does not show its ends. All work is
+//! charged to a budget (`work`), so any formula within the limits is answered within some tens of milliseconds.
 //!
-//! To add a modifier: its arm in `die` (or nothing, if it only looks at one die: `roll::touch` does that) and in `dice_bounds`.
+//! To add a modifier, add its arm to `die` (unless it treats each die separately, which `roll::touch` does) and to `dice_bounds`.
 
 mod bounds;
 mod dice_bounds;
@@ -31,20 +31,21 @@ use distribution::Distribution;
 use simulate::Sample;
 use work::{Stop, Work};
 
-/// Most points of a distribution, while working and in the answer.
+/// The most points of a distribution, both internally and in the answer.
 const POINTS_MAX: usize = 10_000;
 /// Totals less likely than this are left out of the answer.
 const UNLIKELY: f64 = 1e-12;
 
-/// What can be said of a formula before it is rolled.
+/// Statistics of a formula.
 ///
 /// As JSON: `{"min": 2, "max": 12, "mean": 7, "standard_deviation": 2.4…, "method": "exact", "distribution": [[2, 0.02…], …]}`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Statistics {
-    /// The least total; nothing when there is no least (`-1d6x`). Of a simulated formula a bound that may not be reached.
+    /// The least total; `None` if there is none (`-1d6x`). For a simulated formula a bound that may never be reached.
     #[serde(serialize_with = "optional_number")]
     pub min: Option<f64>,
-    /// The greatest total; nothing when explosions know no end. Of a simulated formula a bound that may not be reached.
+    /// The greatest total; `None` if explosions are unbounded. For a simulated formula a bound that may never be
+    /// reached.
     #[serde(serialize_with = "optional_number")]
     pub max: Option<f64>,
     /// The mean.
@@ -53,19 +54,19 @@ pub struct Statistics {
     /// The standard deviation.
     #[serde(serialize_with = "number")]
     pub standard_deviation: f64,
-    /// How they were found.
+    /// How the statistics were computed.
     pub method: Method,
-    /// Totals in rising order with their probabilities, 10,000 at most. Totals less likely than 10^-12 are left out.
-    /// A simulation with more than 1,000 different totals gives the shares of 1,000 ranges, named by their middles.
+    /// Totals in rising order with their probabilities, at most 10,000. Totals less likely than 10^-12 are left out. A
+    /// simulation with more than 1,000 different totals has 1,000 ranges instead, represented by their middles.
     #[serde(serialize_with = "pair_list")]
     pub distribution: Vec<(f64, f64)>,
 }
 
-/// How statistics were found.
+/// How statistics were computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
-    /// By reckoning, but for rounding; explosions are followed until going on is less likely than 10^-15.
+    /// Exactly, except for rounding. Explosions are followed until another one is less likely than 10^-15.
     Exact,
     /// By rolling many times.
     Simulated,
@@ -77,12 +78,12 @@ fn pair_list<S: serde::Serializer>(list: &Vec<(f64, f64)>, serializer: S) -> Res
 }
 
 impl Formula {
-    /// The statistics of this formula for a roller with these variables. `seed` is for simulation only: with the same seed
-    /// the answer is the same.
+    /// The statistics of this formula for a roller with these variables. `seed` is for simulation only; the same seed gives
+    /// the same answer.
     ///
     /// # Errors
-    /// When rolls fail, or some can: an unknown variable, a divisor or a number of dice that may become 0 or less, explosions
-    /// that exceed their limit nearly always.
+    /// If rolls fail or can fail: an unknown variable, a divisor that may become 0, a number of dice that may become
+    /// negative, or explosions that nearly always exceed their limit.
     pub fn analyze(&self, variables: &Variables<'_>, seed: u64) -> Result<Statistics, FormulaError> {
         statistics(self, variables, seed).map_err(|fault| self.located(*fault))
     }

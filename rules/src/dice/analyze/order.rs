@@ -1,14 +1,14 @@
-//! Sums of the dice that are kept: dice sorted by what they show, of which those between two ranks count.
+//! Sums of kept dice: the dice are sorted by value, and those between two ranks are kept.
 //!
-//! Values are taken in rising order. After each, it is known how many dice show no more than it; that number decides which
-//! of the dice that show the next value are kept.
+//! The values are processed in rising order. After each value we know how many dice show no more than it. That number
+//! determines which of the dice with the next value are kept.
 
 use super::{
     lattice::Lattice,
     work::{Exact, Work},
 };
 
-/// Which of the sorted dice are kept: ranks `from` up to, not including, `to`.
+/// The kept ranks of the sorted dice: `from` up to but not including `to`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kept {
     pub(super) count: u32,
@@ -17,7 +17,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Keeps or drops of those that are kept so far.
+    /// Applies another keep or drop to the kept ranks.
     pub(super) fn select(&mut self, keep: bool, highest: bool, count: u32) {
         let present = self.to - self.from;
         let gone = if keep { present.saturating_sub(count) } else { count.min(present) };
@@ -28,13 +28,14 @@ impl Kept {
         }
     }
 
-    /// How many of `more` dice, added to `below` smaller ones, are kept.
+    /// How many of `more` dice are kept if `below` dice are smaller.
     fn overlap(&self, below: u32, more: u32) -> u32 {
         (below + more).min(self.to).saturating_sub(below.max(self.from))
     }
 }
 
-/// The distribution of the sum. `shares`: for each value, rising, what one kept die adds and how likely a die is to show it.
+/// The distribution of the sum. `shares` has for each value, in rising order, what one kept die adds and the probability of
+/// that value.
 pub(super) fn total(shares: &[(Lattice, f64)], kept: &Kept, work: &mut Work) -> Exact<Lattice> {
     work.charge(kept.count as usize * shares.len())?;
     let mut table = vec![Lattice::empty(); kept.count as usize + 1];
@@ -45,7 +46,8 @@ pub(super) fn total(shares: &[(Lattice, f64)], kept: &Kept, work: &mut Work) -> 
         let powers = powers(share, kept, work)?;
         let mut next = vec![Lattice::empty(); table.len()];
         for (below, sums) in table.iter().enumerate().filter(|(_, sums)| !sums.is_empty()) {
-            // The ways to choose so many of the dice that are left, times the chance that all show this.
+            // The number of ways to choose these dice from the remaining ones, times the probability that all show this
+            // value.
             let mut weight = 1.0;
             let left = table.len() - 1 - below;
             for (more, slot) in next.iter_mut().skip(below).enumerate() {
@@ -66,7 +68,7 @@ pub(super) fn total(shares: &[(Lattice, f64)], kept: &Kept, work: &mut Work) -> 
     Ok(sum)
 }
 
-/// What so many equal dice add.
+/// What a number of equal dice add.
 enum Power {
     Shift(i64),
     Sum(Lattice),

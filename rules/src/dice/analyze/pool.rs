@@ -10,7 +10,7 @@ use crate::dice::{
     roll::{Member, apply_to_members, members_sum},
 };
 
-/// Combinations of members that are gone through one by one.
+/// The most combinations of members that are enumerated.
 const COMBINATIONS_MAX: usize = 100_000;
 
 /// The distribution of a pool's total.
@@ -42,7 +42,7 @@ pub(super) fn total(members: &[Distribution], actions: &[Action], work: &mut Wor
     combinations(members, actions, work)
 }
 
-/// Members one by one: counted or not, then added up.
+/// Treats members one by one: counts or keeps each, then adds them.
 fn each(members: &[Distribution], actions: &[Action], work: &mut Work) -> Exact<Distribution> {
     let mut total = Distribution::constant(0.0);
     for member in members {
@@ -59,19 +59,19 @@ fn each(members: &[Distribution], actions: &[Action], work: &mut Work) -> Exact<
     Ok(total)
 }
 
-/// The highest, or lowest, of the members.
+/// The highest or lowest of the members.
 fn extreme(members: &[Distribution], highest: bool, work: &mut Work) -> Exact<Distribution> {
     let (first, rest) = members.split_first().ok_or(Stop::TooMuch)?;
     rest.iter().try_fold(first.clone(), |so_far, next| larger(&so_far, next, highest, work))
 }
 
-/// The larger (or smaller) of two, in one pass over both.
+/// The larger or smaller of two values, in one pass over both.
 fn larger(a: &Distribution, b: &Distribution, highest: bool, work: &mut Work) -> Exact<Distribution> {
     work.charge((a.points.len() + b.points.len()) * 100)?;
     let mut points: Vec<(f64, f64, bool)> = a.points.iter().map(|(v, p)| (*v, *p, true)).collect();
     points.extend(b.points.iter().map(|(v, p)| (*v, *p, false)));
     points.sort_by(|x, y| if highest { x.0.total_cmp(&y.0) } else { y.0.total_cmp(&x.0) });
-    // Of each point: the chance that the other one does not exceed it. Equal values are met one after the other.
+    // For each point the probability that the other value does not exceed it. Equal values come one after the other.
     let (mut of_a, mut of_b) = (0.0, 0.0);
     let mut result = Vec::with_capacity(points.len());
     for (value, p, from_a) in points {
@@ -82,7 +82,7 @@ fn larger(a: &Distribution, b: &Distribution, highest: bool, work: &mut Work) ->
     Distribution::gather(result.into_iter().filter(|(_, p)| *p > 0.0).collect(), a.whole && b.whole)
 }
 
-/// Members that are all alike: sorted like dice.
+/// Equal members, sorted like dice.
 fn alike(members: &[Distribution], kept: &Kept, work: &mut Work) -> Exact<Option<Distribution>> {
     let Some((first, rest)) = members.split_first() else { return Ok(None) };
     if rest.iter().any(|member| member.points != first.points) || first.to_lattice().is_none() {
@@ -97,7 +97,7 @@ fn alike(members: &[Distribution], kept: &Kept, work: &mut Work) -> Exact<Option
     Ok(Some(Distribution::from_lattice(&sum)))
 }
 
-/// Every combination of what the members come to.
+/// Enumerates all combinations of the members' values.
 fn combinations(members: &[Distribution], actions: &[Action], work: &mut Work) -> Exact<Distribution> {
     let count = members.iter().try_fold(1_usize, |n, d| n.checked_mul(d.points.len()));
     let count = count.filter(|n| *n <= COMBINATIONS_MAX).ok_or(Stop::TooMuch)?;

@@ -1,15 +1,17 @@
-//! Statistics by rolling, for formulas that cannot be reckoned through: so many rolls as a fixed amount of work allows.
+//! Statistics by rolling, for formulas that cannot be computed exactly. The number of rolls depends on a fixed amount
+//! of work.
 
 use crate::dice::{Dice, Formula, OutOfDice, Variables, error::Outcome, program::Program, roll};
 
-/// Most rolls.
+/// The most rolls.
 const ROLLS_MAX: usize = 50_000;
-/// Dice, and steps of modifiers over dice, of all rolls together.
+/// The most dice, and steps of modifiers over dice, of all rolls together.
 const WORK_MAX: u64 = 1_500_000;
-/// Bars of the histogram when there are more different totals than that.
+/// The number of bars of the histogram if there are more different totals than that.
 const BARS: usize = 1_000;
 
-/// Dice of a seed: the same everywhere and for ever. A counter is mixed until each bit depends on all of it.
+/// Dice from a seed, the same on every machine and in every version. It mixes a counter until each bit depends on all
+/// of its bits.
 struct Mixer {
     counter: u64,
     drawn: u64,
@@ -28,19 +30,19 @@ impl Mixer {
 impl Dice for Mixer {
     fn roll(&mut self, faces: u32) -> Result<u32, OutOfDice> {
         self.drawn += 1;
-        // Uneven by less than faces / 2^32, far below what so few rolls can show.
+        // The bias is less than faces / 2^32, far below what this many rolls can show.
         Ok(((u64::from(self.next()) * u64::from(faces.max(1))) >> 32) as u32 + 1)
     }
 }
 
-/// Totals in rising order, with the share of rolls that came to them.
+/// Totals in rising order, with the fraction of the rolls that had each.
 pub(super) struct Sample {
     pub(super) points: Vec<(f64, f64)>,
     pub(super) mean: f64,
     pub(super) deviation: f64,
 }
 
-/// Rolls a formula many times. Fails as a roll fails.
+/// Rolls a formula many times. Fails as a roll does.
 pub(super) fn simulate(formula: &Formula, variables: &Variables<'_>, seed: u64) -> Outcome<Sample> {
     let program = &formula.program;
     let mut dice = Mixer { counter: seed, drawn: 0 };
@@ -57,13 +59,13 @@ pub(super) fn simulate(formula: &Formula, variables: &Variables<'_>, seed: u64) 
     Ok(Sample { points: shares(&totals), mean, deviation: variance.sqrt() })
 }
 
-/// How often a die is looked at, at most.
+/// How often a die is examined at most.
 fn passes(program: &Program) -> u64 {
     let longest = program.terms.iter().map(|term| u64::from(term.modifiers.end - term.modifiers.start)).max();
     1 + longest.unwrap_or(0)
 }
 
-/// How often each total came, or each of a thousand ranges, named by their middles.
+/// The frequency of each total, or of each of a thousand ranges, which are represented by their middles.
 fn shares(totals: &[f64]) -> Vec<(f64, f64)> {
     let share = |count: usize| count as f64 / totals.len() as f64;
     let exact: Vec<_> = totals.chunk_by(|a, b| a == b).map(|c| (c.first().copied(), share(c.len()))).collect();
@@ -71,7 +73,7 @@ fn shares(totals: &[f64]) -> Vec<(f64, f64)> {
         return exact.into_iter().filter_map(|(total, share)| Some((total?, share))).collect();
     }
     let (Some(low), Some(high)) = (totals.first(), totals.last()) else { return Vec::new() };
-    // Halves first: the span itself may be too large for a number.
+    // Divide first, because the whole range may be too large for a number.
     let width = high / BARS as f64 - low / BARS as f64;
     let bar = |total: &f64| (((total / width) - (low / width)) as usize).min(BARS - 1);
     totals

@@ -1,13 +1,13 @@
-//! The budget of an analysis: whatever takes time is charged here first, so that no formula takes long.
+//! The budget of an analysis. Everything that takes time is charged here first, so that no formula takes long.
 
 use crate::dice::error::Fault;
 
-/// Steps of exact work, each about one multiplication and addition.
+/// The number of steps of exact work. A step is about one multiplication and addition.
 const UNITS: u64 = 32_000_000;
 
 /// Why exact work ended without a result.
 pub(super) enum Stop {
-    /// It would take too long, or there is no exact way: simulate.
+    /// It would take too long, or there is no exact way. Simulate instead.
     TooMuch,
     /// The formula can fail.
     Fault(Box<Fault>),
@@ -19,10 +19,10 @@ impl From<Box<Fault>> for Stop {
     }
 }
 
-/// A result of exact work.
+/// The result of exact work.
 pub(super) type Exact<T> = Result<T, Stop>;
 
-/// What is left of the budget.
+/// The remaining budget.
 pub(super) struct Work {
     left: u64,
 }
@@ -32,12 +32,12 @@ impl Work {
         Self { left: UNITS }
     }
 
-    /// Gives up early when work will cost at least so much.
+    /// Gives up early if the work will cost at least `units`.
     pub(super) fn require(&self, units: usize) -> Exact<()> {
         if self.left < units as u64 { Err(Stop::TooMuch) } else { Ok(()) }
     }
 
-    /// Takes from the budget before the work is done.
+    /// Charges the budget before the work is done.
     pub(super) fn charge(&mut self, units: usize) -> Exact<()> {
         self.left = self.left.checked_sub(units as u64).ok_or(Stop::TooMuch)?;
         Ok(())

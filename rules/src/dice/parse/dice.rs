@@ -9,7 +9,7 @@ use crate::dice::{
 };
 
 impl Parser<'_> {
-    /// From the `d` of a term on.
+    /// Parses a term from its `d` on.
     pub(super) fn dice(&mut self, at: At, count: Operand) -> Outcome<()> {
         self.at += 1;
         let faces_at = self.here();
@@ -34,12 +34,12 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A written number of dice: checked before anything is rolled.
+    /// Checks a written number of dice.
     fn written_count(&mut self, number: f64, at: At) -> Outcome<()> {
         if number == 0.0 {
-            return Err(Fault::new(FormulaErrorKind::Count, at, "no dice at all")
-                .expected("a number of dice from 1 on")
-                .hint("Leave the term out, or write at least 1 die."));
+            return Err(Fault::new(FormulaErrorKind::Count, at, "the number of dice is 0")
+                .expected("a number of dice, at least 1")
+                .hint("Remove the term, or write at least 1 die."));
         }
         let count = resolve::count(number, at, self.limits)?;
         self.program.dice_written = self.program.dice_written.saturating_add(count);
@@ -82,7 +82,7 @@ impl Parser<'_> {
         }
     }
 
-    /// All modifiers that follow directly. `kind`: the dice before them, or `None` after a pool.
+    /// Parses all modifiers that follow directly. `kind` is the kind of dice before them; `None` after a pool.
     pub(super) fn modifiers(&mut self, kind: Option<DieKind>) -> Outcome<()> {
         let first = self.program.modifiers.len();
         while let Some(byte) = self.peek() {
@@ -96,12 +96,12 @@ impl Parser<'_> {
             };
             let fits = kind.map_or(name.fits_pools(), |kind| name.fits(kind));
             if !fits {
-                // `1d20c`, `4d6e`: letters that are no modifier at all read better as such.
+                // `1d20c`, `4d6e`: report letters that are not a modifier at all as such.
                 return Err(if name == Name::Call { self.unknown_modifier() } else { misplaced(name, at, kind) });
             }
             let ended = self.program.modifiers.get(first..).and_then(<[_]>::last);
             if ended.is_some_and(|m| m.name == Name::MarginOfSuccess) {
-                return Err(Fault::new(FormulaErrorKind::Modifier, at, "`ms` is the last modifier of a term")
+                return Err(Fault::new(FormulaErrorKind::Modifier, at, "`ms` must be the last modifier of a term")
                     .hint("Write the other modifiers before it: 2d20khms>=12."));
             }
             self.at += length;
@@ -114,7 +114,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// What follows a modifier's name.
+    /// Parses what follows a modifier's name.
     fn modifier(&mut self, name: Name, at: At, carries: Carries) -> Outcome<Modifier> {
         let mut modifier = Modifier { at, name, limit: None, comparison: None, operand: None };
         if carries == Carries::Nothing {
@@ -164,7 +164,7 @@ impl Parser<'_> {
         Some(comparison)
     }
 
-    /// A number, an expression in brackets or a variable.
+    /// Parses a number, an expression in brackets or a variable.
     fn operand(&mut self) -> Outcome<Option<Operand>> {
         match self.peek() {
             Some(b'0'..=b'9') => Ok(Some(Operand::Value(self.number()?))),
@@ -180,7 +180,7 @@ impl Parser<'_> {
         }
     }
 
-    /// How a term without computed numbers is rolled.
+    /// Plans how to roll a term without computed numbers.
     fn plan(&mut self, term: &Term, first_modifier: usize) -> Outcome<Plan> {
         let (Operand::Value(count), Operand::Value(faces)) = (term.count, term.faces) else {
             return Ok(Plan::Late);
@@ -211,7 +211,7 @@ impl Parser<'_> {
         Ok(first as u32..self.program.actions.len() as u32)
     }
 
-    /// Appends what the modifiers from this one on ask for.
+    /// Appends the actions of the modifiers from this one on.
     fn actions(&mut self, first_modifier: usize, sides: Sides) -> Outcome<()> {
         let mut counted = false;
         for modifier in self.program.modifiers.get(first_modifier..).unwrap_or_default() {
@@ -231,12 +231,12 @@ fn written(operand: Option<Operand>) -> Option<f64> {
     }
 }
 
-/// `dis` would be read as `d` and something unknown.
+/// Whether the text is `dis`, which would otherwise be read as `d` and something unknown.
 fn says_disadvantage(text: &[u8]) -> bool {
     text.get(..3).is_some_and(|t| t.eq_ignore_ascii_case(b"dis"))
 }
 
-/// A die that explodes at one number.
+/// The shape of dice that explode at one number.
 fn exploding(target: f64, sides: Sides) -> Shape {
     let (low, high) = sides.span();
     if target.fract() == 0.0 && target >= f64::from(low) && target <= f64::from(high) {

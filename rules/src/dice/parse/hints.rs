@@ -1,7 +1,7 @@
-//! Errors of the parser: what people and models write that is no formula, and what they mean by it.
+//! The parser's error messages, with hints for what people and models commonly write by mistake.
 //!
-//! Nothing here decides whether text is a formula; it is asked when the parser has given up. To add a hint: a line in a table
-//! or an arm below, and a row in `tests/refusals.rs`.
+//! This module does not decide whether a text is a formula. The parser calls it after it has failed. To add a hint, add a
+//! line to a table or an arm below, and a row to `tests/refusals.rs`.
 
 use std::borrow::Cow;
 
@@ -13,21 +13,21 @@ use crate::dice::{
 
 type Text = Cow<'static, str>;
 
-/// What other dice languages write as a modifier.
+/// Modifiers of other dice languages.
 const OTHER_MODIFIERS: [(&str, &str); 18] = [
     ("advantage", "For advantage write 2d20kh."),
     ("adv", "For advantage write 2d20kh."),
     ("disadvantage", "For disadvantage write 2d20kl."),
     ("dis", "For disadvantage write 2d20kl."),
-    ("!p", "Penetrating dice are not known; dice explode with `x`: 3d6x."),
-    ("!!", "Compounding dice are not known; dice explode with `x`: 3d6x."),
+    ("!p", "Penetrating dice are not supported. Dice explode with `x`: 3d6x."),
+    ("!!", "Compounding dice are not supported. Dice explode with `x`: 3d6x."),
     ("!", "Dice explode with `x`: 3d6x, 3d6x>=5, or once with `xo`."),
     (">=", "To count successes write cs>=5."),
     ("<=", "To count successes write cs<=5."),
     (">", "To count successes write cs>5."),
     ("<", "To count successes write cs<5."),
     ("=", "To count successes write cs=5."),
-    ("o", "`r` rerolls once and `rr` again and again."),
+    ("o", "`r` rerolls once and `rr` repeatedly."),
     ("e", "Dice explode with `x`: 3d6x, 3d6x>=5, or once with `xo`."),
     ("p", "To drop dice write dl2 (lowest) or dh2 (highest)."),
     ("mi", "Write min3: each die counts as 3 or more."),
@@ -35,7 +35,7 @@ const OTHER_MODIFIERS: [(&str, &str); 18] = [
     ("f", "Count failures with cf<=1, deduct them with df<=1."),
 ];
 
-/// What stands where an operator should.
+/// What people write instead of an operator.
 const OTHER_OPERATORS: [(&str, &str); 12] = [
     ("**", "Write pow(a, b)."),
     ("^", "Write pow(a, b)."),
@@ -47,19 +47,19 @@ const OTHER_OPERATORS: [(&str, &str); 12] = [
     ("(", "Write the multiplication out: 2 * (3 + 4)."),
     ("{", "Write an operator before the pool: 2 + {1d6, 1d8}kh."),
     ("@", "Write an operator before the variable: 1d20 + @prof."),
-    (",", "Commas stand between the arguments of a function or the members of a pool only."),
-    ("$", "A formula holds numbers, dice, operators and functions only."),
+    (",", "Commas are only allowed between the arguments of a function or the members of a pool."),
+    ("$", "A formula can only contain numbers, dice, operators and functions."),
 ];
 
-const COMMANDS: &str = "Leave the command out: a formula is only a formula, such as 1d20 + 5.";
+const COMMANDS: &str = "Leave the command out and send only the formula, such as 1d20 + 5.";
 
-/// The first line of a table that the text begins with, whatever its case.
+/// The first entry of a table that the text begins with, in any case.
 fn look_up(table: &[(&str, &'static str)], text: &str) -> Option<Text> {
     let begins = |word: &str| text.get(..word.len()).is_some_and(|t| t.eq_ignore_ascii_case(word));
     table.iter().find(|(word, _)| begins(word)).map(|(_, hint)| Cow::Borrowed(*hint))
 }
 
-/// How a character is shown in a message: itself if it can be seen.
+/// A character for a message: itself if it is visible.
 fn show(character: char) -> String {
     let invisible = character.is_control()
         || character.is_whitespace()
@@ -72,17 +72,17 @@ impl Parser<'_> {
         Fault::new(FormulaErrorKind::Syntax, self.here(), message)
     }
 
-    /// A term should begin here.
+    /// The error if a term should begin here.
     #[cold]
     pub(super) fn missing_term(&self) -> Box<Fault> {
         const TERM: &str = "a number, dice, a variable, a function or an opening bracket";
         let Some(character) = self.rest().chars().next().filter(|c| *c != '#') else {
             return self
-                .syntax("the formula breaks off")
+                .syntax("the formula is incomplete")
                 .expected(TERM)
-                .hint("Write the missing term, or leave the operator before it out.");
+                .hint("Write the missing term, or remove the operator before it.");
         };
-        let fault = self.syntax(format!("{} cannot stand here", show(character))).expected(TERM);
+        let fault = self.syntax(format!("{} is not allowed here", show(character))).expected(TERM);
         match character {
             '/' | '!' if self.text.trim_start().len() == self.rest().len() => fault.hint(COMMANDS),
             '*' if self.bytes.get(self.at.wrapping_sub(1)) == Some(&b'*') => fault.hint("Write pow(a, b)."),
@@ -100,19 +100,19 @@ impl Parser<'_> {
         }
     }
 
-    /// After a whole term stands something that neither goes on nor ends.
+    /// The error if something follows a whole term that can neither continue nor end it.
     #[cold]
     pub(super) fn stray(&self) -> Box<Fault> {
         let rest = self.rest();
         let Some(character) = rest.chars().next() else {
-            return self.syntax("the formula breaks off").expected("an operator or a closing bracket");
+            return self.syntax("the formula is incomplete").expected("an operator or a closing bracket");
         };
-        let fault = self.syntax(format!("{} cannot stand here", show(character)));
+        let fault = self.syntax(format!("{} is not allowed here", show(character)));
         let fault = fault.expected("an operator, or the end of the formula");
         let hint = match character {
-            ')' | '}' => Some(Cow::Borrowed("There is no opening bracket for it: remove it.")),
-            ']' => Some(Cow::Borrowed("There is no opening bracket for it: remove it, or write 1d4[fire].")),
-            '.' => Some(Cow::Borrowed("A number has one point, with digits on both sides.")),
+            ')' | '}' => Some(Cow::Borrowed("It has no opening bracket: remove it.")),
+            ']' => Some(Cow::Borrowed("It has no opening bracket: remove it, or write 1d4[fire].")),
+            '.' => Some(Cow::Borrowed("A number can have only one point, with digits on both sides.")),
             '[' => Some(Cow::Borrowed("A flavour follows its term: 1d8[fire].")),
             '"' | '\'' | '`' => Some(Cow::Borrowed("Text goes into [flavour] after a term, or after # at the end.")),
             _ => look_up(&OTHER_OPERATORS, rest).or_else(|| self.stray_word(character)),
@@ -123,7 +123,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A word, or a number, after a whole term.
+    /// A hint for a word or a number after a whole term.
     fn stray_word(&self, character: char) -> Option<Text> {
         let spaced = self.bytes.get(self.at.wrapping_sub(1)).is_some_and(u8::is_ascii_whitespace);
         if look_up(&[("adv", ""), ("dis", "")], self.rest()).is_some() {
@@ -131,14 +131,14 @@ impl Parser<'_> {
         }
         if matches!(character, 'd' | 'D') {
             return Some(if spaced {
-                "Write dice without blanks: 2d10, (1 + 1)d10.".into()
+                "Write dice without spaces: 2d10, (1 + 1)d10.".into()
             } else {
-                "A variable or a flavour cannot stand before `d`: write (@prof)d6, 1d6[fire].".into()
+                "A variable or a flavour is not allowed before `d`: write (@prof)d6, 1d6[fire].".into()
             });
         }
         if matches!(character, '<' | '>' | '=' | '!') {
             return look_up(&OTHER_MODIFIERS, self.rest())
-                .map(|hint| if spaced { format!("{hint} It follows the dice without a blank.").into() } else { hint });
+                .map(|hint| if spaced { format!("{hint} It follows the dice without a space.").into() } else { hint });
         }
         if !character.is_alphanumeric() {
             return None;
@@ -148,19 +148,19 @@ impl Parser<'_> {
         }
         let modifier = crate::dice::modifier::Name::read(self.rest().as_bytes()).is_some();
         Some(if modifier && spaced {
-            "Modifiers follow their dice without a blank: 4d6kh3. Text goes into [flavour] or after #.".into()
+            "Modifiers follow their dice without a space: 4d6kh3. Text goes into [flavour] or after #.".into()
         } else {
             "Text goes into [flavour] after a term, or after # at the end.".into()
         })
     }
 
-    /// A word that is followed by no bracket.
+    /// The error for a word without a bracket.
     #[cold]
     pub(super) fn bare_name(&self, name: &str) -> Box<Fault> {
         if name.eq_ignore_ascii_case("d") {
             return self.missing_faces_at(self.at + 1);
         }
-        let fault = self.syntax(format!("the word `{}` is no dice, number or function", clip(name)));
+        let fault = self.syntax(format!("the word `{}` is not a dice term, a number or a function", clip(name)));
         let fault = fault.expected("a number, dice, a variable or a function");
         if ["r", "roll", "gmr", "gmroll", "sr", "br"].iter().any(|c| name.eq_ignore_ascii_case(c)) {
             return fault.hint(COMMANDS);
@@ -168,12 +168,12 @@ impl Parser<'_> {
         match look_up(&[("adv", "For advantage write 2d20kh."), ("dis", "For disadvantage write 2d20kl.")], name) {
             Some(hint) => fault.hint(hint),
             None => fault.hint(
-                "A value of the character is written with @, such as @abilities.dex.mod; text goes into [flavour] or after #.",
+                "Write a character's value with @, such as @abilities.dex.mod; text goes into [flavour] or after #.",
             ),
         }
     }
 
-    /// `name(` with a name that is no function.
+    /// The error for `name(` with an unknown name.
     #[cold]
     pub(super) fn unknown_function(&self, name: &str) -> Box<Fault> {
         let message = format!("there is no function `{}`", clip(name));
@@ -188,7 +188,7 @@ impl Parser<'_> {
         }
     }
 
-    /// After a `d` stand no faces.
+    /// The error for a `d` without faces.
     #[cold]
     pub(super) fn missing_faces(&self) -> Box<Fault> {
         self.missing_faces_at(self.at)
@@ -200,7 +200,7 @@ impl Parser<'_> {
             .expected("a number of faces, `%`, `F`, or an expression in brackets");
         let after_blanks = rest.trim_start();
         if after_blanks.len() < rest.len() && after_blanks.starts_with(|c: char| c.is_ascii_digit()) {
-            return fault.hint("Write dice without blanks: 2d10.");
+            return fault.hint("Write dice without spaces: 2d10.");
         }
         match after_blanks.chars().next() {
             Some('-') => fault.hint("A die has at least 1 face."),
@@ -209,13 +209,13 @@ impl Parser<'_> {
         }
     }
 
-    /// Directly after dice or a pool stands something that is no modifier.
+    /// The error for an unknown modifier directly after dice or a pool.
     #[cold]
     pub(super) fn unknown_modifier(&self) -> Box<Fault> {
         let rest = self.rest();
         let length = rest.bytes().take_while(|b| b.is_ascii_alphabetic() || b"!<>=".contains(b)).count();
         let word = clip(rest.get(..length.max(1)).unwrap_or_default());
-        let fault = Fault::new(FormulaErrorKind::Modifier, self.here(), format!("`{word}` is no modifier"))
+        let fault = Fault::new(FormulaErrorKind::Modifier, self.here(), format!("`{word}` is not a modifier"))
             .expected("a modifier such as kh, kl, dl, r, x, cs>=5 or min2, an operator, or the end");
         match look_up(&OTHER_MODIFIERS, rest) {
             Some(hint) => fault.hint(hint),
@@ -224,7 +224,7 @@ impl Parser<'_> {
     }
 }
 
-/// The beginning of a word: an error is not to repeat a long text.
+/// The beginning of a word, because an error must not repeat a long text.
 fn clip(word: &str) -> &str {
     word.char_indices().nth(24).map_or(word, |(end, _)| word.get(..end).unwrap_or(word))
 }

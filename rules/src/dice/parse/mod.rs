@@ -1,7 +1,7 @@
-//! From text to a [`Program`]: recursive descent over bytes, once from left to right.
+//! Parses text into a [`Program`]: recursive descent over bytes, once from left to right.
 //!
-//! It never looks at values of variables and rolls nothing. It descends only at brackets, and counts them.
-//! Text that is no formula ends in `hints`, which knows what people and models write instead.
+//! It never uses the values of variables and rolls nothing. It recurses only at brackets, and counts them. Text that is
+//! not a formula ends in `hints`, which knows common mistakes.
 
 mod dice;
 mod hints;
@@ -13,10 +13,10 @@ use super::{
     program::{At, Operator, Program, Step},
 };
 
-/// Reads a formula.
+/// Parses a formula.
 pub(super) fn parse(text: &str, limits: &Limits) -> Outcome<Program> {
     if text.len() > limits.bytes_max || text.len() >= At::MAX as usize {
-        let message = format!("the formula has {} bytes, and {} are allowed", text.len(), limits.bytes_max);
+        let message = format!("the formula has {} bytes, but at most {} are allowed", text.len(), limits.bytes_max);
         return Err(Fault::new(FormulaErrorKind::TooLong, 0, message)
             .hint("Split it into several rolls, or write fewer terms."));
     }
@@ -49,7 +49,7 @@ pub(super) struct Parser<'a> {
 impl<'a> Parser<'a> {
     fn new(text: &'a str, limits: &'a Limits) -> Self {
         let mut program = Program::default();
-        // Enough for most formulas, so that these lists are allocated once.
+        // Enough for most formulas, so that these lists are allocated only once.
         program.steps.reserve(8);
         program.places.reserve(8);
         Self { text, bytes: text.as_bytes(), at: 0, depth: 0, stack: 0, limits, program }
@@ -67,12 +67,12 @@ impl<'a> Parser<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// The place of the next character. The length is checked, so it fits.
+    /// The position of the next character. It fits, because the length is checked.
     fn here(&self) -> At {
         self.at as At
     }
 
-    /// Takes the byte if it is next.
+    /// Takes the byte if it comes next.
     fn take(&mut self, byte: u8) -> bool {
         let taken = self.peek() == Some(byte);
         self.at += usize::from(taken);
@@ -95,7 +95,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Appends a step that takes `takes` values from the stack and leaves one.
+    /// Appends a step that takes `takes` values from the stack and puts one there.
     fn emit(&mut self, step: Step, at: At, takes: u32) {
         self.stack = (self.stack + 1).saturating_sub(takes);
         self.program.stack_max = self.program.stack_max.max(self.stack);
@@ -103,7 +103,7 @@ impl<'a> Parser<'a> {
         self.program.places.push(at);
     }
 
-    /// Sums of products. Leaves the blanks after it behind.
+    /// Parses sums of products, and the spaces after them.
     fn expression(&mut self) -> Outcome<()> {
         self.product()?;
         loop {
@@ -135,7 +135,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Any run of signs, then one term: `5 - -+3`.
+    /// Parses any number of signs, then one term: `5 - -+3`.
     fn signed(&mut self) -> Outcome<()> {
         let mut negative = None;
         let mut odd = false;
@@ -157,11 +157,11 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// What stands between brackets that were opened; `inside` reads up to the closing one.
+    /// Parses the content of brackets that were opened. `inside` reads up to the closing bracket.
     fn nested<T>(&mut self, at: At, inside: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
         self.depth += 1;
         if self.depth > self.limits.depth_max {
-            let message = format!("brackets are nested deeper than {}", self.limits.depth_max);
+            let message = format!("brackets are nested more than {} levels deep", self.limits.depth_max);
             return Err(
                 Fault::new(FormulaErrorKind::TooDeep, at, message).hint("Write the formula with fewer brackets.")
             );
@@ -171,7 +171,7 @@ impl<'a> Parser<'a> {
         result
     }
 
-    /// The closing bracket of one opened at `opened`.
+    /// Parses the closing bracket for the one at `opened`.
     fn close(&mut self, bracket: u8, opened: At) -> Outcome<()> {
         if self.take(bracket) {
             return Ok(());
@@ -185,7 +185,7 @@ impl<'a> Parser<'a> {
         Err(self.stray())
     }
 
-    /// `# text` to the end.
+    /// Parses `# text` to the end.
     fn comment(&mut self) {
         let rest = self.text.get(self.at + 1..).unwrap_or_default();
         let text = rest.trim();

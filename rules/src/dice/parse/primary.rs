@@ -8,7 +8,7 @@ use crate::dice::{
 };
 
 impl Parser<'_> {
-    /// One term without its flavour.
+    /// Parses one term without its flavour.
     pub(super) fn primary(&mut self) -> Outcome<()> {
         let at = self.here();
         match self.peek() {
@@ -37,7 +37,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether faces begin this many bytes from here.
+    /// Whether faces begin `offset` bytes from here.
     pub(super) fn faces_follow(&self, offset: usize) -> bool {
         matches!(self.peek_at(offset), Some(b'0'..=b'9' | b'%' | b'(' | b'@' | b'F' | b'f' | b'C' | b'c'))
     }
@@ -67,7 +67,7 @@ impl Parser<'_> {
         if number.is_finite() {
             return Ok(number);
         }
-        Err(Fault::new(FormulaErrorKind::NotFinite, start as At, "the number is too large to reckon with"))
+        Err(Fault::new(FormulaErrorKind::NotFinite, start as At, "the number is too large"))
     }
 
     /// `( … )`.
@@ -101,19 +101,19 @@ impl Parser<'_> {
                 (a, b) if a == b => format!("{a} arguments"),
                 (a, b) => format!("{a} to {b} arguments"),
             };
-            let message = format!("`{name}` takes {takes}, and here are {arguments}");
+            let message = format!("`{name}` takes {takes}, but this call has {arguments}");
             return Err(Fault::new(FormulaErrorKind::Arguments, at, message));
         }
         self.emit(Step::Call(function, arguments as u8), at, arguments);
         if matches!(self.peek(), Some(b'd' | b'D')) && self.faces_follow(1) {
-            return Err(Fault::new(FormulaErrorKind::Syntax, self.here(), "a function cannot stand before `d`")
+            return Err(Fault::new(FormulaErrorKind::Syntax, self.here(), "a function is not allowed before `d`")
                 .expected("an operator")
                 .hint("Put brackets around the number of dice: (min(2, 3))d6."));
         }
         Ok(())
     }
 
-    /// Expressions with commas between them, up to the bracket. How many.
+    /// Parses expressions separated by commas, up to the bracket. Returns their number.
     fn list(&mut self, bracket: u8, opened: At) -> Outcome<u32> {
         let mut count = 0;
         loop {
@@ -166,7 +166,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `[text]`, one at most, and the blanks around it.
+    /// Parses at most one `[text]`, and the spaces around it.
     pub(super) fn flavour(&mut self) -> Outcome<()> {
         self.blanks();
         let at = self.here();
@@ -182,12 +182,12 @@ impl Parser<'_> {
             Some(b']') => {
                 return Err(Fault::new(FormulaErrorKind::Syntax, at, "the flavour is empty")
                     .expected("text between `[` and `]`")
-                    .hint("Write something like 1d8[fire], or leave the brackets out."));
+                    .hint("Write something like 1d8[fire], or remove the brackets."));
             }
             Some(_) => {
                 return Err(Fault::new(FormulaErrorKind::Syntax, self.here(), "a `[` within a flavour")
                     .expected("a `]`")
-                    .hint("A flavour is plain text; a formula is written without [[ ]]."));
+                    .hint("A flavour is plain text. Write formulas without [[ ]]."));
             }
             None => {
                 return Err(Fault::new(FormulaErrorKind::Syntax, at, "this `[` is never closed")
@@ -201,7 +201,7 @@ impl Parser<'_> {
         self.emit(Step::Flavour(index), at, 1);
         self.blanks();
         if self.peek() == Some(b'[') {
-            return Err(Fault::new(FormulaErrorKind::Syntax, self.here(), "a term has one flavour at most")
+            return Err(Fault::new(FormulaErrorKind::Syntax, self.here(), "a term can have only one flavour")
                 .expected("an operator")
                 .hint("Put both texts into one: 1d4[cold, magical]."));
         }

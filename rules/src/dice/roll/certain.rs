@@ -1,8 +1,8 @@
-//! What goes wrong with a formula whatever the dice show, found without a die.
+//! Finds errors that a formula has whatever the dice show, without rolling any.
 //!
-//! It follows the steps with the values that are known (numbers, variables and what is worked out of them) and stops at the first
-//! that cannot be. What depends on a die is unknown here, and never a reason. Errors found here may name values; those of
-//! a roll may not, because they would tell what fell.
+//! It runs the steps with known values (numbers, variables and values computed from them) and stops at the first error. A value
+//! that depends on a die is unknown here and never causes an error. Errors found here may contain values. Errors of a roll must
+//! not, because they would reveal the dice.
 
 use super::machine::{not_finite, variable_value};
 use crate::dice::{
@@ -13,7 +13,7 @@ use crate::dice::{
     resolve,
 };
 
-/// Values as far as they are known.
+/// Values; `None` if unknown.
 struct Known(Vec<Option<f64>>);
 
 impl Known {
@@ -21,14 +21,14 @@ impl Known {
         self.0.pop().flatten()
     }
 
-    /// This many, if all of them are known.
+    /// Takes `count` values, if all of them are known.
     fn take(&mut self, count: usize) -> Option<Vec<f64>> {
         let rest = self.0.len().saturating_sub(count);
         self.0.split_off(rest).into_iter().collect()
     }
 }
 
-/// Why every roll of it fails, if that is certain.
+/// The error of every roll of this formula, if there is one for certain.
 pub(in crate::dice) fn fault(
     program: &Program,
     source: &str,

@@ -1,4 +1,4 @@
-//! Rolling one dice term: the dice fall, then each modifier is applied to what is still in, in the order they are written.
+//! Rolls one dice term: first all dice, then each modifier in written order, applied to the dice that still count.
 
 use super::{
     machine::Slot,
@@ -14,13 +14,13 @@ use crate::dice::{
     resolve,
 };
 
-/// Where the dice of one formula fall.
+/// The dice of one formula.
 pub(super) struct Table<'a, D> {
     pub(super) dice: &'a mut D,
-    /// All dice of the formula; without recording, those of the term at hand.
+    /// All dice of the formula; without recording only those of the current term.
     pub(super) tray: &'a mut Vec<DieRoll>,
     pub(super) limits: &'a Limits,
-    /// Dice drawn so far.
+    /// The number of dice drawn so far.
     pub(super) drawn: u32,
 }
 
@@ -76,7 +76,7 @@ impl<D: Dice> Table<'_, D> {
         self.dice.roll(faces).map_err(|why| out_of_dice(&why, at))
     }
 
-    /// A sum of dice.
+    /// The sum of dice without modifiers.
     fn plain(&mut self, count: u32, sides: Sides, at: At) -> Outcome<f64> {
         self.reserve(count, at)?;
         let mut total = 0_i64;
@@ -86,7 +86,7 @@ impl<D: Dice> Table<'_, D> {
         Ok(total as f64)
     }
 
-    /// The highest or lowest of a few dice.
+    /// The sum of the highest or lowest of a few dice.
     fn selected(&mut self, count: u32, sides: Sides, kept: u32, highest: bool, at: At) -> Outcome<f64> {
         self.reserve(count, at)?;
         let mut values = [0_i32; SMALL];
@@ -97,7 +97,7 @@ impl<D: Dice> Table<'_, D> {
         Ok(select::kept_sum(values, kept as usize, highest) as f64)
     }
 
-    /// Dice that explode at one value. They are drawn in the order of the general way: each die is looked at once.
+    /// Dice that explode at one value. They are drawn in the same order as by [`Self::general`], each die checked once.
     fn exploding(&mut self, count: u32, sides: Sides, at_value: i32, at: At) -> Outcome<f64> {
         self.reserve(count, at)?;
         let (mut total, mut left, mut extra) = (0_i64, count, 0);
@@ -113,7 +113,7 @@ impl<D: Dice> Table<'_, D> {
         Ok(total as f64)
     }
 
-    /// One more die than the term asked for.
+    /// Draws one die beyond the term's own number.
     #[inline]
     fn add(&mut self, extra: &mut u32, at: At) -> Outcome<()> {
         *extra += 1;
@@ -123,7 +123,7 @@ impl<D: Dice> Table<'_, D> {
         self.reserve(1, at)
     }
 
-    /// Dice fall onto the tray.
+    /// Draws dice onto the tray.
     fn fall(&mut self, count: u32, sides: Sides, at: At) -> Outcome<()> {
         self.reserve(count, at)?;
         self.tray.reserve(count as usize);
@@ -169,7 +169,8 @@ impl<D: Dice> Table<'_, D> {
         })
     }
 
-    /// For each die that is in and passes, marks it and rolls another at the end; `again` looks at those too.
+    /// For each die that counts and passes, marks it and rolls another one at the end; with `again` also checks the new
+    /// ones.
     fn more(
         &mut self,
         first: usize,
@@ -197,7 +198,7 @@ impl<D: Dice> Table<'_, D> {
     }
 }
 
-/// A modifier that rolls nothing.
+/// Applies a modifier that rolls nothing.
 fn apply(action: Action, dice: &mut [DieRoll]) {
     if let Action::Select { keep, highest, count } = action {
         select::apply(dice, keep, highest, count as usize);
@@ -208,12 +209,12 @@ fn apply(action: Action, dice: &mut [DieRoll]) {
     }
 }
 
-/// What a modifier that looks at one die at a time does to it. The statistics use it too.
+/// Applies a modifier that treats each die separately. The statistics use it, too.
 pub(in crate::dice) fn touch(action: Action, shown: &mut i32, counted: &mut i32, verdict: &mut Verdict) {
     match action {
         Action::Clamp { low, high } => {
             *shown = (*shown).max(low).min(high);
-            // A die that was counted stays what it was counted as.
+            // A die that was counted keeps its verdict.
             if *verdict == Verdict::None {
                 *counted = *shown;
             }
@@ -250,5 +251,5 @@ fn sum(dice: &[DieRoll]) -> f64 {
 #[cold]
 fn out_of_dice(why: &crate::dice::OutOfDice, at: At) -> Box<Fault> {
     Fault::new(FormulaErrorKind::Dice(why.clone()), at, why.to_string())
-        .expected("a given die for each die that is rolled, in the order they are rolled")
+        .expected("one given die for each die of the roll, in order")
 }

@@ -1,6 +1,6 @@
-//! The stack machine: runs the steps of a [`Program`], rolling where they say so.
+//! The stack machine that runs the steps of a [`Program`] and rolls dice.
 //!
-//! Generic over `RECORD`: with it every die is kept for the result, without it only the total is worked out.
+//! It is generic over `RECORD`: with it every die is recorded for the result, without it only the total is computed.
 //! Both draw the same dice in the same order.
 
 use super::{dice::Table, pool, result::DieRoll};
@@ -15,11 +15,11 @@ use crate::dice::{
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(in crate::dice) struct Slot {
     pub(super) value: f64,
-    /// The number of dice that had fallen before the value was worked out.
+    /// The number of dice rolled before the value was computed.
     pub(super) first: u32,
 }
 
-/// The values steps work on. A step never takes more than there is: the parser has counted.
+/// The values that steps work on. The parser guarantees that a step never takes more than there are.
 pub(super) struct Stack<'a> {
     slots: &'a mut [Slot],
     len: usize,
@@ -46,7 +46,7 @@ impl<'a> Stack<'a> {
         self.slots.get_mut(self.len.checked_sub(1)?)
     }
 
-    /// Takes this many.
+    /// Takes `count` values.
     fn take(&mut self, count: usize) -> &[Slot] {
         let end = self.len;
         self.len = end.saturating_sub(count);
@@ -54,17 +54,17 @@ impl<'a> Stack<'a> {
     }
 }
 
-/// What a roll needs beside the formula.
+/// What a roll needs in addition to the formula.
 pub(super) struct Surroundings<'a> {
     pub(super) source: &'a str,
     pub(super) limits: &'a Limits,
     pub(super) variables: &'a Variables<'a>,
 }
 
-/// A term with a flavour has been worked out: its index, its total, its first die.
+/// A computed term with a flavour: its index, its total, its first die.
 pub(super) type Named = (u32, f64, u32);
 
-/// Runs a program. `tray` takes the dice; without `RECORD` it is scratch space.
+/// Runs a program. `tray` receives the dice; without `RECORD` it is only scratch space.
 pub(super) fn run<D: Dice, const RECORD: bool>(
     program: &Program,
     around: &Surroundings<'_>,
@@ -120,7 +120,7 @@ pub(super) fn run<D: Dice, const RECORD: bool>(
             }
         }
     }
-    // Adding zero turns minus zero into zero.
+    // Adding zero turns negative zero into zero.
     Ok(stack.pop().value + 0.0)
 }
 
@@ -129,7 +129,7 @@ fn finite(value: f64, at: At, operation: Option<(Operator, f64)>) -> Outcome<f64
     if value.is_finite() { Ok(value) } else { Err(not_finite(at, operation)) }
 }
 
-/// What to say of a result that is no finite number.
+/// The error for a result that is not finite.
 #[cold]
 pub(in crate::dice) fn not_finite(at: At, operation: Option<(Operator, f64)>) -> Box<Fault> {
     if let Some((Operator::Divide | Operator::Remainder, 0.0)) = operation {
@@ -137,12 +137,11 @@ pub(in crate::dice) fn not_finite(at: At, operation: Option<(Operator, f64)>) ->
             .expected("a divisor that is not 0")
             .hint("Use max(1, …) for a divisor that may become 0.");
     }
-    Fault::new(FormulaErrorKind::NotFinite, at, "the result is no finite number")
-        .expected("a result that is a finite number")
+    Fault::new(FormulaErrorKind::NotFinite, at, "the result is not a finite number").expected("a finite result")
 }
 
 fn call(function: crate::dice::function::Function, slots: &[Slot]) -> f64 {
-    // On the stack for the functions people use; only long lists for max, min and hypot are allocated.
+    // Use the stack for common functions. Only long lists for max, min and hypot are allocated.
     let mut few = [0.0; 4];
     if let Some(values) = few.get_mut(..slots.len()) {
         for (value, slot) in values.iter_mut().zip(slots) {
@@ -166,14 +165,14 @@ pub(in crate::dice) fn variable_value(
     let name = source.get(range.start as usize..range.end as usize).unwrap_or_default();
     match variables(name) {
         Some(value) if value.is_finite() => Ok(value),
-        Some(_) => Err(Fault::new(FormulaErrorKind::NotFinite, at, format!("@{} is no finite number", clip(name)))),
+        Some(_) => Err(Fault::new(FormulaErrorKind::NotFinite, at, format!("@{} is not a finite number", clip(name)))),
         None => Err(Fault::new(FormulaErrorKind::UnknownVariable, at, format!("the roller has no @{}", clip(name)))
             .expected("a variable of the roller, such as @prof, @level or @abilities.dex.mod")
             .hint("Use a variable that exists, or write the number itself.")),
     }
 }
 
-/// The beginning of a name: an error is not to repeat a long text.
+/// The beginning of a name, because an error must not repeat a long text.
 fn clip(name: &str) -> &str {
     name.get(..80).unwrap_or(name)
 }

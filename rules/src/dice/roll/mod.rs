@@ -1,6 +1,7 @@
-//! Rolling a formula. It draws dice from what it is given and from nowhere else.
+//! Rolls a formula with dice from the given source only.
 //!
-//! `certain` finds what fails without a die; `machine` runs the steps, `dice` and `pool` do the work of their steps, `select` keeps and drops, `result` is what comes out.
+//! `certain` finds errors without dice; `machine` runs the steps, with `dice` and `pool` for their steps; `select` keeps and drops dice;
+//! `result` has the result.
 
 mod certain;
 mod dice;
@@ -22,10 +23,10 @@ pub(super) use result::{number, optional_number, pairs};
 use super::{Dice, Variables, error::Outcome, limits::Limits, program::Program};
 use machine::{Slot, Stack, Surroundings};
 
-/// Values that are kept without an allocation.
+/// The number of values that need no allocation.
 const STACK: usize = 16;
 
-/// Rolls and reports every die; what the result held before is gone.
+/// Rolls and reports every die. Replaces the previous content of the result.
 pub(super) fn report<D: Dice>(
     program: &Program,
     (source, flavours): (&str, &[Arc<str>]),
@@ -50,7 +51,7 @@ pub(super) fn report<D: Dice>(
     Ok(())
 }
 
-/// Rolls for the total alone.
+/// Rolls and computes only the total.
 pub(super) fn total<D: Dice>(
     program: &Program,
     source: &str,

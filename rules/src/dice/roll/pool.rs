@@ -1,4 +1,4 @@
-//! Pools: the sub-totals of their members, kept, dropped or counted.
+//! Pools: keeps, drops or counts the subtotals of their members.
 
 use super::{machine::Slot, result::DieRoll};
 use crate::dice::{
@@ -11,9 +11,9 @@ use crate::dice::{
 /// A member of a pool.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::dice) struct Member {
-    /// What it came to.
+    /// Its subtotal.
     pub(in crate::dice) value: f64,
-    /// What it adds while it is kept.
+    /// What it adds if it is kept.
     pub(in crate::dice) counted: f64,
     pub(in crate::dice) kept: bool,
 }
@@ -24,7 +24,7 @@ impl Member {
     }
 }
 
-/// The total of a pool. `slots`: its members, then its computed targets. Dice of members that are dropped are dropped too.
+/// The total of a pool. `slots` has its members, then its computed targets. The dice of dropped members are dropped too.
 pub(super) fn total(program: &Program, pool: &Pool, slots: &[Slot], tray: &mut [DieRoll]) -> Outcome<f64> {
     let (members, computed) = slots.split_at_checked(pool.members as usize).unwrap_or((slots, &[]));
     let late;
@@ -40,7 +40,7 @@ pub(super) fn total(program: &Program, pool: &Pool, slots: &[Slot], tray: &mut [
     }
     let mut list: Vec<Member> = members.iter().map(|slot| Member::new(slot.value)).collect();
     apply(actions, &mut list);
-    // A member's dice are those up to the next member's; the last one's go on to where targets or the rest begin.
+    // A member's dice end where the next member's begin. The last member's end where the targets or the rest begin.
     let after = computed.first().map_or(tray.len(), |slot| slot.first as usize);
     for (index, _) in list.iter().enumerate().filter(|(_, member)| !member.kept) {
         let start = members.get(index).map_or(after, |slot| slot.first as usize);
@@ -52,7 +52,7 @@ pub(super) fn total(program: &Program, pool: &Pool, slots: &[Slot], tray: &mut [
     Ok(sum(&list))
 }
 
-/// What a pool with computed targets asks for.
+/// The actions of a pool with computed targets.
 pub(in crate::dice) fn late_actions(
     program: &Program,
     pool: &Pool,
@@ -62,7 +62,7 @@ pub(in crate::dice) fn late_actions(
     resolve::actions(part(&program.modifiers, &pool.modifiers), computed, sides)
 }
 
-/// Applies modifiers to members, in written order. Among equal members the last go first.
+/// Applies modifiers to members in written order. Of equal members the last is dropped first.
 pub(in crate::dice) fn apply(actions: &[Action], members: &mut [Member]) {
     for action in actions {
         match *action {
@@ -93,7 +93,7 @@ fn select(members: &mut [Member], keep: bool, highest: bool, count: usize) {
     }
 }
 
-/// What the members that are in add up to.
+/// The sum of the members that still count.
 pub(in crate::dice) fn sum(members: &[Member]) -> f64 {
     members.iter().filter(|member| member.kept).map(|member| member.counted).sum()
 }

@@ -1,4 +1,4 @@
-//! What came of a roll: the total and every die.
+//! The result of a roll: the total and every die.
 
 use std::sync::Arc;
 
@@ -10,51 +10,51 @@ use serde::{
 use super::machine::Slot;
 use crate::dice::program::DieKind;
 
-/// What came of a formula. It may be used again with [`Formula::roll_into`](crate::dice::Formula::roll_into).
+/// The result of a formula. It can be reused with [`Formula::roll_into`](crate::dice::Formula::roll_into).
 ///
-/// As JSON: `{"total": 15, "dice": [{"faces": 20, "value": 10, "kept": true}], "flavors": [{"text": "fire", "total": 10}]}`;
-/// `flavors` is left out when there are none, and whole numbers are written without a fraction.
+/// As JSON: `{"total": 15, "dice": [{"faces": 20, "value": 10, "kept": true}], "flavors": [{"text": "fire", "total": 10}]}`.
+/// `flavors` is left out if there are none. Whole numbers have no fraction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Roll {
-    /// The total: finite, fractions kept, never minus zero.
+    /// The total: finite, with fractions, never negative zero.
     #[serde(serialize_with = "number")]
     pub total: f64,
-    /// Every die, in the order they fell.
+    /// Every die, in the order of rolling.
     pub dice: Vec<DieRoll>,
-    /// Every term with a flavour, in the order they were rolled.
+    /// Every term with a flavour, in the order of rolling.
     #[serde(rename = "flavors", skip_serializing_if = "Vec::is_empty")]
     pub flavours: Vec<Flavour>,
     #[serde(skip)]
     pub(in crate::dice) stack: Vec<Slot>,
 }
 
-/// One die as it fell.
+/// One rolled die.
 ///
-/// As JSON: `faces`, `value`, `kept` always; `exploded`, `rerolled`, `success`, `failure` when true; `counted` when it is not
-/// the value; `kind` (`"fate"`, `"coin"`) when it is no standard die.
+/// As JSON: always `faces`, `value`, `kept`; `exploded`, `rerolled`, `success`, `failure` if true; `counted` if it differs
+/// from the value; `kind` (`"fate"`, `"coin"`) if it is not a standard die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DieRoll {
-    /// How many faces it has: 3 for a Fate die, 2 for a coin.
+    /// The number of faces: 3 for a Fate die, 2 for a coin.
     pub faces: u32,
-    /// What it shows: 1 to `faces`; -1 to 1 for a Fate die, 0 or 1 for a coin.
+    /// The value shown: 1 to `faces`; -1 to 1 for a Fate die, 0 or 1 for a coin.
     pub value: i32,
-    /// What it adds to its term while it is kept: the value, unless a modifier (`min`, `cs`, `df`…) says otherwise.
+    /// What it adds to its term if it is kept: the value, unless a modifier (`min`, `cs`, `df`…) changes that.
     pub counted: i32,
-    /// What modifiers see: the value within `min` and `max`.
+    /// The value that modifiers see, limited by `min` and `max`.
     pub(in crate::dice) shown: i32,
-    /// Whether it is still in: neither dropped nor rerolled, and not in a member its pool dropped.
+    /// Whether it counts. False if it was dropped or rerolled, or is in a dropped member of a pool.
     pub kept: bool,
     /// Whether another die was rolled because of it.
     pub exploded: bool,
     /// Whether another die was rolled instead of it.
     pub rerolled: bool,
-    /// What the last counting modifier made of it.
+    /// The result of the last counting modifier.
     pub verdict: Verdict,
     /// What kind of die it is.
     pub kind: DieKind,
 }
 
-/// What counting made of a die.
+/// The result of counting a die.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing counted it.
@@ -62,9 +62,9 @@ pub enum Verdict {
     None,
     /// It is a success.
     Success,
-    /// It is no success, which is not yet a failure.
+    /// It is not a success, but not yet a failure either.
     Missed,
-    /// It is no failure, which is not yet a success.
+    /// It is not a failure, but not yet a success either.
     Passed,
     /// It is a failure.
     Failure,
@@ -75,19 +75,19 @@ pub enum Verdict {
 pub struct Flavour {
     /// The text, trimmed.
     pub text: Arc<str>,
-    /// What the term came to, before a sign or an operator in front of it.
+    /// The term's total, before a sign or an operator in front of it.
     #[serde(serialize_with = "number")]
     pub total: f64,
-    /// The first of its dice in [`Roll::dice`].
+    /// The index of its first die in [`Roll::dice`].
     #[serde(skip)]
     pub first_die: usize,
-    /// How many dice it has there.
+    /// The number of its dice there.
     #[serde(skip)]
     pub dice: usize,
 }
 
 impl DieRoll {
-    /// A die that has just fallen.
+    /// A die that was just rolled.
     pub(super) const fn fresh(faces: u32, value: i32, kind: DieKind) -> Self {
         Self {
             faces,
@@ -130,7 +130,7 @@ impl Serialize for DieRoll {
     }
 }
 
-/// Largest number up to which every whole number is a double of its own: 2^53.
+/// The largest number up to which a double represents every whole number exactly: 2^53.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// Writes a whole number without a fraction: 15, not 15.0.
@@ -142,7 +142,7 @@ pub(in crate::dice) fn number<S: Serializer>(value: &f64, serializer: S) -> Resu
     }
 }
 
-/// As [`number`], for one that may be missing.
+/// As [`number`], for an optional number.
 pub(in crate::dice) fn optional_number<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
     match value {
         Some(value) => number(value, serializer),

@@ -1,9 +1,9 @@
-//! Keeping and dropping: which dice go. Among equal dice those rolled last go first.
+//! Keeping and dropping dice. Of equal dice those rolled last are dropped first.
 
 use super::result::DieRoll;
 use crate::dice::program::SMALL;
 
-/// Applies `kh`, `kl`, `dh`, `dl` to the dice that are in.
+/// Applies `kh`, `kl`, `dh`, `dl` to the dice that still count.
 pub(super) fn apply(dice: &mut [DieRoll], keep: bool, highest: bool, count: usize) {
     let present = dice.iter().filter(|die| die.kept).count();
     let gone = if keep { present.saturating_sub(count) } else { count.min(present) };
@@ -15,7 +15,7 @@ pub(super) fn apply(dice: &mut [DieRoll], keep: bool, highest: bool, count: usiz
     }
 }
 
-/// The order in which dice go: smaller first.
+/// The order in which dice are dropped: smaller ranks first.
 const fn rank(die: &DieRoll, low_go: bool) -> i32 {
     // Values are at least -2^31 + 1, so this does not overflow.
     if low_go { die.shown } else { -die.shown }
@@ -38,7 +38,7 @@ fn drop_many(dice: &mut [DieRoll], present: usize, gone: usize, low_go: bool) {
         nth(&mut ranks.collect::<Vec<_>>(), gone)
     };
     let Some(last) = last else { return };
-    // All below the last that goes go too; of its equals so many as are left to go, those rolled last first.
+    // Drop all dice below the last dropped rank, and as many dice of that rank as necessary, those rolled last first.
     let below = dice.iter().filter(|die| die.kept && rank(die, low_go) < last).count();
     let mut equal = gone.saturating_sub(below);
     for die in dice.iter_mut().rev().filter(|die| die.kept) {
@@ -52,7 +52,7 @@ fn drop_many(dice: &mut [DieRoll], present: usize, gone: usize, low_go: bool) {
     }
 }
 
-/// The `n`-th smallest, from 1.
+/// The `n`-th smallest rank, from 1.
 fn nth(ranks: &mut [i32], n: usize) -> Option<i32> {
     let index = n.checked_sub(1)?;
     if index >= ranks.len() {

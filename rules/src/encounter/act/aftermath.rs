@@ -1,4 +1,4 @@
-//! What follows from a change: concentration that is tried or ends, and whom a fallen grappler lets go.
+//! What follows from changes: concentration checks, ended concentration, and released grapples.
 
 use super::Work;
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Work {
-    /// Makes the changes a resolver asks for, in order, then what they ask for themselves.
+    /// Makes the changes that a resolver requires, in order, then those that follow from them.
     pub(super) fn land(
         &mut self,
         by: Option<&str>,
@@ -46,7 +46,7 @@ impl Work {
         Ok(())
     }
 
-    /// Who cannot act concentrates on nothing and holds nobody.
+    /// A creature that cannot act loses its concentration and releases what it holds.
     pub(super) fn follow(&mut self, id: &str) {
         let Some(it) = self.state.participant(id) else { return };
         if it.life() == Life::Alive && !it.creature.is_incapacitated() {
@@ -61,7 +61,7 @@ impl Work {
         }
     }
 
-    /// Concentration is given up.
+    /// Gives up concentration.
     pub(super) fn end_concentration(&mut self, action: &Action) -> Result<(), Refusal> {
         let it = match (&action.target_id, &action.participant_id) {
             (None, None) => self.state.current().cloned().ok_or(Refusal::NotYourTurn { current: None })?,
@@ -69,17 +69,17 @@ impl Work {
         };
         let acts = action.participant_id.as_deref().or(self.state.current().map(|p| p.id.as_str()));
         if acts != Some(it.id.as_str()) && !action.overridden {
-            return Err(Refusal::argument("target_id", "nobody gives up another's concentration"));
+            return Err(Refusal::argument("target_id", "a participant can only give up its own concentration"));
         }
         if it.creature.concentration.is_none() {
-            self.cannot(&format!("{} concentrates on nothing", it.creature.name));
+            self.cannot(&format!("{} is not concentrating", it.creature.name));
             return Ok(());
         }
         self.stop_concentrating(&it.id);
         Ok(())
     }
 
-    /// Concentration ends, and with it what the spell did to everybody.
+    /// Ends concentration, and what the spell did to everybody.
     fn stop_concentrating(&mut self, id: &str) {
         let Some(caster) = self.state.participant(id).cloned() else { return };
         let Some(on) = &caster.creature.concentration else { return };
@@ -91,7 +91,7 @@ impl Work {
     }
 }
 
-/// Whom somebody holds, with the name the condition has there.
+/// Whom a creature holds, with the names of the conditions.
 fn held_by(state: &Encounter, id: &str) -> Vec<(String, String)> {
     let held = state.participants().iter().flat_map(|p| {
         let grappled = |c: &&crate::sheet::Condition| same(&c.name, "grappled") && c.source.as_deref() == Some(id);
@@ -100,7 +100,8 @@ fn held_by(state: &Encounter, id: &str) -> Vec<(String, String)> {
     held.collect()
 }
 
-/// What ends with a spell: what lasts as long as its caster concentrates, and what its table says it puts on others.
+/// Everything that ends with a spell: what lasts as long as its caster concentrates, and what the tables say it puts on
+/// others.
 fn of_spell(state: &Encounter, caster: &Participant, spell: &str) -> Vec<StateChange> {
     let puts = puts(caster, spell);
     let from = |source: Option<&str>, name: &str| {
@@ -124,7 +125,8 @@ fn of_spell(state: &Encounter, caster: &Participant, spell: &str) -> Vec<StateCh
     ended
 }
 
-/// Conditions and effects a spell puts on others: its own name, and what table and sheet say.
+/// The names of conditions and effects that a spell puts on others: its own name, and those in the tables and on the
+/// sheet.
 fn puts(caster: &Participant, spell: &str) -> Vec<String> {
     let table = SPELLS.iter().filter(|s| same(s.name, spell));
     let mut names: Vec<String> =

@@ -1,4 +1,5 @@
-//! Attacks with weapons and spells. The resolvers decide; here is what place and turn add, and what the log keeps.
+//! Attacks with weapons and spells. Resolvers decide them. This module adds what follows from position and turn, and
+//! what goes into the log.
 
 use super::Work;
 use crate::{
@@ -9,7 +10,7 @@ use crate::{
     srd::{Found, same},
 };
 
-/// Spells of the table whose targets save again at the end of their turns (SRD 5.1, "Spell Descriptions").
+/// Spells in the tables whose targets save again at the end of each of their turns (SRD 5.1, "Spell Descriptions").
 const SAVED_FROM_EACH_TURN: [&str; 3] = ["Blindness/Deafness", "Hold Person", "Hold Monster"];
 
 impl Work {
@@ -45,13 +46,13 @@ impl Work {
         Ok(())
     }
 
-    /// A spell on several: those in its area, or those it names.
+    /// Casts a spell on several targets: those in its area, or those it names.
     pub(super) fn area(&mut self, action: &Action, dice: &mut dyn Dice) -> Result<(), Refusal> {
         let actor = self.actor(action)?;
         let mut targets: Vec<Participant> = Vec::with_capacity(action.target_ids.len());
         for (at, id) in action.target_ids.iter().enumerate() {
             if targets.iter().any(|t| t.id == *id) {
-                return Err(Refusal::argument(format!("target_ids/{at}"), format!("\"{id}\" stands there twice")));
+                return Err(Refusal::argument(format!("target_ids/{at}"), format!("\"{id}\" occurs twice")));
             }
             targets.push(self.find("target_ids", id)?);
         }
@@ -79,7 +80,7 @@ impl Work {
         Ok(())
     }
 
-    /// Some spells let those they hold save again at the end of each of their turns.
+    /// Adds the repeated saves of spells that allow them.
     fn saves_again(&mut self, actor: &Participant, action: &Action, effects: &[StateChange]) {
         let named = action.attack.spell_name.as_deref().or(action.attack.weapon.as_deref());
         let Some(Found::One(rule)) = named.map(crate::srd::spell) else { return };
@@ -101,7 +102,7 @@ impl Work {
         self.state.provoked().iter().find(|p| p.by == actor.id && p.target == target.id).map(|p| p.from)
     }
 
-    /// Who falls while leaving has not left.
+    /// A target that falls while it leaves has not left.
     fn stop_at(&mut self, target: &Participant, provoked_at: Option<Position>) {
         let fell = self.state.participant(&target.id).is_some_and(|t| t.life() != Life::Alive);
         if let Some(from) = provoked_at.filter(|_| fell && target.life() == Life::Alive) {
@@ -110,7 +111,7 @@ impl Work {
     }
 }
 
-/// Whether a spell is cast, which takes the whole action.
+/// Whether this casts a spell, which takes the whole action.
 pub(super) fn is_spell(actor: &Participant, action: &Action) -> bool {
     let asked = &action.attack;
     let named = |name: &str| {
@@ -123,7 +124,7 @@ pub(super) fn is_spell(actor: &Participant, action: &Action) -> bool {
         || asked.weapon.as_deref().is_some_and(named)
 }
 
-/// How many attacks an outcome was, and how many hit; none when it attacked nobody.
+/// How many attacks an outcome contains, and how many hit; `None` if it attacked nobody.
 fn counted(outcome: &Outcome) -> Option<(u32, u32)> {
     if outcome.attacks.is_empty() {
         return (outcome.dc_or_ac != "N/A").then(|| (1, u32::from(outcome.success)));

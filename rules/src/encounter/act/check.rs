@@ -1,5 +1,5 @@
-//! What an action may say at all, before anybody looks at what it means: no text and no list without a limit, and nothing
-//! that would be passed over.
+//! Checks an action's input before its meaning: every text and list has a limit, and nothing in it may be ignored
+//! silently.
 
 use crate::{
     encounter::{Action, ActionKind, Refusal, limits, setup::text},
@@ -7,24 +7,24 @@ use crate::{
     srd::DAMAGE_TYPES,
 };
 
-/// Refuses what is too long, and targets nobody would look at.
+/// Rejects texts that are too long, and targets that would be ignored.
 pub(super) fn check(action: &Action) -> Result<(), Refusal> {
     targets(action)?;
     texts(action)?;
     lists(action)
 }
 
-/// Several targets stand in for one, and only where several are read.
+/// Several targets may only be given instead of one, and only to actions that take several.
 fn targets(action: &Action) -> Result<(), Refusal> {
     if action.target_ids.is_empty() {
         return Ok(());
     }
     if !matches!(action.action, ActionKind::Attack | ActionKind::CastSpell) {
-        let message = format!("`{}` has one target: send `target_id`", action.action.name());
+        let message = format!("`{}` has only one target: use `target_id`", action.action.name());
         return Err(Refusal::argument("target_ids", message));
     }
     if action.target_id.is_some() {
-        return Err(Refusal::argument("target_ids", "stands beside `target_id`: send one of them"));
+        return Err(Refusal::argument("target_ids", "cannot be combined with `target_id`: send only one of them"));
     }
     Ok(())
 }

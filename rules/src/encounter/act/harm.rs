@@ -1,4 +1,4 @@
-//! Damage, healing and conditions from anywhere: a game master's word, a trap, a spell of one's own.
+//! Damage, healing and conditions from any source, such as a game master's decision, a trap or a custom spell.
 
 use super::Work;
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Work {
-    /// Damage as given, through resistances and all.
+    /// Applies the given damage, with resistances.
     pub(super) fn damage(&mut self, action: &Action, dice: &mut dyn Dice) -> Result<(), Refusal> {
         let target = self.target(action)?;
         let by = self.source(action)?;
@@ -28,7 +28,7 @@ impl Work {
         self.land(by.as_ref().map(|p| p.id.as_str()), &effects, dice)
     }
 
-    /// Healing, a number or dice.
+    /// Heals by a number or by dice.
     pub(super) fn heal(&mut self, action: &Action, dice: &mut dyn Dice) -> Result<(), Refusal> {
         let target = self.target_or_self(action)?;
         let by = self.source(action)?;
@@ -39,7 +39,7 @@ impl Work {
         self.land(by.as_ref().map(|p| p.id.as_str()), &effects, dice)
     }
 
-    /// Temporary hit points: they do not add up, the higher counts (SRD 5.1, "Temporary Hit Points").
+    /// Sets temporary hit points. They do not add up; the higher value counts (SRD 5.1, "Temporary Hit Points").
     pub(super) fn temp_hp(&mut self, action: &Action) -> Result<(), Refusal> {
         let target = self.target_or_self(action)?;
         let by = self.source(action)?.map(|p| p.id);
@@ -49,7 +49,7 @@ impl Work {
         Ok(())
     }
 
-    /// A condition begins.
+    /// Adds a condition.
     pub(super) fn add_condition(&mut self, action: &Action) -> Result<(), Refusal> {
         let target = self.target_or_self(action)?;
         let by = self.source(action)?;
@@ -81,7 +81,7 @@ impl Work {
         Ok(())
     }
 
-    /// A condition ends; of exhaustion so many levels.
+    /// Removes a condition, or levels of exhaustion.
     pub(super) fn remove_condition(&mut self, action: &Action) -> Result<(), Refusal> {
         let target = self.target_or_self(action)?;
         let by = self.source(action)?.map(|p| p.id);
@@ -104,7 +104,7 @@ impl Work {
         Ok(())
     }
 
-    /// An effect begins: those of the tables change rolls, others are kept and told.
+    /// Adds an effect. Effects from the tables change rolls; others are only stored and shown.
     pub(super) fn add_effect(&mut self, action: &Action) -> Result<(), Refusal> {
         let target = self.target_or_self(action)?;
         let by = self.source(action)?.map(|p| p.id);
@@ -116,7 +116,7 @@ impl Work {
         Ok(())
     }
 
-    /// An effect ends.
+    /// Removes an effect.
     pub(super) fn remove_effect(&mut self, action: &Action) -> Result<(), Refusal> {
         let target = self.target_or_self(action)?;
         let by = self.source(action)?.map(|p| p.id);
@@ -136,7 +136,7 @@ fn effect_name(action: &Action) -> Result<&str, Refusal> {
     name.ok_or_else(|| Refusal::missing("effect", action.action))
 }
 
-/// Rounds, if any are given.
+/// The number of rounds, if given.
 fn rounds(action: &Action) -> Result<Option<i32>, Refusal> {
     let most = i32::try_from(limits::ROUNDS_MAX).unwrap_or(i32::MAX);
     if action.rounds.is_some_and(|rounds| !(1..=most).contains(&rounds)) {
@@ -145,7 +145,7 @@ fn rounds(action: &Action) -> Result<Option<i32>, Refusal> {
     Ok(action.rounds)
 }
 
-/// Damage by type.
+/// The damage by type.
 fn parts(action: &Action) -> Result<Vec<DamagePart>, Refusal> {
     let mut parts = action.parts.clone();
     if let Some(amount) = action.amount {
@@ -161,7 +161,7 @@ fn parts(action: &Action) -> Result<Vec<DamagePart>, Refusal> {
         }
         let known = damage_type(&part.damage_type).ok_or_else(|| {
             let known = DAMAGE_TYPES.join(", ");
-            Refusal::argument("damage_type", format!("\"{}\" is none of {known}", part.damage_type))
+            Refusal::argument("damage_type", format!("\"{}\" is not one of {known}", part.damage_type))
         })?;
         part.damage_type = known.to_owned();
     }
@@ -201,7 +201,7 @@ fn until(action: &Action, by: Option<&Participant>) -> Result<(Until, Option<i32
     Ok((until, rounds))
 }
 
-/// The level of exhaustion: as given, but never less than there is, else one more (SRD 5.1, "Exhaustion").
+/// The level of exhaustion: as given but never less than before, or one more than before (SRD 5.1, "Exhaustion").
 fn level(action: &Action, name: &str, target: &Participant) -> Result<Option<i32>, Refusal> {
     match (name, action.level) {
         ("exhaustion", None) => Ok(Some((target.creature.exhaustion() + 1).min(6))),

@@ -1,4 +1,4 @@
-//! Grappling, shoving, getting free (SRD 5.1, "Grappling", "Shoving a Creature").
+//! Grappling, shoving and escaping (SRD 5.1, "Grappling", "Shoving a Creature").
 
 use super::Work;
 use crate::{
@@ -9,17 +9,17 @@ use crate::{
 };
 
 impl Work {
-    /// A contest that takes one attack of the attack action; an escape takes the whole action.
+    /// A contest that takes one attack of the attack action. An escape takes the whole action.
     pub(super) fn contest(&mut self, action: &Action, dice: &mut dyn Dice) -> Result<(), Refusal> {
         let actor = self.actor(action)?;
         let escapes = action.action == ActionKind::Escape;
         let opponent = if escapes { self.grappler(&actor, action)? } else { self.target(action)? };
         if opponent.id == actor.id {
-            return Err(Refusal::argument("target_id", "nobody wrestles itself"));
+            return Err(Refusal::argument("target_id", "a participant cannot wrestle itself"));
         }
         let attack_action = action.cost.is_none_or(|cost| cost == Cost::Action);
         if !escapes && !attack_action && !action.overridden {
-            let message = format!("`{}` takes an attack of the attack action", action.action.name());
+            let message = format!("`{}` can only take an attack of the attack action", action.action.name());
             return Err(Refusal::argument("cost", message));
         }
         let price = self.price(&actor, action, !escapes)?;
@@ -55,7 +55,7 @@ impl Work {
         Ok(())
     }
 
-    /// Who holds the actor: the target named, else the source of its condition.
+    /// Who holds the actor: the named target, or else the source of its condition.
     fn grappler(&self, actor: &Participant, action: &Action) -> Result<Participant, Refusal> {
         if action.target_id.is_some() {
             return self.target(action);
@@ -67,7 +67,7 @@ impl Work {
     }
 }
 
-/// The square straight away from who pushes.
+/// The square directly away from the one who pushes.
 fn pushed(actor: &Participant, opponent: &Participant) -> Option<Position> {
     let (from, at) = (actor.position?, opponent.position?);
     let away = |own: i32, theirs: i32| theirs.saturating_add(theirs.saturating_sub(own).signum());

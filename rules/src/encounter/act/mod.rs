@@ -1,10 +1,12 @@
-//! What an action comes to.
+//! Decides what an action does.
 //!
-//! Decisions are made on a copy: each event is folded into it at once, so that what follows (a concentration check, a
-//! grapple that ends) sees what came before. The copy shares every sheet that is not touched.
+//! Decisions are made on a copy of the encounter. Each event is applied to the copy at once, so that later parts of the decision (a
+//! concentration check, the end of a grapple) see it. The copy shares all sheets that do not change.
 //!
-//! - `check`: what may be said at all; `attack`: weapons, spells; `manoeuvre`: grapples and shoves; `permit`: what a spell or a blow takes of a turn; `harm`: damage, healing, conditions; `spend`: slots and resources.
-//! - `turn`: turns and what ticks; `stance`: dash, dodge and the like; `movement`: over the grid; `aftermath`: what follows.
+//! - `check`: limits on the input; `attack`: weapons and spells; `manoeuvre`: grapples and shoves; `permit`: what attacks and spells
+//!   cost; `harm`: damage, healing, conditions; `spend`: slots and resources.
+//! - `turn`: turns and what ends with them; `stance`: dash, dodge and the like; `movement`: over the grid; `aftermath`: what follows from
+//!   changes.
 
 mod aftermath;
 mod attack;
@@ -27,28 +29,29 @@ use crate::{
     resolve::{Outcome, StateChange, impossible},
 };
 
-/// What an action comes to. Nothing has happened yet: fold the events, in order.
+/// What an action does. Nothing has happened yet; apply the events in order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
-    /// What happens. Empty when it cannot be done.
+    /// What happens. Empty if the action is impossible.
     pub events: Vec<Event>,
-    /// What was resolved, the action first, then what it led to; with the dice that fell.
+    /// What was resolved: the action first, then what followed from it, with the dice.
     pub outcomes: Vec<Outcome>,
 }
 
-/// A decision in the making.
+/// A decision in progress.
 pub(super) struct Work {
     state: Encounter,
     done: Decision,
 }
 
 impl Encounter {
-    /// Decides what an action comes to; changes nothing.
+    /// Decides what an action does, and changes nothing.
     ///
-    /// Dice: those of the action's resolver, then a concentration check for each blow, in order.
+    /// Dice: those of the action's resolver, then a concentration check for each hit, in order.
     ///
     /// # Errors
-    /// See [`Refusal`]. What cannot be done in the game is a decision without events, its outcome `impossible`.
+    /// See [`Refusal`]. An action that the rules of the game forbid is not an error but a decision without events, with
+    /// an `impossible` outcome.
     pub fn act(&self, action: &Action, dice: &mut dyn Dice) -> Result<Decision, Refusal> {
         if self.status == Status::Ended {
             return Err(Refusal::AlreadyEnded);
@@ -62,14 +65,14 @@ impl Encounter {
         Ok(work.done)
     }
 
-    /// Decides what changes that were resolved elsewhere come to: they are made as those of an action are, with the
-    /// concentration checks they ask for, the spells that end, and what dropping to 0 leads to. `by` is credited with them.
+    /// Decides what follows from changes that were resolved elsewhere. They are made like those of an action, with the
+    /// resulting concentration checks, ended spells, and the consequences of dropping to 0. They count for `by`.
     ///
-    /// The changes are those a resolver gave for participants as they stand now. Dice: a concentration check for each blow,
-    /// in order.
+    /// A resolver must have made the changes for the participants as they are now. Dice: a concentration check for each
+    /// hit, in order.
     ///
     /// # Errors
-    /// After the end; when `by` or whom a change is about does not take part; when dice run out.
+    /// After the end; if `by` or a creature in the changes does not take part; if dice run out.
     pub fn absorb(&self, by: Option<&str>, effects: &[StateChange], dice: &mut dyn Dice) -> Result<Decision, Refusal> {
         if self.status == Status::Ended {
             return Err(Refusal::AlreadyEnded);
@@ -85,10 +88,10 @@ impl Encounter {
         Ok(work.done)
     }
 
-    /// Decides how it ends.
+    /// Decides how the encounter ends.
     ///
     /// # Errors
-    /// When it has ended already, or the notes are too long.
+    /// If it has already ended, or the notes are too long.
     pub fn end(&self, outcome: EndOutcome, notes: Option<&str>) -> Result<Decision, Refusal> {
         if self.status == Status::Ended {
             return Err(Refusal::AlreadyEnded);
@@ -98,12 +101,12 @@ impl Encounter {
         Ok(Decision { events: vec![event], outcomes: Vec::new() })
     }
 
-    /// Folds all events of a decision.
+    /// Applies all events of a decision.
     pub fn apply_all(&mut self, events: &[Event]) {
         events.iter().for_each(|event| self.apply(event));
     }
 
-    /// How the first turn begins.
+    /// The events of the first turn's beginning.
     pub(super) fn first_turn(&self, dice: &mut dyn Dice) -> Result<Vec<Event>, Refusal> {
         let mut work = Work { state: self.clone(), done: Decision::default() };
         work.begin(dice)?;
@@ -142,7 +145,7 @@ impl Work {
         }
     }
 
-    /// One more event, folded at once.
+    /// Adds an event, and applies it at once.
     fn push(&mut self, event: Event) {
         self.state.apply(&event);
         self.done.events.push(event);
@@ -152,12 +155,13 @@ impl Work {
         self.done.outcomes.push(outcome);
     }
 
-    /// It cannot be done.
+    /// Makes the action impossible.
     fn cannot(&mut self, reason: &str) {
         self.tell(impossible(reason));
     }
 
-    /// Who acts: the one named, or whose turn it is. Anybody when it is something a reaction does, or overridden.
+    /// The participant that acts: the named one, or the one whose turn it is. It must be its turn, unless the action is
+    /// a reaction or overridden.
     fn actor(&self, action: &Action) -> Result<Participant, Refusal> {
         let current = self.state.current();
         let actor = match &action.participant_id {
@@ -174,24 +178,25 @@ impl Work {
             return Err(Refusal::used_up("reaction", format!("{} has no reaction left", actor.id)));
         }
         if in_turn {
-            let message = "a reaction is an attack or a spell that was provoked or readied, or a spell cast as one";
+            let message =
+                "only a provoked or readied attack or spell, or a spell cast as a reaction, can take the reaction";
             return Err(Refusal::argument("cost", message));
         }
         Err(Refusal::NotYourTurn { current: current.map(|c| c.id.clone()) })
     }
 
-    /// Who is named as the actor, in anybody's turn; none when nobody is.
+    /// The participant that is named as the actor, in any turn; `None` if nobody is named.
     fn source(&self, action: &Action) -> Result<Option<Participant>, Refusal> {
         action.participant_id.as_deref().map(|id| self.find("participant_id", id)).transpose()
     }
 
-    /// Who is affected.
+    /// The target.
     fn target(&self, action: &Action) -> Result<Participant, Refusal> {
         let id = action.target_id.as_deref().ok_or_else(|| Refusal::missing("target_id", action.action))?;
         self.find("target_id", id)
     }
 
-    /// Who is affected: the target, or the actor when no target is named.
+    /// The target, or the actor if no target is named.
     fn target_or_self(&self, action: &Action) -> Result<Participant, Refusal> {
         match (&action.target_id, &action.participant_id) {
             (None, Some(id)) => self.find("participant_id", id),

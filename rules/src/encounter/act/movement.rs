@@ -1,4 +1,5 @@
-//! Moving over the grid, whom that provokes, and what lies on the way (SRD 5.1, "Movement and Position").
+//! Movement over the grid, the opportunity attacks that it provokes, and hazards on the way (SRD 5.1, "Movement and
+//! Position").
 
 use super::Work;
 use crate::{
@@ -15,7 +16,8 @@ use crate::{
 };
 
 impl Work {
-    /// To a square, as near to somebody or as far from them as the movement left allows, or, without positions, so many feet.
+    /// Moves to a square; as near to somebody or as far away as the movement allows; or, without positions, by a number of
+    /// feet.
     pub(super) fn walk(&mut self, action: &Action, dice: &mut dyn Dice) -> Result<(), Refusal> {
         let actor = self.actor(action)?;
         let wrong = |message: String| Refusal::argument("position", message);
@@ -33,7 +35,7 @@ impl Work {
             return self.put(&actor, to);
         };
         if from == to {
-            return Err(wrong("is where it stands".to_owned()));
+            return Err(wrong("is the current position".to_owned()));
         }
         self.feared(&actor, to)?;
         let steps = walk::way(&self.state, &actor, from, to, &action.path).map_err(wrong)?;
@@ -45,7 +47,7 @@ impl Work {
         Ok(())
     }
 
-    /// The square that a move towards somebody, or away from them, leads to; none where nobody is named or one of the two has no
+    /// The destination of a move towards or away from somebody; `None` if the action names nobody, or one of the two has no
     /// position.
     fn square_by(&self, actor: &Participant, action: &Action) -> Result<Option<Position>, Refusal> {
         if action.target_id.is_none() {
@@ -54,14 +56,14 @@ impl Work {
         let target = self.target(action)?;
         let wrong = |message: String| Err(Refusal::argument("target_id", message));
         if target.id == actor.id {
-            return wrong("is who moves: name somebody else, or a position".to_owned());
+            return wrong("is the participant that moves: give somebody else, or a position".to_owned());
         }
         let most = feet_asked(action)?;
         let Some((from, at)) = actor.position.zip(target.position) else { return Ok(None) };
         if from.z != 0 || at.z != 0 {
-            return wrong("is not on the same ground: name a position".to_owned());
+            return wrong("is not on the ground, or the one who moves is not: give a position".to_owned());
         }
-        // A game master's word moves as far as there is to go.
+        // A game master's override has no limit.
         let left = if action.overridden { i32::MAX } else { actor.movement_left() };
         if left < SQUARE_FT {
             return Err(Refusal::used_up("movement", format!("{} has no movement left", actor.id)));
@@ -74,26 +76,26 @@ impl Work {
         };
         match to {
             Some(to) => Ok(Some(to)),
-            None if action.away => wrong(format!("is as far from {} as it can get", actor.id)),
+            None if action.away => wrong(format!("{} cannot get any farther away from it", actor.id)),
             None if from.squares_to(actor.side(), at, target.side()) <= 1 => {
-                wrong(format!("is next to {} already", actor.id))
+                wrong(format!("is already next to {}", actor.id))
             }
-            None => wrong(format!("is no nearer to {} after a move that far", actor.id)),
+            None => wrong(format!("{} cannot get any nearer to it with that movement", actor.id)),
         }
     }
 
-    /// Somebody is put on a square: who had none, or by a game master's word.
+    /// Puts a participant on a square, because it had none or a game master overrides.
     fn put(&mut self, actor: &Participant, to: Position) -> Result<(), Refusal> {
         let terrain = &self.state.terrain;
         if !terrain.holds(to, actor.side()) {
             let (width, height) = (terrain.width, terrain.height);
-            return Err(Refusal::argument("position", format!("lies outside of the grid of {width} by {height}")));
+            return Err(Refusal::argument("position", format!("is outside of the grid of {width} by {height}")));
         }
         if to.z == 0 && terrain.blocks(to, actor.side()) {
             return Err(Refusal::argument("position", "is an obstacle"));
         }
         if let Some(other) = walk::who_stands_at(&self.state, actor, to) {
-            return Err(Refusal::argument("position", format!("is taken: {} is there", other.id)));
+            return Err(Refusal::argument("position", format!("is taken, because {} is there", other.id)));
         }
         self.push(Event::Moved { participant: actor.id.clone(), to: Some(to), cost_ft: 0 });
         Ok(())
@@ -102,7 +104,7 @@ impl Work {
     fn walk_feet(&mut self, actor: &Participant, action: &Action) -> Result<(), Refusal> {
         let feet = match (feet_asked(action)?, &action.target_id) {
             (Some(feet), _) => feet,
-            // Without positions nobody measures how far somebody is, but who cannot move does not.
+            // Without positions nobody measures the distance, but the actor must be able to move.
             (None, Some(_)) if actor.movement_left() > 0 || action.overridden => 0,
             (None, Some(_)) => {
                 return Err(Refusal::used_up("movement", format!("{} has no movement left", actor.id)));
@@ -118,7 +120,7 @@ impl Work {
         Ok(())
     }
 
-    /// Standing up takes half the speed.
+    /// Stands up, which takes half the speed.
     pub(super) fn stand_up(&mut self, action: &Action) -> Result<(), Refusal> {
         let actor = self.actor(action)?;
         if !actor.creature.conditions.iter().any(|c| crate::srd::same(&c.name, "prone")) {
@@ -135,7 +137,7 @@ impl Work {
         Ok(())
     }
 
-    /// Who is frightened does not come closer to what it fears (SRD 5.1, "Frightened").
+    /// A frightened creature cannot move closer to the source of its fear (SRD 5.1, "Frightened").
     fn feared(&self, actor: &Participant, to: Position) -> Result<(), Refusal> {
         let fears = actor.creature.condition_rules();
         let source = fears.iter().find(|(rule, _)| rule.name == "frightened").and_then(|(_, source)| *source);
@@ -143,12 +145,15 @@ impl Work {
         let feared = self.state.participants().iter().find(|p| p.creature.is_called(source));
         let Some((at, from)) = feared.and_then(|f| f.position).zip(actor.position) else { return Ok(()) };
         if to.squares_to(1, at, 1) < from.squares_to(1, at, 1) {
-            return Err(Refusal::argument("position", format!("is closer to {source}, whom {} fears", actor.id)));
+            return Err(Refusal::argument(
+                "position",
+                format!("is closer to {source}, and {} is frightened of that creature", actor.id),
+            ));
         }
         Ok(())
     }
 
-    /// Whom leaving its reach provokes, each once, with the square that was left.
+    /// The opportunity attacks that a path provokes: each attacker once, with the square that was left.
     fn provoked(&self, actor: &Participant, from: Position, steps: &[walk::Step]) -> Vec<Event> {
         let mut events = Vec::new();
         let unseen = actor.creature.has_condition("invisible");
@@ -170,7 +175,7 @@ impl Work {
         events
     }
 
-    /// Goes the way; who is caught by a hazard and cannot go on stays there.
+    /// Follows the path. Somebody who is stopped by a hazard stays there.
     fn follow_steps(&mut self, actor: &Participant, steps: &[walk::Step], dice: &mut dyn Dice) -> Result<(), Refusal> {
         let terrain = self.state.terrain.clone();
         let mut caught = Vec::new();
@@ -192,7 +197,7 @@ impl Work {
         Ok(())
     }
 
-    /// The hazards under somebody's feet, each once.
+    /// Applies the hazards under a participant, each once.
     pub(super) fn caught(&mut self, id: &str, known: &mut Vec<usize>, dice: &mut dyn Dice) -> Result<(), Refusal> {
         let terrain = self.state.terrain.clone();
         let Some(it) = self.state.participant(id) else { return Ok(()) };
@@ -245,27 +250,27 @@ impl Work {
     }
 }
 
-/// Whether there is movement left for so many feet.
+/// Checks that enough movement is left.
 fn affordable(actor: &Participant, needed_ft: i32) -> Result<(), Refusal> {
     let left = actor.movement_left();
     if needed_ft <= left {
         return Ok(());
     }
-    let message = format!("{} needs {needed_ft} feet of movement and has {left} left", actor.id);
+    let message = format!("{} needs {needed_ft} feet of movement but has {left} left", actor.id);
     Err(Refusal::used_up("movement", message))
 }
 
-/// How far a move is asked to go, in feet.
+/// How many feet the move asks for.
 fn feet_asked(action: &Action) -> Result<Option<i32>, Refusal> {
     match action.amount {
         Some(feet) if !(1..=limits::AMOUNT_MAX).contains(&feet) => {
-            Err(Refusal::argument("amount", "must be 1 or more feet"))
+            Err(Refusal::argument("amount", "must be at least 1 foot"))
         }
         feet => Ok(feet),
     }
 }
 
-/// A sum of dice, rolled.
+/// Rolls a sum of dice.
 fn rolled(formula: &str, dice: &mut dyn Dice) -> Result<i32, Refusal> {
     let Some(sum) = DamageDice::parse(formula) else { return Ok(0) };
     let mut total = sum.flat;
@@ -277,7 +282,7 @@ fn rolled(formula: &str, dice: &mut dyn Dice) -> Result<i32, Refusal> {
     Ok(total.max(0))
 }
 
-/// The type a sum of dice names itself, else the one given.
+/// The damage type in the sum of dice, or else the given one.
 fn typed(formula: &str, given: String) -> String {
     DamageDice::parse(formula).and_then(|sum| sum.damage_type).map_or(given, str::to_owned)
 }

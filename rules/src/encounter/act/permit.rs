@@ -1,4 +1,5 @@
-//! What may be done with an action, a bonus action or a reaction (SRD 5.1, "Bonus Actions", "Reactions", "Casting Time").
+//! What a participant may do with its action, bonus action or reaction (SRD 5.1, "Bonus Actions", "Reactions", "Casting
+//! Time").
 
 use super::{Work, attack::is_spell};
 use crate::{
@@ -8,8 +9,8 @@ use crate::{
 };
 
 impl Work {
-    /// The action with what it takes of a turn, where nothing is said of that and it is no action: what its spell takes, or in
-    /// somebody else's turn the reaction.
+    /// The action with its cost filled in, if the action does not name one and it is not an ordinary action: the cost of its
+    /// spell, or the reaction outside of the actor's turn.
     pub(super) fn timed(&self, action: &Action) -> Option<Action> {
         if action.cost.is_some() || !attacks(action) {
             return None;
@@ -29,7 +30,8 @@ impl Work {
         Some(Action { cost: Some(cost), ..action.clone() })
     }
 
-    /// Whether a reaction does it: an attack or a spell that was readied, or on who provoked it; a spell that is one.
+    /// Whether a reaction can do this: an attack or spell that was readied or provoked, or a spell with the casting
+    /// time of a reaction.
     pub(super) fn may_react(&self, actor: &Participant, action: &Action) -> bool {
         if !attacks(action) {
             return false;
@@ -40,8 +42,8 @@ impl Work {
         provoked || actor.economy.readied || casting_time(actor, action) == Some(CastingTime::Reaction)
     }
 
-    /// Refuses a second spell in a turn in which one was cast with a bonus action, but for a cantrip that takes an action
-    /// (SRD 5.1, "Casting Time").
+    /// Rejects a second spell in a turn with a bonus-action spell, except a cantrip that takes an action (SRD 5.1,
+    /// "Casting Time").
     fn check_spells(&self, actor: &Participant, action: &Action) -> Result<(), Refusal> {
         let in_own_turn = self.state.current().is_some_and(|current| current.id == actor.id);
         let Some(casting) = casting(actor, action).filter(|_| in_own_turn) else { return Ok(()) };
@@ -49,17 +51,17 @@ impl Work {
         let short = casting.cantrip && casting.time == CastingTime::Action;
         let message = match (actor.economy.quick_spell, actor.economy.levelled_spell) {
             (true, _) if !short => {
-                "has cast a spell with its bonus action: only a cantrip of one action may follow in this turn"
+                "has cast a spell with its bonus action: in this turn it may only cast a cantrip that takes one action"
             }
             (_, true) if quick => {
-                "has cast a spell that is no cantrip: none follows with the bonus action in this turn"
+                "has cast a spell that is not a cantrip: it may not cast one with the bonus action in this turn"
             }
             _ => return Ok(()),
         };
         Err(Refusal::used_up("spell", format!("{} {message}", actor.id)))
     }
 
-    /// Refuses an attack with a bonus action without a second weapon, and a spell that is cast with something else or too many.
+    /// Rejects a bonus-action attack without a second weapon, and a spell with the wrong cost or one too many.
     pub(super) fn check_cost(&self, actor: &Participant, action: &Action) -> Result<(), Refusal> {
         if action.overridden {
             return Ok(());
@@ -68,13 +70,13 @@ impl Work {
         let time = casting_time(actor, action);
         match (time, action.cost.unwrap_or(Cost::Action)) {
             (None, Cost::BonusAction) if !action.circumstances.context.off_hand => {
-                wrong("an attack takes a bonus action only with the other hand: `context.off_hand`")
+                wrong("only an attack with the other hand can take a bonus action: set `context.off_hand`")
             }
-            (Some(CastingTime::Longer), _) => wrong("casting the spell takes longer than a turn"),
-            (Some(CastingTime::Action), Cost::BonusAction) => wrong("the spell is not cast with a bonus action"),
-            (Some(CastingTime::BonusAction), Cost::Action) => wrong("the spell is cast with a bonus action"),
+            (Some(CastingTime::Longer), _) => wrong("the spell takes longer than a turn to cast"),
+            (Some(CastingTime::Action), Cost::BonusAction) => wrong("the spell cannot be cast with a bonus action"),
+            (Some(CastingTime::BonusAction), Cost::Action) => wrong("the spell can only be cast with a bonus action"),
             (Some(CastingTime::Reaction), Cost::Action | Cost::BonusAction) => {
-                wrong("the spell is cast with a reaction")
+                wrong("the spell can only be cast with a reaction")
             }
             _ => self.check_spells(actor, action),
         }
@@ -85,21 +87,21 @@ fn attacks(action: &Action) -> bool {
     matches!(action.action, ActionKind::Attack | ActionKind::CastSpell)
 }
 
-/// How long the spell takes, and whether it is a cantrip.
+/// A spell's casting time, and whether it is a cantrip.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Casting {
     time: CastingTime,
     cantrip: bool,
 }
 
-/// How the spell is cast: by the caster's own sheet, else by the rules. None when no spell is cast.
+/// How the spell is cast: by the caster's own sheet, otherwise by the rules. `None` if no spell is cast.
 fn casting(actor: &Participant, action: &Action) -> Option<Casting> {
     let asked = &action.attack;
     let wanted = asked.spell_name.as_deref().or(asked.weapon.as_deref()).filter(|_| is_spell(actor, action))?;
     let it = &actor.creature;
     let known = match find(&it.spells, KnownSpell::name, wanted) {
         Found::One(spell) => Some(spell),
-        // Two of one name are one spell.
+        // Two spells with the same name are the same spell.
         Found::Several(spells) => spells.first().copied(),
         Found::Nothing => None,
     };
@@ -122,7 +124,7 @@ fn casting_time(actor: &Participant, action: &Action) -> Option<CastingTime> {
     casting(actor, action).map(|casting| casting.time)
 }
 
-/// What a spell leaves to be cast in the same turn.
+/// How casting this spell limits other spells in the same turn.
 pub(super) fn cast(actor: &Participant, action: &Action) -> Option<Cast> {
     let casting = casting(actor, action)?;
     match (action.cost.unwrap_or(Cost::Action), casting.cantrip) {

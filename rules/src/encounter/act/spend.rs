@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl Work {
-    /// One slot of a level, in anybody's turn: reactions take slots too.
+    /// Spends a slot, in any turn because reactions take slots too.
     pub(super) fn use_spell_slot(&mut self, action: &Action) -> Result<(), Refusal> {
         let actor = self.spender(action)?;
         let level = action.level.or(action.attack.slot_level);
@@ -25,7 +25,7 @@ impl Work {
         Ok(())
     }
 
-    /// So much of a resource. Action Surge gives another action.
+    /// Spends uses of a resource. Action Surge gives another action.
     pub(super) fn use_resource(&mut self, action: &Action) -> Result<(), Refusal> {
         let actor = self.spender(action)?;
         let name = action.resource.as_deref().ok_or_else(|| Refusal::missing("resource", action.action))?;
@@ -52,7 +52,7 @@ impl Work {
         Ok(())
     }
 
-    /// Who spends: the actor, else the target, else whose turn it is.
+    /// Who spends: the actor, otherwise the target, otherwise the participant whose turn it is.
     fn spender(&self, action: &Action) -> Result<super::Participant, Refusal> {
         match (&action.participant_id, &action.target_id) {
             (Some(id), _) => self.find("participant_id", id),

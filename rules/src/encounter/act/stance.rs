@@ -1,4 +1,4 @@
-//! What a turn is spent on (SRD 5.1, "Actions in Combat").
+//! Actions that only use the turn (SRD 5.1, "Actions in Combat").
 
 use super::{Work, permit::cast};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl Work {
-    /// What an action costs, if it can be paid. `attack`: whether attacks of an attack action pay for it.
+    /// The cost of an action, if the actor can pay it. `attack`: whether an attack of the attack action pays for it.
     pub(super) fn price(&self, actor: &Participant, action: &Action, attack: bool) -> Result<Event, Refusal> {
         let off_hand = attack && action.action == ActionKind::Attack && action.circumstances.context.off_hand;
         let usual = if off_hand { Cost::BonusAction } else { Cost::Action };
@@ -45,7 +45,7 @@ impl Work {
         Ok(paid(cost, fresh))
     }
 
-    /// Whether somebody can act at all; says why not.
+    /// Whether a participant can act. If not, the outcome says why.
     pub(super) fn is_able(&mut self, actor: &Participant) -> bool {
         let life = actor.life();
         if life == Life::Alive && !actor.creature.is_incapacitated() {
@@ -68,7 +68,7 @@ impl Work {
             _ => None,
         };
         if helped.as_ref().is_some_and(|h| h.id == actor.id) {
-            return Err(Refusal::argument("target_id", "nobody helps itself"));
+            return Err(Refusal::argument("target_id", "a participant cannot help itself"));
         }
         let price = self.price(&actor, action, false)?;
         if !self.is_able(&actor) {
@@ -95,7 +95,7 @@ impl Work {
         Ok(())
     }
 
-    /// What players know of, which is a game master's word: in anybody's turn, and it takes nothing.
+    /// Hides a participant from players or shows it. A game master can do this in any turn, and it costs nothing.
     pub(super) fn hide_from_players(&mut self, action: &Action) -> Result<(), Refusal> {
         let it = self.target_or_self(action)?;
         let hidden = action.action == ActionKind::Conceal;
@@ -105,7 +105,7 @@ impl Work {
         Ok(())
     }
 
-    /// What takes an action and is settled elsewhere.
+    /// Actions that cost something but are decided elsewhere.
     pub(super) fn only_cost(&mut self, action: &Action) -> Result<(), Refusal> {
         let actor = self.actor(action)?;
         let price = self.price(&actor, action, false)?;

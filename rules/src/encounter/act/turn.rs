@@ -1,4 +1,4 @@
-//! Turns: what begins and ends with them (SRD 5.1, "Your Turn").
+//! Turns, and what begins and ends with them (SRD 5.1, "Your Turn").
 
 use super::Work;
 use crate::{
@@ -9,11 +9,11 @@ use crate::{
     srd::same,
 };
 
-/// Effects that end when their giver's next turn begins.
+/// Effects that end when the next turn of their source begins.
 const UNTIL_NEXT_TURN: [&str; 4] = ["Dodge", "Help", "Reckless Attack", "Shield"];
 
 impl Work {
-    /// The turn ends, the next begins.
+    /// Ends the turn and begins the next.
     pub(super) fn advance(&mut self, action: &Action, dice: &mut dyn Dice) -> Result<(), Refusal> {
         let current = self.state.current().map(|p| p.id.clone());
         if let (Some(id), false) = (&action.participant_id, action.overridden) {
@@ -31,20 +31,23 @@ impl Work {
         self.next(dice)
     }
 
-    /// The first turn of the fight.
+    /// Begins the first turn of the fight.
     pub(in crate::encounter) fn begin(&mut self, dice: &mut dyn Dice) -> Result<(), Refusal> {
         if self.state.anybody_left() { self.next(dice) } else { Ok(()) }
     }
 
-    /// Finds who is next: the dead have no turn, and that of the surprised passes.
+    /// Finds who is next. The dead have no turns, and the turn of a surprised participant is skipped.
     fn next(&mut self, dice: &mut dyn Dice) -> Result<(), Refusal> {
         let order = self.state.order();
         let (mut at, mut round) = (self.state.current, self.state.round());
-        // Twice around: once for those who are surprised, once for those a hazard kills as their turn begins.
+        // Go around twice: once for surprised participants, once for those that a hazard kills as their turn begins.
         for _ in 0..=order.len().saturating_mul(2) {
             let Some((next, in_round)) = self.state.after(&order, at, round) else { break };
             if in_round > limits::ROUNDS_MAX {
-                return Err(Refusal::argument("action", format!("a fight has at most {} rounds", limits::ROUNDS_MAX)));
+                return Err(Refusal::argument(
+                    "action",
+                    format!("a fight can have at most {} rounds", limits::ROUNDS_MAX),
+                ));
             }
             (at, round) = (Some(next), in_round);
             let Some(it) = self.state.participants().get(next) else { continue };
@@ -61,7 +64,7 @@ impl Work {
                 return Ok(());
             }
         }
-        // Those who were left died as their turns ended or began.
+        // The last participants died as their turns ended or began.
         self.push(Event::NobodyLeft);
         Ok(())
     }
@@ -85,7 +88,7 @@ impl Work {
         if first { Ok(()) } else { self.caught(id, &mut Vec::new(), dice) }
     }
 
-    /// Saves that end conditions, then the ticking of rounds.
+    /// Rolls the saves that end conditions, then counts down rounds.
     fn end_turn(&mut self, id: &str, dice: &mut dyn Dice) -> Result<(), Refusal> {
         let Some(it) = self.state.participant(id).cloned() else { return Ok(()) };
         for lasting in it.lasting.iter().filter(|_| it.life() != Life::Dead) {
@@ -118,7 +121,7 @@ impl Work {
         Ok(())
     }
 
-    /// A death saving throw: one in each of its own turns.
+    /// Makes a death saving throw. Only one is allowed per turn.
     pub(super) fn death_save(&mut self, action: &Action, dice: &mut dyn Dice) -> Result<(), Refusal> {
         let it = match (&action.participant_id, &action.target_id) {
             (None, Some(id)) => self.find("target_id", id)?,
@@ -133,7 +136,7 @@ impl Work {
             return Err(Refusal::NotYourTurn { current });
         }
         if it.economy.death_save && !action.overridden {
-            let message = format!("{} has made its death saving throw in this turn", it.id);
+            let message = format!("{} has already made its death saving throw in this turn", it.id);
             return Err(Refusal::used_up("death_save", message));
         }
         let outcome = resolve_death_save(&it.creature, &action.circumstances, dice)?;
@@ -143,7 +146,7 @@ impl Work {
         self.land(None, &effects, dice)
     }
 
-    /// Initiative of one, or of all who live.
+    /// Rolls or sets the initiative of one participant, or of all that are not dead.
     pub(super) fn roll_initiative(&mut self, action: &Action, dice: &mut dyn Dice) -> Result<(), Refusal> {
         let named = action.participant_id.as_deref().or(action.target_id.as_deref());
         let who: Vec<Participant> = match named {
@@ -156,7 +159,7 @@ impl Work {
                 Some(it.initiative_bonus).filter(|b| *b != it.creature.modifier(crate::srd::Ability::Dexterity));
             let initiative = match action.amount.filter(|_| named.is_some()) {
                 Some(amount) if (-most..=most).contains(&amount) => amount,
-                Some(_) => return Err(Refusal::argument("amount", "is no initiative")),
+                Some(_) => return Err(Refusal::argument("amount", "is not a possible initiative")),
                 None => rolled(&it.creature, bonus, dice)?,
             };
             self.push(Event::Initiative { participant: it.id, initiative });

@@ -1,4 +1,4 @@
-//! What is attacked with, as numbers: sheet, table and manner of use taken together.
+//! The numbers of an attack: from the sheet, the tables and the way the weapon is used.
 
 use super::choose::Choice;
 use crate::{
@@ -10,26 +10,26 @@ use crate::{
     },
 };
 
-/// Feet between neighbours.
+/// The reach of adjacent creatures in feet.
 const REACH: i32 = 5;
 
-/// An attack about to be made.
+/// The means of an attack, with numbers.
 #[derive(Debug)]
 pub(crate) struct Arm<'a> {
     pub(crate) name: &'a str,
     pub(crate) base: Option<&'static WeaponRule>,
     listed: &'a [String],
-    /// Ability label and modifier.
+    /// The ability that it uses.
     pub(crate) ability: Option<Ability>,
     pub(crate) modifier: i32,
     pub(crate) proficient: bool,
     /// Magic bonus on attack and damage.
     pub(crate) magic: i32,
-    /// The whole bonus, from a stat block.
+    /// The whole bonus, if it comes from a stat block.
     pub(crate) npc_bonus: Option<i32>,
     pub(crate) dice: DamageDice,
     pub(crate) damage_type: Text,
-    /// Whether this attack is a ranged one: shot or thrown.
+    /// Whether this is a ranged attack: shot or thrown.
     pub(crate) ranged: bool,
     /// Whether the weapon is a ranged weapon.
     pub(crate) ranged_weapon: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Arm<'a> {
 }
 
 impl Arm<'_> {
-    /// Whether the weapon has a property: those on the sheet, else those of the table.
+    /// Whether the weapon has a property, on the sheet or else in the tables.
     pub(crate) fn has(&self, property: &str) -> bool {
         has(self.listed, self.base, property)
     }
@@ -68,7 +68,7 @@ fn has(listed: &[String], base: Option<&WeaponRule>, property: &str) -> bool {
     })
 }
 
-/// Makes an arm of a choice.
+/// Makes an arm from a choice.
 pub(crate) fn arm<'a>(
     actor: &'a Creature,
     choice: &Choice<'a>,
@@ -86,7 +86,7 @@ pub(crate) fn arm<'a>(
     }
 }
 
-/// A weapon of which nothing is written.
+/// A weapon about which nothing is known.
 fn plain() -> &'static Weapon {
     static PLAIN: Weapon = Weapon {
         name: String::new(),
@@ -122,7 +122,7 @@ fn of_weapon<'a>(
     let versatile = versatile.filter(|_| {
         let free = !actor.carries_shield();
         if !free {
-            notes.push("refused: two hands, one of them holds a shield".into());
+            notes.push("refused: two hands, because one of them holds a shield".into());
         }
         free
     });
@@ -130,9 +130,9 @@ fn of_weapon<'a>(
     let dice = match written {
         Some("") => DamageDice::default(),
         Some(text) => DamageDice::parse(text)
-            .ok_or_else(|| Stop::Impossible(format!("\"{text}\", the damage of {name}, is no sum of dice")))?,
+            .ok_or_else(|| Stop::Impossible(format!("\"{text}\", the damage of {name}, is not a sum of dice")))?,
         None => {
-            notes.push("no dice on the sheet: used as an improvised weapon".into());
+            notes.push("used as an improvised weapon, because the sheet has no dice for it".into());
             DamageDice { pools: vec![DicePool { count: 1, faces: 4 }], ..DamageDice::default() }
         }
     };
@@ -181,7 +181,7 @@ impl Arm<'_> {
     }
 }
 
-/// A monk's fists and weapons (SRD 5.1, "Martial Arts").
+/// A monk's unarmed strikes and weapons (SRD 5.1, "Martial Arts").
 fn martial_arts(actor: &Creature, arm: &mut Arm<'_>) {
     let monkish = arm.base.is_none_or(|b| {
         b.name == "shortsword"
@@ -200,7 +200,7 @@ fn martial_arts(actor: &Creature, arm: &mut Arm<'_>) {
     };
     if bigger && !arm.ranged {
         arm.dice = DamageDice { pools: vec![DicePool { count: 1, faces }], ..DamageDice::default() };
-        arm.notes.push("Martial Arts: its die".into());
+        arm.notes.push("Martial Arts: its die is used".into());
     }
 }
 
@@ -215,8 +215,8 @@ fn typed(kind: &str) -> Text {
 fn of_npc<'a>(attack: &'a NpcAttack, context: &Context) -> Result<Arm<'a>, Stop> {
     let text = attack.damage.trim();
     let dice = if text.is_empty() { Some(DamageDice::default()) } else { DamageDice::parse(text) };
-    let dice =
-        dice.ok_or_else(|| Stop::Impossible(format!("\"{text}\", the damage of {}, is no sum of dice", attack.name)))?;
+    let dice = dice
+        .ok_or_else(|| Stop::Impossible(format!("\"{text}\", the damage of {}, is not a sum of dice", attack.name)))?;
     let reach = attack.reach_ft.unwrap_or(if attack.range.is_some() { 0 } else { REACH });
     let far = context.distance_ft.is_some_and(|d| d > reach);
     let ranged = attack.range.is_some() && (attack.reach_ft.is_none() || far);
@@ -254,7 +254,7 @@ fn unarmed(actor: &Creature) -> Arm<'static> {
     arm
 }
 
-/// Something that is no weapon: 1d4, thrown to 20 or 60 feet, nobody is trained in it.
+/// An improvised weapon: 1d4, thrown to 20 or 60 feet, without proficiency.
 fn improvised(actor: &Creature, name: &'static str, context: &Context) -> Arm<'static> {
     let mut arm = bare(name, false);
     arm.dice.pools.push(DicePool { count: 1, faces: 4 });

@@ -1,4 +1,4 @@
-//! Which weapon or attack a request means.
+//! Finds the weapon or attack that a request means.
 
 use crate::{
     resolve::error::Stop,
@@ -6,21 +6,21 @@ use crate::{
     srd::{Found, WeaponRule, base_weapon, find, holds, same},
 };
 
-/// What is attacked with.
+/// The means of an attack.
 pub(crate) enum Choice<'a> {
     /// A weapon on the sheet.
     Weapon(&'a Weapon),
-    /// A weapon carried but not written out: an SRD weapon among the inventory.
+    /// An SRD weapon that is only in the inventory, without numbers on the sheet.
     Carried(&'a str, &'static WeaponRule),
     /// An attack of a stat block.
     Npc(&'a NpcAttack),
     /// Fists and feet.
     Unarmed,
-    /// Whatever lies about.
+    /// Any object at hand.
     Improvised,
 }
 
-/// Finds what a name means, or what there is when there is only one.
+/// Finds what a name means, or the only weapon or attack that there is.
 pub(crate) fn choose<'a>(actor: &'a Creature, wanted: Option<&str>) -> Result<Choice<'a>, Stop> {
     match wanted.map(str::trim).filter(|w| !w.is_empty()) {
         Some(wanted) => named(actor, wanted),
@@ -32,7 +32,7 @@ fn only(actor: &Creature) -> Result<Choice<'_>, Stop> {
     match (actor.weapons.as_slice(), actor.attacks.as_slice()) {
         ([weapon], []) => Ok(Choice::Weapon(weapon)),
         ([], [attack]) => Ok(Choice::Npc(attack)),
-        ([], []) => Err(Stop::Impossible(format!("{} has no weapon; name one", actor.name))),
+        ([], []) => Err(Stop::Impossible(format!("{} has no weapon; say which one to use", actor.name))),
         (weapons, attacks) => {
             let names = weapons.iter().map(|w| w.name.as_str()).chain(attacks.iter().map(|a| a.name.as_str()));
             Err(Stop::Impossible(format!("which weapon: {}?", list(names))))
@@ -69,11 +69,11 @@ fn named<'a>(actor: &'a Creature, wanted: &str) -> Result<Choice<'a>, Stop> {
     }
 }
 
-/// Two daggers are as good as one; a sword and another sword are not.
+/// Several equal weapons, such as two daggers, count as one. Several different ones are ambiguous.
 fn alike<T: Copy>(fitting: &[T], name: impl Fn(&T) -> &str, wanted: &str) -> Result<T, Stop> {
     match fitting {
         [first, rest @ ..] if rest.iter().all(|other| same(name(other), name(first))) => Ok(*first),
-        _ => Err(Stop::Impossible(format!("\"{wanted}\" may be {}", list(fitting.iter().map(name))))),
+        _ => Err(Stop::Impossible(format!("\"{wanted}\" could mean {}", list(fitting.iter().map(name))))),
     }
 }
 

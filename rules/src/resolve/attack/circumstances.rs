@@ -1,4 +1,4 @@
-//! What an attack may do at all, and what gives its roll advantage or disadvantage.
+//! Whether an attack is possible, and what gives its roll advantage or disadvantage.
 
 use super::arm::Arm;
 use crate::{
@@ -12,21 +12,21 @@ use crate::{
     srd::{Ability, same},
 };
 
-/// What the rules of advantage have to know of an attack.
+/// What the rules of advantage need to know of an attack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    /// Shot, thrown, or a ranged spell.
+    /// Whether it is shot, thrown, or a ranged spell.
     pub(crate) ranged: bool,
-    /// With a weapon or unarmed, not with a spell.
+    /// Whether it is made with a weapon or unarmed, not with a spell.
     pub(crate) weapon: bool,
-    /// The ability it uses.
+    /// The ability that it uses.
     pub(crate) ability: Option<Ability>,
-    /// Its range, when it is a ranged attack.
+    /// Its range, if it is a ranged attack.
     pub(crate) range: Option<Range>,
 }
 
 impl Shape {
-    /// Whether attacker and target are neighbours. Unknown distances are: yes in melee, no else.
+    /// Whether attacker and target are adjacent. If the distance is unknown, only for melee.
     pub(crate) fn is_near(self, circumstances: &Circumstances) -> bool {
         circumstances.context.distance_ft.map_or(!self.ranged, |d| d <= 5)
     }
@@ -36,7 +36,7 @@ impl Shape {
     }
 }
 
-/// Stops what cannot be done: by whom, to whom.
+/// Checks that the attacker can act and can attack this target.
 pub(crate) fn able(actor: &Creature, target: &Creature, circumstances: &Circumstances) -> Result<(), Stop> {
     if actor.life() == Life::Dead {
         return Err(Stop::Impossible(format!("{} is dead", actor.name)));
@@ -55,7 +55,7 @@ pub(crate) fn able(actor: &Creature, target: &Creature, circumstances: &Circumst
     Ok(())
 }
 
-/// Stops attacks that do not reach.
+/// Checks that the attack reaches the target.
 pub(crate) fn in_reach(arm: &Arm<'_>, circumstances: &Circumstances) -> Result<(), Stop> {
     let Some(distance) = circumstances.context.distance_ft else { return Ok(()) };
     if !arm.ranged {
@@ -74,7 +74,7 @@ pub(crate) fn in_reach(arm: &Arm<'_>, circumstances: &Circumstances) -> Result<(
     Ok(())
 }
 
-/// Everything that leans an attack roll one way or the other, with what it adds by chance.
+/// Adds all sources of advantage and disadvantage, and bonus dice.
 pub(crate) fn lean(
     test: &mut D20Test,
     actor: &Creature,
@@ -105,7 +105,7 @@ pub(crate) fn lean(
             test.disadvantage("beyond normal range");
         }
     }
-    test.lean(circumstances.advantage, || "as asked".into());
+    test.lean(circumstances.advantage, || "as requested".into());
 }
 
 fn of_actor(test: &mut D20Test, actor: &Creature, shape: Shape, circumstances: &Circumstances) {
@@ -169,7 +169,7 @@ fn of_target(test: &mut D20Test, actor: &Creature, target: &Creature, shape: Sha
     }
 }
 
-/// What a weapon itself makes harder: its weight, its length, water.
+/// Adds disadvantages of the weapon itself: its weight, its length, or water.
 pub(crate) fn lean_of_arm(test: &mut D20Test, actor: &Creature, arm: &Arm<'_>, circumstances: &Circumstances) {
     if arm.has("heavy") && actor.is_small() && arm.npc_bonus.is_none() {
         test.disadvantage("a heavy weapon and a small wielder");
@@ -198,7 +198,7 @@ pub(crate) fn lean_of_arm(test: &mut D20Test, actor: &Creature, arm: &Arm<'_>, c
     }
 }
 
-/// Whether a target is so helpless that a hit from beside it is critical.
+/// Whether a target is so helpless that a hit from an adjacent attacker is critical.
 pub(crate) fn helpless(target: &Creature) -> bool {
     target.condition_rules().iter().any(|(rule, _)| rule.critical_when_hit_nearby)
 }

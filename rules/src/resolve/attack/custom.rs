@@ -1,4 +1,4 @@
-//! Damage sources of a table's own: features with a formula on the sheet.
+//! Custom damage sources: features with a formula on the sheet.
 
 use crate::{
     resolve::{outcome::Text, rows::Row},
@@ -6,7 +6,7 @@ use crate::{
     srd::DamageDice,
 };
 
-/// A source as it is asked for: its name, and the number written behind it.
+/// Splits a requested source into its name and the number after it.
 pub(crate) fn split(source: &str) -> (&str, Option<i32>) {
     let source = source.trim();
     match source.rsplit_once(' ') {
@@ -18,18 +18,18 @@ pub(crate) fn split(source: &str) -> (&str, Option<i32>) {
     }
 }
 
-/// The row a feature's formula gives, or why it gives none.
+/// The damage row for a feature's formula, or why there is none.
 pub(crate) fn row(actor: &Creature, source: &str, damage_type: &Text) -> Result<Row, String> {
     let feature = actor.feature(source).or_else(|| actor.feature(split(source).0));
     let feature = feature.ok_or_else(|| format!("refused: {source}, it is not on the sheet"))?;
     let formula = feature.scaling_formula.as_deref().filter(|f| !f.trim().is_empty());
     let formula = formula.ok_or_else(|| format!("refused: {source}, it has no scaling_formula"))?;
     let dice = DamageDice::scaled(formula, actor.level)
-        .ok_or_else(|| format!("refused: {source}, \"{formula}\" is no sum of dice"))?;
+        .ok_or_else(|| format!("refused: {source}, \"{formula}\" is not a sum of dice"))?;
     Ok(Row::of(feature.name.clone(), dice, damage_type.clone()))
 }
 
-/// The rows of all sources asked for with a spell, where only sources of one's own apply.
+/// The rows for all sources requested with a spell, where only custom sources apply.
 pub(crate) fn custom_rows(
     actor: &Creature,
     sources: &[String],

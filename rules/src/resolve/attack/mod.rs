@@ -1,8 +1,8 @@
-//! Attacks with weapons, and the way to those with spells (SRD 5.1, "Making an Attack").
+//! Attacks with weapons, and the entry to those with spells (SRD 5.1, "Making an Attack").
 //!
-//! - `arm`: what is attacked with, out of sheet and table; `choose`: which one a request means.
-//! - `circumstances`: what is legal, and what gives advantage or disadvantage.
-//! - `sources`: damage beside the weapon's own; `weapon`: the roll itself.
+//! - `arm`: the weapon's numbers from sheet and tables; `choose`: which weapon a request means.
+//! - `circumstances`: what is possible, and what gives advantage or disadvantage.
+//! - `sources`: damage in addition to the weapon's own; `weapon`: the roll itself.
 
 mod arm;
 mod choose;
@@ -23,11 +23,11 @@ use crate::{
 pub(crate) use circumstances::{Shape, able, helpless, lean};
 pub(crate) use custom::custom_rows;
 
-/// What an attack is made with (tool `resolve_attack`; its target is an argument of the function).
+/// The means of an attack (tool `resolve_attack`). Its target is an argument of the function.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AttackArgs {
-    /// Name of a weapon, or of an attack of a stat block. May be left out with `spell_name`, and when there is only one.
+    /// The name of a weapon, or of an attack in a stat block. Not needed with `spell_name`, or if there is only one.
     pub weapon: Option<String>,
     /// Damage sources to use, such as `Sneak Attack` or `Divine Smite 2`.
     pub extra_damage_sources: Vec<String>,
@@ -35,7 +35,7 @@ pub struct AttackArgs {
     pub is_spell_attack: bool,
     /// The spell to attack with.
     pub spell_name: Option<String>,
-    /// The slot to cast or smite with; none: the lowest that will do.
+    /// The slot to cast or smite with. Default: the lowest possible.
     pub slot_level: Option<i32>,
     /// Whether a versatile weapon is held in two hands.
     pub two_handed: bool,
@@ -46,7 +46,7 @@ pub struct AttackArgs {
 /// Dice: d20s of all attacks, bonus dice, then damage dice in breakdown order for those that hit.
 ///
 /// # Errors
-/// When dice run out.
+/// If dice run out.
 pub fn resolve_attack(
     actor: &Creature,
     target: &Creature,
@@ -68,7 +68,7 @@ pub fn resolve_attack(
     })
 }
 
-/// Whether what should be a weapon is a spell the actor knows.
+/// Whether the `weapon` is actually a spell that the actor knows.
 fn names_a_spell(actor: &Creature, args: &AttackArgs) -> bool {
     args.weapon.as_deref().is_some_and(|name| {
         actor.spells.iter().any(|s| same(s.name(), name))
@@ -76,7 +76,7 @@ fn names_a_spell(actor: &Creature, args: &AttackArgs) -> bool {
     })
 }
 
-/// How a roll against an armor class went.
+/// The result of a roll against an armor class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Miss,
@@ -94,8 +94,8 @@ impl Verdict {
     }
 }
 
-/// Judges a roll: 1 misses, 20 hits and is critical; a lower number in the critical range is critical when it hits, as
-/// is every hit on a target that is helpless nearby.
+/// Judges a roll. 1 misses; 20 is a critical hit. A lower number in the critical range is critical if it hits, and so
+/// is every hit on an adjacent helpless target.
 pub(crate) fn judge(test: &super::d20::D20Test, ac: i32, critical_from: u32, helpless: bool) -> Verdict {
     let hits = match test.die() {
         _ if test.automatic.is_some() => test.reaches(ac),
@@ -111,7 +111,7 @@ pub(crate) fn judge(test: &super::d20::D20Test, ac: i32, critical_from: u32, hel
     }
 }
 
-/// A sentence on a roll.
+/// A sentence about a roll.
 pub(crate) fn note(test: &super::d20::D20Test, hit: Verdict, target: &Creature, ac: i32) -> String {
     let name = if target.name.is_empty() { "the target" } else { target.name.as_str() };
     match (hit, test.die()) {
@@ -123,7 +123,7 @@ pub(crate) fn note(test: &super::d20::D20Test, hit: Verdict, target: &Creature, 
     }
 }
 
-/// Halves the damage of one attack when the target uses Uncanny Dodge; says why not otherwise.
+/// Halves the damage of one attack if the target uses Uncanny Dodge, or adds the reason why it cannot.
 pub(crate) fn uncanny_dodge(target: &Creature, circumstances: &Circumstances, reasons: &mut Vec<Text>) -> bool {
     let context = &circumstances.context;
     if !context.reactions.iter().any(|r| same(r, "Uncanny Dodge")) {
@@ -143,7 +143,7 @@ pub(crate) fn uncanny_dodge(target: &Creature, circumstances: &Circumstances, re
     false
 }
 
-/// Lets damage arrive at the target.
+/// Applies damage to the target.
 pub(crate) fn land(
     target: &Creature,
     vitals: &mut Vitals,

@@ -1,4 +1,4 @@
-//! Damage beside the weapon's own: what applies by itself and what was asked for.
+//! Damage in addition to the weapon's own: sources that apply automatically, and those that are requested.
 
 use super::{arm::Arm, circumstances::rages, custom};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     srd::{Class, DamageDice, DicePool, brutal_critical_dice, holds, rage_damage, same, sneak_attack_dice},
 };
 
-/// An attack whose damage is planned.
+/// An attack with its damage being planned.
 pub(crate) struct Strike<'a> {
     pub(crate) actor: &'a Creature,
     pub(crate) target: &'a Creature,
@@ -26,13 +26,13 @@ pub(crate) struct Extra {
     pub(crate) reasons: Vec<Text>,
 }
 
-/// Plans them: those that apply by themselves, then those asked for, in their order.
+/// Plans the additional damage: automatic sources first, then requested ones in order.
 pub(crate) fn plan(strike: &Strike<'_>, asked: &[String]) -> Extra {
     let mut extra = Extra::default();
     extra.by_itself(strike);
     for (at, source) in asked.iter().enumerate() {
         if asked[..at].iter().any(|s| same(custom::split(s).0, custom::split(source).0)) {
-            extra.reasons.push(format!("refused: {source}, it was asked for twice").into());
+            extra.reasons.push(format!("refused: {source}, it was requested twice").into());
             continue;
         }
         let before = extra.rows.len();
@@ -76,7 +76,7 @@ impl Extra {
         }
     }
 
-    /// Weapon dice that a critical hit in melee adds.
+    /// Weapon dice that a melee critical hit adds.
     fn critical_dice(&mut self, strike: &Strike<'_>) {
         let Some(DicePool { faces, .. }) = strike.arm.dice.pools.first().copied() else { return };
         let mut add = |label: &'static str, count| {
@@ -96,7 +96,7 @@ impl Extra {
     fn ask(&mut self, strike: &Strike<'_>, source: &str) -> Result<(), Text> {
         let (name, number) = custom::split(source);
         if self.rows.iter().any(|r| same(&r.label, name)) {
-            self.reasons.push(format!("{name}: it applies by itself, once").into());
+            self.reasons.push(format!("{name}: it applies automatically, and only once").into());
             return Ok(());
         }
         if same(name, "Sneak Attack") {
@@ -154,7 +154,7 @@ impl Extra {
         Ok(())
     }
 
-    /// 2d8, and 1d8 for each slot level above the first, at most 5d8; 1d8 more against undead and fiends.
+    /// 2d8, plus 1d8 for each slot level above the first, at most 5d8, plus 1d8 against undead and fiends.
     fn divine_smite(&mut self, strike: &Strike<'_>, level: i32) -> Result<(), Text> {
         let Strike { actor, target, arm, .. } = strike;
         if !actor.has_feature("Divine Smite") {
@@ -163,7 +163,7 @@ impl Extra {
         if !arm.is_weapon || arm.ranged {
             return Err("it needs a hit with a melee weapon".into());
         }
-        let dice = u32::try_from(level).ok().filter(|l| (1..=9).contains(l)).ok_or("slots are of the levels 1 to 9")?;
+        let dice = u32::try_from(level).ok().filter(|l| (1..=9).contains(l)).ok_or("slot levels are 1 to 9")?;
         if actor.slots_left(level) <= 0 {
             return Err(format!("no slot of level {level} is left").into());
         }
@@ -197,7 +197,7 @@ impl Extra {
         let on = strike.actor.concentration.as_ref().is_some_and(|c| same(&c.spell, "Hunter's Mark"))
             || strike.actor.has_effect("Hunter's Mark");
         if !on {
-            return Err("nothing is marked: it takes concentration on the spell".into());
+            return Err("nothing is marked: it needs concentration on the spell".into());
         }
         if !strike.arm.is_weapon {
             return Err("it needs a weapon".into());
@@ -209,7 +209,7 @@ impl Extra {
     fn once_a_turn(&mut self, strike: &Strike<'_>, flag: &str) -> Result<(), Text> {
         let Some(turn) = strike.circumstances.context.turn_key.as_deref() else { return Ok(()) };
         if strike.actor.turn_flags.get(flag).is_some_and(|used| used == turn) {
-            return Err("it was used this turn".into());
+            return Err("it was already used this turn".into());
         }
         self.changes.push(StateChange::SetFlag {
             creature: strike.actor.key().to_owned(),
@@ -220,7 +220,7 @@ impl Extra {
     }
 }
 
-/// Whether the target bears this attacker's mark.
+/// Whether the target is marked by this attacker.
 fn marked(actor: &Creature, target: &Creature) -> bool {
     let by_actor = |source: &Option<String>| source.as_deref().is_some_and(|s| actor.is_called(s));
     target.effects.iter().any(|e| same(&e.name, "Hunter's Mark") && by_actor(&e.source))

@@ -1,4 +1,4 @@
-//! The roll of an attack with a weapon, and its damage.
+//! The roll and the damage of an attack with a weapon.
 
 use super::{
     AttackArgs, Verdict, able,
@@ -72,20 +72,20 @@ pub(crate) fn attack(
     Ok(outcome.finished())
 }
 
-/// The bonus attack of two-weapon fighting takes two light melee weapons.
+/// Checks that the bonus attack of two-weapon fighting uses two light melee weapons.
 fn two_weapons(arm: &Arm<'_>, circumstances: &Circumstances) -> Result<(), Stop> {
     let context = &circumstances.context;
     if !context.off_hand {
         return Ok(());
     }
     if !arm.is_weapon || arm.ranged_weapon || !arm.has("light") {
-        return Err(Stop::Impossible(format!("{} is no light melee weapon for the other hand", arm.name)));
+        return Err(Stop::Impossible(format!("{} is not a light melee weapon for the other hand", arm.name)));
     }
     if let Some(super::super::OtherWeapon::Named(name)) = &context.other_weapon
         && let Some(other) = base_weapon(name)
         && (other.ranged || !other.has("light"))
     {
-        return Err(Stop::Impossible(format!("{name} is no light melee weapon, so the other hand gets no attack")));
+        return Err(Stop::Impossible(format!("{name} is not a light melee weapon, so the other hand gets no attack")));
     }
     Ok(())
 }
@@ -94,7 +94,7 @@ fn shape(arm: &Arm<'_>) -> super::Shape {
     super::Shape { ranged: arm.ranged, weapon: true, ability: arm.ability, range: arm.range }
 }
 
-/// The roll with its modifiers and everything that leans it.
+/// Prepares the roll, with its modifiers and sources of advantage and disadvantage.
 fn prepare(actor: &Creature, target: &Creature, arm: &Arm<'_>, circumstances: &Circumstances) -> D20Test {
     let mut test = D20Test::by(actor);
     if let Some(bonus) = arm.npc_bonus {
@@ -118,7 +118,7 @@ fn prepare(actor: &Creature, target: &Creature, arm: &Arm<'_>, circumstances: &C
     test
 }
 
-/// The lowest d20 that makes a hit critical: lower for champions.
+/// The lowest d20 for a critical hit, which champions have lower.
 fn critical_from(actor: &Creature, arm: &Arm<'_>) -> u32 {
     if arm.npc_bonus.is_some() {
         20
@@ -131,7 +131,7 @@ fn critical_from(actor: &Creature, arm: &Arm<'_>) -> u32 {
     }
 }
 
-/// Damage, and what else a hit does.
+/// Deals the damage of a hit, and its other effects.
 fn strike_home(
     outcome: &mut Outcome,
     (actor, target): (&Creature, &Creature),
@@ -174,7 +174,7 @@ fn strike_home(
     Ok(())
 }
 
-/// The weapon's own damage.
+/// The damage row of the weapon itself.
 fn own_row(actor: &Creature, arm: &Arm<'_>, off_hand: bool, reasons: &mut Vec<Text>) -> Row {
     let mut row = Row::of(arm.name.to_owned(), arm.dice.clone(), Text::default());
     row.damage_type = arm.damage_type.clone();
@@ -196,7 +196,7 @@ fn own_row(actor: &Creature, arm: &Arm<'_>, off_hand: bool, reasons: &mut Vec<Te
     row
 }
 
-/// A net holds what it hits, unless it is huge.
+/// A net restrains the target it hits, unless the target is huge or larger.
 fn entangle(outcome: &mut Outcome, actor: &Creature, target: &Creature) {
     if target.size_step().is_some_and(|s| s > 3) || target.is_immune_to_condition("restrained") {
         outcome.reasons.push("the net cannot hold the target".into());
@@ -205,5 +205,5 @@ fn entangle(outcome: &mut Outcome, actor: &Creature, target: &Creature) {
     let condition =
         Condition { name: "restrained".to_owned(), source: Some(actor.key().to_owned()), ..Condition::default() };
     outcome.effects.push(StateChange::AddCondition { creature: target.key().to_owned(), condition });
-    outcome.notes.push_str(" It is restrained until it gets out (DC 10 Strength, or 5 slashing damage to the net).");
+    outcome.notes.push_str(" It is restrained until it breaks free (DC 10 Strength, or 5 slashing damage to the net).");
 }

@@ -1,4 +1,4 @@
-//! Spells that reach several creatures at once: each saves for itself, the damage is rolled once for all (SRD 5.1,
+//! Spells that affect several creatures at once: each saves for itself, and the damage is rolled once for all (SRD 5.1,
 //! "Damage Rolls").
 
 use super::{Casting, afflict, known_casting, may_cast, pay, reaches, slot};
@@ -18,14 +18,14 @@ use crate::{
     srd::SpellKind,
 };
 
-/// Casts a spell that asks for a saving throw at several, each with its own circumstances.
-/// `participants[].success` is that of the saving throw, `success` says whether anybody failed.
+/// Casts a spell that makes several targets save, each with its own circumstances. `participants[].success` is about
+/// the saving throw; `success` says whether anybody failed it.
 ///
 /// Dice: the d20s of all targets in order, their bonus dice, then the damage once if anybody takes any.
 ///
 /// # Errors
-/// When dice run out; [`RuleError::Target`] for the first target that is out of range, behind total cover, or unseen by
-/// who has to see it.
+/// If dice run out; [`RuleError::Target`] for the first target that is out of range, behind total cover, or must be
+/// seen but is not.
 pub fn resolve_area_spell(
     actor: &Creature,
     targets: &[(&Creature, Circumstances)],
@@ -39,13 +39,13 @@ fn area(actor: &Creature, targets: &[Aimed<'_>], args: &AttackArgs, dice: &mut d
     let name = args.spell_name.as_deref().or(args.weapon.as_deref()).unwrap_or_default();
     let casting = known_casting(actor, name)?;
     if casting.kind != SpellKind::Save || targets.is_empty() {
-        return Err(Stop::Impossible(format!("{} asks nobody here for a saving throw", casting.name)));
+        return Err(Stop::Impossible(format!("{} does not make anybody here roll a saving throw", casting.name)));
     }
     able(actor, actor, &Circumstances::default())?;
     may_cast(actor)?;
     for (index, (target, circumstances)) in targets.iter().enumerate() {
         check(actor, target, &casting, circumstances).map_err(|message| RuleError::Target { index, message })?;
-        // Whoever charmed the caster may well stand in the area of what is aimed at others.
+        // Somebody who charmed the caster may be in the area of a spell that is aimed at others.
         if casting.area_ft.is_none() {
             able(actor, target, circumstances)?;
         }
@@ -80,12 +80,12 @@ fn area(actor: &Creature, targets: &[Aimed<'_>], args: &AttackArgs, dice: &mut d
     Ok(outcome.finished())
 }
 
-/// A target, and how it stands to the caster.
+/// A target and its circumstances.
 type Aimed<'a> = (&'a Creature, Circumstances);
-/// A target, whether it saved, and what that leaves of the damage.
+/// A target, whether it saved, and how much of the damage it takes.
 type Reached<'a> = (&'a Aimed<'a>, bool, Left);
 
-/// Why a target cannot be one.
+/// Why a creature cannot be a target.
 fn check(actor: &Creature, target: &Creature, casting: &Casting, circumstances: &Circumstances) -> Result<(), String> {
     if circumstances.cover == Cover::Total {
         return Err(format!("{} has total cover", target.name));
@@ -124,7 +124,7 @@ fn saved<'a>(
     reached
 }
 
-/// One roll for all; each takes all of it, half, or nothing.
+/// Rolls the damage once for all. Each target takes all of it, half, or none.
 fn hurt(outcome: &mut Outcome, reached: &[Reached<'_>], casting: &Casting, dice: &mut dyn Dice) -> Result<(), Stop> {
     if casting.rows.is_empty() || reached.iter().all(|(_, _, left)| *left == Left::Nothing) {
         return Ok(());

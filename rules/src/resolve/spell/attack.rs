@@ -1,4 +1,4 @@
-//! Spell attacks, one roll for each beam or ray; darts, which do not miss.
+//! Spell attacks, with one roll for each beam or ray, and darts, which always hit.
 
 use super::{Casting, afflict};
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     srd::SpellKind,
 };
 
-/// Spell attacks: all d20s, all bonus dice, then damage of those that hit.
+/// Spell attacks: rolls all d20s, all bonus dice, then the damage of those that hit.
 pub(crate) fn volley(
     actor: &Creature,
     target: &Creature,
@@ -88,7 +88,7 @@ fn shape(casting: &Casting) -> Shape {
     Shape { ranged, weapon: false, ability: None, range }
 }
 
-/// One roll for each shot. What the first roll uses up (Help, Guiding Bolt) is gone for the others.
+/// One roll for each shot. What the first roll uses up (Help, Guiding Bolt) does not apply to the others.
 fn prepare(actor: &Creature, target: &Creature, casting: &Casting, circumstances: &Circumstances) -> Vec<D20Test> {
     let one = |actor: &Creature, target: &Creature| {
         let mut test = D20Test::by(actor);
@@ -117,7 +117,7 @@ fn prepare(actor: &Creature, target: &Creature, casting: &Casting, circumstances
     tests
 }
 
-/// Damage of every shot that hits, in order, each arriving by itself.
+/// Deals the damage of each shot that hits, separately and in order.
 fn hurt(
     outcome: &mut Outcome,
     target: &Creature,
@@ -151,7 +151,7 @@ fn hurt(
     Ok(rolls)
 }
 
-/// Says what all of it came to.
+/// Adds the total result to the notes.
 fn tell(outcome: &mut Outcome, target: &Creature, vitals: &Vitals) {
     let Some(damage) = &outcome.damage else { return };
     outcome.notes.push_str(&format!(" {} damage.", damage.taken.unwrap_or_default()));
@@ -172,7 +172,7 @@ fn blow(damage: &Damage, circumstances: &Circumstances, melee: bool) -> DamageAr
     }
 }
 
-/// Adds a shot's damage to that of all.
+/// Adds a shot's damage to the total.
 fn merge(all: &mut Option<Damage>, damage: &Damage) {
     let all = all.get_or_insert_with(|| Damage { taken: Some(0), ..Damage::default() });
     all.breakdown.extend(damage.breakdown.iter().cloned());
@@ -181,7 +181,7 @@ fn merge(all: &mut Option<Damage>, damage: &Damage) {
     all.taken = all.taken.zip(damage.taken).map(|(sum, more)| sum.saturating_add(more));
 }
 
-/// Darts hit by themselves; the Shield spell stops them.
+/// Darts always hit, but the Shield spell stops them.
 pub(crate) fn darts(
     actor: &Creature,
     target: &Creature,

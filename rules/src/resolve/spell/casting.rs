@@ -1,4 +1,4 @@
-//! A spell's numbers for this caster and this slot, from the table or from the sheet.
+//! A spell's numbers for this caster and slot, from the tables or the sheet.
 
 use crate::{
     resolve::{error::Stop, outcome::Text, rows::Row},
@@ -15,14 +15,14 @@ pub(crate) struct Casting {
     pub(crate) on_save: OnSave,
     /// Damage or healing of each shot.
     pub(crate) rows: Vec<Row>,
-    /// Damage sources of the caster's own, added to the first shot that hits.
+    /// The caster's own damage sources, added to the first shot that hits.
     pub(crate) extra: Vec<Row>,
     pub(crate) shots: u32,
-    /// Feet; 0 without a limit.
+    /// Range in feet; 0 means unlimited.
     pub(crate) range_ft: i32,
-    /// Feet its area reaches beyond that; none when it names its targets.
+    /// How far its area extends beyond the range, in feet; `None` if it has individual targets.
     pub(crate) area_ft: Option<i32>,
-    /// Whether the caster has to see a target.
+    /// Whether the caster must see a target.
     pub(crate) sight: bool,
     pub(crate) on_self: bool,
     pub(crate) concentration: bool,
@@ -36,17 +36,17 @@ pub(crate) struct Casting {
     adds_modifier: bool,
 }
 
-/// What a name led to.
+/// The result of a spell's lookup.
 pub(crate) enum Known {
     Casting(Box<Casting>),
-    /// On the sheet, but without numbers anywhere.
+    /// The spell is on the sheet, but there are no numbers for it.
     OnlyName(String),
 }
 
-/// Finds a spell the caster knows. An NPC, whose sheet lists none, knows those of the table.
+/// Finds a spell that the caster knows. An NPC without spells on its sheet knows those of the tables.
 pub(crate) fn known(actor: &Creature, wanted: &str) -> Result<Known, Stop> {
     let nothing = || Stop::Impossible(format!("{} does not know the spell \"{wanted}\"", actor.name));
-    let several = |names: Vec<&str>| Stop::Impossible(format!("\"{wanted}\" may be {}", names.join(", ")));
+    let several = |names: Vec<&str>| Stop::Impossible(format!("\"{wanted}\" could mean {}", names.join(", ")));
     if actor.is_npc && actor.spells.is_empty() {
         return match find(&SPELLS, |s| s.name, wanted) {
             Found::One(rule) => Ok(of_table(rule)),
@@ -108,7 +108,7 @@ fn own_spell(own: &SpellSheet) -> Result<Known, Stop> {
     let mut rows = Vec::new();
     if let Some(damage) = &own.damage {
         let dice = DamageDice::parse(&damage.dice).ok_or_else(|| {
-            Stop::Impossible(format!("\"{}\", the damage of {}, is no sum of dice", damage.dice, own.name))
+            Stop::Impossible(format!("\"{}\", the damage of {}, is not a sum of dice", damage.dice, own.name))
         })?;
         let kind = damage.damage_type.as_deref().or(own.damage_type.as_deref()).unwrap_or_default();
         rows.push(Row::of(own.name.clone(), dice, kind.trim().to_owned().into()));
@@ -123,7 +123,7 @@ fn own_spell(own: &SpellSheet) -> Result<Known, Stop> {
         extra: Vec::new(),
         shots: 1,
         range_ft: own.range_ft.unwrap_or(0).max(0),
-        // A sheet does not say how large an area is, nor whether there is one.
+        // A sheet does not say whether the spell has an area, or how large it is.
         area_ft: Some(0),
         sight: false,
         on_self: false,
@@ -139,13 +139,13 @@ fn own_spell(own: &SpellSheet) -> Result<Known, Stop> {
     })))
 }
 
-/// How often a cantrip's dice are rolled: once more at the levels 5, 11 and 17.
+/// The multiple of a cantrip's dice: one more at the levels 5, 11 and 17.
 fn cantrip_steps(level: i32) -> u32 {
     1 + [5, 11, 17].iter().map(|step| u32::from(level >= *step)).sum::<u32>()
 }
 
 impl Casting {
-    /// The spell at this caster's level, with a slot of this level.
+    /// The spell for this caster's level and a slot of this level.
     pub(crate) fn with_slot(mut self, actor: &Creature, slot: i32) -> Self {
         match self.scaling {
             Scaling::None => {}

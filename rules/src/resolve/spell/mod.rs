@@ -1,4 +1,4 @@
-//! Spells: which one is meant, which slot it takes, and what it comes to (SRD 5.1, "Spellcasting").
+//! Spells: which spell is meant, which slot it takes, and what it does (SRD 5.1, "Spellcasting").
 //!
 //! - `casting`: the spell's numbers at this caster's level and with this slot; `slot`: the slot.
 //! - `attack`: spell attacks and darts; `save`: spells with a saving throw; `area`: the same for several targets.
@@ -69,15 +69,15 @@ pub(crate) fn cast(
     Ok(outcome.finished())
 }
 
-/// The numbers of a spell the caster knows; a bare name is not enough.
+/// The numbers of a spell that the caster knows. Fails if only its name is known.
 fn known_casting(actor: &Creature, name: &str) -> Result<Casting, Stop> {
     match casting::known(actor, name)? {
         Known::Casting(casting) => Ok(*casting),
-        Known::OnlyName(name) => Err(Stop::Impossible(format!("there are no numbers to resolve {name} with"))),
+        Known::OnlyName(name) => Err(Stop::Impossible(format!("the sheet and the tables have no numbers for {name}"))),
     }
 }
 
-/// Nobody casts in a rage, or in armor they are not trained in.
+/// Checks that the caster is not raging, and is trained in its armor.
 fn may_cast(actor: &Creature) -> Result<(), Stop> {
     if actor.has_effect("Rage") {
         return Err(Stop::Impossible(format!("{} is raging and cannot cast spells", actor.name)));
@@ -88,7 +88,7 @@ fn may_cast(actor: &Creature) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Why a spell does not reach a target: it is too far away, or has to be seen and is not (SRD 5.1, "Targets").
+/// Checks that a spell reaches a target: it is close enough, and visible if it must be seen (SRD 5.1, "Targets").
 fn reaches(
     actor: &Creature,
     target: &Creature,
@@ -96,7 +96,7 @@ fn reaches(
     circumstances: &Circumstances,
 ) -> Result<(), String> {
     let context = &circumstances.context;
-    // An area begins where the range ends, at the farthest.
+    // The area's origin can be as far away as the range.
     let reach = casting.range_ft.saturating_add(casting.area_ft.unwrap_or(0));
     if let Some(distance) = context.distance_ft.filter(|d| casting.range_ft > 0 && *d > reach) {
         let name = &target.name;
@@ -105,14 +105,14 @@ fn reaches(
     let hidden = target.has_condition("invisible") && !target.has_effect("Faerie Fire");
     let unseen = context.target_unseen || hidden || actor.has_condition("blinded");
     if casting.sight && unseen && actor.key() != target.key() {
-        return Err(format!("{} does not see {}, as {} asks for", actor.name, target.name, casting.name));
+        return Err(format!("{} does not see {}, but {} requires that", actor.name, target.name, casting.name));
     }
     Ok(())
 }
 
-/// A spell of which only the name is known: there is nothing to roll, but it may take a slot.
+/// Casts a spell of which only the name is known. Nothing is rolled, but it may use a slot.
 fn unknown(actor: &Creature, name: &str, slot_level: Option<i32>) -> Outcome {
-    let mut outcome = no_check(&format!("{name} is cast; its sheet has no numbers to resolve it with"));
+    let mut outcome = no_check(&format!("{name} is cast, but the sheet and the tables have no numbers to resolve it"));
     if let Some(level) = slot_level {
         if actor.slots_left(level) <= 0 {
             return super::impossible(&format!("{} has no slot of level {level} left", actor.name));
@@ -122,10 +122,10 @@ fn unknown(actor: &Creature, name: &str, slot_level: Option<i32>) -> Outcome {
     outcome
 }
 
-/// A spell that puts an effect or a condition on its target.
+/// Casts a spell that puts an effect or a condition on its target.
 fn effect(actor: &Creature, target: &Creature, casting: &Casting) -> Outcome {
     let mut outcome = Outcome::without_roll(casting.name.clone());
-    // Spells of range "self" are always the caster's own.
+    // Spells with the range "self" always affect the caster.
     let target = if casting.on_self { actor } else { target };
     outcome.success = true;
     outcome.outcome = "cast".to_owned();
@@ -147,7 +147,7 @@ fn afflict(actor: &Creature, target: &Creature, casting: &Casting, outcome: &mut
     }
     let condition = Condition { name: name.clone(), source: Some(actor.key().to_owned()), ..Condition::default() };
     outcome.effects.push(StateChange::AddCondition { creature: target.key().to_owned(), condition });
-    // Who cannot act cannot concentrate.
+    // A creature that cannot act cannot concentrate.
     if let Some(on) = &target.concentration
         && srd::condition(name).is_some_and(|rule| rule.incapacitated || rule.implies.contains(&"incapacitated"))
     {
@@ -156,7 +156,7 @@ fn afflict(actor: &Creature, target: &Creature, casting: &Casting, outcome: &mut
     }
 }
 
-/// The slot is spent, and concentration on another spell ends where this one asks for it.
+/// Spends the slot. If the spell requires concentration, ends concentration on another spell.
 fn pay(actor: &Creature, casting: &Casting, spends: Option<i32>, outcome: &mut Outcome) {
     let creature = || actor.key().to_owned();
     let mut first = Vec::new();

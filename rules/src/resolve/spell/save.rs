@@ -1,4 +1,4 @@
-//! Spells that ask their target for a saving throw.
+//! Spells that make their target roll a saving throw.
 
 use super::{Casting, afflict};
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     srd::Ability,
 };
 
-/// The target saves against the caster's difficulty; the caster has success when it fails.
+/// The target saves against the caster's DC. The caster succeeds if the target fails.
 pub(crate) fn save(
     actor: &Creature,
     target: &Creature,
@@ -52,12 +52,12 @@ pub(crate) fn save(
     Ok(outcome)
 }
 
-/// The target's roll.
+/// Prepares the target's roll.
 pub(super) fn prepare_save(target: &Creature, casting: &Casting, circumstances: &Circumstances) -> D20Test {
     let cover = if casting.ignores_cover { 0 } else { circumstances.cover.bonus() };
     let poison = casting.rows.iter().any(|r| r.damage_type == "poison");
     let source = casting.condition.as_deref().unwrap_or(if poison { "poison" } else { "" });
-    // Advantage that was asked for is that of the roll, and here the target rolls.
+    // Requested advantage applies to the roll, and here the target rolls.
     let mut test = prepare(target, casting.save, circumstances, source, cover);
     if target.has_feature("Magic Resistance") {
         test.lean(Advantage::Advantage, || "Magic Resistance".into());

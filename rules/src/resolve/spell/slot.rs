@@ -1,31 +1,31 @@
-//! Which slot a spell takes.
+//! Chooses the slot for a spell.
 
 use crate::{
     resolve::{error::Stop, outcome::Text},
     sheet::Creature,
 };
 
-/// A slot chosen.
+/// A chosen slot.
 pub(crate) struct Slot {
-    /// The level the spell is cast at.
+    /// The level at which the spell is cast.
     pub(crate) level: i32,
-    /// The slot that is spent, if one is.
+    /// The level of the slot to spend, if any.
     pub(crate) spends: Option<i32>,
     pub(crate) reasons: Vec<Text>,
 }
 
-/// Chooses the slot asked for, or the lowest the caster has. A slot that is not there stops the spell.
+/// Chooses the requested slot, or the lowest that the caster has. Fails if there is no such slot.
 pub(crate) fn choose(actor: &Creature, spell: &str, level: i32, asked: Option<i32>) -> Result<Slot, Stop> {
     if level <= 0 {
         let reasons = asked.map(|_| Text::from("refused: slot_level, a cantrip takes no slot"));
         return Ok(Slot { level: 0, spends: None, reasons: reasons.into_iter().collect() });
     }
     if let Some(asked) = asked.filter(|asked| *asked < level || *asked > 9) {
-        let reason = format!("{spell} is a spell of level {level}; a slot of level {asked} does not hold it");
+        let reason = format!("{spell} is a spell of level {level}, so a slot of level {asked} is too low");
         return Err(Stop::Impossible(reason));
     }
     if actor.is_npc && actor.spell_slots.is_empty() {
-        let reasons = vec!["the slots of this NPC are not counted".into()];
+        let reasons = vec!["this NPC's slots are not tracked".into()];
         return Ok(Slot { level: asked.unwrap_or(level), spends: None, reasons });
     }
     let chosen = asked.unwrap_or_else(|| lowest(actor, level));
@@ -35,7 +35,7 @@ pub(crate) fn choose(actor: &Creature, spell: &str, level: i32, asked: Option<i3
     Ok(Slot { level: chosen, spends: Some(chosen), reasons: Vec::new() })
 }
 
-/// The spell's own level; for who has no slots of that level, such as a warlock, the next they have.
+/// The spell's own level or, for a caster without slots of that level, such as a warlock, the next higher one.
 fn lowest(actor: &Creature, level: i32) -> i32 {
     let has = |level: i32| actor.spell_slots.get(&level.to_string()).is_some_and(|s| s.max > 0 || s.remaining > 0);
     (level..=9).find(|l| has(*l)).unwrap_or(level)

@@ -1,0 +1,13 @@
+//! What every layer builds on: errors, time, secrets, JSON, metrics, token counts. It knows no tenant, no table and no route.
+
+pub mod clock;
+pub mod error;
+pub mod json;
+pub mod metrics;
+pub mod rate;
+pub mod request_id;
+pub mod secrets;
+pub mod stored;
+pub mod threads;
+pub mod tokens;
+pub mod watched;

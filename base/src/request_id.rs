@@ -1,0 +1,69 @@
+//! The id of a request. It connects an answer with the log.
+
+use actix_web::{HttpMessage, HttpRequest};
+use uuid::Uuid;
+
+/// The id of a request, generated here or taken from `X-Request-Id`.
+#[derive(Clone, Debug)]
+pub enum RequestId {
+    /// A UUID: ours, or the client's if it sent one.
+    Uuid(Uuid),
+    /// Another name that the client gave: at most 128 visible ASCII characters.
+    Given(String),
+}
+
+impl RequestId {
+    /// A new id.
+    #[must_use]
+    pub fn generate() -> Self {
+        Self::Uuid(Uuid::now_v7())
+    }
+
+    /// The client's id if it is short and printable, otherwise a new one.
+    #[must_use]
+    pub fn from_header(value: Option<&[u8]>) -> Self {
+        let given = value
+            .filter(|v| (1..=128).contains(&v.len()) && v.iter().all(u8::is_ascii_graphic))
+            .and_then(|v| std::str::from_utf8(v).ok());
+        match given {
+            None => Self::generate(),
+            Some(text) => match Uuid::try_parse(text) {
+                Ok(id) if text.len() == 36 && !text.bytes().any(|b| b.is_ascii_uppercase()) => Self::Uuid(id),
+                _ => Self::Given(text.to_owned()),
+            },
+        }
+    }
+
+    /// The id as a UUID, if it is one.
+    #[must_use]
+    pub fn as_uuid(&self) -> Option<Uuid> {
+        match self {
+            Self::Uuid(id) => Some(*id),
+            Self::Given(_) => None,
+        }
+    }
+
+    /// The name the client gave; empty if the id is a UUID.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Uuid(_) => "",
+            Self::Given(text) => text,
+        }
+    }
+
+    /// The id of `request`, as set by the middleware.
+    #[must_use]
+    pub fn of(request: &HttpRequest) -> Self {
+        request.extensions().get::<Self>().cloned().unwrap_or_else(Self::generate)
+    }
+}
+
+impl std::fmt::Display for RequestId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Uuid(id) => id.fmt(f),
+            Self::Given(text) => text.fmt(f),
+        }
+    }
+}

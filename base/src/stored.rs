@@ -1,0 +1,54 @@
+//! Reads values from the database. Stored data may be older than the code, or may have been written by somebody else.
+//!
+//! [`Columns::read`] replaces `sqlx::Row::get`, which panics on a value that it cannot read. An unreadable value is an error
+//! that names the column. In a list it costs only its own row ([`each`]). Code here must never panic, and must never leave out a
+//! row without logging and counting it.
+
+use serde::de::DeserializeOwned;
+use sqlx::{ColumnIndex, Decode, Postgres, Row as _, Type, postgres::PgRow};
+
+use crate::error::{Error, Result};
+use crate::metrics;
+
+/// Access to the columns of a row.
+pub trait Columns {
+    /// A column's value.
+    ///
+    /// # Errors
+    /// `internal` if there is no such column, or its value is not a `T`.
+    fn read<'r, T: Decode<'r, Postgres> + Type<Postgres>>(&'r self, column: impl ColumnIndex<PgRow>) -> Result<T>;
+
+    /// A JSON column, read as `T`.
+    ///
+    /// # Errors
+    /// `internal` if there is no such column, or its value is not a `T`.
+    fn read_json<T: DeserializeOwned>(&self, column: &str) -> Result<T>;
+}
+
+impl Columns for PgRow {
+    fn read<'r, T: Decode<'r, Postgres> + Type<Postgres>>(&'r self, column: impl ColumnIndex<PgRow>) -> Result<T> {
+        self.try_get(column).map_err(Error::internal)
+    }
+
+    fn read_json<T: DeserializeOwned>(&self, column: &str) -> Result<T> {
+        let sqlx::types::Json(value) = self.try_get(column).map_err(Error::internal)?;
+        Ok(value)
+    }
+}
+
+/// Reads each row of a list. An unreadable row is left out, logged and counted; the others are kept.
+pub fn each<'r, R, T>(rows: impl IntoIterator<Item = &'r R>, read: impl Fn(&'r R) -> Result<T>) -> Vec<T>
+where
+    R: 'r,
+{
+    rows.into_iter().filter_map(|row| readable(read(row))).collect()
+}
+
+/// The value read from one row of a list; `None` if it is unreadable, which is logged and counted.
+pub fn readable<T>(read: Result<T>) -> Option<T> {
+    read.inspect_err(|error| {
+        metrics::ROWS_UNREADABLE.inc();
+        tracing::error!(%error, cause = ?error.cause(), "a stored row cannot be read and is left out of its list");
+    })
+    .ok()
+}

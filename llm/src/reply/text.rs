@@ -1,0 +1,118 @@
+//! Small text functions with linear cost: code fences, thinking, entities, and cleaning text for display and storage.
+
+/// The text after the thinking that a reasoning model may put first. `None` if the reply ends inside the thinking.
+pub fn without_thinking(text: &str) -> Option<&str> {
+    let text = text.trim_start_matches('\u{feff}').trim();
+    for (open, close) in [("<think>", "</think>"), ("<thinking>", "</thinking>")] {
+        if let Some(rest) = text.strip_prefix(open) {
+            return rest.split_once(close).map(|(_, reply)| reply.trim());
+        }
+    }
+    Some(text)
+}
+
+/// Removes Markdown code fences around the whole text, including nested ones. A missing closing fence does not matter.
+pub(super) fn without_fences(text: &str) -> &str {
+    const NESTED_MAX: usize = 4;
+    let mut inner = text.trim();
+    for _ in 0..NESTED_MAX {
+        let Some(rest) = inner.strip_prefix("```") else {
+            break;
+        };
+        let rest = rest.trim_start_matches('`');
+        let body = rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '+'));
+        inner = body.trim_end().trim_end_matches('`').trim();
+    }
+    inner
+}
+
+/// Replaces the five predefined entities and numeric references, once. Leaves everything else as it is.
+pub(super) fn decode_entities_into(out: &mut String, text: &str) {
+    let mut rest = text;
+    while let Some(at) = rest.find('&') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        match entity(rest) {
+            Some((decoded, length)) => {
+                out.push(decoded);
+                rest = &rest[length..];
+            }
+            None => {
+                out.push('&');
+                rest = &rest[1..];
+            }
+        }
+    }
+    out.push_str(rest);
+}
+
+/// Like [`decode_entities_into`], for one string.
+pub(super) fn decode_entities(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    decode_entities_into(&mut out, text);
+    out
+}
+
+/// The character that a reference at the start of `text` stands for, and the reference's length in bytes.
+fn entity(text: &str) -> Option<(char, usize)> {
+    /// `&#x10FFFF;` with some leading zeros.
+    const LENGTH_MAX: usize = 16;
+    let end = text.bytes().take(LENGTH_MAX).position(|byte| byte == b';')?;
+    let name = &text[1..end];
+    let decoded = match name {
+        "amp" => '&',
+        "lt" => '<',
+        "gt" => '>',
+        "quot" => '"',
+        "apos" => '\'',
+        _ => {
+            let number = name.strip_prefix('#')?;
+            let code = match number.strip_prefix(['x', 'X']) {
+                Some(digits) if digits.bytes().all(|b| b.is_ascii_hexdigit()) => {
+                    u32::from_str_radix(digits, 16).ok()?
+                }
+                None if number.bytes().all(|b| b.is_ascii_digit()) => number.parse().ok()?,
+                _ => return None,
+            };
+            char::from_u32(code).filter(|c| !c.is_control() || matches!(c, '\n' | '\t' | '\r'))?
+        }
+    };
+    Some((decoded, end + 1))
+}
+
+/// Trims the text, drops control characters except line breaks and tabs (a NUL cannot be stored), and cuts at a character boundary.
+/// The second value says whether the text was cut.
+pub(super) fn presentable(text: &str, bytes_max: usize) -> (String, bool) {
+    let text = text.trim();
+    let mut out = String::with_capacity(text.len().min(bytes_max));
+    for c in text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')) {
+        if out.len() + c.len_utf8() > bytes_max {
+            return (out, true);
+        }
+        out.push(c);
+    }
+    (out, false)
+}
+
+/// Escapes line breaks and other control characters inside JSON strings, which models leave unescaped. `None` if nothing has to
+/// change.
+pub(super) fn with_escaped_controls(json: &str) -> Option<String> {
+    if !json.bytes().any(|byte| byte < 0x20) {
+        return None;
+    }
+    let mut out = String::with_capacity(json.len() + 64);
+    let (mut in_string, mut escaped) = (false, false);
+    for c in json.chars() {
+        match c {
+            '\n' if in_string => out.push_str("\\n"),
+            '\t' if in_string => out.push_str("\\t"),
+            c if in_string && u32::from(c) < 0x20 => {}
+            c => out.push(c),
+        }
+        if !escaped && c == '"' {
+            in_string = !in_string;
+        }
+        escaped = in_string && !escaped && c == '\\';
+    }
+    Some(out)
+}
